@@ -1,0 +1,32 @@
+# Two commands do everything: `make demo` and `make test`. Both make .venv and install into it first.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test test-slow lint install clean
+.DEFAULT_GOAL := demo
+
+.venv/installed: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet --editable '.[test]'
+	touch $@
+
+install: .venv/installed
+
+demo: install
+	$(BIN)/diffassemble demo --out demo --overwrite
+
+lint: install
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/pytest
+
+test-slow: install
+	$(BIN)/pytest -m slow
+
+clean:
+	rm -rf .venv demo

@@ -1,0 +1,76 @@
+"""The command `diffassemble`: finds the verb and loads nothing else, so that help comes at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from importlib.metadata import version
+
+VERBS = {
+    "demo": ("diffassemble.cli.demo", "cut, solve and score a sample picture; needs no data"),
+    "cut": ("diffassemble.cli.cut", "make a puzzle folder from a picture"),
+    "solve": ("diffassemble.cli.solve", "put the pieces of a folder or picture together"),
+    "train": ("diffassemble.cli.train", "train a model from a preset, or go on training"),
+    "evaluate": ("diffassemble.cli.evaluate", "score solvers on folders of pictures"),
+    "models": ("diffassemble.cli.models", "list the models at hand and their scores"),
+}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one verb; 0 only when the work was done, 2 with one line on bad input, 130 when interrupted."""
+    arguments = sys.argv[1:] if argv is None else argv
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(_help())
+        return 0 if arguments else 2
+    if arguments[0] == "--version":
+        print(f"diffassemble {version('diffassemble')}")
+        return 0
+    if arguments[0] not in VERBS:
+        return _fail(f"unknown verb {arguments[0]!r}; use one of: {', '.join(VERBS)}")
+    return _run(arguments[0], arguments[1:])
+
+
+def _run(verb: str, arguments: list[str]) -> int:
+    """Run a verb and turn what may go wrong outside the program into one line and an exit code."""
+    try:
+        module = import_module(VERBS[verb][0])
+        from diffassemble.puzzle.errors import InputError
+    except KeyboardInterrupt:
+        return 130
+    try:
+        module.run(arguments)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever read the output has gone; nothing more may be written, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{where}{error.strerror or error}")
+    except InputError as error:
+        return _fail(str(error))
+    return 0
+
+
+def _fail(message: str) -> int:
+    print("diffassemble:", " ".join(message.split()), file=sys.stderr)
+    return 2
+
+
+def _help() -> str:
+    width = max(map(len, VERBS))
+    lines = [f"  {verb:<{width}}  {purpose}" for verb, (_, purpose) in VERBS.items()]
+    return "\n".join(
+        [
+            "usage: diffassemble VERB [OPTIONS]",
+            "",
+            "Puts broken things back together.",
+            "",
+            *lines,
+            "",
+            "diffassemble VERB --help tells the options of a verb; diffassemble --version the version.",
+        ]
+    )

@@ -1,0 +1,98 @@
+"""`diffassemble models`: the models at hand and their scores."""
+
+from __future__ import annotations
+
+import json
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tyro
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def models() -> None:
+    """List the models that come with the package or were fetched from the hub before, with their scores."""
+    from rich.console import Console
+
+    from diffassemble.model import bundled_models, find_model
+
+    folders = [(name, find_model(name)) for name in bundled_models()] + _cached()
+    if not folders:
+        print("no models at hand; train one with: diffassemble train jigsaw")
+        return
+    screen = Console()
+    (screen if screen.is_terminal else Console(width=150)).print(_table(folders))
+
+
+def run(argv: list[str]) -> None:
+    """Parse the arguments (there are none) and list."""
+    tyro.cli(models, args=argv, prog="diffassemble models")
+
+
+def _table(folders: list[tuple[str, Path]]) -> Table:
+    from rich.table import Table
+
+    table = Table(header_style="bold")
+    table.add_column("model", overflow="fold")
+    table.add_column("parameters", justify="right")
+    table.add_column("MB", justify="right")
+    table.add_column("scores in percent: accuracy, and at the best turn of the whole")
+    for name, folder in folders:
+        weights = folder / "model.safetensors"
+        table.add_row(name, _parameters(weights), f"{weights.stat().st_size / 1e6:.1f}", _scores(folder))
+    return table
+
+
+def _parameters(weights: Path) -> str:
+    """How many numbers the file holds, by its head alone; a broken file is said to be one."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(weights, framework="numpy") as tensors:
+            count = sum(prod(tensors.get_slice(name).get_shape()) for name in tensors.keys())  # noqa: SIM118
+    except (SafetensorError, OSError):
+        return "unreadable"
+    return f"{count:,}"
+
+
+def _scores(folder: Path) -> str:
+    """The rows that `diffassemble evaluate --json` wrote for a model, if they are beside it."""
+    try:
+        rows = json.loads((folder / "scores.json").read_text())
+        return "\n".join(_line(row) for row in rows) or "none"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "none"
+
+
+def _line(row: dict[str, Any]) -> str:
+    damage = f", {row['missing']:.0%} missing" if row["missing"] else ""
+    damage += f", {row['erode']} px eroded" if row["erode"] else ""
+    return f"{row['data']} {row['grid']}{damage}: {row['accuracy']:.1f}, {row['accuracy_free']:.1f}"
+
+
+def _cached() -> list[tuple[str, Path]]:
+    """Models of this kind in the hub's cache; its configurations tell their network's name."""
+    from huggingface_hub import scan_cache_dir
+    from huggingface_hub.errors import CacheNotFound
+
+    try:
+        repositories = scan_cache_dir().repos
+    except CacheNotFound:
+        return []
+    folders = [
+        (repository.repo_id, revision.snapshot_path)
+        for repository in repositories
+        for revision in repository.revisions
+    ]
+    return sorted((name, folder) for name, folder in folders if _is_ours(folder))
+
+
+def _is_ours(folder: Path) -> bool:
+    try:
+        config = json.loads((folder / "config.json").read_text())
+        return "kind" in config and (folder / "model.safetensors").is_file()
+    except (OSError, ValueError, TypeError):
+        return False

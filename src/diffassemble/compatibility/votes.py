@@ -1,0 +1,74 @@
+"""What the mates of each piece say about its pose: a linear map on all poses at once.
+
+This is the synchronisation step of a graph connection Laplacian. It is linear in the poses, so on noisy poses
+its answer is unbiased for the scaled true ones, and repeating it averages the noise over ever more pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from diffassemble.geometry import Poses
+from diffassemble.puzzle import Mates
+
+POWERS = (1, 2, 4, 8, 16)
+
+
+def vote_matrices(mates: Mates, count: int) -> list[Tensor]:
+    """Per channel of evidence, the sparse matrix that maps flattened poses of `count` pieces to their mates' mean vote.
+
+    A piece without mates votes for itself, so that a true assembly is a fixed point.
+    """
+    dimension = mates.relative.translation.shape[-1]
+    width = dimension + dimension**2
+    rows, cols, factors = _blocks(mates.relative)
+    everyone = torch.arange(count * width)
+    row = torch.cat([(mates.first[:, None] * width + rows).flatten(), everyone])
+    col = torch.cat([(mates.second[:, None] * width + cols).flatten(), everyone])
+    order = row.argsort(stable=True)
+    starts = torch.cat([row.new_zeros(1), torch.bincount(row, minlength=count * width).cumsum(0)])
+    matrices = []
+    for weight in mates.evidence.unbind(-1):
+        total = torch.zeros(count).index_add(0, mates.first, weight)
+        share = weight / total.clamp(min=1e-9)[mates.first]
+        stays = (total <= 1e-9).float().repeat_interleave(width)
+        value = torch.cat([(share[:, None] * factors).flatten(), stays])[order]
+        size = (count * width, count * width)
+        matrices.append(torch.sparse_csr_tensor(starts, col[order], value, size, check_invariants=False))
+    return matrices
+
+
+def _blocks(relative: Poses) -> tuple[Int[Tensor, "x"], Int[Tensor, "x"], Float[Tensor, "m x"]]:
+    """Composition with `relative` as a matrix on [t, R]: where its entries stand, and their values for every mating."""
+    count, dimension = relative.translation.shape
+    entries: list[tuple[int, int, Tensor]] = []
+    for a in range(dimension):
+        entries.append((a, a, torch.ones(count)))  # t_first = t_second + R_second t_relative
+        for c in range(dimension):
+            seen = dimension + a * dimension + c
+            entries.append((a, seen, relative.translation[:, c]))
+            for b in range(dimension):  # R_first = R_second R_relative
+                entries.append((dimension + a * dimension + b, seen, relative.rotation[:, c, b]))
+    rows, cols, values = zip(*entries, strict=True)
+    return torch.tensor(rows), torch.tensor(cols), torch.stack(values, -1)
+
+
+def cast_votes(matrices: Sequence[Tensor], flat: Float[Tensor, "n width k"]) -> Float[Tensor, "n votes width k"]:
+    """Votes of every matrix after 1, 2, 4, 8 and 16 rounds, for k sets of flattened poses at once."""
+    votes = []
+    for matrix in matrices:
+        current = flat.reshape(-1, flat.shape[-1])
+        for round_number in range(1, POWERS[-1] + 1):
+            current = matrix @ current
+            if round_number in POWERS:
+                votes.append(current.view(flat.shape))
+    return torch.stack(votes, 1)
+
+
+def flatten_poses(poses: Poses) -> Float[Tensor, "n width"]:
+    """[translation, rotation row by row]: the order that vote matrices speak of."""
+    return torch.cat([poses.translation, poses.rotation.flatten(1)], 1)

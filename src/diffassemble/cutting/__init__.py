@@ -1,0 +1,1 @@
+"""Whole things become pieces with true poses."""

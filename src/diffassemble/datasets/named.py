@@ -1,0 +1,16 @@
+"""Pictures by what a user calls them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from diffassemble.datasets.pictures import picture_paths
+from diffassemble.datasets.published import COLLECTIONS, published_split
+
+
+def held_out_pictures(name: str) -> list[Path]:
+    """Pictures to test on: all of a folder, or the test split of `celeba-hq=FOLDER` or `wikiart=FOLDER`."""
+    collection, equals, folder = name.partition("=")
+    if equals and collection in COLLECTIONS:
+        return published_split(collection, Path(folder))[1]
+    return picture_paths(Path(name))

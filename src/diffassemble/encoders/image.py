@@ -1,0 +1,110 @@
+"""Features of square pieces, exactly equivariant to quarter turns.
+
+Features come as four slots of f numbers. Turning a piece clockwise by one quarter only shifts the slots:
+new slot k is old slot k + 1. The invariant and plain variants exist for the ablation.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from diffassemble.encoders.group_convolution import GroupNorm, LiftingConvolution, ResidualBlock
+
+Backbone = Literal["light", "resnet18"]
+Symmetry = Literal["equivariant", "invariant", "plain"]
+PIECE_PIXELS = 32
+
+
+class Patches(nn.Module):
+    """A convolution over patches that don't overlap, as one matrix product: (n, h, w, c) → (n, h/k, w/k, out)."""
+
+    def __init__(self, kernel: int, channels_in: int, channels_out: int) -> None:
+        super().__init__()
+        self.kernel = kernel
+        self.linear = nn.Linear(channels_in * kernel**2, channels_out)
+
+    def forward(self, maps: Float[Tensor, "n h w c"]) -> Float[Tensor, "n _h _w out"]:
+        patches = maps.unflatten(2, (-1, self.kernel)).unflatten(1, (-1, self.kernel)).transpose(2, 3)
+        return self.linear(patches.flatten(3))
+
+
+class LightBackbone(nn.Sequential):
+    """A small network made for CPUs (patches of 4, 8, then all 32 pixels); sees one view of a piece, channels last."""
+
+    def __init__(self, features: int) -> None:
+        super().__init__(
+            Patches(4, 3, 64),
+            nn.GELU(),
+            Patches(2, 64, 128),
+            nn.GELU(),
+            nn.Flatten(),
+            nn.Linear(128 * (PIECE_PIXELS // 8) ** 2, 256),
+            nn.GELU(),
+            nn.Linear(256, features),
+        )
+
+
+class GroupResNet18(nn.Module):
+    """The paper's group-equivariant ResNet18: stem 32, stages 32/64/64/128 channels per turn."""
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.stem = LiftingConvolution(3, 32)
+        self.stem_norm = GroupNorm(32)
+        widths = (32, 32, 64, 64, 128)
+        self.stages = nn.Sequential(
+            *(
+                block
+                for stage in range(4)
+                for block in (
+                    ResidualBlock(widths[stage], widths[stage + 1], shrink=stage > 0),
+                    ResidualBlock(widths[stage + 1], widths[stage + 1], shrink=False),
+                )
+            )
+        )
+        self.head = nn.Linear(widths[-1] * 4, features)
+
+    def forward(self, pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n 4 f"]:
+        maps = self.stages(F.relu(self.stem_norm(self.stem(pixels))))
+        slots = maps.mean((-2, -1)).transpose(1, 2)  # n, 4, channels
+        # Each slot sees all turns, starting from its own: a linear map over the group.
+        seen = torch.cat([slots.roll(-shift, 1) for shift in range(4)], -1)
+        return self.head(seen)
+
+
+class ImageEncoder(nn.Module):
+    """Pieces of any size → (n, 4, f) slots; smaller or larger pieces are resized to 32 pixels."""
+
+    def __init__(self, backbone: Backbone, symmetry: Symmetry, features: int) -> None:
+        super().__init__()
+        self.symmetry = symmetry
+        self.features = features
+        if backbone == "resnet18" and symmetry == "plain":
+            raise ValueError("the plain encoder has no group convolutions; use backbone 'light'")
+        if backbone == "resnet18":
+            self.backbone: nn.Module = GroupResNet18(features)
+        else:
+            self.backbone = LightBackbone(4 * features if symmetry == "plain" else features)
+        self.over_group = backbone == "resnet18"
+
+    def forward(self, pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n 4 f"]:
+        if pixels.shape[-1] != PIECE_PIXELS:
+            shape = (PIECE_PIXELS, PIECE_PIXELS)
+            pixels = F.interpolate(pixels, shape, mode="bilinear", antialias=True, align_corners=False)
+        pixels = (pixels - 0.5) / 0.25
+        if self.over_group:
+            slots = self.backbone(pixels)
+        elif self.symmetry == "plain":
+            slots = self.backbone(pixels.permute(0, 2, 3, 1)).unflatten(-1, (4, self.features))
+        else:
+            upright = pixels.permute(0, 2, 3, 1).contiguous()
+            views = torch.stack([torch.rot90(upright, -turn, (1, 2)) for turn in range(4)], 1)
+            slots = self.backbone(views.flatten(0, 1)).unflatten(0, (-1, 4))
+        if self.symmetry == "invariant":
+            slots = slots.mean(1, keepdim=True).expand(-1, 4, -1)
+        return slots

@@ -1,0 +1,75 @@
+"""JSON documents: one record a line when written, distrusted when read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from diffassemble.puzzle import Board, InputError
+
+SCHEMA = 1
+KIND = "image"
+_MOST_CELLS = 1_000_000
+_Value = TypeVar("_Value")
+_WORDS: dict[type, str] = {
+    int: "a whole number",
+    str: "a text",
+    list: "a list",
+    float: "a number",
+    dict: "a record",
+}
+
+
+def document_bytes(fields: Mapping[str, Any]) -> bytes:
+    """The content of a document file: the same fields give the same bytes."""
+    head = {"schema": SCHEMA, "kind": KIND, **fields}
+    lines = ",\n".join(f"  {json.dumps(key)}: {_spread(value)}" for key, value in head.items())
+    return f"{{\n{lines}\n}}\n".encode()
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """The fields of a document that this program wrote; anything else is refused."""
+    try:
+        document = json.loads(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: is not JSON; write it anew") from error
+    if not isinstance(document, dict) or "schema" not in document:
+        raise InputError(f"{path}: was not written by diffassemble (it has no 'schema')")
+    if document["schema"] != SCHEMA or document.get("kind") != KIND:
+        found = f"schema {document['schema']!r}, kind {document.get('kind')!r}"
+        raise InputError(f"{path}: has {found}; this version reads schema {SCHEMA}, kind {KIND!r}")
+    return document
+
+
+def field(record: object, key: str, kind: type[_Value], path: Path) -> _Value:
+    """One field of a record, of the kind that it must have; a whole number also passes for a number."""
+    value = record.get(key) if isinstance(record, dict) else None
+    if kind is float and type(value) is int:
+        value = float(value)
+    if type(value) is not kind:
+        raise InputError(f"{path}: {key!r} must be {_WORDS[kind]}, but is {_brief(value)}")
+    return value
+
+
+def board_field(document: dict[str, Any], path: Path) -> Board:
+    """The board that a document tells by its rows and cols."""
+    rows, cols = field(document, "rows", int, path), field(document, "cols", int, path)
+    if min(rows, cols) < 1 or rows * cols > _MOST_CELLS:
+        raise InputError(f"{path}: {rows} rows and {cols} cols make no board")
+    return Board(rows, cols)
+
+
+def _spread(value: object) -> str:
+    """JSON with the items of a list on lines of their own; NaN is not JSON."""
+    if not isinstance(value, list):
+        return json.dumps(value, allow_nan=False)
+    return "[\n" + ",\n".join(f"    {json.dumps(item, allow_nan=False)}" for item in value) + "\n  ]"
+
+
+def _brief(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "…"

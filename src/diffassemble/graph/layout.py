@@ -1,0 +1,76 @@
+"""The two forms of a graph that message passing takes: dense for complete graphs, an edge list for all others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch_geometric.utils import to_dense_batch
+
+from diffassemble.puzzle import Mates
+
+
+@dataclass(frozen=True)
+class DenseGraph:
+    """Complete graphs side by side, padded to the largest; `features[b, i, j]` is what receiver i knows of j."""
+
+    puzzle: Int[Tensor, "n"]
+    present: Bool[Tensor, "b w"]
+    features: Float[Tensor, "b w w c"] | None
+
+    def spread(self, packed: Float[Tensor, "n k f"]) -> Float[Tensor, "b w k f"]:
+        """Packed rows into the padded layout."""
+        return to_dense_batch(packed, self.puzzle, batch_size=len(self.present))[0]
+
+    def gather(self, padded: Float[Tensor, "b w k f"]) -> Float[Tensor, "n k f"]:
+        """Back from the padded layout."""
+        return padded[self.present]
+
+    @staticmethod
+    def of(puzzle: Int[Tensor, "n"], mates: Mates | None, slots: int) -> DenseGraph:
+        """Complete graphs with the mates' evidence as edge features."""
+        counts = torch.bincount(puzzle)
+        width = int(counts.max())
+        present = torch.arange(width) < counts[:, None]
+        if mates is None:
+            return DenseGraph(puzzle, present, None)
+        place = torch.arange(len(puzzle)) - (torch.cumsum(counts, 0) - counts)[puzzle]
+        channels = mates.evidence.shape[-1]
+        features = torch.zeros(len(counts), width, width, slots, channels)
+        features[puzzle[mates.first], place[mates.first], place[mates.second], mates.slot] = mates.evidence
+        return DenseGraph(puzzle, present, features.flatten(-2))
+
+
+@dataclass(frozen=True)
+class EdgeGraph:
+    """Any graph as PyG's edge list, with optional features per edge."""
+
+    edges: Int[Tensor, "2 e"]
+    features: Float[Tensor, "e c"] | None
+
+    def spread(self, packed: Float[Tensor, "n k f"]) -> Float[Tensor, "n k f"]:
+        return packed
+
+    def gather(self, packed: Float[Tensor, "n k f"]) -> Float[Tensor, "n k f"]:
+        return packed
+
+
+Graph = DenseGraph | EdgeGraph
+
+
+def edge_graph(edges: Int[Tensor, "2 e"], mates: Mates | None, slots: int) -> EdgeGraph:
+    """An edge list with the mates' evidence on the edges that have some; mates without an edge are not heard."""
+    if mates is None:
+        return EdgeGraph(edges, None)
+    count = int(edges.max()) + 1
+    key = edges[1] * count + edges[0]
+    order = key.argsort()
+    wanted = mates.first * count + mates.second
+    found = torch.searchsorted(key[order], wanted).clamp(max=len(key) - 1)
+    row = order[found]
+    heard = key[row] == wanted
+    features = torch.zeros(edges.shape[1], slots, mates.evidence.shape[-1])
+    features[row[heard], mates.slot[heard]] = mates.evidence[heard]
+    return EdgeGraph(edges, features.flatten(-2))

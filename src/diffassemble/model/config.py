@@ -1,0 +1,45 @@
+"""The variants of the model, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from diffassemble.encoders.image import Backbone, Symmetry
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """What the network is made of; the defaults are the light model with pairwise evidence."""
+
+    backbone: Backbone = "light"
+    symmetry: Symmetry = "equivariant"
+    features: int = 96
+    """encoder features per quarter turn"""
+    width: int = 192
+    """width of the nodes"""
+    layers: int = 6
+    heads: int = 8
+    layer: Literal["unimp", "gcn"] = "unimp"
+    stack: Literal["transformer", "published"] = "transformer"
+    """transformer: normalised residual layers with feed-forward parts; published: the paper's bare layers"""
+    hidden: int = 256
+    """width between the layers of the published stack"""
+    edge_features: bool = True
+    """border evidence as edge features; off in the paper's form"""
+    votes: bool = True
+    """the mates' votes on the noisy poses; off in the paper's form"""
+    board: bool = True
+    """tell the nodes the board's shape, so that one model serves all grids"""
+    pose_width: int = 64
+    time_width: int = 32
+    times: int = 300
+    """diffusion times T; 1 is the variant without diffusion"""
+    space: Literal["cos_sin"] = "cos_sin"
+    dropped_edges: float = 0.0
+    """share of edges lost at random (edge-list path)"""
+
+    @property
+    def pairwise(self) -> bool:
+        """Whether any pairwise evidence is used."""
+        return self.edge_features or self.votes

@@ -1,0 +1,119 @@
+"""The network: features of each piece, noisy poses and time in; clean poses out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from diffassemble.compatibility.image import CHANNELS, SIDES
+from diffassemble.compatibility.votes import POWERS, cast_votes, flatten_poses, vote_matrices
+from diffassemble.diffusion import SPACES, Schedule
+from diffassemble.encoders import ImageEncoder
+from diffassemble.graph import DenseGraph, Graph, complete_edges, drop_edges, edge_graph
+from diffassemble.model.batch import BOARD_WIDTH, PuzzleBatch
+from diffassemble.model.config import ModelConfig
+from diffassemble.model.pretrained import Pretrained
+from diffassemble.model.stack import STACKS
+from diffassemble.puzzle import Mates
+
+SLOTS = SIDES * SIDES
+
+
+@dataclass(frozen=True)
+class Condition:
+    """All that stays the same while poses are denoised: piece features, graph, and the mates' vote matrices."""
+
+    nodes: Float[Tensor, "n f"]
+    graph: Graph
+    votes: Sequence[Tensor]
+
+
+class Denoiser(Pretrained):
+    """Predicts X₀ from noisy poses x_t. `condition` runs once a puzzle, `forward` once a step."""
+
+    config_class = ModelConfig
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.space = SPACES[config.space]
+        self.schedule = Schedule(config.times)
+        self.encoder = ImageEncoder(config.backbone, config.symmetry, config.features)
+        vote_width = len(POWERS) * CHANNELS * (2 + 4) if config.votes else 0
+        self.pose_embedding = nn.Sequential(
+            nn.Linear(self.space.width + vote_width, config.pose_width),
+            nn.GELU(),
+            nn.Linear(config.pose_width, config.pose_width),
+        )
+        evidence = SLOTS * CHANNELS
+        node_width = (
+            4 * config.features
+            + (evidence if config.pairwise else 0)
+            + (BOARD_WIDTH if config.board else 0)
+            + config.pose_width
+            + config.time_width
+        )
+        self.join = nn.Sequential(nn.Linear(node_width, config.width), nn.GELU(), nn.Linear(config.width, config.width))
+        self.stack = STACKS[config.stack](config, evidence if config.edge_features else None)
+        self.head = nn.Sequential(nn.Linear(config.width, 32), nn.GELU(), nn.Linear(32, self.space.width))
+
+    def condition(self, batch: PuzzleBatch, generator: torch.Generator | None = None) -> Condition:
+        """Encode the pieces and compare their borders; `generator` is for dropped edges only."""
+        config = self.config
+        nodes = [self.encoder(batch.pixels).flatten(1)]
+        votes: list[Tensor] = []
+        if config.pairwise:
+            assert batch.mates is not None, "this model needs pairwise evidence: pack(..., pairwise=True)"
+            nodes.append(best_evidence(batch.mates, len(batch.puzzle)))
+        if config.votes and batch.mates is not None:
+            votes = vote_matrices(batch.mates, len(batch.puzzle))
+        if config.board:
+            nodes.append(batch.board)
+        return Condition(torch.cat(nodes, 1), self._graph(batch, generator), votes)
+
+    def _graph(self, batch: PuzzleBatch, generator: torch.Generator | None) -> Graph:
+        mates = batch.mates if self.config.edge_features else None
+        if self.config.dropped_edges == 0 or generator is None:
+            return DenseGraph.of(batch.puzzle, mates, SLOTS)
+        edges = drop_edges(complete_edges(batch.puzzle), self.config.dropped_edges, generator)
+        return edge_graph(edges, mates, SLOTS)
+
+    def forward(
+        self, noisy: Float[Tensor, "n k p"], time: Int[Tensor, "n k"], condition: Condition
+    ) -> Float[Tensor, "n k p"]:
+        """Predicted X₀ of k noisy versions of the same n pieces."""
+        samples = noisy.shape[1]
+        pose = torch.cat([noisy, self._votes(noisy, condition)], -1) if self.config.votes else noisy
+        parts = [
+            condition.nodes[:, None].expand(-1, samples, -1),
+            self.pose_embedding(pose),
+            time_embedding(time / self.config.times, self.config.time_width),
+        ]
+        nodes = condition.graph.spread(self.join(torch.cat(parts, -1)))
+        return self.head(condition.graph.gather(self.stack(nodes, condition.graph)))
+
+    @torch.no_grad()
+    def _votes(self, noisy: Float[Tensor, "n k p"], condition: Condition) -> Float[Tensor, "n k v"]:
+        count, samples, _ = noisy.shape
+        flat = flatten_poses(self.space.to_poses(noisy.float().flatten(0, 1))).view(count, samples, -1)
+        votes = cast_votes(condition.votes, flat.transpose(1, 2).contiguous())
+        return votes.permute(0, 3, 1, 2).flatten(2)
+
+
+def best_evidence(mates: Mates, count: int) -> Float[Tensor, "n s"]:
+    """For every piece and kind of mating, the best evidence of each channel: does this side have a partner at all?"""
+    best = torch.zeros(count * SLOTS, mates.evidence.shape[-1])
+    row = (mates.first * SLOTS + mates.slot)[:, None].expand_as(mates.evidence)
+    return best.scatter_reduce(0, row, mates.evidence, "amax").view(count, -1)
+
+
+def time_embedding(share: Float[Tensor, "*n"], width: int) -> Float[Tensor, "*n w"]:
+    """Sines and cosines of time in [0, 1] at frequencies from 1 to 1000."""
+    frequency = torch.exp(torch.linspace(0, math.log(1000), width // 2))
+    angle = share[..., None] * frequency
+    return torch.cat([angle.sin(), angle.cos()], -1)

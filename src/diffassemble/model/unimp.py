@@ -1,0 +1,68 @@
+"""Message passing layers with two paths that give the same numbers: dense for complete graphs, PyG's edge lists.
+
+Dense nodes are (b, w, k, f): puzzles, padded pieces, samples, features. Samples of one puzzle share its graph.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+from torch_geometric.nn import GCNConv, TransformerConv
+
+from diffassemble.graph import DenseGraph, EdgeGraph, Graph
+
+
+class UniMP(TransformerConv):
+    """UniMP (Shi et al. 2021): multi-head attention over the neighbours. Parameters and edge-list path are PyG's own."""
+
+    def __init__(self, width_in: int, width_out: int, heads: int, edge_width: int | None) -> None:
+        super().__init__(width_in, width_out // heads, heads=heads, edge_dim=edge_width)
+
+    def message_passing(self, nodes: Tensor, graph: Graph) -> Tensor:
+        """Nodes (b, w, k, f) on dense graphs, (n, k, f) on edge lists."""
+        if isinstance(graph, EdgeGraph):
+            samples = nodes.unbind(1)
+            return torch.stack([super(UniMP, self).forward(x, graph.edges, graph.features) for x in samples], 1)
+        return self._dense(nodes, graph)
+
+    def _dense(self, nodes: Float[Tensor, "b w k f"], graph: DenseGraph) -> Float[Tensor, "b w k g"]:
+        def by_head(linear: torch.nn.Module) -> Float[Tensor, "b k h w c"]:
+            return linear(nodes).unflatten(-1, (self.heads, self.out_channels)).permute(0, 2, 3, 1, 4)
+
+        query, key, value = by_head(self.lin_query), by_head(self.lin_key), by_head(self.lin_value)
+        mask = graph.present[:, None, None, None, :]
+        if graph.features is None:
+            heard = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        else:
+            heard = self._with_edges(query, key, value, mask, graph.features)
+        return heard.permute(0, 3, 1, 2, 4).flatten(-2) + self.lin_skip(nodes)
+
+    def _with_edges(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, edges: Tensor) -> Tensor:
+        """Keys and values gain W_e e_ij, without ever making a (w, w, f) tensor: W_e is applied to q and to Σ α e."""
+        b, k, h, w, c = query.shape
+        weight = self.lin_edge.weight.view(h, c, -1)
+        query = query / c**0.5
+        asked = torch.einsum("bkhwc,hce->bwkhe", query, weight).flatten(2, 3)
+        pairwise = (asked @ edges.transpose(-1, -2)).view(b, w, k, h, w).permute(0, 2, 3, 1, 4)
+        logits = query @ key.transpose(-1, -2) + pairwise
+        attention = logits.masked_fill(~mask, -torch.inf).softmax(-1)
+        evidence = attention.permute(0, 3, 1, 2, 4).flatten(2, 3) @ edges
+        return attention @ value + torch.einsum("bwkhe,hce->bkhwc", evidence.view(b, w, k, h, -1), weight)
+
+
+class GCN(GCNConv):
+    """The paper's ablation: a plain graph convolution with an all-ones adjacency, so every piece hears the mean."""
+
+    def __init__(self, width_in: int, width_out: int) -> None:
+        super().__init__(width_in, width_out, add_self_loops=False)
+
+    def message_passing(self, nodes: Tensor, graph: Graph) -> Tensor:
+        """Nodes (b, w, k, f) on dense graphs, (n, k, f) on edge lists."""
+        if isinstance(graph, EdgeGraph):
+            samples = nodes.unbind(1)
+            return torch.stack([super(GCN, self).forward(x, graph.edges) for x in samples], 1)
+        present = graph.present[:, :, None, None]
+        mean = (self.lin(nodes) * present).sum(1, keepdim=True) / present.sum(1, keepdim=True)
+        return (mean + self.bias).expand(-1, nodes.shape[1], -1, -1)

@@ -1,0 +1,33 @@
+"""Solvers by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from diffassemble.model import Denoiser, bundled_models
+from diffassemble.model.upright import Upright
+from diffassemble.puzzle import InputError, Solver
+from diffassemble.solvers.diffusion import DiffusionSolver
+from diffassemble.solvers.orientation import turn_to_upright
+
+UPRIGHT = "upright"
+
+
+def _diffusion(model: str, samples: int, steps: int) -> Solver:
+    upright = None
+    if UPRIGHT in bundled_models():
+        upright = partial(turn_to_upright, Upright.from_pretrained(UPRIGHT))
+    return DiffusionSolver(Denoiser.from_pretrained(model), steps, samples, upright=upright)
+
+
+SOLVERS: dict[str, Callable[[str, int, int], Solver]] = {"diffusion": _diffusion}
+
+
+def make_solver(name: str, *, model: str = "jigsaw", samples: int = 4, steps: int = 20) -> Solver:
+    """A solver with its weights loaded; `model` is a bundled name, a folder or a hub id."""
+    if name not in SOLVERS:
+        raise InputError(f"no solver '{name}'; use one of: {', '.join(SOLVERS)}")
+    if samples < 1 or steps < 1:
+        raise InputError(f"samples and steps must be 1 or more, not {samples} and {steps}")
+    return SOLVERS[name](model, samples, steps)

@@ -1,0 +1,105 @@
+"""The task of learning to denoise jigsaw puzzles."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from diffassemble.cutting.image import cut_picture
+from diffassemble.datasets.store import load_store, split_paths
+from diffassemble.datasets.stream import PuzzleStream, seeded
+from diffassemble.evaluation.metrics import direct_comparison, direct_comparison_free
+from diffassemble.files.images import read_picture
+from diffassemble.model.batch import pack
+from diffassemble.model.denoiser import Denoiser
+from diffassemble.puzzle import Board, InputError, Puzzle
+from diffassemble.solvers.diffusion import denoise
+from diffassemble.solvers.placement import place
+from diffassemble.training.config import Config
+from diffassemble.training.losses import rotation_loss, translation_loss
+
+VALIDATION_SETTINGS = ((6, 0.0), (6, 0.3), (10, 0.0))
+
+
+class JigsawTask:
+    """Puzzles from the configured pictures; the loss of section 3.3; accuracy on pictures held apart."""
+
+    def __init__(self, config: Config) -> None:
+        if not config.data.folders:
+            raise InputError("no training pictures: pass --data.folders DIR [DIR ...]")
+        self.config = config
+        splits = [split_paths(folder, config.data.held_apart) for folder in config.data.folders]
+        store = load_store([train for train, _ in splits], config.data.shares)
+        self.stream = PuzzleStream(store, config.data, config.training.pieces, config.training.seed)
+        self.held_apart = {
+            folder.parent.name + "/" + folder.name: [read_picture(path) for path in held]
+            for folder, (_, held) in zip(config.data.folders, splits, strict=True)
+        }
+
+    def build(self) -> Denoiser:
+        """A fresh network."""
+        return Denoiser(self.config.model)
+
+    def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
+        """Mean loss over this process's share of the batch at `step`."""
+        assert isinstance(model, Denoiser)
+        training = self.config.training
+        puzzles, first = self.stream.batch(step, rank, world)
+        batch = pack(puzzles, self.config.model.pairwise)
+        clean, noise, time = self._noise(model, puzzles, step, first)
+        generator = seeded(training.seed, step, first, 2)
+        predicted = model(model.schedule.noisy(clean, time, noise), time, model.condition(batch, generator))
+        true_poses = model.space.to_poses(clean.flatten(0, 1))
+        poses = model.space.to_poses(predicted.float().flatten(0, 1))
+        return training.translation_weight * translation_loss(true_poses, poses) + (
+            training.rotation_weight * rotation_loss(true_poses, poses)
+        )
+
+    def _noise(self, model: Denoiser, puzzles: list[Puzzle], step: int, first: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Clean vectors, noise and times of all pieces; each puzzle has a generator and a time of its own."""
+        noises = self.config.training.noises
+        clean, noise, time = [], [], []
+        for index, puzzle in enumerate(puzzles):
+            assert puzzle.truth is not None
+            generator = seeded(self.config.training.seed, step, first + index, 1)
+            vector = model.space.to_vector(puzzle.truth)[:, None].expand(-1, noises, -1)
+            clean.append(vector)
+            noise.append(torch.randn(vector.shape, generator=generator))
+            drawn = torch.randint(1, model.schedule.times + 1, (1, noises), generator=generator)
+            time.append(drawn.expand(len(puzzle), -1))
+        return torch.cat(clean), torch.cat(noise), torch.cat(time)
+
+    def validate(self, model: nn.Module) -> dict[str, float]:
+        """Accuracy in percent on held-apart pictures, one sample each; "score" is the mean, orientation free."""
+        assert isinstance(model, Denoiser)
+        scores: dict[str, float] = {}
+        for name, pictures in self.held_apart.items():
+            for grid, missing in VALIDATION_SETTINGS:
+                board = Board(grid, grid)
+                puzzles = [
+                    cut_picture(picture, board, seeded(77, index), size=32, missing=missing)
+                    for index, picture in enumerate(pictures)
+                ]
+                absolute, free = accuracy(model, puzzles)
+                label = f"{name} {grid}x{grid}" + (f" -{missing:.0%}" if missing else "")
+                scores[label] = free
+                if (grid, missing) == VALIDATION_SETTINGS[0]:
+                    scores[f"{label} absolute"] = absolute
+        free_scores = [value for label, value in scores.items() if not label.endswith("absolute")]
+        return {"score": sum(free_scores) / max(1, len(free_scores)), **scores}
+
+
+def accuracy(model: Denoiser, puzzles: list[Puzzle], steps: int = 15) -> tuple[float, float]:
+    """Mean direct comparison of one sample a puzzle, absolute and orientation free, in percent."""
+    absolute, free = 0.0, 0.0
+    for start in range(0, len(puzzles), 8):
+        group = puzzles[start : start + 8]
+        batch = pack(group, model.config.pairwise)
+        *_, (_, clean) = denoise(model, batch, steps, 1, seeded(78, start))
+        for puzzle, vector in zip(group, clean[:, 0].split([len(p) for p in group]), strict=True):
+            assert puzzle.truth is not None
+            answer = place(model.space.to_poses(vector), puzzle.board)
+            truth = puzzle.board.snap(puzzle.truth)
+            absolute += direct_comparison(puzzle.board, *answer, *truth)
+            free += direct_comparison_free(puzzle.board, *answer, *truth)
+    return absolute / max(1, len(puzzles)), free / max(1, len(puzzles))

@@ -1,0 +1,167 @@
+"""`diffassemble cut` writes what it says, or says in one line why not and leaves everything as it was."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from PIL import Image
+
+from diffassemble.files import read_puzzle, write_picture
+from diffassemble.puzzle import Board
+
+Command = Callable[..., Any]
+
+
+def tree(folder: Path) -> dict[Path, bytes | None]:
+    """All that is below a folder, hidden or not."""
+    return {path: path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
+
+
+def test_cut_and_read_back(command: Command, photo: Path, tmp_path: Path) -> None:
+    done = command("cut", photo, "--grid", "4x6", "--out", tmp_path / "out")
+    assert done.code == 0
+    assert done.err == ""
+    assert f"wrote 24 pieces of 10x10 pixels, grid 4x6, to {tmp_path / 'out'}" in done.out
+    assert f"diffassemble solve {tmp_path / 'out'}" in done.out
+    puzzle = read_puzzle(tmp_path / "out")
+    assert puzzle.board == Board(4, 6)
+    assert puzzle.truth is not None
+
+
+def test_options(command: Command, photo: Path, tmp_path: Path) -> None:
+    words = ["--grid", "4", "--size", "16", "--missing", "0.25", "--erode", "2", "--seed", "5", "--no-rotate"]
+    assert command("cut", photo, *words, "--out", tmp_path / "a").code == 0
+    puzzle = read_puzzle(tmp_path / "a")
+    assert puzzle.pieces.pixels.shape == (12, 3, 12, 12)
+    assert puzzle.truth is not None
+    assert not puzzle.board.snap(puzzle.truth)[1].any()
+    assert command("cut", photo, *words, "--out", tmp_path / "b").code == 0
+    assert list(tree(tmp_path / "a").values()) == list(tree(tmp_path / "b").values())
+
+
+def test_overwrite(command: Command, photo: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert command("cut", photo, "--grid", "2x3", "--out", out).code == 0
+    before = tree(tmp_path)
+    refused = command("cut", photo, "--grid", "4x6", "--out", out)
+    assert refused.code == 2
+    assert refused.err == f"diffassemble: {out} already exists; choose another --out or pass --overwrite\n"
+    assert tree(tmp_path) == before
+    assert command("cut", photo, "--grid", "4x6", "--out", out, "--overwrite").code == 0
+    assert read_puzzle(out).board == Board(4, 6)
+
+
+def make_bad_pictures(folder: Path, photo: Path) -> None:
+    """One file of every kind that cannot be cut."""
+    (folder / "empty.png").touch()
+    (folder / "text.jpg").write_text("this is not a picture " * 20)
+    (folder / "short.png").write_bytes(photo.read_bytes()[:900])
+    Image.new("RGB", (1, 1)).save(folder / "dot.png")
+    Image.new("RGB", (60, 60), "teal").save(folder / "flat.png")
+    head = b"IHDR" + struct.pack(">II", 50000, 50000) + photo.read_bytes()[24:29]
+    bomb = photo.read_bytes()[:12] + head + struct.pack(">I", zlib.crc32(head)) + photo.read_bytes()[33:]
+    (folder / "bomb.png").write_bytes(bomb)
+    tile = torch.rand(3, 10, 10)
+    write_picture(torch.cat([tile, torch.rand(3, 10, 20), tile], -1), folder / "twins.png")
+
+
+@pytest.mark.parametrize(
+    ("name", "grid", "words"),
+    [
+        ("none.png", "6x6", "none.png: cannot be read (No such file or directory)"),
+        ("", "6x6", "is not a file; give a picture"),
+        ("empty.png", "6x6", "empty.png: is empty (0 bytes)"),
+        ("text.jpg", "6x6", "text.jpg: is not a picture"),
+        ("short.png", "6x6", "short.png: the picture is broken or cut short"),
+        ("dot.png", "6x6", "dot.png: a 1x1 picture"),
+        ("flat.png", "6x6", "flat.png: every piece is one flat colour"),
+        ("bomb.png", "6x6", "bomb.png: has more than 178 megapixels"),
+        ("twins.png", "1x4", "are identical"),
+        ("photo.png", "20x20", "photo.png: a 60x40 picture cut 20x20 leaves pieces of under 4 pixels"),
+        ("photo.png", "6y6", "grid '6y6' is not understood"),
+        ("photo.png", "0x6", "grid '0x6' is not understood"),
+        ("photo.png", "1x1", "needs at least 2"),
+        ("photo.png", "4x6 --missing 1.5", "missing share 1.5"),
+        ("photo.png", "4x6 --erode 4", "less erosion"),
+        ("photo.png", "4x6 --size 99999", "piece size of 99999 pixels is out of range"),
+        ("photo.png", "4x6 --seed -1", "seed -1 is out of range"),
+    ],
+)
+def test_bad_input(command: Command, photo: Path, tmp_path: Path, name: str, grid: str, words: str) -> None:
+    make_bad_pictures(photo.parent, photo)
+    before = tree(tmp_path)
+    done = command("cut", photo.parent / name, "--grid", *grid.split(), "--out", tmp_path / "new" / "out")
+    assert done.code == 2
+    assert done.out == ""
+    assert done.err.startswith("diffassemble: ")
+    assert done.err.count("\n") == 1
+    assert words in done.err
+    assert tree(tmp_path) == before
+
+
+def test_picture_without_rights(command: Command, photo: Path, tmp_path: Path) -> None:
+    photo.chmod(0)
+    done = command("cut", photo, "--grid", "2x3", "--out", tmp_path / "out", rights=False)
+    assert (done.code, done.err) == (2, f"diffassemble: {photo}: cannot be read (Permission denied)\n")
+    assert not (tmp_path / "out").exists()
+
+
+def test_folder_without_rights(command: Command, photo: Path, tmp_path: Path) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o555)
+    done = command("cut", photo, "--grid", "2x3", "--out", locked / "out", rights=False)
+    assert (done.code, done.err) == (
+        2,
+        f"diffassemble: {locked / 'out'}: cannot be written (Permission denied)\n",
+    )
+    assert tree(locked) == {}
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_full_disk(command: Command, photo: Path, tmp_path: Path, overwrite: bool) -> None:
+    out = tmp_path / "out"
+    if overwrite:
+        assert command("cut", photo, "--grid", "2x3", "--out", out).code == 0
+    before = tree(tmp_path)
+    done = command(
+        "cut", photo, "--grid", "2x3", "--seed", "1", "--out", out, "--overwrite", largest_file=500
+    )
+    assert (done.code, done.err) == (2, f"diffassemble: {out}: cannot be written (File too large)\n")
+    assert tree(tmp_path) == before
+
+
+def test_out_of_other_people_is_never_replaced(command: Command, photo: Path, tmp_path: Path) -> None:
+    before = tree(tmp_path)
+    done = command("cut", photo, "--grid", "2x3", "--out", photo.parent, "--overwrite")
+    assert done.code == 2
+    assert "holds other files (photo.png)" in done.err
+    done = command("cut", photo, "--grid", "2x3", "--out", photo, "--overwrite")
+    assert done.code == 2
+    assert "is a file; choose another --out" in done.err
+    assert tree(tmp_path) == before
+
+
+def test_wrong_options(command: Command, photo: Path, tmp_path: Path) -> None:
+    assert command("cut", photo, "--grid", "2x3").code == 2
+    assert command("cut", photo, "--grid", "2x3", "--out", tmp_path / "out", "--unknown").code == 2
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("name", "code"), [("photo.png", 0), ("none.png", 2)])
+def test_as_users_start_it(photo: Path, tmp_path: Path, name: str, code: int) -> None:
+    words = ["cut", str(photo.with_name(name)), "--grid", "4x6", "--out", str(tmp_path / "out dir")]
+    done = subprocess.run(
+        [sys.executable, "-m", "diffassemble", *words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code
+    assert done.stderr.count("\n") == (1 if code else 0)
+    assert (tmp_path / "out dir").exists() == (code == 0)
+    assert code or f"diffassemble solve '{tmp_path / 'out dir'}'" in done.stdout

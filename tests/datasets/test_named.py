@@ -1,0 +1,31 @@
+"""Names of collections on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from diffassemble.datasets.named import held_out_pictures
+from diffassemble.puzzle import InputError
+
+
+def test_a_folder_gives_all_its_pictures_even_with_an_equals_sign(tmp_path: Path) -> None:
+    folder = tmp_path / "size=32"
+    folder.mkdir()
+    (folder / "a.png").write_bytes(b"")
+    assert held_out_pictures(str(folder)) == [folder / "a.png"]
+
+
+def test_a_collection_gives_its_test_pictures(tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / f"{name}.jpg").write_bytes(b"")
+    (tmp_path / "CelebA-HQ_train.txt").write_text("a.jpg\nb.jpg\n")
+    (tmp_path / "CelebA-HQ_test.txt").write_text("c.jpg\n")
+    assert held_out_pictures(f"celeba-hq={tmp_path}") == [tmp_path / "c.jpg"]
+
+
+def test_an_incomplete_collection_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "0.jpg").write_bytes(b"")
+    with pytest.raises(InputError, match="WikiArt"):
+        held_out_pictures(f"wikiart={tmp_path}")

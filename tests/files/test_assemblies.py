@@ -1,0 +1,158 @@
+"""Assemblies are written exactly, always the same way, and can be read back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor
+
+from diffassemble.files.assemblies import (
+    assembly_bytes,
+    check_assembly_folder,
+    read_assembly,
+    render,
+    write_assembly,
+)
+from diffassemble.files.images import read_picture
+from diffassemble.geometry import Poses
+from diffassemble.puzzle import Assembly, Board, InputError, Puzzle
+
+
+@pytest.fixture
+def assembly(puzzle: Puzzle) -> Assembly:
+    """The right answer, with a history that starts elsewhere."""
+    assert puzzle.truth is not None
+    start = Poses(puzzle.truth.rotation, -puzzle.truth.translation)
+    confidence = torch.linspace(0, 1, len(puzzle))
+    return Assembly(puzzle.without_truth(), puzzle.truth, confidence, (start, puzzle.truth), "test", 1.5)
+
+
+def test_right_assembly_is_the_picture(assembly: Assembly, picture: Tensor, tmp_path: Path) -> None:
+    render(assembly, tmp_path / "solved.png")
+    assert torch.equal(read_picture(tmp_path / "solved.png"), picture)
+    write_assembly(assembly, tmp_path / "out")
+    assert torch.equal(read_picture(tmp_path / "out" / "assembled.png"), picture)
+
+
+def test_folder_holds_what_was_promised(assembly: Assembly, tmp_path: Path) -> None:
+    write_assembly(assembly, tmp_path / "out")
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert names == ["assembled.png", "assembly.json", "steps.gif"]
+    with Image.open(tmp_path / "out" / "steps.gif") as steps:
+        assert getattr(steps, "n_frames", 1) > 1
+
+
+def test_same_answer_same_bytes(assembly: Assembly, tmp_path: Path) -> None:
+    write_assembly(assembly, tmp_path / "a")
+    write_assembly(replace(assembly, seconds=99.0), tmp_path / "b")
+    for path in (tmp_path / "a").iterdir():
+        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
+    assert b"seconds" not in (tmp_path / "a" / "assembly.json").read_bytes()
+
+
+def test_read_back(assembly: Assembly, tmp_path: Path) -> None:
+    write_assembly(assembly, tmp_path / "out")
+    for path in (tmp_path / "out", tmp_path / "out" / "assembly.json"):
+        again = read_assembly(path, assembly.puzzle)
+        assert torch.equal(again.poses.rotation, assembly.poses.rotation)
+        assert torch.equal(again.poses.translation, assembly.poses.translation)
+        assert torch.equal(again.confidence, assembly.confidence)
+        assert again.solver == "test"
+    write_assembly(again, tmp_path / "again")
+    assert (tmp_path / "again" / "assembly.json").read_bytes() == (
+        tmp_path / "out" / "assembly.json"
+    ).read_bytes()
+
+
+def test_read_back_for_reordered_pieces(assembly: Assembly, tmp_path: Path) -> None:
+    write_assembly(assembly, tmp_path / "out")
+    order = torch.arange(len(assembly.puzzle)).flip(0)
+    again = read_assembly(tmp_path / "out", assembly.puzzle.reordered(order))
+    assert torch.equal(again.poses.translation, assembly.poses.translation[order])
+
+
+def test_matrix_moves_the_piece_as_the_record_says(assembly: Assembly, tmp_path: Path) -> None:
+    write_assembly(assembly, tmp_path / "out")
+    document = json.loads((tmp_path / "out" / "assembly.json").read_text())
+    assert (document["schema"], document["solver"], document["rows"], document["cols"]) == (1, "test", 3, 4)
+    board = Board(3, 4)
+    for record in document["pieces"]:
+        matrix = torch.tensor(record["matrix"])
+        corner = matrix @ torch.tensor([-1.0, -1.0, 0.0, 1.0])
+        centre = board.centres()[record["row"] * 4 + record["col"]]
+        # The upper left corner of a piece goes clockwise round its centre, turn by turn.
+        expected = torch.tensor([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])[record["turn"]]
+        assert torch.allclose(corner[:2] - centre, expected, atol=1e-6)
+        assert corner[2:].tolist() == [0, 1]
+    assert b"-0.0," not in (tmp_path / "out" / "assembly.json").read_bytes()
+
+
+def test_turned_board(assembly: Assembly, puzzle: Puzzle, picture: Tensor, tmp_path: Path) -> None:
+    """A solver may turn the whole; then the board's sides change places."""
+    cells, turns = puzzle.board.snap(assembly.poses)
+    board, cells, turns = puzzle.board.turned(cells, turns, 1)
+    turned = replace(
+        assembly, puzzle=replace(puzzle, board=board), poses=board.poses(cells, turns), history=()
+    )
+    write_assembly(turned, tmp_path / "out")
+    again = read_assembly(tmp_path / "out", puzzle)
+    assert again.puzzle.board == Board(4, 3)
+    assert again.puzzle.truth is None
+    render(again, tmp_path / "a.png")
+    assert torch.equal(read_picture(tmp_path / "a.png"), picture.rot90(-1, (-2, -1)))
+
+
+def test_existing_folder(assembly: Assembly, tmp_path: Path) -> None:
+    check_assembly_folder(tmp_path / "out")
+    write_assembly(assembly, tmp_path / "out")
+    with pytest.raises(InputError, match="already exists"):
+        check_assembly_folder(tmp_path / "out")
+    with pytest.raises(InputError, match="already exists"):
+        write_assembly(assembly, tmp_path / "out")
+    write_assembly(replace(assembly, solver="other"), tmp_path / "out", overwrite=True)
+    assert read_assembly(tmp_path / "out", assembly.puzzle).solver == "other"
+
+
+def test_assembly_never_replaces_a_puzzle(assembly: Assembly, tmp_path: Path) -> None:
+    (tmp_path / "puzzle").mkdir()
+    (tmp_path / "puzzle" / "puzzle.json").write_text("{}")
+    with pytest.raises(InputError, match="holds other files"):
+        write_assembly(assembly, tmp_path / "puzzle", overwrite=True)
+
+
+def test_other_pieces(assembly: Assembly, tmp_path: Path) -> None:
+    write_assembly(assembly, tmp_path / "out")
+    with pytest.raises(InputError, match=r"assembly\.json: is not an assembly of these 11 pieces"):
+        read_assembly(tmp_path / "out", assembly.puzzle.reordered(torch.arange(11)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"matrix": [[1, 0], [0, 1]]}, "4 rows of 4 numbers"),
+        ({"matrix": [["a"] * 4] * 4}, "4 rows of 4 numbers"),
+        ({"matrix": [[float("nan")] * 4] * 4}, "4 rows of 4 numbers"),
+        ({"matrix": None}, "'matrix' must be a list"),
+        ({"confidence": 1.5}, "between 0 and 1"),
+        ({"confidence": float("nan")}, "between 0 and 1"),
+        ({"confidence": "sure"}, "'confidence' must be a number"),
+        ({"row": 77}, "do not agree"),
+        ({"turn": None}, "do not agree"),
+        ({"file": None}, "'file' must be a text"),
+    ],
+)
+def test_spoilt_file(assembly: Assembly, tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+    path = tmp_path / "assembly.json"
+    document = json.loads(assembly_bytes(assembly))
+    document["pieces"][0].update(changes)
+    path.write_text(json.dumps(document))
+    with pytest.raises(InputError) as caught:
+        read_assembly(path, assembly.puzzle)
+    assert words in str(caught.value)
+    assert str(path) in str(caught.value)

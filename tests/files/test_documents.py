@@ -1,0 +1,92 @@
+"""Documents give the same bytes for the same fields, and foreign ones are refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from diffassemble.files.documents import board_field, document_bytes, field, read_document
+from diffassemble.puzzle import Board, InputError
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=10,
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.dictionaries(st.text().filter(lambda key: key not in ("schema", "kind")), JSON, max_size=5))
+def test_documents_are_plain_json(fields: dict[str, object]) -> None:
+    content = document_bytes(fields)
+    assert json.loads(content) == {"schema": 1, "kind": "image", **fields}
+    assert content == document_bytes(fields)
+    assert content.isascii()
+
+
+def test_records_stand_on_lines_of_their_own() -> None:
+    lines = document_bytes({"pieces": [{"a": 1}, {"a": 2}]}).decode().splitlines()
+    assert '    {"a": 1},' in lines
+    assert '    {"a": 2}' in lines
+
+
+def test_not_a_number_is_not_written() -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        document_bytes({"x": float("nan")})
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is not JSON"),
+        (b"{", "is not JSON"),
+        (b"\xff\xfe\x00", "is not JSON"),
+        (b"[" * 100_000, "is not JSON"),
+        (b"[1, 2]", "not written by diffassemble"),
+        (b'{"name": "other program"}', "not written by diffassemble"),
+        (b'{"schema": 2, "kind": "image"}', "reads schema 1"),
+        (b'{"schema": 1, "kind": "mesh"}', "kind 'mesh'"),
+        (b'{"schema": [1]}', "reads schema 1"),
+    ],
+)
+def test_foreign_documents(tmp_path: Path, content: bytes, words: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read_document(path)
+    assert str(caught.value).startswith(str(path))
+    assert words in str(caught.value)
+
+
+def test_missing_document(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="No such file"):
+        read_document(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [(True, int), (1.5, int), ("1", int), (None, int), (1, str), ({}, list), ("x" * 99, float)],
+)
+def test_fields_of_another_kind(value: object, kind: type) -> None:
+    with pytest.raises(InputError, match=r"x\.json: 'key' must be"):
+        field({"key": value}, "key", kind, Path("x.json"))
+
+
+def test_a_whole_number_is_a_number() -> None:
+    assert field({"key": 1}, "key", float, Path("x.json")) == 1.0
+
+
+def test_a_record_must_be_a_record() -> None:
+    with pytest.raises(InputError, match="'key' must be a text"):
+        field(["key"], "key", str, Path("x.json"))
+
+
+def test_boards() -> None:
+    assert board_field({"rows": 3, "cols": 4}, Path("x.json")) == Board(3, 4)
+    for rows, cols in [(0, 4), (3, -1), (10**5, 10**5)]:
+        with pytest.raises(InputError, match="make no board"):
+            board_field({"rows": rows, "cols": cols}, Path("x.json"))

@@ -1,0 +1,218 @@
+"""What is written as a puzzle can be read back, and foreign folders do no harm."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from diffassemble.cutting.image import cut_picture
+from diffassemble.files.images import to_levels, write_picture
+from diffassemble.files.puzzles import knows_board, read_puzzle, write_puzzle
+from diffassemble.puzzle import Board, InputError, Puzzle
+
+
+def edit(path: Path, **changes: Any) -> None:
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, **changes}))
+
+
+def refused(folder: Path, words: str, board: Board | None = None) -> None:
+    with pytest.raises(InputError) as caught:
+        read_puzzle(folder, board)
+    assert words in str(caught.value)
+    assert str(folder) in str(caught.value)
+
+
+@given(
+    rows=st.integers(1, 5),
+    cols=st.integers(2, 5),
+    missing=st.sampled_from([0.0, 0.3]),
+    erode=st.integers(0, 2),
+    turn=st.booleans(),
+    seed=st.integers(0, 2**31),
+)
+@settings(max_examples=25, deadline=None)
+def test_round_trip(
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: int,
+    cols: int,
+    missing: float,
+    erode: int,
+    turn: bool,
+    seed: int,
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    picture = torch.rand(3, 9 * rows, 9 * cols, generator=generator)
+    puzzle = cut_picture(picture, Board(rows, cols), generator, turn=turn, missing=missing, erode=erode)
+    folder = tmp_path_factory.mktemp("puzzle") / "out"
+    if len(puzzle) < 2:
+        return
+    write_puzzle(puzzle, folder)
+    again = read_puzzle(folder)
+    assert again.board == puzzle.board
+    assert again.names == puzzle.names
+    assert torch.equal(to_levels(again.pieces.pixels), to_levels(puzzle.pieces.pixels))
+    assert again.truth is not None
+    assert puzzle.truth is not None
+    assert torch.equal(again.truth.rotation, puzzle.truth.rotation)
+    assert torch.equal(again.truth.translation, puzzle.truth.translation)
+
+
+def test_eight_bit_pixels_are_exact_and_the_same_bytes_come_again(puzzle: Puzzle, tmp_path: Path) -> None:
+    write_puzzle(puzzle, tmp_path / "a")
+    assert torch.equal(read_puzzle(tmp_path / "a").pieces.pixels, puzzle.pieces.pixels)
+    write_puzzle(read_puzzle(tmp_path / "a"), tmp_path / "b")
+    for file in (path for path in (tmp_path / "a").rglob("*") if path.is_file()):
+        assert file.read_bytes() == (tmp_path / "b" / file.relative_to(tmp_path / "a")).read_bytes()
+
+
+def test_only_the_truth_file_tells_the_truth(puzzle: Puzzle, tmp_path: Path) -> None:
+    write_puzzle(puzzle, tmp_path / "a")
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["pieces", "puzzle.json", "truth.json"]
+    (tmp_path / "a" / "truth.json").unlink()
+    withheld = read_puzzle(tmp_path / "a")
+    assert withheld.truth is None
+    write_puzzle(puzzle.without_truth(), tmp_path / "b")
+    assert not (tmp_path / "b" / "truth.json").exists()
+    for file in (path for path in (tmp_path / "a").rglob("*") if path.is_file()):
+        assert file.read_bytes() == (tmp_path / "b" / file.relative_to(tmp_path / "a")).read_bytes()
+
+
+def test_puzzle_file_says_what_it_must(puzzle: Puzzle, tmp_path: Path) -> None:
+    write_puzzle(puzzle, tmp_path / "a")
+    document = json.loads((tmp_path / "a" / "puzzle.json").read_text())
+    names = [f"piece_{index:03d}.png" for index in range(12)]
+    assert document == {"schema": 1, "kind": "image", "rows": 3, "cols": 4, "piece_size": 8, "pieces": names}
+
+
+def test_existing_folder(puzzle: Puzzle, tmp_path: Path) -> None:
+    write_puzzle(puzzle, tmp_path / "a")
+    with pytest.raises(InputError, match="already exists"):
+        write_puzzle(puzzle.without_truth(), tmp_path / "a")
+    assert (tmp_path / "a" / "truth.json").exists()
+    write_puzzle(puzzle.without_truth(), tmp_path / "a", overwrite=True)
+    assert not (tmp_path / "a" / "truth.json").exists()
+
+
+def test_what_could_not_be_read_is_not_written(puzzle: Puzzle, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="identical"):
+        write_puzzle(puzzle.reordered(torch.tensor([0, 1, 2, 2])), tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+
+
+def test_folder_of_pictures_needs_a_grid(puzzle: Puzzle, tmp_path: Path) -> None:
+    write_puzzle(puzzle, tmp_path / "a")
+    loose = tmp_path / "a" / "pieces"
+    assert knows_board(tmp_path / "a")
+    assert not knows_board(loose)
+    refused(loose, "pass --grid")
+    read = read_puzzle(loose, Board(3, 4))
+    assert torch.equal(read.pieces.pixels, puzzle.pieces.pixels)
+    assert read.truth is None
+    assert read_puzzle(loose, Board(4, 4)).board.cells == 16
+    refused(loose, "grid 2x5 has 10 cells, got 12 pieces; pass --grid 4x3", Board(2, 5))
+
+
+def test_folder_without_rights(
+    puzzle: Puzzle, tmp_path: Path, denied: Callable[[Path], AbstractContextManager[None]]
+) -> None:
+    write_puzzle(puzzle, tmp_path / "a")
+    with denied(tmp_path / "a"):
+        refused(tmp_path / "a", "Permission denied")
+
+
+def test_shuffled_grid_picture(picture: Tensor, tmp_path: Path) -> None:
+    write_picture(picture, tmp_path / "a.png")
+    refused(tmp_path / "a.png", "pass --grid")
+    read = read_puzzle(tmp_path / "a.png", Board(3, 4))
+    assert read.pieces.pixels.shape == (12, 3, 8, 8)
+    refused(tmp_path / "a.png", "do not divide", Board(5, 4))
+    refused(tmp_path / "none.png", "No such file", Board(3, 4))
+
+
+def test_a_given_grid_replaces_the_told_one(puzzle: Puzzle, tmp_path: Path) -> None:
+    write_puzzle(puzzle, tmp_path / "a")
+    assert read_puzzle(tmp_path / "a", Board(3, 4)).truth is not None
+    other = read_puzzle(tmp_path / "a", Board(4, 3))
+    assert other.board == Board(4, 3)
+    assert other.truth is None
+    refused(tmp_path / "a", "grid 2x2 has 4 cells, got 12 pieces", Board(2, 2))
+
+
+@pytest.mark.parametrize(
+    "name", ["../secret.png", "/etc/passwd", "a/b.png", "..", "", "c:\\x.png", "a\0b.png", 7, None, ["x"]]
+)
+def test_piece_names_stay_in_their_folder(puzzle: Puzzle, tmp_path: Path, name: object) -> None:
+    write_puzzle(puzzle, tmp_path / "a")
+    write_picture(puzzle.pieces.pixels[0], tmp_path / "a" / "secret.png")
+    names = [f"piece_{index:03d}.png" for index in range(11)]
+    edit(tmp_path / "a" / "puzzle.json", pieces=[*names, name])
+    refused(tmp_path / "a", "is not the name of a file in pieces")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"schema": 9}, "this version reads schema 1"),
+        ({"rows": "3"}, "'rows' must be a whole number"),
+        ({"rows": 10**9, "cols": 10**9}, "make no board"),
+        ({"rows": 2}, "grid 2x4 has 8 cells, got 12 pieces"),
+        ({"pieces": "piece_000.png"}, "'pieces' must be a list"),
+        ({"pieces": []}, "must name each of its pieces once"),
+        ({"pieces": ["piece_000.png"] * 2}, "must name each of its pieces once"),
+        ({"pieces": ["piece_000.png", "piece_777.png"]}, "piece_777.png: cannot be read (No such file"),
+        ({"piece_size": 9}, "'piece_size' is not 8"),
+    ],
+)
+def test_spoilt_puzzle_file(puzzle: Puzzle, tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+    write_puzzle(puzzle, tmp_path / "a")
+    edit(tmp_path / "a" / "puzzle.json", **changes)
+    refused(tmp_path / "a", words)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda records: records[:-1], "each piece of puzzle.json once"),
+        (lambda records: [*records, records[0]], "each piece of puzzle.json once"),
+        (
+            lambda records: [{**records[0], "file": "other.png"}, *records[1:]],
+            "each piece of puzzle.json once",
+        ),
+        (lambda records: [{**records[0], "row": 3}, *records[1:]], "is not on the board"),
+        (lambda records: [{**records[0], "turn": -1}, *records[1:]], "is not on the board"),
+        (lambda records: [{**records[0], "turn": 0.5}, *records[1:]], "'turn' must be a whole number"),
+        (
+            lambda records: [{**records[1], "file": records[0]["file"]}, *records[1:]],
+            "two pieces on one cell",
+        ),
+        (lambda records: [7, *records[1:]], "'file' must be a text"),
+    ],
+)
+def test_spoilt_truth_file(puzzle: Puzzle, tmp_path: Path, change: Any, words: str) -> None:
+    write_puzzle(puzzle, tmp_path / "a")
+    path = tmp_path / "a" / "truth.json"
+    edit(path, pieces=change(json.loads(path.read_text())["pieces"]))
+    refused(tmp_path / "a", words)
+
+
+def test_truth_of_another_grid(puzzle: Puzzle, tmp_path: Path) -> None:
+    write_puzzle(puzzle, tmp_path / "a")
+    edit(tmp_path / "a" / "truth.json", rows=4)
+    refused(tmp_path / "a", "is for another grid")
+
+
+def test_copied_piece(puzzle: Puzzle, tmp_path: Path) -> None:
+    write_puzzle(puzzle, tmp_path / "a")
+    pieces = tmp_path / "a" / "pieces"
+    (pieces / "piece_003.png").write_bytes((pieces / "piece_001.png").read_bytes())
+    refused(tmp_path / "a", "piece_001.png and piece_003.png are identical")

@@ -1,0 +1,96 @@
+"""Pieces on the table: where they land, and how exactly."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from diffassemble.geometry import Poses, turn_matrix
+from diffassemble.puzzle import Board
+from diffassemble.rendering.canvas import (
+    EMPTY_CELL,
+    TABLE,
+    angles,
+    centres,
+    empty_board,
+    lay_piece,
+    piece_images,
+)
+
+
+def test_angles_are_those_of_the_nearest_rotation() -> None:
+    wanted = torch.tensor([0.3, -2.0, 3.0])
+    rotation = torch.stack(
+        [torch.stack([wanted.cos(), -wanted.sin()], -1), torch.stack([wanted.sin(), wanted.cos()], -1)], -2
+    )
+    # Scaling, and anything symmetric and traceless, leaves the nearest rotation as it is.
+    stretched = 2.5 * rotation + torch.tensor([[0.2, 0.1], [0.1, -0.2]])
+    assert np.allclose(angles(Poses(stretched, torch.zeros(3, 2))), wanted.numpy(), atol=1e-6)
+
+
+def test_cell_centres_in_pixels() -> None:
+    board = Board(2, 3)
+    found = centres(board, board.poses(torch.arange(6), torch.zeros(6, dtype=torch.long)), cell=10)
+    assert np.allclose(found, [[5, 5], [15, 5], [25, 5], [5, 15], [15, 15], [25, 15]], atol=1e-5)
+
+
+def test_pixels_survive_at_their_own_size() -> None:
+    levels = torch.randint(0, 256, (2, 3, 5, 5), generator=torch.Generator().manual_seed(0))
+    for image, expected in zip(piece_images(levels / 255, 5), levels, strict=True):
+        assert np.array_equal(np.asarray(image), expected.movedim(0, -1).numpy())
+    assert piece_images(levels / 255, 9)[0].size == (9, 9)
+
+
+def test_an_empty_board_shows_its_cells_within_the_table() -> None:
+    canvas = empty_board(Board(2, 3), cell=12, margin=5, background=TABLE)
+    assert canvas.size == (46, 34)
+    assert canvas.getpixel((2, 2)) == TABLE
+    for row in range(2):
+        for col in range(3):
+            assert canvas.getpixel((5 + 12 * col + 6, 5 + 12 * row + 6)) == EMPTY_CELL
+
+
+@pytest.mark.parametrize("turns", range(4))
+def test_quarter_turns_are_exact_and_clockwise(turns: int) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (6, 6, 3), dtype=np.uint8)
+    canvas = Image.new("RGB", (10, 10))
+    matrix = turn_matrix(torch.tensor([turns]))
+    angle = float(angles(Poses(matrix, torch.zeros(1, 2)))[0])
+    lay_piece(canvas, Image.fromarray(pixels), (5.0, 4.0), angle)
+    assert np.array_equal(np.asarray(canvas)[1:7, 2:8], np.rot90(pixels, -turns))
+
+
+def test_any_angle_agrees_with_the_exact_turn_nearby() -> None:
+    # Red above, blue below, turned by a little more than a quarter: red is on the right.
+    piece = Image.new("RGB", (40, 40), (0, 0, 255))
+    piece.paste((255, 0, 0), (0, 0, 40, 20))
+    canvas = Image.new("RGB", (80, 80), TABLE)
+    lay_piece(canvas, piece, (40.3, 39.8), math.pi / 2 + 0.05)
+    assert canvas.getpixel((52, 40)) == (255, 0, 0)
+    assert canvas.getpixel((28, 40)) == (0, 0, 255)
+    assert canvas.getpixel((3, 3)) == TABLE
+
+
+def test_smooth_edges_have_no_fringe() -> None:
+    # A piece of the table's own colour must not show, whatever its angle.
+    canvas = Image.new("RGB", (60, 60), TABLE)
+    lay_piece(canvas, Image.new("RGB", (30, 30), TABLE), (30.2, 30.7), 0.6)
+    assert np.abs(np.asarray(canvas).astype(int) - TABLE).max() <= 2
+
+
+def test_turned_pieces_keep_their_area() -> None:
+    canvas = Image.new("RGB", (100, 100))
+    lay_piece(canvas, Image.new("RGB", (40, 40), (255, 255, 255)), (50.0, 50.0), math.pi / 5)
+    assert np.asarray(canvas)[..., 0].sum() / 255 == pytest.approx(1600, rel=0.01)
+
+
+def test_pieces_may_hang_over_the_edge() -> None:
+    canvas = Image.new("RGB", (20, 20), TABLE)
+    lay_piece(canvas, Image.new("RGB", (10, 10), (0, 0, 0)), (0.0, 0.0), 0.0)
+    lay_piece(canvas, Image.new("RGB", (10, 10), (0, 0, 0)), (-50.0, 400.0), 1.0)
+    assert canvas.getpixel((4, 4)) == (0, 0, 0)
+    assert canvas.getpixel((6, 6)) == TABLE

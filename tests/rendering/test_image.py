@@ -1,0 +1,105 @@
+"""Pictures of assemblies: exact where they can be, readable elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from diffassemble.cutting.image import crop_to_board, resize_to_board
+from diffassemble.geometry import Poses
+from diffassemble.puzzle import Assembly, Board, Puzzle
+from diffassemble.rendering import draw_assembly, draw_before_after, draw_confidence, draw_poses
+from diffassemble.rendering.canvas import EMPTY_CELL
+from diffassemble.rendering.image import draw_table
+
+Make = Callable[..., Puzzle]
+Solved = Callable[..., Assembly]
+
+
+def original(cat: torch.Tensor, board: Board) -> np.ndarray:
+    picture = resize_to_board(crop_to_board(cat, board), board, 16)
+    return (picture * 255).round().byte().movedim(0, -1).numpy()
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(4, 4), (3, 5), (5, 2), (7, 9)])
+def test_a_right_assembly_is_the_original_pixel_by_pixel(
+    cat: torch.Tensor, make_puzzle: Make, solved: Solved, rows: int, cols: int
+) -> None:
+    assembly = solved(make_puzzle(rows, cols))
+    expected = original(cat, Board(rows, cols))
+    assert np.array_equal(np.asarray(draw_assembly(assembly)), expected)
+    assert np.array_equal(np.asarray(draw_poses(assembly.puzzle, assembly.poses)), expected)
+
+
+def test_missing_pieces_leave_grey_cells(cat: torch.Tensor, make_puzzle: Make, solved: Solved) -> None:
+    assembly = solved(make_puzzle(4, 4, missing=0.25))
+    picture = np.asarray(draw_assembly(assembly))
+    expected = original(cat, Board(4, 4)).copy()
+    filled = set(assembly.puzzle.board.snap(assembly.poses)[0].tolist())
+    for cell in set(range(16)) - filled:
+        row, col = divmod(cell, 4)
+        expected[16 * row : 16 * row + 16, 16 * col : 16 * col + 16] = EMPTY_CELL
+    assert np.array_equal(picture, expected)
+
+
+def test_pieces_as_they_lie_are_drawn_turned(make_puzzle: Make) -> None:
+    puzzle = make_puzzle(3, 3)
+    order = torch.arange(9)
+    picture = np.asarray(draw_poses(puzzle, puzzle.board.poses(order, torch.zeros_like(order))))
+    first = (puzzle.pieces.pixels[0] * 255).round().byte().movedim(0, -1).numpy()
+    assert np.array_equal(picture[:16, :16], first)
+
+
+def test_the_table_grows_for_pieces_outside_but_not_forever(make_puzzle: Make) -> None:
+    puzzle = make_puzzle(4, 4)
+    assert puzzle.truth is not None
+    near = Poses(puzzle.truth.rotation, puzzle.truth.translation * 1.2)
+    far = Poses(puzzle.truth.rotation, puzzle.truth.translation * 100)
+    assert draw_poses(puzzle, puzzle.truth).size == (64, 64)
+    # Centres go from ±24 px to ±28.8 px, so pieces stick out by 4.8 px.
+    assert draw_poses(puzzle, near).size == (64 + 2 * 5, 64 + 2 * 5)
+    assert draw_poses(puzzle, far).size == (128, 128)
+
+
+def test_noise_can_be_drawn(make_puzzle: Make) -> None:
+    puzzle, generator = make_puzzle(3, 4), torch.Generator().manual_seed(1)
+    noise = Poses(torch.randn(12, 2, 2, generator=generator), torch.randn(12, 2, generator=generator))
+    picture = draw_poses(puzzle, noise, cell=20, background=(10, 20, 30), margin=7)
+    assert picture.size == (4 * 20 + 14, 3 * 20 + 14)
+    assert (10, 20, 30) in {colour for _, colour in picture.getcolors(1 << 16) or []}
+
+
+def test_confidence_tints_from_red_to_blue(make_puzzle: Make) -> None:
+    puzzle = make_puzzle(2, 2)
+    assert puzzle.truth is not None
+    flat = replace(puzzle, pieces=replace(puzzle.pieces, pixels=torch.full_like(puzzle.pieces.pixels, 0.5)))
+    sure, doubtful = (
+        draw_poses(flat, puzzle.truth, confidence=torch.full((4,), value)) for value in (1.0, 0.0)
+    )
+    assert np.asarray(sure)[8, 8, 2] > np.asarray(sure)[8, 8, 0]
+    assert np.asarray(doubtful)[8, 8, 0] > np.asarray(doubtful)[8, 8, 2]
+
+
+@pytest.mark.parametrize(("rows", "cols", "missing"), [(6, 6, 0.0), (3, 5, 0.3), (1, 2, 0.0), (40, 40, 0.0)])
+def test_presentable_pictures_of_any_board(
+    make_puzzle: Make, solved: Solved, rows: int, cols: int, missing: float
+) -> None:
+    assembly = solved(make_puzzle(rows, cols, missing=missing))
+    pair, tinted = draw_before_after(assembly), draw_confidence(assembly)
+    assert 900 < pair.width < 1300
+    assert pair.height < 700
+    assert 300 < tinted.width < 1000
+    assert draw_table(assembly.puzzle, 480).width == 480
+
+
+def test_the_result_stands_on_the_right(make_puzzle: Make, solved: Solved) -> None:
+    assembly = solved(make_puzzle(4, 4))
+    pair = draw_before_after(assembly)
+    result = draw_assembly(assembly).resize((480, 480), Image.Resampling.LANCZOS)
+    inner = pair.crop((pair.width - 20 - 480, pair.height - 20 - 480, pair.width - 20, pair.height - 20))
+    assert np.array_equal(np.asarray(inner), np.asarray(result))
