@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from diffassemble.cli.main import main
+from diffassemble.files import write_picture
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,6 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Outcome]:
 @pytest.fixture
 def photo(tmp_path: Path) -> Path:
     """A picture of 60 × 40 random pixels in a folder of its own."""
-    from diffassemble.files import write_picture
-
     path = tmp_path / "pictures" / "photo.png"
     write_picture(torch.rand(3, 40, 60, generator=torch.Generator().manual_seed(0)), path)
     return path

@@ -131,9 +131,7 @@ def test_full_disk(command: Command, photo: Path, tmp_path: Path, overwrite: boo
     if overwrite:
         assert command("cut", photo, "--grid", "2x3", "--out", out).code == 0
     before = tree(tmp_path)
-    done = command(
-        "cut", photo, "--grid", "2x3", "--seed", "1", "--out", out, "--overwrite", largest_file=500
-    )
+    done = command("cut", photo, "--grid", "2x3", "--seed", "1", "--out", out, "--overwrite", largest_file=500)
     assert (done.code, done.err) == (2, f"diffassemble: {out}: cannot be written (File too large)\n")
     assert tree(tmp_path) == before
 
@@ -158,9 +156,7 @@ def test_wrong_options(command: Command, photo: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "code"), [("photo.png", 0), ("none.png", 2)])
 def test_as_users_start_it(photo: Path, tmp_path: Path, name: str, code: int) -> None:
     words = ["cut", str(photo.with_name(name)), "--grid", "4x6", "--out", str(tmp_path / "out dir")]
-    done = subprocess.run(
-        [sys.executable, "-m", "diffassemble", *words], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-m", "diffassemble", *words], capture_output=True, text=True, check=False)
     assert done.returncode == code
     assert done.stderr.count("\n") == (1 if code else 0)
     assert (tmp_path / "out dir").exists() == (code == 0)

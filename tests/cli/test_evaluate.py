@@ -84,11 +84,11 @@ def test_rows_and_table(
     for row in rows:
         assert row["accuracy"] == (100.0 if row["solver"] == "right" else 0.0)
         assert row["accuracy_free"] == row["neighbours"] == row["perfect"] == 100.0
-        assert (row["puzzles"], row["seed"], row["data"]) == (3, 5, str(folder))
+        assert (row["puzzles"], row["seed"], row["data"]) == (3, 5, f"{tmp_path.name}/pictures")
     asked = {"model": "mine", "samples": 2, "steps": 9}
     assert known_solvers == [{"name": "right", **asked}, {"name": "turned", **asked}]
     text = capsys.readouterr().out
-    assert "orientation" in text
+    assert "orientation free" in text
     assert "100.0–100.0" in text
     assert "wrote 8 rows" in text
 
@@ -116,8 +116,8 @@ def test_bad_input_is_named_and_writes_nothing(
 
 @pytest.mark.usefixtures("known_solvers")
 def test_a_broken_picture_is_named(folder: Path) -> None:
-    (folder / "9.png").write_bytes(b"not a picture")
-    with pytest.raises(InputError, match=r"9\.png"):
+    (folder / "0.png").write_bytes(b"not a picture")
+    with pytest.raises(InputError, match=r"0\.png"):
         evaluate.run(["--data", str(folder), "--solver", "right", "--grid", "2"])
 
 

@@ -18,9 +18,7 @@ from diffassemble.puzzle import InputError
 
 def program(*argv: str) -> subprocess.CompletedProcess[str]:
     """The command as users start it."""
-    return subprocess.run(
-        [sys.executable, "-m", "diffassemble", *argv], capture_output=True, text=True, check=False
-    )
+    return subprocess.run([sys.executable, "-m", "diffassemble", *argv], capture_output=True, text=True, check=False)
 
 
 def test_help_lists_every_verb() -> None:
@@ -48,10 +46,15 @@ def test_unknown_verb_names_the_known_ones(capsys: pytest.CaptureFixture[str]) -
     assert line.count("\n") == 1
 
 
-def test_help_loads_no_torch() -> None:
-    script = (
-        "import sys; from diffassemble.cli.main import main; main(['--help']); print('torch' in sys.modules)"
-    )
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["unknown"], ["cut", "--help"]])
+def test_help_loads_no_torch(words: list[str]) -> None:
+    script = f"""
+import contextlib, sys
+from diffassemble.cli.main import main
+with contextlib.suppress(SystemExit):
+    main({words})
+print("torch" in sys.modules)
+"""
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("False\n")
 
@@ -93,9 +96,10 @@ def test_failures(
     assert capsys.readouterr().err == line
 
 
-def test_mistakes_of_the_program_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entry, "import_module", lambda name: SimpleNamespace(run=failing(KeyError("bug"))))
-    with pytest.raises(KeyError):
+@pytest.mark.parametrize("error", [KeyError, ValueError])
+def test_mistakes_of_the_program_are_not_hidden(error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entry, "import_module", lambda name: SimpleNamespace(run=failing(error("bug"))))
+    with pytest.raises(error, match="bug"):
         entry.main(["cut"])
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from diffassemble.datasets.named import held_out_pictures
+from diffassemble.datasets.named import held_out_pictures, short_name
 from diffassemble.puzzle import InputError
 
 
@@ -29,3 +29,10 @@ def test_an_incomplete_collection_is_refused(tmp_path: Path) -> None:
     (tmp_path / "0.jpg").write_bytes(b"")
     with pytest.raises(InputError, match="WikiArt"):
         held_out_pictures(f"wikiart={tmp_path}")
+
+
+def test_short_names_do_not_tell_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "faces" / "val").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "faces")
+    assert short_name(str(tmp_path / "faces" / "val")) == short_name("val") == short_name("val/") == "faces/val"
+    assert short_name("wikiart=/some/where") == "wikiart"

@@ -141,7 +141,7 @@ def test_free_is_never_below_absolute(board: Board, seed: int) -> None:
 
 
 def test_random_answers_score_one_in_four_n() -> None:
-    board, rounds = Board(3, 3), 4000
+    board, rounds = Board(3, 3), 2000
     truth = random_placement(board, 0)
     scores = [
         direct_comparison(board, *random_placement(board, seed), *truth) for seed in range(1, rounds + 1)
@@ -154,9 +154,9 @@ def test_random_answers_score_one_in_four_n() -> None:
 def test_random_neighbours_score_at_chance() -> None:
     # Two given pieces are adjacent in 24 of the 72 ways to lay them on a 3×3; the second is then on the right
     # side of the first, and turned rightly, with chance 1/4 each.
-    board, rounds = Board(3, 3), 3000
+    board, rounds = Board(3, 3), 1500
     truth = random_placement(board, 0)
     scores = [
         neighbour_accuracy(board, *random_placement(board, seed), *truth) for seed in range(1, rounds + 1)
     ]
-    assert sum(scores) / rounds == pytest.approx(100 * (24 / 72) / 16, abs=0.4)
+    assert sum(scores) / rounds == pytest.approx(100 * (24 / 72) / 16, abs=0.6)

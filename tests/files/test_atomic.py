@@ -57,9 +57,7 @@ def test_parents_are_made(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 @pytest.mark.parametrize("exists", [True, False])
-def test_failure_leaves_everything_as_it_was(
-    tmp_path: Path, error: type[BaseException], exists: bool
-) -> None:
+def test_failure_leaves_everything_as_it_was(tmp_path: Path, error: type[BaseException], exists: bool) -> None:
     target = tmp_path / "a" / "out"
     if exists:
         fill(target, "old")

@@ -34,9 +34,7 @@ def png_file(width: int, height: int, depth: int, colour: int, data: bytes) -> b
     """A PNG file made by hand, since Pillow writes no 16-bit colours."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
-        return (
-            struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
-        )
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
     head = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
     body = zlib.compress(data)
@@ -248,9 +246,7 @@ def test_decompression_bomb_is_refused_before_decoding(tmp_path: Path, side: int
     assert time.perf_counter() - start < 1
 
 
-def test_no_rights(
-    picture: Tensor, tmp_path: Path, denied: Callable[[Path], AbstractContextManager[None]]
-) -> None:
+def test_no_rights(picture: Tensor, tmp_path: Path, denied: Callable[[Path], AbstractContextManager[None]]) -> None:
     folder = tmp_path / "locked"
     folder.mkdir()
     write_picture(picture, folder / "a.png")

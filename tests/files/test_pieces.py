@@ -127,9 +127,7 @@ def test_the_proposed_grid_has_room_and_is_near_the_square(count: int) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 6), st.integers(2, 6), st.integers(4, 9))
-def test_a_picture_splits_row_by_row(
-    tmp_path_factory: pytest.TempPathFactory, rows: int, cols: int, size: int
-) -> None:
+def test_a_picture_splits_row_by_row(tmp_path_factory: pytest.TempPathFactory, rows: int, cols: int, size: int) -> None:
     path = tmp_path_factory.mktemp("grid") / "grid.png"
     generator = torch.Generator().manual_seed(rows + 10 * cols + 100 * size)
     picture = torch.randint(0, 256, (3, rows * size, cols * size), generator=generator).float() / 255

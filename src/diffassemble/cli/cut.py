@@ -8,10 +8,6 @@ from typing import Annotated
 
 import tyro
 
-from diffassemble.cli.grid import parse_grid
-from diffassemble.cutting.photo import cut_image
-from diffassemble.files import write_puzzle
-
 
 def cut(
     photo: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="PHOTO")],
@@ -37,6 +33,10 @@ def cut(
         rotate: Turn the pieces by random quarter turns.
         overwrite: Replace the folder if it holds a puzzle already.
     """
+    from diffassemble.cli.grid import parse_grid
+    from diffassemble.cutting.photo import cut_image
+    from diffassemble.files import write_puzzle
+
     board = parse_grid(grid)
     puzzle = cut_image(photo, board.rows, board.cols, seed, size, missing, erode, rotate)
     write_puzzle(puzzle, out, overwrite)

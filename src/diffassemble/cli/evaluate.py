@@ -45,12 +45,12 @@ def evaluate(
     from rich.console import Console
 
     from diffassemble.cli.grid import parse_grid
-    from diffassemble.datasets import held_out_pictures
+    from diffassemble.datasets import held_out_pictures, short_name
     from diffassemble.evaluation import Sweep, results_table, write_rows
     from diffassemble.solvers import make_solver
 
     boards = [parse_grid(text) for text in grid]
-    collections = [(name, held_out_pictures(name)) for name in data]
+    collections = [(short_name(name), held_out_pictures(name)) for name in data]
     solvers = [make_solver(name, model=model, samples=samples, steps=steps) for name in solver]
     results = _measure(Sweep(solvers, collections, boards, missing, erode, limit, seed))
     # Output that goes into a file or a pipe has no width of its own.

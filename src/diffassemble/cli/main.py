@@ -34,12 +34,7 @@ def main(argv: list[str] | None = None) -> int:
 def _run(verb: str, arguments: list[str]) -> int:
     """Run a verb and turn what may go wrong outside the program into one line and an exit code."""
     try:
-        module = import_module(VERBS[verb][0])
-        from diffassemble.puzzle.errors import InputError
-    except KeyboardInterrupt:
-        return 130
-    try:
-        module.run(arguments)
+        import_module(VERBS[verb][0]).run(arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
@@ -50,7 +45,12 @@ def _run(verb: str, arguments: list[str]) -> int:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _fail(f"{where}{error.strerror or error}")
-    except InputError as error:
+    except ValueError as error:
+        # Known only here: the nouns bring torch with them, which help does without.
+        from diffassemble.puzzle import InputError
+
+        if not isinstance(error, InputError):
+            raise
         return _fail(str(error))
     return 0
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from diffassemble.geometry import Poses
 from diffassemble.puzzle import Mates
 
-POWERS = (1, 2, 4, 8, 16)
+POWERS = (1, 2, 4, 8, 16, 32, 64)
 
 
 def vote_matrices(mates: Mates, count: int) -> list[Tensor]:
@@ -58,7 +58,7 @@ def _blocks(relative: Poses) -> tuple[Int[Tensor, "x"], Int[Tensor, "x"], Float[
 
 
 def cast_votes(matrices: Sequence[Tensor], flat: Float[Tensor, "n width k"]) -> Float[Tensor, "n votes width k"]:
-    """Votes of every matrix after 1, 2, 4, 8 and 16 rounds, for k sets of flattened poses at once."""
+    """Votes of every matrix after 1, 2, 4, … 64 rounds, for k sets of flattened poses at once."""
     votes = []
     for matrix in matrices:
         current = flat.reshape(-1, flat.shape[-1])
@@ -72,3 +72,9 @@ def cast_votes(matrices: Sequence[Tensor], flat: Float[Tensor, "n width k"]) -> 
 def flatten_poses(poses: Poses) -> Float[Tensor, "n width"]:
     """[translation, rotation row by row]: the order that vote matrices speak of."""
     return torch.cat([poses.translation, poses.rotation.flatten(1)], 1)
+
+
+def unflatten_poses(flat: Float[Tensor, "n width"]) -> Poses:
+    """Back from the flattened order."""
+    dimension = round((flat.shape[1] + 0.25) ** 0.5 - 0.5)  # width = d + d²
+    return Poses(flat[:, dimension:].unflatten(1, (dimension, dimension)), flat[:, :dimension])

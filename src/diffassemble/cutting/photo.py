@@ -42,9 +42,7 @@ def _check_numbers(rows: int, cols: int, seed: int, size: int | None, missing: f
     if min(rows, cols) < 1:
         raise InputError(f"a grid of {rows} rows and {cols} columns has no cells; give 1 or more of each")
     if not 0 <= missing < 1:
-        raise InputError(
-            f"missing share {missing} is not at least 0 and under 1; 0.3 takes 30 % of the pieces away"
-        )
+        raise InputError(f"missing share {missing} is not at least 0 and under 1; 0.3 takes 30 % of the pieces away")
     if erode < 0:
         raise InputError(f"cannot erode {erode} pixels; give 0 or more")
     if not 0 <= seed < 2**63:

@@ -14,3 +14,9 @@ def held_out_pictures(name: str) -> list[Path]:
     if equals and collection in COLLECTIONS:
         return published_split(collection, Path(folder))[1]
     return picture_paths(Path(name))
+
+
+def short_name(name: str) -> str:
+    """What tables call a collection: its own name, or the last two folders of the path, on any machine alike."""
+    collection, equals, _ = name.partition("=")
+    return collection if equals and collection in COLLECTIONS else "/".join(Path(name).resolve().parts[-2:])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from diffassemble.evaluation.benchmark import Row
@@ -15,23 +16,20 @@ from diffassemble.evaluation.sweep import Measured
 from diffassemble.files.atomic import write_file
 
 _CAPTION = (
-    "Percent of pieces at the right place and turn: accuracy as they stand (absolute), orientation free at "
-    "the best turn of the whole picture; below, the 95 % interval over puzzles. "
-    "Peak MB: the process up to that row."
+    "Percent of pieces at the right place and turn: absolute as they stand, orientation free at the best turn "
+    "of the whole picture; below each its 95 % interval over puzzles. Neighbours: percent of neighbouring pairs. "
+    "Perfect: percent of puzzles, orientation free. Seconds per puzzle; most memory of the process so far."
 )
-_NUMBERS = (
-    *("missing", "erode", "puzzles", "accuracy", "orientation\nfree"),
-    *("neighbours", "perfect", "s/puzzle", "peak MB"),
-)
+_NUMBERS = ("count", "accuracy\nabsolute", "accuracy\norient.\nfree", "neigh-\nbours", "perfect", "cost")
 
 
 def results_table(results: Sequence[Measured]) -> Table:
-    """One line per result, absolute and orientation-free accuracy side by side."""
-    table = Table(caption=_CAPTION, caption_justify="left", header_style="bold")
-    for heading in ("solver", "data", "grid"):
-        table.add_column(heading, overflow="fold")
+    """Two lines per result, absolute and orientation-free accuracy side by side; fits 80 columns."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, caption=_CAPTION, caption_justify="left")
+    table.add_column("solver", no_wrap=True)
+    table.add_column("puzzles", overflow="fold")
     for heading in _NUMBERS:
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
     for result in results:
         table.add_row(*_cells(result))
     return table
@@ -45,19 +43,17 @@ def write_rows(rows: Sequence[Row], path: Path) -> None:
 
 def _cells(result: Measured) -> list[str]:
     row = result.row
+    lost = [f"{row.missing:.0%} lost"] if row.missing else []
+    worn = [f"{row.erode} px worn"] if row.erode else []
     return [
         row.solver,
-        row.data,
-        row.grid,
-        f"{row.missing:.0%}",
-        f"{row.erode} px",
+        f"{row.data}\n{', '.join([row.grid, *lost, *worn])}",
         str(row.puzzles),
         _percent(row.accuracy, result.accuracy),
         _percent(row.accuracy_free, result.accuracy_free),
         f"{row.neighbours:.1f}",
         f"{row.perfect:.1f}",
-        f"{row.seconds_per_puzzle:.2f}",
-        f"{row.peak_mb:.0f}",
+        f"{row.seconds_per_puzzle:.2f} s\n{row.peak_mb:.0f} MB",
     ]
 
 

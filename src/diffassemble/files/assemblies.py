@@ -42,9 +42,7 @@ def assembly_bytes(assembly: Assembly) -> bytes:
     # Adding zero turns −0 into 0.
     matrices = (_matrices(assembly.poses) + 0.0).tolist()
     rows = zip(puzzle.names, matrices, assembly.confidence.tolist(), places, strict=True)
-    records = [
-        {"file": name, "matrix": matrix, "confidence": sure, **place} for name, matrix, sure, place in rows
-    ]
+    records = [{"file": name, "matrix": matrix, "confidence": sure, **place} for name, matrix, sure, place in rows]
     board = {"rows": puzzle.board.rows, "cols": puzzle.board.cols}
     return document_bytes({"solver": assembly.solver, **board, "pieces": records})
 
@@ -66,9 +64,7 @@ def read_assembly(path: Path | str, puzzle: Puzzle) -> Assembly:
         raise InputError(f"{source}: is not an assembly of these {len(puzzle)} pieces; their names differ")
     in_order = [named[name] for name in puzzle.names]
     poses = _poses(torch.tensor([_matrix(record, source) for record in in_order]))
-    if [{key: record.get(key) for key in ("row", "col", "turn")} for record in in_order] != placements(
-        board, poses
-    ):
+    if [{key: record.get(key) for key in ("row", "col", "turn")} for record in in_order] != placements(board, poses):
         raise InputError(f"{source}: the row, col and turn of a piece do not agree with its matrix")
     confidence = torch.tensor([_confidence(record, source) for record in in_order])
     return Assembly(puzzle, poses, confidence, (), field(document, "solver", str, source), 0.0)
@@ -95,9 +91,7 @@ def _matrix(record: dict[str, Any], source: Path) -> list[list[float]]:
     """The 4×4 numbers of one record."""
     rows = field(record, "matrix", list, source)
     sound = len(rows) == 4 and all(isinstance(row, list) and len(row) == 4 for row in rows)
-    if not sound or not all(
-        type(value) in (int, float) and math.isfinite(value) for row in rows for value in row
-    ):
+    if not sound or not all(type(value) in (int, float) and math.isfinite(value) for row in rows for value in row):
         raise InputError(f"{source}: a 'matrix' must be 4 rows of 4 numbers")
     return [[float(value) for value in row] for row in rows]
 

@@ -57,9 +57,7 @@ def check_free(target: Path, holds: tuple[str, ...], overwrite: bool = False) ->
     strangers = sorted(found - set(holds))
     if strangers or holds[0] not in found:
         stranger = strangers[0] if strangers else f"no {holds[0]}"
-        raise InputError(
-            f"{target} holds other files ({stranger}), so it is not overwritten; choose another --out"
-        )
+        raise InputError(f"{target} holds other files ({stranger}), so it is not overwritten; choose another --out")
 
 
 def _swap(part: Path, target: Path) -> None:

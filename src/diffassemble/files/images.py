@@ -34,8 +34,8 @@ def read_picture(path: Path | str) -> Float[Tensor, "3 H W"]:
             raise InputError(f"{path}: the picture is broken or cut short ({_one_line(error)})") from error
     if levels.dtype != np.uint8 and not ((levels >= 0) & (levels <= white)).all():
         raise InputError(f"{path}: has colours outside 0…{white}; save it as 8 or 16 bit")
-    colours = torch.from_numpy(levels.astype(np.float32)).div_(white)
-    return colours.movedim(-1, 0).contiguous() if colours.ndim == 3 else colours.repeat(3, 1, 1)
+    planes = np.moveaxis(levels, -1, 0) if levels.ndim == 3 else levels[None]
+    return torch.from_numpy(planes.astype(np.float32, order="C")).div_(white).expand(3, -1, -1).contiguous()
 
 
 def picture_size(path: Path | str) -> tuple[int, int]:

@@ -42,13 +42,10 @@ def load_pieces(files: Sequence[Path]) -> ImagePieces:
         if picture_size(file) != (width, height):
             found = "x".join(map(str, picture_size(file)))
             raise InputError(
-                f"{file}: is {found} pixels, but {files[0].name} is {width}x{height}; "
-                "pieces must be of equal size"
+                f"{file}: is {found} pixels, but {files[0].name} is {width}x{height}; pieces must be of equal size"
             )
     if len(files) * width * height > MOST_PIXELS:
-        raise InputError(
-            f"{files[0].parent}: pieces of more than {MOST_PIXELS // 10**6} megapixels; make them smaller"
-        )
+        raise InputError(f"{files[0].parent}: pieces of more than {MOST_PIXELS // 10**6} megapixels; make them smaller")
     return ImagePieces(torch.stack([read_picture(file) for file in files]))
 
 
@@ -83,14 +80,10 @@ def check_pieces(pieces: ImagePieces, names: Sequence[str], source: Path) -> Non
     if len(pieces) < 2:
         raise InputError(f"{source}: has only {len(pieces)} piece; a puzzle needs at least 2")
     if pieces.size < SMALLEST_PIECE:
-        raise InputError(
-            f"{source}: pieces are {pieces.size} pixels wide; they need {SMALLEST_PIECE} or more"
-        )
+        raise InputError(f"{source}: pieces are {pieces.size} pixels wide; they need {SMALLEST_PIECE} or more")
     flat = (pieces.pixels == pieces.pixels[..., :1, :1]).flatten(1).all(-1)
     if flat.all():
-        raise InputError(
-            f"{source}: every piece is one flat colour, so there is nothing to fit; use another picture"
-        )
+        raise InputError(f"{source}: every piece is one flat colour, so there is nothing to fit; use another picture")
     seen: dict[bytes, int] = {}
     for index in (~flat).nonzero().flatten().tolist():
         twin = seen.setdefault(_fingerprint(to_levels(pieces.pixels[index])), index)

@@ -87,12 +87,7 @@ def _read_folder(folder: Path, wanted: Board | None) -> Puzzle:
 
 def _piece_name(name: object, source: Path) -> str:
     """A plain file name, so that a foreign document reaches nothing outside its folder."""
-    if (
-        not isinstance(name, str)
-        or not name.isprintable()
-        or name in ("", ".", "..")
-        or set(name) & set("/\\:")
-    ):
+    if not isinstance(name, str) or not name.isprintable() or name in ("", ".", "..") or set(name) & set("/\\:"):
         raise InputError(f"{source}: {name!r} is not the name of a file in pieces")
     return name
 

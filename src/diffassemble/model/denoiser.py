@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from diffassemble.compatibility.image import CHANNELS, SIDES
-from diffassemble.compatibility.votes import POWERS, cast_votes, flatten_poses, vote_matrices
+from diffassemble.compatibility.votes import POWERS, cast_votes, flatten_poses, unflatten_poses, vote_matrices
 from diffassemble.diffusion import SPACES, Schedule
 from diffassemble.encoders import ImageEncoder
 from diffassemble.graph import DenseGraph, Graph, complete_edges, drop_edges, edge_graph
@@ -44,9 +44,9 @@ class Denoiser(Pretrained):
         self.space = SPACES[config.space]
         self.schedule = Schedule(config.times)
         self.encoder = ImageEncoder(config.backbone, config.symmetry, config.features)
-        vote_width = len(POWERS) * CHANNELS * (2 + 4) if config.votes else 0
+        opinions = 1 + len(POWERS) * CHANNELS if config.votes else 1
         self.pose_embedding = nn.Sequential(
-            nn.Linear(self.space.width + vote_width, config.pose_width),
+            nn.Linear(opinions * self.space.width, config.pose_width),
             nn.GELU(),
             nn.Linear(config.pose_width, config.pose_width),
         )
@@ -61,6 +61,10 @@ class Denoiser(Pretrained):
         self.join = nn.Sequential(nn.Linear(node_width, config.width), nn.GELU(), nn.Linear(config.width, config.width))
         self.stack = STACKS[config.stack](config, evidence if config.edge_features else None)
         self.head = nn.Sequential(nn.Linear(config.width, 32), nn.GELU(), nn.Linear(32, self.space.width))
+        self.trust = nn.Linear(config.width, 2 * opinions) if config.votes else None
+        if self.trust is not None:  # at first all opinions are trusted alike
+            nn.init.zeros_(self.trust.weight)
+            nn.init.ones_(self.trust.bias)
 
     def condition(self, batch: PuzzleBatch, generator: torch.Generator | None = None) -> Condition:
         """Encode the pieces and compare their borders; `generator` is for dropped edges only."""
@@ -88,21 +92,40 @@ class Denoiser(Pretrained):
     ) -> Float[Tensor, "n k p"]:
         """Predicted X₀ of k noisy versions of the same n pieces."""
         samples = noisy.shape[1]
-        pose = torch.cat([noisy, self._votes(noisy, condition)], -1) if self.config.votes else noisy
+        opinions = self._opinions(noisy, condition)
         parts = [
             condition.nodes[:, None].expand(-1, samples, -1),
-            self.pose_embedding(pose),
+            self.pose_embedding(opinions.flatten(2)),
             time_embedding(time / self.config.times, self.config.time_width),
         ]
         nodes = condition.graph.spread(self.join(torch.cat(parts, -1)))
-        return self.head(condition.graph.gather(self.stack(nodes, condition.graph)))
+        nodes = condition.graph.gather(self.stack(nodes, condition.graph))
+        return self.head(nodes) + self._trusted(nodes, opinions, time)
 
     @torch.no_grad()
-    def _votes(self, noisy: Float[Tensor, "n k p"], condition: Condition) -> Float[Tensor, "n k v"]:
-        count, samples, _ = noisy.shape
-        flat = flatten_poses(self.space.to_poses(noisy.float().flatten(0, 1))).view(count, samples, -1)
-        votes = cast_votes(condition.votes, flat.transpose(1, 2).contiguous())
-        return votes.permute(0, 3, 1, 2).flatten(2)
+    def _opinions(self, noisy: Float[Tensor, "n k p"], condition: Condition) -> Float[Tensor, "n k o p"]:
+        """What is said about each pose: the noisy pose itself, then the mates' votes on it."""
+        if not condition.votes:
+            return noisy[:, :, None]
+        flat = flatten_poses(self.space.to_poses(noisy.float().flatten(0, 1))).unflatten(0, noisy.shape[:2])
+        votes = cast_votes(condition.votes, flat.transpose(1, 2).contiguous()).permute(0, 3, 1, 2)
+        vectors = self.space.to_vector(unflatten_poses(votes.flatten(0, 2))).unflatten(0, votes.shape[:3])
+        return torch.cat([noisy[:, :, None], vectors], 2)
+
+    def _trusted(self, nodes: Tensor, opinions: Float[Tensor, "n k o p"], time: Int[Tensor, "n k"]) -> Tensor:
+        """A mixture of the opinions, scaled back to clean poses; how far each is trusted is learnt.
+
+        An opinion with noise variance v estimates x₀ best as √ᾱ / (ᾱ + v) times itself; voting makes v small.
+        """
+        if self.trust is None:
+            return torch.zeros(())
+        alpha_bar = self.schedule.alpha_bar[time][..., None, None]
+        estimates = opinions * alpha_bar.sqrt() / (alpha_bar + 0.1 * (1 - alpha_bar))
+        trust = self.trust(nodes).unflatten(-1, (2, -1)) / opinions.shape[2]
+        split = self.space.translation_width
+        translation = (trust[:, :, 0, :, None] * estimates[..., :split]).sum(2)
+        rotation = (trust[:, :, 1, :, None] * estimates[..., split:]).sum(2)
+        return torch.cat([translation, rotation], -1)
 
 
 def best_evidence(mates: Mates, count: int) -> Float[Tensor, "n s"]:

@@ -13,8 +13,7 @@ from PIL import Image
 
 from diffassemble.geometry import Poses
 from diffassemble.puzzle import Assembly, Puzzle
-from diffassemble.rendering.canvas import angles
-from diffassemble.rendering.image import draw_poses
+from diffassemble.rendering.canvas import TABLE, angles, centres, empty_board, lay_pieces, piece_images
 
 WIDTH = 480
 GIF_WIDTHS = (480, 400, 340, 280, 220, 160)
@@ -31,7 +30,12 @@ def animate(assembly: Assembly, frames: int = 48) -> list[Image.Image]:
     cell = max(2, round(WIDTH / 1.5 / max(board.rows, board.cols)))
     margin = round(max(board.rows, board.cols) * cell / 4)
     moments = _eased(np.linspace(0, 1, max(frames, 2))) * (len(keys) - 1)
-    return [draw_poses(assembly.puzzle, poses, cell=cell, margin=margin) for poses in _between(keys, moments)]
+    images, table = piece_images(assembly.puzzle.pieces.pixels, cell), empty_board(board, cell, margin, TABLE)
+    drawn = []
+    for poses in _between(keys, moments):
+        drawn.append(table.copy())
+        lay_pieces(drawn[-1], images, centres(board, poses, cell) + margin, angles(poses))
+    return drawn
 
 
 def encode_gif(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -54,6 +55,17 @@ def empty_board(board: Board, cell: int, margin: int, background: Colour) -> Ima
             corners = (left, top, left + cell - 1, top + cell - 1)
             draw.rectangle(corners, fill=EMPTY_CELL, outline=CELL_LINE if cell >= 8 else None)
     return canvas
+
+
+def lay_pieces(
+    canvas: Image.Image,
+    pieces: Sequence[Image.Image],
+    places: NDArray[np.float64],
+    turned: NDArray[np.float64],
+) -> None:
+    """Draw pieces into `canvas` one after another, at their centres (pixels) and angles (radians)."""
+    for piece, (x, y), angle in zip(pieces, places.tolist(), turned.tolist(), strict=True):
+        lay_piece(canvas, piece, (x, y), angle)
 
 
 def lay_piece(canvas: Image.Image, piece: Image.Image, centre: tuple[float, float], angle: float) -> None:

@@ -18,7 +18,7 @@ from diffassemble.rendering.canvas import (
     angles,
     centres,
     empty_board,
-    lay_piece,
+    lay_pieces,
     piece_images,
 )
 from diffassemble.rendering.captions import beside, confidence_colour, under_title, with_legend
@@ -41,15 +41,13 @@ def draw_poses(
     (default: as much as the pieces need, up to half a board). With `confidence` the pieces are tinted by it.
     """
     cell = cell or puzzle.pieces.size
-    places, turned = centres(puzzle.board, poses, cell), angles(poses)
     if margin is None:
         margin = needed_margin(puzzle, poses, cell)
-    canvas = empty_board(puzzle.board, cell, margin, background)
     images = piece_images(puzzle.pieces.pixels, cell)
     if confidence is not None:
         images = [_tinted(image, float(sure)) for image, sure in zip(images, confidence, strict=True)]
-    for image, (x, y), angle in zip(images, places, turned, strict=True):
-        lay_piece(canvas, image, (x + margin, y + margin), angle)
+    canvas = empty_board(puzzle.board, cell, margin, background)
+    lay_pieces(canvas, images, centres(puzzle.board, poses, cell) + margin, angles(poses))
     return canvas
 
 
