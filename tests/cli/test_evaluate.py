@@ -63,10 +63,7 @@ def known_solvers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[st
     return asked
 
 
-COMMAND = (
-    "--grid 2 2x3 --solver right turned --missing 0 0.34 --limit 3 --seed 5 "
-    "--model mine --samples 2 --steps 9"
-)
+COMMAND = "--grid 2 2x3 --solver right turned --missing 0 0.34 --limit 3 --seed 5 --model mine --samples 2 --steps 9"
 
 
 def test_rows_and_table(
@@ -76,10 +73,7 @@ def test_rows_and_table(
     evaluate.run(["--data", str(folder), *COMMAND.split(), "--json", str(out)])
     rows = json.loads(out.read_text())
     assert [(row["grid"], row["missing"], row["solver"]) for row in rows] == [
-        (grid, missing, solver)
-        for grid in ("2x2", "2x3")
-        for missing in (0.0, 0.34)
-        for solver in ("right", "turned")
+        (grid, missing, solver) for grid in ("2x2", "2x3") for missing in (0.0, 0.34) for solver in ("right", "turned")
     ]
     for row in rows:
         assert row["accuracy"] == (100.0 if row["solver"] == "right" else 0.0)
@@ -105,9 +99,7 @@ def test_rows_and_table(
     ],
 )
 @pytest.mark.usefixtures("known_solvers")
-def test_bad_input_is_named_and_writes_nothing(
-    folder: Path, tmp_path: Path, change: list[str], message: str
-) -> None:
+def test_bad_input_is_named_and_writes_nothing(folder: Path, tmp_path: Path, change: list[str], message: str) -> None:
     out = tmp_path / "rows.json"
     with pytest.raises(InputError, match=message):
         evaluate.run(["--data", str(folder), "--solver", "right", "--json", str(out), *change])

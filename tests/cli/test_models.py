@@ -25,9 +25,7 @@ ROW = {
 @pytest.fixture
 def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that stands for the bundled weights; the hub's cache is empty."""
-    monkeypatch.setattr(
-        diffassemble.model, "bundled_models", lambda: sorted(p.name for p in tmp_path.iterdir())
-    )
+    monkeypatch.setattr(diffassemble.model, "bundled_models", lambda: sorted(p.name for p in tmp_path.iterdir()))
     monkeypatch.setattr(diffassemble.model, "find_model", lambda name: tmp_path / name)
     monkeypatch.setattr(models, "_cached", lambda: [])
     return tmp_path
@@ -50,9 +48,7 @@ def test_models_are_listed_with_size_and_scores(shelf: Path, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize("scores", [None, "not json", "3", '[{"data": "x"}]', "[]", "null"])
-def test_poor_scores_do_not_hide_a_model(
-    shelf: Path, capsys: pytest.CaptureFixture[str], scores: str | None
-) -> None:
+def test_poor_scores_do_not_hide_a_model(shelf: Path, capsys: pytest.CaptureFixture[str], scores: str | None) -> None:
     put(shelf / "plain", scores)
     models.run([])
     text = capsys.readouterr().out

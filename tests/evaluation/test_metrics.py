@@ -143,9 +143,7 @@ def test_free_is_never_below_absolute(board: Board, seed: int) -> None:
 def test_random_answers_score_one_in_four_n() -> None:
     board, rounds = Board(3, 3), 2000
     truth = random_placement(board, 0)
-    scores = [
-        direct_comparison(board, *random_placement(board, seed), *truth) for seed in range(1, rounds + 1)
-    ]
+    scores = [direct_comparison(board, *random_placement(board, seed), *truth) for seed in range(1, rounds + 1)]
     # Right pieces per answer have mean and variance near 1/4: five standard errors of the mean share.
     allowed = 5 * (0.25 / rounds) ** 0.5 / 9 * 100
     assert sum(scores) / rounds == pytest.approx(100 / (4 * 9), abs=allowed)
@@ -156,7 +154,5 @@ def test_random_neighbours_score_at_chance() -> None:
     # side of the first, and turned rightly, with chance 1/4 each.
     board, rounds = Board(3, 3), 1500
     truth = random_placement(board, 0)
-    scores = [
-        neighbour_accuracy(board, *random_placement(board, seed), *truth) for seed in range(1, rounds + 1)
-    ]
+    scores = [neighbour_accuracy(board, *random_placement(board, seed), *truth) for seed in range(1, rounds + 1)]
     assert sum(scores) / rounds == pytest.approx(100 * (24 / 72) / 16, abs=0.6)

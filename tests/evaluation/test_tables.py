@@ -38,9 +38,18 @@ def test_an_unwritable_place_is_named(tmp_path: Path) -> None:
 
 def test_the_table_shows_both_accuracies_and_says_what_they_are() -> None:
     output = io.StringIO()
-    Console(width=80, file=output).print(results_table([Measured(ROW, (55.0, 67.5), (96.2, 98.8))]))
+    Console(width=100, file=output).print(results_table([Measured(ROW, (55.0, 67.5), (96.2, 98.8))]))
     text = output.getvalue()
-    for part in ("diffusion", "faces/val", "6x6, 30% lost", "2 px", "61.2", "55.0–67.5", "97.5", "96.2–98.8"):
+    for part in ("diffusion", "faces/val", "6x6, 30% missing, 2 px eroded", "61.2", "55.0–67.5", "97.5", "96.2–98.8"):
         assert part in text
     assert "orient." in text
     assert "best turn of the whole" in " ".join(text.split())
+
+
+def test_a_narrow_terminal_still_shows_every_number() -> None:
+    output = io.StringIO()
+    Console(width=80, file=output).print(results_table([Measured(ROW, (55.0, 67.5), (96.2, 100.0))]))
+    text = output.getvalue()
+    for part in ("diffusion", "faces/val", "55.0–67.5", "96.2–100.0", "96.4", "80.0", "0.12 s", "812 MB"):
+        assert part in text
+    assert "…" not in text

@@ -47,14 +47,10 @@ def test_frames_run_from_the_first_to_the_last_pose(make_puzzle: Make, solved: S
         expected = draw_poses(puzzle, poses, cell=cell, margin=80)
         difference = np.abs(np.asarray(frame).astype(int) - np.asarray(expected))
         assert difference.mean() < 0.1
-    assert np.array_equal(
-        np.asarray(frames[-1]), np.asarray(draw_poses(puzzle, assembly.poses, cell=80, margin=80))
-    )
+    assert np.array_equal(np.asarray(frames[-1]), np.asarray(draw_poses(puzzle, assembly.poses, cell=80, margin=80)))
 
 
-def test_the_answer_ends_the_animation_even_if_history_stops_before(
-    make_puzzle: Make, solved: Solved
-) -> None:
+def test_the_answer_ends_the_animation_even_if_history_stops_before(make_puzzle: Make, solved: Solved) -> None:
     puzzle = make_puzzle(3, 3)
     whole, early = (animate(solved(puzzle, noisy_history(puzzle)[:stop]), frames=4) for stop in (10, 5))
     assert np.array_equal(np.asarray(whole[-1]), np.asarray(early[-1]))
@@ -83,9 +79,7 @@ def test_motion_is_smooth(make_puzzle: Make) -> None:
     assert float(steps.max()) <= 1.01 * float((places[-1] - places[0]).norm(dim=-1).max()) / 90
 
 
-def test_gif_loops_rests_at_the_end_and_stays_small(
-    make_puzzle: Make, solved: Solved, tmp_path: Path
-) -> None:
+def test_gif_loops_rests_at_the_end_and_stays_small(make_puzzle: Make, solved: Solved, tmp_path: Path) -> None:
     puzzle = make_puzzle(6, 6)
     frames = animate(solved(puzzle, noisy_history(puzzle)))
     path = tmp_path / "steps.gif"

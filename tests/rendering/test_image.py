@@ -78,9 +78,7 @@ def test_confidence_tints_from_red_to_blue(make_puzzle: Make) -> None:
     puzzle = make_puzzle(2, 2)
     assert puzzle.truth is not None
     flat = replace(puzzle, pieces=replace(puzzle.pieces, pixels=torch.full_like(puzzle.pieces.pixels, 0.5)))
-    sure, doubtful = (
-        draw_poses(flat, puzzle.truth, confidence=torch.full((4,), value)) for value in (1.0, 0.0)
-    )
+    sure, doubtful = (draw_poses(flat, puzzle.truth, confidence=torch.full((4,), value)) for value in (1.0, 0.0))
     assert np.asarray(sure)[8, 8, 2] > np.asarray(sure)[8, 8, 0]
     assert np.asarray(doubtful)[8, 8, 0] > np.asarray(doubtful)[8, 8, 2]
 

@@ -83,9 +83,7 @@ def _cached() -> list[tuple[str, Path]]:
     except CacheNotFound:
         return []
     folders = [
-        (repository.repo_id, revision.snapshot_path)
-        for repository in repositories
-        for revision in repository.revisions
+        (repository.repo_id, revision.snapshot_path) for repository in repositories for revision in repository.revisions
     ]
     return sorted((name, folder) for name, folder in folders if _is_ours(folder))
 

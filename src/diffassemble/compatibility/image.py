@@ -41,7 +41,7 @@ def border_scores(pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "sides side
     mean = gradient.mean(1, keepdim=True)
     size = edge.shape[1]
     covariance = (gradient - mean).transpose(1, 2) @ (gradient - mean) / size
-    precision = torch.linalg.inv(covariance + _VARIANCE_FLOOR * torch.eye(3, dtype=torch.double))
+    precision = torch.linalg.inv(covariance + _VARIANCE_FLOOR * torch.eye(3).to(covariance))
     predicted = edge + mean
     weighted = predicted @ precision
     quadratic = torch.cat([precision.flatten(1), -2 * weighted.flatten(1)], 1)
@@ -49,11 +49,17 @@ def border_scores(pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "sides side
     constant = (weighted * predicted).sum((1, 2))
     one_way = (quadratic @ moments.T + constant[:, None]).clamp(min=0)
     both_ways = ((one_way + one_way.T) / (6 * size)).float()
-    piece = torch.arange(len(edge)) // SIDES
+    piece = torch.arange(len(edge), device=pixels.device) // SIDES
     return both_ways.masked_fill(piece[:, None] == piece, torch.inf)
 
 
-def evidence(scores: Float[Tensor, "sides sides"], best: Tensor, second: Tensor, rows: Tensor, cols: Tensor) -> Tensor:
+def evidence(
+    scores: Float[Tensor, "sides sides"],
+    best: Float[Tensor, "sides"],
+    second: Float[Tensor, "sides"],
+    rows: Int[Tensor, "m"],
+    cols: Int[Tensor, "m"],
+) -> Float[Tensor, "m 3"]:
     """The three channels of chosen pairs: rank among rivals, rank × distinctness, rank × certainty."""
     own = scores[rows, cols] + 1e-3
     rank = ((best[rows] + 1e-3) * (best[cols] + 1e-3) / own**2) ** 3
@@ -66,10 +72,11 @@ def image_mates(pixels: Float[Tensor, "n 3 s s"], pitch: float, keep: int = 8) -
     """The `keep` best partners of every side of every piece, as matings on a lattice of the given pitch."""
     sides = SIDES * len(pixels)
     if sides == SIDES:
-        return mates_of_sides(torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.long), pitch, torch.zeros(0, CHANNELS))
+        nobody = torch.zeros(0, dtype=torch.long, device=pixels.device)
+        return mates_of_sides(nobody, nobody, pitch, pixels.new_zeros(0, CHANNELS))
     scores = border_scores(pixels)
     chosen = scores.topk(min(keep, sides - SIDES), largest=False)
-    rows = torch.arange(sides).repeat_interleave(chosen.indices.shape[1])
+    rows = torch.arange(sides, device=pixels.device).repeat_interleave(chosen.indices.shape[1])
     cols = chosen.indices.flatten()
     channels = evidence(scores, chosen.values[:, 0], chosen.values[:, 1], rows, cols)
     return mates_of_sides(rows, cols, pitch, channels)
@@ -80,6 +87,6 @@ def mates_of_sides(
 ) -> Mates:
     """Matings of side pairs: side a of first lies against side b of second, one pitch away from its centre."""
     a, b = first_side % SIDES, second_side % SIDES
-    outward = turn_matrix(b) @ torch.tensor([1.0, 0.0])
+    outward = turn_matrix(b)[:, :, 0]  # where the right side's direction, (1, 0), is turned to
     relative = Poses(turn_matrix(b + 2 - a), pitch * outward)
     return Mates(first_side // SIDES, second_side // SIDES, relative, SIDES * a + b, channels)

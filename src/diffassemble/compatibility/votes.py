@@ -18,7 +18,7 @@ from diffassemble.puzzle import Mates
 POWERS = (1, 2, 4, 8, 16, 32, 64)
 
 
-def vote_matrices(mates: Mates, count: int) -> list[Tensor]:
+def vote_matrices(mates: Mates, count: int) -> list[Float[Tensor, "flat flat"]]:
     """Per channel of evidence, the sparse matrix that maps flattened poses of `count` pieces to their mates' mean vote.
 
     A piece without mates votes for itself, so that a true assembly is a fixed point.
@@ -26,14 +26,14 @@ def vote_matrices(mates: Mates, count: int) -> list[Tensor]:
     dimension = mates.relative.translation.shape[-1]
     width = dimension + dimension**2
     rows, cols, factors = _blocks(mates.relative)
-    everyone = torch.arange(count * width)
+    everyone = torch.arange(count * width, device=mates.first.device)
     row = torch.cat([(mates.first[:, None] * width + rows).flatten(), everyone])
     col = torch.cat([(mates.second[:, None] * width + cols).flatten(), everyone])
     order = row.argsort(stable=True)
     starts = torch.cat([row.new_zeros(1), torch.bincount(row, minlength=count * width).cumsum(0)])
     matrices = []
     for weight in mates.evidence.unbind(-1):
-        total = torch.zeros(count).index_add(0, mates.first, weight)
+        total = weight.new_zeros(count).index_add(0, mates.first, weight)
         share = weight / total.clamp(min=1e-9)[mates.first]
         stays = (total <= 1e-9).float().repeat_interleave(width)
         value = torch.cat([(share[:, None] * factors).flatten(), stays])[order]
@@ -47,17 +47,20 @@ def _blocks(relative: Poses) -> tuple[Int[Tensor, "x"], Int[Tensor, "x"], Float[
     count, dimension = relative.translation.shape
     entries: list[tuple[int, int, Tensor]] = []
     for a in range(dimension):
-        entries.append((a, a, torch.ones(count)))  # t_first = t_second + R_second t_relative
+        entries.append((a, a, relative.translation.new_ones(count)))  # t_first = t_second + R_second t_relative
         for c in range(dimension):
             seen = dimension + a * dimension + c
             entries.append((a, seen, relative.translation[:, c]))
             for b in range(dimension):  # R_first = R_second R_relative
                 entries.append((dimension + a * dimension + b, seen, relative.rotation[:, c, b]))
     rows, cols, values = zip(*entries, strict=True)
-    return torch.tensor(rows), torch.tensor(cols), torch.stack(values, -1)
+    device = relative.translation.device
+    return torch.tensor(rows, device=device), torch.tensor(cols, device=device), torch.stack(values, -1)
 
 
-def cast_votes(matrices: Sequence[Tensor], flat: Float[Tensor, "n width k"]) -> Float[Tensor, "n votes width k"]:
+def cast_votes(
+    matrices: Sequence[Float[Tensor, "flat flat"]], flat: Float[Tensor, "n width k"]
+) -> Float[Tensor, "n votes width k"]:
     """Votes of every matrix after 1, 2, 4, … 64 rounds, for k sets of flattened poses at once."""
     votes = []
     for matrix in matrices:

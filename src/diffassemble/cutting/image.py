@@ -68,6 +68,8 @@ def cut_picture(
         sharp = resize_to_board(cropped, board, size)
     cells = surviving(board.cells, missing, generator)
     turns = torch.randint(0, 4 if turn else 1, (len(cells),), generator=generator)
-    pixels = turn_pixels(erode_pixels(tiles(sharp, board)[cells], erode), -turns)
+    # Real pieces are files of 8 bits: finer colours would give away which borders belong together.
+    whole = (sharp * 255).round() / 255
+    pixels = turn_pixels(erode_pixels(tiles(whole, board)[cells], erode), -turns)
     names = tuple(f"piece_{index:03d}.png" for index in range(len(cells)))
     return Puzzle(ImagePieces(pixels), board, names, board.poses(cells, turns))

@@ -16,6 +16,14 @@ def held_out_pictures(name: str) -> list[Path]:
     return picture_paths(Path(name))
 
 
+def training_pictures(name: str) -> list[Path]:
+    """Pictures to train on: all of a folder, or the training split of `celeba-hq=FOLDER` or `wikiart=FOLDER`."""
+    collection, equals, folder = name.partition("=")
+    if equals and collection in COLLECTIONS:
+        return published_split(collection, Path(folder))[0]
+    return picture_paths(Path(name))
+
+
 def short_name(name: str) -> str:
     """What tables call a collection: its own name, or the last two folders of the path, on any machine alike."""
     collection, equals, _ = name.partition("=")

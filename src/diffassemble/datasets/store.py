@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +11,9 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from diffassemble.datasets.pictures import picture_paths
-from diffassemble.files.images import read_picture
+from diffassemble.datasets.named import training_pictures
+from diffassemble.files.images import read_picture, to_levels
+from diffassemble.puzzle import InputError
 
 LARGEST_SIDE = 512
 
@@ -32,21 +34,26 @@ class PictureStore:
 
 def split_paths(folder: Path, held_apart: int) -> tuple[list[Path], list[Path]]:
     """Training pictures and the ones held apart to choose the checkpoint: evenly spread, at most a quarter of all."""
-    paths = picture_paths(folder)
+    paths = training_pictures(os.fspath(folder))
     count = min(held_apart, len(paths) // 4)
     chosen = {len(paths) * (2 * i + 1) // (2 * count) for i in range(count)} if count else set()
     return [p for i, p in enumerate(paths) if i not in chosen], [paths[i] for i in sorted(chosen)]
 
 
-def load_store(folders: Sequence[Sequence[Path]], shares: Sequence[float]) -> PictureStore:
-    """Decode every picture; large ones are thinned to about 512 pixels a side."""
-    loaded = tuple(tuple(_bytes(path) for path in paths) for paths in folders)
+def load_store(folders: Sequence[Sequence[Path]], shares: Sequence[float], smallest: int = 1) -> PictureStore:
+    """Decode every picture; one with a side of under `smallest` pixels is refused."""
+    loaded = tuple(tuple(load_picture(path, smallest) for path in paths) for paths in folders)
     return PictureStore(loaded, tuple(shares) or (1.0,) * len(loaded))
 
 
-def _bytes(path: Path) -> UInt8[Tensor, "3 H W"]:
+def load_picture(path: Path, smallest: int = 1) -> UInt8[Tensor, "3 H W"]:
+    """A picture as bytes; large ones are thinned to between 512 and 1024 pixels on the shorter side."""
     picture = read_picture(path)
-    step = max(1, min(picture.shape[-2:]) // LARGEST_SIDE)
-    if step > 1:
-        picture = torch.nn.functional.avg_pool2d(picture, step)
-    return (picture * 255).round().to(torch.uint8)
+    height, width = picture.shape[-2:]
+    if min(height, width) < smallest:
+        raise InputError(
+            f"{path}: is {width}x{height} pixels, but these grids need {smallest} or more a side to train on; "
+            "remove it or lower --data.grids"
+        )
+    step = max(1, min(height, width) // LARGEST_SIDE)
+    return to_levels(picture if step == 1 else torch.nn.functional.avg_pool2d(picture, step))

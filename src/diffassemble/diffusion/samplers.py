@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import torch
 from jaxtyping import Float
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from diffassemble.diffusion.schedule import Schedule
 
-Denoise = Callable[[Tensor, int], Tensor]
+Denoise = Callable[[Float[Tensor, "*n p"], int], Float[Tensor, "*n p"]]
 
 
 def sample(
@@ -26,13 +27,12 @@ def sample(
     eta = 0 is DDIM; eta = 1 is DDPM, whose mean over all T steps is the paper's Eq. 2.
     """
     current = start
-    visited = schedule.visited(steps)
-    for time, earlier in zip(visited, visited[1:], strict=False):
+    for time, earlier in pairwise(schedule.visited(steps)):
         clean = denoise(current, time)
         here, there = schedule.alpha_bar[time], schedule.alpha_bar[earlier]
         noise = (current - here.sqrt() * clean) / (1 - here).sqrt()
         spread = eta * ((1 - there) / (1 - here) * (1 - here / there)).clamp(min=0).sqrt()
         current = there.sqrt() * clean + (1 - there - spread**2).clamp(min=0).sqrt() * noise
         if eta > 0 and earlier > 0:
-            current = current + spread * torch.randn(current.shape, generator=generator)
+            current = current + spread * torch.randn(current.shape, generator=generator, device=current.device)
         yield current, clean

@@ -25,7 +25,7 @@ class Schedule:
         self, clean: Float[Tensor, "*n p"], time: Int[Tensor, "*n"], noise: Float[Tensor, "*n p"]
     ) -> Float[Tensor, "*n p"]:
         """Eq. 1, a draw from q(x_t | x_0)."""
-        alpha_bar = self.alpha_bar[time][..., None]
+        alpha_bar = self.alpha_bar.to(clean.device)[time][..., None]
         return alpha_bar.sqrt() * clean + (1 - alpha_bar).sqrt() * noise
 
     def visited(self, steps: int) -> list[int]:

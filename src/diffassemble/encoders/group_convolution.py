@@ -37,9 +37,7 @@ class GroupConvolution(nn.Module):
         nn.init.normal_(self.weight, std=(2 / (channels_in * 4 * kernel**2)) ** 0.5)
 
     def forward(self, maps: Float[Tensor, "n c 4 h w"]) -> Float[Tensor, "n o 4 h w"]:
-        turned = torch.stack(
-            [torch.rot90(self.weight, turn, (-2, -1)).roll(turn, 2) for turn in range(4)], 1
-        )
+        turned = torch.stack([torch.rot90(self.weight, turn, (-2, -1)).roll(turn, 2) for turn in range(4)], 1)
         kernel = self.weight.shape[-1]
         out = F.conv2d(maps.flatten(1, 2), turned.flatten(0, 1).flatten(1, 2), padding=kernel // 2)
         return out.unflatten(1, (-1, 4))

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from diffassemble.encoders.group_convolution import GroupNorm, LiftingConvolution, ResidualBlock
+from diffassemble.puzzle import InputError
 
 Backbone = Literal["light", "resnet18"]
 Symmetry = Literal["equivariant", "invariant", "plain"]
@@ -85,7 +86,7 @@ class ImageEncoder(nn.Module):
         self.symmetry = symmetry
         self.features = features
         if backbone == "resnet18" and symmetry == "plain":
-            raise ValueError("the plain encoder has no group convolutions; use backbone 'light'")
+            raise InputError("the plain encoder has no group convolutions; use backbone 'light'")
         if backbone == "resnet18":
             self.backbone: nn.Module = GroupResNet18(features)
         else:

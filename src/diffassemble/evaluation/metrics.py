@@ -34,9 +34,7 @@ def direct_comparison_free(
 ) -> float:
     """Direct comparison at the best turn of the whole: all four on a square board, 0° and 180° on others."""
     wholes = (0, 1, 2, 3) if board.rows == board.cols else (0, 2)
-    return max(
-        _percent(_right_after_turning(board, cells, turns, true_cells, true_turns, by)) for by in wholes
-    )
+    return max(_percent(_right_after_turning(board, cells, turns, true_cells, true_turns, by)) for by in wholes)
 
 
 def neighbour_accuracy(
@@ -89,9 +87,7 @@ def _neighbour_pairs(board: Board, cells: Int[Tensor, "n"]) -> tuple[Int[Tensor,
     return first[given], second[given]
 
 
-def _seen_from_first(
-    board: Board, cells: Tensor, turns: Tensor, first: Tensor, second: Tensor
-) -> Int[Tensor, "k 3"]:
+def _seen_from_first(board: Board, cells: Tensor, turns: Tensor, first: Tensor, second: Tensor) -> Int[Tensor, "k 3"]:
     """Where the second piece of each pair stands in the frame of the first: cells right, cells down, turn."""
     place = torch.stack([cells % board.cols, cells // board.cols], -1)
     step = (place[second] - place[first]).float()

@@ -41,9 +41,7 @@ def benchmark_puzzles(
         )
 
 
-def benchmark_picture(
-    picture: Float[Tensor, "3 H W"], board: Board, size: int
-) -> Float[Tensor, "3 height width"]:
+def benchmark_picture(picture: Float[Tensor, "3 H W"], board: Board, size: int) -> Float[Tensor, "3 height width"]:
     """Centre crop of the board's shape, resized (Lanczos) to `size` pixels a cell.
 
     The result has whole 8-bit colours, as a picture from a file has: finer shades would tell border solvers

@@ -25,7 +25,7 @@ _NUMBERS = ("count", "accuracy\nabsolute", "accuracy\norient.\nfree", "neigh-\nb
 
 def results_table(results: Sequence[Measured]) -> Table:
     """Two lines per result, absolute and orientation-free accuracy side by side; fits 80 columns."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, caption=_CAPTION, caption_justify="left")
+    table = Table(box=SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False, caption=_CAPTION, caption_justify="left")
     table.add_column("solver", no_wrap=True)
     table.add_column("puzzles", overflow="fold")
     for heading in _NUMBERS:
@@ -43,11 +43,11 @@ def write_rows(rows: Sequence[Row], path: Path) -> None:
 
 def _cells(result: Measured) -> list[str]:
     row = result.row
-    lost = [f"{row.missing:.0%} lost"] if row.missing else []
-    worn = [f"{row.erode} px worn"] if row.erode else []
+    damage = [f"{row.missing:.0%} missing"] if row.missing else []
+    damage += [f"{row.erode} px eroded"] if row.erode else []
     return [
         row.solver,
-        f"{row.data}\n{', '.join([row.grid, *lost, *worn])}",
+        f"{row.data}\n{', '.join([row.grid, *damage])}",
         str(row.puzzles),
         _percent(row.accuracy, result.accuracy),
         _percent(row.accuracy_free, result.accuracy_free),

@@ -13,7 +13,7 @@ def complete_edges(puzzle: Int[Tensor, "n"]) -> Int[Tensor, "2 e"]:
     start = torch.cumsum(counts, 0) - counts
     senders, receivers = [], []
     for first, count in zip(start.tolist(), counts.tolist(), strict=True):
-        own = torch.arange(first, first + count)
+        own = torch.arange(first, first + count, device=puzzle.device)
         senders.append(own.repeat(count))
         receivers.append(own.repeat_interleave(count))
     return torch.stack([torch.cat(senders), torch.cat(receivers)])
@@ -21,5 +21,5 @@ def complete_edges(puzzle: Int[Tensor, "n"]) -> Int[Tensor, "2 e"]:
 
 def drop_edges(edges: Int[Tensor, "2 e"], share: float, generator: torch.Generator) -> Int[Tensor, "2 kept"]:
     """Lose a random `share` of the edges between different pieces; the paper's comparison to expanders."""
-    kept = torch.rand(edges.shape[1], generator=generator) >= share
+    kept = torch.rand(edges.shape[1], generator=generator).to(edges.device) >= share
     return edges[:, kept | (edges[0] == edges[1])]

@@ -33,12 +33,12 @@ class DenseGraph:
         """Complete graphs with the mates' evidence as edge features."""
         counts = torch.bincount(puzzle)
         width = int(counts.max())
-        present = torch.arange(width) < counts[:, None]
+        present = torch.arange(width, device=puzzle.device) < counts[:, None]
         if mates is None:
             return DenseGraph(puzzle, present, None)
-        place = torch.arange(len(puzzle)) - (torch.cumsum(counts, 0) - counts)[puzzle]
+        place = torch.arange(len(puzzle), device=puzzle.device) - (torch.cumsum(counts, 0) - counts)[puzzle]
         channels = mates.evidence.shape[-1]
-        features = torch.zeros(len(counts), width, width, slots, channels)
+        features = mates.evidence.new_zeros(len(counts), width, width, slots, channels)
         features[puzzle[mates.first], place[mates.first], place[mates.second], mates.slot] = mates.evidence
         return DenseGraph(puzzle, present, features.flatten(-2))
 
@@ -64,13 +64,13 @@ def edge_graph(edges: Int[Tensor, "2 e"], mates: Mates | None, slots: int) -> Ed
     """An edge list with the mates' evidence on the edges that have some; mates without an edge are not heard."""
     if mates is None:
         return EdgeGraph(edges, None)
-    count = int(edges.max()) + 1
+    count = int(torch.cat([edges.flatten(), mates.first, mates.second]).max()) + 1
     key = edges[1] * count + edges[0]
     order = key.argsort()
     wanted = mates.first * count + mates.second
     found = torch.searchsorted(key[order], wanted).clamp(max=len(key) - 1)
     row = order[found]
     heard = key[row] == wanted
-    features = torch.zeros(edges.shape[1], slots, mates.evidence.shape[-1])
+    features = mates.evidence.new_zeros(edges.shape[1], slots, mates.evidence.shape[-1])
     features[row[heard], mates.slot[heard]] = mates.evidence[heard]
     return EdgeGraph(edges, features.flatten(-2))

@@ -50,9 +50,7 @@ def join_mates(mates: Sequence[Mates], starts: Sequence[int]) -> Mates:
     return Mates(
         torch.cat([m.first + start for m, start in shifted]),
         torch.cat([m.second + start for m, start in shifted]),
-        Poses(
-            torch.cat([m.relative.rotation for m in mates]), torch.cat([m.relative.translation for m in mates])
-        ),
+        Poses(torch.cat([m.relative.rotation for m in mates]), torch.cat([m.relative.translation for m in mates])),
         torch.cat([m.slot for m in mates]),
         torch.cat([m.evidence for m in mates]),
     )

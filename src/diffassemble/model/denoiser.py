@@ -30,7 +30,7 @@ class Condition:
 
     nodes: Float[Tensor, "n f"]
     graph: Graph
-    votes: Sequence[Tensor]
+    votes: Sequence[Float[Tensor, "flat flat"]]
 
 
 class Denoiser(Pretrained):
@@ -100,7 +100,8 @@ class Denoiser(Pretrained):
         ]
         nodes = condition.graph.spread(self.join(torch.cat(parts, -1)))
         nodes = condition.graph.gather(self.stack(nodes, condition.graph))
-        return self.head(nodes) + self._trusted(nodes, opinions, time)
+        predicted = self.head(nodes)
+        return predicted if self.trust is None else predicted + self._mixture(self.trust(nodes), opinions, time)
 
     @torch.no_grad()
     def _opinions(self, noisy: Float[Tensor, "n k p"], condition: Condition) -> Float[Tensor, "n k o p"]:
@@ -108,20 +109,21 @@ class Denoiser(Pretrained):
         if not condition.votes:
             return noisy[:, :, None]
         flat = flatten_poses(self.space.to_poses(noisy.float().flatten(0, 1))).unflatten(0, noisy.shape[:2])
-        votes = cast_votes(condition.votes, flat.transpose(1, 2).contiguous()).permute(0, 3, 1, 2)
+        with torch.autocast(noisy.device.type, enabled=False):  # many rounds need all the digits
+            votes = cast_votes(condition.votes, flat.transpose(1, 2).contiguous()).permute(0, 3, 1, 2)
         vectors = self.space.to_vector(unflatten_poses(votes.flatten(0, 2))).unflatten(0, votes.shape[:3])
         return torch.cat([noisy[:, :, None], vectors], 2)
 
-    def _trusted(self, nodes: Tensor, opinions: Float[Tensor, "n k o p"], time: Int[Tensor, "n k"]) -> Tensor:
-        """A mixture of the opinions, scaled back to clean poses; how far each is trusted is learnt.
+    def _mixture(
+        self, trust: Float[Tensor, "n k two_o"], opinions: Float[Tensor, "n k o p"], time: Int[Tensor, "n k"]
+    ) -> Float[Tensor, "n k p"]:
+        """The opinions, scaled back to clean poses and mixed by how far each is trusted in translation and rotation.
 
         An opinion with noise variance v estimates x₀ best as √ᾱ / (ᾱ + v) times itself; voting makes v small.
         """
-        if self.trust is None:
-            return torch.zeros(())
-        alpha_bar = self.schedule.alpha_bar[time][..., None, None]
+        alpha_bar = self.schedule.alpha_bar.to(time.device)[time][..., None, None]
         estimates = opinions * alpha_bar.sqrt() / (alpha_bar + 0.1 * (1 - alpha_bar))
-        trust = self.trust(nodes).unflatten(-1, (2, -1)) / opinions.shape[2]
+        trust = trust.unflatten(-1, (2, -1)) / opinions.shape[2]
         split = self.space.translation_width
         translation = (trust[:, :, 0, :, None] * estimates[..., :split]).sum(2)
         rotation = (trust[:, :, 1, :, None] * estimates[..., split:]).sum(2)
@@ -130,13 +132,13 @@ class Denoiser(Pretrained):
 
 def best_evidence(mates: Mates, count: int) -> Float[Tensor, "n s"]:
     """For every piece and kind of mating, the best evidence of each channel: does this side have a partner at all?"""
-    best = torch.zeros(count * SLOTS, mates.evidence.shape[-1])
+    best = mates.evidence.new_zeros(count * SLOTS, mates.evidence.shape[-1])
     row = (mates.first * SLOTS + mates.slot)[:, None].expand_as(mates.evidence)
     return best.scatter_reduce(0, row, mates.evidence, "amax").view(count, -1)
 
 
 def time_embedding(share: Float[Tensor, "*n"], width: int) -> Float[Tensor, "*n w"]:
     """Sines and cosines of time in [0, 1] at frequencies from 1 to 1000."""
-    frequency = torch.exp(torch.linspace(0, math.log(1000), width // 2))
+    frequency = torch.exp(torch.linspace(0, math.log(1000), width // 2, device=share.device))
     angle = share[..., None] * frequency
     return torch.cat([angle.sin(), angle.cos()], -1)

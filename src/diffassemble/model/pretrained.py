@@ -7,13 +7,13 @@ import json
 import os
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import nn
 
+from diffassemble.files.atomic import write_file
 from diffassemble.puzzle import InputError
 
 Network = TypeVar("Network", bound="Pretrained")
@@ -32,12 +32,15 @@ class Pretrained(nn.Module):
     def from_pretrained(cls: type[Network], name: str | os.PathLike[str]) -> Network:
         """Load a bundled model ("jigsaw"), a folder, or a Hugging Face hub id ("somebody/something")."""
         folder = find_model(name)
-        network = cls(read_config(cls, folder))
-        path = folder / WEIGHTS
+        config, path = read_config(cls, folder), folder / WEIGHTS
+        try:
+            network = cls(config)
+        except (ArithmeticError, RuntimeError, TypeError, ValueError) as error:
+            raise InputError(f"{folder / CONFIG}: describes no network that can be built ({error})") from error
         try:
             weights = load_file(path)
         except (SafetensorError, OSError) as error:
-            raise InputError(f"{path}: not a readable safetensors file ({error}); pickled weights are refused") from error
+            raise InputError(f"{path}: not a safetensors file ({error}); pickled weights are refused") from error
         try:
             network.load_state_dict(weights)
         except RuntimeError as error:
@@ -46,16 +49,11 @@ class Pretrained(nn.Module):
         return network.eval()
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
-        """Write config.json and model.safetensors, each beside and renamed; a card that is there stays."""
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        """Write config.json and model.safetensors, each whole or not at all; a card that is there stays."""
         config = {"kind": type(self).__name__, **dataclasses.asdict(self.config)}
         weights = {name: value.detach().contiguous() for name, value in self.state_dict().items()}
-        beside = folder / f".{WEIGHTS}.{os.getpid()}"
-        save_file(weights, beside)
-        os.replace(beside, folder / WEIGHTS)
-        beside.write_text(json.dumps(config, indent=2) + "\n")
-        os.replace(beside, folder / CONFIG)
+        write_file(Path(folder) / WEIGHTS, save(weights))
+        write_file(Path(folder) / CONFIG, (json.dumps(config, indent=2) + "\n").encode())
 
     @property
     def parameters_in_all(self) -> int:
@@ -64,18 +62,22 @@ class Pretrained(nn.Module):
 
 
 def read_config(cls: type[Pretrained], folder: Path) -> Any:
-    """The configuration in a model folder, checked against the network's kind and known fields."""
+    """The configuration in a model folder, checked against the network's kind, known fields and their choices."""
     path = folder / CONFIG
     try:
         values = json.loads(path.read_text())
         kind = values.pop("kind")
-    except (OSError, ValueError, AttributeError, KeyError) as error:
+    except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
         raise InputError(f"{path}: not a model configuration ({error})") from error
     if kind != cls.__name__:
         raise InputError(f"{path}: describes a {kind}, but a {cls.__name__} is needed")
     known = {field.name for field in dataclasses.fields(cls.config_class)}
     if unknown := sorted(set(values) - known):
         raise InputError(f"{path}: unknown settings {', '.join(unknown)}; was it made by a newer version?")
+    for name, hint in get_type_hints(cls.config_class).items():
+        if get_origin(hint) is Literal and values.get(name, get_args(hint)[0]) not in get_args(hint):
+            choices = ", ".join(map(str, get_args(hint)))
+            raise InputError(f"{path}: {name} is {values[name]!r}, but must be one of {choices}")
     listed = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
     try:
         return cls.config_class(**listed)
@@ -91,7 +93,8 @@ def find_model(name: str | os.PathLike[str]) -> Path:
     if text in bundled_models():
         return BUNDLED / text
     if text.count("/") != 1 or text.startswith((".", "/")):
-        raise InputError(f"no model '{text}': neither a folder nor one of {', '.join(bundled_models())}")
+        bundled = ", ".join(bundled_models()) or "none here"
+        raise InputError(f"no model '{text}': neither a folder nor a bundled model ({bundled})")
     from huggingface_hub import snapshot_download
 
     try:

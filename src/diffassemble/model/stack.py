@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch.nn.functional as F
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from diffassemble.graph import Graph
@@ -30,7 +33,7 @@ class TransformerStack(nn.Module):
         )
         self.last_norm = nn.LayerNorm(width)
 
-    def forward(self, nodes: Tensor, graph: Graph) -> Tensor:
+    def forward(self, nodes: Float[Tensor, "*places k f"], graph: Graph) -> Float[Tensor, "*places k f"]:
         for layer, norm, feed_forward in zip(self.layers, self.norms, self.feed_forward, strict=True):
             nodes = nodes + layer.message_passing(norm(nodes), graph)  # type: ignore[operator]
             nodes = nodes + feed_forward(nodes)
@@ -43,10 +46,9 @@ class PublishedStack(nn.Module):
     def __init__(self, config: ModelConfig, edge_width: int | None) -> None:
         super().__init__()
         widths = [config.width, *[config.hidden] * (config.layers - 1), config.width]
-        pairs = zip(widths, widths[1:], strict=False)
-        self.layers = nn.ModuleList(_layer(config, a, b, edge_width) for a, b in pairs)
+        self.layers = nn.ModuleList(_layer(config, a, b, edge_width) for a, b in pairwise(widths))
 
-    def forward(self, nodes: Tensor, graph: Graph) -> Tensor:
+    def forward(self, nodes: Float[Tensor, "*places k f"], graph: Graph) -> Float[Tensor, "*places k f"]:
         inner = nodes
         for layer in self.layers:
             inner = F.gelu(layer.message_passing(inner, graph))  # type: ignore[operator]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch_geometric.nn import GCNConv, TransformerConv
 
@@ -15,12 +15,12 @@ from diffassemble.graph import DenseGraph, EdgeGraph, Graph
 
 
 class UniMP(TransformerConv):
-    """UniMP (Shi et al. 2021): multi-head attention over the neighbours. Parameters and edge-list path are PyG's own."""
+    """UniMP (Shi et al. 2021): multi-head attention over the neighbours; parameters and edge-list path are PyG's own."""
 
     def __init__(self, width_in: int, width_out: int, heads: int, edge_width: int | None) -> None:
         super().__init__(width_in, width_out // heads, heads=heads, edge_dim=edge_width)
 
-    def message_passing(self, nodes: Tensor, graph: Graph) -> Tensor:
+    def message_passing(self, nodes: Float[Tensor, "*places k f"], graph: Graph) -> Float[Tensor, "*places k g"]:
         """Nodes (b, w, k, f) on dense graphs, (n, k, f) on edge lists."""
         if isinstance(graph, EdgeGraph):
             samples = nodes.unbind(1)
@@ -39,7 +39,14 @@ class UniMP(TransformerConv):
             heard = self._with_edges(query, key, value, mask, graph.features)
         return heard.permute(0, 3, 1, 2, 4).flatten(-2) + self.lin_skip(nodes)
 
-    def _with_edges(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, edges: Tensor) -> Tensor:
+    def _with_edges(
+        self,
+        query: Float[Tensor, "b k h w c"],
+        key: Float[Tensor, "b k h w c"],
+        value: Float[Tensor, "b k h w c"],
+        mask: Bool[Tensor, "b 1 1 1 w"],
+        edges: Float[Tensor, "b w w e"],
+    ) -> Float[Tensor, "b k h w c"]:
         """Keys and values gain W_e e_ij, without ever making a (w, w, f) tensor: W_e is applied to q and to Σ α e."""
         b, k, h, w, c = query.shape
         weight = self.lin_edge.weight.view(h, c, -1)
@@ -58,7 +65,7 @@ class GCN(GCNConv):
     def __init__(self, width_in: int, width_out: int) -> None:
         super().__init__(width_in, width_out, add_self_loops=False)
 
-    def message_passing(self, nodes: Tensor, graph: Graph) -> Tensor:
+    def message_passing(self, nodes: Float[Tensor, "*places k f"], graph: Graph) -> Float[Tensor, "*places k g"]:
         """Nodes (b, w, k, f) on dense graphs, (n, k, f) on edge lists."""
         if isinstance(graph, EdgeGraph):
             samples = nodes.unbind(1)

@@ -41,7 +41,9 @@ class Board:
         """Nearest cell and quarter turn of each piece; several pieces may share a cell."""
         return torch.cdist(poses.translation, self.centres()).argmin(-1), nearest_turn(poses.rotation)
 
-    def turned(self, cells: Int[Tensor, "n"], turns: Int[Tensor, "n"], by: int) -> tuple[Board, Tensor, Tensor]:
+    def turned(
+        self, cells: Int[Tensor, "n"], turns: Int[Tensor, "n"], by: int
+    ) -> tuple[Board, Int[Tensor, "n"], Int[Tensor, "n"]]:
         """The same placement after turning the whole board clockwise: the new board, cells and turns."""
         board, row, col = self, cells // self.cols, cells % self.cols
         for _ in range(by % 4):

@@ -81,9 +81,7 @@ def lay_piece(canvas: Image.Image, piece: Image.Image, centre: tuple[float, floa
     canvas.paste(patch, corner, patch)
 
 
-def _turned_patch(
-    piece: Image.Image, centre: tuple[float, float], angle: float
-) -> tuple[Image.Image, tuple[int, int]]:
+def _turned_patch(piece: Image.Image, centre: tuple[float, float], angle: float) -> tuple[Image.Image, tuple[int, int]]:
     """The piece at its angle on a transparent patch, and the patch's upper left corner on the canvas."""
     padded = Image.new("RGBA", (piece.width + 2, piece.height + 2))
     padded.paste(piece, (1, 1))
@@ -96,7 +94,5 @@ def _turned_patch(
     start_x = padded.width / 2 - cosine * x - sine * y
     start_y = padded.height / 2 + sine * x - cosine * y
     inverse = (cosine, sine, start_x, -sine, cosine, start_y)
-    patch = padded.transform(
-        (side, side), Image.Transform.AFFINE, inverse, resample=Image.Resampling.BILINEAR
-    )
+    patch = padded.transform((side, side), Image.Transform.AFFINE, inverse, resample=Image.Resampling.BILINEAR)
     return patch, (left, top)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
+import pickle
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from diffassemble.puzzle import InputError
 
 FILE = "checkpoint.pt"
 
@@ -27,9 +31,19 @@ class Checkpoint:
 
 def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
     """Write beside and rename, so that a kill at any moment leaves the old or the new one, whole."""
-    beside = folder / f"{FILE}.{os.getpid()}"
-    torch.save(vars(checkpoint), beside)
-    os.replace(beside, folder / FILE)
+    content = io.BytesIO()
+    torch.save(vars(checkpoint), content)
+    # Always the same name: what a kill leaves half written is overwritten by the next one.
+    beside = folder / f".{FILE}.part"
+    try:
+        with beside.open("wb") as file:
+            file.write(content.getbuffer())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, folder / FILE)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise InputError(f"{folder / FILE}: cannot be written ({error.strerror}); the one before is kept") from error
 
 
 def read_checkpoint(folder: Path) -> Checkpoint | None:
@@ -37,4 +51,7 @@ def read_checkpoint(folder: Path) -> Checkpoint | None:
     path = folder / FILE
     if not path.exists():
         return None
-    return Checkpoint(**torch.load(path, map_location="cpu", weights_only=True))
+    try:
+        return Checkpoint(**torch.load(path, map_location="cpu", weights_only=True))
+    except (pickle.UnpicklingError, RuntimeError, EOFError, TypeError, OSError) as error:
+        raise InputError(f"{path}: is not a checkpoint of this program; train anew with another --out") from error

@@ -2,58 +2,59 @@
 
 from __future__ import annotations
 
+import math
+import os
+
 import torch
 from torch import Tensor, nn
 
-from diffassemble.cutting.image import cut_picture
-from diffassemble.datasets.store import load_store, split_paths
+from diffassemble.cutting.image import SMALLEST_PIECE, cut_picture
+from diffassemble.datasets.config import DataConfig
+from diffassemble.datasets.named import short_name
+from diffassemble.datasets.store import load_picture, load_store, split_paths
 from diffassemble.datasets.stream import PuzzleStream, seeded
 from diffassemble.evaluation.metrics import direct_comparison, direct_comparison_free
-from diffassemble.files.images import read_picture
 from diffassemble.model.batch import pack
 from diffassemble.model.denoiser import Denoiser
-from diffassemble.puzzle import Board, InputError, Puzzle
+from diffassemble.puzzle import Board, Puzzle
 from diffassemble.solvers.diffusion import denoise
 from diffassemble.solvers.placement import place
+from diffassemble.training.checks import check_config
 from diffassemble.training.config import Config
 from diffassemble.training.losses import rotation_loss, translation_loss
-
-VALIDATION_SETTINGS = ((6, 0.0), (6, 0.3), (10, 0.0))
-
 
 class JigsawTask:
     """Puzzles from the configured pictures; the loss of section 3.3; accuracy on pictures held apart."""
 
     def __init__(self, config: Config) -> None:
-        if not config.data.folders:
-            raise InputError("no training pictures: pass --data.folders DIR [DIR ...]")
+        check_config(config)
         self.config = config
         splits = [split_paths(folder, config.data.held_apart) for folder in config.data.folders]
-        store = load_store([train for train, _ in splits], config.data.shares)
+        smallest = smallest_picture(config.data)
+        store = load_store([train for train, _ in splits], config.data.shares, smallest)
         self.stream = PuzzleStream(store, config.data, config.training.pieces, config.training.seed)
-        self.held_apart = {
-            folder.parent.name + "/" + folder.name: [read_picture(path) for path in held]
+        self.held_apart = [
+            (short_name(os.fspath(folder)), [load_picture(path, smallest) for path in held])
             for folder, (_, held) in zip(config.data.folders, splits, strict=True)
-        }
+        ]
 
     def build(self) -> Denoiser:
         """A fresh network."""
         return Denoiser(self.config.model)
 
     def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
-        """Mean loss over this process's share of the batch at `step`."""
+        """This process's part of the mean loss over the batch at `step`."""
         assert isinstance(model, Denoiser)
         training = self.config.training
-        puzzles, first = self.stream.batch(step, rank, world)
-        batch = pack(puzzles, self.config.model.pairwise)
-        clean, noise, time = self._noise(model, puzzles, step, first)
-        generator = seeded(training.seed, step, first, 2)
+        portion = self.stream.batch(step, rank, world)
+        batch = pack(portion.puzzles, self.config.model.pairwise)
+        clean, noise, time = self._noise(model, portion.puzzles, step, portion.first)
+        generator = seeded(training.seed, step, portion.first, 2)
         predicted = model(model.schedule.noisy(clean, time, noise), time, model.condition(batch, generator))
         true_poses = model.space.to_poses(clean.flatten(0, 1))
         poses = model.space.to_poses(predicted.float().flatten(0, 1))
-        return training.translation_weight * translation_loss(true_poses, poses) + (
-            training.rotation_weight * rotation_loss(true_poses, poses)
-        )
+        translation = training.translation_weight * translation_loss(true_poses, poses)
+        return portion.weight * (translation + training.rotation_weight * rotation_loss(true_poses, poses))
 
     def _noise(self, model: Denoiser, puzzles: list[Puzzle], step: int, first: int) -> tuple[Tensor, Tensor, Tensor]:
         """Clean vectors, noise and times of all pieces; each puzzle has a generator and a time of its own."""
@@ -73,20 +74,34 @@ class JigsawTask:
         """Accuracy in percent on held-apart pictures, one sample each; "score" is the mean, orientation free."""
         assert isinstance(model, Denoiser)
         scores: dict[str, float] = {}
-        for name, pictures in self.held_apart.items():
-            for grid, missing in VALIDATION_SETTINGS:
+        first, *others = validation_settings(self.config.data)
+        for name, pictures in self.held_apart:
+            for grid, missing in (first, *others):
                 board = Board(grid, grid)
                 puzzles = [
-                    cut_picture(picture, board, seeded(77, index), size=32, missing=missing)
+                    cut_picture(picture.float() / 255, board, seeded(77, index), size=32, missing=missing)
                     for index, picture in enumerate(pictures)
                 ]
                 absolute, free = accuracy(model, puzzles)
                 label = f"{name} {grid}x{grid}" + (f" -{missing:.0%}" if missing else "")
                 scores[label] = free
-                if (grid, missing) == VALIDATION_SETTINGS[0]:
+                if (grid, missing) == first:
                     scores[f"{label} absolute"] = absolute
         free_scores = [value for label, value in scores.items() if not label.endswith("absolute")]
         return {"score": sum(free_scores) / max(1, len(free_scores)), **scores}
+
+
+def smallest_picture(data: DataConfig) -> int:
+    """Fewest pixels a side from which every crop can be cut into every grid; one pixel a piece is for rounding."""
+    return math.ceil(max(data.favourite, data.grids[1]) * (SMALLEST_PIECE + 1) / data.smallest_crop)
+
+
+def validation_settings(data: DataConfig) -> list[tuple[int, float]]:
+    """Grids and missing shares to validate on: the favourite one, the same with pieces missing, a larger one."""
+    larger = min(10, data.grids[1])
+    settings = [(data.favourite, 0.0)]
+    settings += [(data.favourite, 0.3)] if data.missing > 0 else []
+    return settings + ([(larger, 0.0)] if larger > data.favourite else [])
 
 
 def accuracy(model: Denoiser, puzzles: list[Puzzle], steps: int = 15) -> tuple[float, float]:

@@ -2,47 +2,75 @@
 
 from __future__ import annotations
 
+import math
 import time
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as RichProgress
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import Progress as Bar
+
+QUIET_SECONDS = 60
 
 
 class Progress:
-    """A live bar on a terminal, a plain line now and then in a log file."""
+    """A live bar on a terminal, a plain line now and then in a log file: loss, accuracy, speed, time left.
 
-    def __init__(self, steps: int, done: int, enabled: bool) -> None:
-        self.console = Console(quiet=not enabled)
-        self.steps, self.first, self.enabled = steps, done, enabled
+    Counts from step `first` to `steps`, or until `limit` minutes are over.
+    """
+
+    def __init__(self, console: Console, steps: int, first: int, limit: float, pieces: int) -> None:
+        self.console, self.steps, self.first, self.limit, self.pieces = console, steps, first, limit, pieces
         self.started = self.told = time.monotonic()
-        self.mean_loss = float("nan")
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
-        self.bar = RichProgress(*columns, TimeRemainingColumn(), console=self.console, disable=not enabled)
-        self.job = self.bar.add_task("training", total=steps, completed=done)
+        self.mean_loss = math.nan
+        self.accuracy = math.nan
+        columns = (BarColumn(bar_width=20), MofNCompleteColumn(), TextColumn("{task.description}"))
+        self.bar = Bar(*columns, console=console, disable=not console.is_terminal)
+        self.job = self.bar.add_task("", total=steps, completed=first)
 
     def __enter__(self) -> Progress:
-        if self.console.is_terminal:
-            self.bar.start()
+        self.bar.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self.console.is_terminal:
-            self.bar.stop()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bar.stop()
 
-    def advance(self, done: int, loss: float, pieces: int) -> None:
+    @property
+    def minutes(self) -> float:
+        """Minutes since the start."""
+        return (time.monotonic() - self.started) / 60
+
+    def advance(self, done: int, loss: float) -> None:
         """Take note of a finished step."""
-        self.mean_loss = loss if self.mean_loss != self.mean_loss else 0.98 * self.mean_loss + 0.02 * loss
-        now = time.monotonic()
-        rate = (done - self.first) / (now - self.started)
-        words = f"loss {self.mean_loss:.4f} · {rate * pieces:.0f} pieces/s"
+        self.mean_loss = loss if math.isnan(self.mean_loss) else 0.98 * self.mean_loss + 0.02 * loss
+        words = self._words(done)
         self.bar.update(self.job, completed=done, description=words)
-        if not self.console.is_terminal and now - self.told > 60:
+        now = time.monotonic()
+        if not self.console.is_terminal and now - self.told > QUIET_SECONDS:
             self.told = now
-            left = (self.steps - done) / rate / 60
-            self.console.print(f"step {done}/{self.steps} · {words} · {left:.0f} min left", highlight=False)
+            self.console.print(f"step {done}/{self.steps} · {words}", highlight=False)
 
     def report(self, scores: dict[str, float]) -> None:
-        """Print validation scores."""
-        self.console.print(" · ".join(f"{name} {value:.1f}" for name, value in scores.items()), highlight=False)
+        """Print validation scores; the one called "score" stays in sight."""
+        self.accuracy = scores["score"]
+        words = " · ".join(f"{name} {value:.1f}" for name, value in scores.items())
+        self.console.print(f"validation: {words}", highlight=False)
+
+    def _words(self, done: int) -> str:
+        rate = (done - self.first) / max(1e-9, 60 * self.minutes)
+        left = min((self.steps - done) / rate, 60 * (self.limit - self.minutes))
+        words = [f"loss {self.mean_loss:.4f}", f"{rate * self.pieces:.0f} pieces/s", f"{duration(left)} left"]
+        if not math.isnan(self.accuracy):
+            words.insert(1, f"validation {self.accuracy:.1f} %")
+        return " · ".join(words)
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them, to two figures at most."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    minutes = round(whole / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"

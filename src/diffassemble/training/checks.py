@@ -1,0 +1,90 @@
+"""Configurations that cannot work, found before any work is done."""
+
+from __future__ import annotations
+
+import torch
+
+from diffassemble.cutting.image import SMALLEST_PIECE
+from diffassemble.datasets.config import DataConfig
+from diffassemble.datasets.stream import SMALLEST_SIZE
+from diffassemble.model.config import ModelConfig
+from diffassemble.puzzle import InputError
+from diffassemble.training.config import Config, TrainingConfig
+
+
+def check_config(config: Config) -> None:
+    """Refuse values out of range and values that do not go together, by the names of their options."""
+    _check_model(config.model)
+    _check_data(config.data)
+    _check_training(config.training)
+    _check_batch(config.data, config.training)
+
+
+def _demand(right: bool, option: str, value: object, wanted: str) -> None:
+    if not right:
+        raise InputError(f"--{option} {value}: must be {wanted}")
+
+
+def _check_model(model: ModelConfig) -> None:
+    for name in ("features", "width", "layers", "heads", "hidden", "pose_width", "times"):
+        value = getattr(model, name)
+        _demand(value >= 1, f"model.{name.replace('_', '-')}", value, "1 or more")
+    _demand(
+        model.time_width >= 2 and model.time_width % 2 == 0, "model.time-width", model.time_width, "even, 2 or more"
+    )
+    _demand(0 <= model.dropped_edges < 1, "model.dropped-edges", model.dropped_edges, "a share, 0 or more and under 1")
+    if model.layer == "unimp":
+        widths = [model.width] if model.stack == "transformer" else [model.width, model.hidden]
+        shared = all(width % model.heads == 0 for width in widths)
+        _demand(shared, "model.heads", model.heads, f"a divisor of the width {' and '.join(map(str, widths))}")
+    if (model.backbone, model.symmetry) == ("resnet18", "plain"):
+        raise InputError("--model.symmetry plain: has no group convolutions; pass --model.backbone light")
+
+
+def _check_data(data: DataConfig) -> None:
+    if not data.folders:
+        raise InputError("no training pictures: pass --data.folders DIR [DIR ...]")
+    if len(set(data.folders)) < len(data.folders):
+        raise InputError("--data.folders names a folder twice; pass --data.shares to draw more often from it")
+    if data.shares and len(data.shares) != len(data.folders):
+        raise InputError(f"--data.shares has {len(data.shares)} numbers for {len(data.folders)} folders; give one each")
+    shares = " ".join(map(str, data.shares))
+    sound = min(data.shares, default=1.0) >= 0 and sum(data.shares or (1.0,)) > 0
+    _demand(sound, "data.shares", shares, "0 or more, and not all 0")
+    low, high = data.grids
+    _demand(2 <= low <= high, "data.grids", f"{low} {high}", "the fewest rows, 2 or more, and the most")
+    _demand(data.favourite >= 2, "data.favourite", data.favourite, "2 or more")
+    _demand(data.held_apart >= 0, "data.held-apart", data.held_apart, "0 or more")
+    _demand(0 <= data.missing < 1, "data.missing", data.missing, "a share, 0 or more and under 1")
+    for name in ("favourite_share", "whole_share", "erode_share", "jitter"):
+        value = getattr(data, name)
+        _demand(0 <= value <= 1, f"data.{name.replace('_', '-')}", value, "from 0 to 1")
+    _demand(0 < data.smallest_crop <= 1, "data.smallest-crop", data.smallest_crop, "over 0 and at most 1")
+    deepest = (SMALLEST_SIZE - SMALLEST_PIECE) // 2
+    _demand(0 <= data.erode <= deepest, "data.erode", data.erode, f"from 0 to {deepest} pixels")
+
+
+def _check_training(training: TrainingConfig) -> None:
+    for name in ("steps", "noises", "validate_every", "devices"):
+        value = getattr(training, name)
+        _demand(value >= 1, f"training.{name.replace('_', '-')}", value, "1 or more")
+    for name in ("minutes", "learning_rate", "clip"):
+        value = getattr(training, name)
+        _demand(value > 0, f"training.{name.replace('_', '-')}", value, "over 0")
+    for name in ("weight_decay", "warmup", "translation_weight", "rotation_weight", "checkpoint_minutes"):
+        value = getattr(training, name)
+        _demand(value >= 0, f"training.{name.replace('_', '-')}", value, "0 or more")
+    _demand(0 <= training.decay <= 1, "training.decay", training.decay, "from 0 to 1")
+    _demand(0 <= training.average < 1, "training.average", training.average, "0 or more and under 1")
+    _demand(0 <= training.seed < 2**32, "training.seed", training.seed, "from 0 to 2^32 − 1")
+    if training.accelerator == "cuda" and training.devices > torch.cuda.device_count():
+        raise InputError(
+            f"--training.devices {training.devices}: there are {torch.cuda.device_count()} CUDA devices here; "
+            "pass fewer, or --training.accelerator cpu"
+        )
+
+
+def _check_batch(data: DataConfig, training: TrainingConfig) -> None:
+    most = max(data.favourite, data.grids[1])
+    wanted = f"{most**2} or more, so that a {most}x{most} puzzle fits into a batch; or lower --data.grids"
+    _demand(training.pieces >= most**2, "training.pieces", training.pieces, wanted)
