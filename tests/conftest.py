@@ -1,7 +1,116 @@
 """Shapes and types are checked at run time in all tests; one thread keeps small tensors fast."""
 
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
 import torch
 from jaxtyping import install_import_hook
 
 install_import_hook("diffassemble", "beartype.beartype")
 torch.set_num_threads(1)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+def _give_up_rights() -> None:
+    """Root without its powers is bound by the rights of files like everybody else."""
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    ctypes.CDLL(None).capset(header, (ctypes.c_uint32 * 6)())
+
+
+def _child(argv: list[str], out: Path, err: Path, prepare: Callable[[], None]) -> None:
+    """Run the command and leave the process with its exit code."""
+    code = 1
+    try:
+        torch.set_num_threads(1)
+        sys.stdout, sys.stderr = out.open("w"), err.open("w")
+        prepare()
+        from diffassemble.cli.main import main
+
+        code = main(argv)
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else 1
+    except Exception:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+@pytest.fixture
+def start(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[int, Callable[[], Outcome]]]:
+    """Start `diffassemble` in a child process, without loading everything anew: its id, and how to wait for it."""
+
+    def begin(*argv: str | Path, prepare: Callable[[], None] = lambda: None) -> tuple[int, Callable[[], Outcome]]:
+        folder = tmp_path_factory.mktemp("streams")
+        out, err = folder / "out", folder / "err"
+        process = os.fork()
+        if process == 0:
+            _child([str(word) for word in argv], out, err, prepare)
+
+        def wait() -> Outcome:
+            code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+            return Outcome(code, *(path.read_text() if path.exists() else "" for path in (out, err)))
+
+        return process, wait
+
+    return begin
+
+
+@pytest.fixture
+def command(start: Callable[..., tuple[int, Callable[[], Outcome]]]) -> Callable[..., Outcome]:
+    """Run `diffassemble` in a child process; without `rights`, or with a limit to what a file may hold."""
+
+    def run(*argv: str | Path, rights: bool = True, largest_file: int | None = None) -> Outcome:
+        def prepare() -> None:
+            if not rights and os.geteuid() == 0:
+                _give_up_rights()
+            if largest_file is not None:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
+
+        return start(*argv, prepare=prepare)[1]()
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def picture_folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Two folders of six small soft pictures each; nobody may write there."""
+    from diffassemble.files import write_picture
+
+    root = tmp_path_factory.mktemp("pictures")
+    for number in range(12):
+        generator = torch.Generator().manual_seed(number)
+        coarse = torch.rand(1, 3, 6, 8, generator=generator)
+        picture = torch.nn.functional.interpolate(coarse, (48, 64), mode="bicubic")[0].clamp(0, 1)
+        write_picture(picture, root / "ab"[number // 6] / f"{number % 6}.png")
+    return root / "a", root / "b"
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model folder with random weights; nobody may write there."""
+    from diffassemble.model import Denoiser, ModelConfig
+
+    torch.manual_seed(0)
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    config = ModelConfig(features=8, width=32, layers=1, heads=2, pose_width=16, time_width=8)
+    Denoiser(config).save_pretrained(folder)
+    return folder

@@ -1,40 +1,62 @@
-"""Named, complete configurations."""
+"""Named, complete configurations: each tells what differs from the defaults, which are the light model's.
+
+The configurations themselves bring torch with them, so they are made when asked for: a list of presets comes at once.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from diffassemble.model.config import ModelConfig
-from diffassemble.training.config import Config, TrainingConfig
+if TYPE_CHECKING:
+    from diffassemble.training.config import Config
 
-_LIGHT = ModelConfig()
-_PAPER_FORM = replace(_LIGHT, edge_features=False, votes=False)
 
-PRESETS: dict[str, Config] = {
-    # One light network for all grids, with pairwise evidence.
-    "jigsaw": Config(_LIGHT),
-    # The paper's method (no pairwise evidence) at the same size and budget.
-    "jigsaw-paper-form": Config(_PAPER_FORM),
-    # The published sizes: group-equivariant ResNet18, 1152-wide nodes, 4 bare UniMP layers, Adagrad.
-    "jigsaw-paper": Config(
-        ModelConfig(
-            backbone="resnet18",
-            features=272,
-            width=1152,
-            layers=4,
-            stack="published",
-            hidden=256,
-            edge_features=False,
-            votes=False,
-            board=False,
-            pose_width=32,
-        ),
-        training=TrainingConfig(optimizer="adagrad", learning_rate=1e-4, decay=0.0, warmup=0),
+@dataclass(frozen=True)
+class Preset:
+    """In one line what it is for, and its changes to ModelConfig and TrainingConfig."""
+
+    purpose: str
+    model: Mapping[str, Any] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
+
+    def config(self) -> Config:
+        """The complete configuration."""
+        from diffassemble.model.config import ModelConfig
+        from diffassemble.training.config import Config, TrainingConfig
+
+        return Config(ModelConfig(**self.model), training=TrainingConfig(**self.training))
+
+
+_PAPER_FORM = {"edge_features": False, "votes": False}
+_PUBLISHED = {
+    "backbone": "resnet18",
+    "features": 272,
+    "width": 1152,
+    "layers": 4,
+    "stack": "published",
+    "hidden": 256,
+    "board": False,
+    "pose_width": 32,
+}
+
+PRESETS: dict[str, Preset] = {
+    "jigsaw": Preset("one light network for all grids, with pairwise evidence; made for CPUs"),
+    "jigsaw-paper-form": Preset("the paper's method, without pairwise evidence, at the same size", _PAPER_FORM),
+    "jigsaw-paper": Preset(
+        "the published sizes: group-equivariant ResNet18, four bare UniMP layers, Adagrad",
+        _PAPER_FORM | _PUBLISHED,
+        {"optimizer": "adagrad", "learning_rate": 1e-4, "decay": 0.0, "warmup": 0},
     ),
     # The paper's ablations, each one change away from the paper's form.
-    "ablation-plain": Config(replace(_PAPER_FORM, symmetry="plain")),
-    "ablation-invariant": Config(replace(_PAPER_FORM, symmetry="invariant")),
-    "ablation-no-diffusion": Config(replace(_PAPER_FORM, times=1)),
-    "ablation-gcn": Config(replace(_PAPER_FORM, layer="gcn")),
-    "ablation-dropped-edges": Config(replace(_PAPER_FORM, dropped_edges=0.8)),
+    "ablation-plain": Preset("the paper's form with a plain encoder", _PAPER_FORM | {"symmetry": "plain"}),
+    "ablation-invariant": Preset(
+        "the paper's form with an encoder blind to turns", _PAPER_FORM | {"symmetry": "invariant"}
+    ),
+    "ablation-no-diffusion": Preset("the paper's form in one step", _PAPER_FORM | {"times": 1}),
+    "ablation-gcn": Preset("the paper's form with plain graph convolutions", _PAPER_FORM | {"layer": "gcn"}),
+    "ablation-dropped-edges": Preset(
+        "the paper's form with four in five edges lost at random", _PAPER_FORM | {"dropped_edges": 0.8}
+    ),
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from diffassemble.datasets.named import held_out_pictures, short_name
+from diffassemble.datasets.named import held_out_pictures, short_name, training_pictures
 from diffassemble.puzzle import InputError
 
 
@@ -14,15 +14,16 @@ def test_a_folder_gives_all_its_pictures_even_with_an_equals_sign(tmp_path: Path
     folder = tmp_path / "size=32"
     folder.mkdir()
     (folder / "a.png").write_bytes(b"")
-    assert held_out_pictures(str(folder)) == [folder / "a.png"]
+    assert held_out_pictures(str(folder)) == training_pictures(str(folder)) == [folder / "a.png"]
 
 
-def test_a_collection_gives_its_test_pictures(tmp_path: Path) -> None:
+def test_a_collection_gives_its_two_parts(tmp_path: Path) -> None:
     for name in "abc":
         (tmp_path / f"{name}.jpg").write_bytes(b"")
     (tmp_path / "CelebA-HQ_train.txt").write_text("a.jpg\nb.jpg\n")
     (tmp_path / "CelebA-HQ_test.txt").write_text("c.jpg\n")
     assert held_out_pictures(f"celeba-hq={tmp_path}") == [tmp_path / "c.jpg"]
+    assert training_pictures(f"celeba-hq={tmp_path}") == [tmp_path / "a.jpg", tmp_path / "b.jpg"]
 
 
 def test_an_incomplete_collection_is_refused(tmp_path: Path) -> None:

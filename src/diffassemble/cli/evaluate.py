@@ -62,14 +62,15 @@ def evaluate(
 
 
 def _measure(sweep: Sweep) -> list[Measured]:
-    """Run the sweep under a progress bar on the error stream."""
+    """Run the sweep under a progress bar on the error stream, if that is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from diffassemble.evaluation import run_sweep
 
     columns = (TextColumn("puzzles"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("puzzles", total=sweep.puzzles)
         return list(run_sweep(sweep, lambda score: progress.advance(task)))
 

@@ -35,8 +35,9 @@ def solve(
     from diffassemble.cli.grid import parse_grid
     from diffassemble.cli.working import assembled, load_puzzle, summary
     from diffassemble.files import check_assembly_folder, write_assembly
-    from diffassemble.solvers import make_solver
+    from diffassemble.solvers import check_seed, make_solver
 
+    check_seed(seed)
     source = pieces.resolve()
     folder = out or source.parent / f"{source.stem if source.is_file() else source.name}-solved"
     check_assembly_folder(folder, overwrite)

@@ -1,43 +1,62 @@
-"""`diffassemble train`: a preset, with any value of it changed on the command line."""
+"""`diffassemble train`: a preset, with any value of it changed on the command line.
+
+Everything heavy is imported once the preset is known, so that the list of presets comes at once.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
-from typing import Annotated
-
-import tyro
 
 from diffassemble.presets import PRESETS
-from diffassemble.puzzle import InputError
-from diffassemble.training import Config, train
-from diffassemble.training.jigsaw import JigsawTask
-
-
-@dataclasses.dataclass(frozen=True)
-class Run(Config):
-    """Train a preset. Killed at any moment, it goes on with --resume."""
-
-    out: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
-    """folder for checkpoint, log and weights; default: runs/PRESET"""
-    resume: bool = False
-    """go on from the checkpoint in --out"""
 
 
 def run(argv: list[str]) -> None:
     """Parse the preset and its changes, then train."""
-    if not argv or argv[0] not in PRESETS:
-        if argv and argv[0] in ("-h", "--help"):
-            print(f"usage: diffassemble train PRESET [--resume] [--a.b VALUE …]\n\npresets: {', '.join(PRESETS)}")
-            return
-        raise InputError(f"name a preset to train: {', '.join(PRESETS)}")
-    name, preset = argv[0], PRESETS[argv[0]]
-    default = Run(preset.model, preset.data, preset.training)
-    options = tyro.cli(Run, args=argv[1:], prog=f"diffassemble train {name}", default=default)
-    folder = options.out or Path("runs") / name
-    if not options.resume and (folder / "checkpoint.pt").exists():
-        raise InputError(f"{folder}: holds a run already; pass --resume to go on with it, or another --out")
+    if argv and argv[0] in ("-h", "--help"):
+        print(_help())
+        return
+    _check_name(argv)
+    from diffassemble.cli.run_options import parse_run
+
+    options, folder = parse_run(argv[0], argv[1:])
+
+    from lightning_fabric.utilities.rank_zero import rank_zero_only
+
+    from diffassemble.training import train
+    from diffassemble.training.jigsaw import JigsawTask
+
+    task = JigsawTask(options.config)
     folder.mkdir(parents=True, exist_ok=True)
-    config = Config(options.model, options.data, options.training)
-    train(config, JigsawTask(config), folder, options.resume)
-    print(f"weights: {folder / 'best'} (best on pictures held apart) and {folder / 'last'}; log: {folder / 'log.csv'}")
+    train(options.config, task, folder, options.resume)
+    rank_zero_only(print)(_summary(folder))
+
+
+def _check_name(argv: list[str]) -> None:
+    if not argv or argv[0] not in PRESETS:
+        from diffassemble.puzzle import InputError
+
+        named = f"there is no preset {argv[0]!r}; " if argv else ""
+        raise InputError(f"{named}name a preset to train: {', '.join(PRESETS)}")
+
+
+def _summary(folder: Path) -> str:
+    from diffassemble.training.record import BEST, LAST
+
+    best = f"{folder / BEST} (best on pictures held apart) and " if (folder / BEST).exists() else ""
+    return f"weights: {best}{folder / LAST}; log: {folder / 'log.csv'}"
+
+
+def _help() -> str:
+    width = max(map(len, PRESETS))
+    lines = [f"  {name:<{width}}  {preset.purpose}" for name, preset in PRESETS.items()]
+    return "\n".join(
+        [
+            "usage: diffassemble train PRESET --data.folders DIR [DIR ...] [--out DIR] [--resume] [OPTIONS]",
+            "",
+            "Trains a model on folders of pictures. Killed at any moment, it goes on with --resume.",
+            "",
+            *lines,
+            "",
+            "diffassemble train PRESET --help tells all options of a preset and their values.",
+        ]
+    )

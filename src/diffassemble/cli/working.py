@@ -10,7 +10,7 @@ from rich.progress import Progress
 from diffassemble.evaluation import metrics
 from diffassemble.files import knows_board, read_pieces, read_puzzle
 from diffassemble.puzzle import Assembly, Board, Puzzle, Solver
-from diffassemble.solvers import assemble, choose_board
+from diffassemble.solvers import assemble, bundled_uprighter, choose_board
 
 
 def load_puzzle(path: Path, board: Board | None, solver: Solver, seed: int) -> Puzzle:
@@ -18,14 +18,15 @@ def load_puzzle(path: Path, board: Board | None, solver: Solver, seed: int) -> P
     if board is not None or not path.is_dir() or knows_board(path):
         return read_puzzle(path, board)
     pieces, names = read_pieces(path)
-    board = choose_board(pieces, solver, seed)
+    board = choose_board(pieces, solver, seed, bundled_uprighter())
     print(f"grid not given: {board.rows}x{board.cols} fits the {len(pieces)} pieces best")
     return Puzzle(pieces, board, names)
 
 
 def assembled(puzzle: Puzzle, solver: Solver, seed: int) -> Assembly:
-    """Solve under a progress bar on the error stream."""
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    """Solve under a progress bar on the error stream, if that is a terminal."""
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         job = progress.add_task("solving", total=1.0)
         return assemble(puzzle, solver, seed, lambda step: progress.update(job, completed=step.done))
 

@@ -6,7 +6,7 @@ its answer is unbiased for the scaled true ones, and repeating it averages the n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
 
 import torch
 from jaxtyping import Float, Int
@@ -15,13 +15,17 @@ from torch import Tensor
 from diffassemble.geometry import Poses
 from diffassemble.puzzle import Mates
 
-POWERS = (1, 2, 4, 8, 16, 32, 64)
+# What is used here, products of sparse and dense matrices, has long been stable.
+warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
+
+POWERS = (1, 2, 4, 8, 16)
 
 
-def vote_matrices(mates: Mates, count: int) -> list[Float[Tensor, "flat flat"]]:
-    """Per channel of evidence, the sparse matrix that maps flattened poses of `count` pieces to their mates' mean vote.
+def vote_matrix(mates: Mates, count: int) -> Float[Tensor, "flat flat"]:
+    """The sparse matrix that maps flattened poses of `count` pieces halfway to their mates' mean vote.
 
-    A piece without mates votes for itself, so that a true assembly is a fixed point.
+    Halfway, because a lattice is a checkerboard: whole steps would only ever mix pieces of one colour.
+    A piece without mates stays where it is, and a true assembly is a fixed point.
     """
     dimension = mates.relative.translation.shape[-1]
     width = dimension + dimension**2
@@ -31,15 +35,12 @@ def vote_matrices(mates: Mates, count: int) -> list[Float[Tensor, "flat flat"]]:
     col = torch.cat([(mates.second[:, None] * width + cols).flatten(), everyone])
     order = row.argsort(stable=True)
     starts = torch.cat([row.new_zeros(1), torch.bincount(row, minlength=count * width).cumsum(0)])
-    matrices = []
-    for weight in mates.evidence.unbind(-1):
-        total = weight.new_zeros(count).index_add(0, mates.first, weight)
-        share = weight / total.clamp(min=1e-9)[mates.first]
-        stays = (total <= 1e-9).float().repeat_interleave(width)
-        value = torch.cat([(share[:, None] * factors).flatten(), stays])[order]
-        size = (count * width, count * width)
-        matrices.append(torch.sparse_csr_tensor(starts, col[order], value, size, check_invariants=False))
-    return matrices
+    total = mates.weight.new_zeros(count).index_add(0, mates.first, mates.weight)
+    heard = 0.5 * (total > 1e-9)
+    share = heard[mates.first] * mates.weight / total.clamp(min=1e-9)[mates.first]
+    value = torch.cat([(share[:, None] * factors).flatten(), (1 - heard).repeat_interleave(width)])[order]
+    parts = starts, col[order], value, (count * width, count * width)
+    return torch.sparse_csr_tensor(*parts, device=value.device, check_invariants=False)
 
 
 def _blocks(relative: Poses) -> tuple[Int[Tensor, "x"], Int[Tensor, "x"], Float[Tensor, "m x"]]:
@@ -59,16 +60,15 @@ def _blocks(relative: Poses) -> tuple[Int[Tensor, "x"], Int[Tensor, "x"], Float[
 
 
 def cast_votes(
-    matrices: Sequence[Float[Tensor, "flat flat"]], flat: Float[Tensor, "n width k"]
+    matrix: Float[Tensor, "flat flat"], flat: Float[Tensor, "n width k"]
 ) -> Float[Tensor, "n votes width k"]:
-    """Votes of every matrix after 1, 2, 4, … 64 rounds, for k sets of flattened poses at once."""
+    """Votes after 1, 2, 4, 8 and 16 rounds, for k sets of flattened poses at once."""
     votes = []
-    for matrix in matrices:
-        current = flat.reshape(-1, flat.shape[-1])
-        for round_number in range(1, POWERS[-1] + 1):
-            current = matrix @ current
-            if round_number in POWERS:
-                votes.append(current.view(flat.shape))
+    current = flat.reshape(-1, flat.shape[-1])
+    for round_number in range(1, POWERS[-1] + 1):
+        current = matrix @ current
+        if round_number in POWERS:
+            votes.append(current.view(flat.shape))
     return torch.stack(votes, 1)
 
 

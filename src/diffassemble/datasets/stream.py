@@ -15,7 +15,6 @@ from diffassemble.datasets.config import DataConfig
 from diffassemble.datasets.store import PictureStore
 from diffassemble.puzzle import Board, Puzzle
 
-
 SMALLEST_SIZE = 16
 """fewest pixels a side that pieces are cut with"""
 
@@ -53,21 +52,21 @@ class PuzzleStream:
         generator = seeded(self.seed, step)
         board = self._board(generator)
         config = self.config
-        whole = uniform(0, 1, generator) < config.whole_share
-        missing = 0.0 if whole else uniform(0, config.missing, generator)
-        worn = uniform(0, 1, generator) < config.erode_share and config.erode > 0
+        whole = uniform(0.0, 1.0, generator) < config.whole_share
+        missing = 0.0 if whole else uniform(0.0, config.missing, generator)
+        worn = uniform(0.0, 1.0, generator) < config.erode_share and config.erode > 0
         erode = int(torch.randint(1, config.erode + 1, (), generator=generator)) if worn else 0
-        enlarge = uniform(0, 1, generator) < 0.5
+        enlarge = uniform(0.0, 1.0, generator) < 0.5
         numbers, weight = share_out(max(1, self.pieces // board.cells), rank, world)
         puzzles = [self._puzzle(step, number, board, missing, erode, enlarge) for number in numbers]
         return Portion(puzzles, numbers.start, weight)
 
     def _board(self, generator: torch.Generator) -> Board:
-        if uniform(0, 1, generator) < self.config.favourite_share:
+        if uniform(0.0, 1.0, generator) < self.config.favourite_share:
             return Board(self.config.favourite, self.config.favourite)
         low, high = self.config.grids
         rows, cols = (int(x) for x in torch.randint(low, high + 1, (2,), generator=generator))
-        if uniform(0, 1, generator) < 0.5:
+        if uniform(0.0, 1.0, generator) < 0.5:
             cols = rows
         return Board(rows, cols)
 

@@ -34,5 +34,6 @@ def sample(
         spread = eta * ((1 - there) / (1 - here) * (1 - here / there)).clamp(min=0).sqrt()
         current = there.sqrt() * clean + (1 - there - spread**2).clamp(min=0).sqrt() * noise
         if eta > 0 and earlier > 0:
-            current = current + spread * torch.randn(current.shape, generator=generator, device=current.device)
+            drawn = torch.randn(current.shape, generator=generator, device=generator.device)
+            current = current + spread * drawn.to(current)
         yield current, clean

@@ -21,5 +21,5 @@ def complete_edges(puzzle: Int[Tensor, "n"]) -> Int[Tensor, "2 e"]:
 
 def drop_edges(edges: Int[Tensor, "2 e"], share: float, generator: torch.Generator) -> Int[Tensor, "2 kept"]:
     """Lose a random `share` of the edges between different pieces; the paper's comparison to expanders."""
-    kept = torch.rand(edges.shape[1], generator=generator).to(edges.device) >= share
+    kept = torch.rand(edges.shape[1], generator=generator, device=generator.device).to(edges.device) >= share
     return edges[:, kept | (edges[0] == edges[1])]

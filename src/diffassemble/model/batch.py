@@ -26,6 +26,15 @@ class PuzzleBatch:
     board: Float[Tensor, "n 4"]
     mates: Mates | None
 
+    def to(self, device: torch.device) -> PuzzleBatch:
+        """The same on another device."""
+        mates = self.mates
+        if mates is not None:
+            relative = Poses(mates.relative.rotation.to(device), mates.relative.translation.to(device))
+            pair = mates.first.to(device), mates.second.to(device)
+            mates = Mates(*pair, relative, mates.slot.to(device), mates.evidence.to(device))
+        return PuzzleBatch(self.pixels.to(device), self.puzzle.to(device), self.board.to(device), mates)
+
 
 def pack(puzzles: Sequence[Puzzle], pairwise: bool) -> PuzzleBatch:
     """Pack puzzles of equal piece size; with `pairwise`, compare all borders within each puzzle."""

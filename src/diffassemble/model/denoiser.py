@@ -10,8 +10,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from diffassemble.compatibility.clusters import THRESHOLDS, Clusters, grow_clusters
 from diffassemble.compatibility.image import CHANNELS, SIDES
-from diffassemble.compatibility.votes import POWERS, cast_votes, flatten_poses, unflatten_poses, vote_matrices
+from diffassemble.compatibility.votes import POWERS, cast_votes, flatten_poses, unflatten_poses, vote_matrix
 from diffassemble.diffusion import SPACES, Schedule
 from diffassemble.encoders import ImageEncoder
 from diffassemble.graph import DenseGraph, Graph, complete_edges, drop_edges, edge_graph
@@ -22,15 +23,18 @@ from diffassemble.model.stack import STACKS
 from diffassemble.puzzle import Mates
 
 SLOTS = SIDES * SIDES
+FARTHEST = 4.0
+CLUSTER_WIDTH = len(THRESHOLDS) * (1 + SIDES)
 
 
 @dataclass(frozen=True)
 class Condition:
-    """All that stays the same while poses are denoised: piece features, graph, and the mates' vote matrices."""
+    """All that stays the same while poses are denoised: piece features, graph, and who votes for whom."""
 
     nodes: Float[Tensor, "n f"]
     graph: Graph
-    votes: Sequence[Float[Tensor, "flat flat"]]
+    votes: Float[Tensor, "flat flat"] | None
+    clusters: Sequence[Clusters]
 
 
 class Denoiser(Pretrained):
@@ -44,7 +48,7 @@ class Denoiser(Pretrained):
         self.space = SPACES[config.space]
         self.schedule = Schedule(config.times)
         self.encoder = ImageEncoder(config.backbone, config.symmetry, config.features)
-        opinions = 1 + len(POWERS) * CHANNELS if config.votes else 1
+        opinions = 1 + len(POWERS) + len(THRESHOLDS) if config.votes else 1
         self.pose_embedding = nn.Sequential(
             nn.Linear(opinions * self.space.width, config.pose_width),
             nn.GELU(),
@@ -54,6 +58,7 @@ class Denoiser(Pretrained):
         node_width = (
             4 * config.features
             + (evidence if config.pairwise else 0)
+            + (CLUSTER_WIDTH if config.votes else 0)
             + (BOARD_WIDTH if config.board else 0)
             + config.pose_width
             + config.time_width
@@ -70,15 +75,19 @@ class Denoiser(Pretrained):
         """Encode the pieces and compare their borders; `generator` is for dropped edges only."""
         config = self.config
         nodes = [self.encoder(batch.pixels).flatten(1)]
-        votes: list[Tensor] = []
+        votes: Tensor | None = None
+        clusters: list[Clusters] = []
+        count = len(batch.puzzle)
         if config.pairwise:
             assert batch.mates is not None, "this model needs pairwise evidence: pack(..., pairwise=True)"
-            nodes.append(best_evidence(batch.mates, len(batch.puzzle)))
+            nodes.append(best_evidence(batch.mates, count))
         if config.votes and batch.mates is not None:
-            votes = vote_matrices(batch.mates, len(batch.puzzle))
+            votes, clusters = vote_matrix(batch.mates, count), grow_clusters(batch.mates, count)
+            pieces = torch.bincount(batch.puzzle)[batch.puzzle]
+            nodes += [c.reach() for c in clusters] + [(c.sizes() / pieces)[:, None] for c in clusters]
         if config.board:
             nodes.append(batch.board)
-        return Condition(torch.cat(nodes, 1), self._graph(batch, generator), votes)
+        return Condition(torch.cat(nodes, 1), self._graph(batch, generator), votes, clusters)
 
     def _graph(self, batch: PuzzleBatch, generator: torch.Generator | None) -> Graph:
         mates = batch.mates if self.config.edge_features else None
@@ -106,13 +115,17 @@ class Denoiser(Pretrained):
     @torch.no_grad()
     def _opinions(self, noisy: Float[Tensor, "n k p"], condition: Condition) -> Float[Tensor, "n k o p"]:
         """What is said about each pose: the noisy pose itself, then the mates' votes on it."""
-        if not condition.votes:
+        if condition.votes is None:
             return noisy[:, :, None]
-        flat = flatten_poses(self.space.to_poses(noisy.float().flatten(0, 1))).unflatten(0, noisy.shape[:2])
+        shape = noisy.shape[:2]
+        poses = self.space.to_poses(noisy.float().flatten(0, 1))
+        flat = flatten_poses(poses).unflatten(0, shape)
         with torch.autocast(noisy.device.type, enabled=False):  # many rounds need all the digits
             votes = cast_votes(condition.votes, flat.transpose(1, 2).contiguous()).permute(0, 3, 1, 2)
         vectors = self.space.to_vector(unflatten_poses(votes.flatten(0, 2))).unflatten(0, votes.shape[:3])
-        return torch.cat([noisy[:, :, None], vectors], 2)
+        whole = [self.space.to_vector(c.votes(poses, shape[1])).unflatten(0, shape) for c in condition.clusters]
+        # Mates that contradict each other push pieces further away with every round; beyond this it is nonsense.
+        return torch.cat([noisy[:, :, None], vectors, torch.stack(whole, 2)], 2).clamp(-FARTHEST, FARTHEST)
 
     def _mixture(
         self, trust: Float[Tensor, "n k two_o"], opinions: Float[Tensor, "n k o p"], time: Int[Tensor, "n k"]

@@ -36,7 +36,8 @@ class Pretrained(nn.Module):
         try:
             network = cls(config)
         except (ArithmeticError, RuntimeError, TypeError, ValueError) as error:
-            raise InputError(f"{folder / CONFIG}: describes no network that can be built ({error})") from error
+            reason = str(error).splitlines()[0]
+            raise InputError(f"{folder / CONFIG}: describes no network that can be built ({reason})") from error
         try:
             weights = load_file(path)
         except (SafetensorError, OSError) as error:
@@ -62,7 +63,7 @@ class Pretrained(nn.Module):
 
 
 def read_config(cls: type[Pretrained], folder: Path) -> Any:
-    """The configuration in a model folder, checked against the network's kind, known fields and their choices."""
+    """The configuration in a model folder, checked against the network's kind, known settings and their types."""
     path = folder / CONFIG
     try:
         values = json.loads(path.read_text())
@@ -75,14 +76,22 @@ def read_config(cls: type[Pretrained], folder: Path) -> Any:
     if unknown := sorted(set(values) - known):
         raise InputError(f"{path}: unknown settings {', '.join(unknown)}; was it made by a newer version?")
     for name, hint in get_type_hints(cls.config_class).items():
-        if get_origin(hint) is Literal and values.get(name, get_args(hint)[0]) not in get_args(hint):
+        if name in values and not _allows(hint, values[name]):
             choices = ", ".join(map(str, get_args(hint)))
-            raise InputError(f"{path}: {name} is {values[name]!r}, but must be one of {choices}")
+            wanted = f"one of {choices}" if choices else hint.__name__
+            raise InputError(f"{path}: {name} is {values[name]!r}, but must be {wanted}")
     listed = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
     try:
         return cls.config_class(**listed)
     except (TypeError, ValueError) as error:
         raise InputError(f"{path}: {error}") from error
+
+
+def _allows(hint: Any, value: Any) -> bool:
+    """Whether a value out of JSON is of the kind that a setting wants; only plain types and choices are checked."""
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    return type(value) in {bool: (bool,), int: (int,), float: (int, float)}.get(hint, (type(value),))
 
 
 def find_model(name: str | os.PathLike[str]) -> Path:

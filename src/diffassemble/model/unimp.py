@@ -12,12 +12,15 @@ from torch import Tensor
 from torch_geometric.nn import GCNConv, TransformerConv
 
 from diffassemble.graph import DenseGraph, EdgeGraph, Graph
+from diffassemble.puzzle import InputError
 
 
 class UniMP(TransformerConv):
-    """UniMP (Shi et al. 2021): multi-head attention over the neighbours; parameters and edge-list path are PyG's own."""
+    """UniMP (Shi et al. 2021): multi-head attention over the neighbours; parameters and edge-list path are PyG's."""
 
     def __init__(self, width_in: int, width_out: int, heads: int, edge_width: int | None) -> None:
+        if width_out % heads:
+            raise InputError(f"a width of {width_out} cannot be shared by {heads} heads; choose a multiple of {heads}")
         super().__init__(width_in, width_out // heads, heads=heads, edge_dim=edge_width)
 
     def message_passing(self, nodes: Float[Tensor, "*places k f"], graph: Graph) -> Float[Tensor, "*places k g"]:

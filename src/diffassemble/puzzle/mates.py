@@ -15,8 +15,8 @@ class Mates:
     """If `second` stands at T, then `first` stands at T @ relative.
 
     `slot` tells the kinds of mating of one pair apart (2D: 4·side of first + side of second);
-    `evidence` holds the channels, all in [0, 1], that say how well the two fit: how highly the fit
-    ranks among all others, how clearly it stands out, and how good it is in absolute terms.
+    `evidence` holds the channels, all in [0, 1], that say how well the two fit: the probability that
+    they really are mates, how highly the fit ranks among all others, and how good it is in absolute terms.
     """
 
     first: Int[Tensor, "m"]
@@ -30,8 +30,8 @@ class Mates:
 
     @property
     def weight(self) -> Float[Tensor, "m"]:
-        """One number in [0, 1] per mating: the mean of its channels."""
-        return self.evidence.mean(-1)
+        """How probable each mating is: the first channel."""
+        return self.evidence[:, 0]
 
     def __getitem__(self, index: Tensor) -> Mates:
         return Mates(

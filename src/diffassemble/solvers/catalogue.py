@@ -9,16 +9,20 @@ from diffassemble.model import Denoiser, bundled_models
 from diffassemble.model.upright import Upright
 from diffassemble.puzzle import InputError, Solver
 from diffassemble.solvers.diffusion import DiffusionSolver
-from diffassemble.solvers.orientation import turn_to_upright
+from diffassemble.solvers.orientation import Uprighter, turn_to_upright
 
 UPRIGHT = "upright"
 
 
+def bundled_uprighter() -> Uprighter | None:
+    """The classifier that comes with the package; without it, wholes stay as they were assembled."""
+    if UPRIGHT not in bundled_models():
+        return None
+    return partial(turn_to_upright, Upright.from_pretrained(UPRIGHT))
+
+
 def _diffusion(model: str, samples: int, steps: int) -> Solver:
-    upright = None
-    if UPRIGHT in bundled_models():
-        upright = partial(turn_to_upright, Upright.from_pretrained(UPRIGHT))
-    return DiffusionSolver(Denoiser.from_pretrained(model), steps, samples, upright=upright)
+    return DiffusionSolver(Denoiser.from_pretrained(model), steps, samples, upright=bundled_uprighter())
 
 
 SOLVERS: dict[str, Callable[[str, int, int], Solver]] = {"diffusion": _diffusion}

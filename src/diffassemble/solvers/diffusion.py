@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -14,24 +14,26 @@ from diffassemble.geometry import Poses
 from diffassemble.model.batch import PuzzleBatch, pack
 from diffassemble.model.denoiser import Denoiser
 from diffassemble.puzzle import Puzzle, Step
+from diffassemble.solvers.orientation import Uprighter, fitting_turns
 from diffassemble.solvers.placement import agreement, fit, place
 
 Placement = tuple[Int[Tensor, "n"], Int[Tensor, "n"]]
+# A challenger must be this much better to be shown instead of the leader, so that the eye can follow.
+_CLEARLY = 1.2
 
 
 @dataclass(frozen=True)
 class DiffusionSolver:
     """Denoises several samples at once and keeps the one that the borders like best.
 
-    `upright` says by how many clockwise quarter turns a placement must be turned as a whole to stand upright.
-    `eta` 0 is DDIM, 1 is DDPM.
+    `upright` knows which way is up; without it, the whole stays as it was assembled. `eta` 0 is DDIM, 1 is DDPM.
     """
 
     model: Denoiser
     denoising_steps: int = 20
     samples: int = 4
     eta: float = 0.0
-    upright: Callable[[Puzzle, Poses], int] | None = None
+    upright: Uprighter | None = None
     name: str = "diffusion"
 
     def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
@@ -48,31 +50,32 @@ class DiffusionSolver:
     def _ordered_steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
         batch = pack([puzzle], pairwise=True)
         chain = denoise(self.model, batch, self.denoising_steps, self.samples, generator, self.eta)
-        clean = torch.empty(0)
-        for number, (noisy, clean) in enumerate(chain):
-            poses = self.model.space.to_poses(noisy[:, self._leader(clean, batch)])
-            yield Step(poses, done=(number + 1) / (self.denoising_steps + 1))
-        yield from self._finish(puzzle, batch, clean)
+        total = len(self.model.schedule.visited(self.denoising_steps))
+        clean, leader = torch.empty(0), 0
+        for number, (noisy, clean) in enumerate(chain, 1):
+            leader = self._leader(clean, batch, leader)
+            yield Step(self.model.space.to_poses(noisy[:, leader]), done=number / total)
+        yield from self._finish(puzzle, batch, clean, leader)
 
-    def _leader(self, clean: Float[Tensor, "n k p"], batch: PuzzleBatch) -> int:
+    def _leader(self, clean: Float[Tensor, "n k p"], batch: PuzzleBatch, leader: int) -> int:
+        fits = [float(loose_fit(self.model.space.to_poses(sample), batch)) for sample in clean.unbind(1)]
+        best = max(range(len(fits)), key=fits.__getitem__)
+        return best if fits[best] > _CLEARLY * fits[leader] else leader
+
+    def _finish(self, puzzle: Puzzle, batch: PuzzleBatch, clean: Float[Tensor, "n k p"], leader: int) -> Iterator[Step]:
         assert batch.mates is not None
-        fits = [loose_fit(self.model.space.to_poses(clean[:, k]), batch) for k in range(clean.shape[1])]
-        return int(torch.stack(fits).argmax())
-
-    def _finish(self, puzzle: Puzzle, batch: PuzzleBatch, clean: Float[Tensor, "n k p"]) -> Iterator[Step]:
         board = puzzle.board
-        placements = [place(self.model.space.to_poses(clean[:, k]), board) for k in range(clean.shape[1])]
-        assert batch.mates is not None
-        fits = [fit(board.poses(*placement), batch.mates, board.pitch) for placement in placements]
-        best = int(torch.stack(fits).argmax())
+        placements = [place(self.model.space.to_poses(sample), board) for sample in clean.unbind(1)]
+        fits = [float(fit(board.poses(*placement), batch.mates, board.pitch)) for placement in placements]
+        best = leader if fits[leader] == max(fits) else max(range(len(fits)), key=fits.__getitem__)
         chosen = placements.pop(best)
         confidence = agreement(board, chosen, placements)
         placed = board.poses(*chosen)
         if self.upright is not None:
-            by = self.upright(puzzle, placed)
-            yield Step(placed, done=self.denoising_steps / (self.denoising_steps + 1), confidence=confidence)
-            shape, cells, turns = board.turned(*chosen, by)
-            placed = shape.poses(cells, turns) if shape == board else placed
+            by = self.upright(puzzle, placed, fitting_turns(board))
+            if by:
+                yield Step(placed, done=1.0, confidence=confidence)
+            placed = board.poses(*board.turned(*chosen, by)[1:])
         yield Step(placed, done=1.0, confidence=confidence)
 
 
@@ -94,16 +97,21 @@ def loose_fit(poses: Poses, batch: PuzzleBatch) -> Float[Tensor, ""]:
     return (mates.weight * torch.exp(-4 * apart**2 - 2 * twist**2)).sum()
 
 
-@torch.no_grad()
 def denoise(
     model: Denoiser, batch: PuzzleBatch, steps: int, samples: int, generator: torch.Generator, eta: float = 0.0
 ) -> Iterator[tuple[Float[Tensor, "n k p"], Float[Tensor, "n k p"]]]:
-    """Yield (x_t, predicted x_0) of `samples` chains for all puzzles of the batch, from sampled noise to time 0."""
-    condition = model.condition(batch)
-    count = len(batch.puzzle)
+    """Yield (x_t, predicted x_0) of `samples` chains for all puzzles of the batch, from sampled noise to time 0.
+
+    The network may be on another device than the batch, to which its answers come back.
+    """
+    device, count = next(model.parameters()).device, len(batch.puzzle)
+    with torch.no_grad():
+        condition = model.condition(batch.to(device))
     start = torch.randn((count, samples, model.space.width), generator=generator)
 
     def predict(noisy: Tensor, time: int) -> Tensor:
-        return model(noisy, torch.full((count, samples), time), condition)
+        with torch.no_grad():
+            times = torch.full((count, samples), time, device=device)
+            return model(noisy.to(device), times, condition).to(noisy.device)
 
     yield from sample(predict, start, model.schedule, steps, generator, eta)

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from diffassemble.geometry import Poses, turn_pixels
 from diffassemble.model.upright import Upright, upright_turn
-from diffassemble.puzzle import Puzzle
+from diffassemble.puzzle import Board, Puzzle
 
 EMPTY_COLOUR = 0.5
+
+Uprighter = Callable[[Puzzle, Poses, tuple[int, ...]], int]
+"""Says by how many clockwise quarter turns, of those allowed, a placement as a whole must be turned to be upright."""
+
+
+def fitting_turns(board: Board) -> tuple[int, ...]:
+    """The quarter turns after which a whole still fits its board."""
+    return (0, 1, 2, 3) if board.rows == board.cols else (0, 2)
 
 
 def assembled_pixels(
@@ -24,8 +34,6 @@ def assembled_pixels(
     return grid.reshape(3, board.rows * size, board.cols * size)
 
 
-def turn_to_upright(model: Upright, puzzle: Puzzle, placed: Poses) -> int:
-    """Clockwise quarter turns that make the placement stand upright, among those that fit the board."""
-    picture = assembled_pixels(puzzle, *puzzle.board.snap(placed))
-    square = puzzle.board.rows == puzzle.board.cols
-    return upright_turn(model, picture, allowed=(0, 1, 2, 3) if square else (0, 2))
+def turn_to_upright(model: Upright, puzzle: Puzzle, placed: Poses, allowed: tuple[int, ...]) -> int:
+    """An `Uprighter`, once the network is given: it looks at the assembled picture."""
+    return upright_turn(model, assembled_pixels(puzzle, *puzzle.board.snap(placed)), allowed=allowed)

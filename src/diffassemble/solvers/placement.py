@@ -26,9 +26,7 @@ def fit(placed: Poses, mates: Mates, pitch: float) -> Float[Tensor, ""]:
     return mates.weight[(apart < pitch / 4) & (twist < 0.5)].sum()
 
 
-def agreement(
-    board: Board, chosen: tuple[Tensor, Tensor], others: list[tuple[Tensor, Tensor]]
-) -> Float[Tensor, "n"]:
+def agreement(board: Board, chosen: tuple[Tensor, Tensor], others: list[tuple[Tensor, Tensor]]) -> Float[Tensor, "n"]:
     """Per piece, the share of other placements that put it in the same place, each turned as a whole to agree best."""
     cells, turns = chosen
     if not others:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from diffassemble.datasets.config import DataConfig
 from diffassemble.model.config import ModelConfig
@@ -62,7 +62,9 @@ def read_config(path: Path) -> Config:
     """The configuration that a run wrote into its folder."""
     try:
         parts = json.loads(path.read_text())
-        data = {name: tuple(value) if isinstance(value, list) else value for name, value in parts["data"].items()}
+        data: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in parts["data"].items()
+        }
         data["folders"] = tuple(Path(folder) for folder in data["folders"])
         return Config(ModelConfig(**parts["model"]), DataConfig(**data), TrainingConfig(**parts["training"]))
     except OSError as error:

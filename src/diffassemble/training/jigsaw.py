@@ -23,6 +23,7 @@ from diffassemble.training.checks import check_config
 from diffassemble.training.config import Config
 from diffassemble.training.losses import rotation_loss, translation_loss
 
+
 class JigsawTask:
     """Puzzles from the configured pictures; the loss of section 3.3; accuracy on pictures held apart."""
 
@@ -34,8 +35,8 @@ class JigsawTask:
         store = load_store([train for train, _ in splits], config.data.shares, smallest)
         self.stream = PuzzleStream(store, config.data, config.training.pieces, config.training.seed)
         self.held_apart = [
-            (short_name(os.fspath(folder)), [load_picture(path, smallest) for path in held])
-            for folder, (_, held) in zip(config.data.folders, splits, strict=True)
+            (name, [load_picture(path, smallest) for path in held])
+            for name, (_, held) in zip(folder_names(config.data), splits, strict=True)
         ]
 
     def build(self) -> Denoiser:
@@ -47,8 +48,10 @@ class JigsawTask:
         assert isinstance(model, Denoiser)
         training = self.config.training
         portion = self.stream.batch(step, rank, world)
-        batch = pack(portion.puzzles, self.config.model.pairwise)
-        clean, noise, time = self._noise(model, portion.puzzles, step, portion.first)
+        device = next(model.parameters()).device
+        batch = pack(portion.puzzles, self.config.model.pairwise).to(device)
+        drawn = self._noise(model, portion.puzzles, step, portion.first)
+        clean, noise, time = (part.to(device) for part in drawn)
         generator = seeded(training.seed, step, portion.first, 2)
         predicted = model(model.schedule.noisy(clean, time, noise), time, model.condition(batch, generator))
         true_poses = model.space.to_poses(clean.flatten(0, 1))
@@ -89,6 +92,13 @@ class JigsawTask:
                     scores[f"{label} absolute"] = absolute
         free_scores = [value for label, value in scores.items() if not label.endswith("absolute")]
         return {"score": sum(free_scores) / max(1, len(free_scores)), **scores}
+
+
+def folder_names(data: DataConfig) -> list[str]:
+    """What the folders are called in the log: their short names, or their paths if these are not told apart by them."""
+    paths = [os.fspath(folder) for folder in data.folders]
+    names = [short_name(path) for path in paths]
+    return names if len(set(names)) == len(names) else paths
 
 
 def smallest_picture(data: DataConfig) -> int:

@@ -9,6 +9,7 @@ import torch
 from lightning_fabric import Fabric
 from torch import Tensor, nn
 
+from diffassemble.datasets.stream import seeded
 from diffassemble.model.pretrained import Pretrained
 from diffassemble.puzzle import InputError
 from diffassemble.training.checkpoint import FILE, Checkpoint
@@ -44,13 +45,15 @@ class Learner:
     def __init__(self, task: Task, training: TrainingConfig, fabric: Fabric) -> None:
         torch.manual_seed(training.seed)
         self.training, self.fabric = training, fabric
-        self.model, self.average = task.build(), task.build()
+        self.model, self.average = task.build(), task.build().to(fabric.device)
         self.average.load_state_dict(self.model.state_dict())
         self.objective, self.optimizer = fabric.setup(Objective(self.model, task), make_optimizer(self.model, training))
         self.done = 0
 
     def step(self) -> float:
         """Learn from one batch; gives the loss, averaged over all processes."""
+        # What a network draws by itself, as for dropout, must follow from the step's number too.
+        torch.manual_seed(seeded(self.training.seed, self.done, self.fabric.global_rank).initial_seed())
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.done, self.training)
         loss = self.objective(self.done, self.fabric.global_rank, self.fabric.world_size)

@@ -53,13 +53,12 @@ class Record:
 
     def _forget_after(self, done: int) -> None:
         """Rows of steps that are to be done again, or were cut short by a kill, would stand there twice."""
-        if not self.log.exists():
-            return
-        header, *rows = csv.reader(self.log.read_text().splitlines()) or [[]]
-        kept = [row for row in rows if len(row) == len(header) and row[0].isdecimal() and int(row[0]) <= done]
+        rows = list(csv.reader(self.log.read_text().splitlines())) if self.log.exists() else []
+        whole = [row for row in rows[1:] if len(row) == len(rows[0]) and row[0].isdecimal()]
+        kept = [row for row in whole if int(row[0]) <= done]
         if not kept:
-            self.log.unlink()
+            self.log.unlink(missing_ok=True)
             return
         content = io.StringIO()
-        csv.writer(content).writerows([header, *kept])
+        csv.writer(content).writerows([rows[0], *kept])
         write_file(self.log, content.getvalue().encode())

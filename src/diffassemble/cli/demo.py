@@ -1,0 +1,79 @@
+"""`diffassemble demo`: sample pictures cut, solved, scored and shown; needs no data and no network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+if TYPE_CHECKING:
+    from diffassemble.puzzle import Assembly, Puzzle
+
+# Pictures that scikit-image brings with it, with the rows and columns they are cut into.
+SAMPLES = {"astronaut": (6, 6), "coffee": (6, 8)}
+PICTURES = ("before-after.png", "confidence.png")
+
+
+def demo(
+    out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("demo"),
+    model: Annotated[str, tyro.conf.arg(metavar="NAME")] = "jigsaw",
+    seed: int = 0,
+    overwrite: bool = False,
+) -> None:
+    """Cut two sample pictures into shuffled, turned pieces, put them together again, score and draw the result.
+
+    Args:
+        out: The folder to write.
+        model: The weights: a bundled name, a folder or a hub id.
+        seed: The same seed gives the same puzzles and the same answers.
+        overwrite: Replace the folder if it holds an earlier demo.
+    """
+    from diffassemble.cli.working import assembled, summary
+    from diffassemble.files.atomic import check_free, fresh_folder
+    from diffassemble.solvers import check_seed, make_solver
+
+    check_seed(seed)
+    check_free(out, tuple(SAMPLES), overwrite)
+    solver = make_solver("diffusion", model=model)
+    with fresh_folder(out, tuple(SAMPLES), overwrite) as part:
+        for name, (rows, cols) in SAMPLES.items():
+            print(f"{name}, cut {rows}x{cols}")
+            assembly = assembled(_sample(name, rows, cols, seed), solver, seed)
+            print("  " + summary(assembly).replace("\n", "\n  "))
+            _write(assembly, part / name)
+    print("look at these:")
+    for name in SAMPLES:
+        for picture in (PICTURES[0], "solved/steps.gif", PICTURES[1]):
+            print(f"  {out / name / picture}")
+    print(f"the puzzles are there too: diffassemble solve {out / next(iter(SAMPLES)) / 'puzzle'}")
+
+
+def _sample(name: str, rows: int, cols: int, seed: int) -> Puzzle:
+    """The puzzle of a sample picture."""
+    import skimage.data
+    import torch
+
+    from diffassemble.cutting.image import cut_picture
+    from diffassemble.puzzle import Board
+
+    picture = torch.from_numpy(getattr(skimage.data, name)()).movedim(-1, 0).float() / 255
+    return cut_picture(picture, Board(rows, cols), torch.Generator().manual_seed(seed))
+
+
+def _write(assembly: Assembly, folder: Path) -> None:
+    """The puzzle, the assembly and two pictures of what was done."""
+    from diffassemble.files import write_assembly, write_puzzle
+    from diffassemble.files.atomic import write_file
+    from diffassemble.files.images import png_bytes
+    from diffassemble.rendering import draw_before_after, draw_confidence
+
+    write_puzzle(assembly.puzzle, folder / "puzzle")
+    write_assembly(assembly, folder / "solved")
+    for name, draw in zip(PICTURES, (draw_before_after, draw_confidence), strict=True):
+        write_file(folder / name, png_bytes(draw(assembly)))
+
+
+def run(argv: list[str]) -> None:
+    """Parse the arguments and show."""
+    tyro.cli(demo, args=argv, prog="diffassemble demo")

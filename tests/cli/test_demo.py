@@ -1,0 +1,77 @@
+"""The demo shows what it promises, offline, whatever the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from diffassemble.cli import demo
+from diffassemble.files import read_assembly, read_puzzle
+from diffassemble.puzzle import InputError
+
+
+@pytest.fixture
+def small_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Coarser grids, to be quick."""
+    monkeypatch.setattr(demo, "SAMPLES", dict.fromkeys(demo.SAMPLES, (2, 3)))
+
+
+def offline(*_: Any, **__: Any) -> None:
+    raise AssertionError("the network was used")
+
+
+@pytest.mark.usefixtures("small_samples")
+def test_everything_is_there_and_said_to_be_there(
+    tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("socket.socket.connect", offline)
+    out = tmp_path / "demo"
+    demo.run(["--out", str(out), "--model", str(tiny_model)])
+    text = capsys.readouterr().out
+    for name in demo.SAMPLES:
+        assert f"{name}, cut 2x3" in text
+        puzzle = read_puzzle(out / name / "puzzle")
+        assert puzzle.truth is not None
+        assert len(read_assembly(out / name / "solved", puzzle).poses) == 6
+        for picture in ("before-after.png", "confidence.png", "solved/steps.gif", "solved/assembled.png"):
+            with Image.open(out / name / picture) as image:
+                image.load()
+        for picture in ("before-after.png", "confidence.png", "solved/steps.gif"):
+            assert f"  {out / name / picture}\n" in text
+    assert text.count("% of the pieces right") == 2
+    assert f"diffassemble solve {out / 'astronaut' / 'puzzle'}" in text
+
+
+@pytest.mark.usefixtures("small_samples")
+def test_an_earlier_demo_is_replaced_only_if_asked(
+    tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--out", str(tmp_path / "demo"), "--model", str(tiny_model)]
+    demo.run(words)
+    with pytest.raises(InputError, match="already exists; choose another --out or pass --overwrite"):
+        demo.run(words)
+    demo.run([*words, "--overwrite", "--seed", "1"])
+    (tmp_path / "demo" / "mine.txt").touch()
+    with pytest.raises(InputError, match=r"holds other files \(mine\.txt\)"):
+        demo.run([*words, "--overwrite"])
+    capsys.readouterr()
+
+
+def test_without_weights_nothing_is_written(command: Callable[..., Any], tmp_path: Path) -> None:
+    done = command("demo", "--out", tmp_path / "demo", "--model", tmp_path / "nowhere")
+    assert (done.code, done.out) == (2, "")
+    assert "no model" in done.err
+    assert done.err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_samples_are_a_portrait_and_a_wide_picture() -> None:
+    assert demo.SAMPLES == {"astronaut": (6, 6), "coffee": (6, 8)}
+    for name, (rows, cols) in demo.SAMPLES.items():
+        puzzle = demo._sample(name, rows, cols, seed=0)
+        assert len(puzzle) == rows * cols
+        assert puzzle.pieces.size >= 48

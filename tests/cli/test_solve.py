@@ -1,0 +1,280 @@
+"""`diffassemble solve` writes what it says, or says in one line why not and leaves everything as it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+import struct
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor
+
+import diffassemble.cli.working  # noqa: F401 (loaded once, for all child processes)
+from diffassemble.cutting.photo import cut_image
+from diffassemble.files import read_assembly, read_puzzle, write_picture, write_puzzle
+from diffassemble.model import Denoiser, ModelConfig
+from diffassemble.puzzle import Board
+
+Command = Callable[..., Any]
+QUICK = ("--samples", "2", "--steps", "2")
+
+
+def tree(folder: Path) -> dict[Path, bytes | None]:
+    """All that is below a folder, hidden or not."""
+    return {path: path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
+
+
+def noise(height: int, width: int, seed: int = 0) -> Tensor:
+    return torch.rand(3, height, width, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.fixture
+def puzzle(photo: Path, tmp_path: Path) -> Path:
+    write_puzzle(cut_image(photo, 2, 3), tmp_path / "puzzle")
+    return tmp_path / "puzzle"
+
+
+def test_a_puzzle_folder(command: Command, puzzle: Path, tiny_model: Path, tmp_path: Path) -> None:
+    done = command("solve", puzzle, "--model", tiny_model, *QUICK)
+    out = tmp_path / "puzzle-solved"
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("placed 6 pieces in ")
+    assert "% of the pieces right" in done.out
+    assert done.out.endswith(f"wrote assembly.json, assembled.png and steps.gif to {out}\n")
+    assembly = read_assembly(out, read_puzzle(puzzle))
+    cells, _ = assembly.puzzle.board.snap(assembly.poses)
+    assert sorted(cells.tolist()) == list(range(6))
+    with Image.open(out / "assembled.png") as picture:
+        assert picture.size == (60, 40)
+    with Image.open(out / "steps.gif") as gif:
+        assert gif.n_frames > 2
+
+
+def test_loose_pieces(command: Command, puzzle: Path, tiny_model: Path, tmp_path: Path) -> None:
+    done = command("solve", puzzle / "pieces", "--model", tiny_model, "--out", tmp_path / "out", *QUICK)
+    assert done.code == 0
+    assert done.out.startswith("grid not given: 2x3 fits the 6 pieces best\n") or "3x2 fits" in done.out
+    assert "score" not in done.out
+    assert json.loads((tmp_path / "out" / "assembly.json").read_text())["cols"] in (2, 3)
+
+
+def test_loose_pieces_on_a_larger_board(command: Command, puzzle: Path, tiny_model: Path, tmp_path: Path) -> None:
+    words = ["--model", tiny_model, "--out", tmp_path / "out", "--grid", "3x4", *QUICK]
+    assert command("solve", puzzle / "pieces", *words).code == 0
+    document = json.loads((tmp_path / "out" / "assembly.json").read_text())
+    places = {(piece["row"], piece["col"]) for piece in document["pieces"]}
+    assert len(places) == len(document["pieces"]) == 6
+    assert (document["rows"], document["cols"]) == (3, 4)
+
+
+def test_a_picture_that_is_a_shuffled_grid(command: Command, photo: Path, tiny_model: Path) -> None:
+    done = command("solve", photo, "--grid", "2x3", "--model", tiny_model, *QUICK)
+    assert done.code == 0
+    document = json.loads((photo.parent / "photo-solved" / "assembly.json").read_text())
+    assert document["pieces"][0]["file"] == "photo.png[0,0]"
+
+
+def test_a_picture_needs_its_grid(command: Command, photo: Path, tiny_model: Path) -> None:
+    done = command("solve", photo, "--model", tiny_model)
+    assert done.code == 2
+    assert "does not tell its grid; pass --grid" in done.err
+
+
+def test_the_same_seed_gives_the_same_file(command: Command, puzzle: Path, tiny_model: Path, tmp_path: Path) -> None:
+    contents = []
+    for name, seed in (("a", "4"), ("b", "4"), ("c", "5")):
+        words = ["--model", tiny_model, "--out", tmp_path / name, "--seed", seed, *QUICK]
+        assert command("solve", puzzle, *words).code == 0
+        contents.append((tmp_path / name / "assembly.json").read_bytes())
+    assert contents[0] == contents[1]
+    assert contents[0] != contents[2]
+
+
+def test_overwrite(command: Command, puzzle: Path, tiny_model: Path, tmp_path: Path) -> None:
+    words = ["solve", puzzle, "--model", tiny_model, "--out", tmp_path / "out", *QUICK]
+    assert command(*words).code == 0
+    before = tree(tmp_path)
+    refused = command(*words)
+    assert (refused.code, refused.out) == (2, "")
+    assert "already exists; choose another --out or pass --overwrite" in refused.err
+    assert tree(tmp_path) == before
+    assert command(*words, "--overwrite", "--seed", "9").code == 0
+
+
+def make_bad_pieces(root: Path, photo: Path) -> None:
+    """One input of every kind that cannot be solved."""
+    whole = photo.read_bytes()
+
+    def folder(name: str, *pictures: Tensor) -> Path:
+        for index, picture in enumerate(pictures):
+            write_picture(picture, root / name / f"{index}.png")
+        return root / name
+
+    folder("forty", *(noise(4, 4, seed) for seed in range(40)))
+    folder("unequal", noise(8, 8), noise(9, 9))
+    folder("oblong", noise(8, 9), noise(8, 9, 1))
+    folder("twins", noise(8, 8), noise(8, 8, 1), torch.rot90(noise(8, 8), 1, (1, 2)))
+    folder("flat", *(torch.full((3, 8, 8), level) for level in (0.2, 0.4, 0.6)))
+    folder("dots", noise(1, 1), noise(1, 1, 1))
+    folder("single", noise(8, 8))
+    (folder("zero", noise(8, 8)) / "1.png").touch()
+    (folder("short", noise(40, 60)) / "0.png").write_bytes(whole[:900])
+    (folder("text", noise(8, 8)) / "1.png").write_text("no picture at all")
+    head = b"IHDR" + struct.pack(">II", 50000, 50000) + whole[24:29]
+    bomb = whole[:12] + head + struct.pack(">I", zlib.crc32(head)) + whole[33:]
+    (folder("bomb", noise(8, 8)) / "0.png").write_bytes(bomb)
+    (root / "none").mkdir()
+    Image.new("RGB", (60, 60), "teal").save(root / "flat.png")
+    (root / "puzzle-without-pieces").mkdir()
+    (root / "puzzle-without-pieces" / "puzzle.json").write_text('{"schema": 1, "kind": "image"}')
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "message"),
+    [
+        ("nowhere", "", "nowhere: does not tell its grid"),
+        ("nowhere.png", "--grid 2x3", "nowhere.png: cannot be read (No such file or directory)"),
+        ("none", "", "none: has no pictures"),
+        ("forty", "--grid 6x6", "grid 6x6 has 36 cells, got 40 pieces; pass --grid"),
+        ("unequal", "", "unequal/1.png: is 9x9 pixels, but 0.png is 8x8; pieces must be of equal size"),
+        ("oblong", "", "oblong/0.png: is 9x8 pixels; pieces must be square"),
+        ("twins", "", "0.png and 2.png are identical"),
+        ("flat", "", "flat: every piece is one flat colour"),
+        ("flat.png", "--grid 6x6", "flat.png: every piece is one flat colour"),
+        ("dots", "", "dots: pieces are 1 pixels wide"),
+        ("single", "", "single: has only 1 piece"),
+        ("zero", "", "zero/1.png: is empty (0 bytes)"),
+        ("short", "--grid 2x3", "short/0.png: is 60x40 pixels; pieces must be square"),
+        ("short/0.png", "--grid 2x3", "short/0.png: the picture is broken or cut short"),
+        ("text", "", "text/1.png: is not a picture"),
+        ("bomb", "", "bomb/0.png: has more than 178 megapixels"),
+        ("puzzle-without-pieces", "", "puzzle.json: 'rows' must be a whole number"),
+        ("photo.png", "--grid 7x3", "do not divide into 7 rows and 3 columns"),
+        ("photo.png", "--grid 2x4", "pieces must be square"),
+        ("photo.png", "--grid six", "grid 'six' is not understood"),
+        ("photo.png", "--grid 2x3 --seed -1", "seed -1 is out of range"),
+        ("photo.png", "--grid 2x3 --samples 0", "samples and steps must be 1 or more"),
+        ("photo.png", "--grid 2x3 --solver magic", "no solver 'magic'; use one of: diffusion"),
+    ],
+)
+def test_bad_pieces(
+    command: Command, photo: Path, tiny_model: Path, tmp_path: Path, name: str, words: str, message: str
+) -> None:
+    make_bad_pieces(photo.parent, photo)
+    before = tree(tmp_path)
+    options = ["--samples", "2", "--steps", "2", *words.split()]
+    done = command("solve", photo.parent / name, "--model", tiny_model, "--out", tmp_path / "new" / "out", *options)
+    assert done.code == 2
+    assert done.out == ""
+    assert done.err.startswith("diffassemble: ")
+    assert done.err.count("\n") == 1
+    assert message in done.err
+    assert tree(tmp_path) == before
+
+
+class Trap:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.system, ("touch trapped",)
+
+
+def spoil(folder: Path, kind: str) -> None:
+    """Make a model folder one that must not be loaded."""
+    weights = folder / "model.safetensors"
+    if kind == "another shape":
+        Denoiser(ModelConfig(features=8, width=64, layers=1, heads=2)).save_pretrained(folder / "wide")
+        shutil.move(folder / "wide" / "model.safetensors", weights)
+        shutil.rmtree(folder / "wide")
+    elif kind == "a pickle":
+        weights.write_bytes(pickle.dumps(Trap()))
+    elif kind == "a torch file":
+        torch.save({"a": torch.zeros(3)}, weights)
+    elif kind == "cut short":
+        weights.write_bytes(weights.read_bytes()[:5000])
+    elif kind == "empty":
+        weights.write_bytes(b"")
+    elif kind == "no weights":
+        weights.rename(folder / "pytorch_model.bin")
+    elif kind == "no configuration":
+        (folder / "config.json").unlink()
+    elif kind == "another network":
+        (folder / "config.json").write_text('{"kind": "Upright"}')
+    elif kind == "a newer version":
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps(config | {"flux": 3}))
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("another shape", "the weights do not fit config.json"),
+        ("a pickle", "pickled weights are refused"),
+        ("a torch file", "pickled weights are refused"),
+        ("cut short", "not a safetensors file"),
+        ("empty", "not a safetensors file"),
+        ("no weights", "not a safetensors file"),
+        ("no configuration", "config.json: not a model configuration"),
+        ("another network", "describes a Upright, but a Denoiser is needed"),
+        ("a newer version", "unknown settings flux"),
+    ],
+)
+def test_bad_weights(
+    command: Command,
+    puzzle: Path,
+    tiny_model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(tiny_model, tmp_path / "model")
+    spoil(tmp_path / "model", kind)
+    before = tree(tmp_path)
+    done = command("solve", puzzle, "--model", tmp_path / "model")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.count("\n") == 1
+    assert message in done.err
+    assert tree(tmp_path) == before
+
+
+def test_models_that_are_not_there(command: Command, puzzle: Path, tmp_path: Path) -> None:
+    done = command("solve", puzzle, "--model", "nothing", "--out", tmp_path / "out")
+    assert done.code == 2
+    assert "no model 'nothing'" in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_without_rights(command: Command, puzzle: Path, tiny_model: Path, tmp_path: Path) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o555)
+    done = command("solve", puzzle, "--model", tiny_model, "--out", locked / "out", *QUICK, rights=False)
+    assert done.code == 2
+    assert done.err == f"diffassemble: {locked / 'out'}: cannot be written (Permission denied)\n"
+    (puzzle / "pieces").chmod(0)
+    done = command("solve", puzzle / "pieces", "--model", tiny_model, "--out", tmp_path / "out", rights=False)
+    assert done.code == 2
+    assert "Permission denied" in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_full_disk(command: Command, puzzle: Path, tiny_model: Path, tmp_path: Path) -> None:
+    before = tree(tmp_path)
+    done = command("solve", puzzle, "--model", tiny_model, "--out", tmp_path / "out", *QUICK, largest_file=600)
+    assert done.code == 2
+    assert done.err == f"diffassemble: {tmp_path / 'out'}: cannot be written (File too large)\n"
+    assert tree(tmp_path) == before
+
+
+def test_board_of_the_puzzle_can_be_replaced(command: Command, puzzle: Path, tiny_model: Path, tmp_path: Path) -> None:
+    done = command("solve", puzzle, "--grid", "3x2", "--model", tiny_model, "--out", tmp_path / "out", *QUICK)
+    assert done.code == 0
+    assert "score" not in done.out
+    assert read_assembly(tmp_path / "out", read_puzzle(puzzle)).puzzle.board == Board(3, 2)

@@ -1,0 +1,116 @@
+"""`diffassemble train` as users start, stop and resume it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+import diffassemble.training.jigsaw  # noqa: F401 (loaded once, for all child processes)
+from diffassemble.cli import train
+from diffassemble.presets import PRESETS
+from diffassemble.training.checkpoint import read_checkpoint
+
+Command = Callable[..., Any]
+TINY = (
+    "--model.features 8 --model.width 32 --model.layers 1 --model.heads 2 --model.pose-width 16 --model.time-width 8 "
+    "--model.no-votes --model.no-edge-features --data.grids 2 2 --data.favourite 2 --data.missing 0 "
+    "--data.held-apart 1 --training.pieces 8 --training.precision 32-true --training.validate-every 100 "
+    "--training.checkpoint-minutes 0"
+)
+
+
+def test_help_lists_the_presets(capsys: pytest.CaptureFixture[str]) -> None:
+    train.run(["--help"])
+    text = capsys.readouterr().out
+    for name, preset in PRESETS.items():
+        assert any(line.split(None, 1) == [name, preset.purpose] for line in text.splitlines())
+    assert all(len(line) <= 110 for line in text.splitlines())
+
+
+def test_minutes_then_resume(command: Command, picture_folders: tuple[Path, Path], tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    begin = [
+        "train",
+        "jigsaw",
+        *TINY.split(),
+        "--training.steps",
+        "30",
+        "--out",
+        out,
+        "--data.folders",
+        *picture_folders,
+    ]
+    first = command(*begin, "--training.minutes", "0.0005")
+    assert (first.code, first.err) == (0, "")
+    assert first.out == f"weights: {out / 'last'}; log: {out / 'log.csv'}\n"  # nothing was validated yet
+    begun = read_checkpoint(out)
+    assert begun is not None
+    assert begun.step < 30
+    again = command(*begin)
+    assert again.code == 2
+    assert again.err == f"diffassemble: {out}: holds a run already; pass --resume to go on with it, or another --out\n"
+    on = command("train", "jigsaw", "--resume", "--out", out)
+    assert (on.code, on.err) == (0, "")
+    assert on.out.startswith("validation: score ")
+    assert f"weights: {out / 'best'} (best on pictures held apart) and {out / 'last'}" in on.out.replace("\n", " ")
+    finished = read_checkpoint(out)
+    assert finished is not None
+    assert finished.step == 30
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "name a preset to train: jigsaw, jigsaw-paper-form"),
+        (["jigsav"], "there is no preset 'jigsav'; name a preset to train"),
+        (["jigsaw"], "no training pictures: pass --data.folders"),
+        (["jigsaw", "--data.folders", "nowhere"], "nowhere does not exist; pass a folder of pictures"),
+        (["jigsaw", "--data.folders", "empty"], "empty holds no pictures"),
+        (["jigsaw", "--data.folders", "broken"], "broken/0.png: is not a picture"),
+        (["jigsaw", "--data.folders", "small"], "small/0.png: is 40x30 pixels, but these grids need 80"),
+        (["jigsaw", "--data.folders", "wikiart=small"], "get them all from ArtGAN"),
+        (["jigsaw", "--data.folders", "small", "--data.shares", "1", "2"], "--data.shares has 2 numbers for 1 folders"),
+        (["jigsaw", "--data.folders", "small", "--training.steps", "-5"], "--training.steps -5: must be 1 or more"),
+        (["jigsaw", "--data.folders", "small", "--training.pieces", "99"], "--training.pieces 99: must be 144 or more"),
+        (["jigsaw", "--data.folders", "small", "--model.heads", "7"], "--model.heads 7: must be a divisor"),
+    ],
+)
+def test_bad_input(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("empty", "broken", "small"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "broken" / "0.png").write_text("no picture")
+    Image.effect_noise((40, 30), 50).save(tmp_path / "small" / "0.png")
+    before = sorted(tmp_path.rglob("*"))
+    done = command("train", *words)
+    assert done.code == 2
+    assert done.out == ""
+    assert done.err.startswith("diffassemble: ")
+    assert done.err.count("\n") == 1
+    assert message in done.err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_folder_without_rights(command: Command, picture_folders: tuple[Path, Path], tmp_path: Path) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o555)
+    done = command(
+        "train", "jigsaw", *TINY.split(), "--data.folders", picture_folders[0], "--out", locked / "run", rights=False
+    )
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"diffassemble: {locked / 'run'}: Permission denied\n"
+
+
+def test_a_full_disk_is_told_in_one_line(command: Command, picture_folders: tuple[Path, Path], tmp_path: Path) -> None:
+    words = ["train", "jigsaw", *TINY.split(), "--data.folders", picture_folders[0], "--out", tmp_path / "run"]
+    done = command(*words, largest_file=5000)
+    assert done.code == 2
+    path = tmp_path / "run" / "checkpoint.pt"
+    assert done.err == f"diffassemble: {path}: cannot be written (File too large); the one before is kept\n"
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["config.json"]

@@ -1,0 +1,49 @@
+"""Puzzles whose true neighbours are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from skimage import data
+from torch import Tensor
+
+from diffassemble.cutting.image import cut_picture
+from diffassemble.puzzle import Board, Puzzle
+
+
+def photo(name: str) -> Tensor:
+    return torch.from_numpy(getattr(data, name)()).permute(2, 0, 1).float() / 255
+
+
+@pytest.fixture(params=["astronaut", "coffee", "chelsea"])
+def photo_puzzle(request: pytest.FixtureRequest) -> Puzzle:
+    """A photo cut 6 × 6, pieces of 32 pixels, shuffled and turned."""
+    return cut_picture(photo(request.param), Board(6, 6), torch.Generator().manual_seed(0), size=32)
+
+
+@pytest.fixture
+def small_puzzle() -> Puzzle:
+    """Eleven of the twelve pieces of a 3 × 4 photo."""
+    return cut_picture(photo("coffee"), Board(3, 4), torch.Generator().manual_seed(1), size=16, missing=0.1)
+
+
+@pytest.fixture(scope="session")
+def true_sides() -> Callable[[Board, Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """All pairs of sides that touch when pieces lie on the given cells at the given turns."""
+
+    def touching(board: Board, cells: Tensor, turns: Tensor) -> tuple[Tensor, Tensor]:
+        at = {divmod(cell, board.cols): piece for piece, cell in enumerate(cells.tolist())}
+        pairs = []
+        for (row, col), first in at.items():
+            for way, (down, right) in enumerate([(0, 1), (1, 0), (0, -1), (-1, 0)]):
+                second = at.get((row + down, col + right))
+                if second is not None:
+                    # A piece turned by t shows side a to the way a + t.
+                    sides = (way - int(turns[first])) % 4, (way + 2 - int(turns[second])) % 4
+                    pairs.append((4 * first + sides[0], 4 * second + sides[1]))
+        first_side, second_side = torch.tensor(pairs, dtype=torch.long).view(-1, 2).unbind(1)
+        return first_side, second_side
+
+    return touching

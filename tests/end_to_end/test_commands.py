@@ -1,0 +1,81 @@
+"""From a photo to a scored, drawn answer, by the commands that users type, each in a fresh process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import skimage.data
+import torch
+from PIL import Image
+
+import diffassemble as da
+
+
+def diffassemble(*words: str | Path) -> str:
+    """Run a command that must go well, and give what it prints."""
+    command = [sys.executable, "-m", "diffassemble", *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def photo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("photos") / "coffee.jpg"
+    Image.fromarray(skimage.data.coffee()).save(path, quality=95)
+    return path
+
+
+def test_cut_solve_and_read_back(photo: Path, tiny_model: Path, tmp_path: Path) -> None:
+    puzzle, solved = tmp_path / "puzzle", tmp_path / "solved"
+    diffassemble("cut", photo, "--grid", "3x4", "--size", "32", "--missing", "0.2", "--erode", "1", "--out", puzzle)
+    (puzzle / "truth.json").rename(tmp_path / "truth.json")  # withheld
+    printed = diffassemble("solve", puzzle, "--model", tiny_model, "--samples", "2", "--steps", "3", "--out", solved)
+    assert "score" not in printed
+    (tmp_path / "truth.json").rename(puzzle / "truth.json")
+
+    given = da.read_puzzle(puzzle)
+    assembly = da.read_assembly(solved, given)
+    cells, _ = given.board.snap(assembly.poses)
+    assert len(given) == len(cells.unique()) == 10  # two cells stay empty
+    assert given.truth is not None
+    same = da.solve(given, model=str(tiny_model), samples=2, steps=3)
+    da.write_assembly(same, tmp_path / "again")
+    for name in ("assembly.json", "assembled.png", "steps.gif"):
+        assert (tmp_path / "again" / name).read_bytes() == (solved / name).read_bytes()
+    da.render(assembly, tmp_path / "solved.png")
+    assert (tmp_path / "solved.png").read_bytes() == (solved / "assembled.png").read_bytes()
+    with Image.open(tmp_path / "solved.png") as picture:
+        assert picture.size == (4 * 30, 3 * 30)
+
+
+def test_evaluate(photo: Path, tiny_model: Path, tmp_path: Path) -> None:
+    words = ["--data", photo.parent, "--grid", "3", "2x3", "--missing", "0", "0.3", "--model", tiny_model]
+    printed = diffassemble("evaluate", *words, "--samples", "1", "--steps", "2", "--json", tmp_path / "rows.json")
+    rows = json.loads((tmp_path / "rows.json").read_text())
+    assert [(row["grid"], row["missing"], row["pieces"]) for row in rows] == [
+        ("3x3", 0.0, 9),
+        ("3x3", 0.3, 6),
+        ("2x3", 0.0, 6),
+        ("2x3", 0.3, 4),
+    ]
+    assert all(0 <= row["accuracy"] <= row["accuracy_free"] <= 100 for row in rows)
+    assert all(row["solver"] == "diffusion" and row["puzzles"] == 1 for row in rows)
+    assert "3x3" in printed
+
+
+def test_the_five_lines_of_python(photo: Path, tiny_model: Path, tmp_path: Path) -> None:
+    puzzle = da.cut_image(photo, rows=2, cols=3, seed=0)
+    assembly = da.solve(puzzle, model=str(tiny_model), steps=2)
+    da.render(assembly, tmp_path / "solved.png")
+    with Image.open(tmp_path / "solved.png") as picture:
+        assert picture.size == (3 * 200, 2 * 200)
+    reordered = puzzle.reordered(torch.arange(5, -1, -1))
+    assert torch.equal(
+        da.solve(reordered, model=str(tiny_model), steps=2).poses.translation.flip(0), assembly.poses.translation
+    )

@@ -1,0 +1,119 @@
+"""Rigid motions against homogeneous matrices and closed forms."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from diffassemble.geometry import Poses
+
+dimensions = st.sampled_from((2, 3))
+seeds = st.integers(0, 2**31)
+angles = st.floats(-10, 10)
+places = st.tuples(st.floats(-5, 5), st.floats(-5, 5))
+
+
+def random_poses(count: int, dimension: int, seed: int) -> Poses:
+    """Proper rotations, in double precision."""
+    generator = torch.Generator().manual_seed(seed)
+    noise = torch.randn(count, dimension, dimension, generator=generator, dtype=torch.double)
+    rotation = torch.linalg.qr(noise)[0]
+    rotation[..., 0] *= torch.linalg.det(rotation)[:, None]
+    return Poses(rotation, torch.randn(count, dimension, generator=generator, dtype=torch.double))
+
+
+def homogeneous(poses: Poses) -> Tensor:
+    count, dimension = poses.translation.shape
+    matrix = torch.eye(dimension + 1, dtype=torch.double).repeat(count, 1, 1)
+    matrix[:, :dimension, :dimension] = poses.rotation
+    matrix[:, :dimension, dimension] = poses.translation
+    return matrix
+
+
+def planar(angle: float, place: tuple[float, float]) -> Poses:
+    cosine, sine = math.cos(angle), math.sin(angle)
+    rotation = torch.tensor([[[cosine, -sine], [sine, cosine]]], dtype=torch.double)
+    return Poses(rotation, torch.tensor([place], dtype=torch.double))
+
+
+@settings(deadline=None)
+@given(dimensions, seeds)
+def test_composition_and_inverse_are_those_of_homogeneous_matrices(dimension: int, seed: int) -> None:
+    first, second = random_poses(5, dimension, seed), random_poses(5, dimension, seed + 1)
+    torch.testing.assert_close(homogeneous(first @ second), homogeneous(first) @ homogeneous(second))
+    torch.testing.assert_close(homogeneous(first.inverse()), torch.linalg.inv(homogeneous(first)))
+
+
+@settings(deadline=None)
+@given(dimensions, seeds)
+def test_applying_is_a_homogeneous_product_and_follows_composition(dimension: int, seed: int) -> None:
+    first, second = random_poses(5, dimension, seed), random_poses(5, dimension, seed + 1)
+    points = torch.randn(5, 7, dimension, generator=torch.Generator().manual_seed(seed), dtype=torch.double)
+    extended = torch.cat([points, torch.ones(5, 7, 1, dtype=torch.double)], -1)
+    expected = (homogeneous(first) @ extended.transpose(1, 2)).transpose(1, 2)[..., :dimension]
+    torch.testing.assert_close(first.apply(points), expected)
+    torch.testing.assert_close((first @ second).apply(points), first.apply(second.apply(points)))
+    torch.testing.assert_close(first.inverse().apply(first.apply(points)), points)
+
+
+@settings(deadline=None)
+@given(angles, places, angles, places)
+def test_in_the_plane_angles_add_and_the_second_place_is_turned(
+    first_angle: float, first_place: tuple[float, float], second_angle: float, second_place: tuple[float, float]
+) -> None:
+    both = planar(first_angle, first_place) @ planar(second_angle, second_place)
+    (ax, ay), (bx, by) = first_place, second_place
+    cosine, sine = math.cos(first_angle), math.sin(first_angle)
+    expected = planar(first_angle + second_angle, (ax + cosine * bx - sine * by, ay + sine * bx + cosine * by))
+    torch.testing.assert_close(homogeneous(both), homogeneous(expected))
+
+
+@settings(deadline=None)
+@given(angles, seeds)
+def test_in_space_rodrigues_formula_moves_the_points(angle: float, seed: int) -> None:
+    axis, point = torch.randn(2, 3, generator=torch.Generator().manual_seed(seed), dtype=torch.double)
+    axis = axis / axis.norm()
+    across = torch.linalg.cross(torch.eye(3, dtype=torch.double), axis.expand(3, 3))  # rows: e_i × axis
+    rotation = torch.matrix_exp(angle * across)
+    poses = Poses(rotation[None], torch.zeros(1, 3, dtype=torch.double))
+    expected = (
+        point * math.cos(angle)
+        + torch.linalg.cross(axis, point) * math.sin(angle)
+        + axis * (axis @ point) * (1 - math.cos(angle))
+    )
+    torch.testing.assert_close(poses.apply(point[None, None])[0, 0], expected)
+    torch.testing.assert_close((poses @ poses).apply(axis[None, None])[0, 0], axis)
+
+
+@settings(deadline=None)
+@given(dimensions, seeds)
+def test_the_identity_moves_nothing(dimension: int, seed: int) -> None:
+    poses = random_poses(4, dimension, seed)
+    poses = Poses(poses.rotation.float(), poses.translation.float())
+    still = Poses.identity(4, dimension)
+    for same in (still @ poses, poses @ still):
+        assert torch.equal(same.rotation, poses.rotation)
+        assert torch.equal(same.translation, poses.translation)
+
+
+@settings(deadline=None)
+@given(dimensions, seeds, st.floats(-3, 3), st.floats(-3, 3))
+def test_composition_is_linear_in_noisy_poses(dimension: int, seed: int, a: float, b: float) -> None:
+    left, right, other = (random_poses(3, dimension, seed + shift) for shift in range(3))
+    mixed = Poses(a * left.rotation + b * right.rotation, a * left.translation + b * right.translation) @ other
+    first, second = left @ other, right @ other
+    torch.testing.assert_close(mixed.rotation, a * first.rotation + b * second.rotation)
+    torch.testing.assert_close(mixed.translation, a * first.translation + b * second.translation)
+
+
+def test_indexing_keeps_rotation_and_translation_together() -> None:
+    poses = random_poses(6, 3, 0)
+    assert len(poses) == 6
+    for index in (slice(1, 3), [5, 0], torch.tensor([2, 2, 4]), torch.arange(6) % 2 == 0):
+        chosen = poses[index]
+        assert torch.equal(chosen.rotation, poses.rotation[index])
+        assert torch.equal(chosen.translation, poses.translation[index])

@@ -1,0 +1,88 @@
+"""The dense and the listed form of a graph say the same."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from diffassemble.geometry import Poses
+from diffassemble.graph import DenseGraph, EdgeGraph, complete_edges, drop_edges, edge_graph
+from diffassemble.puzzle import Mates
+
+SIZES = (4, 1, 6, 3)
+STARTS = (0, 4, 5, 11)
+SLOTS, CHANNELS = 5, 2
+
+
+@pytest.fixture
+def puzzle() -> torch.Tensor:
+    return torch.arange(len(SIZES)).repeat_interleave(torch.tensor(SIZES))
+
+
+@pytest.fixture
+def mates(puzzle: torch.Tensor) -> Mates:
+    """Random matings within the puzzles, each of a kind of its own."""
+    generator = torch.Generator().manual_seed(0)
+    within = complete_edges(puzzle)
+    first, second = within[:, torch.randperm(within.shape[1], generator=generator)[:40]].repeat(1, 2)
+    slot = torch.randint(0, SLOTS - 1, (40,), generator=generator)
+    evidence = torch.rand(80, CHANNELS, generator=generator)
+    return Mates(first, second, Poses.identity(80, 2), torch.cat([slot, slot + 1]), evidence)
+
+
+def packed(count: int) -> torch.Tensor:
+    return torch.randn(count, 2, 3, generator=torch.Generator().manual_seed(0))
+
+
+def test_spreading_pads_and_gathering_takes_it_back(puzzle: torch.Tensor) -> None:
+    graph = DenseGraph.of(puzzle, None, SLOTS)
+    rows = packed(len(puzzle))
+    padded = graph.spread(rows)
+    assert padded.shape == (len(SIZES), max(SIZES), 2, 3)
+    assert graph.present.sum(1).tolist() == list(SIZES)
+    assert torch.equal(graph.gather(padded), rows)
+    assert not padded[~graph.present].any()
+    for index, (start, size) in enumerate(zip(STARTS, SIZES, strict=True)):
+        assert torch.equal(padded[index, :size], rows[start : start + size])
+
+
+def test_a_listed_graph_needs_no_padding(puzzle: torch.Tensor) -> None:
+    graph = EdgeGraph(complete_edges(puzzle), None)
+    rows = packed(len(puzzle))
+    assert graph.spread(rows) is rows
+    assert graph.gather(rows) is rows
+
+
+def test_without_mates_there_are_no_features(puzzle: torch.Tensor) -> None:
+    assert DenseGraph.of(puzzle, None, SLOTS).features is None
+    assert edge_graph(complete_edges(puzzle), None, SLOTS).features is None
+
+
+def test_features_are_the_mates_evidence_at_their_kind(puzzle: torch.Tensor, mates: Mates) -> None:
+    features = DenseGraph.of(puzzle, mates, SLOTS).features
+    assert features is not None
+    expected = torch.zeros(len(SIZES), max(SIZES), max(SIZES), SLOTS, CHANNELS)
+    for first, second, slot, evidence in zip(mates.first, mates.second, mates.slot, mates.evidence, strict=True):
+        owner = int(puzzle[first])
+        expected[owner, first - STARTS[owner], second - STARTS[owner], slot] = evidence
+    assert torch.equal(features, expected.flatten(-2))
+
+
+@pytest.mark.parametrize("dropped", [0.0, 0.6])
+def test_both_forms_have_the_same_features_entry_by_entry(puzzle: torch.Tensor, mates: Mates, dropped: float) -> None:
+    edges = drop_edges(complete_edges(puzzle), dropped, torch.Generator().manual_seed(1))
+    edges = edges[:, torch.randperm(edges.shape[1], generator=torch.Generator().manual_seed(2))]
+    dense, listed = DenseGraph.of(puzzle, mates, SLOTS).features, edge_graph(edges, mates, SLOTS).features
+    assert dense is not None
+    assert listed is not None
+    for (sender, receiver), features in zip(edges.T.tolist(), listed, strict=True):
+        owner = int(puzzle[sender])
+        assert torch.equal(features, dense[owner, receiver - STARTS[owner], sender - STARTS[owner]])
+
+
+def test_mates_of_pieces_that_the_edges_do_not_know_are_not_heard(mates: Mates) -> None:
+    edges = complete_edges(torch.zeros(3, dtype=torch.long))
+    listed = edge_graph(edges, mates, SLOTS).features
+    assert listed is not None
+    known = mates[(mates.first < 3) & (mates.second < 3)]
+    assert listed.sum().item() == pytest.approx(known.evidence.sum().item(), rel=1e-5)

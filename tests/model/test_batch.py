@@ -1,0 +1,54 @@
+"""Packing keeps puzzles apart and says of each what it is."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from diffassemble.compatibility.image import image_mates
+from diffassemble.model import pack
+from diffassemble.puzzle import Puzzle
+
+
+def test_rows_are_pieces_in_order(puzzles: list[Puzzle]) -> None:
+    batch = pack(puzzles, pairwise=False)
+    assert batch.mates is None
+    assert torch.bincount(batch.puzzle).tolist() == [6, 6, 1]
+    for index, puzzle in enumerate(puzzles):
+        assert torch.equal(batch.pixels[batch.puzzle == index], puzzle.pieces.pixels)
+
+
+def test_boards_are_told_by_shape_pitch_and_share_of_pieces_left(puzzles: list[Puzzle]) -> None:
+    batch = pack(puzzles, pairwise=False)
+    for owner, told in zip(batch.puzzle.tolist(), batch.board.tolist(), strict=True):
+        puzzle = puzzles[owner]
+        rows, cols = puzzle.board.rows, puzzle.board.cols
+        expected = [math.log(rows) / 3, math.log(cols) / 3, 2 / max(rows, cols), len(puzzle) / (rows * cols)]
+        assert told == pytest.approx(expected)
+
+
+def test_mates_are_those_of_each_puzzle_and_never_cross(puzzles: list[Puzzle]) -> None:
+    batch = pack(puzzles, pairwise=True)
+    mates = batch.mates
+    assert mates is not None
+    assert torch.equal(batch.puzzle[mates.first], batch.puzzle[mates.second])
+    for index, (puzzle, start) in enumerate(zip(puzzles, (0, 6, 12), strict=True)):
+        own, alone = mates[batch.puzzle[mates.first] == index], image_mates(puzzle.pieces.pixels, puzzle.board.pitch)
+        assert torch.equal(own.first - start, alone.first)
+        assert torch.equal(own.second - start, alone.second)
+        assert torch.equal(own.slot, alone.slot)
+        assert torch.equal(own.evidence, alone.evidence)
+        assert torch.equal(own.relative.translation, alone.relative.translation)
+        assert torch.equal(own.relative.rotation, alone.relative.rotation)
+
+
+def test_everything_moves_to_another_device(puzzles: list[Puzzle]) -> None:
+    there = torch.device("meta")
+    moved = pack(puzzles, pairwise=True).to(there)
+    mates = moved.mates
+    assert mates is not None
+    parts = (moved.pixels, moved.puzzle, moved.board, mates.first, mates.second, mates.slot, mates.evidence)
+    assert {part.device for part in (*parts, mates.relative.rotation, mates.relative.translation)} == {there}
+    assert pack(puzzles, pairwise=False).to(there).mates is None

@@ -1,0 +1,203 @@
+"""The whole network: its two graph forms agree, order and company do not matter, and the presets fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from diffassemble.geometry import Poses
+from diffassemble.graph import DenseGraph, EdgeGraph, complete_edges, edge_graph
+from diffassemble.model import Denoiser, PuzzleBatch, pack
+from diffassemble.model.denoiser import SLOTS, best_evidence, time_embedding
+from diffassemble.presets import PRESETS
+from diffassemble.puzzle import Mates, Puzzle
+
+Make = Callable[..., Denoiser]
+FORMS = [
+    {},
+    {"edge_features": False},
+    {"votes": False},
+    {"edge_features": False, "votes": False},
+    {"edge_features": False, "votes": False, "board": False, "stack": "published"},
+    {"layer": "gcn"},
+    {"symmetry": "invariant"},
+    {"symmetry": "plain", "times": 1},
+]
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def noisy_poses(count: int, samples: int, times: int) -> tuple[Tensor, Tensor]:
+    noisy = torch.randn(count, samples, 4, generator=seeded(0))
+    return noisy, torch.randint(1, times + 1, (count, samples), generator=seeded(1))
+
+
+@pytest.fixture(autouse=True)
+def _no_gradients() -> Iterator[None]:
+    with torch.no_grad():
+        yield
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_dense_equals_listed(make_model: Make, puzzles: list[Puzzle], form: dict[str, object]) -> None:
+    model, batch = make_model(**form), pack(puzzles, pairwise=True)
+    noisy, time = noisy_poses(13, 3, model.config.times)
+    dense = model.condition(batch)
+    assert isinstance(dense.graph, DenseGraph)
+    mates = batch.mates if model.config.edge_features else None
+    listed = replace(dense, graph=edge_graph(complete_edges(batch.puzzle), mates, SLOTS))
+    predicted = model(noisy, time, dense)
+    assert predicted.shape == noisy.shape
+    torch.testing.assert_close(predicted, model(noisy, time, listed), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_the_order_of_pieces_does_not_matter(make_model: Make, puzzles: list[Puzzle], form: dict[str, object]) -> None:
+    model, puzzle = make_model(**form), puzzles[1]
+    noisy, time = noisy_poses(len(puzzle), 2, model.config.times)
+    order = torch.randperm(len(puzzle), generator=seeded(2))
+    plain = model(noisy, time, model.condition(pack([puzzle], pairwise=True)))
+    other = model(noisy[order], time[order], model.condition(pack([puzzle.reordered(order)], pairwise=True)))
+    torch.testing.assert_close(other, plain[order], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_other_puzzles_of_the_batch_do_not_matter(
+    make_model: Make, puzzles: list[Puzzle], form: dict[str, object]
+) -> None:
+    model, batch = make_model(**form), pack(puzzles, pairwise=True)
+    noisy, time = noisy_poses(13, 2, model.config.times)
+    together = model(noisy, time, model.condition(batch))
+    for index, puzzle in enumerate(puzzles):
+        own = batch.puzzle == index
+        alone = model(noisy[own], time[own], model.condition(pack([puzzle], pairwise=True)))
+        torch.testing.assert_close(together[own], alone, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_samples_do_not_see_each_other(make_model: Make, puzzles: list[Puzzle], form: dict[str, object]) -> None:
+    model = make_model(**form)
+    condition = model.condition(pack(puzzles, pairwise=True))
+    noisy, time = noisy_poses(13, 3, model.config.times)
+    together = model(noisy, time, condition)
+    for sample in range(3):
+        alone = model(noisy[:, sample : sample + 1], time[:, sample : sample + 1], condition)
+        torch.testing.assert_close(together[:, sample : sample + 1], alone, rtol=1e-5, atol=1e-5)
+
+
+def test_pieces_poses_and_time_all_matter(make_model: Make, puzzles: list[Puzzle]) -> None:
+    model, puzzle = make_model(edge_features=False, votes=False), puzzles[0]
+    noisy, time = noisy_poses(len(puzzle), 1, model.config.times)
+    batch = pack([puzzle], pairwise=False)
+    plain = model(noisy, time, model.condition(batch))
+    for changed in (
+        model(noisy, time, model.condition(replace(batch, pixels=batch.pixels.flip(-1)))),
+        model(noisy, time, model.condition(replace(batch, board=batch.board + 1))),
+        model(noisy.flip(0), time, model.condition(batch)),
+        model(noisy, time.flip(0), model.condition(batch)),
+    ):
+        assert (changed - plain).abs().max() > 1e-4
+
+
+def test_without_evidence_mates_are_not_needed(make_model: Make, puzzles: list[Puzzle]) -> None:
+    model = make_model(edge_features=False, votes=False)
+    noisy, time = noisy_poses(13, 1, model.config.times)
+    without, given = (model.condition(pack(puzzles, pairwise=pairwise)) for pairwise in (False, True))
+    assert torch.equal(model(noisy, time, without), model(noisy, time, given))
+    for form in ({"edge_features": False}, {"votes": False}):
+        with pytest.raises(AssertionError, match="pairwise"):
+            make_model(**form).condition(pack(puzzles, pairwise=False))
+
+
+def test_edges_are_dropped_only_by_a_generator(make_model: Make, puzzles: list[Puzzle]) -> None:
+    model, batch = make_model(dropped_edges=0.5), pack(puzzles, pairwise=True)
+    noisy, time = noisy_poses(13, 2, model.config.times)
+    assert isinstance(model.condition(batch).graph, DenseGraph)
+    first, again, other = (model.condition(batch, seeded(seed)) for seed in (1, 1, 2))
+    assert isinstance(first.graph, EdgeGraph)
+    assert 13 <= first.graph.edges.shape[1] < 6**2 + 6**2 + 1
+    assert torch.equal(model(noisy, time, first), model(noisy, time, again))
+    assert not torch.allclose(model(noisy, time, first), model(noisy, time, other))
+
+
+@pytest.mark.parametrize("dropped", [0.0, 0.5])
+def test_half_precision_stays_close(make_model: Make, puzzles: list[Puzzle], dropped: float) -> None:
+    model, batch = make_model(dropped_edges=dropped), pack(puzzles, pairwise=True)
+    noisy, time = noisy_poses(13, 2, model.config.times)
+    full = model(noisy, time, model.condition(batch, seeded(0)))
+    with torch.autocast("cpu", torch.bfloat16):
+        half = model(noisy, time, model.condition(pack(puzzles, pairwise=True), seeded(0)))
+    torch.testing.assert_close(half.float(), full, rtol=0.05, atol=0.05)
+
+
+@pytest.mark.parametrize("dropped", [0.0, 0.5])
+def test_tensors_are_made_where_the_data_is(make_model: Make, puzzles: list[Puzzle], dropped: float) -> None:
+    """With another default device, whatever is made without asking the data's device would not fit to it."""
+    model, batch = make_model(dropped_edges=dropped), pack(puzzles, pairwise=True)
+    noisy, time = noisy_poses(13, 2, model.config.times)
+    expected = model(noisy, time, model.condition(batch, seeded(0)))
+    generator = seeded(0)
+    with torch.device("meta"):
+        predicted = model(noisy, time, model.condition(batch, generator))
+        drawn = model.schedule.noisy(noisy, time, noisy)
+    assert torch.equal(predicted, expected)
+    assert drawn.device == noisy.device
+
+
+def test_the_published_preset_has_the_published_sizes(puzzles: list[Puzzle]) -> None:
+    torch.manual_seed(0)
+    model = Denoiser(PRESETS["jigsaw-paper"].config().model).eval()
+    batch = pack(puzzles[:1], pairwise=False)
+    noisy, time = noisy_poses(6, 1, model.config.times)
+    condition = model.condition(batch)
+    assert condition.nodes.shape == (6, 1088)
+    assert model.join[0].in_features == model.stack.layers[0].in_channels == 1152
+    assert model.config.times == 300
+    predicted = model(noisy, time, condition)
+    assert predicted.shape == noisy.shape
+    assert predicted.isfinite().all()
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_makes_a_network_that_runs(name: str, puzzles: list[Puzzle]) -> None:
+    torch.manual_seed(0)
+    model = Denoiser(PRESETS[name].config().model).eval()
+    batch = pack(puzzles[:1], model.config.pairwise)
+    noisy, time = noisy_poses(6, 1, model.config.times)
+    predicted = model(noisy, time, model.condition(batch, seeded(0)))
+    assert predicted.shape == noisy.shape
+    assert predicted.isfinite().all()
+
+
+def test_the_best_evidence_of_every_side_is_a_maximum() -> None:
+    first, slot = torch.tensor([0, 0, 0, 2]), torch.tensor([3, 3, 5, 15])
+    evidence = torch.tensor([[0.1, 0.9], [0.2, 0.3], [0.4, 0.0], [1.0, 0.5]])
+    best = best_evidence(Mates(first, first, Poses.identity(4, 2), slot, evidence), 3).view(3, SLOTS, 2)
+    expected = torch.zeros(3, SLOTS, 2)
+    expected[0, 3], expected[0, 5], expected[2, 15] = (
+        torch.tensor([0.2, 0.9]),
+        torch.tensor([0.4, 0.0]),
+        torch.tensor([1.0, 0.5]),
+    )
+    assert torch.equal(best, expected)
+
+
+def test_times_are_told_apart() -> None:
+    embedded = time_embedding(torch.arange(301) / 300, 32)
+    assert embedded.shape == (301, 32)
+    assert embedded.abs().max() <= 1
+    apart = torch.cdist(embedded, embedded) + torch.eye(301) * 10
+    assert apart.min() > 0.05
+
+
+def test_a_batch_of_one_lone_piece_runs(make_model: Make, puzzles: list[Puzzle]) -> None:
+    model = make_model()
+    batch: PuzzleBatch = pack(puzzles[2:], pairwise=True)
+    noisy, time = noisy_poses(1, 2, model.config.times)
+    assert model(noisy, time, model.condition(batch)).isfinite().all()

@@ -1,0 +1,191 @@
+"""Weights go out and come back the same; whatever else is found gets one clear line."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from diffassemble.model import Denoiser, Pretrained, bundled_models, find_model, pack, pretrained
+from diffassemble.puzzle import InputError, Puzzle
+
+Make = Callable[..., Denoiser]
+
+
+class Other(Pretrained):
+    """Another kind of network with the same settings."""
+
+    config_class = Denoiser.config_class
+
+
+@pytest.fixture
+def folder(make_model: Make, tmp_path: Path) -> Path:
+    make_model().save_pretrained(tmp_path / "deep" / "model")
+    return tmp_path / "deep" / "model"
+
+
+def change(folder: Path, **values: object) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+
+def refused(name: Path | str, kind: type[Pretrained] = Denoiser) -> str:
+    with pytest.raises(InputError) as caught:
+        kind.from_pretrained(name)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert len(message) < 500
+    return message
+
+
+@torch.no_grad()
+def test_round_trip(make_model: Make, folder: Path, puzzles: list[Puzzle]) -> None:
+    model, again = make_model(), Denoiser.from_pretrained(folder)
+    assert again.config == model.config
+    assert not again.training
+    assert again.parameters_in_all == sum(value.numel() for value in load_file(folder / "model.safetensors").values())
+    noisy, time = torch.randn(13, 2, 4), torch.full((13, 2), 7)
+    batch = pack(puzzles, pairwise=True)
+    assert torch.equal(again(noisy, time, again.condition(batch)), model(noisy, time, model.condition(batch)))
+
+
+def test_settings_that_are_not_told_are_the_defaults(make_model: Make, folder: Path) -> None:
+    path = folder / "config.json"
+    values = json.loads(path.read_text())
+    del values["board"], values["space"]
+    path.write_text(json.dumps(values))
+    assert Denoiser.from_pretrained(folder).config == make_model().config
+
+
+def test_saving_again_replaces_the_weights_and_keeps_the_card(make_model: Make, folder: Path) -> None:
+    (folder / "README.md").write_text("a card")
+    make_model(width=32).save_pretrained(folder)
+    assert Denoiser.from_pretrained(folder).config.width == 32
+    assert (folder / "README.md").read_text() == "a card"
+    assert sorted(path.name for path in folder.iterdir()) == ["README.md", "config.json", "model.safetensors"]
+
+
+def test_a_place_that_cannot_be_written_is_named(make_model: Make, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(InputError, match="cannot be written"):
+        make_model().save_pretrained(tmp_path / "file")
+    assert (tmp_path / "file").read_text() == "not a folder"
+
+
+def test_weights_of_another_shape(folder: Path) -> None:
+    change(folder, width=32)
+    message = refused(folder)
+    assert f"{folder / 'model.safetensors'}: the weights do not fit config.json" in message
+    assert "size mismatch" in message
+
+
+def test_weights_of_another_network(folder: Path) -> None:
+    save_file({"something": torch.zeros(3)}, folder / "model.safetensors")
+    assert "the weights do not fit config.json" in refused(folder)
+
+
+def test_a_pickle_is_not_opened(folder: Path, tmp_path: Path) -> None:
+    class Trap:
+        def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+            return Path.touch, (tmp_path / "sprung",)
+
+    for content in (pickle.dumps(Trap()), b"", b"\x80\x02"):
+        (folder / "model.safetensors").write_bytes(content)
+        message = refused(folder)
+        assert "model.safetensors: not a safetensors file" in message
+        assert "pickled weights are refused" in message
+    torch.save({"weight": torch.zeros(2)}, folder / "model.safetensors")
+    assert "not a safetensors file" in refused(folder)
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_truncated_weights(folder: Path) -> None:
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+    assert "not a safetensors file" in refused(folder)
+
+
+def test_missing_files(folder: Path, tmp_path: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    assert "model.safetensors: not a safetensors file" in refused(folder)
+    assert "config.json: not a model configuration" in refused(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", '"text"', "{}", '["kind"]'])
+def test_a_configuration_that_is_none(folder: Path, text: str) -> None:
+    (folder / "config.json").write_text(text)
+    assert f"{folder / 'config.json'}: not a model configuration" in refused(folder)
+
+
+def test_a_configuration_of_another_kind(folder: Path) -> None:
+    assert "describes a Denoiser, but a Other is needed" in refused(folder, Other)
+    change(folder, kind="Upright")
+    assert "describes a Upright, but a Denoiser is needed" in refused(folder)
+
+
+def test_unknown_settings(folder: Path) -> None:
+    change(folder, zeal=3, ardour=True)
+    assert "config.json: unknown settings ardour, zeal; was it made by a newer version?" in refused(folder)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"symmetry": "mirrored"}, "symmetry is 'mirrored', but must be one of equivariant, invariant, plain"),
+        ({"width": "wide"}, "width is 'wide', but must be int"),
+        ({"layers": None}, "layers is None, but must be int"),
+        ({"votes": 1}, "votes is 1, but must be bool"),
+        ({"dropped_edges": "0.5"}, "dropped_edges is '0.5', but must be float"),
+    ],
+)
+def test_settings_of_another_type(folder: Path, values: dict[str, object], words: str) -> None:
+    change(folder, **values)
+    assert refused(folder) == f"{folder / 'config.json'}: {words}"
+
+
+@pytest.mark.parametrize("values", [{"width": 25}, {"times": 0}, {"features": -1}, {"heads": 0}])
+def test_settings_that_make_no_network(folder: Path, values: dict[str, object]) -> None:
+    change(folder, **values)
+    assert "config.json: describes no network that can be built" in refused(folder)
+
+
+def test_names(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    monkeypatch.setattr(pretrained, "BUNDLED", folder.parent)
+    assert bundled_models() == ["model"]
+    assert find_model("model") == find_model(folder) == find_model(str(folder)) == folder
+    assert Denoiser.from_pretrained("model").config.width == 24
+    for name in ("modell", "./nowhere", "a/b/c", "/nowhere"):
+        assert refused(name) == f"no model '{name}': neither a folder nor a bundled model (model)"
+
+
+def test_a_local_folder_comes_before_a_bundled_name(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    monkeypatch.setattr(pretrained, "BUNDLED", folder.parent)
+    monkeypatch.chdir(folder.parent)
+    assert find_model("model") == Path("model")
+
+
+def test_the_hub_is_asked_for_two_part_names_only(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    asked: list[str] = []
+
+    def answer(name: str, allow_patterns: list[str]) -> str:
+        asked.append(name)
+        return str(folder)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", answer)
+    assert find_model("somebody/something") == folder
+    refused("nothing")
+    assert asked == ["somebody/something"]
+
+
+def test_a_silent_hub_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def silence(name: str, allow_patterns: list[str]) -> str:
+        raise ConnectionError("no route\nto host")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", silence)
+    message = refused("somebody/something")
+    assert message == "no folder 'somebody/something', and the hub does not answer for it (ConnectionError)"

@@ -1,0 +1,121 @@
+"""The dense path gives PyG's numbers, for puzzles of different sizes and for several samples."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch_geometric.nn import GCNConv, TransformerConv
+
+from diffassemble.geometry import Poses
+from diffassemble.graph import DenseGraph, complete_edges, edge_graph
+from diffassemble.model.unimp import GCN, UniMP
+from diffassemble.puzzle import InputError, Mates
+
+SLOTS, CHANNELS = 4, 3
+EDGE_WIDTH = SLOTS * CHANNELS
+
+
+def random(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def random_mates(puzzle: Tensor) -> Mates:
+    generator = torch.Generator().manual_seed(0)
+    within = complete_edges(puzzle)
+    first, second = within[:, torch.rand(within.shape[1], generator=generator) < 0.7]
+    slot = torch.randint(0, SLOTS, first.shape, generator=generator)
+    evidence = torch.rand(len(first), CHANNELS, generator=generator)
+    return Mates(first, second, Poses.identity(len(first), 2), slot, evidence)
+
+
+@pytest.fixture(params=[(5,), (3, 7, 1, 4)], ids=["one", "several"])
+def puzzle(request: pytest.FixtureRequest) -> Tensor:
+    sizes = torch.tensor(request.param)
+    return torch.arange(len(sizes)).repeat_interleave(sizes)
+
+
+def both_paths(layer: UniMP | GCN, puzzle: Tensor, nodes: Tensor, mates: Mates | None) -> tuple[Tensor, Tensor]:
+    dense = DenseGraph.of(puzzle, mates, SLOTS)
+    listed = edge_graph(complete_edges(puzzle), mates, SLOTS)
+    return (
+        dense.gather(layer.message_passing(dense.spread(nodes), dense)),
+        listed.gather(layer.message_passing(listed.spread(nodes), listed)),
+    )
+
+
+@pytest.mark.parametrize("samples", [1, 3])
+@pytest.mark.parametrize("with_edges", [False, True])
+def test_unimp_dense_equals_pyg(puzzle: Tensor, samples: int, with_edges: bool) -> None:
+    torch.manual_seed(0)
+    layer = UniMP(12, 16, heads=4, edge_width=EDGE_WIDTH if with_edges else None)
+    nodes = random(len(puzzle), samples, 12)
+    dense, listed = both_paths(layer, puzzle, nodes, random_mates(puzzle) if with_edges else None)
+    assert dense.shape == (len(puzzle), samples, 16)
+    torch.testing.assert_close(dense, listed, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("samples", [1, 3])
+def test_gcn_dense_equals_pyg(puzzle: Tensor, samples: int) -> None:
+    torch.manual_seed(0)
+    layer = GCN(12, 16)
+    torch.nn.init.normal_(layer.bias)
+    dense, listed = both_paths(layer, puzzle, random(len(puzzle), samples, 12), None)
+    assert dense.shape == (len(puzzle), samples, 16)
+    torch.testing.assert_close(dense, listed, rtol=1e-5, atol=1e-5)
+
+
+def test_the_listed_path_is_pygs_own(puzzle: Tensor) -> None:
+    torch.manual_seed(0)
+    layer, theirs = UniMP(12, 16, heads=4, edge_width=EDGE_WIDTH), TransformerConv(12, 4, heads=4, edge_dim=EDGE_WIDTH)
+    theirs.load_state_dict(layer.state_dict())
+    nodes = random(len(puzzle), 1, 12)
+    graph = edge_graph(complete_edges(puzzle), random_mates(puzzle), SLOTS)
+    expected = theirs(nodes[:, 0], graph.edges, graph.features)
+    torch.testing.assert_close(layer.message_passing(nodes, graph)[:, 0], expected)
+    convolution, their_convolution = GCN(12, 16), GCNConv(12, 16, add_self_loops=False)
+    their_convolution.load_state_dict(convolution.state_dict())
+    expected = their_convolution(nodes[:, 0], graph.edges)
+    torch.testing.assert_close(convolution.message_passing(nodes, graph)[:, 0], expected)
+
+
+def test_attention_against_a_plain_loop() -> None:
+    torch.manual_seed(0)
+    layer, puzzle, nodes = UniMP(6, 8, heads=2, edge_width=EDGE_WIDTH), torch.zeros(4, dtype=torch.long), random(4, 6)
+    graph = DenseGraph.of(puzzle, random_mates(puzzle), SLOTS)
+    assert graph.features is not None
+    heard = graph.gather(layer.message_passing(graph.spread(nodes[:, None]), graph))[:, 0]
+    for receiver in range(4):
+        query = layer.lin_query(nodes[receiver]).view(2, 4)
+        edges = layer.lin_edge(graph.features[0, receiver]).view(4, 2, 4)
+        keys, values = (linear(nodes).view(4, 2, 4) + edges for linear in (layer.lin_key, layer.lin_value))
+        attention = ((query * keys).sum(-1) / 4**0.5).softmax(0)
+        expected = (attention[..., None] * values).sum(0).flatten() + layer.lin_skip(nodes[receiver])
+        torch.testing.assert_close(heard[receiver], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_gcn_hears_the_mean_of_its_puzzle(puzzle: Tensor) -> None:
+    torch.manual_seed(0)
+    layer, nodes = GCN(6, 8), random(len(puzzle), 1, 6)
+    heard = both_paths(layer, puzzle, nodes, None)[0]
+    for piece, owner in enumerate(puzzle):
+        mean = nodes[puzzle == owner].mean(0)
+        torch.testing.assert_close(heard[piece], layer.lin(mean) + layer.bias, rtol=1e-5, atol=1e-5)
+
+
+def test_both_paths_learn_alike(puzzle: Tensor) -> None:
+    torch.manual_seed(0)
+    layer = UniMP(12, 16, heads=4, edge_width=EDGE_WIDTH)
+    nodes = random(len(puzzle), 2, 12).requires_grad_()
+    wanted = [nodes, *layer.parameters()]
+    gradients = [
+        torch.autograd.grad((heard * random(*heard.shape, seed=1)).sum(), wanted)
+        for heard in both_paths(layer, puzzle, nodes, random_mates(puzzle))
+    ]
+    for dense, listed in zip(*gradients, strict=True):
+        torch.testing.assert_close(dense, listed, rtol=1e-4, atol=1e-4)
+
+
+def test_a_width_that_heads_cannot_share_is_refused() -> None:
+    with pytest.raises(InputError, match="a width of 20 cannot be shared by 8 heads; choose a multiple of 8"):
+        UniMP(16, 20, heads=8, edge_width=None)

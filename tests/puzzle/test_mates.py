@@ -1,0 +1,32 @@
+"""Mates are chosen whole."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from diffassemble.geometry import Poses
+from diffassemble.puzzle import Mates
+
+
+@pytest.fixture
+def mates() -> Mates:
+    generator = torch.Generator().manual_seed(0)
+    relative = Poses(torch.randn(6, 3, 3, generator=generator), torch.randn(6, 3, generator=generator))
+    first, second, slot = torch.arange(18).view(3, 6)
+    return Mates(first, second, relative, slot, torch.rand(6, 4, generator=generator))
+
+
+@pytest.mark.parametrize("index", [torch.tensor([4, 0, 0]), torch.arange(6) % 2 == 0, torch.zeros(0, dtype=torch.long)])
+def test_indexing_chooses_whole_matings(mates: Mates, index: torch.Tensor) -> None:
+    chosen = mates[index]
+    assert len(chosen) == len(mates.first[index])
+    for part in ("first", "second", "slot", "evidence"):
+        assert torch.equal(getattr(chosen, part), getattr(mates, part)[index])
+    assert torch.equal(chosen.relative.rotation, mates.relative.rotation[index])
+    assert torch.equal(chosen.relative.translation, mates.relative.translation[index])
+
+
+def test_weight_is_the_mean_of_the_channels(mates: Mates) -> None:
+    for weight, channels in zip(mates.weight.tolist(), mates.evidence.tolist(), strict=True):
+        assert weight == pytest.approx(sum(channels) / 4)

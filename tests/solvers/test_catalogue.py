@@ -1,0 +1,74 @@
+"""Solvers by name, with their weights."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from diffassemble.model import pretrained
+from diffassemble.puzzle import InputError, Puzzle, Solver
+from diffassemble.solvers import SOLVERS, DiffusionSolver, make_solver
+from diffassemble.solvers.catalogue import bundled_uprighter
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that stands for the bundled weights."""
+    monkeypatch.setattr(pretrained, "BUNDLED", tmp_path)
+    return tmp_path
+
+
+def test_every_solver_is_a_solver(tiny_model: Path) -> None:
+    for name in SOLVERS:
+        solver = make_solver(name, model=str(tiny_model))
+        assert isinstance(solver, Solver)
+        assert solver.name == name
+
+
+def test_options_reach_the_solver(tiny_model: Path) -> None:
+    solver = make_solver("diffusion", model=str(tiny_model), samples=3, steps=7)
+    assert isinstance(solver, DiffusionSolver)
+    assert (solver.samples, solver.denoising_steps) == (3, 7)
+    assert not solver.model.training
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"name": "magic"}, "no solver 'magic'; use one of: diffusion"),
+        ({"samples": 0}, "samples and steps must be 1 or more"),
+        ({"steps": -1}, "samples and steps must be 1 or more"),
+        ({"model": "nothing"}, "no model 'nothing'"),
+    ],
+)
+def test_bad_wishes(tiny_model: Path, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        make_solver(**{"name": "diffusion", "model": str(tiny_model), **options})
+
+
+def test_bundled_models_go_by_name(shelf: Path, tiny_model: Path) -> None:
+    shutil.copytree(tiny_model, shelf / "jigsaw")
+    assert make_solver("diffusion").name == "diffusion"
+
+
+def test_without_a_classifier_wholes_stay_as_they_are(shelf: Path, tiny_model: Path) -> None:
+    assert bundled_uprighter() is None
+    solver = make_solver("diffusion", model=str(tiny_model))
+    assert isinstance(solver, DiffusionSolver)
+    assert solver.upright is None
+
+
+def test_a_bundled_classifier_is_used(shelf: Path, tiny_model: Path, cut: Callable[..., Puzzle]) -> None:
+    from diffassemble.model.upright import Upright, UprightConfig
+
+    Upright(UprightConfig()).save_pretrained(shelf / "upright")
+    solver = make_solver("diffusion", model=str(tiny_model))
+    assert isinstance(solver, DiffusionSolver)
+    assert solver.upright is not None
+    puzzle = cut(2, 3)
+    assert puzzle.truth is not None
+    assert solver.upright(puzzle, puzzle.truth, (0, 2)) in (0, 2)

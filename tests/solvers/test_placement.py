@@ -1,0 +1,96 @@
+"""One piece a cell, at the least cost; evidence and agreement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import permutations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from diffassemble.compatibility.image import image_mates
+from diffassemble.geometry import Poses, turn_matrix
+from diffassemble.puzzle import Board, Puzzle
+from diffassemble.solvers.placement import agreement, fit, place
+
+
+def loose(count: int, seed: int) -> Poses:
+    generator = torch.Generator().manual_seed(seed)
+    return Poses(torch.randn(count, 2, 2, generator=generator), 2 * torch.rand(count, 2, generator=generator) - 1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 3), st.integers(1, 2), st.integers(0, 5), st.integers(0, 10_000))
+def test_placements_are_one_to_one_and_the_best_there_is(rows: int, cols: int, lost: int, seed: int) -> None:
+    board = Board(rows, cols)
+    count = max(1, board.cells - lost)
+    poses = loose(count, seed)
+    cells, _ = place(poses, board)
+    assert len(cells.unique()) == count
+    cost = torch.cdist(poses.translation.double(), board.centres().double()).square()
+    pieces = torch.arange(count)
+    best = min(float(cost[pieces, list(others)].sum()) for others in permutations(range(board.cells), count))
+    assert float(cost[pieces, cells].sum()) == pytest.approx(best)
+
+
+def test_turns_are_the_nearest_ones() -> None:
+    turns = torch.tensor([0, 1, 2, 3, 1])
+    noisy = 0.4 * turn_matrix(turns) + 0.05 * torch.randn(5, 2, 2, generator=torch.Generator().manual_seed(0))
+    found = place(Poses(noisy, torch.zeros(5, 2)), Board(2, 3))[1]
+    assert found.tolist() == turns.tolist()
+
+
+@given(st.integers(0, 1000))
+def test_a_placement_stays_as_it_is(seed: int) -> None:
+    board, generator = Board(3, 4), torch.Generator().manual_seed(seed)
+    cells = torch.randperm(12, generator=generator)[:9]
+    turns = torch.randint(0, 4, (9,), generator=generator)
+    found = place(board.poses(cells, turns), board)
+    assert torch.equal(found[0], cells)
+    assert torch.equal(found[1], turns)
+
+
+@pytest.mark.parametrize("name", ["astronaut", "coffee", "chelsea"])
+def test_borders_prefer_the_truth(cut: Callable[..., Puzzle], name: str) -> None:
+    puzzle = cut(4, 5, name=name)
+    board = puzzle.board
+    assert puzzle.truth is not None
+    mates = image_mates(puzzle.pieces.pixels, board.pitch)
+    true = float(fit(puzzle.truth, mates, board.pitch))
+    cells, turns = board.snap(puzzle.truth)
+    turned = board.poses(*board.turned(cells, turns, 2)[1:])
+    assert float(fit(turned, mates, board.pitch)) == pytest.approx(true)
+    for a, b in ((0, 1), (3, 17), (8, 11)):
+        swapped = cells.clone()
+        swapped[[a, b]] = cells[[b, a]]
+        assert float(fit(board.poses(swapped, turns), mates, board.pitch)) < true
+    assert float(fit(board.poses(cells, turns.roll(1)), mates, board.pitch)) < true
+
+
+def test_agreement_is_a_share() -> None:
+    board = Board(2, 3)
+    chosen = torch.arange(6), torch.zeros(6, dtype=torch.long)
+    swapped = torch.tensor([1, 0, 2, 3, 4, 5]), chosen[1]
+    turned = torch.arange(6), torch.tensor([0, 0, 0, 0, 0, 1])
+    sure = agreement(board, chosen, [chosen, swapped, turned])
+    torch.testing.assert_close(sure, torch.tensor([2, 2, 3, 3, 3, 2]) / 3)
+    assert agreement(board, chosen, []).tolist() == [1.0] * 6
+
+
+@given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.integers(0, 1000))
+def test_agreement_is_blind_to_turns_of_the_whole(rows: int, cols: int, others: int, seed: int) -> None:
+    board, generator = Board(rows, cols), torch.Generator().manual_seed(seed)
+
+    def random() -> tuple[torch.Tensor, torch.Tensor]:
+        cells = torch.randperm(board.cells, generator=generator)
+        return cells, torch.randint(0, 4, (board.cells,), generator=generator)
+
+    chosen = random()
+    sure = agreement(board, chosen, [random() for _ in range(others)])
+    assert ((sure >= 0) & (sure <= 1)).all()
+    for by in (1, 2, 3):
+        shape, cells, turns = board.turned(*chosen, by)
+        if shape == board:
+            assert agreement(board, chosen, [(cells, turns)]).tolist() == [1.0] * board.cells

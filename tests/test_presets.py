@@ -1,0 +1,56 @@
+"""Presets are complete, differ as they say, and come without torch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import asdict
+
+import pytest
+
+from diffassemble.model import Denoiser
+from diffassemble.presets import PRESETS
+
+
+def changes(name: str, base: str) -> dict[str, object]:
+    one, two = asdict(PRESETS[name].config().model), asdict(PRESETS[base].config().model)
+    return {key: value for key, value in one.items() if value != two[key]}
+
+
+def test_purposes_are_one_line() -> None:
+    assert all(0 < len(preset.purpose) < 90 and "\n" not in preset.purpose for preset in PRESETS.values())
+
+
+def test_the_form_of_the_paper_looks_at_no_pairs() -> None:
+    assert changes("jigsaw-paper-form", "jigsaw") == {"edge_features": False, "votes": False}
+    assert not PRESETS["jigsaw-paper"].config().model.pairwise
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("ablation-plain", {"symmetry": "plain"}),
+        ("ablation-invariant", {"symmetry": "invariant"}),
+        ("ablation-no-diffusion", {"times": 1}),
+        ("ablation-gcn", {"layer": "gcn"}),
+        ("ablation-dropped-edges", {"dropped_edges": 0.8}),
+    ],
+)
+def test_ablations_are_one_change_away_from_the_paper_form(name: str, change: dict[str, object]) -> None:
+    assert changes(name, "jigsaw-paper-form") == change
+    assert PRESETS[name].config().training == PRESETS["jigsaw-paper-form"].config().training
+
+
+def test_the_published_sizes() -> None:
+    config = PRESETS["jigsaw-paper"].config()
+    model = Denoiser(config.model)
+    assert 4 * config.model.features == 1088
+    assert 1088 + config.model.pose_width + config.model.time_width == config.model.width == 1152
+    assert len(model.stack.layers) == 4
+    assert config.training.optimizer == "adagrad"
+    assert config.training.learning_rate == 1e-4
+
+
+def test_a_list_of_presets_needs_no_torch() -> None:
+    script = "import sys, diffassemble.presets; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -1,0 +1,140 @@
+"""The task: what is compared, with which weight, and how accuracy is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+from diffassemble.cutting.image import cut_picture
+from diffassemble.datasets.config import DataConfig
+from diffassemble.files import read_picture
+from diffassemble.model import Denoiser, pack
+from diffassemble.puzzle import Board, InputError, Puzzle
+from diffassemble.training import Config
+from diffassemble.training.jigsaw import JigsawTask, accuracy, folder_names, smallest_picture, validation_settings
+
+
+def gradients(task: JigsawTask, model: nn.Module, step: int, rank: int, world: int) -> list[Tensor]:
+    model.zero_grad()
+    task.loss(model, step, rank, world).backward()
+    return [parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None]
+
+
+@pytest.mark.parametrize("world", [2, 3])
+def test_processes_together_have_the_gradient_of_one(tiny: Callable[..., Config], world: int) -> None:
+    torch.manual_seed(0)
+    config = tiny()
+    task = JigsawTask(config)
+    model = Denoiser(config.model)
+    for step in range(3):
+        alone = gradients(task, model, step, 0, 1)
+        shared = [gradients(task, model, step, rank, world) for rank in range(world)]
+        for whole, *parts in zip(alone, *shared, strict=True):
+            torch.testing.assert_close(sum(parts) / world, whole, rtol=1e-4, atol=1e-6)
+
+
+def test_the_loss_weighs_translations_and_rotations(tiny: Callable[..., Config]) -> None:
+    torch.manual_seed(0)
+    model = Denoiser(tiny().model)
+    both, translation, rotation = (
+        JigsawTask(tiny(translation_weight=a, rotation_weight=b)).loss(model, 0, 0, 1).item()
+        for a, b in ((2.0, 0.5), (1.0, 0.0), (0.0, 1.0))
+    )
+    assert both == pytest.approx(2 * translation + 0.5 * rotation, rel=1e-5)
+
+
+def test_batches_go_to_another_device_as_a_whole(tiny: Callable[..., Config]) -> None:
+    batch = pack(JigsawTask(tiny()).stream.batch(0).puzzles, pairwise=True)
+    moved = batch.to(torch.device("meta"))
+    assert moved.mates is not None
+    mates = moved.mates
+    parts = (mates.first, mates.second, mates.relative.rotation, mates.relative.translation, mates.slot, mates.evidence)
+    assert all(part.is_meta for part in (moved.pixels, moved.puzzle, moved.board, *parts))
+    stayed = batch.to(torch.device("cpu"))
+    assert stayed.pixels is batch.pixels
+
+
+def test_every_noise_and_time_is_drawn_anew(tiny: Callable[..., Config]) -> None:
+    task = JigsawTask(tiny(noises=3))
+    model = Denoiser(tiny().model)
+    puzzles = task.stream.batch(0).puzzles
+    clean, noise, time = task._noise(model, puzzles, step=0, first=0)
+    count = sum(map(len, puzzles))
+    assert clean.shape == noise.shape == (count, 3, 4)
+    assert len(noise.unique()) == noise.numel()
+    assert ((time >= 1) & (time <= model.schedule.times)).all()
+    starts = [0, len(puzzles[0])]
+    assert all((time[start : start + len(puzzles[0])] == time[start]).all() for start in starts)
+    assert len(time.unique()) > 3
+
+
+def test_validation_is_on_pictures_held_apart(tiny: Callable[..., Config]) -> None:
+    task = JigsawTask(tiny())
+    torch.manual_seed(0)
+    scores = task.validate(Denoiser(tiny().model))
+    names = [name for name, _ in task.held_apart]
+    assert list(scores) == [
+        "score",
+        *(f"{name} {kind}" for name in names for kind in ("2x2", "2x2 absolute", "2x2 -30%", "3x3")),
+    ]
+    free = [value for name, value in scores.items() if name != "score" and not name.endswith("absolute")]
+    assert scores["score"] == pytest.approx(sum(free) / len(free))
+    trained = {picture.sum().item() for folder in task.stream.store.folders for picture in folder}
+    held = {picture.sum().item() for _, pictures in task.held_apart for picture in pictures}
+    assert len(held) == 2
+    assert not trained & held
+
+
+def test_validation_settings() -> None:
+    assert validation_settings(DataConfig()) == [(6, 0.0), (6, 0.3), (10, 0.0)]
+    assert validation_settings(DataConfig(grids=(3, 6), missing=0.0)) == [(6, 0.0)]
+
+
+class Told(Denoiser):
+    """Knows where the pieces belong."""
+
+    def tell(self, puzzles: list[Puzzle]) -> Told:
+        self.answer = torch.cat([self.space.to_vector(puzzle.truth) for puzzle in puzzles if puzzle.truth is not None])
+        return self
+
+    def forward(self, noisy: Tensor, time: Tensor, condition: object) -> Tensor:
+        return self.answer[:, None].expand_as(noisy)
+
+
+def test_accuracy_of_one_who_knows(tiny: Callable[..., Config], picture_folders: tuple[Path, Path]) -> None:
+    pictures = [read_picture(path) for path in sorted(picture_folders[0].iterdir())]
+    generator = torch.Generator().manual_seed(0)
+    puzzles = [cut_picture(picture, Board(2, 3), generator, size=16, missing=0.2) for picture in pictures]
+    assert accuracy(Told(tiny().model).tell(puzzles), puzzles) == (100.0, 100.0)
+    assert accuracy(Told(tiny().model), []) == (0.0, 0.0)
+
+
+def test_pictures_too_small_for_the_grids_are_named_before_training(
+    tiny: Callable[..., Config], tmp_path: Path
+) -> None:
+    config = tiny()
+    least = smallest_picture(config.data)
+    for index, side in enumerate([least] * 4 + [least - 1]):
+        Image.effect_noise((side, side + 3), 50).save(tmp_path / f"{index}.png")
+    data = replace(config.data, folders=(tmp_path,))
+    with pytest.raises(InputError, match=rf"4\.png: is {least - 1}x{least + 2} pixels"):
+        JigsawTask(replace(config, data=data))
+    (tmp_path / "4.png").unlink()
+    stream = JigsawTask(replace(config, data=data)).stream
+    for step in range(60):  # no crop of a picture that is let in is too small
+        stream.batch(step)
+
+
+def test_folders_of_the_same_name_are_told_apart() -> None:
+    assert folder_names(DataConfig(folders=(Path("/x/faces/train"), Path("/x/art/train")))) == [
+        "faces/train",
+        "art/train",
+    ]
+    same = (Path("/x/faces/train"), Path("/y/faces/train"))
+    assert folder_names(DataConfig(folders=same)) == ["/x/faces/train", "/y/faces/train"]
