@@ -46,10 +46,10 @@ def test_everything_is_there_and_said_to_be_there(
     assert f"diffassemble solve {out / 'astronaut' / 'puzzle'}" in text
 
 
-@pytest.mark.usefixtures("small_samples")
 def test_an_earlier_demo_is_replaced_only_if_asked(
-    tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(demo, "SAMPLES", {"coffee": (2, 3)})
     words = ["--out", str(tmp_path / "demo"), "--model", str(tiny_model)]
     demo.run(words)
     with pytest.raises(InputError, match="already exists; choose another --out or pass --overwrite"):

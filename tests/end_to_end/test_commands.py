@@ -1,11 +1,14 @@
-"""From a photo to a scored, drawn answer, by the commands that users type, each in a fresh process."""
+"""From a photo to a scored, drawn answer, by the commands that users type."""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import skimage.data
@@ -13,12 +16,16 @@ import torch
 from PIL import Image
 
 import diffassemble as da
+import diffassemble.cli.working  # (loaded once, for the child processes)
+
+Command = Callable[..., Any]
 
 
-def diffassemble(*words: str | Path) -> str:
-    """Run a command that must go well, and give what it prints."""
+def fresh(*words: str | Path) -> str:
+    """Run a command in a fresh process that must go well, and give what it prints."""
     command = [sys.executable, "-m", "diffassemble", *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return done.stdout
@@ -31,11 +38,12 @@ def photo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_cut_solve_and_read_back(photo: Path, tiny_model: Path, tmp_path: Path) -> None:
+def test_cut_solve_and_read_back(command: Command, photo: Path, tiny_model: Path, tmp_path: Path) -> None:
     puzzle, solved = tmp_path / "puzzle", tmp_path / "solved"
-    diffassemble("cut", photo, "--grid", "3x4", "--size", "32", "--missing", "0.2", "--erode", "1", "--out", puzzle)
+    words = ["--grid", "3x4", "--size", "32", "--missing", "0.2", "--erode", "1"]
+    assert command("cut", photo, *words, "--out", puzzle).code == 0
     (puzzle / "truth.json").rename(tmp_path / "truth.json")  # withheld
-    printed = diffassemble("solve", puzzle, "--model", tiny_model, "--samples", "2", "--steps", "3", "--out", solved)
+    printed = fresh("solve", puzzle, "--model", tiny_model, "--samples", "2", "--steps", "3", "--out", solved)
     assert "score" not in printed
     (tmp_path / "truth.json").rename(puzzle / "truth.json")
 
@@ -54,9 +62,10 @@ def test_cut_solve_and_read_back(photo: Path, tiny_model: Path, tmp_path: Path) 
         assert picture.size == (4 * 30, 3 * 30)
 
 
-def test_evaluate(photo: Path, tiny_model: Path, tmp_path: Path) -> None:
+def test_evaluate(command: Command, photo: Path, tiny_model: Path, tmp_path: Path) -> None:
     words = ["--data", photo.parent, "--grid", "3", "2x3", "--missing", "0", "0.3", "--model", tiny_model]
-    printed = diffassemble("evaluate", *words, "--samples", "1", "--steps", "2", "--json", tmp_path / "rows.json")
+    done = command("evaluate", *words, "--samples", "1", "--steps", "2", "--json", tmp_path / "rows.json")
+    assert (done.code, done.err) == (0, "")
     rows = json.loads((tmp_path / "rows.json").read_text())
     assert [(row["grid"], row["missing"], row["pieces"]) for row in rows] == [
         ("3x3", 0.0, 9),
@@ -66,7 +75,7 @@ def test_evaluate(photo: Path, tiny_model: Path, tmp_path: Path) -> None:
     ]
     assert all(0 <= row["accuracy"] <= row["accuracy_free"] <= 100 for row in rows)
     assert all(row["solver"] == "diffusion" and row["puzzles"] == 1 for row in rows)
-    assert "3x3" in printed
+    assert "3x3" in done.out
 
 
 def test_the_five_lines_of_python(photo: Path, tiny_model: Path, tmp_path: Path) -> None:

@@ -42,8 +42,9 @@ def _check_name(argv: list[str]) -> None:
 def _summary(folder: Path) -> str:
     from diffassemble.training.record import BEST, LAST
 
-    best = f"{folder / BEST} (best on pictures held apart) and " if (folder / BEST).exists() else ""
-    return f"weights: {best}{folder / LAST}; log: {folder / 'log.csv'}"
+    if not (folder / BEST).exists():
+        return f"weights: {folder / LAST}; nothing was validated yet, go on with --resume"
+    return f"weights: {folder / BEST} (best on pictures held apart) and {folder / LAST}; log: {folder / 'log.csv'}"
 
 
 def _help() -> str:

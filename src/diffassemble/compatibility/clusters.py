@@ -7,6 +7,7 @@ synchronisation step of `votes` carried to its limit, on matings that don't cont
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import no_type_check
 
 import numpy as np
 import torch
@@ -23,7 +24,10 @@ THRESHOLDS = (0.9, 0.5, 0.1)
 
 @dataclass(frozen=True)
 class Clusters:
-    """`label` is the same for all members of a cluster; `frame` is each piece's pose in the frame of its cluster."""
+    """`label` is the same for all members of a cluster; `frame` is each piece's pose in the frame of its cluster.
+
+    The frame's origin is the middle of the box around the members.
+    """
 
     label: Int[Tensor, "n"]
     frame: Poses
@@ -32,16 +36,30 @@ class Clusters:
         """How many pieces each piece's cluster has."""
         return torch.bincount(self.label, minlength=len(self.label))[self.label]
 
-    def votes(self, poses: Poses, samples: int) -> Poses:
-        """For k poses of every piece (n·k, piece by piece), what its whole cluster says its pose should be."""
+    def placed(self, poses: Poses, samples: int) -> Poses:
+        """Where a cluster's frame stands according to the mean of its members, told to every member.
+
+        Takes and gives k poses of every piece (n·k, piece by piece). Linear in the poses.
+        """
+        label, frame = self._repeated(samples)
+        size = torch.bincount(label, minlength=len(label)).clamp(min=1)
+
+        def mean(values: Tensor) -> Tensor:
+            total = torch.zeros_like(values).index_add(0, label, values)
+            return (total / size.view(-1, *[1] * (values.dim() - 1)))[label]
+
+        rotation = mean(poses.rotation @ frame.rotation.transpose(-1, -2))
+        centre = (rotation @ mean(frame.translation)[..., None])[..., 0]
+        return Poses(rotation, mean(poses.translation) - centre)
+
+    def members(self, placed: Poses, samples: int) -> Poses:
+        """The poses of all pieces, given where their clusters' frames stand."""
+        return placed @ self._repeated(samples)[1]
+
+    def _repeated(self, samples: int) -> tuple[Int[Tensor, "nk"], Poses]:
         count = len(self.label)
         label = self.label.repeat_interleave(samples) * samples + torch.arange(samples).repeat(count)
-        frame = self.frame[torch.arange(count).repeat_interleave(samples)]
-        placed = poses @ frame.inverse()  # where each member says the cluster's frame is
-        size = torch.bincount(label, minlength=count * samples).clamp(min=1)[:, None]
-        translation = torch.zeros_like(placed.translation).index_add(0, label, placed.translation) / size
-        rotation = torch.zeros_like(placed.rotation).index_add(0, label, placed.rotation) / size[..., None]
-        return Poses(rotation, translation)[label] @ frame
+        return label, self.frame[torch.arange(count).repeat_interleave(samples)]
 
     def reach(self) -> Float[Tensor, "n two_d"]:
         """How far a piece's cluster stretches beyond it along its own axes, forwards then backwards."""
@@ -70,12 +88,21 @@ def grow_clusters(mates: Mates, count: int) -> list[Clusters]:
         count,
     )
     return [
-        Clusters(torch.from_numpy(label), Poses(torch.from_numpy(rotation).float(), torch.from_numpy(translation).float()))
+        Clusters(torch.from_numpy(label), Poses(torch.from_numpy(rotation).float(), _centred(label, translation)))
         for label, rotation, translation in zip(labels, rotations, translations, strict=True)
     ]
 
 
+def _centred(label: NDArray[np.int64], translation: NDArray[np.float64]) -> Float[Tensor, "n d"]:
+    """Translations from the middle of each cluster's box."""
+    low, high = np.full_like(translation, np.inf), np.full_like(translation, -np.inf)
+    np.minimum.at(low, label, translation)
+    np.maximum.at(high, label, translation)
+    return torch.from_numpy(translation - (low[label] + high[label]) / 2).float()
+
+
 @njit(cache=True)
+@no_type_check  # wrapped by a type checker, as in tests, it could not be compiled
 def _grow(
     order: NDArray[np.int64],
     first: NDArray[np.int64],
@@ -131,6 +158,7 @@ def _grow(
 
 
 @njit(cache=True)
+@no_type_check  # wrapped by a type checker, as in tests, it could not be compiled
 def _collides(
     mover: int,
     stayer: int,

@@ -9,16 +9,17 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch_geometric.utils import to_dense_batch
 
+from diffassemble.graph.features import ListedFeatures, PairFeatures, pair_features
 from diffassemble.puzzle import Mates
 
 
 @dataclass(frozen=True)
 class DenseGraph:
-    """Complete graphs side by side, padded to the largest; `features[b, i, j]` is what receiver i knows of j."""
+    """Complete graphs side by side, padded to the largest, with what receivers know of senders."""
 
     puzzle: Int[Tensor, "n"]
     present: Bool[Tensor, "b w"]
-    features: Float[Tensor, "b w w c"] | None
+    features: PairFeatures | None
 
     def spread(self, packed: Float[Tensor, "n k f"]) -> Float[Tensor, "b w k f"]:
         """Packed rows into the padded layout."""
@@ -37,10 +38,9 @@ class DenseGraph:
         if mates is None:
             return DenseGraph(puzzle, present, None)
         place = torch.arange(len(puzzle), device=puzzle.device) - (torch.cumsum(counts, 0) - counts)[puzzle]
-        channels = mates.evidence.shape[-1]
-        features = mates.evidence.new_zeros(len(counts), width, width, slots, channels)
-        features[puzzle[mates.first], place[mates.first], place[mates.second], mates.slot] = mates.evidence
-        return DenseGraph(puzzle, present, features.flatten(-2))
+        first, second = place[mates.first], place[mates.second]
+        listed = ListedFeatures(puzzle[mates.first], first, second, mates.slot, mates.evidence, slots)
+        return DenseGraph(puzzle, present, pair_features(listed, len(counts), width))
 
 
 @dataclass(frozen=True)

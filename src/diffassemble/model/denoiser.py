@@ -15,6 +15,7 @@ from diffassemble.compatibility.image import CHANNELS, SIDES
 from diffassemble.compatibility.votes import POWERS, cast_votes, flatten_poses, unflatten_poses, vote_matrix
 from diffassemble.diffusion import SPACES, Schedule
 from diffassemble.encoders import ImageEncoder
+from diffassemble.geometry import Poses
 from diffassemble.graph import DenseGraph, Graph, complete_edges, drop_edges, edge_graph
 from diffassemble.model.batch import BOARD_WIDTH, PuzzleBatch
 from diffassemble.model.config import ModelConfig
@@ -48,7 +49,7 @@ class Denoiser(Pretrained):
         self.space = SPACES[config.space]
         self.schedule = Schedule(config.times)
         self.encoder = ImageEncoder(config.backbone, config.symmetry, config.features)
-        opinions = 1 + len(POWERS) + len(THRESHOLDS) if config.votes else 1
+        opinions = 1 + len(POWERS) + 2 * len(THRESHOLDS) if config.votes else 1
         self.pose_embedding = nn.Sequential(
             nn.Linear(opinions * self.space.width, config.pose_width),
             nn.GELU(),
@@ -101,7 +102,7 @@ class Denoiser(Pretrained):
     ) -> Float[Tensor, "n k p"]:
         """Predicted X₀ of k noisy versions of the same n pieces."""
         samples = noisy.shape[1]
-        opinions = self._opinions(noisy, condition)
+        opinions = self._opinions(noisy, time, condition)
         parts = [
             condition.nodes[:, None].expand(-1, samples, -1),
             self.pose_embedding(opinions.flatten(2)),
@@ -110,36 +111,47 @@ class Denoiser(Pretrained):
         nodes = condition.graph.spread(self.join(torch.cat(parts, -1)))
         nodes = condition.graph.gather(self.stack(nodes, condition.graph))
         predicted = self.head(nodes)
-        return predicted if self.trust is None else predicted + self._mixture(self.trust(nodes), opinions, time)
+        return predicted if self.trust is None else predicted + self._mixture(self.trust(nodes), opinions)
 
     @torch.no_grad()
-    def _opinions(self, noisy: Float[Tensor, "n k p"], condition: Condition) -> Float[Tensor, "n k o p"]:
-        """What is said about each pose: the noisy pose itself, then the mates' votes on it."""
+    def _opinions(
+        self, noisy: Float[Tensor, "n k p"], time: Int[Tensor, "n k"], condition: Condition
+    ) -> Float[Tensor, "n k o p"]:
+        """What is said about each clean pose: the noisy pose itself, the mates' votes, and what the clusters say.
+
+        An opinion with noise variance v estimates x₀ best as √ᾱ / (ᾱ + v) times itself; voting makes v small.
+        """
         if condition.votes is None:
             return noisy[:, :, None]
         shape = noisy.shape[:2]
+        alpha_bar = self.schedule.alpha_bar.to(time.device)[time].flatten()
         poses = self.space.to_poses(noisy.float().flatten(0, 1))
         flat = flatten_poses(poses).unflatten(0, shape)
         with torch.autocast(noisy.device.type, enabled=False):  # many rounds need all the digits
             votes = cast_votes(condition.votes, flat.transpose(1, 2).contiguous()).permute(0, 3, 1, 2)
         vectors = self.space.to_vector(unflatten_poses(votes.flatten(0, 2))).unflatten(0, votes.shape[:3])
-        whole = [self.space.to_vector(c.votes(poses, shape[1])).unflatten(0, shape) for c in condition.clusters]
+        linear, decided = [noisy[:, :, None], vectors], []
+        for clusters in condition.clusters:
+            placed = clusters.placed(poses, shape[1])
+            size = clusters.sizes().repeat_interleave(shape[1])
+            turn = self.space.decide(placed.rotation, size * alpha_bar.sqrt() / (1 - alpha_bar))
+            upright = Poses(turn, torch.zeros_like(placed.translation))
+            for opinion, answers in ((placed, linear), (upright, decided)):
+                vector = self.space.to_vector(clusters.members(opinion, shape[1]))
+                answers.append(vector.unflatten(0, shape)[:, :, None])
+        scale = (alpha_bar.sqrt() / (alpha_bar + 0.1 * (1 - alpha_bar))).unflatten(0, shape)
         # Mates that contradict each other push pieces further away with every round; beyond this it is nonsense.
-        return torch.cat([noisy[:, :, None], vectors, torch.stack(whole, 2)], 2).clamp(-FARTHEST, FARTHEST)
+        estimates = torch.cat(linear, 2).clamp(-FARTHEST, FARTHEST) * scale[..., None, None]
+        return torch.cat([estimates, *decided], 2)
 
     def _mixture(
-        self, trust: Float[Tensor, "n k two_o"], opinions: Float[Tensor, "n k o p"], time: Int[Tensor, "n k"]
+        self, trust: Float[Tensor, "n k two_o"], opinions: Float[Tensor, "n k o p"]
     ) -> Float[Tensor, "n k p"]:
-        """The opinions, scaled back to clean poses and mixed by how far each is trusted in translation and rotation.
-
-        An opinion with noise variance v estimates x₀ best as √ᾱ / (ᾱ + v) times itself; voting makes v small.
-        """
-        alpha_bar = self.schedule.alpha_bar.to(time.device)[time][..., None, None]
-        estimates = opinions * alpha_bar.sqrt() / (alpha_bar + 0.1 * (1 - alpha_bar))
+        """The opinions mixed by how far each is trusted in translation and in rotation."""
         trust = trust.unflatten(-1, (2, -1)) / opinions.shape[2]
         split = self.space.translation_width
-        translation = (trust[:, :, 0, :, None] * estimates[..., :split]).sum(2)
-        rotation = (trust[:, :, 1, :, None] * estimates[..., split:]).sum(2)
+        translation = (trust[:, :, 0, :, None] * opinions[..., :split]).sum(2)
+        rotation = (trust[:, :, 1, :, None] * opinions[..., split:]).sum(2)
         return torch.cat([translation, rotation], -1)
 
 

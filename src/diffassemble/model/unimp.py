@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch_geometric.nn import GCNConv, TransformerConv
 
-from diffassemble.graph import DenseGraph, EdgeGraph, Graph
+from diffassemble.graph import DenseGraph, EdgeGraph, Graph, PairFeatures
 from diffassemble.puzzle import InputError
 
 
@@ -48,17 +48,17 @@ class UniMP(TransformerConv):
         key: Float[Tensor, "b k h w c"],
         value: Float[Tensor, "b k h w c"],
         mask: Bool[Tensor, "b 1 1 1 w"],
-        edges: Float[Tensor, "b w w e"],
+        features: PairFeatures,
     ) -> Float[Tensor, "b k h w c"]:
         """Keys and values gain W_e e_ij, without ever making a (w, w, f) tensor: W_e is applied to q and to Σ α e."""
         b, k, h, w, c = query.shape
         weight = self.lin_edge.weight.view(h, c, -1)
         query = query / c**0.5
         asked = torch.einsum("bkhwc,hce->bwkhe", query, weight).flatten(2, 3)
-        pairwise = (asked @ edges.transpose(-1, -2)).view(b, w, k, h, w).permute(0, 2, 3, 1, 4)
+        pairwise = features.ask(asked).unflatten(2, (k, h)).permute(0, 2, 3, 1, 4)
         logits = query @ key.transpose(-1, -2) + pairwise
         attention = logits.masked_fill(~mask, -torch.inf).softmax(-1)
-        evidence = attention.permute(0, 3, 1, 2, 4).flatten(2, 3) @ edges
+        evidence = features.hear(attention.permute(0, 3, 1, 2, 4).flatten(2, 3))
         return attention @ value + torch.einsum("bwkhe,hce->bkhwc", evidence.view(b, w, k, h, -1), weight)
 
 

@@ -43,7 +43,7 @@ class ResidualBlock(nn.Module):
 
     def forward(self, maps: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d h2 w2"]:
         inner = F.relu(self.first_norm(self.first(maps)))
-        shortcut = self.shortcut_norm(self.shortcut(F.avg_pool2d(maps, 2)))
+        shortcut = self.shortcut_norm(self.shortcut(F.avg_pool2d(maps, 2, ceil_mode=True)))
         return F.relu(shortcut + self.second_norm(self.second(inner)))
 
 

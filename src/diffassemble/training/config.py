@@ -37,6 +37,8 @@ class TrainingConfig:
     """decay of the moving average of the weights, which is what is kept"""
     translation_weight: float = 2.0
     rotation_weight: float = 0.5
+    weigh_noise: bool = True
+    """count errors the more the less noise there is; off in the paper"""
     validate_every: int = 1000
     """steps between two looks at the pictures held apart"""
     checkpoint_minutes: float = 4.0

@@ -21,7 +21,7 @@ from diffassemble.solvers.diffusion import denoise
 from diffassemble.solvers.placement import place
 from diffassemble.training.checks import check_config
 from diffassemble.training.config import Config
-from diffassemble.training.losses import rotation_loss, translation_loss
+from diffassemble.training.losses import noise_weight, rotation_loss, translation_loss
 
 
 class JigsawTask:
@@ -56,8 +56,9 @@ class JigsawTask:
         predicted = model(model.schedule.noisy(clean, time, noise), time, model.condition(batch, generator))
         true_poses = model.space.to_poses(clean.flatten(0, 1))
         poses = model.space.to_poses(predicted.float().flatten(0, 1))
-        translation = training.translation_weight * translation_loss(true_poses, poses)
-        return portion.weight * (translation + training.rotation_weight * rotation_loss(true_poses, poses))
+        weight = noise_weight(model.schedule.alpha_bar.to(device)[time]).flatten() if training.weigh_noise else None
+        translation = training.translation_weight * translation_loss(true_poses, poses, weight)
+        return portion.weight * (translation + training.rotation_weight * rotation_loss(true_poses, poses, weight))
 
     def _noise(self, model: Denoiser, puzzles: list[Puzzle], step: int, first: int) -> tuple[Tensor, Tensor, Tensor]:
         """Clean vectors, noise and times of all pieces; each puzzle has a generator and a time of its own."""

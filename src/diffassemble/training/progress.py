@@ -50,13 +50,13 @@ class Progress:
         now = time.monotonic()
         if not self.console.is_terminal and now - self.told > QUIET_SECONDS:
             self.told = now
-            self.console.print(f"step {done}/{self.steps} · {words}", highlight=False)
+            self.console.print(f"step {done}/{self.steps} · {words}", highlight=False, soft_wrap=True)
 
     def report(self, scores: dict[str, float]) -> None:
         """Print validation scores; the one called "score" stays in sight."""
         self.accuracy = scores["score"]
         words = " · ".join(f"{name} {value:.1f}" for name, value in scores.items())
-        self.console.print(f"validation: {words}", highlight=False)
+        self.console.print(f"validation: {words}", highlight=False, soft_wrap=True)
 
     def _words(self, done: int) -> str:
         rate = (done - self.first) / max(1e-9, 60 * self.minutes)
