@@ -13,7 +13,7 @@ from diffassemble.presets import PRESETS
 
 
 def changes(name: str, base: str) -> dict[str, object]:
-    one, two = asdict(PRESETS[name].config().model), asdict(PRESETS[base].config().model)
+    one, two = asdict(PRESETS[name].config.model), asdict(PRESETS[base].config.model)
     return {key: value for key, value in one.items() if value != two[key]}
 
 
@@ -23,7 +23,7 @@ def test_purposes_are_one_line() -> None:
 
 def test_the_form_of_the_paper_looks_at_no_pairs() -> None:
     assert changes("jigsaw-paper-form", "jigsaw") == {"edge_features": False, "votes": False}
-    assert not PRESETS["jigsaw-paper"].config().model.pairwise
+    assert not PRESETS["jigsaw-paper"].config.model.pairwise
 
 
 @pytest.mark.parametrize(
@@ -38,11 +38,11 @@ def test_the_form_of_the_paper_looks_at_no_pairs() -> None:
 )
 def test_ablations_are_one_change_away_from_the_paper_form(name: str, change: dict[str, object]) -> None:
     assert changes(name, "jigsaw-paper-form") == change
-    assert PRESETS[name].config().training == PRESETS["jigsaw-paper-form"].config().training
+    assert PRESETS[name].config.training == PRESETS["jigsaw-paper-form"].config.training
 
 
 def test_the_published_sizes() -> None:
-    config = PRESETS["jigsaw-paper"].config()
+    config = PRESETS["jigsaw-paper"].config
     model = Denoiser(config.model)
     assert 4 * config.model.features == 1088
     assert 1088 + config.model.pose_width + config.model.time_width == config.model.width == 1152

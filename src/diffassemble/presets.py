@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from diffassemble.training.config import Config
+    from diffassemble.model.config import ModelConfig
+    from diffassemble.training.config import Config, TrainingConfig
 
 
 @dataclass(frozen=True)
@@ -18,15 +19,29 @@ class Preset:
     """In one line what it is for, and its changes to ModelConfig and TrainingConfig."""
 
     purpose: str
-    model: Mapping[str, Any] = field(default_factory=dict)
-    training: Mapping[str, Any] = field(default_factory=dict)
+    model_changes: Mapping[str, Any] = field(default_factory=dict)
+    training_changes: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def model(self) -> ModelConfig:
+        """The network's configuration."""
+        from diffassemble.model.config import ModelConfig
+
+        return ModelConfig(**self.model_changes)
+
+    @property
+    def training(self) -> TrainingConfig:
+        """How it is trained."""
+        from diffassemble.training.config import TrainingConfig
+
+        return TrainingConfig(**self.training_changes)
+
+    @property
     def config(self) -> Config:
         """The complete configuration."""
-        from diffassemble.model.config import ModelConfig
-        from diffassemble.training.config import Config, TrainingConfig
+        from diffassemble.training.config import Config
 
-        return Config(ModelConfig(**self.model), training=TrainingConfig(**self.training))
+        return Config(self.model, training=self.training)
 
 
 _PAPER_FORM = {"edge_features": False, "votes": False}

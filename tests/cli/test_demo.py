@@ -70,7 +70,7 @@ def test_without_weights_nothing_is_written(command: Callable[..., Any], tmp_pat
 
 
 def test_samples_are_a_portrait_and_a_wide_picture() -> None:
-    assert demo.SAMPLES == {"astronaut": (6, 6), "coffee": (6, 8)}
+    assert demo.SAMPLES == {"astronaut": (6, 6), "chelsea": (6, 8)}
     for name, (rows, cols) in demo.SAMPLES.items():
         puzzle = demo._sample(name, rows, cols, seed=0)
         assert len(puzzle) == rows * cols

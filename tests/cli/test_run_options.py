@@ -28,7 +28,7 @@ def write_run(config: Config, folder: Path) -> None:
 
 def test_without_words_it_is_the_preset() -> None:
     options, folder = parse_run("jigsaw-paper-form", [])
-    assert options.config == PRESETS["jigsaw-paper-form"].config()
+    assert options.config == PRESETS["jigsaw-paper-form"].config
     assert folder == Path("runs/jigsaw-paper-form")
     assert not options.resume
 
@@ -38,7 +38,7 @@ def test_every_value_can_be_changed() -> None:
         "--model.width 64 --model.no-votes --data.folders a b --data.shares 1 2 --data.grids 3 5 --training.minutes 5"
     )
     options, folder = parse_run("jigsaw", [*words.split(), "--out", "x"])
-    assert options.model == replace(PRESETS["jigsaw"].config().model, width=64, votes=False)
+    assert options.model == replace(PRESETS["jigsaw"].config.model, width=64, votes=False)
     assert options.data.folders == (Path("a"), Path("b"))
     assert options.data.shares == (1.0, 2.0)
     assert options.data.grids == (3, 5)
@@ -51,7 +51,7 @@ def test_a_run_that_goes_on_remembers_its_options_but_not_its_minutes(tmp_path: 
     begun, _ = parse_run("jigsaw", words.split())
     write_run(begun.config, tmp_path / "run")
     options, _ = parse_run("jigsaw", ["--resume", "--out", str(tmp_path / "run"), "--training.pieces", "500"])
-    remembered = replace(begun.training, minutes=PRESETS["jigsaw"].config().training.minutes, pieces=500)
+    remembered = replace(begun.training, minutes=PRESETS["jigsaw"].config.training.minutes, pieces=500)
     assert options.config == Config(begun.model, begun.data, remembered)
 
 
@@ -81,5 +81,5 @@ def test_help_shows_all_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert stopped.value.code == 0
     text = capsys.readouterr().out
     for part in ("model", "data", "training"):
-        for name in asdict(getattr(PRESETS["ablation-gcn"].config(), part)):
+        for name in asdict(getattr(PRESETS["ablation-gcn"].config, part)):
             assert f"--{part}.{name.replace('_', '-')}" in text

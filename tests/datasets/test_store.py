@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from diffassemble.datasets.store import PictureStore, load_picture, load_store, split_paths
+from diffassemble.datasets.store import PictureStore, load_picture, load_store, packed, split_paths
 from diffassemble.puzzle import InputError
 
 
@@ -72,6 +72,17 @@ def test_colours_are_kept(tmp_path: Path) -> None:
     drawn = store.draw(torch.Generator())
     assert torch.equal((drawn * 255).round().byte(), torch.from_numpy(levels).movedim(-1, 0))
     assert drawn.dtype == torch.float32
+
+
+def test_packed_pictures_are_the_same_and_lie_together() -> None:
+    generator = torch.Generator().manual_seed(0)
+    shapes = [(3, 4 + index % 3, 5) for index in range(7)]
+    pictures = [torch.randint(0, 256, shape, generator=generator, dtype=torch.uint8) for shape in shapes]
+    found = list(packed(pictures, together=3))
+    assert all(torch.equal(one, two) for one, two in zip(pictures, found, strict=True))
+    blocks = [picture.untyped_storage().data_ptr() for picture in found]
+    assert [blocks.index(block) for block in blocks] == [0, 0, 0, 3, 3, 3, 6]
+    assert not list(packed([]))
 
 
 def test_large_pictures_are_thinned(tmp_path: Path) -> None:

@@ -67,4 +67,4 @@ def test_good_values(tiny: Callable[..., Config]) -> None:
     check_config(tiny())
     data = tiny().data
     for preset in PRESETS.values():
-        check_config(replace(preset.config(), data=replace(data, grids=(3, 12))))
+        check_config(replace(preset.config, data=replace(data, grids=(3, 12))))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from diffassemble.puzzle import Assembly, Puzzle
 
 # Pictures that scikit-image brings with it, with the rows and columns they are cut into.
-SAMPLES = {"astronaut": (6, 6), "coffee": (6, 8)}
+SAMPLES = {"astronaut": (6, 6), "chelsea": (6, 8)}
 PICTURES = ("before-after.png", "confidence.png")
 
 

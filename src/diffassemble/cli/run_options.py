@@ -31,7 +31,7 @@ class RunOptions(Config):
 
 def parse_run(name: str, argv: list[str]) -> tuple[RunOptions, Path]:
     """The options of a run and its folder."""
-    preset = PRESETS[name].config()
+    preset = PRESETS[name].config
     options = _parse(name, argv, preset)
     folder = options.out or Path("runs") / name
     begun = folder / "config.json"

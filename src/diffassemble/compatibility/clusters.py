@@ -7,15 +7,13 @@ synchronisation step of `votes` carried to its limit, on matings that don't cont
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import no_type_check
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
-from numba import njit
-from numpy.typing import NDArray
+from jaxtyping import Float, Float64, Int, Int64
 from torch import Tensor
 
+from diffassemble.compatibility.joining import join
 from diffassemble.geometry import Poses
 from diffassemble.puzzle import Mates
 
@@ -57,9 +55,9 @@ class Clusters:
         return placed @ self._repeated(samples)[1]
 
     def _repeated(self, samples: int) -> tuple[Int[Tensor, "nk"], Poses]:
-        count = len(self.label)
-        label = self.label.repeat_interleave(samples) * samples + torch.arange(samples).repeat(count)
-        return label, self.frame[torch.arange(count).repeat_interleave(samples)]
+        count, device = len(self.label), self.label.device
+        label = self.label.repeat_interleave(samples) * samples + torch.arange(samples, device=device).repeat(count)
+        return label, self.frame[torch.arange(count, device=device).repeat_interleave(samples)]
 
     def reach(self) -> Float[Tensor, "n two_d"]:
         """How far a piece's cluster stretches beyond it along its own axes, forwards then backwards."""
@@ -75,112 +73,36 @@ def grow_clusters(mates: Mates, count: int) -> list[Clusters]:
 
     A mating that would put two pieces closer together than half its own distance is passed over.
     """
-    probability = mates.weight.numpy().astype(np.float64)
-    order = np.argsort(-probability, kind="stable")
-    labels, rotations, translations = _grow(
-        order,
-        mates.first.numpy(),
-        mates.second.numpy(),
-        mates.relative.rotation.numpy().astype(np.float64),
-        mates.relative.translation.numpy().astype(np.float64),
-        probability,
-        np.array(THRESHOLDS),
-        count,
-    )
-    return [
-        Clusters(torch.from_numpy(label), Poses(torch.from_numpy(rotation).float(), _centred(label, translation)))
-        for label, rotation, translation in zip(labels, rotations, translations, strict=True)
-    ]
+    ranked = mates[mates.weight.argsort(descending=True, stable=True)]
+    pairs = torch.stack([ranked.first, ranked.second], 1).cpu().numpy()
+    relative = _matrices(ranked.relative)
+    closest = 0.25 * np.square(relative[:, :-1, -1]).sum(1)
+    label, following, size = np.arange(count), np.arange(count), np.ones(count, np.int64)
+    frame = np.tile(np.eye(relative.shape[-1]), (count, 1, 1))
+    clusters, done = [], 0
+    for threshold in THRESHOLDS:
+        enough = int((ranked.weight.double() >= threshold).sum())
+        join(pairs[done:enough], relative[done:enough], closest[done:enough], label, following, size, frame)
+        clusters.append(_snapshot(label, frame, mates.first.device))
+        done = enough
+    return clusters
 
 
-def _centred(label: NDArray[np.int64], translation: NDArray[np.float64]) -> Float[Tensor, "n d"]:
-    """Translations from the middle of each cluster's box."""
+def _matrices(poses: Poses) -> Float64[np.ndarray, "m e e"]:
+    """Poses as matrices with one more row and column."""
+    count, dimension = poses.translation.shape
+    matrices = np.tile(np.eye(dimension + 1), (count, 1, 1))
+    matrices[:, :-1, :-1] = poses.rotation.cpu().numpy()
+    matrices[:, :-1, -1] = poses.translation.cpu().numpy()
+    return matrices
+
+
+def _snapshot(label: Int64[np.ndarray, "n"], frame: Float64[np.ndarray, "n e e"], device: torch.device) -> Clusters:
+    """The clusters as they are now, told from the middle of each one's box."""
+    translation = frame[:, :-1, -1]
     low, high = np.full_like(translation, np.inf), np.full_like(translation, -np.inf)
     np.minimum.at(low, label, translation)
     np.maximum.at(high, label, translation)
-    return torch.from_numpy(translation - (low[label] + high[label]) / 2).float()
-
-
-@njit(cache=True)
-@no_type_check  # wrapped by a type checker, as in tests, it could not be compiled
-def _grow(
-    order: NDArray[np.int64],
-    first: NDArray[np.int64],
-    second: NDArray[np.int64],
-    relative_rotation: NDArray[np.float64],
-    relative_translation: NDArray[np.float64],
-    probability: NDArray[np.float64],
-    thresholds: NDArray[np.float64],
-    count: int,
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Kruskal's way through the matings; a snapshot of all clusters as each threshold is passed."""
-    levels, d = len(thresholds), relative_translation.shape[1]
-    label, size, following = np.arange(count), np.ones(count, np.int64), np.arange(count)  # `following`: rings
-    rotation, translation = np.zeros((count, d, d)), np.zeros((count, d))
-    for i in range(count):
-        rotation[i] = np.eye(d)
-    labels = np.zeros((levels, count), np.int64)
-    rotations, translations = np.zeros((levels, count, d, d)), np.zeros((levels, count, d))
-    level = 0
-    for index in range(len(order) + 1):
-        while level < levels and (index == len(order) or probability[order[index]] < thresholds[level]):
-            labels[level], rotations[level], translations[level] = label, rotation, translation
-            level += 1
-        if level == levels:
-            break
-        mating = order[index]
-        turn, step = relative_rotation[mating], relative_translation[mating]
-        mover, stayer = first[mating], second[mating]
-        if label[mover] == label[stayer]:
-            continue
-        closest = 0.25 * np.sum(step * step)
-        if size[label[mover]] > size[label[stayer]]:  # the smaller cluster moves: invert the mating
-            mover, stayer = stayer, mover
-            turn = np.ascontiguousarray(turn.T)
-            step = -turn @ step
-        target = rotation[stayer] @ turn
-        swing = target @ np.ascontiguousarray(rotation[mover].T)
-        shift = rotation[stayer] @ step + translation[stayer] - swing @ translation[mover]
-        if _collides(mover, stayer, following, translation, swing, shift, closest):
-            continue
-        source, goal = label[mover], label[stayer]
-        member = mover
-        while True:
-            rotation[member] = swing @ rotation[member]
-            translation[member] = swing @ translation[member] + shift
-            label[member] = goal
-            member = following[member]
-            if member == mover:
-                break
-        following[mover], following[stayer] = following[stayer], following[mover]
-        size[goal] += size[source]
-    return labels, rotations, translations
-
-
-@njit(cache=True)
-@no_type_check  # wrapped by a type checker, as in tests, it could not be compiled
-def _collides(
-    mover: int,
-    stayer: int,
-    following: NDArray[np.int64],
-    translation: NDArray[np.float64],
-    swing: NDArray[np.float64],
-    shift: NDArray[np.float64],
-    closest: float,
-) -> bool:
-    """Whether moving the mover's ring would bring one of its pieces too close to one of the stayer's ring."""
-    member = mover
-    while True:
-        moved = swing @ translation[member] + shift
-        other = stayer
-        while True:
-            apart = moved - translation[other]
-            if np.sum(apart * apart) < closest:
-                return True
-            other = following[other]
-            if other == stayer:
-                break
-        member = following[member]
-        if member == mover:
-            break
-    return False
+    centred = translation - (low[label] + high[label]) / 2
+    rotation, centred = (torch.from_numpy(part.astype(np.float32, order="C")) for part in (frame[:, :-1, :-1], centred))
+    return Clusters(torch.from_numpy(label.copy()).to(device), Poses(rotation.to(device), centred.to(device)))

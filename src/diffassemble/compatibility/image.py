@@ -21,7 +21,7 @@ CHANNELS = 3
 # A side whose own pixels hardly vary would trust itself without limit. Two squared grey levels measured best.
 _VARIANCE_FLOOR = 2 / 255**2
 # Log odds that two sides are true neighbours, fitted by `benchmarks/calibrate_borders.py` on training pictures:
-# constant, level, level², low, high, low², high², low·high, level·low, level·high (see `evidence`).
+# constant, level, level², low, high, low², high², low·high, level·low, level·high (see `odds_terms`).
 _ODDS = (-1.3761, -0.0054, -0.0881, 1.8372, 2.5002, -0.1255, -0.5875, 0.4203, -0.1426, -0.2626)
 
 
@@ -56,25 +56,35 @@ def border_scores(pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "sides side
     return both_ways.masked_fill(piece[:, None] == piece, torch.inf)
 
 
+def odds_terms(
+    scores: Float[Tensor, "sides sides"],
+    chosen: Int[Tensor, "sides keep"],
+    rows: Int[Tensor, "m"],
+    cols: Int[Tensor, "m"],
+) -> Float[Tensor, "m 10"]:
+    """What the log odds of pairs are made of: a pair's own level, and its lower and higher lead over its rivals.
+
+    A pair's rivals are the best other partner of each of its two sides; `chosen` lists partners, best first.
+    """
+    best, second = scores.gather(1, chosen[:, :2]).unbind(-1)
+    row_rival = torch.where(chosen[rows, 0] == cols, second[rows], best[rows])
+    col_rival = torch.where(chosen[cols, 0] == rows, second[cols], best[cols])
+    level = torch.log(scores[rows, cols] + 0.02)
+    lead = torch.stack([torch.log(row_rival + 0.02) - level, torch.log(col_rival + 0.02) - level], -1)
+    low, high = lead.amin(-1), lead.amax(-1)
+    terms = [torch.ones_like(level), level, level**2, low, high, low**2, high**2, low * high, level * low, level * high]
+    return torch.stack(terms, -1).clamp(-20, 20)
+
+
 def evidence(
     scores: Float[Tensor, "sides sides"],
     chosen: Int[Tensor, "sides keep"],
     rows: Int[Tensor, "m"],
     cols: Int[Tensor, "m"],
 ) -> Float[Tensor, "m 3"]:
-    """The channels of chosen pairs: probability of being neighbours, rank among rivals, absolute certainty.
-
-    A pair's rivals are the best other partner of each of its two sides.
-    """
-    best, second = scores.gather(1, chosen[:, :2]).unbind(-1)
-    own = scores[rows, cols]
-    row_rival = torch.where(chosen[rows, 0] == cols, second[rows], best[rows])
-    col_rival = torch.where(chosen[cols, 0] == rows, second[cols], best[cols])
-    level = torch.log(own + 0.02)
-    lead = torch.stack([torch.log(row_rival + 0.02) - level, torch.log(col_rival + 0.02) - level], -1)
-    low, high = lead.amin(-1), lead.amax(-1)
-    terms = [torch.ones_like(level), level, level**2, low, high, low**2, high**2, low * high, level * low, level * high]
-    odds = torch.stack(terms, -1).clamp(-20, 20) @ torch.tensor(_ODDS).to(level)
+    """The channels of chosen pairs: probability of being neighbours, rank among rivals, absolute certainty."""
+    odds = odds_terms(scores, chosen, rows, cols) @ scores.new_tensor(_ODDS)
+    own, best = scores[rows, cols], scores.gather(1, chosen[:, :1])[:, 0]
     rank = ((best[rows] + 1e-3) * (best[cols] + 1e-3) / (own + 1e-3) ** 2) ** 3
     return torch.stack([odds.sigmoid(), rank, 1 / (1 + (own / 2) ** 2)], -1)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import torch
@@ -42,8 +43,19 @@ def split_paths(folder: Path, held_apart: int) -> tuple[list[Path], list[Path]]:
 
 def load_store(folders: Sequence[Sequence[Path]], shares: Sequence[float], smallest: int = 1) -> PictureStore:
     """Decode every picture; one with a side of under `smallest` pixels is refused."""
-    loaded = tuple(tuple(load_picture(path, smallest) for path in paths) for paths in folders)
+    loaded = tuple(tuple(packed(load_picture(path, smallest) for path in paths)) for paths in folders)
     return PictureStore(loaded, tuple(shares) or (1.0,) * len(loaded))
+
+
+def packed(pictures: Iterable[UInt8[Tensor, "3 H W"]], together: int = 256) -> Iterator[UInt8[Tensor, "3 H W"]]:
+    """The same pictures in large blocks of memory.
+
+    Kept one by one, they lie among the holes that decoding leaves behind, and take five times the room.
+    """
+    waiting = iter(pictures)
+    while group := list(islice(waiting, together)):
+        parts = torch.cat([picture.flatten() for picture in group]).split([picture.numel() for picture in group])
+        yield from (part.view(picture.shape) for part, picture in zip(parts, group, strict=True))
 
 
 def load_picture(path: Path, smallest: int = 1) -> UInt8[Tensor, "3 H W"]:

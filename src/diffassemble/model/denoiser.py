@@ -130,7 +130,8 @@ class Denoiser(Pretrained):
         with torch.autocast(noisy.device.type, enabled=False):  # many rounds need all the digits
             votes = cast_votes(condition.votes, flat.transpose(1, 2).contiguous()).permute(0, 3, 1, 2)
         vectors = self.space.to_vector(unflatten_poses(votes.flatten(0, 2))).unflatten(0, votes.shape[:3])
-        linear, decided = [noisy[:, :, None], vectors], []
+        linear: list[Tensor] = [noisy[:, :, None], vectors]
+        decided: list[Tensor] = []
         for clusters in condition.clusters:
             placed = clusters.placed(poses, shape[1])
             size = clusters.sizes().repeat_interleave(shape[1])
@@ -144,9 +145,7 @@ class Denoiser(Pretrained):
         estimates = torch.cat(linear, 2).clamp(-FARTHEST, FARTHEST) * scale[..., None, None]
         return torch.cat([estimates, *decided], 2)
 
-    def _mixture(
-        self, trust: Float[Tensor, "n k two_o"], opinions: Float[Tensor, "n k o p"]
-    ) -> Float[Tensor, "n k p"]:
+    def _mixture(self, trust: Float[Tensor, "n k two_o"], opinions: Float[Tensor, "n k o p"]) -> Float[Tensor, "n k p"]:
         """The opinions mixed by how far each is trusted in translation and in rotation."""
         trust = trust.unflatten(-1, (2, -1)) / opinions.shape[2]
         split = self.space.translation_width
