@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
+from diffassemble.datasets.config import PictureConfig
 from diffassemble.model import Denoiser
+from diffassemble.model.upright import UprightConfig
 from diffassemble.presets import PRESETS
+from diffassemble.training.config import UprightTraining
+from diffassemble.training.tasks import TASKS
 
 
 def changes(name: str, base: str) -> dict[str, object]:
@@ -49,6 +53,19 @@ def test_the_published_sizes() -> None:
     assert len(model.stack.layers) == 4
     assert config.training.optimizer == "adagrad"
     assert config.training.learning_rate == 1e-4
+
+
+def test_the_upright_classifier_is_trained_as_it_was_found_best() -> None:
+    config = PRESETS["upright"].config
+    assert config.model == UprightConfig()
+    assert config.data == PictureConfig(held_apart=450)
+    training = UprightTraining(steps=11400, learning_rate=1.5e-3, weight_decay=0.05, warmup=100, decay=1.0, pictures=16)
+    assert config.training == replace(training, clip=2.0, average=0.998)
+
+
+def test_tasks_are_known() -> None:
+    for preset in PRESETS.values():
+        assert type(preset.config) is type(TASKS[preset.task].defaults)
 
 
 def test_a_list_of_presets_needs_no_torch() -> None:

@@ -1,4 +1,4 @@
-"""Named, complete configurations: each tells what differs from the defaults, which are the light model's.
+"""Named, complete configurations: each tells what differs from the defaults of its task.
 
 The configurations themselves bring torch with them, so they are made when asked for: a list of presets comes at once.
 """
@@ -6,42 +6,35 @@ The configurations themselves bring torch with them, so they are made when asked
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from diffassemble.model.config import ModelConfig
-    from diffassemble.training.config import Config, TrainingConfig
+    from diffassemble.training.config import Config
 
 
 @dataclass(frozen=True)
 class Preset:
-    """In one line what it is for, and its changes to ModelConfig and TrainingConfig."""
+    """In one line what it is for, its changes to the defaults of its task, and which of TASKS that is."""
 
     purpose: str
     model_changes: Mapping[str, Any] = field(default_factory=dict)
     training_changes: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def model(self) -> ModelConfig:
-        """The network's configuration."""
-        from diffassemble.model.config import ModelConfig
-
-        return ModelConfig(**self.model_changes)
-
-    @property
-    def training(self) -> TrainingConfig:
-        """How it is trained."""
-        from diffassemble.training.config import TrainingConfig
-
-        return TrainingConfig(**self.training_changes)
+    data_changes: Mapping[str, Any] = field(default_factory=dict)
+    task: str = "jigsaw"
 
     @property
     def config(self) -> Config:
         """The complete configuration."""
-        from diffassemble.training.config import Config
+        from diffassemble.training.tasks import TASKS
 
-        return Config(self.model, training=self.training)
+        run = TASKS[self.task].defaults
+        return replace(
+            run,
+            model=replace(run.model, **self.model_changes),
+            data=replace(run.data, **self.data_changes),
+            training=replace(run.training, **self.training_changes),
+        )
 
 
 _PAPER_FORM = {"edge_features": False, "votes": False}
@@ -53,6 +46,8 @@ _PUBLISHED = {
     "stack": "published",
     "hidden": 256,
     "board": False,
+    "join_hidden": 128,
+    "pose_hidden": 16,
     "pose_width": 32,
 }
 
@@ -63,6 +58,20 @@ PRESETS: dict[str, Preset] = {
         "the published sizes: group-equivariant ResNet18, four bare UniMP layers, Adagrad",
         _PAPER_FORM | _PUBLISHED,
         {"optimizer": "adagrad", "learning_rate": 1e-4, "decay": 0.0, "warmup": 0},
+    ),
+    "upright": Preset(
+        "the classifier that tells which way up an assembled picture stands",
+        training_changes={
+            "steps": 11400,
+            "learning_rate": 1.5e-3,
+            "weight_decay": 0.05,
+            "warmup": 100,
+            "decay": 1.0,
+            "clip": 2.0,
+            "average": 0.998,
+        },
+        data_changes={"held_apart": 450},
+        task="upright",
     ),
     # The paper's ablations, each one change away from the paper's form.
     "ablation-plain": Preset("the paper's form with a plain encoder", _PAPER_FORM | {"symmetry": "plain"}),

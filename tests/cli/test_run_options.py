@@ -38,11 +38,11 @@ def test_every_value_can_be_changed() -> None:
         "--model.width 64 --model.no-votes --data.folders a b --data.shares 1 2 --data.grids 3 5 --training.minutes 5"
     )
     options, folder = parse_run("jigsaw", [*words.split(), "--out", "x"])
-    assert options.model == replace(PRESETS["jigsaw"].config.model, width=64, votes=False)
-    assert options.data.folders == (Path("a"), Path("b"))
-    assert options.data.shares == (1.0, 2.0)
-    assert options.data.grids == (3, 5)
-    assert options.training.minutes == 5.0
+    assert options.config.model == replace(PRESETS["jigsaw"].config.model, width=64, votes=False)
+    assert options.config.data.folders == (Path("a"), Path("b"))
+    assert options.config.data.shares == (1.0, 2.0)
+    assert options.config.data.grids == (3, 5)
+    assert options.config.training.minutes == 5.0
     assert folder == Path("x")
 
 
@@ -51,8 +51,30 @@ def test_a_run_that_goes_on_remembers_its_options_but_not_its_minutes(tmp_path: 
     begun, _ = parse_run("jigsaw", words.split())
     write_run(begun.config, tmp_path / "run")
     options, _ = parse_run("jigsaw", ["--resume", "--out", str(tmp_path / "run"), "--training.pieces", "500"])
-    remembered = replace(begun.training, minutes=PRESETS["jigsaw"].config.training.minutes, pieces=500)
-    assert options.config == Config(begun.model, begun.data, remembered)
+    remembered = replace(begun.config.training, minutes=PRESETS["jigsaw"].config.training.minutes, pieces=500)
+    assert options.config == replace(begun.config, training=remembered)
+
+
+def test_the_upright_classifier_has_options_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = "--data.folders a b --data.shares 1 2 --model.widths 8 16 --training.pictures 4"
+    begun, folder = parse_run("upright", words.split())
+    preset = PRESETS["upright"].config
+    assert folder == Path("runs/upright")
+    assert begun.config.model == replace(preset.model, widths=(8, 16))
+    assert begun.config.training == replace(preset.training, pictures=4)
+    write_run(begun.config, tmp_path / "run")
+    assert parse_run("upright", ["--resume", "--out", str(tmp_path / "run")])[0].config == begun.config
+    for foreign in ("--data.grids 3 5", "--training.noises 2", "--model.votes"):
+        with pytest.raises(SystemExit) as stopped:
+            parse_run("upright", foreign.split())
+        assert stopped.value.code == 2
+    capsys.readouterr()
+
+
+def test_a_run_of_another_kind_does_not_go_on(tmp_path: Path) -> None:
+    write_run(PRESETS["upright"].config, tmp_path / "run")
+    with pytest.raises(InputError, match=r"config\.json: is not the configuration of a run of this preset"):
+        parse_run("jigsaw", ["--resume", "--out", str(tmp_path / "run")])
 
 
 def test_a_run_is_not_begun_twice(tmp_path: Path) -> None:
@@ -75,11 +97,12 @@ def test_unknown_options_exit_with_2(capsys: pytest.CaptureFixture[str]) -> None
     capsys.readouterr()
 
 
-def test_help_shows_all_options(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("preset", ["ablation-gcn", "upright"])
+def test_help_shows_all_options(capsys: pytest.CaptureFixture[str], preset: str) -> None:
     with pytest.raises(SystemExit) as stopped:
-        parse_run("ablation-gcn", ["--help"])
+        parse_run(preset, ["--help"])
     assert stopped.value.code == 0
     text = capsys.readouterr().out
     for part in ("model", "data", "training"):
-        for name in asdict(getattr(PRESETS["ablation-gcn"].config, part)):
+        for name in asdict(getattr(PRESETS[preset].config, part)):
             assert f"--{part}.{name.replace('_', '-')}" in text

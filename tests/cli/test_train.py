@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-import diffassemble.training.jigsaw  # noqa: F401 (loaded once, for all child processes)
+import diffassemble.training.tasks  # noqa: F401 (loaded once, for all child processes)
 from diffassemble.cli import train
 from diffassemble.presets import PRESETS
 from diffassemble.training.checkpoint import read_checkpoint
@@ -22,6 +22,11 @@ TINY = (
     "--training.checkpoint-minutes 0"
 )
 
+TINY_UPRIGHT = (
+    "--model.size 16 --model.stem 8 --model.widths 16 16 --data.shares 1 3 --data.held-apart 1 --training.pictures 4 "
+    "--training.precision 32-true --training.validate-every 100 --training.checkpoint-minutes 0"
+)
+
 
 def test_help_lists_the_presets(capsys: pytest.CaptureFixture[str]) -> None:
     train.run(["--help"])
@@ -31,12 +36,15 @@ def test_help_lists_the_presets(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(len(line) <= 110 for line in text.splitlines())
 
 
-def test_minutes_then_resume(command: Command, picture_folders: tuple[Path, Path], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("preset", "tiny"), [("jigsaw", TINY), ("upright", TINY_UPRIGHT)])
+def test_minutes_then_resume(
+    command: Command, picture_folders: tuple[Path, Path], tmp_path: Path, preset: str, tiny: str
+) -> None:
     out = tmp_path / "run"
     begin = [
         "train",
-        "jigsaw",
-        *TINY.split(),
+        preset,
+        *tiny.split(),
         "--training.steps",
         "30",
         "--out",
@@ -53,7 +61,7 @@ def test_minutes_then_resume(command: Command, picture_folders: tuple[Path, Path
     again = command(*begin)
     assert again.code == 2
     assert again.err == f"diffassemble: {out}: holds a run already; pass --resume to go on with it, or another --out\n"
-    on = command("train", "jigsaw", "--resume", "--out", out)
+    on = command("train", preset, "--resume", "--out", out)
     assert (on.code, on.err) == (0, "")
     assert on.out.startswith("validation: score ")
     assert f"weights: {out / 'best'} (best on pictures held apart) and {out / 'last'}" in on.out
@@ -77,6 +85,9 @@ def test_minutes_then_resume(command: Command, picture_folders: tuple[Path, Path
         (["jigsaw", "--data.folders", "small", "--training.steps", "-5"], "--training.steps -5: must be 1 or more"),
         (["jigsaw", "--data.folders", "small", "--training.pieces", "99"], "--training.pieces 99: must be 144 or more"),
         (["jigsaw", "--data.folders", "small", "--model.heads", "7"], "--model.heads 7: must be a divisor"),
+        (["upright"], "no training pictures: pass --data.folders"),
+        (["upright", "--data.folders", "broken"], "broken/0.png: is not a picture"),
+        (["upright", "--data.folders", "small", "--training.pictures", "0"], "--training.pictures 0: must be 1"),
     ],
 )
 def test_bad_input(

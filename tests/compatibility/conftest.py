@@ -9,8 +9,12 @@ import torch
 from skimage import data
 from torch import Tensor
 
+from diffassemble.compatibility.image import mates_of_sides
 from diffassemble.cutting.image import cut_picture
-from diffassemble.puzzle import Board, Puzzle
+from diffassemble.geometry import Poses
+from diffassemble.puzzle import Board, Mates, Puzzle
+
+CHANNELS = 2
 
 
 def photo(name: str) -> Tensor:
@@ -47,3 +51,38 @@ def true_sides() -> Callable[[Board, Tensor, Tensor], tuple[Tensor, Tensor]]:
         return first_side, second_side
 
     return touching
+
+
+@pytest.fixture(scope="session")
+def solved(true_sides: Callable[..., tuple[Tensor, Tensor]]) -> Callable[..., tuple[Poses, Mates]]:
+    """A true assembly of `count` pieces and its true mates, whose random evidence is `least` to 1."""
+
+    def make(board: Board, count: int, seed: int = 0, least: float = 0.01) -> tuple[Poses, Mates]:
+        generator = torch.Generator().manual_seed(seed)
+        cells = torch.randperm(board.cells, generator=generator)[:count]
+        turns = torch.randint(0, 4, (count,), generator=generator)
+        first, second = true_sides(board, cells, turns)
+        evidence = least + (1 - least) * torch.rand(len(first), CHANNELS, generator=generator)
+        return board.poses(cells, turns), mates_of_sides(first, second, board.pitch, evidence)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def solved_in_space() -> Callable[..., tuple[Poses, Mates]]:
+    """Three-dimensional pieces, turned at will, about one unit from their neighbours; mates are all such neighbours."""
+
+    def make(side: int, seed: int = 0, least: float = 0.01) -> tuple[Poses, Mates]:
+        generator = torch.Generator().manual_seed(seed)
+        axis = torch.arange(side)
+        corners = torch.cartesian_prod(axis, axis, axis).view(-1, 3)
+        rotation = torch.linalg.qr(torch.randn(len(corners), 3, 3, generator=generator, dtype=torch.double))[0]
+        rotation[..., 0] *= torch.linalg.det(rotation)[:, None]
+        jitter = 0.2 * torch.rand(corners.shape, generator=generator)
+        truth = Poses(rotation.float(), corners + jitter)
+        first, second = ((corners[:, None] - corners).abs().sum(-1) == 1).nonzero().unbind(1)
+        relative = truth[second].inverse() @ truth[first]
+        evidence = least + (1 - least) * torch.rand(len(first), CHANNELS, generator=generator)
+        return truth, Mates(first, second, relative, torch.zeros_like(first), evidence)
+
+    return make

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -10,7 +11,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from diffassemble.compatibility.image import SIDES, border_scores, image_mates, mates_of_sides, side_lines
+from diffassemble.compatibility.image import (
+    SIDES,
+    border_scores,
+    image_mates,
+    mates_of_sides,
+    odds_terms,
+    side_lines,
+)
 from diffassemble.geometry import turn_pixels
 from diffassemble.puzzle import Board, Mates, Puzzle
 
@@ -182,15 +190,55 @@ def test_evidence_is_a_share(kind: str, small_puzzle: Puzzle) -> None:
 
 def test_the_best_of_both_sides_has_full_rank_and_the_rest_less(small_puzzle: Puzzle) -> None:
     mates = image_mates(small_puzzle.pieces.pixels, small_puzzle.board.pitch)
-    scores = border_scores(small_puzzle.pieces.pixels)
-    best = scores.argmin(1)
-    for index in range(len(mates)):
+    best = border_scores(small_puzzle.pieces.pixels).argmin(1)
+    for index, rank in enumerate(mates.evidence[:, 1].tolist()):
         first, second = side_pair(mates, index)
         mutual = best[first] == second and best[second] == first
-        rank, distinct, certain = mates.evidence[index].tolist()
         assert rank == pytest.approx(1, abs=1e-5) if mutual else rank < 1
-        assert distinct <= rank + 1e-6
-        assert certain <= rank + 1e-6
+
+
+def test_certainty_is_about_the_score_alone(small_puzzle: Puzzle) -> None:
+    mates = image_mates(small_puzzle.pieces.pixels, small_puzzle.board.pitch)
+    scores = border_scores(small_puzzle.pieces.pixels)
+    own = torch.stack([scores[side_pair(mates, index)] for index in range(len(mates))])
+    assert (mates.evidence[own.argsort(), 2].diff() <= 0).all()
+    assert (mates.evidence[own < 2, 2] > 0.5).all()
+    assert (mates.evidence[own > 2, 2] < 0.5).all()
+
+
+def test_both_sides_of_a_pair_tell_the_same(small_puzzle: Puzzle) -> None:
+    mates = image_mates(small_puzzle.pieces.pixels, small_puzzle.board.pitch)
+    told = {side_pair(mates, index): channels for index, channels in enumerate(mates.evidence)}
+    both = [(one, two) for one, two in told if (two, one) in told]
+    assert len(both) > len(mates) / 2
+    for one, two in both:
+        torch.testing.assert_close(told[one, two], told[two, one])
+
+
+def test_odds_are_about_the_score_and_the_best_other_partner_of_each_side() -> None:
+    scores = border_scores(smooth_noise(4, 8))
+    chosen = scores.topk(5, largest=False).indices
+    rows, cols = torch.arange(len(scores)).repeat_interleave(5), chosen.flatten()
+    for row, col, found in zip(rows.tolist(), cols.tolist(), odds_terms(scores, chosen, rows, cols), strict=True):
+        logs = [[math.log(score + 0.02) for score in scores[side].tolist()] for side in (row, col)]
+        level = logs[0].pop(col)
+        logs[1].pop(row)
+        low, high = sorted(min(others) - level for others in logs)
+        squares = (low**2, high**2, low * high, level * low, level * high)
+        assert found.tolist() == pytest.approx([1, level, level**2, low, high, *squares], abs=1e-4)
+
+
+def test_probabilities_are_calibrated(photo_puzzle: Puzzle, true_sides: TrueSides) -> None:
+    board, truth = photo_puzzle.board, photo_puzzle.truth
+    assert truth is not None
+    mates = image_mates(photo_puzzle.pieces.pixels, board.pitch)
+    touching = set(zip(*(side.tolist() for side in true_sides(board, *board.snap(truth))), strict=True))
+    true = torch.tensor([side_pair(mates, index) in touching for index in range(len(mates))])
+    assert (mates.weight[true] > 0.5).float().mean() > 0.85
+    assert (mates.weight[~true] < 0.5).float().mean() > 0.98
+    # As many neighbours are promised as there are.
+    assert mates.weight.sum() == pytest.approx(int(true.sum()), rel=0.1)
+    assert true[mates.weight > 0.9].float().mean() > 0.9
 
 
 def test_a_lone_piece_has_no_mates() -> None:

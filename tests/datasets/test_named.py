@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from diffassemble.datasets.named import held_out_pictures, short_name, training_pictures
+from diffassemble.datasets.named import held_out_pictures, short_name, short_names, training_pictures
 from diffassemble.puzzle import InputError
 
 
@@ -37,3 +37,9 @@ def test_short_names_do_not_tell_the_machine(tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path / "faces")
     assert short_name(str(tmp_path / "faces" / "val")) == short_name("val") == short_name("val/") == "faces/val"
     assert short_name("wikiart=/some/where") == "wikiart"
+
+
+def test_folders_of_the_same_name_are_told_apart() -> None:
+    assert short_names([Path("/x/faces/train"), Path("/x/art/train")]) == ["faces/train", "art/train"]
+    same = ["/x/faces/train", "/y/faces/train"]
+    assert short_names([Path(folder) for folder in same]) == same

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from diffassemble.geometry import Poses
-from diffassemble.graph import DenseGraph, EdgeGraph, complete_edges, drop_edges, edge_graph
+from diffassemble.graph import DenseFeatures, DenseGraph, EdgeGraph, complete_edges, drop_edges, edge_graph
 from diffassemble.puzzle import Mates
 
 SIZES = (4, 1, 6, 3)
@@ -60,12 +60,12 @@ def test_without_mates_there_are_no_features(puzzle: torch.Tensor) -> None:
 
 def test_features_are_the_mates_evidence_at_their_kind(puzzle: torch.Tensor, mates: Mates) -> None:
     features = DenseGraph.of(puzzle, mates, SLOTS).features
-    assert features is not None
+    assert isinstance(features, DenseFeatures)
     expected = torch.zeros(len(SIZES), max(SIZES), max(SIZES), SLOTS, CHANNELS)
     for first, second, slot, evidence in zip(mates.first, mates.second, mates.slot, mates.evidence, strict=True):
         owner = int(puzzle[first])
         expected[owner, first - STARTS[owner], second - STARTS[owner], slot] = evidence
-    assert torch.equal(features, expected.flatten(-2))
+    assert torch.equal(features.values, expected.flatten(-2))
 
 
 @pytest.mark.parametrize("dropped", [0.0, 0.6])
@@ -73,11 +73,11 @@ def test_both_forms_have_the_same_features_entry_by_entry(puzzle: torch.Tensor, 
     edges = drop_edges(complete_edges(puzzle), dropped, torch.Generator().manual_seed(1))
     edges = edges[:, torch.randperm(edges.shape[1], generator=torch.Generator().manual_seed(2))]
     dense, listed = DenseGraph.of(puzzle, mates, SLOTS).features, edge_graph(edges, mates, SLOTS).features
-    assert dense is not None
+    assert isinstance(dense, DenseFeatures)
     assert listed is not None
     for (sender, receiver), features in zip(edges.T.tolist(), listed, strict=True):
         owner = int(puzzle[sender])
-        assert torch.equal(features, dense[owner, receiver - STARTS[owner], sender - STARTS[owner]])
+        assert torch.equal(features, dense.values[owner, receiver - STARTS[owner], sender - STARTS[owner]])
 
 
 def test_mates_of_pieces_that_the_edges_do_not_know_are_not_heard(mates: Mates) -> None:

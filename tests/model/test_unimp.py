@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric.nn import GCNConv, TransformerConv
 
 from diffassemble.geometry import Poses
-from diffassemble.graph import DenseGraph, complete_edges, edge_graph
+from diffassemble.graph import DenseFeatures, DenseGraph, ListedFeatures, complete_edges, edge_graph, features
 from diffassemble.model.unimp import GCN, UniMP
 from diffassemble.puzzle import InputError, Mates
 
@@ -83,11 +83,11 @@ def test_attention_against_a_plain_loop() -> None:
     torch.manual_seed(0)
     layer, puzzle, nodes = UniMP(6, 8, heads=2, edge_width=EDGE_WIDTH), torch.zeros(4, dtype=torch.long), random(4, 6)
     graph = DenseGraph.of(puzzle, random_mates(puzzle), SLOTS)
-    assert graph.features is not None
+    assert isinstance(graph.features, DenseFeatures)
     heard = graph.gather(layer.message_passing(graph.spread(nodes[:, None]), graph))[:, 0]
     for receiver in range(4):
         query = layer.lin_query(nodes[receiver]).view(2, 4)
-        edges = layer.lin_edge(graph.features[0, receiver]).view(4, 2, 4)
+        edges = layer.lin_edge(graph.features.values[0, receiver]).view(4, 2, 4)
         keys, values = (linear(nodes).view(4, 2, 4) + edges for linear in (layer.lin_key, layer.lin_value))
         attention = ((query * keys).sum(-1) / 4**0.5).softmax(0)
         expected = (attention[..., None] * values).sum(0).flatten() + layer.lin_skip(nodes[receiver])
@@ -114,6 +114,22 @@ def test_both_paths_learn_alike(puzzle: Tensor) -> None:
     ]
     for dense, listed in zip(*gradients, strict=True):
         torch.testing.assert_close(dense, listed, rtol=1e-4, atol=1e-4)
+
+
+def test_large_graphs_hear_and_learn_what_small_ones_would(puzzle: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    layer = UniMP(12, 16, heads=4, edge_width=EDGE_WIDTH)
+    nodes = random(len(puzzle), 2, 12).requires_grad_()
+    answers = []
+    for largest in (1000, 0):
+        monkeypatch.setattr(features, "LISTED_ABOVE", largest)
+        graph = DenseGraph.of(puzzle, random_mates(puzzle), SLOTS)
+        assert isinstance(graph.features, DenseFeatures if largest else ListedFeatures)
+        heard = graph.gather(layer.message_passing(graph.spread(nodes), graph))
+        aim = random(*heard.shape, seed=1)
+        answers.append((heard, *torch.autograd.grad((heard * aim).sum(), [nodes, *layer.parameters()])))
+    for small, large in zip(*answers, strict=True):
+        torch.testing.assert_close(small, large, rtol=1e-4, atol=1e-4)
 
 
 def test_a_width_that_heads_cannot_share_is_refused() -> None:

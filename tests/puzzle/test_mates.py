@@ -27,6 +27,6 @@ def test_indexing_chooses_whole_matings(mates: Mates, index: torch.Tensor) -> No
     assert torch.equal(chosen.relative.translation, mates.relative.translation[index])
 
 
-def test_weight_is_the_mean_of_the_channels(mates: Mates) -> None:
-    for weight, channels in zip(mates.weight.tolist(), mates.evidence.tolist(), strict=True):
-        assert weight == pytest.approx(sum(channels) / 4)
+def test_weight_is_the_probability_that_the_first_channel_tells(mates: Mates) -> None:
+    assert torch.equal(mates.weight, mates.evidence[:, 0])
+    assert torch.equal(mates[torch.tensor([3, 1])].weight, mates.evidence[[3, 1], 0])

@@ -9,17 +9,19 @@ from typing import Any
 
 import pytest
 
-from diffassemble.datasets.config import DataConfig
+from diffassemble.datasets.config import DataConfig, PictureConfig
 from diffassemble.model import ModelConfig
-from diffassemble.training import Config, TrainingConfig
+from diffassemble.model.upright import UprightConfig
+from diffassemble.training import JigsawRun, UprightRun
+from diffassemble.training.config import JigsawTraining, UprightTraining
 
 
 @pytest.fixture
-def tiny(picture_folders: tuple[Path, Path]) -> Callable[..., Config]:
+def tiny(picture_folders: tuple[Path, Path]) -> Callable[..., JigsawRun]:
     """A configuration of a run that takes a second; keywords are changes to its training part."""
 
-    def make(model: dict[str, Any] | None = None, **changes: Any) -> Config:
-        training = TrainingConfig(
+    def make(model: dict[str, Any] | None = None, **changes: Any) -> JigsawRun:
+        training = JigsawTraining(
             steps=6,
             pieces=18,
             warmup=2,
@@ -30,6 +32,19 @@ def tiny(picture_folders: tuple[Path, Path]) -> Callable[..., Config]:
         )
         small = ModelConfig(features=8, width=32, layers=1, heads=2, pose_width=16, time_width=8)
         data = DataConfig(folders=picture_folders, held_apart=1, grids=(2, 3), favourite=2)
-        return Config(replace(small, **model or {}), data, replace(training, **changes))
+        return JigsawRun(replace(small, **model or {}), data, replace(training, **changes))
+
+    return make
+
+
+@pytest.fixture
+def tiny_upright(picture_folders: tuple[Path, Path]) -> Callable[..., UprightRun]:
+    """The same for the upright classifier."""
+
+    def make(**changes: Any) -> UprightRun:
+        training = UprightTraining(steps=6, pictures=4, warmup=2, validate_every=3, precision="32-true")
+        data = PictureConfig(folders=picture_folders, held_apart=1)
+        model = UprightConfig(size=16, stem=8, widths=(16, 16))
+        return UprightRun(model, data, replace(training, checkpoint_minutes=0.0, **changes))
 
     return make

@@ -12,13 +12,14 @@ import torch
 
 from diffassemble.presets import PRESETS
 from diffassemble.puzzle import InputError
-from diffassemble.training import Config
-from diffassemble.training.checks import check_config
+from diffassemble.training import JigsawRun, UprightRun
+from diffassemble.training.checks import check_jigsaw, check_upright
 
 BAD: list[tuple[str, dict[str, Any], str]] = [
     ("training", {"steps": -1}, "--training.steps -1: must be 1 or more"),
     ("training", {"minutes": 0.0}, "--training.minutes 0.0: must be over 0"),
     ("training", {"noises": 0}, "--training.noises"),
+    ("training", {"rotation_weight": -0.5}, "--training.rotation-weight"),
     ("training", {"pieces": 8}, "--training.pieces 8: must be 9 or more, so that a 3x3 puzzle fits"),
     ("training", {"learning_rate": 0.0}, "--training.learning-rate"),
     ("training", {"warmup": -3}, "--training.warmup"),
@@ -47,24 +48,51 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("model", {"backbone": "resnet18", "symmetry": "plain"}, "--model.symmetry plain"),
 ]
 
+BAD_UPRIGHT: list[tuple[str, dict[str, Any], str]] = [
+    ("training", {"pictures": 0}, "--training.pictures 0: must be 1 or more"),
+    ("training", {"steps": 0}, "--training.steps 0: must be 1 or more"),
+    ("training", {"clip": -1.0}, "--training.clip"),
+    ("data", {"folders": ()}, "no training pictures: pass --data.folders"),
+    ("data", {"shares": (1.0,)}, "--data.shares has 1 numbers for 2 folders"),
+    ("data", {"held_apart": -1}, "--data.held-apart"),
+    ("model", {"size": 0}, "--model.size 0: must be 1 or more"),
+    ("model", {"stem": -2}, "--model.stem"),
+    ("model", {"widths": (16, 0)}, "--model.widths 16 0: must be"),
+    ("model", {"widths": ()}, "--model.widths"),
+    ("model", {"dropout": 1.0}, "--model.dropout"),
+]
+
+
+def refusal(check: Callable[[Any], None], config: Any, part: str, changes: dict[str, Any]) -> str:
+    """What is said to a configuration with one part changed."""
+    changed: Any = replace(getattr(config, part), **changes)
+    with pytest.raises(InputError) as raised:
+        check(replace(config, **{part: changed}))
+    return str(raised.value)
+
 
 @pytest.mark.parametrize(("part", "changes", "words"), BAD, ids=[" ".join(change) for _, change, _ in BAD])
-def test_bad_values(tiny: Callable[..., Config], part: str, changes: dict[str, Any], words: str) -> None:
-    config = tiny()
-    changed: Any = replace(getattr(config, part), **changes)
-    with pytest.raises(InputError) as refusal:
-        check_config(replace(config, **{part: changed}))
-    assert words in str(refusal.value)
+def test_bad_values(tiny: Callable[..., JigsawRun], part: str, changes: dict[str, Any], words: str) -> None:
+    assert words in refusal(check_jigsaw, tiny(), part, changes)
+
+
+@pytest.mark.parametrize(("part", "changes", "words"), BAD_UPRIGHT, ids=[words for _, _, words in BAD_UPRIGHT])
+def test_bad_values_of_the_upright_classifier(
+    tiny_upright: Callable[..., UprightRun], part: str, changes: dict[str, Any], words: str
+) -> None:
+    assert words in refusal(check_upright, tiny_upright(), part, changes)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there are CUDA devices")
-def test_devices_that_are_not_there(tiny: Callable[..., Config]) -> None:
+def test_devices_that_are_not_there(tiny: Callable[..., JigsawRun]) -> None:
     with pytest.raises(InputError, match="there are 0 CUDA devices here"):
-        check_config(tiny(accelerator="cuda"))
+        check_jigsaw(tiny(accelerator="cuda"))
 
 
-def test_good_values(tiny: Callable[..., Config]) -> None:
-    check_config(tiny())
-    data = tiny().data
+def test_good_values(tiny: Callable[..., JigsawRun], tiny_upright: Callable[..., UprightRun]) -> None:
+    check_jigsaw(tiny())
+    check_upright(tiny_upright())
+    checks: dict[str, Callable[[Any], None]] = {"jigsaw": check_jigsaw, "upright": check_upright}
     for preset in PRESETS.values():
-        check_config(replace(preset.config, data=replace(data, grids=(3, 12))))
+        config = preset.config
+        checks[preset.task](replace(config, data=replace(config.data, folders=tiny().data.folders)))

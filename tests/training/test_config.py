@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from diffassemble.puzzle import InputError
-from diffassemble.training import Config
+from diffassemble.training import Config, JigsawRun, UprightRun
 from diffassemble.training.config import read_config
 
 
@@ -22,7 +22,21 @@ def written(config: Config, path: Path) -> Path:
 
 def test_configurations_are_read_back(tiny: Callable[..., Config], tmp_path: Path) -> None:
     config = tiny(model={"layer": "gcn"}, steps=7, optimizer="adagrad")
-    assert read_config(written(config, tmp_path / "config.json")) == config
+    assert read_config(written(config, tmp_path / "config.json"), JigsawRun) == config
+
+
+def test_configurations_of_the_upright_classifier_too(tiny_upright: Callable[..., UprightRun], tmp_path: Path) -> None:
+    config = tiny_upright(pictures=9)
+    assert read_config(written(config, tmp_path / "config.json"), UprightRun) == config
+
+
+def test_runs_of_another_kind_are_refused(
+    tiny: Callable[..., Config], tiny_upright: Callable[..., UprightRun], tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match="is not the configuration of a run of this preset"):
+        read_config(written(tiny_upright(), tmp_path / "config.json"), JigsawRun)
+    with pytest.raises(InputError, match="is not the configuration of a run of this preset"):
+        read_config(written(tiny(), tmp_path / "config.json"), UprightRun)
 
 
 @pytest.mark.parametrize(
@@ -38,9 +52,9 @@ def test_other_files_are_refused(tmp_path: Path, content: str, words: str) -> No
     path = tmp_path / "config.json"
     path.write_text(content)
     with pytest.raises(InputError, match=words):
-        read_config(path)
+        read_config(path, JigsawRun)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
-        read_config(tmp_path / "config.json")
+        read_config(tmp_path / "config.json", JigsawRun)

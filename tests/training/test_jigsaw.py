@@ -17,7 +17,7 @@ from diffassemble.files import read_picture
 from diffassemble.model import Denoiser, pack
 from diffassemble.puzzle import Board, InputError, Puzzle
 from diffassemble.training import Config
-from diffassemble.training.jigsaw import JigsawTask, accuracy, folder_names, smallest_picture, validation_settings
+from diffassemble.training.jigsaw import JigsawTask, accuracy, smallest_picture, validation_settings
 
 
 def gradients(task: JigsawTask, model: nn.Module, step: int, rank: int, world: int) -> list[Tensor]:
@@ -129,12 +129,3 @@ def test_pictures_too_small_for_the_grids_are_named_before_training(
     stream = JigsawTask(replace(config, data=data)).stream
     for step in range(60):  # no crop of a picture that is let in is too small
         stream.batch(step)
-
-
-def test_folders_of_the_same_name_are_told_apart() -> None:
-    assert folder_names(DataConfig(folders=(Path("/x/faces/train"), Path("/x/art/train")))) == [
-        "faces/train",
-        "art/train",
-    ]
-    same = (Path("/x/faces/train"), Path("/y/faces/train"))
-    assert folder_names(DataConfig(folders=same)) == ["/x/faces/train", "/y/faces/train"]

@@ -19,10 +19,17 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def log_of(steps: int, first: int, limit: float, clock: list[float], seconds: float) -> str:
+def log_of(
+    steps: int,
+    first: int,
+    limit: float,
+    clock: list[float],
+    seconds: float,
+    batch: tuple[int, str] = (100, "pieces"),
+) -> str:
     """The lines in a log file after ten steps that took `seconds` each."""
     console = Console(file=io.StringIO(), width=200)
-    with Progress(console, steps, first, limit, pieces=100) as progress:
+    with Progress(console, steps, first, limit, batch) as progress:
         for step in range(first + 1, first + 11):
             clock[0] += seconds
             progress.advance(step, 2.0)
@@ -44,9 +51,13 @@ def test_speed_counts_only_the_steps_of_this_call(clock: list[float]) -> None:
     assert "5 pieces/s" in log_of(1000, 900, 600.0, clock, 20.0)
 
 
+def test_speed_is_told_in_what_a_batch_is_made_of(clock: list[float]) -> None:
+    assert "2 pictures/s" in log_of(1000, 0, 600.0, clock, 8.0, (16, "pictures"))
+
+
 def test_a_live_bar_on_a_terminal() -> None:
     console = Console(file=io.StringIO(), width=200, force_terminal=True, color_system=None)
-    with Progress(console, 10, 0, 600.0, pieces=100) as progress:
+    with Progress(console, 10, 0, 600.0, batch=(100, "pieces")) as progress:
         progress.advance(1, 1.25)
         progress.report({"score": 87.25, "faces 6x6": 90.0})
         progress.advance(2, 1.25)
@@ -59,7 +70,7 @@ def test_a_live_bar_on_a_terminal() -> None:
 
 
 def test_the_loss_is_smoothed(clock: list[float]) -> None:
-    with Progress(Console(file=io.StringIO()), 10, 0, 600.0, pieces=1) as progress:
+    with Progress(Console(file=io.StringIO()), 10, 0, 600.0, batch=(1, "pieces")) as progress:
         clock[0] += 1
         progress.advance(1, 2.0)
         assert progress.mean_loss == 2.0
@@ -68,7 +79,7 @@ def test_the_loss_is_smoothed(clock: list[float]) -> None:
 
 
 def test_other_processes_are_silent(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress(Console(quiet=True), 10, 0, 600.0, pieces=1) as progress:
+    with Progress(Console(quiet=True), 10, 0, 600.0, batch=(1, "pieces")) as progress:
         clock[0] += 100
         progress.advance(1, 2.0)
         progress.report({"score": 1.0})

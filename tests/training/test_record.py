@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from diffassemble.model import Denoiser
-from diffassemble.training import Config
+from diffassemble.training import Config, JigsawRun
 from diffassemble.training.config import read_config
 from diffassemble.training.record import Record
 
@@ -24,7 +24,7 @@ def network(tiny: Callable[..., Config]) -> Denoiser:
 
 def test_configuration_is_kept(tiny: Callable[..., Config], tmp_path: Path) -> None:
     Record(tmp_path / "new", tiny(), 0, -1.0)
-    assert read_config(tmp_path / "new" / "config.json") == tiny()
+    assert read_config(tmp_path / "new" / "config.json", JigsawRun) == tiny()
 
 
 def test_only_better_networks_are_kept(tiny: Callable[..., Config], tmp_path: Path, network: Denoiser) -> None:

@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor, nn
 
-from diffassemble.datasets.config import DataConfig
+from diffassemble.datasets.config import PictureConfig
 from diffassemble.files.images import write_picture
 from diffassemble.model.upright import UprightConfig
-from diffassemble.training.config import TrainingConfig
-from diffassemble.training.learner import Task
-from diffassemble.training.upright import UprightTask
+from diffassemble.puzzle import InputError
+from diffassemble.training import UprightRun, train
+from diffassemble.training.checkpoint import read_checkpoint
+from diffassemble.training.config import UprightTraining
+from diffassemble.training.upright import UprightTask, load_squares, with_lost_cells
 
 SMALL = UprightConfig(size=16, stem=8, widths=(16, 16), dropout=0.0)
 
 
 @pytest.fixture
 def task(tmp_path: Path) -> UprightTask:
+    """Twelve pictures that are bright at the top and dark at the bottom."""
     generator = torch.Generator().manual_seed(0)
     for number in range(12):
         fading = torch.linspace(0.9, 0.1, 32)[:, None].expand(3, 32, 32)
         picture = fading + 0.1 * torch.randn(3, 32, 32, generator=generator)
         write_picture(picture.clamp(0, 1), tmp_path / f"{number:02}.png")
-    return UprightTask(SMALL, DataConfig(folders=(tmp_path,), held_apart=3), TrainingConfig(steps=40), pictures=8)
+    data = PictureConfig(folders=(tmp_path,), held_apart=3)
+    return UprightTask(UprightRun(SMALL, data, UprightTraining(steps=40, pictures=8)))
 
 
-def test_is_a_task_and_learns(task: UprightTask) -> None:
-    assert isinstance(task, Task)
+def test_learns(task: UprightTask) -> None:
     torch.manual_seed(0)
     model = task.build()
     optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
@@ -45,3 +51,93 @@ def test_a_step_is_a_function_of_its_number(task: UprightTask) -> None:
     model = task.build()
     assert task.loss(model, 3, 0, 1) == task.loss(model, 3, 0, 1)
     assert task.loss(model, 3, 0, 1) != task.loss(model, 4, 0, 1)
+
+
+class Counting(nn.Module):
+    """Thinks that all turns are equally likely, and counts the pictures it sees."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(()))
+        self.seen: list[int] = []
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        self.seen.append(len(pictures))
+        return self.weight * torch.ones(len(pictures), 4)
+
+
+def test_processes_share_out_the_pictures(task: UprightTask) -> None:
+    model = Counting()
+    losses = [task.loss(model, 0, rank, 3).item() for rank in range(3)]
+    assert sorted(model.seen) == [2, 3, 3]
+    assert sum(losses) / 3 == pytest.approx(torch.tensor(4.0).log().item())
+
+
+def test_values_that_cannot_work_are_refused_before_any_picture_is_read(
+    tiny_upright: Callable[..., UprightRun],
+) -> None:
+    with pytest.raises(InputError, match=r"--training\.pictures 0"):
+        UprightTask(tiny_upright(pictures=0))
+
+
+def test_pictures_become_squares_and_those_held_apart_are_not_trained_on(
+    tiny_upright: Callable[..., UprightRun],
+) -> None:
+    config = tiny_upright()
+    task = UprightTask(replace(config, data=replace(config.data, shares=(0.0, 1.0))))
+    assert [len(pictures) for pictures in task.store.folders] == [5, 5]
+    assert task.store.shares == (0.0, 1.0)
+    assert UprightTask(config).store.shares == (1.0, 1.0)
+    (one, _), (two, _) = task.held_apart
+    assert list(task.validate(task.build())) == ["score", one, f"{one} -30%", two, f"{two} -30%"]
+    trained = [picture for pictures in task.store.folders for picture in pictures]
+    held = [picture for _, pictures in task.held_apart for picture in pictures]
+    assert len(held) == 2
+    assert all(picture.shape == (3, 32, 32) for picture in trained + held)
+    assert not any(torch.equal(one, other) for one in trained for other in held)
+
+
+def test_squares_keep_the_colours(tmp_path: Path) -> None:
+    colour = torch.tensor([1.0, 0.6, 0.2])[:, None, None]
+    for name, shape in (("a", (40, 70)), ("b", (9, 5))):
+        write_picture(colour.expand(3, *shape), tmp_path / f"{name}.png")
+    for square in load_squares(sorted(tmp_path.iterdir()), 12):
+        assert torch.equal(square, (255 * colour).to(torch.uint8).expand(3, 12, 12))
+    assert load_squares([], 12) == ()
+
+
+def test_lost_cells_are_grey_and_always_the_same() -> None:
+    picture = torch.ones(3, 30, 42)
+    holed = with_lost_cells(picture, 5)
+    assert torch.equal(holed, with_lost_cells(picture, 5))
+    cells = holed.unflatten(1, (6, 5)).unflatten(3, (6, 7)).transpose(2, 3).flatten(3)
+    assert ((cells == cells[..., :1]).all(-1)).all()
+    assert set(holed.unique().tolist()) == {0.5, 1.0}
+
+
+def test_a_run_goes_on_as_if_nothing_had_happened(tiny_upright: Callable[..., UprightRun], tmp_path: Path) -> None:
+    class Struck(UprightTask):
+        def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
+            if step == 4:
+                raise KeyboardInterrupt
+            return super().loss(model, step, rank, world)
+
+    config = tiny_upright()
+    straight, struck = tmp_path / "straight", tmp_path / "struck"
+    train(config, UprightTask(config), straight, resume=False)
+    with pytest.raises(KeyboardInterrupt):
+        train(config, Struck(config), struck, resume=False)
+    train(config, UprightTask(config), struck, resume=True)
+    one, two = read_checkpoint(straight), read_checkpoint(struck)
+    assert one is not None
+    assert two is not None
+    assert (one.step, one.best) == (two.step, two.best) == (6, two.best)
+    for part in ("weights", "average"):  # dropout and the running statistics of the norms are taken up too
+        for name, value in getattr(one, part).items():
+            assert torch.equal(value, getattr(two, part)[name]), name
+
+
+def test_half_precision(tiny_upright: Callable[..., UprightRun], tmp_path: Path) -> None:
+    config = tiny_upright(precision="bf16-mixed", steps=2)
+    network = train(config, UprightTask(config), tmp_path, resume=False)
+    assert all(value.isfinite().all() for value in network.state_dict().values())

@@ -23,7 +23,7 @@ def evaluate(
     erode: Annotated[tuple[int, ...], tyro.conf.arg(metavar="PX …")] = (0,),
     limit: Annotated[int | None, tyro.conf.arg(metavar="N")] = None,
     seed: int = 0,
-    samples: int = 4,
+    samples: int = 8,
     steps: int = 20,
     json: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None,
 ) -> None:

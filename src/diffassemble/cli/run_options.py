@@ -15,18 +15,15 @@ from diffassemble.training.config import Config, read_config
 
 
 @dataclass(frozen=True)
-class RunOptions(Config):
+class RunOptions:
     """Train a preset. Killed at any moment, it goes on with --resume."""
 
+    config: Annotated[Config, tyro.conf.arg(name="")]
+    """What the run itself depends on: a Config of the preset's kind, whose parts name the options."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
     """folder for checkpoint, log and weights; default: runs/PRESET"""
     resume: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """go on from the checkpoint in --out, with the options of that run except --training.minutes"""
-
-    @property
-    def config(self) -> Config:
-        """What the run itself depends on."""
-        return Config(self.model, self.data, self.training)
 
 
 def parse_run(name: str, argv: list[str]) -> tuple[RunOptions, Path]:
@@ -36,7 +33,7 @@ def parse_run(name: str, argv: list[str]) -> tuple[RunOptions, Path]:
     folder = options.out or Path("runs") / name
     begun = folder / "config.json"
     if options.resume and begun.exists():
-        stored = read_config(begun)
+        stored = read_config(begun, type(preset))
         minutes = preset.training.minutes
         options = _parse(name, argv, replace(stored, training=replace(stored.training, minutes=minutes)))
     if not options.resume and (folder / FILE).exists():
@@ -45,5 +42,4 @@ def parse_run(name: str, argv: list[str]) -> tuple[RunOptions, Path]:
 
 
 def _parse(name: str, argv: list[str], config: Config) -> RunOptions:
-    default = RunOptions(config.model, config.data, config.training)
-    return tyro.cli(RunOptions, args=argv, prog=f"diffassemble train {name}", default=default)
+    return tyro.cli(RunOptions, args=argv, prog=f"diffassemble train {name}", default=RunOptions(config))

@@ -14,7 +14,7 @@ def solve(
     grid: Annotated[str | None, tyro.conf.arg(metavar="RxC")] = None,
     solver: str = "diffusion",
     model: str = "jigsaw",
-    samples: int = 4,
+    samples: int = 8,
     steps: int = 20,
     seed: int = 0,
     overwrite: bool = False,

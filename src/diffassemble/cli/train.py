@@ -23,9 +23,9 @@ def run(argv: list[str]) -> None:
     from lightning_fabric.utilities.rank_zero import rank_zero_only
 
     from diffassemble.training import train
-    from diffassemble.training.jigsaw import JigsawTask
+    from diffassemble.training.tasks import TASKS
 
-    task = JigsawTask(options.config)
+    task = TASKS[PRESETS[argv[0]].task](options.config)
     folder.mkdir(parents=True, exist_ok=True)
     train(options.config, task, folder, options.resume)
     rank_zero_only(print)(_summary(folder))

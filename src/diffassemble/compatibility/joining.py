@@ -20,14 +20,16 @@ def join(
     pairs: Int64[np.ndarray, "m 2"],
     relative: Float64[np.ndarray, "m e e"],
     closest: Float64[np.ndarray, "m"],
+    room: Float64[np.ndarray, "n d"],
     label: Int64[np.ndarray, "n"],
     following: Int64[np.ndarray, "n"],
     size: Int64[np.ndarray, "n"],
     frame: Float64[np.ndarray, "n e e"],
 ) -> None:
-    """Kruskal's way through the matings: join the two clusters, in place, unless pieces would come closer than allowed.
+    """Kruskal's way through the matings: join the two clusters, in place, unless the result could not be.
 
-    If the second of a pair stands at T, then the first stands at T @ relative; `closest` is a squared distance.
+    If the second of a pair stands at T, then the first stands at T @ relative. Pieces must not come closer than the
+    squared distance `closest`, and the box of the whole, its sides sorted, must not exceed `room` of its pieces.
     `following` links the members of a cluster to a ring; `size` is that of the cluster with this label.
     """
     goal, back, motion = np.empty(frame.shape[1:]), np.empty(frame.shape[1:]), np.empty(frame.shape[1:])
@@ -44,6 +46,8 @@ def join(
             motion, back = back, motion
         movers, stayers = size[label[mover]], size[label[stayer]]
         if _collide(mover, movers, stayer, stayers, following, frame, motion, closest[mating]):
+            continue
+        if _exceed(mover, movers, stayer, stayers, following, frame, motion, room[mover]):
             continue
         size[label[stayer]] += movers
         for _ in range(movers):
@@ -80,6 +84,42 @@ def _collide(
                 return True
             stayer = following[stayer]
         mover = following[mover]
+    return False
+
+
+@njit(cache=True)
+@no_type_check
+def _exceed(
+    mover: int,
+    movers: int,
+    stayer: int,
+    stayers: int,
+    following: Int64[np.ndarray, "n"],
+    frame: Float64[np.ndarray, "n e e"],
+    motion: Float64[np.ndarray, "e e"],
+    room: Float64[np.ndarray, "d"],
+) -> bool:
+    """Whether the box around both rings after the motion is too large, whichever way it is turned."""
+    d = len(motion) - 1
+    spans = np.empty(d)
+    for a in range(d):
+        low, high = np.inf, -np.inf
+        for _ in range(movers):
+            moved = motion[a, d]
+            for b in range(d):
+                moved += motion[a, b] * frame[mover, b, d]
+            low, high = min(low, moved), max(high, moved)
+            mover = following[mover]
+        for _ in range(stayers):
+            low, high = min(low, frame[stayer, a, d]), max(high, frame[stayer, a, d])
+            stayer = following[stayer]
+        spans[a] = high - low
+    for a in range(d):  # as many sides as there are may be longer than the a-th shortest of the room
+        longer = 0
+        for b in range(d):
+            longer += spans[b] > room[a]
+        if longer > d - 1 - a:
+            return True
     return False
 
 

@@ -1,4 +1,4 @@
-"""What the puzzles of a training run look like."""
+"""What a training run learns from: pictures, and the puzzles that are made of them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,21 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class DataConfig:
-    """Which pictures, and what happens to them."""
+class PictureConfig:
+    """Which pictures."""
 
     folders: tuple[Path, ...] = ()
     """folders of training pictures"""
     shares: tuple[float, ...] = ()
     """how often each folder is drawn from; empty: equally often"""
     held_apart: int = 32
-    """pictures of each folder that choose the checkpoint and are never trained on"""
+    """pictures of each folder that choose the checkpoint and are never trained on; at most a quarter of all"""
+
+
+@dataclass(frozen=True)
+class DataConfig(PictureConfig):
+    """Which pictures, and what puzzles become of them."""
+
     grids: tuple[int, int] = (3, 12)
     """fewest and most rows and columns"""
     favourite: int = 6

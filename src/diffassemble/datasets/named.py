@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from diffassemble.datasets.pictures import picture_paths
@@ -28,3 +30,10 @@ def short_name(name: str) -> str:
     """What tables call a collection: its own name, or the last two folders of the path, on any machine alike."""
     collection, equals, _ = name.partition("=")
     return collection if equals and collection in COLLECTIONS else "/".join(Path(name).resolve().parts[-2:])
+
+
+def short_names(folders: Sequence[Path]) -> list[str]:
+    """What a log calls the folders: their short names, or their paths if these are not told apart by them."""
+    paths = [os.fspath(folder) for folder in folders]
+    names = [short_name(path) for path in paths]
+    return names if len(set(names)) == len(names) else paths

@@ -47,8 +47,8 @@ def load_store(folders: Sequence[Sequence[Path]], shares: Sequence[float], small
     return PictureStore(loaded, tuple(shares) or (1.0,) * len(loaded))
 
 
-def packed(pictures: Iterable[UInt8[Tensor, "3 H W"]], together: int = 256) -> Iterator[UInt8[Tensor, "3 H W"]]:
-    """The same pictures in large blocks of memory.
+def packed(pictures: Iterable[UInt8[Tensor, "3 _ _"]], together: int = 256) -> Iterator[UInt8[Tensor, "3 _ _"]]:
+    """The same pictures, each of its own size, in large blocks of memory.
 
     Kept one by one, they lie among the holes that decoding leaves behind, and take five times the room.
     """

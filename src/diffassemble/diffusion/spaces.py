@@ -40,7 +40,7 @@ class CosSin:
         return Poses(rotation, vector[:, :2])
 
     def decide(self, rotation: Float[Tensor, "n 2 2"], precision: Float[Tensor, "n"]) -> Float[Tensor, "n 2 2"]:
-        """The posterior mean of quarter turns seen through Gaussian noise; `precision` is signal over noise variance."""
+        """The posterior mean of quarter turns seen through Gaussian noise; `precision`: signal over noise variance."""
         cosine, sine = rotation[:, 0, 0] + rotation[:, 1, 1], rotation[:, 1, 0] - rotation[:, 0, 1]
         seen = torch.stack([cosine, sine, -cosine, -sine], -1) / 2
         chance = torch.softmax(precision[:, None] * seen, -1)

@@ -19,13 +19,13 @@ class DenseFeatures:
 
     values: Float[Tensor, "b w w e"]
 
-    def ask(self, asked: Float[Tensor, "b w g e"]) -> Float[Tensor, "b w g w"]:
-        """The features of every sender, weighed by what each receiver asks for."""
-        return asked @ self.values.transpose(-1, -2)
+    def ask(self, logits: Float[Tensor, "b g w w"], asked: Float[Tensor, "b w g e"]) -> Float[Tensor, "b g w w"]:
+        """Logits (receiver, sender) plus the features of every sender, weighed by what each receiver asks for."""
+        return logits + (asked @ self.values.transpose(-1, -2)).transpose(1, 2)
 
-    def hear(self, attention: Float[Tensor, "b w g w"]) -> Float[Tensor, "b w g e"]:
+    def hear(self, attention: Float[Tensor, "b g w w"]) -> Float[Tensor, "b w g e"]:
         """The features that each receiver hears, given its attention to every sender."""
-        return attention @ self.values
+        return attention.transpose(1, 2) @ self.values
 
 
 @dataclass(frozen=True)
@@ -39,26 +39,31 @@ class ListedFeatures:
     evidence: Float[Tensor, "m c"]
     slots: int
 
-    def ask(self, asked: Float[Tensor, "b w g e"]) -> Float[Tensor, "b w g w"]:
-        """The features of every sender, weighed by what each receiver asks for."""
-        b, w, g, _ = asked.shape
+    def ask(self, logits: Float[Tensor, "b g w w"], asked: Float[Tensor, "b w g e"]) -> Float[Tensor, "b g w w"]:
+        """Logits (receiver, sender) plus the features of every sender, weighed by what each receiver asks for."""
         wanted = asked.unflatten(-1, (self.slots, -1))[self.graph, self.receiver, :, self.slot]
-        pair = (self.graph * w + self.receiver) * w + self.sender
-        told = asked.new_zeros(b * w * w, g).index_add(0, pair, (wanted * self.evidence[:, None]).sum(-1))
-        return told.view(b, w, w, g).transpose(-1, -2)
+        told = (wanted * self.evidence[:, None]).sum(-1).to(logits.dtype)
+        # Only these few places change: no second tensor of that size is made.
+        return logits.view(-1).index_add_(0, self._places(logits), told.flatten()).view(logits.shape)
 
-    def hear(self, attention: Float[Tensor, "b w g w"]) -> Float[Tensor, "b w g e"]:
+    def hear(self, attention: Float[Tensor, "b g w w"]) -> Float[Tensor, "b w g e"]:
         """The features that each receiver hears, given its attention to every sender."""
-        b, w, g, _ = attention.shape
-        given = attention[self.graph, self.receiver, :, self.sender][..., None] * self.evidence[:, None]
+        b, g, w, _ = attention.shape
+        given = attention.view(-1)[self._places(attention)].view(-1, g, 1) * self.evidence[:, None].to(attention.dtype)
         place = (self.graph * w + self.receiver) * self.slots + self.slot
         heard = attention.new_zeros(b * w * self.slots, *given.shape[1:]).index_add(0, place, given)
         return heard.view(b, w, self.slots, g, -1).transpose(2, 3).flatten(3)
 
+    def _places(self, pairs: Float[Tensor, "b g w w"]) -> Int[Tensor, "mg"]:
+        """Where all g values of every listed pair stand in the flattened tensor."""
+        _, g, w, _ = pairs.shape
+        every = torch.arange(g, device=self.graph.device)
+        return (((self.graph[:, None] * g + every) * w + self.receiver[:, None]) * w + self.sender[:, None]).flatten()
+
 
 PairFeatures = DenseFeatures | ListedFeatures
 # Above this many pieces the list is faster than products with a mostly empty tensor.
-LISTED_ABOVE = 100
+LISTED_ABOVE = 250
 
 
 def pair_features(listed: ListedFeatures, b: int, w: int) -> PairFeatures:

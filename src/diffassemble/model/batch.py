@@ -24,6 +24,8 @@ class PuzzleBatch:
     pixels: Float[Tensor, "n 3 s s"]
     puzzle: Int[Tensor, "n"]
     board: Float[Tensor, "n 4"]
+    room: Float[Tensor, "n 2"]
+    """distances between the centres of the outermost cells of the piece's board, the shorter side first"""
     mates: Mates | None
 
     def to(self, device: torch.device) -> PuzzleBatch:
@@ -33,7 +35,8 @@ class PuzzleBatch:
             relative = Poses(mates.relative.rotation.to(device), mates.relative.translation.to(device))
             pair = mates.first.to(device), mates.second.to(device)
             mates = Mates(*pair, relative, mates.slot.to(device), mates.evidence.to(device))
-        return PuzzleBatch(self.pixels.to(device), self.puzzle.to(device), self.board.to(device), mates)
+        pixels, puzzle, board, room = (x.to(device) for x in (self.pixels, self.puzzle, self.board, self.room))
+        return PuzzleBatch(pixels, puzzle, board, room, mates)
 
 
 def pack(puzzles: Sequence[Puzzle], pairwise: bool) -> PuzzleBatch:
@@ -45,12 +48,14 @@ def pack(puzzles: Sequence[Puzzle], pairwise: bool) -> PuzzleBatch:
             for p in puzzles
         ]
     )
+    sides = torch.tensor([sorted((p.board.rows - 1, p.board.cols - 1)) for p in puzzles])
+    room = sides * described[:, 2:3]
     index = torch.arange(len(puzzles)).repeat_interleave(counts)
     mates = None
     if pairwise:
         found = [image_mates(puzzle.pieces.pixels, puzzle.board.pitch) for puzzle in puzzles]
         mates = join_mates(found, (torch.cumsum(counts, 0) - counts).tolist())
-    return PuzzleBatch(torch.cat([p.pieces.pixels for p in puzzles]), index, described[index], mates)
+    return PuzzleBatch(torch.cat([p.pieces.pixels for p in puzzles]), index, described[index], room[index], mates)
 
 
 def join_mates(mates: Sequence[Mates], starts: Sequence[int]) -> Mates:

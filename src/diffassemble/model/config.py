@@ -31,6 +31,10 @@ class ModelConfig:
     """the mates' votes on the noisy poses; off in the paper's form"""
     board: bool = True
     """tell the nodes the board's shape, so that one model serves all grids"""
+    join_hidden: int = 192
+    """width inside the network that joins features, pose and time into a node"""
+    pose_hidden: int = 64
+    """width inside the pose embedding"""
     pose_width: int = 64
     time_width: int = 32
     times: int = 300

@@ -51,9 +51,9 @@ class Denoiser(Pretrained):
         self.encoder = ImageEncoder(config.backbone, config.symmetry, config.features)
         opinions = 1 + len(POWERS) + 2 * len(THRESHOLDS) if config.votes else 1
         self.pose_embedding = nn.Sequential(
-            nn.Linear(opinions * self.space.width, config.pose_width),
+            nn.Linear(opinions * self.space.width, config.pose_hidden),
             nn.GELU(),
-            nn.Linear(config.pose_width, config.pose_width),
+            nn.Linear(config.pose_hidden, config.pose_width),
         )
         evidence = SLOTS * CHANNELS
         node_width = (
@@ -64,7 +64,9 @@ class Denoiser(Pretrained):
             + config.pose_width
             + config.time_width
         )
-        self.join = nn.Sequential(nn.Linear(node_width, config.width), nn.GELU(), nn.Linear(config.width, config.width))
+        self.join = nn.Sequential(
+            nn.Linear(node_width, config.join_hidden), nn.GELU(), nn.Linear(config.join_hidden, config.width)
+        )
         self.stack = STACKS[config.stack](config, evidence if config.edge_features else None)
         self.head = nn.Sequential(nn.Linear(config.width, 32), nn.GELU(), nn.Linear(32, self.space.width))
         self.trust = nn.Linear(config.width, 2 * opinions) if config.votes else None
@@ -83,7 +85,7 @@ class Denoiser(Pretrained):
             assert batch.mates is not None, "this model needs pairwise evidence: pack(..., pairwise=True)"
             nodes.append(best_evidence(batch.mates, count))
         if config.votes and batch.mates is not None:
-            votes, clusters = vote_matrix(batch.mates, count), grow_clusters(batch.mates, count)
+            votes, clusters = vote_matrix(batch.mates, count), grow_clusters(batch.mates, count, batch.room)
             pieces = torch.bincount(batch.puzzle)[batch.puzzle]
             nodes += [c.reach() for c in clusters] + [(c.sizes() / pieces)[:, None] for c in clusters]
         if config.board:

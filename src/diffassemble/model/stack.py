@@ -49,9 +49,10 @@ class PublishedStack(nn.Module):
         self.layers = nn.ModuleList(_layer(config, a, b, edge_width) for a, b in pairwise(widths))
 
     def forward(self, nodes: Float[Tensor, "*places k f"], graph: Graph) -> Float[Tensor, "*places k f"]:
-        inner = nodes
-        for layer in self.layers:
-            inner = F.gelu(layer.message_passing(inner, graph))  # type: ignore[operator]
+        first, *others = self.layers
+        inner = first.message_passing(nodes, graph)  # type: ignore[operator]
+        for layer in others:
+            inner = layer.message_passing(F.gelu(inner), graph)  # type: ignore[operator]
         return nodes + inner
 
 

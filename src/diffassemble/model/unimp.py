@@ -55,11 +55,13 @@ class UniMP(TransformerConv):
         weight = self.lin_edge.weight.view(h, c, -1)
         query = query / c**0.5
         asked = torch.einsum("bkhwc,hce->bwkhe", query, weight).flatten(2, 3)
-        pairwise = features.ask(asked).unflatten(2, (k, h)).permute(0, 2, 3, 1, 4)
-        logits = query @ key.transpose(-1, -2) + pairwise
-        attention = logits.masked_fill(~mask, -torch.inf).softmax(-1)
-        evidence = features.hear(attention.permute(0, 3, 1, 2, 4).flatten(2, 3))
-        return attention @ value + torch.einsum("bwkhe,hce->bkhwc", evidence.view(b, w, k, h, -1), weight)
+        logits = features.ask((query @ key.transpose(-1, -2)).flatten(1, 2), asked)
+        if not mask.all():
+            logits = logits.masked_fill(~mask[:, 0], -torch.inf)
+        attention = logits.softmax(-1)
+        evidence = features.hear(attention).view(b, w, k, h, -1)
+        told = torch.einsum("bwkhe,hce->bkhwc", evidence, weight)
+        return attention.unflatten(1, (k, h)) @ value + told
 
 
 class GCN(GCNConv):

@@ -28,7 +28,7 @@ def _diffusion(model: str, samples: int, steps: int) -> Solver:
 SOLVERS: dict[str, Callable[[str, int, int], Solver]] = {"diffusion": _diffusion}
 
 
-def make_solver(name: str, *, model: str = "jigsaw", samples: int = 4, steps: int = 20) -> Solver:
+def make_solver(name: str, *, model: str = "jigsaw", samples: int = 8, steps: int = 20) -> Solver:
     """A solver with its weights loaded; `model` is a bundled name, a folder or a hub id."""
     if name not in SOLVERS:
         raise InputError(f"no solver '{name}'; use one of: {', '.join(SOLVERS)}")

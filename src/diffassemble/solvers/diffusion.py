@@ -31,7 +31,7 @@ class DiffusionSolver:
 
     model: Denoiser
     denoising_steps: int = 20
-    samples: int = 4
+    samples: int = 8
     eta: float = 0.0
     upright: Uprighter | None = None
     name: str = "diffusion"

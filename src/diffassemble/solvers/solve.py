@@ -16,7 +16,7 @@ def solve(
     solver: str = "diffusion",
     *,
     model: str = "jigsaw",
-    samples: int = 4,
+    samples: int = 8,
     steps: int = 20,
     seed: int = 0,
 ) -> Assembly:

@@ -5,19 +5,33 @@ from __future__ import annotations
 import torch
 
 from diffassemble.cutting.image import SMALLEST_PIECE
-from diffassemble.datasets.config import DataConfig
+from diffassemble.datasets.config import DataConfig, PictureConfig
 from diffassemble.datasets.stream import SMALLEST_SIZE
 from diffassemble.model.config import ModelConfig
 from diffassemble.puzzle import InputError
-from diffassemble.training.config import Config, TrainingConfig
+from diffassemble.training.config import JigsawRun, JigsawTraining, TrainingConfig, UprightRun
 
 
-def check_config(config: Config) -> None:
+def check_jigsaw(config: JigsawRun) -> None:
     """Refuse values out of range and values that do not go together, by the names of their options."""
-    _check_model(config.model)
-    _check_data(config.data)
+    _check_denoiser(config.model)
+    _check_pictures(config.data)
+    _check_puzzles(config.data)
     _check_training(config.training)
     _check_batch(config.data, config.training)
+
+
+def check_upright(config: UprightRun) -> None:
+    """Refuse values out of range, by the names of their options."""
+    model, training = config.model, config.training
+    for name in ("size", "stem"):
+        _demand(getattr(model, name) >= 1, f"model.{name}", getattr(model, name), "1 or more")
+    widths = " ".join(map(str, model.widths))
+    _demand(min(model.widths, default=0) >= 1, "model.widths", widths, "one number or several, each 1 or more")
+    _demand(0 <= model.dropout < 1, "model.dropout", model.dropout, "a share, 0 or more and under 1")
+    _check_pictures(config.data)
+    _check_training(training)
+    _demand(training.pictures >= 1, "training.pictures", training.pictures, "1 or more")
 
 
 def _demand(right: bool, option: str, value: object, wanted: str) -> None:
@@ -25,8 +39,8 @@ def _demand(right: bool, option: str, value: object, wanted: str) -> None:
         raise InputError(f"--{option} {value}: must be {wanted}")
 
 
-def _check_model(model: ModelConfig) -> None:
-    for name in ("features", "width", "layers", "heads", "hidden", "pose_width", "times"):
+def _check_denoiser(model: ModelConfig) -> None:
+    for name in ("features", "width", "layers", "heads", "hidden", "join_hidden", "pose_hidden", "pose_width", "times"):
         value = getattr(model, name)
         _demand(value >= 1, f"model.{name.replace('_', '-')}", value, "1 or more")
     _demand(
@@ -41,7 +55,7 @@ def _check_model(model: ModelConfig) -> None:
         raise InputError("--model.symmetry plain: has no group convolutions; pass --model.backbone light")
 
 
-def _check_data(data: DataConfig) -> None:
+def _check_pictures(data: PictureConfig) -> None:
     if not data.folders:
         raise InputError("no training pictures: pass --data.folders DIR [DIR ...]")
     if len(set(data.folders)) < len(data.folders):
@@ -51,10 +65,13 @@ def _check_data(data: DataConfig) -> None:
     shares = " ".join(map(str, data.shares))
     sound = min(data.shares, default=1.0) >= 0 and sum(data.shares or (1.0,)) > 0
     _demand(sound, "data.shares", shares, "0 or more, and not all 0")
+    _demand(data.held_apart >= 0, "data.held-apart", data.held_apart, "0 or more")
+
+
+def _check_puzzles(data: DataConfig) -> None:
     low, high = data.grids
     _demand(2 <= low <= high, "data.grids", f"{low} {high}", "the fewest rows, 2 or more, and the most")
     _demand(data.favourite >= 2, "data.favourite", data.favourite, "2 or more")
-    _demand(data.held_apart >= 0, "data.held-apart", data.held_apart, "0 or more")
     _demand(0 <= data.missing < 1, "data.missing", data.missing, "a share, 0 or more and under 1")
     for name in ("favourite_share", "whole_share", "erode_share", "jitter"):
         value = getattr(data, name)
@@ -65,13 +82,13 @@ def _check_data(data: DataConfig) -> None:
 
 
 def _check_training(training: TrainingConfig) -> None:
-    for name in ("steps", "noises", "validate_every", "devices"):
+    for name in ("steps", "validate_every", "devices"):
         value = getattr(training, name)
         _demand(value >= 1, f"training.{name.replace('_', '-')}", value, "1 or more")
     for name in ("minutes", "learning_rate", "clip"):
         value = getattr(training, name)
         _demand(value > 0, f"training.{name.replace('_', '-')}", value, "over 0")
-    for name in ("weight_decay", "warmup", "translation_weight", "rotation_weight", "checkpoint_minutes"):
+    for name in ("weight_decay", "warmup", "checkpoint_minutes"):
         value = getattr(training, name)
         _demand(value >= 0, f"training.{name.replace('_', '-')}", value, "0 or more")
     _demand(0 <= training.decay <= 1, "training.decay", training.decay, "from 0 to 1")
@@ -84,7 +101,11 @@ def _check_training(training: TrainingConfig) -> None:
         )
 
 
-def _check_batch(data: DataConfig, training: TrainingConfig) -> None:
+def _check_batch(data: DataConfig, training: JigsawTraining) -> None:
+    _demand(training.noises >= 1, "training.noises", training.noises, "1 or more")
+    for name in ("translation_weight", "rotation_weight"):
+        value = getattr(training, name)
+        _demand(value >= 0, f"training.{name.replace('_', '-')}", value, "0 or more")
     most = max(data.favourite, data.grids[1])
     wanted = f"{most**2} or more, so that a {most}x{most} puzzle fits into a batch; or lower --data.grids"
     _demand(training.pieces >= most**2, "training.pieces", training.pieces, wanted)

@@ -5,25 +5,22 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, get_type_hints
 
-from diffassemble.datasets.config import DataConfig
+from diffassemble.datasets.config import DataConfig, PictureConfig
 from diffassemble.model.config import ModelConfig
+from diffassemble.model.upright import UprightConfig
 from diffassemble.puzzle import InputError
 
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How long and how hard."""
+    """How long and how hard, whatever is learnt."""
 
     steps: int = 20000
     """batches to learn from, in all calls together"""
     minutes: float = 600.0
     """stop after this long, in one call, even if `steps` are not done; go on with --resume"""
-    pieces: int = 288
-    """pieces in a batch, over all processes; the number of puzzles follows from the grid"""
-    noises: int = 2
-    """noisy versions of each puzzle in a step; they share the encoder's work"""
     optimizer: Literal["adamw", "adagrad"] = "adamw"
     learning_rate: float = 6e-4
     weight_decay: float = 0.01
@@ -35,10 +32,6 @@ class TrainingConfig:
     """longest gradient"""
     average: float = 0.999
     """decay of the moving average of the weights, which is what is kept"""
-    translation_weight: float = 2.0
-    rotation_weight: float = 0.5
-    weigh_noise: bool = True
-    """count errors the more the less noise there is; off in the paper"""
     validate_every: int = 1000
     """steps between two looks at the pictures held apart"""
     checkpoint_minutes: float = 4.0
@@ -52,24 +45,69 @@ class TrainingConfig:
 
 
 @dataclass(frozen=True)
+class JigsawTraining(TrainingConfig):
+    """How the denoiser learns."""
+
+    pieces: int = 288
+    """pieces in a batch, over all processes; the number of puzzles follows from the grid"""
+    noises: int = 2
+    """noisy versions of each puzzle in a step; they share the encoder's work"""
+    translation_weight: float = 2.0
+    rotation_weight: float = 0.5
+    weigh_noise: bool = True
+    """count errors the more the less noise there is; off in the paper"""
+
+
+@dataclass(frozen=True)
+class UprightTraining(TrainingConfig):
+    """How the upright classifier learns."""
+
+    pictures: int = 16
+    """pictures in a batch, over all processes; each is looked at in its four turns"""
+
+
+@dataclass(frozen=True)
 class Config:
-    """One complete run."""
+    """One complete run; what the three parts are made of depends on what is learnt."""
+
+    model: Any
+    data: PictureConfig
+    training: TrainingConfig
+
+
+@dataclass(frozen=True)
+class JigsawRun(Config):
+    """A run that teaches a denoiser jigsaw puzzles."""
 
     model: ModelConfig = field(default_factory=ModelConfig)
     data: DataConfig = field(default_factory=DataConfig)
-    training: TrainingConfig = field(default_factory=TrainingConfig)
+    training: JigsawTraining = field(default_factory=JigsawTraining)
 
 
-def read_config(path: Path) -> Config:
-    """The configuration that a run wrote into its folder."""
+@dataclass(frozen=True)
+class UprightRun(Config):
+    """A run that teaches a classifier which way is up."""
+
+    model: UprightConfig = field(default_factory=UprightConfig)
+    data: PictureConfig = field(default_factory=PictureConfig)
+    training: UprightTraining = field(default_factory=UprightTraining)
+
+
+Kind = TypeVar("Kind", bound=Config)
+
+
+def read_config(path: Path, kind: type[Kind]) -> Kind:
+    """The configuration that a run of this kind wrote into its folder."""
     try:
         parts = json.loads(path.read_text())
-        data: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in parts["data"].items()
-        }
-        data["folders"] = tuple(Path(folder) for folder in data["folders"])
-        return Config(ModelConfig(**parts["model"]), DataConfig(**data), TrainingConfig(**parts["training"]))
+        parts["data"]["folders"] = [Path(folder) for folder in parts["data"]["folders"]]
+        return kind(**{name: part(**_with_tuples(parts[name])) for name, part in get_type_hints(kind).items()})
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InputError(f"{path}: is not the configuration of a run of this version ({error})") from error
+        raise InputError(f"{path}: is not the configuration of a run of this preset and version ({error})") from error
+
+
+def _with_tuples(values: dict[str, Any]) -> dict[str, Any]:
+    """JSON knows lists only."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 
 import torch
 from torch import Tensor, nn
 
 from diffassemble.cutting.image import SMALLEST_PIECE, cut_picture
 from diffassemble.datasets.config import DataConfig
-from diffassemble.datasets.named import short_name
+from diffassemble.datasets.named import short_names
 from diffassemble.datasets.store import load_picture, load_store, split_paths
 from diffassemble.datasets.stream import PuzzleStream, seeded
 from diffassemble.evaluation.metrics import direct_comparison, direct_comparison_free
@@ -19,24 +18,27 @@ from diffassemble.model.denoiser import Denoiser
 from diffassemble.puzzle import Board, Puzzle
 from diffassemble.solvers.diffusion import denoise
 from diffassemble.solvers.placement import place
-from diffassemble.training.checks import check_config
-from diffassemble.training.config import Config
+from diffassemble.training.checks import check_jigsaw
+from diffassemble.training.config import Config, JigsawRun
 from diffassemble.training.losses import noise_weight, rotation_loss, translation_loss
 
 
 class JigsawTask:
     """Puzzles from the configured pictures; the loss of section 3.3; accuracy on pictures held apart."""
 
-    def __init__(self, config: Config) -> None:
-        check_config(config)
+    defaults: Config = JigsawRun()
+
+    def __init__(self, config: JigsawRun) -> None:
+        check_jigsaw(config)
         self.config = config
+        self.batch = config.training.pieces, "pieces"
         splits = [split_paths(folder, config.data.held_apart) for folder in config.data.folders]
         smallest = smallest_picture(config.data)
         store = load_store([train for train, _ in splits], config.data.shares, smallest)
         self.stream = PuzzleStream(store, config.data, config.training.pieces, config.training.seed)
         self.held_apart = [
             (name, [load_picture(path, smallest) for path in held])
-            for name, (_, held) in zip(folder_names(config.data), splits, strict=True)
+            for name, (_, held) in zip(short_names(config.data.folders), splits, strict=True)
         ]
 
     def build(self) -> Denoiser:
@@ -93,13 +95,6 @@ class JigsawTask:
                     scores[f"{label} absolute"] = absolute
         free_scores = [value for label, value in scores.items() if not label.endswith("absolute")]
         return {"score": sum(free_scores) / max(1, len(free_scores)), **scores}
-
-
-def folder_names(data: DataConfig) -> list[str]:
-    """What the folders are called in the log: their short names, or their paths if these are not told apart by them."""
-    paths = [os.fspath(folder) for folder in data.folders]
-    names = [short_name(path) for path in paths]
-    return names if len(set(names)) == len(names) else paths
 
 
 def smallest_picture(data: DataConfig) -> int:

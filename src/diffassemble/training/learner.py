@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from lightning_fabric import Fabric
@@ -13,12 +13,20 @@ from diffassemble.datasets.stream import seeded
 from diffassemble.model.pretrained import Pretrained
 from diffassemble.puzzle import InputError
 from diffassemble.training.checkpoint import FILE, Checkpoint
-from diffassemble.training.config import TrainingConfig
+from diffassemble.training.config import Config, TrainingConfig
 
 
 @runtime_checkable
 class Task(Protocol):
-    """What is learnt: a network, a loss for every step, a score (higher is better) on pictures held apart."""
+    """What is learnt: a network, a loss for every step, a score (higher is better) on pictures held apart.
+
+    `defaults` is a run of its kind with nothing changed, `batch` how many of what a step learns from: (288, "pieces").
+    """
+
+    defaults: Config
+    batch: tuple[int, str]
+
+    def __init__(self, config: Any) -> None: ...
 
     def build(self) -> Pretrained: ...
 

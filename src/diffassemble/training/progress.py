@@ -16,11 +16,11 @@ QUIET_SECONDS = 60
 class Progress:
     """A live bar on a terminal, a plain line now and then in a log file: loss, accuracy, speed, time left.
 
-    Counts from step `first` to `steps`, or until `limit` minutes are over.
+    Counts from step `first` to `steps`, or until `limit` minutes are over; a step takes a `batch` of so many of what.
     """
 
-    def __init__(self, console: Console, steps: int, first: int, limit: float, pieces: int) -> None:
-        self.console, self.steps, self.first, self.limit, self.pieces = console, steps, first, limit, pieces
+    def __init__(self, console: Console, steps: int, first: int, limit: float, batch: tuple[int, str]) -> None:
+        self.console, self.steps, self.first, self.limit, self.batch = console, steps, first, limit, batch
         self.started = self.told = time.monotonic()
         self.mean_loss = math.nan
         self.accuracy = math.nan
@@ -61,7 +61,8 @@ class Progress:
     def _words(self, done: int) -> str:
         rate = (done - self.first) / max(1e-9, 60 * self.minutes)
         left = min((self.steps - done) / rate, 60 * (self.limit - self.minutes))
-        words = [f"loss {self.mean_loss:.4f}", f"{rate * self.pieces:.0f} pieces/s", f"{duration(left)} left"]
+        number, things = self.batch
+        words = [f"loss {self.mean_loss:.4f}", f"{rate * number:.0f} {things}/s", f"{duration(left)} left"]
         if not math.isnan(self.accuracy):
             words.insert(1, f"validation {self.accuracy:.1f} %")
         return " · ".join(words)

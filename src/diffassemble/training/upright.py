@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
-from diffassemble.datasets.config import DataConfig
-from diffassemble.datasets.store import PictureStore, load_store, split_paths
+from diffassemble.datasets.named import short_names
+from diffassemble.datasets.store import PictureStore, load_picture, packed, split_paths
 from diffassemble.datasets.stream import seeded, share_out
 from diffassemble.datasets.variation import UNKNOWN, Variation, vary
 from diffassemble.files.images import to_levels
-from diffassemble.model.upright import Upright, UprightConfig, upright_turn
-from diffassemble.training.config import TrainingConfig
-from diffassemble.training.jigsaw import folder_names
+from diffassemble.model.upright import Upright, upright_turn
+from diffassemble.training.checks import check_upright
+from diffassemble.training.config import Config, UprightRun
 
 FIRST = Variation(smallest_crop=0.88, tilt=3.0, light=0.10, holed_share=0.12)
 LAST = Variation(smallest_crop=0.70, tilt=6.0, light=0.22, holed_share=0.25)
@@ -26,27 +29,35 @@ SMOOTHING = 0.03
 class UprightTask:
     """Upright pictures against their own other turns; accuracy on pictures held apart, whole and with holes."""
 
-    def __init__(self, model: UprightConfig, data: DataConfig, training: TrainingConfig, pictures: int = 16) -> None:
-        self.model, self.training, self.pictures = model, training, pictures
+    defaults: Config = UprightRun()
+
+    def __init__(self, config: UprightRun) -> None:
+        check_upright(config)
+        self.config = config
+        self.batch = config.training.pictures, "pictures"
+        data, side = config.data, 2 * config.model.size
         splits = [split_paths(folder, data.held_apart) for folder in data.folders]
-        self.store = shrunk(load_store([train for train, _ in splits], data.shares), 2 * model.size)
-        held_apart = shrunk(load_store([held for _, held in splits], ()), 2 * model.size)
-        self.held_apart = list(zip(folder_names(data), held_apart.folders, strict=True))
+        shares = data.shares or (1.0,) * len(splits)
+        self.store = PictureStore(tuple(load_squares(train, side) for train, _ in splits), shares)
+        self.held_apart = [
+            (name, load_squares(held, side)) for name, (_, held) in zip(short_names(data.folders), splits, strict=True)
+        ]
 
     def build(self) -> Upright:
         """A fresh network."""
-        return Upright(self.model)
+        return Upright(self.config.model)
 
     def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
         """This process's part of the mean loss over the batch at `step`."""
-        numbers, weight = share_out(self.pictures, rank, world)
-        generator = seeded(self.training.seed, step, rank)
+        training = self.config.training
+        numbers, weight = share_out(training.pictures, rank, world)
+        generator = seeded(training.seed, step, rank)
         pictures = torch.stack([self.store.draw(generator) for _ in numbers])
-        variation = FIRST.towards(LAST, step / self.training.steps)
-        varied = vary(pictures, self.model.size, variation, generator)
+        variation = FIRST.towards(LAST, step / training.steps)
+        varied = vary(pictures, self.config.model.size, variation, generator)
         logits = model(varied.to(next(model.parameters()).device))
         target = torch.zeros(len(pictures), dtype=torch.long, device=logits.device)
-        return weight * F.cross_entropy(logits, target, label_smoothing=SMOOTHING)
+        return weight * F.cross_entropy(logits.float(), target, label_smoothing=SMOOTHING)
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Accuracy in percent by folder, whole and with 30 % of 6×6 cells missing; "score" is the mean."""
@@ -62,7 +73,9 @@ class UprightTask:
 
 def accuracy(model: Upright, pictures: list[Float[Tensor, "3 H W"]]) -> float:
     """Share of upright pictures that are left as they are, in percent."""
-    return 100 * sum(upright_turn(model, picture) == 0 for picture in pictures) / max(1, len(pictures))
+    device = next(model.parameters()).device
+    right = sum(upright_turn(model, picture.to(device)) == 0 for picture in pictures)
+    return 100 * right / max(1, len(pictures))
 
 
 def with_lost_cells(picture: Float[Tensor, "3 H W"], seed: int) -> Float[Tensor, "3 H W"]:
@@ -71,10 +84,10 @@ def with_lost_cells(picture: Float[Tensor, "3 H W"], seed: int) -> Float[Tensor,
     return torch.where(F.interpolate(lost.float(), picture.shape[-2:], mode="nearest-exact")[0] > 0, UNKNOWN, picture)
 
 
-def shrunk(store: PictureStore, side: int) -> PictureStore:
-    """The same pictures as squares of one size, so that a batch is one tensor."""
+def load_squares(paths: Sequence[Path], side: int) -> tuple[UInt8[Tensor, "3 s s"], ...]:
+    """Pictures as squares of one size, so that a batch is one tensor; none is kept in its own size."""
 
-    def shrink(picture: Tensor) -> Tensor:
+    def shrunk(picture: Tensor) -> Tensor:
         return to_levels(F.interpolate(picture[None].float() / 255, (side, side), mode="bilinear", antialias=True)[0])
 
-    return PictureStore(tuple(tuple(map(shrink, pictures)) for pictures in store.folders), store.shares)
+    return tuple(packed(shrunk(load_picture(path)) for path in paths))
