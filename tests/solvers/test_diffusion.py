@@ -11,8 +11,8 @@ import torch
 
 from diffassemble.geometry import Poses
 from diffassemble.model import Denoiser, pack
-from diffassemble.puzzle import Puzzle, Solver, Step
-from diffassemble.solvers.diffusion import DiffusionSolver, content_order, denoise
+from diffassemble.puzzle import Board, Puzzle, Solver, Step
+from diffassemble.solvers.diffusion import DiffusionSolver, content_order, denoise, rank_placements
 
 
 def drained(solver: Solver, puzzle: Puzzle, seed: int = 0) -> list[Step]:
@@ -160,3 +160,12 @@ def test_puzzles_of_a_batch_are_denoised_apart(cut: Callable[..., Puzzle], tiny_
 def test_a_diffusion_solver_is_a_solver(real: DiffusionSolver) -> None:
     assert isinstance(real, Solver)
     assert real.name == "diffusion"
+
+
+def test_without_borders_the_placement_that_the_others_agree_with_ranks_highest() -> None:
+    board = Board(2, 2)
+    common = (torch.tensor([0, 1, 2, 3]), torch.zeros(4, dtype=torch.long))
+    turned = board.turned(*common, 1)[1:]
+    odd = (torch.tensor([3, 1, 2, 0]), torch.zeros(4, dtype=torch.long))
+    ranks = rank_placements([odd, common, turned], board, None)
+    assert ranks[0] < ranks[1] == ranks[2]

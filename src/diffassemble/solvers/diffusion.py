@@ -13,7 +13,7 @@ from diffassemble.diffusion import sample
 from diffassemble.geometry import Poses
 from diffassemble.model.batch import PuzzleBatch, pack
 from diffassemble.model.denoiser import Denoiser
-from diffassemble.puzzle import Puzzle, Step
+from diffassemble.puzzle import Board, Mates, Puzzle, Step
 from diffassemble.solvers.orientation import Uprighter, fitting_turns
 from diffassemble.solvers.placement import agreement, fit, place
 
@@ -24,7 +24,7 @@ _CLEARLY = 1.2
 
 @dataclass(frozen=True)
 class DiffusionSolver:
-    """Denoises several samples at once and keeps the one that the borders like best.
+    """Denoises several samples at once and keeps the best: by borders if the model knows them, else by agreement.
 
     `upright` knows which way is up; without it, the whole stays as it was assembled. `eta` 0 is DDIM, 1 is DDPM.
     """
@@ -48,7 +48,7 @@ class DiffusionSolver:
             yield Step(step.poses[back], step.done, sure)
 
     def _ordered_steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
-        batch = pack([puzzle], pairwise=True)
+        batch = pack([puzzle], pairwise=self.model.config.pairwise)
         chain = denoise(self.model, batch, self.denoising_steps, self.samples, generator, self.eta)
         total = len(self.model.schedule.visited(self.denoising_steps))
         clean, leader = torch.empty(0), 0
@@ -58,16 +58,17 @@ class DiffusionSolver:
         yield from self._finish(puzzle, batch, clean, leader)
 
     def _leader(self, clean: Float[Tensor, "n k p"], batch: PuzzleBatch, leader: int) -> int:
+        if batch.mates is None:
+            return leader
         fits = [float(loose_fit(self.model.space.to_poses(sample), batch)) for sample in clean.unbind(1)]
         best = max(range(len(fits)), key=fits.__getitem__)
         return best if fits[best] > _CLEARLY * fits[leader] else leader
 
     def _finish(self, puzzle: Puzzle, batch: PuzzleBatch, clean: Float[Tensor, "n k p"], leader: int) -> Iterator[Step]:
-        assert batch.mates is not None
         board = puzzle.board
         placements = [place(self.model.space.to_poses(sample), board) for sample in clean.unbind(1)]
-        fits = [float(fit(board.poses(*placement), batch.mates, board.pitch)) for placement in placements]
-        best = leader if fits[leader] == max(fits) else max(range(len(fits)), key=fits.__getitem__)
+        ranks = rank_placements(placements, board, batch.mates)
+        best = leader if ranks[leader] == max(ranks) else max(range(len(ranks)), key=ranks.__getitem__)
         chosen = placements.pop(best)
         confidence = agreement(board, chosen, placements)
         placed = board.poses(*chosen)
@@ -77,6 +78,14 @@ class DiffusionSolver:
                 yield Step(placed, done=1.0, confidence=confidence)
             placed = board.poses(*board.turned(*chosen, by)[1:])
         yield Step(placed, done=1.0, confidence=confidence)
+
+
+def rank_placements(placements: list[Placement], board: Board, mates: Mates | None) -> list[float]:
+    """How good each placement is: the border evidence it realises, or, without any, its agreement with the others."""
+    if mates is not None:
+        return [float(fit(board.poses(*placement), mates, board.pitch)) for placement in placements]
+    others = [placements[:index] + placements[index + 1 :] for index in range(len(placements))]
+    return [float(agreement(board, own, rest).sum()) for own, rest in zip(placements, others, strict=True)]
 
 
 def content_order(pixels: Float[Tensor, "n 3 s s"]) -> Int[Tensor, "n"]:
