@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from diffassemble.compatibility.image import border_scores, mates_of_sides, odds_terms
+from diffassemble.compatibility.image import Borders, mates_of_partners, odds_terms
 from diffassemble.cutting.image import cut_picture
 from diffassemble.datasets.pictures import picture_paths
 from diffassemble.files import read_picture
@@ -42,14 +42,12 @@ def cut_next(paths: list[Path], number: int, generator: torch.Generator) -> Puzz
 def examples(puzzle: Puzzle) -> tuple[Tensor, Tensor]:
     """The terms of the best pairs of sides (m, 10), and whether they are neighbours in truth (m,)."""
     assert puzzle.truth is not None
-    scores = border_scores(puzzle.pieces.pixels)
-    chosen = scores.topk(KEEP, largest=False).indices
-    rows, cols = torch.arange(len(scores)).repeat_interleave(KEEP), chosen.flatten()
-    mates = mates_of_sides(rows, cols, puzzle.board.pitch, torch.zeros(len(rows), 1))
+    partners = Borders.of(puzzle.pieces.pixels).best(KEEP)
+    mates = mates_of_partners(partners, puzzle.board.pitch)
     wanted, found = puzzle.truth[mates.second] @ mates.relative, puzzle.truth[mates.first]
     near = (wanted.translation - found.translation).norm(dim=-1) < puzzle.board.pitch / 4
     aligned = (wanted.rotation - found.rotation).flatten(1).norm(dim=-1) < 0.5
-    return odds_terms(scores, chosen, rows, cols), (near & aligned).float()
+    return odds_terms(partners).flatten(0, 1), (near & aligned).float()
 
 
 def fit_odds(terms: Tensor, true: Tensor) -> Tensor:

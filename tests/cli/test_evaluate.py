@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -63,7 +64,10 @@ def known_solvers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[st
     return asked
 
 
-COMMAND = "--grid 2 2x3 --solver right turned --missing 0 0.34 --limit 3 --seed 5 --model mine --samples 2 --steps 9"
+COMMAND = (
+    "--grid 2 2x3 --solver right turned --missing 0 0.34 --limit 3 --seed 5 "
+    "--model mine --samples 2 --steps 9 --budget 4.5"
+)
 
 
 def test_rows_and_table(
@@ -79,7 +83,7 @@ def test_rows_and_table(
         assert row["accuracy"] == (100.0 if row["solver"] == "right" else 0.0)
         assert row["accuracy_free"] == row["neighbours"] == row["perfect"] == 100.0
         assert (row["puzzles"], row["seed"], row["data"]) == (3, 5, f"{tmp_path.name}/pictures")
-    asked = {"model": "mine", "samples": 2, "steps": 9}
+    asked = {"model": "mine", "samples": 2, "steps": 9, "budget": 4.5}
     assert known_solvers == [{"name": "right", **asked}, {"name": "turned", **asked}]
     text = capsys.readouterr().out
     assert "orientation free" in text
@@ -94,7 +98,14 @@ def test_rows_and_table(
         (["--grid", "6by6"], "6by6"),
         (["--missing", "1"], "missing 1.0"),
         (["--erode", "-1"], "erode -1"),
+        (["--missing", "0", "1"], "missing 1.0"),
         (["--limit", "0"], "limit 0"),
+        (["--puzzles", "0"], "puzzles 0"),
+        (["--size", "3"], "pieces of 3 pixels"),
+        (["--figure", "x.png"], "pass --table too"),
+        (["--table", "5"], "no table '5'; use one of: 3, 4, time"),
+        (["--table", "4", "--missing", "0.3"], "leave --missing and --erode out"),
+        (["--table", "time", "--figure", "x.jpg"], "ends in .png"),
         (["--data", "celeba-hq=nowhere"], "CelebAMask-HQ"),
     ],
 )
@@ -104,6 +115,30 @@ def test_bad_input_is_named_and_writes_nothing(folder: Path, tmp_path: Path, cha
     with pytest.raises(InputError, match=message):
         evaluate.run(["--data", str(folder), "--solver", "right", "--json", str(out), *change])
     assert not out.exists()
+
+
+@pytest.mark.usefixtures("known_solvers")
+def test_a_file_that_cannot_be_written_is_named_before_anything_is_solved(folder: Path) -> None:
+    with pytest.raises(InputError, match="is a folder"):
+        evaluate.run(["--data", str(folder), "--solver", "nobody", "--json", str(folder)])
+
+
+def test_without_data_there_is_nothing_to_do() -> None:
+    with pytest.raises(InputError, match="pass --data DIR"):
+        evaluate.run([])
+
+
+def test_rows_measured_before_a_fault_are_kept(
+    folder: Path, tmp_path: Path, known_solvers: list[dict[str, Any]]
+) -> None:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "0.png").write_bytes(b"not a picture")
+    out = tmp_path / "rows.json"
+    words = ["--solver", "right", "--grid", "2", "--limit", "3", "--seed", "5", "--json", str(out)]
+    with pytest.raises(InputError, match=r"broken/0\.png"):
+        evaluate.run(["--data", str(folder), str(tmp_path / "broken"), *words])
+    assert [row["accuracy"] for row in json.loads(out.read_text())] == [100.0]
+    assert known_solvers[0]["budget"] == math.inf
 
 
 @pytest.mark.usefixtures("known_solvers")

@@ -82,6 +82,12 @@ def test_a_picture_that_is_a_shuffled_grid(command: Command, photo: Path, tiny_m
     assert document["pieces"][0]["file"] == "photo.png[0,0]"
 
 
+def test_a_solver_that_searches_keeps_to_its_budget(command: Command, puzzle: Path, tmp_path: Path) -> None:
+    done = command("solve", puzzle, "--solver", "gallagher", "--budget", "0.001", "--out", tmp_path / "out")
+    assert (done.code, done.err) == (0, "")
+    assert len(read_assembly(tmp_path / "out", read_puzzle(puzzle)).poses) == 6
+
+
 def test_a_picture_needs_its_grid(command: Command, photo: Path, tiny_model: Path) -> None:
     done = command("solve", photo, "--model", tiny_model)
     assert done.code == 2
@@ -162,6 +168,7 @@ def make_bad_pieces(root: Path, photo: Path) -> None:
         ("photo.png", "--grid six", "grid 'six' is not understood"),
         ("photo.png", "--grid 2x3 --seed -1", "seed -1 is out of range"),
         ("photo.png", "--grid 2x3 --samples 0", "samples and steps must be 1 or more"),
+        ("photo.png", "--grid 2x3 --budget -1", "budget -1 leaves no time to search"),
         ("photo.png", "--grid 2x3 --solver magic", "no solver 'magic'; use one of: diffusion"),
     ],
 )

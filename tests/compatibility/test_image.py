@@ -11,8 +11,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from diffassemble.compatibility import image
 from diffassemble.compatibility.image import (
     SIDES,
+    Borders,
+    Partners,
     border_scores,
     image_mates,
     mates_of_sides,
@@ -63,6 +66,35 @@ def test_scores_are_a_plain_double_loop_of_mahalanobis_distances() -> None:
                 continue
             both = plain_one_way(plain[i], a, plain[j], b) + plain_one_way(plain[j], b, plain[i], a)
             assert scores[first, second].item() == pytest.approx(both / (6 * size), rel=1e-4)
+
+
+def test_scores_of_some_sides_are_those_of_all() -> None:
+    pieces = smooth_noise(5, 7)
+    borders, everything = Borders.of(pieces), border_scores(pieces)
+    rows, cols = torch.tensor([3, 0, 17, 4]), torch.tensor([8, 3, 1, 16, 19])
+    assert len(borders) == 5 * SIDES
+    torch.testing.assert_close(borders.scores(rows, cols), everything[rows][:, cols], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("block", [1, 150, 10**6])
+def test_the_best_partners_are_the_same_whatever_the_blocks(
+    block: int, photo_puzzle: Puzzle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pixels = photo_puzzle.pieces.pixels
+    monkeypatch.setattr(image, "_BLOCK", block)
+    partners = Borders.of(pixels).best(6)
+    expected = border_scores(pixels).topk(6, largest=False)
+    torch.testing.assert_close(partners.score, expected.values, rtol=1e-6, atol=1e-6)
+    assert torch.equal(partners.side, expected.indices)
+
+
+def test_there_are_no_more_partners_than_sides_of_other_pieces() -> None:
+    assert Borders.of(smooth_noise(1, 8)).best(8).side.shape == (SIDES, 0)
+    found = Borders.of(smooth_noise(2, 8)).best(8)
+    assert [sorted(sides) for sides in found.side.tolist()] == [[4, 5, 6, 7]] * 4 + [[0, 1, 2, 3]] * 4
+    assert torch.equal(found.first(2).side, found.side[:, :2])
+    assert torch.equal(found.first(2).score, found.score[:, :2])
+    assert isinstance(found.first(2), Partners)
 
 
 def test_lines_are_read_clockwise_around_the_piece() -> None:
@@ -216,10 +248,10 @@ def test_both_sides_of_a_pair_tell_the_same(small_puzzle: Puzzle) -> None:
 
 
 def test_odds_are_about_the_score_and_the_best_other_partner_of_each_side() -> None:
-    scores = border_scores(smooth_noise(4, 8))
-    chosen = scores.topk(5, largest=False).indices
-    rows, cols = torch.arange(len(scores)).repeat_interleave(5), chosen.flatten()
-    for row, col, found in zip(rows.tolist(), cols.tolist(), odds_terms(scores, chosen, rows, cols), strict=True):
+    pieces = smooth_noise(4, 8)
+    scores, partners = border_scores(pieces), Borders.of(pieces).best(5)
+    rows, terms = torch.arange(len(scores)).repeat_interleave(5), odds_terms(partners).flatten(0, 1)
+    for row, col, found in zip(rows.tolist(), partners.side.flatten().tolist(), terms, strict=True):
         logs = [[math.log(score + 0.02) for score in scores[side].tolist()] for side in (row, col)]
         level = logs[0].pop(col)
         logs[1].pop(row)

@@ -11,8 +11,9 @@ import pytest
 import torch
 from PIL import Image
 
+from diffassemble.evaluation import TABLES, Comparison, Measured, Row, compare_accuracy, compare_seconds
 from diffassemble.geometry import Poses
-from diffassemble.puzzle import Puzzle, Step
+from diffassemble.puzzle import Board, Puzzle, Step
 
 
 @dataclass
@@ -71,3 +72,34 @@ def pictures(tmp_path: Path) -> list[Path]:
         Image.fromarray(generator.integers(0, 256, (height, width, 3), dtype=np.uint8)).save(path)
         paths.append(path)
     return paths
+
+
+@pytest.fixture
+def measured() -> Callable[..., Measured]:
+    """A result with the given accuracy, orientation-free accuracy and seconds."""
+
+    def make(solver: str, right: float, free: float, seconds: float = 1.0) -> Measured:
+        row = Row(solver, "a/val", "6x6", 36, 0.0, 0, 9, right, free, 50.0, 50.0, seconds, 100.0, 0)
+        return Measured(row, (right - 1, right + 1), (free - 2, free + 2))
+
+    return make
+
+
+@pytest.fixture
+def accuracies(measured: Callable[..., Measured]) -> Comparison:
+    """A learned and a border solver beside Table 4, at 6x6 and at 7x7, of which the paper says nothing."""
+    results = [
+        [measured("diffusion", 71.0, 81.0), measured("diffusion", 72.0, 82.0)],
+        [measured("gallagher", 13.0, 33.0), measured("gallagher", 14.0, 94.0)],
+    ]
+    return compare_accuracy(TABLES["4"], "faces", [Board(6, 6), Board(7, 7)], results, {"gallagher", "other"})
+
+
+@pytest.fixture
+def times(measured: Callable[..., Measured]) -> Comparison:
+    """Two solvers beside the paper's times at 36 and 900 pieces."""
+    results = [
+        [measured("hybrid", 1.0, 1.0, 0.25), measured("hybrid", 1.0, 1.0, 9.5)],
+        [measured("yu", 1.0, 1.0, 0.5), measured("yu", 1.0, 1.0, 8.75)],
+    ]
+    return compare_seconds(TABLES["time"], "seconds", [Board(6, 6), Board(30, 30)], results)

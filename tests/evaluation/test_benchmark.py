@@ -110,6 +110,12 @@ def test_each_puzzle_is_reported(random_solver: Any, pictures: list[Path]) -> No
     assert row.peak_mb > 10
 
 
+def test_further_puzzles_count(random_solver: Any, pictures: list[Path]) -> None:
+    row = evaluate(random_solver, pictures, Board(2, 2), puzzles=8, size=8)
+    assert row.puzzles == len(random_solver.shown) == 8
+    assert all(puzzle.pieces.size == 8 for puzzle in random_solver.shown)
+
+
 def test_a_puzzle_without_truth_is_refused(random_solver: Any, pictures: list[Path]) -> None:
     puzzle = puzzles(pictures[:1], Board(2, 2))[0].without_truth()
     with pytest.raises(InputError, match="truth"):

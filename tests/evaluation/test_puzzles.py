@@ -8,7 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
-from diffassemble.evaluation.puzzles import benchmark_picture, benchmark_puzzles
+from diffassemble.evaluation.puzzles import benchmark_picture, benchmark_puzzles, puzzle_count
 from diffassemble.geometry import turn_pixels
 from diffassemble.puzzle import Board, InputError, Puzzle
 
@@ -80,6 +80,42 @@ def test_a_limit_spreads_over_the_list_and_keeps_the_puzzles(pictures: list[Path
     assert len(cut(pictures, board, limit=100)) == len(pictures)
 
 
+def test_too_few_pictures_are_cut_again_with_the_next_seeds(pictures: list[Path]) -> None:
+    board = Board(3, 3)
+    many = cut(pictures, board, seed=4, puzzles=15)
+    rounds = [*cut(pictures, board, seed=4), *cut(pictures, board, seed=5), *cut(pictures, board, seed=6, limit=3)]
+    for one, two in zip(many, rounds, strict=True):
+        assert torch.equal(one.pieces.pixels, two.pieces.pixels)
+
+
+def test_no_picture_is_left_out_where_there_are_enough(pictures: list[Path]) -> None:
+    assert len(cut(pictures, Board(3, 3), puzzles=2)) == len(pictures)
+
+
+def test_a_limit_of_pictures_holds_for_further_seeds_too(pictures: list[Path]) -> None:
+    board = Board(3, 3)
+    some = cut(pictures, board, limit=2, puzzles=4)
+    rounds = [*cut(pictures, board, seed=0, limit=2), *cut(pictures, board, seed=1, limit=2)]
+    for one, two in zip(some, rounds, strict=True):
+        assert torch.equal(one.pieces.pixels, two.pieces.pixels)
+
+
+@pytest.mark.parametrize(("limit", "puzzles"), [(None, None), (2, None), (9, None), (None, 3), (None, 14), (4, 5)])
+def test_the_number_of_puzzles_is_known_beforehand(
+    pictures: list[Path], limit: int | None, puzzles: int | None
+) -> None:
+    drawn = list(benchmark_puzzles(pictures, Board(2, 2), size=8, limit=limit, puzzles=puzzles))
+    assert len(drawn) == puzzle_count(len(pictures), limit, puzzles)
+
+
+def test_pictures_of_the_right_size_are_not_resampled(tmp_path: Path) -> None:
+    levels = torch.randint(0, 256, (56, 84, 3), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    Image.fromarray(levels.numpy()).save(tmp_path / "exact.png")
+    pieces = cut([tmp_path / "exact.png"], Board(2, 3), size=28)[0].pieces
+    assert pieces.size == 28
+    assert torch.equal((pieces.pixels * 255).round().flatten().sort().values, levels.float().flatten().sort().values)
+
+
 def test_solving_draws_do_not_repeat_the_cutting_draws(pictures: list[Path]) -> None:
     puzzle, generator = next(iter(benchmark_puzzles(pictures, Board(5, 5))))
     assert puzzle.truth is not None
@@ -94,6 +130,9 @@ def test_solving_draws_do_not_repeat_the_cutting_draws(pictures: list[Path]) -> 
         ({"missing": -0.1}, "missing"),
         ({"erode": -1}, "erode"),
         ({"limit": 0}, "limit"),
+        ({"puzzles": 0}, "puzzles 0"),
+        ({"size": 3}, "pieces of 3 pixels"),
+        ({"size": 8, "erode": 3}, "less 3 at every side"),
         ({"seed": -1}, "seed"),
     ],
 )

@@ -150,7 +150,7 @@ def test_pieces_know_how_far_their_clusters_reach_and_what_share_of_the_puzzle_t
     told = condition.nodes[:, -BOARD_WIDTH - CLUSTER_WIDTH : -BOARD_WIDTH]
     reach, share = told[:, : -len(THRESHOLDS)].unflatten(1, (len(THRESHOLDS), 4)), told[:, -len(THRESHOLDS) :]
     pieces = torch.tensor([6, 6, 1])[batch.puzzle]
-    for level, clusters in enumerate(condition.clusters):
+    for level, (clusters, _) in enumerate(condition.clusters):
         assert torch.equal(reach[:, level], clusters.reach())
         assert torch.equal(share[:, level], clusters.sizes() / pieces)
     assert (share[batch.puzzle == 2] == 1).all()

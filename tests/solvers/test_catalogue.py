@@ -12,7 +12,9 @@ import pytest
 from diffassemble.model import pretrained
 from diffassemble.puzzle import InputError, Puzzle, Solver
 from diffassemble.solvers import SOLVERS, DiffusionSolver, make_solver
-from diffassemble.solvers.catalogue import bundled_uprighter
+from diffassemble.solvers.catalogue import BORDER_SOLVERS, bundled_uprighter
+from diffassemble.solvers.gallagher import GallagherSolver
+from diffassemble.solvers.hybrid import HybridSolver
 
 
 @pytest.fixture
@@ -36,12 +38,22 @@ def test_options_reach_the_solver(tiny_model: Path) -> None:
     assert not solver.model.training
 
 
+def test_a_budget_reaches_solvers_that_search(tiny_model: Path) -> None:
+    hybrid = make_solver("hybrid", model=str(tiny_model), samples=3, steps=7, budget=2.5)
+    assert isinstance(hybrid, HybridSolver)
+    assert (hybrid.samples, hybrid.denoising_steps, hybrid.budget) == (3, 7, 2.5)
+    for name in BORDER_SOLVERS & SOLVERS.keys():
+        assert vars(make_solver(name, budget=2.5))["budget"] == 2.5
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"name": "magic"}, "no solver 'magic'; use one of: diffusion"),
         ({"samples": 0}, "samples and steps must be 1 or more"),
         ({"steps": -1}, "samples and steps must be 1 or more"),
+        ({"budget": 0.0}, "budget 0 leaves no time"),
+        ({"budget": float("nan")}, "budget nan leaves no time"),
         ({"model": "nothing"}, "no model 'nothing'"),
     ],
 )
@@ -72,3 +84,12 @@ def test_a_bundled_classifier_is_used(shelf: Path, tiny_model: Path, cut: Callab
     puzzle = cut(2, 3)
     assert puzzle.truth is not None
     assert solver.upright(puzzle, puzzle.truth, (0, 2)) in (0, 2)
+    borders = make_solver("gallagher")
+    assert isinstance(borders, GallagherSolver)
+    assert borders.upright is not None
+
+
+def test_border_solvers_need_no_model(shelf: Path) -> None:
+    solver = make_solver("gallagher", model="nothing")
+    assert isinstance(solver, GallagherSolver)
+    assert solver.upright is None

@@ -150,3 +150,14 @@ def test_checkpoints_of_another_model_are_refused(tiny: Callable[..., Config], t
     wide, narrow = learner_of(tiny(model={"width": 64})), learner_of(tiny())
     with pytest.raises(InputError, match=r"checkpoint\.pt: is of another model or optimizer"):
         narrow.restore(wide.checkpoint(0.0, 0.0), tmp_path)
+
+
+def test_a_learner_can_begin_with_the_weights_of_another(tiny: Callable[..., Config], tmp_path: Path) -> None:
+    trained = learner_of(tiny(seed=1))
+    trained.model.save_pretrained(tmp_path / "trained")
+    begun = learner_of(tiny(start_from=str(tmp_path / "trained")))
+    for name, value in trained.model.state_dict().items():
+        assert torch.equal(value, begun.model.state_dict()[name]), name
+        assert torch.equal(value, begun.average.state_dict()[name]), name
+    with pytest.raises(InputError, match=r"--training\.start-from .*: is a network of another shape"):
+        learner_of(tiny(model={"width": 64}, start_from=str(tmp_path / "trained")))

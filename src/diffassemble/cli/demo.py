@@ -35,7 +35,7 @@ def demo(
 
     check_seed(seed)
     check_free(out, tuple(SAMPLES), overwrite)
-    solver = make_solver("diffusion", model=model)
+    solver = make_solver("hybrid", model=model)
     with fresh_folder(out, tuple(SAMPLES), overwrite) as part:
         for name, (rows, cols) in SAMPLES.items():
             print(f"{name}, cut {rows}x{cols}")

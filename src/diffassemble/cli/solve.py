@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -12,10 +13,11 @@ def solve(
     pieces: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR|IMAGE")],
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None,
     grid: Annotated[str | None, tyro.conf.arg(metavar="RxC")] = None,
-    solver: str = "diffusion",
+    solver: str = "hybrid",
     model: str = "jigsaw",
     samples: int = 8,
     steps: int = 20,
+    budget: Annotated[float, tyro.conf.arg(metavar="SECONDS", help_behavior_hint="")] = math.inf,
     seed: int = 0,
     overwrite: bool = False,
 ) -> None:
@@ -29,6 +31,7 @@ def solve(
         model: Its weights: a bundled name, a folder or a hub id.
         samples: Answers to draw, to keep the best of them; their agreement is the confidence.
         steps: Denoising steps.
+        budget: Seconds, after which a solver that searches gives its best answer so far. Default: no limit.
         seed: The same seed gives the same answer.
         overwrite: Replace the folder if it holds an assembly already.
     """
@@ -42,7 +45,7 @@ def solve(
     folder = out or source.parent / f"{source.stem if source.is_file() else source.name}-solved"
     check_assembly_folder(folder, overwrite)
     board = None if grid is None else parse_grid(grid)
-    chosen = make_solver(solver, model=model, samples=samples, steps=steps)
+    chosen = make_solver(solver, model=model, samples=samples, steps=steps, budget=budget)
     assembly = assembled(load_puzzle(pieces, board, chosen, seed), chosen, seed)
     write_assembly(assembly, folder, overwrite)
     print(summary(assembly))

@@ -72,13 +72,17 @@ def grow_clusters(mates: Mates, count: int, room: Float[Tensor, "n d"] | None = 
     """Clusters of all matings at least as probable as each of THRESHOLDS.
 
     A mating that would put two pieces closer together than half its own distance is passed over, and so is one that
-    would make a cluster too large for its board: `room` holds, for every piece, the board's sides, the shortest first.
+    would make a cluster too large for its board: `room` holds, for every piece, the sides of the board.
     """
     ranked = mates[mates.weight.argsort(descending=True, stable=True)]
     pairs = torch.stack([ranked.first, ranked.second], 1).cpu().numpy()
     relative = _matrices(ranked.relative)
     closest = 0.25 * np.square(relative[:, :-1, -1]).sum(1)
-    limits = np.full((count, relative.shape[-1] - 1), np.inf) if room is None else room.double().cpu().numpy() + 1e-4
+    limits = (
+        np.full((count, relative.shape[-1] - 1), np.inf)
+        if room is None
+        else np.sort(room.double().cpu().numpy(), 1) + 1e-4
+    )
     label, following, size = np.arange(count), np.arange(count), np.ones(count, np.int64)
     frame = np.tile(np.eye(relative.shape[-1]), (count, 1, 1))
     clusters, done = [], 0

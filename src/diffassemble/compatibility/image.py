@@ -9,6 +9,8 @@ Sides of a piece, clockwise from the right: 0 right, 1 bottom, 2 left, 3 top. Si
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -20,6 +22,8 @@ SIDES = 4
 CHANNELS = 3
 # A side whose own pixels hardly vary would trust itself without limit. Two squared grey levels measured best.
 _VARIANCE_FLOOR = 2 / 255**2
+# How many scores are computed at once when only the best are kept.
+_BLOCK = 2**20
 # Log odds that two sides are true neighbours, fitted by `benchmarks/calibrate_borders.py` on training pictures:
 # constant, level, level², low, high, low², high², low·high, level·low, level·high (see `odds_terms`).
 _ODDS = (-1.3761, -0.0054, -0.0881, 1.8372, 2.5002, -0.1255, -0.5875, 0.4203, -0.1426, -0.2626)
@@ -32,75 +36,118 @@ def side_lines(pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "sides two s 3
     return lines.transpose(-1, -2).flatten(0, 1)
 
 
-def border_scores(pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "sides sides"]:
-    """Both-way Mahalanobis gradient compatibility of all side pairs over its expected value.
+@dataclass(frozen=True)
+class Partners:
+    """The best partners of every side, best first, and their scores."""
 
-    Near 1 for true neighbours, several times that for others; infinite within one piece. Symmetric.
+    side: Int[Tensor, "sides keep"]
+    score: Float[Tensor, "sides keep"]
+
+    def first(self, keep: int) -> Partners:
+        """Only the best `keep` of them."""
+        return Partners(self.side[:, :keep], self.score[:, :keep])
+
+
+@dataclass(frozen=True)
+class Borders:
+    """What every side foretells and what it shows, so that the scores of any pairs are one matrix product.
+
+    A score is the both-way Mahalanobis gradient compatibility over its expected value: near 1 for true neighbours,
+    several times that for others. Symmetric.
     """
-    lines = side_lines(pixels.double() - 0.5)
-    edge, inner = lines[:, 0], lines[:, 1]
-    facing = edge.flip(1)  # the neighbour reads the common border the other way
-    gradient = edge - inner
-    mean = gradient.mean(1, keepdim=True)
-    size = edge.shape[1]
-    covariance = (gradient - mean).transpose(1, 2) @ (gradient - mean) / size
-    precision = torch.linalg.inv(covariance + _VARIANCE_FLOOR * torch.eye(3).to(covariance))
-    predicted = edge + mean
-    weighted = predicted @ precision
-    quadratic = torch.cat([precision.flatten(1), -2 * weighted.flatten(1)], 1)
-    moments = torch.cat([(facing.transpose(1, 2) @ facing).flatten(1), facing.flatten(1)], 1)
-    constant = (weighted * predicted).sum((1, 2))
-    one_way = (quadratic @ moments.T + constant[:, None]).clamp(min=0)
-    both_ways = ((one_way + one_way.T) / (6 * size)).float()
-    piece = torch.arange(len(edge), device=pixels.device) // SIDES
-    return both_ways.masked_fill(piece[:, None] == piece, torch.inf)
+
+    foretold: Float[Tensor, "sides w"]
+    shown: Float[Tensor, "sides w"]
+
+    @staticmethod
+    def of(pixels: Float[Tensor, "n 3 s s"]) -> Borders:
+        """The borders of square pieces; side a of piece i is number 4i + a."""
+        lines = side_lines(pixels).double() - 0.5
+        edge, inner = lines[:, 0], lines[:, 1]
+        facing = edge.flip(1)  # the neighbour reads the common border the other way
+        gradient = edge - inner
+        mean = gradient.mean(1, keepdim=True)
+        size = edge.shape[1]
+        covariance = (gradient - mean).transpose(1, 2) @ (gradient - mean) / size
+        precision = torch.linalg.inv(covariance + _VARIANCE_FLOOR * torch.eye(3).to(covariance))
+        predicted = edge + mean
+        weighted = predicted @ precision
+        constant = (weighted * predicted).sum((1, 2))[:, None]
+        foretold = torch.cat([precision.flatten(1), -2 * weighted.flatten(1), constant], 1) / (6 * size)
+        moments = (facing.transpose(1, 2) @ facing).flatten(1)
+        return Borders(foretold, torch.cat([moments, facing.flatten(1), torch.ones_like(constant)], 1))
+
+    def __len__(self) -> int:
+        return len(self.shown)
+
+    def __getitem__(self, sides: Int[Tensor, "k"]) -> Borders:
+        return Borders(self.foretold[sides], self.shown[sides])
+
+    def against(self, other: Borders) -> Float[Tensor, "r c"]:
+        """The scores of all these sides with all those of other pieces."""
+        there = (self.foretold @ other.shown.T).clamp_(min=0)
+        return there.add_((self.shown @ other.foretold.T).clamp_(min=0)).float()
+
+    def scores(self, rows: Int[Tensor, "r"], cols: Int[Tensor, "c"]) -> Float[Tensor, "r c"]:
+        """The scores of all pairs of some sides with some others; infinite within one piece."""
+        same = (rows // SIDES)[:, None] == cols // SIDES
+        return self[rows].against(self[cols]).masked_fill_(same, torch.inf)
+
+    def best(self, keep: int) -> Partners:
+        """The `keep` best partners of every side, in blocks: the whole matrix is never there at once."""
+        every = torch.arange(len(self), device=self.shown.device)
+        found = []
+        for rows in every.split(max(SIDES, _BLOCK // len(self))):
+            same = (rows // SIDES)[:, None] == every // SIDES
+            scores = self[rows].against(self).masked_fill_(same, torch.inf)
+            found.append(scores.topk(min(keep, len(self) - SIDES), largest=False))
+        return Partners(torch.cat([block.indices for block in found]), torch.cat([block.values for block in found]))
 
 
-def odds_terms(
-    scores: Float[Tensor, "sides sides"],
-    chosen: Int[Tensor, "sides keep"],
-    rows: Int[Tensor, "m"],
-    cols: Int[Tensor, "m"],
-) -> Float[Tensor, "m 10"]:
+def border_scores(pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "sides sides"]:
+    """The scores of all pairs of sides at once, for puzzles small enough; infinite within one piece."""
+    borders = Borders.of(pixels)
+    one_way = (borders.foretold @ borders.shown.T).clamp_(min=0)
+    piece = torch.arange(len(borders), device=pixels.device) // SIDES
+    return (one_way + one_way.T).float().masked_fill_(piece[:, None] == piece, torch.inf)
+
+
+def odds_terms(partners: Partners) -> Float[Tensor, "sides keep 10"]:
     """What the log odds of pairs are made of: a pair's own level, and its lower and higher lead over its rivals.
 
-    A pair's rivals are the best other partner of each of its two sides; `chosen` lists partners, best first.
+    A pair's rivals are the best other partner of each of its two sides.
     """
-    best, second = scores.gather(1, chosen[:, :2]).unbind(-1)
-    row_rival = torch.where(chosen[rows, 0] == cols, second[rows], best[rows])
-    col_rival = torch.where(chosen[cols, 0] == rows, second[cols], best[cols])
-    level = torch.log(scores[rows, cols] + 0.02)
-    lead = torch.stack([torch.log(row_rival + 0.02) - level, torch.log(col_rival + 0.02) - level], -1)
-    low, high = lead.amin(-1), lead.amax(-1)
-    terms = [torch.ones_like(level), level, level**2, low, high, low**2, high**2, low * high, level * low, level * high]
-    return torch.stack(terms, -1).clamp(-20, 20)
+    logs = torch.log(partners.score + 0.02)
+    best, second = logs[:, :1], logs[:, 1:2]
+    own_rival = torch.cat([second, best.expand(-1, logs.shape[1] - 1)], 1)
+    everyone = torch.arange(len(logs), device=logs.device)[:, None]
+    mutual = partners.side[partners.side, 0] == everyone
+    their_rival = torch.where(mutual, second[partners.side, 0], best[partners.side, 0])
+    leads = own_rival - logs, their_rival - logs
+    low, high = torch.minimum(*leads), torch.maximum(*leads)
+    products = [low**2, high**2, low * high, logs * low, logs * high]
+    return torch.stack([torch.ones_like(logs), logs, logs**2, low, high, *products], -1).clamp(-20, 20)
 
 
-def evidence(
-    scores: Float[Tensor, "sides sides"],
-    chosen: Int[Tensor, "sides keep"],
-    rows: Int[Tensor, "m"],
-    cols: Int[Tensor, "m"],
-) -> Float[Tensor, "m 3"]:
-    """The channels of chosen pairs: probability of being neighbours, rank among rivals, absolute certainty."""
-    odds = odds_terms(scores, chosen, rows, cols) @ scores.new_tensor(_ODDS)
-    own, best = scores[rows, cols], scores.gather(1, chosen[:, :1])[:, 0]
-    rank = ((best[rows] + 1e-3) * (best[cols] + 1e-3) / (own + 1e-3) ** 2) ** 3
-    return torch.stack([odds.sigmoid(), rank, 1 / (1 + (own / 2) ** 2)], -1)
+def evidence(partners: Partners) -> Float[Tensor, "sides keep 3"]:
+    """The channels of pairs: probability of being neighbours, rank among rivals, absolute certainty."""
+    own, best = partners.score, partners.score[:, 0]
+    probability = (odds_terms(partners) @ own.new_tensor(_ODDS)).sigmoid()
+    rank = ((best[:, None] + 1e-3) * (best[partners.side] + 1e-3) / (own + 1e-3) ** 2) ** 3
+    return torch.stack([probability, rank, 1 / (1 + (own / 2) ** 2)], -1)
 
 
 def image_mates(pixels: Float[Tensor, "n 3 s s"], pitch: float, keep: int = 8) -> Mates:
     """The `keep` best partners of every side of every piece, as matings on a lattice of the given pitch."""
-    sides = SIDES * len(pixels)
-    if sides == SIDES:
-        nobody = torch.zeros(0, dtype=torch.long, device=pixels.device)
-        return mates_of_sides(nobody, nobody, pitch, pixels.new_zeros(0, CHANNELS))
-    scores = border_scores(pixels)
-    chosen = scores.topk(min(keep, sides - SIDES), largest=False)
-    rows = torch.arange(sides, device=pixels.device).repeat_interleave(chosen.indices.shape[1])
-    cols = chosen.indices.flatten()
-    channels = evidence(scores, chosen.indices, rows, cols)
-    return mates_of_sides(rows, cols, pitch, channels)
+    return mates_of_partners(Borders.of(pixels).best(keep), pitch)
+
+
+def mates_of_partners(partners: Partners, pitch: float) -> Mates:
+    """Every side with each of its partners (none, or two or more), with the evidence for them."""
+    sides, keep = partners.side.shape
+    rows = torch.arange(sides, device=partners.side.device).repeat_interleave(keep)
+    channels = evidence(partners).flatten(0, 1) if keep else partners.score.new_zeros(0, CHANNELS)
+    return mates_of_sides(rows, partners.side.flatten(), pitch, channels)
 
 
 def mates_of_sides(

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from diffassemble.geometry import Poses, turn_matrix
+from diffassemble.geometry import Poses
 
 
 @runtime_checkable
@@ -21,8 +21,6 @@ class Space(Protocol):
     def to_vector(self, poses: Poses) -> Float[Tensor, "n p"]: ...
 
     def to_poses(self, vector: Float[Tensor, "n p"]) -> Poses: ...
-
-    def decide(self, rotation: Float[Tensor, "n d d"], precision: Float[Tensor, "n"]) -> Float[Tensor, "n d d"]: ...
 
 
 class CosSin:
@@ -38,13 +36,6 @@ class CosSin:
         cosine, sine = vector[:, 2], vector[:, 3]
         rotation = torch.stack([torch.stack([cosine, -sine], -1), torch.stack([sine, cosine], -1)], -2)
         return Poses(rotation, vector[:, :2])
-
-    def decide(self, rotation: Float[Tensor, "n 2 2"], precision: Float[Tensor, "n"]) -> Float[Tensor, "n 2 2"]:
-        """The posterior mean of quarter turns seen through Gaussian noise; `precision`: signal over noise variance."""
-        cosine, sine = rotation[:, 0, 0] + rotation[:, 1, 1], rotation[:, 1, 0] - rotation[:, 0, 1]
-        seen = torch.stack([cosine, sine, -cosine, -sine], -1) / 2
-        chance = torch.softmax(precision[:, None] * seen, -1)
-        return torch.einsum("nt,tab->nab", chance, turn_matrix(torch.arange(4, device=rotation.device)))
 
 
 SPACES: dict[str, Space] = {"cos_sin": CosSin()}

@@ -34,20 +34,28 @@ class Patches(nn.Module):
         return self.linear(patches.flatten(3))
 
 
-class LightBackbone(nn.Sequential):
-    """A small network made for CPUs (patches of 4, 8, then all 32 pixels); sees one view of a piece, channels last."""
+class LightBackbone(nn.Module):
+    """A small network made for CPUs (patches of 4, 8, then all 32 pixels); sees one view of a piece, channels last.
+
+    Mean colour and contrast are told apart from the pattern, so that faint patterns are seen as well as strong ones.
+    """
 
     def __init__(self, features: int) -> None:
-        super().__init__(
-            Patches(4, 3, 64),
-            nn.GELU(),
-            Patches(2, 64, 128),
-            nn.GELU(),
-            nn.Flatten(),
-            nn.Linear(128 * (PIECE_PIXELS // 8) ** 2, 256),
-            nn.GELU(),
-            nn.Linear(256, features),
+        super().__init__()
+        self.patterns = nn.Sequential(Patches(4, 3, 64), nn.GELU(), Patches(2, 64, 128), nn.GELU(), nn.Flatten())
+        self.summary = nn.Sequential(
+            nn.Linear(128 * (PIECE_PIXELS // 8) ** 2 + 4, 256), nn.GELU(), nn.Linear(256, features)
         )
+        for layer in self.modules():
+            if isinstance(layer, nn.Linear):
+                nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+                nn.init.zeros_(layer.bias)
+
+    def forward(self, views: Float[Tensor, "n s s 3"]) -> Float[Tensor, "n f"]:
+        colour = views.mean((1, 2), keepdim=True)
+        contrast = (views - colour).square().mean((1, 2, 3), keepdim=True).sqrt()
+        patterns = self.patterns((views - colour) / (contrast + 0.1))
+        return self.summary(torch.cat([patterns, colour.flatten(1), contrast.flatten(1)], 1))
 
 
 class GroupResNet18(nn.Module):
@@ -108,4 +116,5 @@ class ImageEncoder(nn.Module):
             slots = self.backbone(views.flatten(0, 1)).unflatten(0, (-1, 4))
         if self.symmetry == "invariant":
             slots = slots.mean(1, keepdim=True).expand(-1, 4, -1)
-        return slots
+        # All slots together, which keeps the symmetry; else what a piece shows starts, and stays, a whisper.
+        return F.layer_norm(slots, slots.shape[1:])

@@ -66,18 +66,19 @@ def evaluate(
     missing: float = 0.0,
     erode: int = 0,
     limit: int | None = None,
+    puzzles: int | None = None,
     seed: int = 0,
     size: int = 32,
     data: str | None = None,
     report: Callable[[Score], None] = lambda score: None,
 ) -> Row:
-    """Solve one puzzle per picture and average the scores; `report` hears of each as it comes.
+    """Solve the puzzles of `benchmark_puzzles` and average the scores; `report` hears of each as it comes.
 
     `data` names the pictures in the row (default: their folder's name).
     """
     scores = []
     for puzzle, generator in benchmark_puzzles(
-        pictures, board, missing=missing, erode=erode, limit=limit, seed=seed, size=size
+        pictures, board, missing=missing, erode=erode, limit=limit, puzzles=puzzles, seed=seed, size=size
     ):
         scores.append(score_answer(solver, puzzle, generator))
         report(scores[-1])

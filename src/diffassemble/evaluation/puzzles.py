@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
-from diffassemble.cutting.image import crop_to_board, cut_picture
+from diffassemble.cutting.image import SMALLEST_PIECE, crop_to_board, cut_picture
 from diffassemble.files.images import read_picture, to_image
 from diffassemble.puzzle import Board, InputError, Puzzle
 
@@ -23,22 +24,26 @@ def benchmark_puzzles(
     missing: float = 0.0,
     erode: int = 0,
     limit: int | None = None,
+    puzzles: int | None = None,
     seed: int = 0,
     size: int = 32,
 ) -> Iterator[tuple[Puzzle, torch.Generator]]:
     """Shuffled and turned puzzles, truth included, each with a generator for whoever solves it.
 
-    Both follow from `seed` and the picture's place in the list. `limit` takes that many pictures, evenly
-    spread over the list, since neighbours in a sorted folder often come from one source.
+    Both follow from the seed and the picture's place in the list. `limit` takes that many pictures, evenly
+    spread over the list, since neighbours in a sorted folder often come from one source. Where they are fewer
+    than `puzzles`, they are cut again with the seeds `seed` + 1, `seed` + 2, … until there are as many.
     """
-    _check(pictures, missing, erode, limit, seed)
-    count = min(limit or len(pictures), len(pictures))
-    for index in (position * len(pictures) // count for position in range(count)):
+    check_wishes(pictures, missing=missing, erode=erode, limit=limit, puzzles=puzzles, seed=seed, size=size)
+    for further, index in _draws(len(pictures), limit, puzzles):
         picture = benchmark_picture(read_picture(pictures[index]), board, size)
-        yield (
-            cut_picture(picture, board, _stream(seed, index, 0), size=size, missing=missing, erode=erode),
-            _stream(seed, index, 1),
-        )
+        cutting, solving = (_stream(seed + further, index, purpose) for purpose in (0, 1))
+        yield cut_picture(picture, board, cutting, size=size, missing=missing, erode=erode), solving
+
+
+def puzzle_count(pictures: int, limit: int | None = None, puzzles: int | None = None) -> int:
+    """How many puzzles that many pictures give."""
+    return max(min(limit or pictures, pictures), puzzles or 0)
 
 
 def benchmark_picture(picture: Float[Tensor, "3 H W"], board: Board, size: int) -> Float[Tensor, "3 height width"]:
@@ -52,20 +57,55 @@ def benchmark_picture(picture: Float[Tensor, "3 H W"], board: Board, size: int) 
     return torch.from_numpy(np.array(resized)).movedim(-1, 0).float() / 255
 
 
+def _draws(pictures: int, limit: int | None, puzzles: int | None) -> Iterator[tuple[int, int]]:
+    """How many seeds further, and which picture: all that are taken, then the same again."""
+    taken = _spread(range(pictures), limit or pictures)
+    left = puzzle_count(pictures, limit, puzzles)
+    for further in count():
+        for index in _spread(taken, left):
+            yield further, index
+        left -= len(taken)
+        if left <= 0:
+            return
+
+
+def _spread(items: Sequence[int], most: int) -> Sequence[int]:
+    """Up to `most` of the items, evenly spread over them."""
+    number = min(most, len(items))
+    return [items[position * len(items) // number] for position in range(number)]
+
+
 def _stream(seed: int, index: int, purpose: int) -> torch.Generator:
     """Randomness of its own for each picture and purpose (0: cutting, 1: solving)."""
     state = np.random.SeedSequence((seed, index, purpose)).generate_state(1, np.uint64)
     return torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))
 
 
-def _check(pictures: Sequence[Path], missing: float, erode: int, limit: int | None, seed: int) -> None:
+def check_wishes(
+    pictures: Sequence[Path],
+    *,
+    missing: float,
+    erode: int,
+    limit: int | None,
+    puzzles: int | None,
+    seed: int,
+    size: int,
+) -> None:
+    """Refuse what no puzzles can be made of."""
     if not pictures:
         raise InputError("there are no pictures to evaluate on; pass a folder that holds some")
     if limit is not None and limit < 1:
         raise InputError(f"limit {limit} leaves no puzzles; pass a limit of at least 1")
+    if puzzles is not None and puzzles < 1:
+        raise InputError(f"puzzles {puzzles} is below 1; pass how many puzzles there must be at least, such as 100")
     if not 0 <= missing < 1:
         raise InputError(f"missing {missing} is not a share of the pieces; pass 0 or more and less than 1")
     if erode < 0:
         raise InputError(f"erode {erode} is below 0; pass the pixels lost at every side, such as 2")
+    if size - 2 * erode < SMALLEST_PIECE:
+        raise InputError(
+            f"pieces of {size} pixels, less {erode} at every side, are under {SMALLEST_PIECE} pixels; "
+            "pass a larger size or less erosion"
+        )
     if seed < 0:
         raise InputError(f"seed {seed} is below 0; pass 0 or more")

@@ -9,26 +9,37 @@ from pathlib import Path
 
 from diffassemble.evaluation.benchmark import Row, Score, evaluate
 from diffassemble.evaluation.interval import Interval, bootstrap_interval
+from diffassemble.evaluation.puzzles import check_wishes, puzzle_count
 from diffassemble.puzzle import Board, Solver
 
 
 @dataclass(frozen=True)
+class Cell:
+    """What a row is measured on; `data` names the pictures."""
+
+    data: str
+    pictures: Sequence[Path]
+    board: Board
+    missing: float = 0.0
+    erode: int = 0
+
+
+@dataclass(frozen=True)
 class Sweep:
-    """All combinations to measure; `collections` are names with their pictures."""
+    """Every solver on every cell, on the same puzzles; see `benchmark_puzzles` for how these are drawn."""
 
     solvers: Sequence[Solver]
-    collections: Sequence[tuple[str, Sequence[Path]]]
-    boards: Sequence[Board]
-    missing: Sequence[float] = (0.0,)
-    erode: Sequence[int] = (0,)
+    cells: Sequence[Cell]
     limit: int | None = None
+    puzzles: int | None = None
     seed: int = 0
+    size: int = 32
 
     @property
-    def puzzles(self) -> int:
+    def total(self) -> int:
         """How many puzzles will be solved in all."""
-        each = len(self.boards) * len(self.missing) * len(self.erode) * len(self.solvers)
-        return each * sum(len(pictures[: self.limit]) for _, pictures in self.collections)
+        each = sum(puzzle_count(len(cell.pictures), self.limit, self.puzzles) for cell in self.cells)
+        return each * len(self.solvers)
 
 
 @dataclass(frozen=True)
@@ -40,30 +51,66 @@ class Measured:
     accuracy_free: Interval
 
 
+def all_cells(
+    collections: Sequence[tuple[str, Sequence[Path]]],
+    boards: Sequence[Board],
+    missing: Sequence[float] = (0.0,),
+    erode: Sequence[int] = (0,),
+) -> list[Cell]:
+    """Every combination; collections are names with their pictures."""
+    return [
+        Cell(name, pictures, board, share, pixels)
+        for (name, pictures), board, share, pixels in product(collections, boards, missing, erode)
+    ]
+
+
 def run_sweep(sweep: Sweep, report: Callable[[Score], None] = lambda score: None) -> Iterator[Measured]:
-    """Measure every combination, the solvers side by side on each; `report` hears of every puzzle."""
-    for (name, pictures), board, missing, erode, solver in product(
-        sweep.collections, sweep.boards, sweep.missing, sweep.erode, sweep.solvers
-    ):
-        scores: list[Score] = []
+    """Measure cell by cell, the solvers side by side on each; `report` hears of every puzzle.
 
-        def heard(score: Score, scores: list[Score] = scores) -> None:
-            scores.append(score)
-            report(score)
-
-        row = evaluate(
-            solver,
-            pictures,
-            board,
-            missing=missing,
-            erode=erode,
+    All wishes are checked before the first puzzle is solved.
+    """
+    for cell in sweep.cells:
+        check_wishes(
+            cell.pictures,
+            missing=cell.missing,
+            erode=cell.erode,
             limit=sweep.limit,
+            puzzles=sweep.puzzles,
             seed=sweep.seed,
-            data=name,
-            report=heard,
+            size=sweep.size,
         )
-        yield Measured(
-            row,
-            bootstrap_interval([score.accuracy for score in scores]),
-            bootstrap_interval([score.accuracy_free for score in scores]),
-        )
+    for cell, solver in product(sweep.cells, sweep.solvers):
+        yield _measure(solver, cell, sweep, report)
+
+
+def warm_up(sweep: Sweep) -> None:
+    """Let every solver answer a small puzzle, so that what it compiles or loads at first is not measured."""
+    for solver in sweep.solvers:
+        evaluate(solver, sweep.cells[0].pictures, Board(3, 3), limit=1, size=sweep.size)
+
+
+def _measure(solver: Solver, cell: Cell, sweep: Sweep, report: Callable[[Score], None]) -> Measured:
+    scores: list[Score] = []
+
+    def heard(score: Score) -> None:
+        scores.append(score)
+        report(score)
+
+    row = evaluate(
+        solver,
+        cell.pictures,
+        cell.board,
+        missing=cell.missing,
+        erode=cell.erode,
+        limit=sweep.limit,
+        puzzles=sweep.puzzles,
+        seed=sweep.seed,
+        size=sweep.size,
+        data=cell.data,
+        report=heard,
+    )
+    return Measured(
+        row,
+        bootstrap_interval([score.accuracy for score in scores]),
+        bootstrap_interval([score.accuracy_free for score in scores]),
+    )

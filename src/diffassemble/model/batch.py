@@ -25,7 +25,7 @@ class PuzzleBatch:
     puzzle: Int[Tensor, "n"]
     board: Float[Tensor, "n 4"]
     room: Float[Tensor, "n 2"]
-    """distances between the centres of the outermost cells of the piece's board, the shorter side first"""
+    """distances between the centres of the outermost cells of the piece's board, along x and y"""
     mates: Mates | None
 
     def to(self, device: torch.device) -> PuzzleBatch:
@@ -48,7 +48,7 @@ def pack(puzzles: Sequence[Puzzle], pairwise: bool) -> PuzzleBatch:
             for p in puzzles
         ]
     )
-    sides = torch.tensor([sorted((p.board.rows - 1, p.board.cols - 1)) for p in puzzles])
+    sides = torch.tensor([(p.board.cols - 1, p.board.rows - 1) for p in puzzles])
     room = sides * described[:, 2:3]
     index = torch.arange(len(puzzles)).repeat_interleave(counts)
     mates = None

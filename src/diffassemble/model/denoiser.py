@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from diffassemble.compatibility.clusters import THRESHOLDS, Clusters, grow_clusters
 from diffassemble.compatibility.image import CHANNELS, SIDES
+from diffassemble.compatibility.lattice import Stands, find_stands
 from diffassemble.compatibility.votes import POWERS, cast_votes, flatten_poses, unflatten_poses, vote_matrix
 from diffassemble.diffusion import SPACES, Schedule
 from diffassemble.encoders import ImageEncoder
-from diffassemble.geometry import Poses
 from diffassemble.graph import DenseGraph, Graph, complete_edges, drop_edges, edge_graph
 from diffassemble.model.batch import BOARD_WIDTH, PuzzleBatch
 from diffassemble.model.config import ModelConfig
@@ -35,7 +35,7 @@ class Condition:
     nodes: Float[Tensor, "n f"]
     graph: Graph
     votes: Float[Tensor, "flat flat"] | None
-    clusters: Sequence[Clusters]
+    clusters: Sequence[tuple[Clusters, Stands]]
 
 
 class Denoiser(Pretrained):
@@ -79,15 +79,16 @@ class Denoiser(Pretrained):
         config = self.config
         nodes = [self.encoder(batch.pixels).flatten(1)]
         votes: Tensor | None = None
-        clusters: list[Clusters] = []
+        clusters: list[tuple[Clusters, Stands]] = []
         count = len(batch.puzzle)
         if config.pairwise:
             assert batch.mates is not None, "this model needs pairwise evidence: pack(..., pairwise=True)"
             nodes.append(best_evidence(batch.mates, count))
         if config.votes and batch.mates is not None:
-            votes, clusters = vote_matrix(batch.mates, count), grow_clusters(batch.mates, count, batch.room)
+            votes, grown = vote_matrix(batch.mates, count), grow_clusters(batch.mates, count, batch.room)
             pieces = torch.bincount(batch.puzzle)[batch.puzzle]
-            nodes += [c.reach() for c in clusters] + [(c.sizes() / pieces)[:, None] for c in clusters]
+            nodes += [c.reach() for c in grown] + [(c.sizes() / pieces)[:, None] for c in grown]
+            clusters = [(c, find_stands(c, batch.room, batch.board[:, 2])) for c in grown]
         if config.board:
             nodes.append(batch.board)
         return Condition(torch.cat(nodes, 1), self._graph(batch, generator), votes, clusters)
@@ -134,12 +135,10 @@ class Denoiser(Pretrained):
         vectors = self.space.to_vector(unflatten_poses(votes.flatten(0, 2))).unflatten(0, votes.shape[:3])
         linear: list[Tensor] = [noisy[:, :, None], vectors]
         decided: list[Tensor] = []
-        for clusters in condition.clusters:
+        for clusters, stands in condition.clusters:
             placed = clusters.placed(poses, shape[1])
-            size = clusters.sizes().repeat_interleave(shape[1])
-            turn = self.space.decide(placed.rotation, size * alpha_bar.sqrt() / (1 - alpha_bar))
-            upright = Poses(turn, torch.zeros_like(placed.translation))
-            for opinion, answers in ((placed, linear), (upright, decided)):
+            settled = stands.posterior_mean(poses, alpha_bar.unflatten(0, shape))
+            for opinion, answers in ((placed, linear), (settled, decided)):
                 vector = self.space.to_vector(clusters.members(opinion, shape[1]))
                 answers.append(vector.unflatten(0, shape)[:, :, None])
         scale = (alpha_bar.sqrt() / (alpha_bar + 0.1 * (1 - alpha_bar))).unflatten(0, shape)

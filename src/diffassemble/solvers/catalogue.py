@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 from diffassemble.model import Denoiser, bundled_models
 from diffassemble.model.upright import Upright
 from diffassemble.puzzle import InputError, Solver
 from diffassemble.solvers.diffusion import DiffusionSolver
+from diffassemble.solvers.gallagher import GallagherSolver
+from diffassemble.solvers.hybrid import HybridSolver
 from diffassemble.solvers.orientation import Uprighter, turn_to_upright
 
 UPRIGHT = "upright"
+# These only compare borders, which can't tell which way is up; where they know it, the classifier told them.
+BORDER_SOLVERS = frozenset({"gallagher", "yu", "huroyan"})
 
 
 def bundled_uprighter() -> Uprighter | None:
@@ -21,17 +27,48 @@ def bundled_uprighter() -> Uprighter | None:
     return partial(turn_to_upright, Upright.from_pretrained(UPRIGHT))
 
 
-def _diffusion(model: str, samples: int, steps: int) -> Solver:
-    return DiffusionSolver(Denoiser.from_pretrained(model), steps, samples, upright=bundled_uprighter())
+@dataclass(frozen=True)
+class SolverOptions:
+    """What solvers are asked for; each takes what concerns it. `budget`: seconds a puzzle, of those that search."""
+
+    model: str = "jigsaw"
+    samples: int = 8
+    steps: int = 20
+    budget: float = math.inf
 
 
-SOLVERS: dict[str, Callable[[str, int, int], Solver]] = {"diffusion": _diffusion}
+def _diffusion(options: SolverOptions) -> Solver:
+    network = Denoiser.from_pretrained(options.model)
+    return DiffusionSolver(network, options.steps, options.samples, upright=bundled_uprighter())
 
 
-def make_solver(name: str, *, model: str = "jigsaw", samples: int = 8, steps: int = 20) -> Solver:
-    """A solver with its weights loaded; `model` is a bundled name, a folder or a hub id."""
+def _hybrid(options: SolverOptions) -> Solver:
+    network = Denoiser.from_pretrained(options.model)
+    return HybridSolver(network, options.steps, options.samples, upright=bundled_uprighter(), budget=options.budget)
+
+
+def _gallagher(options: SolverOptions) -> Solver:
+    return GallagherSolver(options.budget, bundled_uprighter())
+
+
+SOLVERS: dict[str, Callable[[SolverOptions], Solver]] = {
+    "diffusion": _diffusion,
+    "hybrid": _hybrid,
+    "gallagher": _gallagher,
+}
+
+
+def make_solver(
+    name: str, *, model: str = "jigsaw", samples: int = 8, steps: int = 20, budget: float = math.inf
+) -> Solver:
+    """A solver with its weights loaded; `model` is a bundled name, a folder or a hub id.
+
+    After `budget` seconds solvers that search answer with the best so far.
+    """
     if name not in SOLVERS:
         raise InputError(f"no solver '{name}'; use one of: {', '.join(SOLVERS)}")
     if samples < 1 or steps < 1:
         raise InputError(f"samples and steps must be 1 or more, not {samples} and {steps}")
-    return SOLVERS[name](model, samples, steps)
+    if not budget > 0:
+        raise InputError(f"budget {budget:g} leaves no time to search; pass more than 0 seconds")
+    return SOLVERS[name](SolverOptions(model, samples, steps, budget))

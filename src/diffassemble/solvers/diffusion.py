@@ -18,6 +18,7 @@ from diffassemble.solvers.orientation import Uprighter, fitting_turns
 from diffassemble.solvers.placement import agreement, fit, place
 
 Placement = tuple[Int[Tensor, "n"], Int[Tensor, "n"]]
+Answer = tuple[Placement, Float[Tensor, "n"]]
 # A challenger must be this much better to be shown instead of the leader, so that the eye can follow.
 _CLEARLY = 1.2
 
@@ -66,18 +67,23 @@ class DiffusionSolver:
 
     def _finish(self, puzzle: Puzzle, batch: PuzzleBatch, clean: Float[Tensor, "n k p"], leader: int) -> Iterator[Step]:
         board = puzzle.board
+        for chosen, confidence in self._answers(puzzle, batch, clean, leader):
+            placed = board.poses(*chosen)
+            yield Step(placed, done=1.0, confidence=confidence)
+        by = 0 if self.upright is None else self.upright(puzzle, placed, fitting_turns(board))
+        if by:
+            yield Step(board.poses(*board.turned(*chosen, by)[1:]), done=1.0, confidence=confidence)
+
+    def _answers(
+        self, puzzle: Puzzle, batch: PuzzleBatch, clean: Float[Tensor, "n k p"], leader: int
+    ) -> Iterator[Answer]:
+        """Better and better answers; here only one: the best sample, and how far the others agree."""
+        board = puzzle.board
         placements = [place(self.model.space.to_poses(sample), board) for sample in clean.unbind(1)]
         ranks = rank_placements(placements, board, batch.mates)
         best = leader if ranks[leader] == max(ranks) else max(range(len(ranks)), key=ranks.__getitem__)
         chosen = placements.pop(best)
-        confidence = agreement(board, chosen, placements)
-        placed = board.poses(*chosen)
-        if self.upright is not None:
-            by = self.upright(puzzle, placed, fitting_turns(board))
-            if by:
-                yield Step(placed, done=1.0, confidence=confidence)
-            placed = board.poses(*board.turned(*chosen, by)[1:])
-        yield Step(placed, done=1.0, confidence=confidence)
+        yield chosen, agreement(board, chosen, placements)
 
 
 def rank_placements(placements: list[Placement], board: Board, mates: Mates | None) -> list[float]:

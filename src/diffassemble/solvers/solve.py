@@ -13,7 +13,7 @@ from diffassemble.solvers.catalogue import make_solver
 
 def solve(
     puzzle: Puzzle,
-    solver: str = "diffusion",
+    solver: str = "hybrid",
     *,
     model: str = "jigsaw",
     samples: int = 8,

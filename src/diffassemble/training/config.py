@@ -17,6 +17,8 @@ from diffassemble.puzzle import InputError
 class TrainingConfig:
     """How long and how hard, whatever is learnt."""
 
+    start_from: str = ""
+    """a bundled model, a folder or a hub id whose weights to begin with; empty: at random"""
     steps: int = 20000
     """batches to learn from, in all calls together"""
     minutes: float = 600.0

@@ -54,6 +54,8 @@ class Learner:
         torch.manual_seed(training.seed)
         self.training, self.fabric = training, fabric
         self.model, self.average = task.build(), task.build().to(fabric.device)
+        if training.start_from:
+            begin_with(self.model, training.start_from)
         self.average.load_state_dict(self.model.state_dict())
         self.objective, self.optimizer = fabric.setup(Objective(self.model, task), make_optimizer(self.model, training))
         self.done = 0
@@ -89,6 +91,16 @@ class Learner:
                 f"{folder / FILE}: is of another model or optimizer; pass the options that the run was begun with"
             ) from error
         self.done = checkpoint.step
+
+
+def begin_with(model: Pretrained, name: str) -> None:
+    """Give a fresh network the weights of a trained one of the same kind and shape."""
+    weights = type(model).from_pretrained(name).state_dict()
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise InputError(f"--training.start-from {name}: is a network of another shape ({reason})") from error
 
 
 def make_optimizer(model: nn.Module, training: TrainingConfig) -> torch.optim.Optimizer:

@@ -1,0 +1,45 @@
+"""A sweep under a progress bar, and what the command line does with its results."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from diffassemble.evaluation import Measured, Sweep, run_sweep, write_rows
+from diffassemble.puzzle import InputError
+
+
+def measure(sweep: Sweep, rows: Path | None = None) -> list[Measured]:
+    """Run a sweep; the bar is on the error stream, if that is a terminal.
+
+    The file `rows` is written anew with each row, so that a run which is broken off keeps what it has measured.
+    """
+    columns = (TextColumn("puzzles"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    results: list[Measured] = []
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("puzzles", total=sweep.total)
+        for result in run_sweep(sweep, lambda score: progress.advance(task)):
+            results.append(result)
+            if rows is not None:
+                write_rows([measured.row for measured in results], rows)
+    return results
+
+
+def show(table: Table) -> None:
+    """Print a table; output that goes into a file or a pipe has no width of its own."""
+    screen = Console()
+    (screen if screen.is_terminal else Console(width=150)).print(table)
+
+
+def check_place(path: Path) -> None:
+    """Refuse a file that can't be written, before hours are spent on what it is to hold."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; pass the name of a file")
+    there = next(folder for folder in path.absolute().parents if folder.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise InputError(f"{path}: cannot be written, {there} does not allow it; pass another file")

@@ -1,0 +1,85 @@
+"""The hybrid solver needs no network where borders speak, and listens to it where they are mute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from diffassemble.evaluation.metrics import direct_comparison_free
+from diffassemble.model import Denoiser
+from diffassemble.puzzle import Board, ImagePieces, Puzzle, Step
+from diffassemble.solvers.hybrid import HybridSolver
+
+
+@pytest.fixture
+def solver(tiny_model: Path) -> HybridSolver:
+    """With a network that has learnt nothing."""
+    return HybridSolver(Denoiser.from_pretrained(tiny_model), denoising_steps=2, samples=2)
+
+
+def drained(solver: HybridSolver, puzzle: Puzzle) -> list[Step]:
+    return list(solver.steps(puzzle.without_truth(), torch.Generator().manual_seed(0)))
+
+
+def assert_placement(puzzle: Puzzle, step: Step) -> None:
+    """One piece a cell, exactly on the board, and a confidence for each."""
+    cells, turns = puzzle.board.snap(step.poses)
+    assert len(cells.unique()) == len(puzzle)
+    assert torch.equal(step.poses.translation, puzzle.board.poses(cells, turns).translation)
+    assert step.confidence is not None
+    assert ((step.confidence >= 0) & (step.confidence <= 1)).all()
+
+
+def right(puzzle: Puzzle, step: Step) -> float:
+    assert puzzle.truth is not None
+    return direct_comparison_free(puzzle.board, *puzzle.board.snap(step.poses), *puzzle.board.snap(puzzle.truth))
+
+
+@pytest.mark.parametrize("name", ["astronaut", "coffee", "cat"])
+@pytest.mark.parametrize("shape", [(6, 6), (8, 5)])
+def test_borders_suffice_for_photos(
+    cut: Callable[..., Puzzle], solver: HybridSolver, name: str, shape: tuple[int, int]
+) -> None:
+    puzzle = cut(*shape, name=name)
+    last = drained(solver, puzzle)[-1]
+    assert_placement(puzzle, last)
+    assert right(puzzle, last) > 95
+
+
+def test_where_borders_are_mute_the_network_is_heard(cut: Callable[..., Puzzle], oracle: Any) -> None:
+    puzzle = cut(4, 4)
+    random = torch.Generator().manual_seed(0)
+    blurred = Puzzle(ImagePieces(torch.rand(16, 3, 16, 16, generator=random)), puzzle.board, puzzle.names, puzzle.truth)
+    last = drained(HybridSolver(oracle(blurred), 2, 2, trust=5.0), blurred)[-1]
+    assert right(blurred, last) == 100
+
+
+def test_the_answer_does_not_depend_on_the_order_of_pieces(cut: Callable[..., Puzzle], solver: HybridSolver) -> None:
+    puzzle = cut(4, 4, missing=0.2)
+    order = torch.randperm(len(puzzle), generator=torch.Generator().manual_seed(1))
+    one, two = drained(solver, puzzle)[-1], drained(solver, puzzle.reordered(order))[-1]
+    assert torch.equal(one.poses.translation[order], two.poses.translation)
+    assert torch.equal(one.poses.rotation[order], two.poses.rotation)
+
+
+@pytest.mark.parametrize("kind", ["flat", "identical", "tiny", "one", "two", "row", "column", "all but one missing"])
+def test_odd_puzzles_get_an_answer(solver: HybridSolver, kind: str) -> None:
+    board = {"one": Board(1, 1), "two": Board(1, 2), "row": Board(1, 6), "column": Board(6, 1)}.get(kind, Board(3, 2))
+    count, size = 1 if kind == "all but one missing" else board.cells, 4 if kind == "tiny" else 8
+    pixels = torch.rand(count, 3, size, size, generator=torch.Generator().manual_seed(0))
+    if kind == "flat":
+        pixels = pixels[:, :, :1, :1].expand(-1, -1, size, size)
+    if kind == "identical":
+        pixels = pixels[:1].expand(count, -1, -1, -1)
+    puzzle = Puzzle(ImagePieces(pixels.contiguous()), board, tuple(str(i) for i in range(count)))
+    assert_placement(puzzle, drained(solver, puzzle)[-1])
+
+
+def test_the_budget_cuts_the_search_short(cut: Callable[..., Puzzle], solver: HybridSolver) -> None:
+    puzzle = cut(6, 6)
+    endless = HybridSolver(solver.model, 2, 2, effort=10**12, budget=0.5)
+    assert_placement(puzzle, drained(endless, puzzle)[-1])
