@@ -40,7 +40,7 @@ class Preset:
 _PAPER_FORM = {"edge_features": False, "votes": False}
 # Without evidence all must be learnt from content: errors at strong noise count in full, and puzzles are alike.
 _PAPER_TRAINING = {"weigh_noise": False, "learning_rate": 8e-4}
-_PAPER_DATA = {"grids": (6, 6), "whole_share": 1.0, "erode_share": 0.0, "smallest_crop": 1.0}
+_PAPER_DATA = {"grids": (6, 6), "whole_share": 1.0, "erode_share": 0.0, "smallest_crop": 0.9}
 _PUBLISHED = {
     "backbone": "resnet18",
     "features": 272,

@@ -1,8 +1,9 @@
 """What a placement of pieces on a board is worth, and how loose pieces are put down: loops that numba compiles.
 
-A placement gains `gains[a, b]` (symmetric) where sides a and b meet, and `unary[c, p, q]` where piece p lies at turn q on cell c;
-the higher the sum, the better. Sides of piece p are 4p … 4p + 3, clockwise from the right; at turn q its side s faces
-direction s + q. `at` holds the piece on each cell or −1, `turn` and `where` each piece's turn and cell or −1.
+A placement gains `gains[a, b]` (symmetric) where sides a and b meet, and `unary[c, p, q]` where piece p lies at turn
+q on cell c; the higher the sum, the better. Sides of piece p are 4p … 4p + 3, clockwise from the right; at turn q its
+side s faces direction s + q. `at` holds the piece on each cell or −1, `turn` and `where` each piece's turn and cell
+or −1.
 Type checkers are kept away: they would wrap the functions, and then numba couldn't compile them.
 """
 
