@@ -12,8 +12,10 @@ from diffassemble.model.upright import Upright
 from diffassemble.puzzle import InputError, Solver
 from diffassemble.solvers.diffusion import DiffusionSolver
 from diffassemble.solvers.gallagher import GallagherSolver
+from diffassemble.solvers.huroyan import HuroyanSolver
 from diffassemble.solvers.hybrid import HybridSolver
 from diffassemble.solvers.orientation import Uprighter, turn_to_upright
+from diffassemble.solvers.yu import YuSolver
 
 UPRIGHT = "upright"
 # These only compare borders, which can't tell which way is up; where they know it, the classifier told them.
@@ -51,10 +53,20 @@ def _gallagher(options: SolverOptions) -> Solver:
     return GallagherSolver(options.budget, bundled_uprighter())
 
 
+def _yu(options: SolverOptions) -> Solver:
+    return YuSolver(options.budget, bundled_uprighter())
+
+
+def _huroyan(options: SolverOptions) -> Solver:
+    return HuroyanSolver(options.budget, bundled_uprighter())
+
+
 SOLVERS: dict[str, Callable[[SolverOptions], Solver]] = {
     "diffusion": _diffusion,
     "hybrid": _hybrid,
     "gallagher": _gallagher,
+    "yu": _yu,
+    "huroyan": _huroyan,
 }
 
 
