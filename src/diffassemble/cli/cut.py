@@ -40,7 +40,7 @@ def cut(
     board = parse_grid(grid)
     puzzle = cut_image(photo, board.rows, board.cols, seed, size, missing, erode, rotate)
     write_puzzle(puzzle, out, overwrite)
-    side = puzzle.pieces.size
+    side = puzzle.pictures.size
     print(f"wrote {len(puzzle)} pieces of {side}x{side} pixels, grid {board.rows}x{board.cols}, to {out}")
     print(f"solve it: diffassemble solve {shlex.quote(str(out))}")
 

@@ -34,7 +34,7 @@ def cut_image(
         puzzle = cut_picture(picture, board, generator, size=size, turn=turn, missing=missing, erode=erode)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
-    check_pieces(puzzle.pieces, _origins(puzzle), Path(path))
+    check_pieces(puzzle.pictures, _origins(puzzle), Path(path))
     return puzzle
 
 

@@ -57,7 +57,7 @@ def read_assembly(path: Path | str, puzzle: Puzzle) -> Assembly:
     document = read_document(source)
     board = board_field(document, source)
     if board != puzzle.board:
-        puzzle = replace(puzzle, board=board, truth=None)
+        puzzle = replace(puzzle, lattice=board, truth=None)
     records = field(document, "pieces", list, source)
     named = {field(record, "file", str, source): record for record in records}
     if set(named) != set(puzzle.names) or len(records) != len(puzzle):

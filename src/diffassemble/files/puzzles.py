@@ -20,14 +20,14 @@ PUZZLE_FILES = ("puzzle.json", "truth.json", "pieces")
 def write_puzzle(puzzle: Puzzle, folder: Path | str, overwrite: bool = False) -> None:
     """Write a puzzle folder, whole or not at all; the order of the files is the order of the pieces."""
     folder = Path(folder)
-    check_pieces(puzzle.pieces, puzzle.names, folder)
+    check_pieces(puzzle.pictures, puzzle.names, folder)
     names = [f"piece_{index:03d}.png" for index in range(len(puzzle))]
     board = {"rows": puzzle.board.rows, "cols": puzzle.board.cols}
     with fresh_folder(folder, PUZZLE_FILES, overwrite) as part:
         (part / "pieces").mkdir()
-        for name, pixels in zip(names, puzzle.pieces.pixels, strict=True):
+        for name, pixels in zip(names, puzzle.pixels, strict=True):
             (part / "pieces" / name).write_bytes(png_bytes(to_image(pixels)))
-        content = document_bytes({**board, "piece_size": puzzle.pieces.size, "pieces": names})
+        content = document_bytes({**board, "piece_size": puzzle.pictures.size, "pieces": names})
         (part / "puzzle.json").write_bytes(content)
         if puzzle.truth is not None:
             places = placements(puzzle.board, puzzle.truth)

@@ -53,9 +53,9 @@ def pack(puzzles: Sequence[Puzzle], pairwise: bool) -> PuzzleBatch:
     index = torch.arange(len(puzzles)).repeat_interleave(counts)
     mates = None
     if pairwise:
-        found = [image_mates(puzzle.pieces.pixels, puzzle.board.pitch) for puzzle in puzzles]
+        found = [image_mates(puzzle.pixels, puzzle.board.pitch) for puzzle in puzzles]
         mates = join_mates(found, (torch.cumsum(counts, 0) - counts).tolist())
-    return PuzzleBatch(torch.cat([p.pieces.pixels for p in puzzles]), index, described[index], room[index], mates)
+    return PuzzleBatch(torch.cat([p.pixels for p in puzzles]), index, described[index], room[index], mates)
 
 
 def join_mates(mates: Sequence[Mates], starts: Sequence[int]) -> Mates:

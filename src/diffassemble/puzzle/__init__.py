@@ -4,7 +4,19 @@ from diffassemble.puzzle.assembly import Assembly, Solver, Step
 from diffassemble.puzzle.board import Board
 from diffassemble.puzzle.errors import InputError
 from diffassemble.puzzle.mates import Mates
-from diffassemble.puzzle.pieces import ImagePieces
+from diffassemble.puzzle.pieces import FragmentPieces, ImagePieces, Mesh, Pieces
 from diffassemble.puzzle.puzzle import Puzzle
 
-__all__ = ["Assembly", "Board", "ImagePieces", "InputError", "Mates", "Puzzle", "Solver", "Step"]
+__all__ = [
+    "Assembly",
+    "Board",
+    "FragmentPieces",
+    "ImagePieces",
+    "InputError",
+    "Mates",
+    "Mesh",
+    "Pieces",
+    "Puzzle",
+    "Solver",
+    "Step",
+]

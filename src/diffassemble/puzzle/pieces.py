@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
+
+
+@runtime_checkable
+class Pieces(Protocol):
+    """What pictures' pieces and objects' fragments have in common."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def content(self) -> Float[Tensor, "n *x"]:
+        """What a piece is known by, as numbers: pixels or points."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -17,7 +30,47 @@ class ImagePieces:
     def __len__(self) -> int:
         return len(self.pixels)
 
+    def __getitem__(self, index: Int[Tensor, "m"]) -> ImagePieces:
+        return ImagePieces(self.pixels[index])
+
+    @property
+    def content(self) -> Float[Tensor, "n 3 s s"]:
+        return self.pixels
+
     @property
     def size(self) -> int:
         """Side of a piece in pixels."""
         return self.pixels.shape[-1]
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """Corners and triangles (counter-clockwise seen from outside); without triangles it is a cloud of points."""
+
+    vertices: Float[Tensor, "v 3"]
+    faces: Int[Tensor, "f 3"]
+
+
+@dataclass(frozen=True)
+class FragmentPieces:
+    """Fragments of one object, each in a frame of its own: the origin is the mean of its points.
+
+    `points` are drawn evenly from the surface. One unit of length here is `unit` in the files that the fragments came
+    from, where the origins lay at `origins`: file coordinates = origins + unit · coordinates.
+    """
+
+    points: Float[Tensor, "n p 3"]
+    meshes: tuple[Mesh, ...]
+    origins: Float[Tensor, "n 3"]
+    unit: float = 1.0
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __getitem__(self, index: Int[Tensor, "m"]) -> FragmentPieces:
+        meshes = tuple(self.meshes[i] for i in index.tolist())
+        return FragmentPieces(self.points[index], meshes, self.origins[index], self.unit)
+
+    @property
+    def content(self) -> Float[Tensor, "n p 3"]:
+        return self.points

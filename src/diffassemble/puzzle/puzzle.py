@@ -4,31 +4,60 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from diffassemble.geometry import Poses
 from diffassemble.puzzle.board import Board
-from diffassemble.puzzle.pieces import ImagePieces
+from diffassemble.puzzle.errors import InputError
+from diffassemble.puzzle.pieces import FragmentPieces, ImagePieces
 
 
 @dataclass(frozen=True)
 class Puzzle:
-    """Pieces, the board they belong on (which may have more cells than there are pieces), and, if known, the truth."""
+    """Pieces, the lattice they belong on, if they belong on one, and, if known, the truth.
 
-    pieces: ImagePieces
-    board: Board
+    A lattice may have more cells than there are pieces. An object's whole is centred, its longest side is 1.
+    """
+
+    pieces: ImagePieces | FragmentPieces
+    lattice: Board | None
     names: tuple[str, ...]
     truth: Poses | None = None
 
     def __len__(self) -> int:
         return len(self.pieces)
 
+    @property
+    def board(self) -> Board:
+        """The lattice, for those who can't do without."""
+        if self.lattice is None:
+            raise InputError("these are fragments of an object, which lie on no board; choose a solver for fragments")
+        return self.lattice
+
+    @property
+    def pictures(self) -> ImagePieces:
+        """The pieces, for those who know pictures only."""
+        if not isinstance(self.pieces, ImagePieces):
+            raise InputError("these are fragments of an object, not of a picture; choose a solver for fragments")
+        return self.pieces
+
+    @property
+    def pixels(self) -> Float[Tensor, "n 3 s s"]:
+        return self.pictures.pixels
+
+    @property
+    def fragments(self) -> FragmentPieces:
+        """The pieces, for those who know fragments only."""
+        if not isinstance(self.pieces, FragmentPieces):
+            raise InputError("these are pieces of a picture, not of an object; choose a solver for pictures")
+        return self.pieces
+
     def reordered(self, order: Int[Tensor, "n"]) -> Puzzle:
         """The same puzzle with its pieces listed in another order."""
         return replace(
             self,
-            pieces=ImagePieces(self.pieces.pixels[order]),
+            pieces=self.pieces[order],
             names=tuple(self.names[i] for i in order.tolist()),
             truth=None if self.truth is None else self.truth[order],
         )

@@ -30,7 +30,7 @@ def animate(assembly: Assembly, frames: int = 48) -> list[Image.Image]:
     cell = max(2, round(WIDTH / 1.5 / max(board.rows, board.cols)))
     margin = round(max(board.rows, board.cols) * cell / 4)
     moments = _eased(np.linspace(0, 1, max(frames, 2))) * (len(keys) - 1)
-    images, table = piece_images(assembly.puzzle.pieces.pixels, cell), empty_board(board, cell, margin, TABLE)
+    images, table = piece_images(assembly.puzzle.pixels, cell), empty_board(board, cell, margin, TABLE)
     drawn = []
     for poses in _between(keys, moments):
         drawn.append(table.copy())

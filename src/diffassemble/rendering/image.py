@@ -40,10 +40,10 @@ def draw_poses(
     `cell` is the width of a cell in pixels (default: a piece's own), `margin` the table around the board
     (default: as much as the pieces need, up to half a board). With `confidence` the pieces are tinted by it.
     """
-    cell = cell or puzzle.pieces.size
+    cell = cell or puzzle.pictures.size
     if margin is None:
         margin = needed_margin(puzzle, poses, cell)
-    images = piece_images(puzzle.pieces.pixels, cell)
+    images = piece_images(puzzle.pixels, cell)
     if confidence is not None:
         images = [_tinted(image, float(sure)) for image, sure in zip(images, confidence, strict=True)]
     canvas = empty_board(puzzle.board, cell, margin, background)
@@ -64,7 +64,7 @@ def needed_margin(puzzle: Puzzle, poses: Poses, cell: int) -> int:
 
 def draw_assembly(assembly: Assembly) -> Image.Image:
     """The assembled picture itself, pixel by pixel and without margins; empty cells stay grey."""
-    board, pieces = assembly.puzzle.board, assembly.puzzle.pieces
+    board, pieces = assembly.puzzle.board, assembly.puzzle.pictures
     cells, turns = board.snap(assembly.poses)
     upright = turn_pixels(pieces.pixels, turns)
     canvas = Image.new("RGB", (board.cols * pieces.size, board.rows * pieces.size), EMPTY_CELL)
@@ -79,7 +79,7 @@ def draw_table(puzzle: Puzzle, width: int = PANEL) -> Image.Image:
     pitch = width / max(board.rows, board.cols)
     gap = max(1, round(pitch / 16))
     canvas = Image.new("RGB", (round(board.cols * pitch), round(board.rows * pitch)), TABLE)
-    for index, image in enumerate(piece_images(puzzle.pieces.pixels, max(1, math.floor(pitch) - gap))):
+    for index, image in enumerate(piece_images(puzzle.pixels, max(1, math.floor(pitch) - gap))):
         left, top = index % board.cols * pitch, index // board.cols * pitch
         canvas.paste(image, (round(left + gap / 2), round(top + gap / 2)))
     return canvas
@@ -98,7 +98,7 @@ def draw_before_after(assembly: Assembly) -> Image.Image:
 def draw_confidence(assembly: Assembly) -> Image.Image:
     """The assembled picture tinted by how sure each piece is, with a legend."""
     board = assembly.puzzle.board
-    cell = max(assembly.puzzle.pieces.size, PANEL // max(board.rows, board.cols))
+    cell = max(assembly.puzzle.pictures.size, PANEL // max(board.rows, board.cols))
     cells, turns = board.snap(assembly.poses)
     picture = draw_poses(
         assembly.puzzle, board.poses(cells, turns), cell=cell, confidence=assembly.confidence, margin=0

@@ -42,7 +42,7 @@ class DiffusionSolver:
 
         The answer does not depend on the order in which the pieces are listed.
         """
-        order = content_order(puzzle.pieces.pixels)
+        order = content_order(puzzle.pieces.content)
         back = order.argsort()
         for step in self._ordered_steps(puzzle.reordered(order), generator):
             sure = None if step.confidence is None else step.confidence[back]
@@ -94,9 +94,9 @@ def rank_placements(placements: list[Placement], board: Board, mates: Mates | No
     return [float(agreement(board, own, rest).sum()) for own, rest in zip(placements, others, strict=True)]
 
 
-def content_order(pixels: Float[Tensor, "n 3 s s"]) -> Int[Tensor, "n"]:
-    """An order of the pieces that depends on what they show and not on how they are listed."""
-    flat = pixels.flatten(1).double()
+def content_order(content: Float[Tensor, "n *x"]) -> Int[Tensor, "n"]:
+    """An order of the pieces that depends on what they are and not on how they are listed."""
+    flat = content.flatten(1).double()
     ruler = torch.randn(flat.shape[1], generator=torch.Generator().manual_seed(0), dtype=torch.double)
     return (flat * ruler).sum(-1).argsort(stable=True)
 

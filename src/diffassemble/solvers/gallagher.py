@@ -54,7 +54,7 @@ class GallagherSolver:
         The answer does not depend on the order in which the pieces are listed.
         """
         until = time.monotonic() + self.budget
-        order = content_order(puzzle.pieces.pixels)
+        order = content_order(puzzle.pieces.content)
         back = order.argsort()
         for step in self._ordered_steps(puzzle.reordered(order), until):
             yield Step(step.poses[back], step.done, None if step.confidence is None else step.confidence[back])
@@ -62,7 +62,7 @@ class GallagherSolver:
     def _ordered_steps(self, puzzle: Puzzle, until: float) -> Iterator[Step]:
         board, forest = puzzle.board, Forest.of(len(puzzle))
         yield Step(_lay_out(forest, board), done=0.0)
-        borders = Borders.of(puzzle.pieces.pixels)
+        borders = Borders.of(puzzle.pixels)
         partners = borders.best(_MATCHES)
         matches, tried = ranked_matches(partners).numpy(), 0
         joins = math.ceil(len(puzzle) / _SHOWN)

@@ -48,4 +48,4 @@ def _try(puzzle: Puzzle, solver: Solver, seed: int) -> tuple[Puzzle, Poses, floa
     """The puzzle, its answer, and the border evidence that the answer realises."""
     *_, last = solver.steps(puzzle, torch.Generator().manual_seed(seed))
     pitch = puzzle.board.pitch
-    return puzzle, last.poses, float(fit(last.poses, image_mates(puzzle.pieces.pixels, pitch), pitch))
+    return puzzle, last.poses, float(fit(last.poses, image_mates(puzzle.pixels, pitch), pitch))

@@ -69,7 +69,7 @@ class HuroyanSolver:
 
     def _ordered_steps(self, puzzle: Puzzle, until: float) -> Iterator[Step]:
         board = puzzle.board
-        borders = Borders.of(puzzle.pieces.pixels)
+        borders = Borders.of(puzzle.pixels)
         partners = borders.best(_MATCHES)
         candidates = Candidates.of(partners)
         graph = first_connections(candidates, len(puzzle))

@@ -53,7 +53,7 @@ class HybridSolver(DiffusionSolver):
         """Ever more valuable placements, and by how much each piece prefers its place."""
         until = time.monotonic() + self.budget
         board = puzzle.board
-        mates = image_mates(puzzle.pieces.pixels, board.pitch, _PARTNERS)
+        mates = image_mates(puzzle.pixels, board.pitch, _PARTNERS)
         samples = [self.model.space.to_poses(sample) for sample in clean.unbind(1)]
         samples.insert(0, samples.pop(leader))
         terms = Terms.of(mates, self.trust * network_gains(samples, board), board)

@@ -27,9 +27,9 @@ def assembled_pixels(
     puzzle: Puzzle, cells: Int[Tensor, "n"], turns: Int[Tensor, "n"]
 ) -> Float[Tensor, "3 height width"]:
     """The picture that a placement makes; empty cells are grey."""
-    board, size = puzzle.board, puzzle.pieces.size
+    board, size = puzzle.board, puzzle.pictures.size
     canvas = torch.full((board.cells, 3, size, size), EMPTY_COLOUR)
-    canvas[cells] = turn_pixels(puzzle.pieces.pixels, turns)
+    canvas[cells] = turn_pixels(puzzle.pixels, turns)
     grid = canvas.view(board.rows, board.cols, 3, size, size).permute(2, 0, 3, 1, 4)
     return grid.reshape(3, board.rows * size, board.cols * size)
 

@@ -14,7 +14,7 @@ from diffassemble.solvers.spanning import Forest
 
 def in_content_order(puzzle: Puzzle, solve: Callable[[Puzzle], Iterator[Step]]) -> Iterator[Step]:
     """Solve the puzzle with its pieces listed by what they show, so that the answer does not depend on their order."""
-    order = content_order(puzzle.pieces.pixels)
+    order = content_order(puzzle.pieces.content)
     back = order.argsort()
     for step in solve(puzzle.reordered(order)):
         yield Step(step.poses[back], step.done, None if step.confidence is None else step.confidence[back])

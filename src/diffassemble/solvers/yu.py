@@ -57,7 +57,7 @@ class YuSolver:
 
     def _ordered_steps(self, puzzle: Puzzle, until: float) -> Iterator[Step]:
         board = puzzle.board
-        borders = Borders.of(puzzle.pieces.pixels)
+        borders = Borders.of(puzzle.pixels)
         partners = borders.best(MATCHES)
         candidates = Candidates.of(partners)
         best: list[Placement] = []
