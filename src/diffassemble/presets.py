@@ -59,6 +59,19 @@ def _paper_form(purpose: str, **model_changes: Any) -> Preset:
     return Preset(purpose, _PAPER_FORM | model_changes, _PAPER_TRAINING, _PAPER_DATA)
 
 
+_FRAGMENT_PAPER_FORM = {"posed": False}
+
+
+def _fragment_form(purpose: str, training: Mapping[str, Any] | None = None, **model_changes: Any) -> Preset:
+    changes = _PAPER_TRAINING | {"pieces": 128, "noises": 4, "translation_weight": 4.0} | dict(training or {})
+    return Preset(purpose, _FRAGMENT_PAPER_FORM | model_changes, changes, task="fragments")
+
+
+def _baseline(purpose: str, baseline: str, **model_changes: Any) -> Preset:
+    changes = _PAPER_TRAINING | {"pieces": 128, "noises": 1, "translation_weight": 4.0}
+    return Preset(purpose, {"baseline": baseline, **model_changes}, changes, task="baseline")
+
+
 PRESETS: dict[str, Preset] = {
     "jigsaw": Preset("one light network for all grids, with pairwise evidence; made for CPUs"),
     "jigsaw-paper-form": _paper_form("the paper's method, without pairwise evidence, at the same size"),
@@ -81,10 +94,61 @@ PRESETS: dict[str, Preset] = {
         data_changes={"held_apart": 450},
         task="upright",
     ),
+    "side-judge": Preset(
+        "the judge that tells which sides continue each other, also across eroded borders",
+        training_changes={
+            "steps": 5000,
+            "learning_rate": 2e-3,
+            "warmup": 100,
+            "decay": 0.5,
+            "average": 0.99,
+            "validate_every": 250,
+        },
+        data_changes={
+            "held_apart": 16,
+            "grids": (6, 12),
+            "favourite": 10,
+            "favourite_share": 0.3,
+            "missing": 0.3,
+            "whole_share": 0.7,
+            "erode": 4,
+            "erode_share": 0.8,
+            "smallest_crop": 0.8,
+        },
+        task="side-judge",
+    ),
     # The paper's ablations, each one change away from the paper's form.
     "ablation-plain": _paper_form("the paper's form with a plain encoder", symmetry="plain"),
     "ablation-invariant": _paper_form("the paper's form with an encoder blind to turns", symmetry="invariant"),
     "ablation-no-diffusion": _paper_form("the paper's form in one step", times=1),
     "ablation-gcn": _paper_form("the paper's form with plain graph convolutions", layer="gcn"),
     "ablation-dropped-edges": _paper_form("the paper's form with four in five edges lost at random", dropped_edges=0.8),
+    # Broken objects.
+    "fracture-matching": Preset(
+        "small networks that find breaks, match them and verify fits; --data.learn surface, then fits",
+        training_changes={"steps": 4000, "learning_rate": 2e-3, "warmup": 100, "decay": 0.6, "average": 0.995},
+        task="fracture-matching",
+    ),
+    "fragments": _fragment_form("one light network for broken objects, which sees fragments as they stand", posed=True),
+    "fragments-paper-form": _fragment_form("the paper's method for broken objects, at the same size"),
+    "fragments-paper": Preset(
+        "the published sizes for broken objects: VN-DGCNN, four bare UniMP layers, Adagrad",
+        _PUBLISHED | _FRAGMENT_PAPER_FORM | {"backbone": "vn_dgcnn_published", "features": 256, "width": 832},
+        _PAPER_TRAINING | {"optimizer": "adagrad", "learning_rate": 1e-4, "decay": 0.0, "warmup": 0},
+        {"points": 1000},
+        task="fragments",
+    ),
+    "fragments-plain": _fragment_form("the paper's form with a plain encoder", backbone="dgcnn", symmetry="plain"),
+    "fragments-invariant": _fragment_form("the paper's form with an encoder blind to turns", symmetry="invariant"),
+    "fragments-no-diffusion": _fragment_form("the paper's form in one step", times=1),
+    "fragments-gcn": _fragment_form("the paper's form with plain graph convolutions", layer="gcn"),
+    "fragments-6d": _fragment_form("the paper's form with rotations as two vectors", space="six_d"),
+    "fragments-no-chamfer": _fragment_form("the paper's form without the shape's distance", {"chamfer_weight": 0.0}),
+    "baseline-global": _baseline("each piece beside the sum of all, in one go", "global"),
+    "baseline-lstm": _baseline("one piece after the other, in one go", "lstm"),
+    "baseline-dgl": _baseline("a graph that is weighed anew by every guess, in one go", "dgl"),
+    "baseline-nsm": _baseline("neural shape mating, extended to many pieces, in one go", "nsm"),
+    "baseline-se3-equiv": _baseline(
+        "equivariant rotations and invariant translations, in one go", "se3-equiv", backbone="vn_dgcnn"
+    ),
 }

@@ -6,9 +6,25 @@ import pytest
 import torch
 from torch import Tensor
 
-from diffassemble.diffusion import Schedule, sample
+from diffassemble.diffusion import CosSin, Schedule, sample
+from diffassemble.diffusion.gaussian import Gaussian
+from diffassemble.geometry import Poses
 
+SPACE = CosSin()
 TRUTH = torch.tensor([[0.5, -0.5, 0.0, 1.0], [-0.25, 0.75, -1.0, 0.0], [0.0, 0.0, 1.0, 0.0]])
+
+
+class Line(Gaussian):
+    """One number a piece."""
+
+    width = 1
+    translation_width = 1
+
+    def to_vector(self, poses: Poses) -> Tensor:
+        return poses.translation
+
+    def to_poses(self, vector: Tensor) -> Poses:
+        return Poses(torch.ones(len(vector), 1, 1), vector)
 
 
 def seeded(seed: int) -> torch.Generator:
@@ -29,7 +45,7 @@ def wobbly(noisy: Tensor, time: int) -> Tensor:
 @pytest.mark.parametrize("steps", [1, 2, 7, 5000])
 def test_a_perfect_denoiser_leads_to_the_truth(eta: float, times: int, steps: int) -> None:
     start = torch.randn(3, 4, generator=seeded(0))
-    chain = list(sample(oracle, start, Schedule(times), steps, seeded(1), eta))
+    chain = list(sample(oracle, start, SPACE, Schedule(times), steps, seeded(1), eta))
     assert len(chain) == min(steps, times)
     torch.testing.assert_close(chain[-1][0], TRUTH, rtol=0, atol=1e-6)
 
@@ -40,7 +56,7 @@ def test_ddim_steps_follow_the_forward_process(steps: int) -> None:
     schedule = Schedule(300)
     for noise in (torch.zeros(3, 4), torch.randn(3, 4, generator=seeded(0))):
         start = schedule.noisy(TRUTH, torch.full((3,), 300), noise)
-        chain = sample(oracle, start, schedule, steps, seeded(1))
+        chain = sample(oracle, start, SPACE, schedule, steps, seeded(1))
         for time, (current, clean) in zip(schedule.visited(steps)[1:], chain, strict=True):
             torch.testing.assert_close(current, schedule.noisy(TRUTH, torch.full((3,), time), noise))
             assert torch.equal(clean, TRUTH)
@@ -52,7 +68,7 @@ def test_ddpm_over_all_times_is_equation_2(times: int) -> None:
     schedule = Schedule(times)
     alpha_bar = torch.cumprod(1 - schedule.beta, 0)
     current, draws = torch.randn(5, 4, generator=seeded(0)), seeded(1)
-    chain = list(sample(wobbly, current, schedule, times, seeded(1), eta=1.0))
+    chain = list(sample(wobbly, current, SPACE, schedule, times, seeded(1), eta=1.0))
     for time, (stepped, clean) in zip(range(times, 0, -1), chain, strict=True):
         torch.testing.assert_close(clean, wobbly(current, time))
         noise = (current - alpha_bar[time].sqrt() * clean) / (1 - alpha_bar[time]).sqrt()
@@ -69,7 +85,7 @@ def test_ddpm_over_all_times_is_equation_2(times: int) -> None:
 def test_chains_have_the_forward_process_spread_at_every_time(eta: float, steps: int) -> None:
     schedule, count = Schedule(100), 20_000
     start = torch.randn(count, 1, generator=seeded(0))
-    chain = sample(lambda noisy, time: torch.full_like(noisy, 0.8), start, schedule, steps, seeded(1), eta)
+    chain = sample(lambda noisy, time: torch.full_like(noisy, 0.8), start, Line(), schedule, steps, seeded(1), eta)
     for time, (current, _) in zip(schedule.visited(steps)[1:-1], chain, strict=False):
         alpha_bar = float(schedule.alpha_bar[time])
         assert current.mean().item() == pytest.approx(0.8 * alpha_bar**0.5, abs=0.04)
@@ -81,7 +97,7 @@ def test_samples_differ_with_their_noise_and_only_with_it() -> None:
     starts = [torch.randn(3, 4, generator=seeded(seed)) for seed in (0, 0, 1)]
 
     def end(start: Tensor, seed: int, eta: float) -> Tensor:
-        return list(sample(wobbly, start, schedule, 10, seeded(seed), eta))[-1][0]
+        return list(sample(wobbly, start, SPACE, schedule, 10, seeded(seed), eta))[-1][0]
 
     for eta in (0.0, 1.0):
         assert torch.equal(end(starts[0], 5, eta), end(starts[1], 5, eta))
@@ -92,6 +108,6 @@ def test_samples_differ_with_their_noise_and_only_with_it() -> None:
 
 def test_without_diffusion_one_step_gives_the_prediction() -> None:
     start = torch.randn(3, 4, generator=seeded(0))
-    ((current, clean),) = sample(wobbly, start, Schedule(1), 30, seeded(1))
+    ((current, clean),) = sample(wobbly, start, SPACE, Schedule(1), 30, seeded(1))
     torch.testing.assert_close(current, wobbly(start, 1))
     assert torch.equal(clean, wobbly(start, 1))

@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from diffassemble.encoders import ImageEncoder
-from diffassemble.encoders.image import Backbone, Patches
+from diffassemble.encoders.image import ImageBackbone, Patches
 from diffassemble.geometry import turn_pixels
 from diffassemble.puzzle import InputError
 
 SIZES = (28, 32, 45, 64)
-BACKBONES: tuple[Backbone, ...] = ("light", "resnet18")
+BACKBONES: tuple[ImageBackbone, ...] = ("light", "resnet18")
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,7 @@ def clockwise(pixels: Tensor) -> Tensor:
 @pytest.mark.parametrize("backbone", BACKBONES)
 @pytest.mark.parametrize("size", SIZES)
 @torch.no_grad()
-def test_turning_a_piece_shifts_its_slots(backbone: Backbone, size: int) -> None:
+def test_turning_a_piece_shifts_its_slots(backbone: ImageBackbone, size: int) -> None:
     encoder, pixels = ImageEncoder(backbone, "equivariant", 12), pieces(size)
     slots = encoder(pixels)
     assert slots.shape == (3, 4, 12)
@@ -44,7 +44,7 @@ def test_turning_a_piece_shifts_its_slots(backbone: Backbone, size: int) -> None
 @pytest.mark.parametrize("backbone", BACKBONES)
 @pytest.mark.parametrize("size", SIZES)
 @torch.no_grad()
-def test_the_invariant_variant_does_not_see_turns(backbone: Backbone, size: int) -> None:
+def test_the_invariant_variant_does_not_see_turns(backbone: ImageBackbone, size: int) -> None:
     encoder, pixels = ImageEncoder(backbone, "invariant", 12), pieces(size)
     slots = encoder(pixels)
     torch.testing.assert_close(encoder(clockwise(pixels)), slots, rtol=1e-5, atol=1e-5)
@@ -63,7 +63,7 @@ def test_the_plain_variant_is_neither() -> None:
 
 @pytest.mark.parametrize("backbone", BACKBONES)
 @torch.no_grad()
-def test_pieces_are_encoded_one_by_one(backbone: Backbone) -> None:
+def test_pieces_are_encoded_one_by_one(backbone: ImageBackbone) -> None:
     encoder, pixels = ImageEncoder(backbone, "equivariant", 12), pieces(32)
     torch.testing.assert_close(encoder(pixels)[1:2], encoder(pixels[1:2]), rtol=1e-5, atol=1e-5)
 

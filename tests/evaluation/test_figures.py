@@ -19,13 +19,13 @@ from diffassemble.evaluation.figures import accuracy_figure, time_figure
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     """The figures that are about to become PNGs."""
     seen: list[Figure] = []
-    write = figures._png
+    write = figures.png
 
     def spy(figure: Figure) -> bytes:
         seen.append(figure)
         return write(figure)
 
-    monkeypatch.setattr(figures, "_png", spy)
+    monkeypatch.setattr(figures, "png", spy)
     return seen
 
 

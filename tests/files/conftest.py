@@ -1,4 +1,4 @@
-"""Pictures and puzzles to write, and ways to be denied."""
+"""Pictures, fragments and puzzles to write, and ways to be denied."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+import trimesh
 from torch import Tensor
 
+from diffassemble.cutting.fragments import scatter
 from diffassemble.cutting.image import cut_picture
-from diffassemble.puzzle import Board, Puzzle
+from diffassemble.puzzle import Board, Mesh, Puzzle
 
 
 def noise(height: int, width: int, seed: int = 0) -> Tensor:
@@ -30,6 +33,27 @@ def picture() -> Tensor:
 def puzzle(picture: Tensor) -> Puzzle:
     """A shuffled and turned 3×4 puzzle of 8-pixel pieces that fill the picture."""
     return cut_picture(picture, Board(3, 4), torch.Generator().manual_seed(1))
+
+
+@pytest.fixture
+def brick() -> list[Mesh]:
+    """A brick of 60 × 40 × 20 around (700, 0, 0), broken into four smaller ones of different sizes."""
+    bounds = [
+        ((0, 0, 0), (25, 40, 20)),
+        ((25, 0, 0), (60, 15, 20)),
+        ((25, 15, 0), (60, 40, 8)),
+        ((25, 15, 8), (60, 40, 20)),
+    ]
+    boxes = [trimesh.creation.box(bounds=np.add(bound, (670, -20, -10))) for bound in bounds]
+    return [
+        Mesh(torch.from_numpy(np.array(box.vertices)).float(), torch.from_numpy(np.array(box.faces))) for box in boxes
+    ]
+
+
+@pytest.fixture
+def shards(brick: list[Mesh]) -> Puzzle:
+    """The broken brick, scattered, with its truth."""
+    return scatter(brick, torch.Generator().manual_seed(2))
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ def test_rows_are_pieces_in_order(puzzles: list[Puzzle]) -> None:
     assert batch.mates is None
     assert torch.bincount(batch.puzzle).tolist() == [6, 6, 1]
     for index, puzzle in enumerate(puzzles):
-        assert torch.equal(batch.pixels[batch.puzzle == index], puzzle.pieces.pixels)
+        assert torch.equal(batch.content[batch.puzzle == index], puzzle.pieces.pixels)
 
 
 def test_boards_are_told_by_shape_pitch_and_share_of_pieces_left(puzzles: list[Puzzle]) -> None:
@@ -57,6 +57,6 @@ def test_everything_moves_to_another_device(puzzles: list[Puzzle]) -> None:
     moved = pack(puzzles, pairwise=True).to(there)
     mates = moved.mates
     assert mates is not None
-    parts = (moved.pixels, moved.puzzle, moved.board, moved.room, mates.first, mates.second, mates.slot, mates.evidence)
+    parts = (moved.content, moved.puzzle, moved.board, moved.room, mates.first, mates.second, mates.slot, mates.evidence)
     assert {part.device for part in (*parts, mates.relative.rotation, mates.relative.translation)} == {there}
     assert pack(puzzles, pairwise=False).to(there).mates is None

@@ -113,7 +113,7 @@ def test_pieces_poses_and_time_all_matter(make_model: Make, puzzles: list[Puzzle
     batch = pack([puzzle], pairwise=False)
     plain = model(noisy, time, model.condition(batch))
     for changed in (
-        model(noisy, time, model.condition(replace(batch, pixels=batch.pixels.flip(-1)))),
+        model(noisy, time, model.condition(replace(batch, content=batch.content.flip(-1)))),
         model(noisy, time, model.condition(replace(batch, board=batch.board + 1))),
         model(noisy.flip(0), time, model.condition(batch)),
         model(noisy, time.flip(0), model.condition(batch)),
@@ -139,7 +139,7 @@ def test_without_votes_nobody_votes(make_model: Make, puzzles: list[Puzzle]) -> 
     assert given.votes is not None
     assert given.votes.shape == (13 * 6, 13 * 6)
     assert len(given.clusters) == len(THRESHOLDS)
-    assert given.nodes.shape[1] == without.nodes.shape[1] + CLUSTER_WIDTH
+    assert given.surroundings.shape[1] == without.surroundings.shape[1] + CLUSTER_WIDTH
 
 
 def test_pieces_know_how_far_their_clusters_reach_and_what_share_of_the_puzzle_they_are(
@@ -147,7 +147,7 @@ def test_pieces_know_how_far_their_clusters_reach_and_what_share_of_the_puzzle_t
 ) -> None:
     batch = pack(puzzles, pairwise=True)
     condition = make_model().condition(batch)
-    told = condition.nodes[:, -BOARD_WIDTH - CLUSTER_WIDTH : -BOARD_WIDTH]
+    told = condition.surroundings[:, -BOARD_WIDTH - CLUSTER_WIDTH : -BOARD_WIDTH]
     reach, share = told[:, : -len(THRESHOLDS)].unflatten(1, (len(THRESHOLDS), 4)), told[:, -len(THRESHOLDS) :]
     pieces = torch.tensor([6, 6, 1])[batch.puzzle]
     for level, (clusters, _) in enumerate(condition.clusters):
@@ -227,7 +227,7 @@ def test_the_published_preset_has_the_published_sizes(puzzles: list[Puzzle]) -> 
     batch = pack(puzzles[:1], pairwise=False)
     noisy, time = noisy_poses(6, 1, model.config.times)
     condition = model.condition(batch)
-    assert condition.nodes.shape == (6, 1088)
+    assert condition.features.shape == (6, 1088)
     assert model.join[0].in_features == model.stack.layers[0].in_channels == 1152
     assert model.config.times == 300
     predicted = model(noisy, time, condition)

@@ -1,16 +1,18 @@
-"""Puzzles cut from a real picture that ships with scikit-image, and assemblies of them."""
+"""A real picture that ships with scikit-image, cut, and a bowl, broken; and assemblies of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import manifold3d
 import pytest
 import skimage.data
 import torch
 
+from diffassemble.cutting.fragments import scatter
 from diffassemble.cutting.image import cut_picture
 from diffassemble.geometry import Poses
-from diffassemble.puzzle import Assembly, Board, Puzzle
+from diffassemble.puzzle import Assembly, Board, Mesh, Puzzle
 
 
 @pytest.fixture(scope="session")
@@ -38,3 +40,19 @@ def solved() -> Callable[..., Assembly]:
         return Assembly(puzzle.without_truth(), puzzle.truth, confidence, history, "oracle", 0.1)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def broken_bowl() -> Puzzle:
+    """A bowl cut by planes into six fragments, with its truth."""
+    outline = [(0.0, 0.0), (0.2, 0.0), (0.45, 0.2), (0.5, 0.4), (0.46, 0.4), (0.41, 0.22), (0.18, 0.04), (0.0, 0.04)]
+    parts = [manifold3d.CrossSection([outline]).revolve(32).rotate([-90.0, 0.0, 0.0])]
+    for normal, offset in (([1.0, 0.2, 0.3], 0.02), ([0.2, 0.1, 1.0], 0.05), ([0.5, -1.0, 0.1], -0.12)):
+        halves = [half for part in parts for half in part.split_by_plane(normal, offset)]
+        parts = [piece for half in halves if not half.is_empty() for piece in half.decompose()]
+    found = [(part.to_mesh().vert_properties[:, :3], part.to_mesh().tri_verts) for part in parts]
+    meshes = [
+        Mesh(torch.tensor(vertices, dtype=torch.float32), torch.tensor(faces.astype("int64")))
+        for vertices, faces in found
+    ]
+    return scatter(meshes, torch.Generator().manual_seed(0), points=200)

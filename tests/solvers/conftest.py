@@ -39,7 +39,7 @@ class Oracle(Denoiser):
         self.answers = torch.stack([self.space.to_vector(board.poses(*rest)) for board, *rest in placements], 1)
 
     def condition(self, batch: PuzzleBatch, generator: torch.Generator | None = None) -> Condition:
-        same = batch.pixels[:, None] == self.puzzle.pieces.pixels[None]
+        same = batch.content[:, None] == self.puzzle.pieces.pixels[None]
         self.listed = same.flatten(2).all(-1).int().argmax(1)
         return super().condition(batch, generator)
 

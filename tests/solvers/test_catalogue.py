@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from diffassemble.model import pretrained
+from diffassemble.model.side_judge import SideJudge, SideJudgeConfig
 from diffassemble.puzzle import InputError, Puzzle, Solver
 from diffassemble.solvers import SOLVERS, DiffusionSolver, make_solver
-from diffassemble.solvers.catalogue import BORDER_SOLVERS, bundled_uprighter
+from diffassemble.solvers.catalogue import BORDER_SOLVERS, bundled_judge, bundled_uprighter
 from diffassemble.solvers.gallagher import GallagherSolver
 from diffassemble.solvers.hybrid import HybridSolver
 
@@ -65,6 +66,14 @@ def test_bad_wishes(tiny_model: Path, options: dict[str, Any], words: str) -> No
 def test_bundled_models_go_by_name(shelf: Path, tiny_model: Path) -> None:
     shutil.copytree(tiny_model, shelf / "jigsaw")
     assert make_solver("diffusion").name == "diffusion"
+
+
+def test_the_bundled_judge_of_sides_is_asked(shelf: Path, tiny_model: Path) -> None:
+    assert bundled_judge() is None
+    SideJudge(SideJudgeConfig(width=8, blocks=1)).save_pretrained(shelf / "side-judge")
+    solver = make_solver("hybrid", model=str(tiny_model))
+    assert isinstance(solver, HybridSolver)
+    assert solver.judge is not None
 
 
 def test_without_a_classifier_wholes_stay_as_they_are(shelf: Path, tiny_model: Path) -> None:

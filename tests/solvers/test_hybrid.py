@@ -11,6 +11,7 @@ import torch
 
 from diffassemble.evaluation.metrics import direct_comparison_free
 from diffassemble.model import Denoiser
+from diffassemble.model.side_judge import SideJudge, SideJudgeConfig
 from diffassemble.puzzle import Board, ImagePieces, Puzzle, Step
 from diffassemble.solvers.hybrid import HybridSolver
 
@@ -19,6 +20,15 @@ from diffassemble.solvers.hybrid import HybridSolver
 def solver(tiny_model: Path) -> HybridSolver:
     """With a network that has learnt nothing."""
     return HybridSolver(Denoiser.from_pretrained(tiny_model), denoising_steps=2, samples=2)
+
+
+@pytest.fixture
+def judging(solver: HybridSolver) -> HybridSolver:
+    """With a judge that has learnt nothing but to believe what it sees."""
+    torch.manual_seed(0)
+    judge = SideJudge(SideJudgeConfig(width=8, blocks=0, embedding=2))
+    judge.odds[:, 4] = 1.0  # the lower of the two chances
+    return HybridSolver(solver.model, 2, 2, judge=judge.judge)
 
 
 def drained(solver: HybridSolver, puzzle: Puzzle) -> list[Step]:
@@ -50,6 +60,13 @@ def test_borders_suffice_for_photos(
     assert right(puzzle, last) > 95
 
 
+def test_a_judge_may_say_what_fits(cut: Callable[..., Puzzle], judging: HybridSolver) -> None:
+    puzzle = cut(5, 6, name="astronaut")
+    last = drained(judging, puzzle)[-1]
+    assert_placement(puzzle, last)
+    assert right(puzzle, last) > 80
+
+
 def test_where_borders_are_mute_the_network_is_heard(cut: Callable[..., Puzzle], oracle: Any) -> None:
     puzzle = cut(4, 4)
     random = torch.Generator().manual_seed(0)
@@ -67,7 +84,8 @@ def test_the_answer_does_not_depend_on_the_order_of_pieces(cut: Callable[..., Pu
 
 
 @pytest.mark.parametrize("kind", ["flat", "identical", "tiny", "one", "two", "row", "column", "all but one missing"])
-def test_odd_puzzles_get_an_answer(solver: HybridSolver, kind: str) -> None:
+@pytest.mark.parametrize("judged", [False, True])
+def test_odd_puzzles_get_an_answer(solver: HybridSolver, judging: HybridSolver, kind: str, judged: bool) -> None:
     board = {"one": Board(1, 1), "two": Board(1, 2), "row": Board(1, 6), "column": Board(6, 1)}.get(kind, Board(3, 2))
     count, size = 1 if kind == "all but one missing" else board.cells, 4 if kind == "tiny" else 8
     pixels = torch.rand(count, 3, size, size, generator=torch.Generator().manual_seed(0))
@@ -76,7 +94,7 @@ def test_odd_puzzles_get_an_answer(solver: HybridSolver, kind: str) -> None:
     if kind == "identical":
         pixels = pixels[:1].expand(count, -1, -1, -1)
     puzzle = Puzzle(ImagePieces(pixels.contiguous()), board, tuple(str(i) for i in range(count)))
-    assert_placement(puzzle, drained(solver, puzzle)[-1])
+    assert_placement(puzzle, drained(judging if judged else solver, puzzle)[-1])
 
 
 def test_the_budget_cuts_the_search_short(cut: Callable[..., Puzzle], solver: HybridSolver) -> None:

@@ -52,3 +52,10 @@ def test_the_front_door(cut: Callable[..., Puzzle], tiny_model: Path) -> None:
     assert torch.equal(one.poses.translation, two.poses.translation)
     assert one.solver == "hybrid"
     assert len(one.history) == len(two.history) > 2
+
+
+def test_the_front_door_takes_a_budget(cut: Callable[..., Puzzle], tiny_model: Path) -> None:
+    assembly = solve(cut(2, 3), model=str(tiny_model), samples=1, steps=1, budget=0.1)
+    assert len(assembly.confidence) == 6
+    with pytest.raises(InputError, match="budget 0 leaves no time"):
+        solve(cut(2, 3), "gallagher", budget=0.0)

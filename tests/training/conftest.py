@@ -11,9 +11,10 @@ import pytest
 
 from diffassemble.datasets.config import DataConfig, PictureConfig
 from diffassemble.model import ModelConfig
+from diffassemble.model.side_judge import SideJudgeConfig
 from diffassemble.model.upright import UprightConfig
 from diffassemble.training import JigsawRun, UprightRun
-from diffassemble.training.config import JigsawTraining, UprightTraining
+from diffassemble.training.config import DenoisingTraining, SideJudgeRun, SideJudgeTraining, UprightTraining
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def tiny(picture_folders: tuple[Path, Path]) -> Callable[..., JigsawRun]:
     """A configuration of a run that takes a second; keywords are changes to its training part."""
 
     def make(model: dict[str, Any] | None = None, **changes: Any) -> JigsawRun:
-        training = JigsawTraining(
+        training = DenoisingTraining(
             steps=6,
             pieces=18,
             warmup=2,
@@ -46,5 +47,18 @@ def tiny_upright(picture_folders: tuple[Path, Path]) -> Callable[..., UprightRun
         data = PictureConfig(folders=picture_folders, held_apart=1)
         model = UprightConfig(size=16, stem=8, widths=(16, 16))
         return UprightRun(model, data, replace(training, checkpoint_minutes=0.0, **changes))
+
+    return make
+
+
+@pytest.fixture
+def tiny_side_judge(picture_folders: tuple[Path, Path]) -> Callable[..., SideJudgeRun]:
+    """The same for the judge of sides."""
+
+    def make(model: dict[str, Any] | None = None, **changes: Any) -> SideJudgeRun:
+        training = SideJudgeTraining(steps=6, pieces=18, warmup=2, validate_every=3, precision="32-true")
+        data = DataConfig(folders=picture_folders, held_apart=1, grids=(2, 3), favourite=3, erode=2)
+        small = SideJudgeConfig(depth=4, length=8, width=8, blocks=1, embedding=2, widest_gap=2)
+        return SideJudgeRun(replace(small, **model or {}), data, replace(training, checkpoint_minutes=0.0, **changes))
 
     return make

@@ -13,7 +13,8 @@ import torch
 from diffassemble.presets import PRESETS
 from diffassemble.puzzle import InputError
 from diffassemble.training import JigsawRun, UprightRun
-from diffassemble.training.checks import check_jigsaw, check_upright
+from diffassemble.training.checks import check_jigsaw, check_side_judge, check_upright
+from diffassemble.training.config import SideJudgeRun
 
 BAD: list[tuple[str, dict[str, Any], str]] = [
     ("training", {"steps": -1}, "--training.steps -1: must be 1 or more"),
@@ -96,3 +97,28 @@ def test_good_values(tiny: Callable[..., JigsawRun], tiny_upright: Callable[...,
     for preset in PRESETS.values():
         config = preset.config
         checks[preset.task](replace(config, data=replace(config.data, folders=tiny().data.folders)))
+
+
+@pytest.mark.parametrize(
+    ("part", "changes", "words"),
+    [
+        ("model", {"depth": 0}, "--model.depth 0: must be 1 or more"),
+        ("model", {"length": 31}, "--model.length 31: must be even"),
+        ("model", {"blocks": -1}, "--model.blocks"),
+        ("model", {"shown": 4}, "--model.shown 4: must be 3, 6 or another multiple of 3"),
+        ("model", {"widest_gap": 1}, "--model.widest-gap 1: must be 2 or more, the erosion of --data.erode"),
+        ("data", {"folders": ()}, "no training pictures: pass --data.folders"),
+        ("data", {"grids": (3, 2)}, "--data.grids 3 2"),
+        ("training", {"steps": 0}, "--training.steps 0: must be 1 or more"),
+        ("training", {"pieces": 8}, "--training.pieces 8: must be 9 or more, so that a 3x3 puzzle fits"),
+        ("training", {"worn_share": 1.5}, "--training.worn-share 1.5: must be from 0 to 1"),
+    ],
+)
+def test_what_a_judge_of_sides_cannot_learn_from(
+    tiny_side_judge: Callable[..., SideJudgeRun], part: str, changes: dict[str, Any], words: str
+) -> None:
+    config = tiny_side_judge()
+    check_side_judge(config)
+    with pytest.raises(InputError) as caught:
+        check_side_judge(replace(config, **{part: replace(getattr(config, part), **changes)}))
+    assert words in str(caught.value)

@@ -55,9 +55,9 @@ def test_batches_go_to_another_device_as_a_whole(tiny: Callable[..., Config]) ->
     assert moved.mates is not None
     mates = moved.mates
     parts = (mates.first, mates.second, mates.relative.rotation, mates.relative.translation, mates.slot, mates.evidence)
-    assert all(part.is_meta for part in (moved.pixels, moved.puzzle, moved.board, *parts))
+    assert all(part.is_meta for part in (moved.content, moved.puzzle, moved.board, *parts))
     stayed = batch.to(torch.device("cpu"))
-    assert stayed.pixels is batch.pixels
+    assert stayed.content is batch.content
 
 
 def test_every_noise_and_time_is_drawn_anew(tiny: Callable[..., Config]) -> None:

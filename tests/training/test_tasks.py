@@ -9,13 +9,18 @@ from pathlib import Path
 import pytest
 
 from diffassemble.training import Config, JigsawRun, UprightRun, train
+from diffassemble.training.config import SideJudgeRun
 from diffassemble.training.learner import Task
 from diffassemble.training.tasks import TASKS
 
 
 @pytest.fixture
-def configs(tiny: Callable[..., JigsawRun], tiny_upright: Callable[..., UprightRun]) -> dict[str, Config]:
-    return {"jigsaw": tiny(steps=2), "upright": tiny_upright(steps=2)}
+def configs(
+    tiny: Callable[..., JigsawRun],
+    tiny_upright: Callable[..., UprightRun],
+    tiny_side_judge: Callable[..., SideJudgeRun],
+) -> dict[str, Config]:
+    return {"jigsaw": tiny(steps=2), "upright": tiny_upright(steps=2), "side-judge": tiny_side_judge(steps=2)}
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -40,4 +45,5 @@ def test_a_batch_is_told_in_its_own_words(configs: dict[str, Config]) -> None:
     assert {name: TASKS[name](config).batch for name, config in configs.items()} == {
         "jigsaw": (18, "pieces"),
         "upright": (4, "pictures"),
+        "side-judge": (18, "pieces"),
     }

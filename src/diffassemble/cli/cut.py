@@ -1,48 +1,96 @@
-"""`diffassemble cut`: a puzzle folder from a picture."""
+"""`diffassemble cut`: a puzzle folder from a picture, or from a photograph of pieces."""
 
 from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
+
+if TYPE_CHECKING:
+    from diffassemble.puzzle import Board, ImagePieces, Puzzle
 
 
 def cut(
     photo: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="PHOTO")],
-    grid: Annotated[str, tyro.conf.arg(metavar="RxC")],
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")],
+    grid: Annotated[str | None, tyro.conf.arg(metavar="RxC")] = None,
     size: Annotated[int | None, tyro.conf.arg(metavar="PX")] = None,
     missing: float = 0.0,
     erode: int = 0,
     seed: int = 0,
     rotate: bool = True,
+    from_photo: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
     overwrite: bool = False,
 ) -> None:
     """Cut a picture into shuffled, turned square pieces and write them as a puzzle folder.
 
     Args:
         photo: The picture: PNG, JPEG, WebP or TIFF. Its centre is used, so that pieces are square.
-        grid: Rows and columns, such as 6x6, 4x7, or 6 for 6x6.
         out: The folder to write.
+        grid: Rows and columns, such as 6x6, 4x7, or 6 for 6x6. With --from-photo it is found out if not given.
         size: Side of a piece in pixels; the picture is resized. Default: as large as the picture allows.
         missing: Share of the pieces to take away, such as 0.3.
         erode: Pixels lost at every side of a piece.
         seed: The same seed gives the same puzzle.
         rotate: Turn the pieces by random quarter turns.
+        from_photo: The picture shows separate square pieces on a plain background, at any angle: find them,
+            straighten them and cut them out. Beside the folder, a picture shows what was found.
         overwrite: Replace the folder if it holds a puzzle already.
     """
-    from diffassemble.cli.grid import parse_grid
-    from diffassemble.cutting.photo import cut_image
     from diffassemble.files import write_puzzle
 
-    board = parse_grid(grid)
-    puzzle = cut_image(photo, board.rows, board.cols, seed, size, missing, erode, rotate)
+    puzzle = (
+        _photographed(photo, out, grid, size, seed)
+        if from_photo
+        else _cut(photo, grid, seed, size, missing, erode, rotate)
+    )
     write_puzzle(puzzle, out, overwrite)
-    side = puzzle.pictures.size
+    side, board = puzzle.pictures.size, puzzle.board
     print(f"wrote {len(puzzle)} pieces of {side}x{side} pixels, grid {board.rows}x{board.cols}, to {out}")
     print(f"solve it: diffassemble solve {shlex.quote(str(out))}")
+
+
+def _cut(
+    photo: Path, grid: str | None, seed: int, size: int | None, missing: float, erode: int, rotate: bool
+) -> Puzzle:
+    from diffassemble.cli.grid import parse_grid
+    from diffassemble.cutting.photo import cut_image
+    from diffassemble.puzzle import InputError
+
+    if grid is None:
+        raise InputError(f"{photo}: pass --grid, such as --grid 6x6, to say into what the picture is cut")
+    board = parse_grid(grid)
+    return cut_image(photo, board.rows, board.cols, seed, size, missing, erode, rotate)
+
+
+def _photographed(photo: Path, out: Path, grid: str | None, size: int | None, seed: int) -> Puzzle:
+    """The pieces that lie in a photograph; shows beside the folder where they were found."""
+    from diffassemble.cli.grid import parse_grid
+    from diffassemble.cutting.photo import find_pieces
+    from diffassemble.files import check_count, write_file
+    from diffassemble.files.images import png_bytes
+    from diffassemble.puzzle import Puzzle
+
+    board = None if grid is None else parse_grid(grid)
+    pieces, shown = find_pieces(photo, size)
+    if board is not None:
+        check_count(len(pieces), board, photo)
+    picture = out.with_name(f"{out.name}-found.png")
+    write_file(picture, png_bytes(shown))
+    print(f"found {len(pieces)} pieces; {picture} shows where")
+    names = tuple(f"piece_{index:03d}.png" for index in range(len(pieces)))
+    return Puzzle(pieces, board or _fitting_board(pieces, seed), names)
+
+
+def _fitting_board(pieces: ImagePieces, seed: int) -> Board:
+    """The grid that the pieces' borders ask for."""
+    from diffassemble.solvers import bundled_uprighter, choose_board, make_solver
+
+    board = choose_board(pieces, make_solver("gallagher"), seed, bundled_uprighter())
+    print(f"grid not given: {board.rows}x{board.cols} fits the {len(pieces)} pieces best")
+    return board
 
 
 def run(argv: list[str]) -> None:

@@ -10,6 +10,7 @@ from importlib.metadata import version
 VERBS = {
     "demo": ("diffassemble.cli.demo", "cut, solve and score a sample picture; needs no data"),
     "cut": ("diffassemble.cli.cut", "make a puzzle folder from a picture"),
+    "fracture": ("diffassemble.cli.fracture", "make a puzzle folder of fragments from a solid"),
     "solve": ("diffassemble.cli.solve", "put the pieces of a folder or picture together"),
     "train": ("diffassemble.cli.train", "train a model from a preset, or go on training"),
     "evaluate": ("diffassemble.cli.evaluate", "score solvers on folders of pictures"),

@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from diffassemble.evaluation import Measured, Sweep, run_sweep, write_rows
+from diffassemble.evaluation.fragment_benchmark import FragmentRow, FragmentSweep, run_fragment_sweep
 from diffassemble.puzzle import InputError
 
 
@@ -18,15 +19,25 @@ def measure(sweep: Sweep, rows: Path | None = None) -> list[Measured]:
 
     The file `rows` is written anew with each row, so that a run which is broken off keeps what it has measured.
     """
-    columns = (TextColumn("puzzles"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
     results: list[Measured] = []
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with _bar("puzzles") as progress:
         task = progress.add_task("puzzles", total=sweep.total)
         for result in run_sweep(sweep, lambda score: progress.advance(task)):
             results.append(result)
             if rows is not None:
                 write_rows([measured.row for measured in results], rows)
+    return results
+
+
+def measure_fragments(sweep: FragmentSweep, rows: Path | None = None) -> list[FragmentRow]:
+    """The same for broken objects."""
+    results: list[FragmentRow] = []
+    with _bar("objects") as progress:
+        task = progress.add_task("objects", total=sweep.total)
+        for found in run_fragment_sweep(sweep, lambda: progress.advance(task)):
+            results += found
+            if rows is not None:
+                write_rows(results, rows)
     return results
 
 
@@ -43,3 +54,9 @@ def check_place(path: Path) -> None:
     there = next(folder for folder in path.absolute().parents if folder.exists())
     if not there.is_dir() or not os.access(there, os.W_OK):
         raise InputError(f"{path}: cannot be written, {there} does not allow it; pass another file")
+
+
+def _bar(things: str) -> Progress:
+    columns = (TextColumn(things), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)

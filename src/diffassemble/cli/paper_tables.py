@@ -10,6 +10,7 @@ from pathlib import Path
 from diffassemble.datasets import held_out_pictures, short_name
 from diffassemble.evaluation import TABLES, Cell, Comparison, Measured, PaperTable, compare_accuracy, compare_seconds
 from diffassemble.evaluation.figures import accuracy_figure, time_figure
+from diffassemble.evaluation.fragment_quoted import FRAGMENT_TABLES
 from diffassemble.evaluation.quoted import FACES, PAINTINGS
 from diffassemble.puzzle import Board, InputError
 
@@ -72,7 +73,7 @@ class TablePlan:
 def plan_table(name: str, data: Sequence[str], boards: Sequence[Board]) -> TablePlan:
     """Pictures for every cell of a table; without `boards` the grids are the paper's."""
     if name not in TABLES:
-        raise InputError(f"no table '{name}'; use one of: {', '.join(TABLES)}")
+        raise InputError(f"no table '{name}'; use one of: {', '.join([*TABLES, *FRAGMENT_TABLES])}")
     table = TABLES[name]
     boards = boards or [Board(grid, grid) for grid in table.grids]
     if table.timed:

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import Progress
 
-from diffassemble.evaluation import metrics
+from diffassemble.evaluation import fragment_metrics, metrics
 from diffassemble.files import knows_board, read_pieces, read_puzzle
-from diffassemble.puzzle import Assembly, Board, Puzzle, Solver
+from diffassemble.geometry import Poses
+from diffassemble.puzzle import Assembly, Board, FragmentPieces, ImagePieces, Pieces, Puzzle, Solver
 from diffassemble.solvers import assemble, bundled_uprighter, choose_board
 
 
-def load_puzzle(path: Path, board: Board | None, solver: Solver, seed: int) -> Puzzle:
-    """Read what the user gave; a folder of pictures without a grid gets the one its borders ask for."""
+def load_puzzle(path: Path, board: Board | None, make: Callable[[Pieces], Solver], seed: int) -> tuple[Puzzle, Solver]:
+    """Read what the user gave, and make a solver for it.
+
+    A folder of pictures without a grid gets the one its borders ask for.
+    """
     if board is not None or not path.is_dir() or knows_board(path):
-        return read_puzzle(path, board)
+        puzzle = read_puzzle(path, board)
+        return puzzle, make(puzzle.pieces)
     pieces, names = read_pieces(path)
+    solver = make(pieces)
     board = choose_board(pieces, solver, seed, bundled_uprighter())
     print(f"grid not given: {board.rows}x{board.cols} fits the {len(pieces)} pieces best")
-    return Puzzle(pieces, board, names)
+    return Puzzle(pieces, board, names), solver
 
 
 def assembled(puzzle: Puzzle, solver: Solver, seed: int) -> Assembly:
@@ -38,7 +45,25 @@ def summary(assembly: Assembly) -> str:
     text = f"placed {len(puzzle)} pieces in {assembly.seconds:.1f} s; {sure} with a confidence of one half or more"
     if puzzle.truth is None:
         return text
-    answer, truth = puzzle.board.snap(assembly.poses), puzzle.board.snap(puzzle.truth)
-    right = metrics.direct_comparison(puzzle.board, *answer, *truth)
-    free = metrics.direct_comparison_free(puzzle.board, *answer, *truth)
-    return f"{text}\nscore: {right:.1f} % of the pieces right, {free:.1f} % orientation free"
+    return f"{text}\nscore: {SCORES[type(puzzle.pieces)](assembly, puzzle.truth)}"
+
+
+def _picture_score(assembly: Assembly, truth: Poses) -> str:
+    board = assembly.puzzle.board
+    answer, wanted = board.snap(assembly.poses), board.snap(truth)
+    right = metrics.direct_comparison(board, *answer, *wanted)
+    free = metrics.direct_comparison_free(board, *answer, *wanted)
+    return f"{right:.1f} % of the pieces right, {free:.1f} % orientation free"
+
+
+def _object_score(assembly: Assembly, truth: Poses) -> str:
+    fragments = assembly.puzzle.fragments
+    largest = int(fragment_metrics.piece_sizes(fragments).argmax())
+    shares = []
+    for answer in (assembly.poses, fragment_metrics.anchored(assembly.poses, truth, largest)):
+        chamfer = fragment_metrics.piece_chamfer(fragments.points, answer, truth)
+        shares.append(100 * float(fragment_metrics.right_pieces(chamfer).double().mean()))
+    return f"{shares[0]:.1f} % of the fragments right, {shares[1]:.1f} % as seen from the largest"
+
+
+SCORES: dict[type, Callable[[Assembly, Poses], str]] = {ImagePieces: _picture_score, FragmentPieces: _object_score}

@@ -1,15 +1,18 @@
-"""A picture file becomes a puzzle."""
+"""A picture file becomes a puzzle, or a photograph of pieces becomes pieces."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import torch
+from PIL import Image
 
-from diffassemble.cutting.image import cut_picture
+from diffassemble.cutting.image import SMALLEST_PIECE, cut_picture
+from diffassemble.cutting.scattered import cut_scattered
 from diffassemble.files import check_pieces, read_picture
-from diffassemble.files.images import MOST_PIXELS
-from diffassemble.puzzle import Board, InputError, Puzzle
+from diffassemble.files.images import MOST_PIXELS, to_image
+from diffassemble.puzzle import Board, ImagePieces, InputError, Puzzle
+from diffassemble.rendering.outlines import draw_outlines
 
 
 def cut_image(
@@ -36,6 +39,22 @@ def cut_image(
         raise InputError(f"{path}: {error}") from error
     check_pieces(puzzle.pictures, _origins(puzzle), Path(path))
     return puzzle
+
+
+def find_pieces(path: Path | str, size: int | None = None) -> tuple[ImagePieces, Image.Image]:
+    """The separate square pieces that a photograph shows on a plain background, and a picture of where they lie.
+
+    Pieces are as large as in the photograph, or `size` pixels a side.
+    """
+    if size is not None and not SMALLEST_PIECE <= size <= 4096:
+        raise InputError(f"a piece size of {size} pixels is out of range; give {SMALLEST_PIECE} to 4096")
+    picture = read_picture(path)
+    try:
+        pieces, squares = cut_scattered(picture, size)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    check_pieces(pieces, [f"piece {number}" for number in range(len(pieces))], Path(path))
+    return pieces, draw_outlines(to_image(picture), squares.corners())
 
 
 def _check_numbers(rows: int, cols: int, seed: int, size: int | None, missing: float, erode: int) -> None:

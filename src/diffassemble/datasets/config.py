@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -39,3 +40,41 @@ class DataConfig(PictureConfig):
     """smallest side of a random crop, as a share of the picture's"""
     jitter: float = 0.25
     """strength of random brightness, contrast and colour"""
+
+
+@dataclass(frozen=True)
+class FragmentConfig:
+    """Which broken objects, which whole ones to break, and what puzzles become of them."""
+
+    folders: tuple[Path, ...] = ()
+    """folders of Breaking Bad, of which the training split is used"""
+    meshes: tuple[Path, ...] = ()
+    """folders of whole solids that are broken here"""
+    solids: int = 0
+    """solids made of nothing but chance, to be broken here"""
+    breaks: int = 3
+    """fractures made of each solid"""
+    shares: tuple[float, float, float] = (0.6, 0.2, 0.2)
+    """how often a fracture is drawn from each of these three kinds, where there are any"""
+    held_apart: int = 12
+    """objects of each Breaking Bad folder that choose the checkpoint and are never trained on"""
+    pieces: tuple[int, int] = (2, 20)
+    """fewest and most pieces of a fracture"""
+    points: int = 400
+    """points a piece"""
+    missing: float = 0.3
+    """largest share of missing pieces"""
+    whole_share: float = 0.7
+    """share of batches without missing pieces"""
+    stretch: float = 0.15
+    """how far objects are stretched along each axis at random"""
+
+
+@dataclass(frozen=True)
+class FractureDataConfig(FragmentConfig):
+    """Which broken objects fracture matching is learnt from, and what of it."""
+
+    learn: Literal["surface", "fits"] = "surface"
+    """surface: where the break is, and who fits whom; fits, after that: which fits are true"""
+    noise: float = 0.0015
+    """largest noise that a third of the objects gets, as a share of their size"""

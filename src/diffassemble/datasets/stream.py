@@ -33,12 +33,14 @@ class Portion:
     """One process's part of a batch.
 
     `first` is the number of its first puzzle in the whole batch. The mean over processes of `weight` times the
-    mean over the own puzzles is the mean over the whole batch, also where it can't be shared out evenly.
+    mean over the own puzzles is the mean over the whole batch, also where it can't be shared out evenly. All pieces
+    lost `erode` pixels at every side.
     """
 
     puzzles: list[Puzzle]
     first: int
     weight: float
+    erode: int = 0
 
 
 class PuzzleStream:
@@ -59,7 +61,7 @@ class PuzzleStream:
         enlarge = uniform(0.0, 1.0, generator) < 0.5
         numbers, weight = share_out(max(1, self.pieces // board.cells), rank, world)
         puzzles = [self._puzzle(step, number, board, missing, erode, enlarge) for number in numbers]
-        return Portion(puzzles, numbers.start, weight)
+        return Portion(puzzles, numbers.start, weight, erode)
 
     def _board(self, generator: torch.Generator) -> Board:
         if uniform(0.0, 1.0, generator) < self.config.favourite_share:

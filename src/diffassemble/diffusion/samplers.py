@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from diffassemble.diffusion.schedule import Schedule
+from diffassemble.diffusion.spaces import Space
 
 Denoise = Callable[[Float[Tensor, "*n p"], int], Float[Tensor, "*n p"]]
 
@@ -17,6 +18,7 @@ Denoise = Callable[[Float[Tensor, "*n p"], int], Float[Tensor, "*n p"]]
 def sample(
     denoise: Denoise,
     start: Float[Tensor, "*n p"],
+    space: Space,
     schedule: Schedule,
     steps: int,
     generator: torch.Generator,
@@ -30,10 +32,5 @@ def sample(
     for time, earlier in pairwise(schedule.visited(steps)):
         clean = denoise(current, time)
         here, there = schedule.alpha_bar[time], schedule.alpha_bar[earlier]
-        noise = (current - here.sqrt() * clean) / (1 - here).sqrt()
-        spread = eta * ((1 - there) / (1 - here) * (1 - here / there)).clamp(min=0).sqrt()
-        current = there.sqrt() * clean + (1 - there - spread**2).clamp(min=0).sqrt() * noise
-        if eta > 0 and earlier > 0:
-            drawn = torch.randn(current.shape, generator=generator, device=generator.device)
-            current = current + spread * drawn.to(current)
+        current = space.reverse(current, clean, here, there, eta, generator)
         yield current, clean

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from diffassemble.encoders.group_convolution import GroupNorm, LiftingConvolution, ResidualBlock
 from diffassemble.puzzle import InputError
 
-Backbone = Literal["light", "resnet18"]
+ImageBackbone = Literal["light", "resnet18"]
 Symmetry = Literal["equivariant", "invariant", "plain"]
 PIECE_PIXELS = 32
 
@@ -89,7 +89,7 @@ class GroupResNet18(nn.Module):
 class ImageEncoder(nn.Module):
     """Pieces of any size → (n, 4, f) slots; smaller or larger pieces are resized to 32 pixels."""
 
-    def __init__(self, backbone: Backbone, symmetry: Symmetry, features: int) -> None:
+    def __init__(self, backbone: ImageBackbone, symmetry: Symmetry, features: int) -> None:
         super().__init__()
         self.symmetry = symmetry
         self.features = features
@@ -100,6 +100,11 @@ class ImageEncoder(nn.Module):
         else:
             self.backbone = LightBackbone(4 * features if symmetry == "plain" else features)
         self.over_group = backbone == "resnet18"
+
+    @property
+    def width(self) -> int:
+        """Numbers a piece, in all slots together."""
+        return 4 * self.features
 
     def forward(self, pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n 4 f"]:
         if pixels.shape[-1] != PIECE_PIXELS:

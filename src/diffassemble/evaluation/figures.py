@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 from diffassemble.evaluation.comparison import ABSOLUTE, FREE, NOT_OURS, Comparison, Line
 
 # Told apart by most colour-blind eyes (Okabe and Ito).
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999")
 _PALE = 0.4
 _GROUP = 0.84
 
@@ -37,7 +37,7 @@ def accuracy_figure(title: str, comparisons: Sequence[Comparison]) -> bytes:
     }
     figure.suptitle(title)
     figure.legend(list(signs.values()), list(signs), loc="outside lower center", ncols=4, frameon=False, fontsize=8)
-    return _png(figure)
+    return png(figure)
 
 
 def time_figure(title: str, comparison: Comparison) -> bytes:
@@ -63,7 +63,7 @@ def time_figure(title: str, comparison: Comparison) -> bytes:
     panel.set(xlabel="pieces", ylabel="seconds a puzzle")
     figure.suptitle(title)
     figure.legend(loc="outside right center", frameon=False, fontsize=8)
-    return _png(figure)
+    return png(figure)
 
 
 def _draw_bars(panel: Axes, comparison: Comparison, colours: dict[str, str]) -> None:
@@ -93,7 +93,7 @@ def _draw_bars(panel: Axes, comparison: Comparison, colours: dict[str, str]) -> 
 def _colours(lines: Sequence[Line], quoted: bool = False) -> dict[str, str]:
     """A colour for each method that was measured here, or also for those that are only quoted."""
     methods = dict.fromkeys(line.method for line in lines if quoted or line.score != NOT_OURS)
-    return {method: _COLOURS[number % len(_COLOURS)] for number, method in enumerate(methods)}
+    return {method: COLOURS[number % len(COLOURS)] for number, method in enumerate(methods)}
 
 
 def _numbers(values: Sequence[float | None]) -> list[float]:
@@ -101,7 +101,8 @@ def _numbers(values: Sequence[float | None]) -> list[float]:
     return [float("nan") if value is None else value for value in values]
 
 
-def _png(figure: Figure) -> bytes:
+def png(figure: Figure) -> bytes:
+    """The figure as a PNG file's content."""
     content = io.BytesIO()
     figure.savefig(content, format="png", dpi=150)
     return content.getvalue()

@@ -37,7 +37,7 @@ def benchmark_puzzles(
     check_wishes(pictures, missing=missing, erode=erode, limit=limit, puzzles=puzzles, seed=seed, size=size)
     for further, index in _draws(len(pictures), limit, puzzles):
         picture = benchmark_picture(read_picture(pictures[index]), board, size)
-        cutting, solving = (_stream(seed + further, index, purpose) for purpose in (0, 1))
+        cutting, solving = (random_stream(seed + further, index, purpose) for purpose in (0, 1))
         yield cut_picture(picture, board, cutting, size=size, missing=missing, erode=erode), solving
 
 
@@ -59,24 +59,24 @@ def benchmark_picture(picture: Float[Tensor, "3 H W"], board: Board, size: int) 
 
 def _draws(pictures: int, limit: int | None, puzzles: int | None) -> Iterator[tuple[int, int]]:
     """How many seeds further, and which picture: all that are taken, then the same again."""
-    taken = _spread(range(pictures), limit or pictures)
+    taken = spread(range(pictures), limit or pictures)
     left = puzzle_count(pictures, limit, puzzles)
     for further in count():
-        for index in _spread(taken, left):
+        for index in spread(taken, left):
             yield further, index
         left -= len(taken)
         if left <= 0:
             return
 
 
-def _spread(items: Sequence[int], most: int) -> Sequence[int]:
+def spread(items: Sequence[int], most: int) -> Sequence[int]:
     """Up to `most` of the items, evenly spread over them."""
     number = min(most, len(items))
     return [items[position * len(items) // number] for position in range(number)]
 
 
-def _stream(seed: int, index: int, purpose: int) -> torch.Generator:
-    """Randomness of its own for each picture and purpose (0: cutting, 1: solving)."""
+def random_stream(seed: int, index: int, purpose: int) -> torch.Generator:
+    """Randomness of its own for each picture or object and purpose (0: cutting, 1: solving, 2: losing)."""
     state = np.random.SeedSequence((seed, index, purpose)).generate_state(1, np.uint64)
     return torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))
 

@@ -1,8 +1,7 @@
-"""Assembly folders: assembly.json for machines, assembled.png and steps.gif for people."""
+"""Assembly folders: assembly.json for machines, assembled.png and steps.gif for people, and meshes of objects."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,22 +11,39 @@ from jaxtyping import Float
 from torch import Tensor
 
 from diffassemble.files.atomic import check_free, fresh_folder, write_file
-from diffassemble.files.documents import board_field, document_bytes, field, read_document
+from diffassemble.files.documents import (
+    FRAGMENTS,
+    IMAGE,
+    board_field,
+    document_bytes,
+    field,
+    matrix_field,
+    named_records,
+    read_document,
+)
+from diffassemble.files.fragment_assemblies import fragment_assembly_bytes, object_contents, read_fragment_poses
 from diffassemble.files.images import png_bytes
 from diffassemble.files.puzzles import placements
 from diffassemble.geometry import Poses
-from diffassemble.puzzle import Assembly, InputError, Puzzle
+from diffassemble.puzzle import Assembly, FragmentPieces, InputError, Puzzle
 from diffassemble.rendering import animate, draw_assembly, encode_gif
 
-ASSEMBLY_FILES = ("assembly.json", "assembled.png", "steps.gif")
+ASSEMBLY_FILES = ("assembly.json", "assembled.png", "steps.gif", "assembled.glb", "matrices.txt", "posed")
 
 
 def write_assembly(assembly: Assembly, folder: Path | str, overwrite: bool = False) -> None:
-    """Write an assembly folder, whole or not at all."""
+    """Write an assembly folder, whole or not at all.
+
+    Fragments add assembled.glb, matrices.txt for CloudCompare, and the meshes as they stand in posed/NAME.ply.
+    """
     with fresh_folder(Path(folder), ASSEMBLY_FILES, overwrite) as part:
         (part / "assembly.json").write_bytes(assembly_bytes(assembly))
         (part / "assembled.png").write_bytes(png_bytes(draw_assembly(assembly)))
         (part / "steps.gif").write_bytes(encode_gif(animate(assembly)))
+        if isinstance(assembly.puzzle.pieces, FragmentPieces):
+            (part / "posed").mkdir()
+            for name, content in object_contents(assembly):
+                (part / name).write_bytes(content)
 
 
 def check_assembly_folder(folder: Path | str, overwrite: bool = False) -> None:
@@ -38,6 +54,8 @@ def check_assembly_folder(folder: Path | str, overwrite: bool = False) -> None:
 def assembly_bytes(assembly: Assembly) -> bytes:
     """The content of assembly.json: the same for the same answer, so neither time nor timings are in it."""
     puzzle = assembly.puzzle
+    if isinstance(puzzle.pieces, FragmentPieces):
+        return fragment_assembly_bytes(assembly)
     places = placements(puzzle.board, assembly.poses)
     # Adding zero turns −0 into 0.
     matrices = (_matrices(assembly.poses) + 0.0).tolist()
@@ -54,24 +72,20 @@ def read_assembly(path: Path | str, puzzle: Puzzle) -> Assembly:
     then the truth is left out.
     """
     source = Path(path) / "assembly.json" if Path(path).is_dir() else Path(path)
-    document = read_document(source)
-    board = board_field(document, source)
-    if board != puzzle.board:
+    broken = isinstance(puzzle.pieces, FragmentPieces)
+    document = read_document(source, (FRAGMENTS if broken else IMAGE,))
+    if not broken and (board := board_field(document, source)) != puzzle.board:
         puzzle = replace(puzzle, lattice=board, truth=None)
-    records = field(document, "pieces", list, source)
-    named = {field(record, "file", str, source): record for record in records}
-    if set(named) != set(puzzle.names) or len(records) != len(puzzle):
+    records = named_records(document, puzzle.names, source)
+    if records is None:
         raise InputError(f"{source}: is not an assembly of these {len(puzzle)} pieces; their names differ")
-    in_order = [named[name] for name in puzzle.names]
-    poses = _poses(torch.tensor([_matrix(record, source) for record in in_order]))
-    if [{key: record.get(key) for key in ("row", "col", "turn")} for record in in_order] != placements(board, poses):
-        raise InputError(f"{source}: the row, col and turn of a piece do not agree with its matrix")
-    confidence = torch.tensor([_confidence(record, source) for record in in_order])
+    poses = (read_fragment_poses if broken else _read_poses)(records, puzzle, source)
+    confidence = torch.tensor([_confidence(record, source) for record in records])
     return Assembly(puzzle, poses, confidence, (), field(document, "solver", str, source), 0.0)
 
 
 def render(assembly: Assembly, path: Path | str) -> None:
-    """Write the assembled picture as a PNG; an older file of that name is replaced in one go."""
+    """Write the assembled picture or a view of the object as a PNG; an older file is replaced in one go."""
     write_file(Path(path), png_bytes(draw_assembly(assembly)))
 
 
@@ -83,17 +97,14 @@ def _matrices(poses: Poses) -> Float[Tensor, "n 4 4"]:
     return matrices
 
 
-def _poses(matrices: Float[Tensor, "n 4 4"]) -> Poses:
-    return Poses(matrices[:, :2, :2].clone(), matrices[:, :2, 3].clone())
-
-
-def _matrix(record: dict[str, Any], source: Path) -> list[list[float]]:
-    """The 4×4 numbers of one record."""
-    rows = field(record, "matrix", list, source)
-    sound = len(rows) == 4 and all(isinstance(row, list) and len(row) == 4 for row in rows)
-    if not sound or not all(type(value) in (int, float) and math.isfinite(value) for row in rows for value in row):
-        raise InputError(f"{source}: a 'matrix' must be 4 rows of 4 numbers")
-    return [[float(value) for value in row] for row in rows]
+def _read_poses(records: list[dict[str, Any]], puzzle: Puzzle, source: Path) -> Poses:
+    """Where the records, one a piece in its order, put the pieces of a picture."""
+    matrices = torch.tensor([matrix_field(record, source) for record in records])
+    poses = Poses(matrices[:, :2, :2].clone(), matrices[:, :2, 3].clone())
+    told = [{key: record.get(key) for key in ("row", "col", "turn")} for record in records]
+    if told != placements(puzzle.board, poses):
+        raise InputError(f"{source}: the row, col and turn of a piece do not agree with its matrix")
+    return poses
 
 
 def _confidence(record: dict[str, Any], source: Path) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,7 +11,8 @@ from typing import Any, TypeVar
 from diffassemble.puzzle import Board, InputError
 
 SCHEMA = 1
-KIND = "image"
+IMAGE = "image"
+FRAGMENTS = "fragments"
 _MOST_CELLS = 1_000_000
 _Value = TypeVar("_Value")
 _WORDS: dict[type, str] = {
@@ -22,15 +24,15 @@ _WORDS: dict[type, str] = {
 }
 
 
-def document_bytes(fields: Mapping[str, Any]) -> bytes:
-    """The content of a document file: the same fields give the same bytes."""
-    head = {"schema": SCHEMA, "kind": KIND, **fields}
+def document_bytes(fields: Mapping[str, Any], kind: str = IMAGE) -> bytes:
+    """The content of a document file on pieces of that kind: the same fields give the same bytes."""
+    head = {"schema": SCHEMA, "kind": kind, **fields}
     lines = ",\n".join(f"  {json.dumps(key)}: {_spread(value)}" for key, value in head.items())
     return f"{{\n{lines}\n}}\n".encode()
 
 
-def read_document(path: Path) -> dict[str, Any]:
-    """The fields of a document that this program wrote; anything else is refused."""
+def read_document(path: Path, kinds: tuple[str, ...] = (IMAGE,)) -> dict[str, Any]:
+    """The fields of a document that this program wrote on pieces of one of these kinds; anything else is refused."""
     try:
         document = json.loads(path.read_bytes())
     except OSError as error:
@@ -39,9 +41,10 @@ def read_document(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: is not JSON; write it anew") from error
     if not isinstance(document, dict) or "schema" not in document:
         raise InputError(f"{path}: was not written by diffassemble (it has no 'schema')")
-    if document["schema"] != SCHEMA or document.get("kind") != KIND:
+    if document["schema"] != SCHEMA or document.get("kind") not in kinds:
         found = f"schema {document['schema']!r}, kind {document.get('kind')!r}"
-        raise InputError(f"{path}: has {found}; this version reads schema {SCHEMA}, kind {KIND!r}")
+        wanted = " or ".join(map(repr, kinds))
+        raise InputError(f"{path}: has {found}; this version reads schema {SCHEMA}, kind {wanted}")
     return document
 
 
@@ -61,6 +64,31 @@ def board_field(document: dict[str, Any], path: Path) -> Board:
     if min(rows, cols) < 1 or rows * cols > _MOST_CELLS:
         raise InputError(f"{path}: {rows} rows and {cols} cols make no board")
     return Board(rows, cols)
+
+
+def matrix_field(record: object, path: Path) -> list[list[float]]:
+    """The 4×4 numbers of one record's 'matrix'."""
+    rows = field(record, "matrix", list, path)
+    sound = len(rows) == 4 and all(isinstance(row, list) and len(row) == 4 for row in rows)
+    if not sound or not all(type(value) in (int, float) and math.isfinite(value) for row in rows for value in row):
+        raise InputError(f"{path}: a 'matrix' must be 4 rows of 4 numbers")
+    return [[float(value) for value in row] for row in rows]
+
+
+def named_records(document: dict[str, Any], names: tuple[str, ...], path: Path) -> list[dict[str, Any]] | None:
+    """The records of a document's 'pieces' in the order of these names, or none if they are of other pieces."""
+    records = field(document, "pieces", list, path)
+    named = {field(record, "file", str, path): record for record in records}
+    if set(named) != set(names) or len(records) != len(names):
+        return None
+    return [named[name] for name in names]
+
+
+def file_name_field(name: object, path: Path) -> str:
+    """A plain file name, so that a foreign document reaches nothing outside its folder."""
+    if not isinstance(name, str) or not name.isprintable() or name in ("", ".", "..") or set(name) & set("/\\:"):
+        raise InputError(f"{path}: {name!r} is not the name of a file in pieces")
+    return name
 
 
 def _spread(value: object) -> str:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from diffassemble.compatibility.image import image_mates
+from diffassemble.compatibility.mates import find_mates
 from diffassemble.geometry import Poses
 from diffassemble.puzzle import Mates, Puzzle
 
@@ -21,11 +21,13 @@ BOARD_WIDTH = 4
 class PuzzleBatch:
     """What the network sees of b puzzles with n pieces in all; mates never cross puzzles."""
 
-    pixels: Float[Tensor, "n 3 s s"]
+    content: Float[Tensor, "n *x"]
+    """pixels or points"""
     puzzle: Int[Tensor, "n"]
     board: Float[Tensor, "n 4"]
-    room: Float[Tensor, "n 2"]
-    """distances between the centres of the outermost cells of the piece's board, along x and y"""
+    """what is known of the whole that a piece belongs to; the third number is its unit of length"""
+    room: Float[Tensor, "n d"]
+    """how far apart the centres of two pieces of the whole can be along each axis"""
     mates: Mates | None
 
     def to(self, device: torch.device) -> PuzzleBatch:
@@ -35,27 +37,29 @@ class PuzzleBatch:
             relative = Poses(mates.relative.rotation.to(device), mates.relative.translation.to(device))
             pair = mates.first.to(device), mates.second.to(device)
             mates = Mates(*pair, relative, mates.slot.to(device), mates.evidence.to(device))
-        pixels, puzzle, board, room = (x.to(device) for x in (self.pixels, self.puzzle, self.board, self.room))
-        return PuzzleBatch(pixels, puzzle, board, room, mates)
+        content, puzzle, board, room = (x.to(device) for x in (self.content, self.puzzle, self.board, self.room))
+        return PuzzleBatch(content, puzzle, board, room, mates)
 
 
 def pack(puzzles: Sequence[Puzzle], pairwise: bool) -> PuzzleBatch:
     """Pack puzzles of equal piece size; with `pairwise`, compare all borders within each puzzle."""
     counts = torch.tensor([len(puzzle) for puzzle in puzzles])
-    described = torch.tensor(
-        [
-            [math.log(p.board.rows) / 3, math.log(p.board.cols) / 3, p.board.pitch, len(p) / p.board.cells]
-            for p in puzzles
-        ]
-    )
-    sides = torch.tensor([(p.board.cols - 1, p.board.rows - 1) for p in puzzles])
-    room = sides * described[:, 2:3]
+    described, room = (torch.tensor(part) for part in zip(*map(_surroundings, puzzles), strict=True))
     index = torch.arange(len(puzzles)).repeat_interleave(counts)
     mates = None
     if pairwise:
-        found = [image_mates(puzzle.pixels, puzzle.board.pitch) for puzzle in puzzles]
-        mates = join_mates(found, (torch.cumsum(counts, 0) - counts).tolist())
-    return PuzzleBatch(torch.cat([p.pixels for p in puzzles]), index, described[index], room[index], mates)
+        mates = join_mates([find_mates(puzzle) for puzzle in puzzles], (torch.cumsum(counts, 0) - counts).tolist())
+    content = torch.cat([puzzle.pieces.content for puzzle in puzzles])
+    return PuzzleBatch(content, index, described[index], room[index], mates)
+
+
+def _surroundings(puzzle: Puzzle) -> tuple[list[float], list[float]]:
+    """Four numbers that describe the whole, and its room; without a lattice only the number of pieces is known."""
+    board = puzzle.lattice
+    if board is None:
+        return [math.log(len(puzzle)) / 3, 0.0, 1.0, 1.0], [1.0, 1.0, 1.0]
+    described = [math.log(board.rows) / 3, math.log(board.cols) / 3, board.pitch, len(puzzle) / board.cells]
+    return described, [(board.cols - 1) * board.pitch, (board.rows - 1) * board.pitch]
 
 
 def join_mates(mates: Sequence[Mates], starts: Sequence[int]) -> Mates:

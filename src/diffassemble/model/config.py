@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from diffassemble.encoders.image import Backbone, Symmetry
+from diffassemble.encoders.image import Symmetry
+from diffassemble.encoders.making import Backbone
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,7 @@ class ModelConfig:
     backbone: Backbone = "light"
     symmetry: Symmetry = "equivariant"
     features: int = 96
-    """encoder features per quarter turn"""
+    """encoder features per quarter turn, or per axis of space"""
     width: int = 192
     """width of the nodes"""
     layers: int = 6
@@ -39,7 +40,10 @@ class ModelConfig:
     time_width: int = 32
     times: int = 300
     """diffusion times T; 1 is the variant without diffusion"""
-    space: Literal["cos_sin"] = "cos_sin"
+    space: Literal["cos_sin", "so3", "six_d", "quaternion"] = "cos_sin"
+    """the form of poses that is noised and predicted"""
+    posed: bool = False
+    """show each piece as it stands in its noisy pose and ask how to turn it on; needs features that turn freely"""
     dropped_edges: float = 0.0
     """share of edges lost at random (edge-list path)"""
 

@@ -15,11 +15,14 @@ from diffassemble.compatibility.image import CHANNELS, SIDES
 from diffassemble.compatibility.lattice import Stands, find_stands
 from diffassemble.compatibility.votes import POWERS, cast_votes, flatten_poses, unflatten_poses, vote_matrix
 from diffassemble.diffusion import SPACES, Schedule
-from diffassemble.encoders import ImageEncoder
+from diffassemble.encoders import make_encoder
+from diffassemble.encoders.making import Encoder
+from diffassemble.encoders.points import PointEncoder
+from diffassemble.geometry import Poses
 from diffassemble.graph import DenseGraph, Graph, complete_edges, drop_edges, edge_graph
 from diffassemble.model.batch import BOARD_WIDTH, PuzzleBatch
 from diffassemble.model.config import ModelConfig
-from diffassemble.model.pretrained import Pretrained
+from diffassemble.model.network import PoseNetwork
 from diffassemble.model.stack import STACKS
 from diffassemble.puzzle import Mates
 
@@ -32,14 +35,15 @@ CLUSTER_WIDTH = len(THRESHOLDS) * (1 + SIDES)
 class Condition:
     """All that stays the same while poses are denoised: piece features, graph, and who votes for whom."""
 
-    nodes: Float[Tensor, "n f"]
+    features: Float[Tensor, "n f"]
+    surroundings: Float[Tensor, "n g"]
     graph: Graph
     votes: Float[Tensor, "flat flat"] | None
     clusters: Sequence[tuple[Clusters, Stands]]
 
 
-class Denoiser(Pretrained):
-    """Predicts X₀ from noisy poses x_t. `condition` runs once a puzzle, `forward` once a step."""
+class Denoiser(PoseNetwork):
+    """The paper's network: a graph of all pieces, each with its features, its noisy pose and the time."""
 
     config_class = ModelConfig
 
@@ -48,7 +52,7 @@ class Denoiser(Pretrained):
         self.config = config
         self.space = SPACES[config.space]
         self.schedule = Schedule(config.times)
-        self.encoder = ImageEncoder(config.backbone, config.symmetry, config.features)
+        self.encoder: Encoder = make_encoder(config.backbone, config.symmetry, config.features)
         opinions = 1 + len(POWERS) + 2 * len(THRESHOLDS) if config.votes else 1
         self.pose_embedding = nn.Sequential(
             nn.Linear(opinions * self.space.width, config.pose_hidden),
@@ -57,7 +61,7 @@ class Denoiser(Pretrained):
         )
         evidence = SLOTS * CHANNELS
         node_width = (
-            4 * config.features
+            self.encoder.width
             + (evidence if config.pairwise else 0)
             + (CLUSTER_WIDTH if config.votes else 0)
             + (BOARD_WIDTH if config.board else 0)
@@ -74,10 +78,14 @@ class Denoiser(Pretrained):
             nn.init.zeros_(self.trust.weight)
             nn.init.ones_(self.trust.bias)
 
+    @property
+    def pairwise(self) -> bool:
+        return self.config.pairwise
+
     def condition(self, batch: PuzzleBatch, generator: torch.Generator | None = None) -> Condition:
         """Encode the pieces and compare their borders; `generator` is for dropped edges only."""
         config = self.config
-        nodes = [self.encoder(batch.pixels).flatten(1)]
+        nodes = [batch.board.new_empty(len(batch.puzzle), 0)]
         votes: Tensor | None = None
         clusters: list[tuple[Clusters, Stands]] = []
         count = len(batch.puzzle)
@@ -91,7 +99,8 @@ class Denoiser(Pretrained):
             clusters = [(c, find_stands(c, batch.room, batch.board[:, 2])) for c in grown]
         if config.board:
             nodes.append(batch.board)
-        return Condition(torch.cat(nodes, 1), self._graph(batch, generator), votes, clusters)
+        features = self.encoder(batch.content).flatten(1)
+        return Condition(features, torch.cat(nodes, 1), self._graph(batch, generator), votes, clusters)
 
     def _graph(self, batch: PuzzleBatch, generator: torch.Generator | None) -> Graph:
         mates = batch.mates if self.config.edge_features else None
@@ -107,14 +116,31 @@ class Denoiser(Pretrained):
         samples = noisy.shape[1]
         opinions = self._opinions(noisy, time, condition)
         parts = [
-            condition.nodes[:, None].expand(-1, samples, -1),
+            self._seen(condition.features, noisy),
+            condition.surroundings[:, None].expand(-1, samples, -1),
             self.pose_embedding(opinions.flatten(2)),
             time_embedding(time / self.config.times, self.config.time_width),
         ]
         nodes = condition.graph.spread(self.join(torch.cat(parts, -1)))
         nodes = condition.graph.gather(self.stack(nodes, condition.graph))
-        predicted = self.head(nodes)
+        predicted = self._told(self.head(nodes), noisy)
         return predicted if self.trust is None else predicted + self._mixture(self.trust(nodes), opinions)
+
+    def _seen(self, features: Float[Tensor, "n f"], noisy: Float[Tensor, "n k p"]) -> Float[Tensor, "n k f"]:
+        """The features as a piece lies on the table, or, if `posed`, as it stands in each noisy pose."""
+        shared = features[:, None].expand(-1, noisy.shape[1], -1)
+        if not self.config.posed:
+            return shared
+        rotation = self.space.to_poses(noisy.flatten(0, 1)).rotation.to(features)
+        assert isinstance(self.encoder, PointEncoder), "quarter turns only: posed needs features that turn freely"
+        return self.encoder.turned(shared.flatten(0, 1), rotation).view_as(shared)
+
+    def _told(self, raw: Float[Tensor, "n k p"], noisy: Float[Tensor, "n k p"]) -> Float[Tensor, "n k p"]:
+        """What the head says is a pose, or, if `posed`, how to turn a piece on from where it stands."""
+        if not self.config.posed:
+            return raw
+        said, stands = (self.space.to_poses(vector.float().flatten(0, 1)) for vector in (raw, noisy))
+        return self.space.to_vector(Poses(said.rotation @ stands.rotation, said.translation)).view_as(noisy)
 
     @torch.no_grad()
     def _opinions(

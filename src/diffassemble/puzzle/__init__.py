@@ -3,6 +3,7 @@
 from diffassemble.puzzle.assembly import Assembly, Solver, Step
 from diffassemble.puzzle.board import Board
 from diffassemble.puzzle.errors import InputError
+from diffassemble.puzzle.locks import Locks
 from diffassemble.puzzle.mates import Mates
 from diffassemble.puzzle.pieces import FragmentPieces, ImagePieces, Mesh, Pieces
 from diffassemble.puzzle.puzzle import Puzzle
@@ -13,6 +14,7 @@ __all__ = [
     "FragmentPieces",
     "ImagePieces",
     "InputError",
+    "Locks",
     "Mates",
     "Mesh",
     "Pieces",

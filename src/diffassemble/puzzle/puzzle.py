@@ -10,6 +10,7 @@ from torch import Tensor
 from diffassemble.geometry import Poses
 from diffassemble.puzzle.board import Board
 from diffassemble.puzzle.errors import InputError
+from diffassemble.puzzle.locks import Locks
 from diffassemble.puzzle.pieces import FragmentPieces, ImagePieces
 
 
@@ -18,12 +19,14 @@ class Puzzle:
     """Pieces, the lattice they belong on, if they belong on one, and, if known, the truth.
 
     A lattice may have more cells than there are pieces. An object's whole is centred, its longest side is 1.
+    With `locks` some poses are settled beforehand.
     """
 
     pieces: ImagePieces | FragmentPieces
     lattice: Board | None
     names: tuple[str, ...]
     truth: Poses | None = None
+    locks: Locks | None = None
 
     def __len__(self) -> int:
         return len(self.pieces)
@@ -60,6 +63,7 @@ class Puzzle:
             pieces=self.pieces[order],
             names=tuple(self.names[i] for i in order.tolist()),
             truth=None if self.truth is None else self.truth[order],
+            locks=None if self.locks is None else self.locks[order],
         )
 
     def without_truth(self) -> Puzzle:

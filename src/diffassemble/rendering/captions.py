@@ -35,13 +35,15 @@ def under_title(picture: Image.Image, title: str) -> Image.Image:
     return canvas
 
 
-def beside(left: Image.Image, right: Image.Image) -> Image.Image:
-    """Two pictures of equal height with an arrow from one to the other, framed by some table."""
-    edge = 20
-    size = (left.width + GAP + right.width + 2 * edge, left.height + 2 * edge)
-    canvas = Image.new("RGB", size, TABLE)
-    canvas.paste(left, (edge, edge))
-    canvas.paste(right, (edge + left.width + GAP, edge))
+def beside(left: Image.Image, right: Image.Image, *more: Image.Image) -> Image.Image:
+    """Pictures of equal height in a row, an arrow from the first to the second, framed by some table."""
+    edge, panels = 20, (left, right, *more)
+    width = sum(panel.width for panel in panels) + GAP * (len(panels) - 1)
+    canvas = Image.new("RGB", (width + 2 * edge, left.height + 2 * edge), TABLE)
+    place = edge
+    for panel in panels:
+        canvas.paste(panel, (place, edge))
+        place += panel.width + GAP
     canvas.paste(_arrow(), (edge + left.width + GAP // 2 - 16, edge + LINE + (left.height - LINE) // 2 - 16))
     return canvas
 

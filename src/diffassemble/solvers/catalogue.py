@@ -7,9 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from diffassemble.compatibility.judging import Judge
 from diffassemble.model import Denoiser, bundled_models
+from diffassemble.model.loading import load_network
+from diffassemble.model.side_judge import SideJudge
 from diffassemble.model.upright import Upright
-from diffassemble.puzzle import InputError, Solver
+from diffassemble.puzzle import FragmentPieces, ImagePieces, InputError, Pieces, Solver
+from diffassemble.solvers.chance import IdentitySolver, RandomSolver
+from diffassemble.solvers.compiling import announce_compilation
 from diffassemble.solvers.diffusion import DiffusionSolver
 from diffassemble.solvers.gallagher import GallagherSolver
 from diffassemble.solvers.huroyan import HuroyanSolver
@@ -17,9 +22,15 @@ from diffassemble.solvers.hybrid import HybridSolver
 from diffassemble.solvers.orientation import Uprighter, turn_to_upright
 from diffassemble.solvers.yu import YuSolver
 
-UPRIGHT = "upright"
+UPRIGHT, SIDE_JUDGE = "upright", "side-judge"
 # These only compare borders, which can't tell which way is up; where they know it, the classifier told them.
 BORDER_SOLVERS = frozenset({"gallagher", "yu", "huroyan"})
+# What tables about pictures compare, if nothing else is asked for.
+PICTURE_SOLVERS = ("diffusion", "hybrid", "gallagher", "yu", "huroyan")
+# The solver and the model for each kind of pieces, if nobody says otherwise.
+DEFAULTS: dict[type, tuple[str, str]] = {ImagePieces: ("hybrid", "jigsaw"), FragmentPieces: ("diffusion", "fragments")}
+# These know nothing; they show what chance gives.
+CHANCE_SOLVERS = ("identity", "random")
 
 
 def bundled_uprighter() -> Uprighter | None:
@@ -27,6 +38,13 @@ def bundled_uprighter() -> Uprighter | None:
     if UPRIGHT not in bundled_models():
         return None
     return partial(turn_to_upright, Upright.from_pretrained(UPRIGHT))
+
+
+def bundled_judge() -> Judge | None:
+    """The judge of sides that comes with the package; without it, border gradients alone tell what fits."""
+    if SIDE_JUDGE not in bundled_models():
+        return None
+    return SideJudge.from_pretrained(SIDE_JUDGE).judge
 
 
 @dataclass(frozen=True)
@@ -40,13 +58,20 @@ class SolverOptions:
 
 
 def _diffusion(options: SolverOptions) -> Solver:
-    network = Denoiser.from_pretrained(options.model)
+    network = load_network(options.model)
     return DiffusionSolver(network, options.steps, options.samples, upright=bundled_uprighter())
 
 
 def _hybrid(options: SolverOptions) -> Solver:
     network = Denoiser.from_pretrained(options.model)
-    return HybridSolver(network, options.steps, options.samples, upright=bundled_uprighter(), budget=options.budget)
+    return HybridSolver(
+        network,
+        options.steps,
+        options.samples,
+        upright=bundled_uprighter(),
+        budget=options.budget,
+        judge=bundled_judge(),
+    )
 
 
 def _gallagher(options: SolverOptions) -> Solver:
@@ -61,12 +86,22 @@ def _huroyan(options: SolverOptions) -> Solver:
     return HuroyanSolver(options.budget, bundled_uprighter())
 
 
+def _identity(options: SolverOptions) -> Solver:
+    return IdentitySolver()
+
+
+def _random(options: SolverOptions) -> Solver:
+    return RandomSolver()
+
+
 SOLVERS: dict[str, Callable[[SolverOptions], Solver]] = {
     "diffusion": _diffusion,
     "hybrid": _hybrid,
     "gallagher": _gallagher,
     "yu": _yu,
     "huroyan": _huroyan,
+    "identity": _identity,
+    "random": _random,
 }
 
 
@@ -83,4 +118,19 @@ def make_solver(
         raise InputError(f"samples and steps must be 1 or more, not {samples} and {steps}")
     if not budget > 0:
         raise InputError(f"budget {budget:g} leaves no time to search; pass more than 0 seconds")
+    announce_compilation()
     return SOLVERS[name](SolverOptions(model, samples, steps, budget))
+
+
+def solver_for(
+    pieces: Pieces,
+    name: str | None = None,
+    *,
+    model: str | None = None,
+    samples: int = 8,
+    steps: int = 20,
+    budget: float = math.inf,
+) -> Solver:
+    """A solver for these pieces; what is not given is what suits their kind."""
+    usual, weights = DEFAULTS[type(pieces)]
+    return make_solver(name or usual, model=model or weights, samples=samples, steps=steps, budget=budget)

@@ -12,8 +12,10 @@ from torch import Tensor
 from diffassemble.diffusion import sample
 from diffassemble.geometry import Poses
 from diffassemble.model.batch import PuzzleBatch, pack
-from diffassemble.model.denoiser import Denoiser
-from diffassemble.puzzle import Board, Mates, Puzzle, Step
+from diffassemble.model.network import PoseNetwork
+from diffassemble.puzzle import Board, Locks, Mates, Puzzle, Step
+from diffassemble.solvers.consensus import central
+from diffassemble.solvers.holding import settle_loose
 from diffassemble.solvers.orientation import Uprighter, fitting_turns
 from diffassemble.solvers.placement import agreement, fit, place
 
@@ -21,6 +23,8 @@ Placement = tuple[Int[Tensor, "n"], Int[Tensor, "n"]]
 Answer = tuple[Placement, Float[Tensor, "n"]]
 # A challenger must be this much better to be shown instead of the leader, so that the eye can follow.
 _CLEARLY = 1.2
+# Large puzzles get fewer samples: pieces attend to each other in pairs, and memory must hold them for every sample.
+_MOST_PAIRS = 8_000_000
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class DiffusionSolver:
     `upright` knows which way is up; without it, the whole stays as it was assembled. `eta` 0 is DDIM, 1 is DDPM.
     """
 
-    model: Denoiser
+    model: PoseNetwork
     denoising_steps: int = 20
     samples: int = 8
     eta: float = 0.0
@@ -49,8 +53,9 @@ class DiffusionSolver:
             yield Step(step.poses[back], step.done, sure)
 
     def _ordered_steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
-        batch = pack([puzzle], pairwise=self.model.config.pairwise)
-        chain = denoise(self.model, batch, self.denoising_steps, self.samples, generator, self.eta)
+        batch = pack([puzzle], pairwise=self.model.pairwise)
+        samples = min(self.samples, max(1, _MOST_PAIRS // len(puzzle) ** 2))
+        chain = denoise(self.model, batch, self.denoising_steps, samples, generator, self.eta, puzzle.locks)
         total = len(self.model.schedule.visited(self.denoising_steps))
         clean, leader = torch.empty(0), 0
         for number, (noisy, clean) in enumerate(chain, 1):
@@ -66,11 +71,16 @@ class DiffusionSolver:
         return best if fits[best] > _CLEARLY * fits[leader] else leader
 
     def _finish(self, puzzle: Puzzle, batch: PuzzleBatch, clean: Float[Tensor, "n k p"], leader: int) -> Iterator[Step]:
+        if puzzle.lattice is None:
+            poses, confidence = central([self.model.space.to_poses(sample) for sample in clean.unbind(1)])
+            yield Step(poses, done=1.0, confidence=confidence)
+            return
         board = puzzle.board
         for chosen, confidence in self._answers(puzzle, batch, clean, leader):
             placed = board.poses(*chosen)
             yield Step(placed, done=1.0, confidence=confidence)
-        by = 0 if self.upright is None else self.upright(puzzle, placed, fitting_turns(board))
+        # What is locked says which way is up.
+        by = 0 if self.upright is None or puzzle.locks else self.upright(puzzle, placed, fitting_turns(board))
         if by:
             yield Step(board.poses(*board.turned(*chosen, by)[1:]), done=1.0, confidence=confidence)
 
@@ -79,11 +89,18 @@ class DiffusionSolver:
     ) -> Iterator[Answer]:
         """Better and better answers; here only one: the best sample, and how far the others agree."""
         board = puzzle.board
-        placements = [place(self.model.space.to_poses(sample), board) for sample in clean.unbind(1)]
+        placements = [held_place(self.model.space.to_poses(sample), puzzle) for sample in clean.unbind(1)]
         ranks = rank_placements(placements, board, batch.mates)
         best = leader if ranks[leader] == max(ranks) else max(range(len(ranks)), key=ranks.__getitem__)
         chosen = placements.pop(best)
         yield chosen, agreement(board, chosen, placements)
+
+
+def held_place(poses: Poses, puzzle: Puzzle) -> Placement:
+    """One piece a cell, the locked ones where they are locked."""
+    if puzzle.locks is None:
+        return place(poses, puzzle.board)
+    return settle_loose(poses, puzzle.board, puzzle.locks)
 
 
 def rank_placements(placements: list[Placement], board: Board, mates: Mates | None) -> list[float]:
@@ -113,20 +130,29 @@ def loose_fit(poses: Poses, batch: PuzzleBatch) -> Float[Tensor, ""]:
 
 
 def denoise(
-    model: Denoiser, batch: PuzzleBatch, steps: int, samples: int, generator: torch.Generator, eta: float = 0.0
+    model: PoseNetwork,
+    batch: PuzzleBatch,
+    steps: int,
+    samples: int,
+    generator: torch.Generator,
+    eta: float = 0.0,
+    locks: Locks | None = None,
 ) -> Iterator[tuple[Float[Tensor, "n k p"], Float[Tensor, "n k p"]]]:
     """Yield (x_t, predicted x_0) of `samples` chains for all puzzles of the batch, from sampled noise to time 0.
 
-    The network may be on another device than the batch, to which its answers come back.
+    The network may be on another device than the batch, to which its answers come back. For locked pieces the
+    prediction is what they are locked to, so that their x_t is at every step the settled pose under noise.
     """
     device, count = next(model.parameters()).device, len(batch.puzzle)
     with torch.no_grad():
         condition = model.condition(batch.to(device))
-    start = torch.randn((count, samples, model.space.width), generator=generator)
+    start = model.space.prior((count, samples), generator)
+    settled = torch.empty(0) if locks is None else model.space.to_vector(locks.poses)
 
     def predict(noisy: Tensor, time: int) -> Tensor:
         with torch.no_grad():
             times = torch.full((count, samples), time, device=device)
-            return model(noisy.to(device), times, condition).to(noisy.device)
+            clean = model.space.clean(model(noisy.to(device), times, condition)).to(noisy.device)
+            return clean if locks is None else torch.where(locks.held[:, None, None], settled[:, None], clean)
 
-    yield from sample(predict, start, model.schedule, steps, generator, eta)
+    yield from sample(predict, start, model.space, model.schedule, steps, generator, eta)

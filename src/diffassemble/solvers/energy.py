@@ -8,12 +8,14 @@ from torch import Tensor
 
 from diffassemble.compatibility.image import SIDES
 from diffassemble.geometry import Poses, turn_matrix
-from diffassemble.puzzle import Board, Mates
+from diffassemble.puzzle import Board, Locks, Mates
 from diffassemble.solvers.orientation import fitting_turns
 
 Placement = tuple[Int[Tensor, "n"], Int[Tensor, "n"]]
 # No pair of sides counts for more or less than this; in log odds.
 STRONGEST = 6.0
+# What no sum of other terms outweighs.
+PINNED = 1e4
 # Share of belief that the network's samples leave to all other places, and how wide each sample is, in cells.
 _ELSEWHERE = 0.02
 _WIDTH = 0.5
@@ -38,6 +40,16 @@ def network_gains(samples: list[Poses], board: Board) -> Float[Tensor, "n 4 cell
         seen = [_belief(turned, board) for turned in _all_turns(sample, board)]
         belief += max(seen, key=lambda other: float((reference * other).sum()))
     return torch.log(belief / len(samples) + _ELSEWHERE) - torch.log(torch.tensor(_ELSEWHERE))
+
+
+def pinned(unary: Float[Tensor, "n 4 cells"], board: Board, locks: Locks | None) -> Float[Tensor, "n 4 cells"]:
+    """The same opinion, but locked pieces gain more where they are locked than all else could outweigh."""
+    if locks is None:
+        return unary
+    (cells, turns), held = board.snap(locks.poses), locks.held.nonzero().flatten()
+    fixed = unary.clone()
+    fixed[held, turns[held], cells[held]] = PINNED
+    return fixed
 
 
 def _belief(poses: Poses, board: Board) -> Float[Tensor, "n 4 cells"]:

@@ -13,20 +13,29 @@ from jaxtyping import Float
 from torch import Tensor
 
 from diffassemble.compatibility.image import SIDES, image_mates
+from diffassemble.compatibility.judging import Judge, judged_mates
 from diffassemble.model.batch import PuzzleBatch
 from diffassemble.puzzle import Board, Mates, Puzzle
-from diffassemble.solvers.diffusion import Answer, DiffusionSolver
-from diffassemble.solvers.energy import border_gains, network_gains
-from diffassemble.solvers.gallagher import GallagherSolver
+from diffassemble.solvers.diffusion import Answer, DiffusionSolver, Placement, held_place
+from diffassemble.solvers.energy import border_gains, network_gains, pinned
+from diffassemble.solvers.gallagher import GallagherSolver, trim
 from diffassemble.solvers.growing import margins, worth
+from diffassemble.solvers.holding import hold, settle
 from diffassemble.solvers.orientation import fitting_turns
-from diffassemble.solvers.placement import place
 from diffassemble.solvers.search import search
+from diffassemble.solvers.spanning import Forest
 
 # Partners of every side that the search knows of; all others count as unlikely.
 _PARTNERS = 24
 # Matings at least this probable are tried as moves.
 _WORTH_TRYING = 0.1
+# Starts worth less than this share of the best one are not searched from.
+_HOPELESS = 0.5
+# Where borders are unsure, every pair that touches gains up to this much more, so that cells with many neighbours are
+# filled first. On a whole board as many pairs touch in any placement, so it changes the search and not what is best.
+_PULL = 6.0
+# How many times longer the search is where borders say nothing at all.
+_LONGER = 5.0
 # Pieces put down between two looks at the clock.
 _PHASE = 10_000
 
@@ -37,7 +46,8 @@ class HybridSolver(DiffusionSolver):
 
     `trust` weighs the network's opinion against the borders' log odds; `effort` is how many pieces the search may put
     down from each of `starts` starts; `heat` how much worse a placement may at first become on the way to a better
-    one. After `budget` seconds of searching the best so far is the answer.
+    one. After `budget` seconds of searching the best so far is the answer. `judge` has learnt which sides continue each
+    other, also across eroded borders; without it, border gradients alone say so.
     """
 
     trust: float = 0.1
@@ -45,6 +55,7 @@ class HybridSolver(DiffusionSolver):
     starts: int = 4
     heat: float = 6.0
     budget: float = math.inf
+    judge: Judge | None = None
     name: str = "hybrid"
 
     def _answers(
@@ -53,13 +64,16 @@ class HybridSolver(DiffusionSolver):
         """Ever more valuable placements, and by how much each piece prefers its place."""
         until = time.monotonic() + self.budget
         board = puzzle.board
-        mates = image_mates(puzzle.pixels, board.pitch, _PARTNERS)
+        mates = self._mates(puzzle)
         samples = [self.model.space.to_poses(sample) for sample in clean.unbind(1)]
         samples.insert(0, samples.pop(leader))
-        terms = Terms.of(mates, self.trust * network_gains(samples, board), board)
-        starts = sorted((terms.state(*place(sample, board)) for sample in samples), key=terms.worth, reverse=True)
-        starts = [*starts[: self.starts - 1], max(self._border_starts(puzzle, terms), key=terms.worth)]
-        best, phases = starts[0], max(1, self.effort // _PHASE)
+        terms = Terms.of(mates, pinned(self.trust * network_gains(samples, board), board, puzzle.locks), board)
+        starts = self._chosen(
+            [terms.state(*held_place(sample, puzzle)) for sample in samples],
+            self._border_starts(puzzle, mates, terms),
+            terms,
+        )
+        best, phases = starts[0], max(1, round(self.effort * (1 + (_LONGER - 1) * terms.doubt) / _PHASE))
         for seed, start in enumerate(starts):
             random = np.random.default_rng(seed)
             for phase in range(phases):
@@ -72,12 +86,34 @@ class HybridSolver(DiffusionSolver):
                 yield terms.answer(best)
         yield terms.answer(best)
 
-    def _border_starts(self, puzzle: Puzzle, terms: Terms) -> list[State]:
+    def _chosen(self, sampled: list[State], bordered: list[State], terms: Terms) -> list[State]:
+        """What to search from, the most valuable first: samples, and the best that borders give.
+
+        Where samples are hopeless, as they are for eroded pieces, the best start is searched from again instead.
+        """
+        best_samples = sorted(sampled, key=terms.worth, reverse=True)[: self.starts - 1]
+        starts = sorted([max(bordered, key=terms.worth), *best_samples], key=terms.worth, reverse=True)
+        enough = _HOPELESS * terms.worth(starts[0])
+        return [start if terms.worth(start) >= enough else starts[0] for start in starts]
+
+    def _mates(self, puzzle: Puzzle) -> Mates:
+        """Who may lie beside whom, and how probable that is."""
+        if self.judge is None:
+            return image_mates(puzzle.pixels, puzzle.board.pitch, _PARTNERS)
+        return judged_mates(puzzle.pixels, puzzle.board.pitch, self.judge, _PARTNERS)
+
+    def _border_starts(self, puzzle: Puzzle, mates: Mates, terms: Terms) -> list[State]:
         """What borders alone make of the puzzle, in all turns of the whole."""
         board = puzzle.board
         *_, last = GallagherSolver(self.budget).steps(puzzle, torch.Generator())
-        placement = board.snap(last.poses)
-        return [terms.state(*board.turned(*placement, by)[1:]) for by in fitting_turns(board)]
+        wholes = [board.snap(last.poses)]
+        if self.judge is not None:
+            wholes.append(terms.joined(mates))
+        turned = [board.turned(*whole, by)[1:] for whole in wholes for by in fitting_turns(board)]
+        if puzzle.locks is not None:
+            held = [hold(whole, board, puzzle.locks) for whole in wholes]
+            turned = [*held, *(settle(whole, board, puzzle.locks) for whole in turned)]
+        return [terms.state(*whole) for whole in turned]
 
 
 @dataclass(frozen=True)
@@ -91,29 +127,38 @@ class State:
 
 @dataclass(frozen=True)
 class Terms:
-    """All that a placement is worth, as arrays."""
+    """All that a placement is worth, as arrays; `doubt` is how little borders say, from 0 to 1.
+
+    With pieces missing, doubt is 0: most sides have no mate then, and that says nothing.
+    """
 
     gains: np.ndarray
     unary: np.ndarray
     likely: np.ndarray
     board: Board
+    doubt: float = 0.0
 
     @staticmethod
     def of(mates: Mates, unary: Float[Tensor, "n 4 cells"], board: Board) -> Terms:
         """From borders and the network's opinion."""
-        likely = mates[mates.weight > _WORTH_TRYING]
-        pairs = torch.stack(
-            [SIDES * likely.first + likely.slot // SIDES, SIDES * likely.second + likely.slot % SIDES], 1
-        )
-        return Terms(
-            border_gains(mates, len(unary)).numpy(), unary.permute(2, 0, 1).contiguous().numpy(), pairs.numpy(), board
-        )
+        likely, count = _sides(mates[mates.weight > _WORTH_TRYING]), len(unary)
+        doubt = _doubt(mates, count) if count == board.cells else 0.0
+        gains = border_gains(mates, count) + _PULL * doubt
+        return Terms(gains.numpy(), unary.permute(2, 0, 1).contiguous().numpy(), likely, board, doubt)
 
     def state(self, cells: Tensor, turns: Tensor) -> State:
-        """A placement of all pieces."""
-        at = np.full(self.board.cells, -1)
-        at[cells.numpy()] = np.arange(len(cells))
+        """A placement of the pieces that have a cell."""
+        at, placed = np.full(self.board.cells, -1), np.flatnonzero(cells.numpy() >= 0)
+        at[cells.numpy()[placed]] = placed
         return State(at, turns.numpy().copy(), cells.numpy().copy())
+
+    def joined(self, mates: Mates) -> Placement:
+        """Pieces joined along the most probable matings and trimmed to the board; the others put down by value."""
+        count = len(self.gains) // SIDES
+        forest = Forest.of(count)
+        forest.grow(_sides(mates[mates.weight.argsort(descending=True, stable=True)]), 0, count)
+        whole = self.improve(self.state(*trim(forest, self.board)), 0, 0.0, 0.0, np.random.default_rng(0))
+        return torch.from_numpy(whole.where), torch.from_numpy(whole.turn)
 
     def worth(self, state: State) -> float:
         return float(worth(state.at, state.turn, self.gains, self.unary, self.board.cols))
@@ -130,3 +175,16 @@ class Terms:
         margin = margins(state.at, state.turn, state.where, self.gains, self.unary, self.board.cols)
         placement = torch.from_numpy(state.where), torch.from_numpy(state.turn)
         return placement, torch.from_numpy(margin).float().sigmoid()
+
+
+def _doubt(mates: Mates, count: int) -> float:
+    """How improbable the best mating of a side is, on the average."""
+    own = SIDES * mates.first + mates.slot // SIDES
+    return 1 - float(torch.zeros(SIDES * count).scatter_reduce(0, own, mates.weight, "amax").mean())
+
+
+def _sides(mates: Mates) -> np.ndarray:
+    """The two sides of each mating."""
+    return torch.stack(
+        [SIDES * mates.first + mates.slot // SIDES, SIDES * mates.second + mates.slot % SIDES], 1
+    ).numpy()

@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
 import torch
 
 from diffassemble.puzzle import Assembly, InputError, Puzzle, Solver, Step
-from diffassemble.solvers.catalogue import make_solver
+from diffassemble.solvers.catalogue import solver_for
+from diffassemble.solvers.holding import held_steps
 
 
 def solve(
     puzzle: Puzzle,
-    solver: str = "hybrid",
+    solver: str | None = None,
     *,
-    model: str = "jigsaw",
+    model: str | None = None,
     samples: int = 8,
     steps: int = 20,
+    budget: float = math.inf,
     seed: int = 0,
 ) -> Assembly:
-    """Put a puzzle together; the same seed gives the same answer."""
-    return assemble(puzzle, make_solver(solver, model=model, samples=samples, steps=steps), seed)
+    """Put a puzzle together; the same seed gives the same answer. Solver and model default to what suits the pieces.
+
+    After `budget` seconds solvers that search answer with the best so far.
+    """
+    chosen = solver_for(puzzle.pieces, solver, model=model, samples=samples, steps=steps, budget=budget)
+    return assemble(puzzle, chosen, seed)
 
 
 def assemble(puzzle: Puzzle, solver: Solver, seed: int = 0, on_step: Callable[[Step], None] | None = None) -> Assembly:
-    """Run a solver to its end; `on_step` sees every step as it comes. The solver never sees the truth."""
+    """Run a solver to its end; `on_step` sees every step as it comes. The solver never sees the truth.
+
+    Locked pieces stand where they are locked, whatever the solver makes of them.
+    """
     check_seed(seed)
     began = time.monotonic()
     history = []
     step = None
-    for step in solver.steps(puzzle.without_truth(), torch.Generator().manual_seed(seed)):
+    for step in held_steps(puzzle, solver.steps(puzzle.without_truth(), torch.Generator().manual_seed(seed))):
         history.append(step.poses)
         if on_step is not None:
             on_step(step)

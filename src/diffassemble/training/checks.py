@@ -5,11 +5,20 @@ from __future__ import annotations
 import torch
 
 from diffassemble.cutting.image import SMALLEST_PIECE
-from diffassemble.datasets.config import DataConfig, PictureConfig
+from diffassemble.datasets.config import DataConfig, FragmentConfig, PictureConfig
 from diffassemble.datasets.stream import SMALLEST_SIZE
 from diffassemble.model.config import ModelConfig
 from diffassemble.puzzle import InputError
-from diffassemble.training.config import JigsawRun, JigsawTraining, TrainingConfig, UprightRun
+from diffassemble.training.config import (
+    BaselineRun,
+    DenoisingTraining,
+    FractureMatchingRun,
+    FragmentRun,
+    JigsawRun,
+    SideJudgeRun,
+    TrainingConfig,
+    UprightRun,
+)
 
 
 def check_jigsaw(config: JigsawRun) -> None:
@@ -32,6 +41,48 @@ def check_upright(config: UprightRun) -> None:
     _check_pictures(config.data)
     _check_training(training)
     _demand(training.pictures >= 1, "training.pictures", training.pictures, "1 or more")
+
+
+def check_fragments(config: FragmentRun | BaselineRun) -> None:
+    """Refuse values out of range and values that do not go together, by the names of their options."""
+    if isinstance(config.model, ModelConfig):
+        _check_denoiser(config.model)
+    _check_broken(config.data)
+    _check_training(config.training)
+    _check_loss(config.training)
+    value = config.training.chamfer_weight
+    _demand(value >= 0, "training.chamfer-weight", value, "0 or more")
+    _demand(config.training.pieces >= 1, "training.pieces", config.training.pieces, "1 or more")
+
+
+def check_fracture_matching(config: FractureMatchingRun) -> None:
+    """Refuse values out of range and values that do not go together, by the names of their options."""
+    _check_broken(config.data)
+    _check_training(config.training)
+    _demand(config.data.noise >= 0, "data.noise", config.data.noise, "0 or more")
+    _demand(config.training.points >= 1, "training.points", config.training.points, "1 or more")
+    for name in ("width", "descriptor", "verifier_width"):
+        value = getattr(config.model, name)
+        _demand(value >= 1, f"model.{name.replace('_', '-')}", value, "1 or more")
+    if config.data.learn == "fits" and not config.training.start_from:
+        raise InputError("--data.learn fits: needs networks that know surfaces; pass --training.start-from FOLDER")
+
+
+def check_side_judge(config: SideJudgeRun) -> None:
+    """Refuse values out of range and values that do not go together, by the names of their options."""
+    model, data, training = config.model, config.data, config.training
+    for name in ("depth", "width", "embedding"):
+        _demand(getattr(model, name) >= 1, f"model.{name}", getattr(model, name), "1 or more")
+    _demand(model.length >= 2 and model.length % 2 == 0, "model.length", model.length, "even, 2 or more")
+    _demand(model.blocks >= 0, "model.blocks", model.blocks, "0 or more")
+    _demand(model.shown >= 3 and model.shown % 3 == 0, "model.shown", model.shown, "3, 6 or another multiple of 3")
+    wanted = f"{data.erode} or more, the erosion of --data.erode"
+    _demand(model.widest_gap >= data.erode, "model.widest-gap", model.widest_gap, wanted)
+    _check_pictures(data)
+    _check_puzzles(data)
+    _check_training(training)
+    _demand(0 <= training.worn_share <= 1, "training.worn-share", training.worn_share, "from 0 to 1")
+    _check_room(data, training.pieces)
 
 
 def _demand(right: bool, option: str, value: object, wanted: str) -> None:
@@ -68,6 +119,22 @@ def _check_pictures(data: PictureConfig) -> None:
     _demand(data.held_apart >= 0, "data.held-apart", data.held_apart, "0 or more")
 
 
+def _check_broken(data: FragmentConfig) -> None:
+    if not data.folders and not data.meshes and not data.solids:
+        raise InputError("nothing to learn from: pass --data.folders DIR, --data.meshes DIR or --data.solids N")
+    for name in ("solids", "breaks", "held_apart", "stretch"):
+        value = getattr(data, name)
+        _demand(value >= 0, f"data.{name.replace('_', '-')}", value, "0 or more")
+    _demand(data.stretch < 1, "data.stretch", data.stretch, "under 1")
+    low, high = data.pieces
+    _demand(2 <= low <= high, "data.pieces", f"{low} {high}", "the fewest pieces, 2 or more, and the most")
+    _demand(data.points >= 32, "data.points", data.points, "32 or more")
+    _demand(0 <= data.missing < 1, "data.missing", data.missing, "a share, 0 or more and under 1")
+    _demand(0 <= data.whole_share <= 1, "data.whole-share", data.whole_share, "from 0 to 1")
+    sound = min(data.shares) >= 0 and sum(data.shares) > 0
+    _demand(sound, "data.shares", " ".join(map(str, data.shares)), "0 or more, and not all 0")
+
+
 def _check_puzzles(data: DataConfig) -> None:
     low, high = data.grids
     _demand(2 <= low <= high, "data.grids", f"{low} {high}", "the fewest rows, 2 or more, and the most")
@@ -101,11 +168,19 @@ def _check_training(training: TrainingConfig) -> None:
         )
 
 
-def _check_batch(data: DataConfig, training: JigsawTraining) -> None:
+def _check_batch(data: DataConfig, training: DenoisingTraining) -> None:
+    _check_loss(training)
+    _check_room(data, training.pieces)
+
+
+def _check_loss(training: DenoisingTraining) -> None:
     _demand(training.noises >= 1, "training.noises", training.noises, "1 or more")
     for name in ("translation_weight", "rotation_weight"):
         value = getattr(training, name)
         _demand(value >= 0, f"training.{name.replace('_', '-')}", value, "0 or more")
+
+
+def _check_room(data: DataConfig, pieces: int) -> None:
     most = max(data.favourite, data.grids[1])
     wanted = f"{most**2} or more, so that a {most}x{most} puzzle fits into a batch; or lower --data.grids"
-    _demand(training.pieces >= most**2, "training.pieces", training.pieces, wanted)
+    _demand(pieces >= most**2, "training.pieces", pieces, wanted)

@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_type_hints
 
-from diffassemble.datasets.config import DataConfig, PictureConfig
+from diffassemble.datasets.config import DataConfig, FractureDataConfig, FragmentConfig, PictureConfig
 from diffassemble.model.config import ModelConfig
+from diffassemble.model.fracture import FractureConfig
+from diffassemble.model.one_shot import OneShotConfig
+from diffassemble.model.side_judge import SideJudgeConfig
 from diffassemble.model.upright import UprightConfig
 from diffassemble.puzzle import InputError
 
@@ -47,7 +50,7 @@ class TrainingConfig:
 
 
 @dataclass(frozen=True)
-class JigsawTraining(TrainingConfig):
+class DenoisingTraining(TrainingConfig):
     """How the denoiser learns."""
 
     pieces: int = 288
@@ -61,6 +64,14 @@ class JigsawTraining(TrainingConfig):
 
 
 @dataclass(frozen=True)
+class FragmentTraining(DenoisingTraining):
+    """How a network learns to put fragments together."""
+
+    chamfer_weight: float = 10.0
+    """weight of the distance between a piece's shape where it is put and where it belongs; 0 leaves it out"""
+
+
+@dataclass(frozen=True)
 class UprightTraining(TrainingConfig):
     """How the upright classifier learns."""
 
@@ -69,11 +80,21 @@ class UprightTraining(TrainingConfig):
 
 
 @dataclass(frozen=True)
+class SideJudgeTraining(TrainingConfig):
+    """How the judge of sides learns."""
+
+    pieces: int = 160
+    """pieces in a batch, over all processes; each of their sides has all others to choose from"""
+    worn_share: float = 0.5
+    """share of puzzles whose pieces are blurred, unevenly lit or compressed as JPEG"""
+
+
+@dataclass(frozen=True)
 class Config:
     """One complete run; what the three parts are made of depends on what is learnt."""
 
     model: Any
-    data: PictureConfig
+    data: Any
     training: TrainingConfig
 
 
@@ -83,7 +104,30 @@ class JigsawRun(Config):
 
     model: ModelConfig = field(default_factory=ModelConfig)
     data: DataConfig = field(default_factory=DataConfig)
-    training: JigsawTraining = field(default_factory=JigsawTraining)
+    training: DenoisingTraining = field(default_factory=DenoisingTraining)
+
+
+_FRAGMENT_MODEL = ModelConfig(
+    backbone="vn_dgcnn", features=48, edge_features=False, votes=False, space="so3", posed=True
+)
+
+
+@dataclass(frozen=True)
+class FragmentRun(Config):
+    """A run that teaches a denoiser broken objects."""
+
+    model: ModelConfig = _FRAGMENT_MODEL
+    data: FragmentConfig = field(default_factory=FragmentConfig)
+    training: FragmentTraining = field(default_factory=FragmentTraining)
+
+
+@dataclass(frozen=True)
+class BaselineRun(Config):
+    """A run that teaches a network broken objects in one go."""
+
+    model: OneShotConfig = field(default_factory=OneShotConfig)
+    data: FragmentConfig = field(default_factory=FragmentConfig)
+    training: FragmentTraining = field(default_factory=FragmentTraining)
 
 
 @dataclass(frozen=True)
@@ -95,6 +139,32 @@ class UprightRun(Config):
     training: UprightTraining = field(default_factory=UprightTraining)
 
 
+@dataclass(frozen=True)
+class SideJudgeRun(Config):
+    """A run that teaches a judge which sides continue each other."""
+
+    model: SideJudgeConfig = field(default_factory=SideJudgeConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+    training: SideJudgeTraining = field(default_factory=SideJudgeTraining)
+
+
+@dataclass(frozen=True)
+class FractureMatchingTraining(TrainingConfig):
+    """How the networks of fracture matching learn."""
+
+    points: int = 960
+    """points of each level, or fits, in a batch, over all processes"""
+
+
+@dataclass(frozen=True)
+class FractureMatchingRun(Config):
+    """A run that teaches the networks of fracture matching."""
+
+    model: FractureConfig = field(default_factory=FractureConfig)
+    data: FractureDataConfig = field(default_factory=FractureDataConfig)
+    training: FractureMatchingTraining = field(default_factory=FractureMatchingTraining)
+
+
 Kind = TypeVar("Kind", bound=Config)
 
 
@@ -102,7 +172,9 @@ def read_config(path: Path, kind: type[Kind]) -> Kind:
     """The configuration that a run of this kind wrote into its folder."""
     try:
         parts = json.loads(path.read_text())
-        parts["data"]["folders"] = [Path(folder) for folder in parts["data"]["folders"]]
+        for key in ("folders", "meshes"):
+            if key in parts["data"]:
+                parts["data"][key] = [Path(folder) for folder in parts["data"][key]]
         return kind(**{name: part(**_with_tuples(parts[name])) for name, part in get_type_hints(kind).items()})
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error

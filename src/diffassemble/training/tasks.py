@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from diffassemble.training.fracture_matching import FractureMatchingTask
+from diffassemble.training.fragments import BaselineTask, FragmentTask
 from diffassemble.training.jigsaw import JigsawTask
 from diffassemble.training.learner import Task
+from diffassemble.training.side_judge import SideJudgeTask
 from diffassemble.training.upright import UprightTask
 
-TASKS: dict[str, type[Task]] = {"jigsaw": JigsawTask, "upright": UprightTask}
+TASKS: dict[str, type[Task]] = {
+    "jigsaw": JigsawTask,
+    "fragments": FragmentTask,
+    "baseline": BaselineTask,
+    "fracture-matching": FractureMatchingTask,
+    "upright": UprightTask,
+    "side-judge": SideJudgeTask,
+}

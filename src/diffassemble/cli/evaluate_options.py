@@ -1,0 +1,78 @@
+"""What `diffassemble evaluate` can be asked for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from tyro.conf import arg
+
+
+def _unset(metavar: str) -> Any:
+    """An option whose default is told in its help."""
+    return arg(metavar=metavar, help_behavior_hint="")
+
+
+@dataclass(frozen=True)
+class EvaluateOptions:
+    """Give every solver the same puzzles, and print how many pieces came out right."""
+
+    data: Annotated[tuple[str, ...], _unset("DIR …")] = ()
+    """Folders of pictures, or of broken objects (Breaking Bad, as published or packed); celeba-hq=DIR and wikiart=DIR
+    stand for the test pictures of the paper. For tables 3 and 4 say what they show: faces=DIR paintings=DIR, and for
+    grids of 8x8 and more faces:8=DIR if need be."""
+    table: Annotated[str | None, _unset("1|2|3|4|missing-3d|time")] = None
+    """A table of the paper, ours beside the quoted figures. Of broken objects: 1 (methods), 2 (ablations) or missing-3d
+    (0 to 30 % of the pieces missing). Of pictures: 3 (whole puzzles), 4 (30 % of the pieces missing) or time (seconds
+    by pieces; on sample pictures if there is no --data)."""
+    solver: Annotated[tuple[str, ...], _unset("NAME …")] = ()
+    """Solvers to compare. Default: diffusion, or all that a table has."""
+    model: Annotated[str | None, _unset("NAME")] = None
+    """The model of learned solvers: a bundled name, a folder or a hub id. Default: jigsaw or fragments."""
+    missing: Annotated[tuple[float, ...], _unset("SHARE …")] = ()
+    """Shares of the pieces to take away, such as 0 0.3. Default: 0, or that of the table."""
+    limit: Annotated[int | None, _unset("N")] = None
+    """Pictures per folder or fractures, evenly spread over it. Default: all, or 3 for the table of times."""
+    seed: int = 0
+    """The same seed gives the same puzzles."""
+    samples: int = 8
+    """Answers that a diffusion solver draws, to keep the best of them."""
+    steps: int = 20
+    """Denoising steps of a diffusion solver."""
+    budget: Annotated[float, _unset("SECONDS")] = math.inf
+    """Seconds a puzzle, after which solvers that search give their best answer so far. Default: no limit."""
+    json: Annotated[Path | None, _unset("FILE")] = None
+    """Also write the rows to this file. Default for a table: table-NAME.json."""
+    figure: Annotated[Path | None, _unset("FILE")] = None
+    """Where to draw a table, as PNG. Default: table-NAME.png."""
+
+    grid: Annotated[tuple[str, ...], _unset("N|RxC …")] = ()
+    """Pictures: grids, such as 6 for 6x6, or 4x7. Default: 6, or those of the table."""
+    erode: Annotated[tuple[int, ...], _unset("PX …")] = ()
+    """Pictures: pixels lost at every side of a piece, such as 0 2. Default: 0."""
+    size: Annotated[int, arg(metavar="PX")] = 32
+    """Pictures: pixels of a piece's side, before erosion."""
+    puzzles: Annotated[int | None, _unset("N")] = None
+    """Pictures: at least so many puzzles a row: fewer pictures are cut again with the next seeds."""
+
+    rows: Annotated[tuple[str, ...], _unset("NAME=FOLDER …")] = ()
+    """Broken objects: rows with models of their own, such as dgl=FOLDER; what is no solver's name is solved by
+    diffusion."""
+    split: Literal["train", "val", "all"] = "val"
+    """Broken objects: those to learn from, those held out, or all."""
+    subset: Annotated[str, arg(metavar="NAME")] = "everyday"
+    """Broken objects: the part of the collection, such as everyday, artifact or example."""
+    pieces: Annotated[tuple[int, int] | None, _unset("LEAST MOST")] = None
+    """Broken objects: the least and the most pieces. Default: 2 20, or those of the table."""
+    anchor: Annotated[tuple[Literal["none", "largest"], ...], _unset("none|largest …")] = ()
+    """Broken objects: poses as answered (none), or moved as a whole such that the largest piece stands at its true pose
+    (largest); both can be told at once. Default: none."""
+    noise: Annotated[tuple[float, ...], _unset("SHARE …")] = ()
+    """Broken objects: deviation added to vertices, of the object's size, such as 0 0.001. Default: 0."""
+    points: Annotated[tuple[int, ...], _unset("N …")] = ()
+    """Broken objects: give pieces as clouds, so many points a whole object, such as 5000 1000; 0 is whole meshes.
+    Default: 0."""
+    seeds: Annotated[int | None, _unset("N")] = None
+    """Broken objects: how often each is drawn, with seed, seed + 1, … Default: 5 with missing pieces, else 1."""

@@ -1,0 +1,75 @@
+"""`diffassemble evaluate` on pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from diffassemble.cli.evaluate_options import EvaluateOptions
+from diffassemble.cli.grid import parse_grid
+from diffassemble.cli.measuring import check_place, measure, show
+from diffassemble.cli.paper_tables import TablePlan, plan_table
+from diffassemble.datasets import held_out_pictures, short_name
+from diffassemble.evaluation import (
+    Cell,
+    Measured,
+    Sweep,
+    all_cells,
+    comparison_table,
+    results_table,
+    warm_up,
+)
+from diffassemble.files.atomic import write_file
+from diffassemble.puzzle import Board, InputError
+from diffassemble.solvers.catalogue import BORDER_SOLVERS, PICTURE_SOLVERS
+
+
+def evaluate_pictures(options: EvaluateOptions) -> None:
+    """Measure, print and write what is asked for."""
+    # Looked up here, where a test may put its own.
+    from diffassemble.solvers import make_solver
+
+    boards = [parse_grid(text) for text in options.grid]
+    table, json, figure, limit = options.table, options.json, options.figure, options.limit
+    if table is None:
+        plan, cells, names = None, _cells(options, boards), options.solver or ("diffusion",)
+    else:
+        if options.missing or options.erode:
+            raise InputError(f"table {table} says itself what is missing or eroded; leave --missing and --erode out")
+        plan = plan_table(table, options.data, boards)
+        cells, names = plan.cells, options.solver or PICTURE_SOLVERS
+        json, figure = json or Path(f"table-{table}.json"), figure or Path(f"table-{table}.png")
+        limit = plan.usual_limit if limit is None and options.puzzles is None else limit
+    for path in (json, figure):
+        if path is not None:
+            check_place(path)
+    model = options.model or "jigsaw"
+    solvers = [
+        make_solver(name, model=model, samples=options.samples, steps=options.steps, budget=options.budget)
+        for name in names
+    ]
+    sweep = Sweep(solvers, cells, limit, options.puzzles, options.seed, options.size)
+    if plan is not None:
+        warm_up(sweep)
+    results = measure(sweep, json)
+    show(results_table(results))
+    if plan is not None and figure is not None:
+        _compare(plan, results, figure)
+    if json is not None:
+        print(f"wrote {len(results)} rows to {json}")
+
+
+def _cells(options: EvaluateOptions, boards: list[Board]) -> list[Cell]:
+    """Every combination of what is given."""
+    if not options.data:
+        raise InputError("there is nothing to evaluate on; pass --data DIR")
+    collections = [(short_name(name), held_out_pictures(name)) for name in options.data]
+    return all_cells(collections, boards or [Board(6, 6)], options.missing or (0.0,), options.erode or (0,))
+
+
+def _compare(plan: TablePlan, results: list[Measured], figure: Path) -> None:
+    """Print our results beside the paper's, and draw them."""
+    comparisons = plan.compare(results, BORDER_SOLVERS)
+    for comparison in comparisons:
+        show(comparison_table(comparison, explained=comparison is comparisons[-1]))
+    write_file(figure, plan.draw(comparisons))
+    print(f"drew {figure}")

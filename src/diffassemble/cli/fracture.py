@@ -1,0 +1,46 @@
+"""`diffassemble fracture`: a puzzle folder of fragments from a solid."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+
+def fracture(
+    mesh: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="MESH")],
+    out: Annotated[Path, tyro.conf.arg(metavar="DIR")],
+    pieces: int = 8,
+    missing: float = 0.0,
+    chips: float = 0.0,
+    seed: int = 0,
+    format: Literal["ply", "obj", "stl", "glb"] = "ply",
+    overwrite: bool = False,
+) -> None:
+    """Break a solid into fragments, centred and turned at random, and write them as a puzzle folder.
+
+    Args:
+        mesh: A closed mesh: PLY, OBJ, STL, GLB or OFF. Or the name of a solid to make up: bowl, mug, wine-glass, …
+        out: The folder to write.
+        pieces: How many fragments, 2 to 200.
+        missing: Share of the fragments to take away, such as 0.2.
+        chips: Share of the fragments that are small chips, such as 0.3.
+        seed: The same seed gives the same puzzle.
+        format: The kind of the fragments' files.
+        overwrite: Replace the folder if it holds a puzzle already.
+    """
+    from diffassemble.datasets.synthetic.breaking import fracture_file
+    from diffassemble.files import write_puzzle
+
+    puzzle = fracture_file(mesh, pieces, seed, missing, chips)
+    write_puzzle(puzzle, out, overwrite, f".{format}")
+    lost = f" ({pieces - len(puzzle)} of {pieces} missing)" if len(puzzle) < pieces else ""
+    print(f"wrote {len(puzzle)} fragments{lost} to {out}")
+    print(f"solve it: diffassemble solve {shlex.quote(str(out))}")
+
+
+def run(argv: list[str]) -> None:
+    """Parse the arguments and break."""
+    tyro.cli(fracture, args=argv, prog="diffassemble fracture")

@@ -1,0 +1,1 @@
+"""How two fracture faces fit, station by station: sampling, where is the break, descriptors, search, verification."""

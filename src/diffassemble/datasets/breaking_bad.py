@@ -1,0 +1,149 @@
+"""Fractures of the Breaking Bad dataset (Sellán et al. 2022), as published or packed.
+
+As published: SUBSET/CLASS/OBJECT/fractured_K or mode_K/piece_I.obj, and data_split/SUBSET.train.txt and .val.txt with
+one object folder a line. Packed: SUBSET/CLASS/OBJECT.npz with all fractures of an object, and val_objects.txt with the
+objects that are held out. Objects without a class lie directly in their subset, whose name is then their class.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+
+from diffassemble.files.meshes import read_precisely
+from diffassemble.puzzle import InputError, Mesh
+
+PACKED_SCALE = 65_000
+Split = Literal["train", "val", "all"]
+UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
+"""what NumPy raises on archives that are broken or cut short"""
+
+
+@dataclass(frozen=True)
+class Fracture:
+    """One object broken once; `source` is the folder of its pieces, or the packed file of all fractures of it."""
+
+    source: Path
+    category: str
+    object: str
+    fracture: str
+    pieces: int
+
+    @property
+    def name(self) -> str:
+        """What tells it from all others of its subset."""
+        return f"{self.category}/{self.object}/{self.fracture}"
+
+    @property
+    def files(self) -> list[Path]:
+        """What it is read from."""
+        return [self.source] if self.source.suffix == ".npz" else piece_files(self.source)
+
+    def meshes(self) -> list[Mesh]:
+        """The fragments where they belong in the whole, in the files' unit, without doubled inner walls."""
+        if self.source.suffix == ".npz":
+            return _unpacked(self.source, self.fracture)
+        exact = [read_precisely(file) for file in self.files]
+        return [Mesh(mesh.vertices.float(), mesh.faces) for mesh in exact]
+
+
+def find_fractures(
+    root: Path | str, split: Split = "all", subset: str = "everyday", pieces: tuple[int, int] = (2, 20)
+) -> list[Fracture]:
+    """The fractures of a subset with a number of pieces in this range, both ends included, sorted by object and name.
+
+    An object's split counts for it in every subset, so what is held out in one is not trained on from another.
+    """
+    root = Path(root)
+    if not (root / subset).is_dir():
+        raise InputError(f"{root}: has no folder {subset!r}; pass the folder of Breaking Bad that holds it")
+    everything = [*_packed(root, subset), *_published(root, subset)]
+    wanted = _wanted(root, split, subset, {fracture.object for fracture in everything})
+    found = [one for one in everything if one.object in wanted and pieces[0] <= one.pieces <= pieces[1]]
+    if not found:
+        raise InputError(
+            f"{root / subset}: has no fractures of {pieces[0]} to {pieces[1]} pieces in its split {split!r}"
+        )
+    return sorted(found, key=lambda one: (one.category, one.object, _natural(one.fracture)))
+
+
+def piece_files(folder: Path) -> list[Path]:
+    """The pieces of one fracture in the order of their numbers."""
+    return sorted(folder.glob("piece_*.obj"), key=lambda file: _natural(file.stem))
+
+
+def _packed(root: Path, subset: str) -> Iterator[Fracture]:
+    for file in sorted((root / subset).rglob("*.npz")):
+        try:
+            with np.load(file, allow_pickle=False) as arrays:
+                counts = {key[:-3]: len(arrays[key]) - 1 for key in arrays.files if key.endswith("/vo")}
+        except UNREADABLE as error:
+            raise InputError(f"{file}: is not a packed object, or broken; get it anew") from error
+        for fracture, count in counts.items():
+            yield Fracture(file, _category(file.parent, root / subset), file.stem, fracture, count)
+
+
+def _published(root: Path, subset: str) -> Iterator[Fracture]:
+    folders = {file.parent for file in (root / subset).rglob("piece_0.obj")}
+    for folder in sorted(folders):
+        place = folder.parent
+        yield Fracture(
+            folder, _category(place.parent, root / subset), place.name, folder.name, len(piece_files(folder))
+        )
+
+
+def _category(folder: Path, subset: Path) -> str:
+    """The class of objects in a folder: its name, or, at the top, the subset's."""
+    return subset.name if folder == subset else folder.name
+
+
+def _wanted(root: Path, split: Split, subset: str, objects: set[str]) -> set[str]:
+    """The objects of a split, among those that are there."""
+    if split == "all":
+        return objects
+    packed, listed = root / "val_objects.txt", root / "data_split" / f"{subset}.{split}.txt"
+    if packed.is_file():
+        held_out = _listed(packed)
+        return objects & held_out if split == "val" else objects - held_out
+    if not listed.is_file():
+        raise InputError(
+            f"{root}: has neither {packed.name} nor data_split/{listed.name}, which tell the split; add one"
+        )
+    named = _listed(listed)
+    absent = sorted(named - objects)
+    if absent:
+        raise InputError(f"{listed}: {len(absent)} of its {len(named)} objects are not there (first: {absent[0]})")
+    return named
+
+
+def _listed(file: Path) -> set[str]:
+    """The objects of a list with one path a line."""
+    lines = (line.strip() for line in file.read_text(encoding="utf-8").splitlines())
+    return {Path(line).name.removesuffix(".npz") for line in lines if line}
+
+
+def _unpacked(file: Path, fracture: str) -> list[Mesh]:
+    try:
+        with np.load(file, allow_pickle=False) as arrays:
+            vertices, faces, corners, triangles = (arrays[f"{fracture}/{key}"] for key in ("v", "f", "vo", "fo"))
+    except UNREADABLE as error:
+        raise InputError(f"{file}: has no fracture {fracture}, or is broken; get it anew") from error
+    places = torch.from_numpy(vertices.astype(np.float32)) / PACKED_SCALE
+    numbers = torch.from_numpy(faces.astype(np.int64))
+    return [
+        Mesh(places[corners[i] : corners[i + 1]], numbers[triangles[i] : triangles[i + 1]])
+        for i in range(len(corners) - 1)
+    ]
+
+
+def _natural(name: str) -> list[str | int]:
+    """A key that sorts numbers by their value: 2 before 10."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]

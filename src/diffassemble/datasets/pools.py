@@ -1,0 +1,129 @@
+"""Points drawn from fractures once and kept, so that training parses no meshes."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int8, Int16
+from torch import Tensor
+
+from diffassemble.cutting.damage import surviving
+from diffassemble.cutting.fragments import POINTS, random_rotations
+from diffassemble.datasets.breaking_bad import UNREADABLE
+from diffassemble.files.atomic import write_file
+from diffassemble.geometry import Poses
+from diffassemble.geometry.surfaces import sample_surface
+from diffassemble.puzzle import FragmentPieces, InputError, Mesh, Puzzle
+
+POOL_POINTS = 4096
+VERSION = 1
+_STEPS = 65_000
+_NORMAL_STEPS = 127
+
+
+@runtime_checkable
+class Broken(Protocol):
+    """An object broken once: read from `files`, told from others of the same source by `fracture`."""
+
+    @property
+    def source(self) -> Path: ...
+
+    @property
+    def fracture(self) -> str: ...
+
+    @property
+    def files(self) -> list[Path]: ...
+
+    def meshes(self) -> list[Mesh]: ...
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Points of the fragments where they belong, and the outward normals there.
+
+    The whole is centred and its longest side is 1; kept are whole steps of 1/65000, and of 1/127 for normals.
+    """
+
+    steps: Int16[Tensor, "n p 3"]
+    normal_steps: Int8[Tensor, "n p 3"]
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    @property
+    def points(self) -> Float[Tensor, "n p 3"]:
+        return self.steps.float() / _STEPS
+
+    @property
+    def normals(self) -> Float[Tensor, "n p 3"]:
+        return torch.nn.functional.normalize(self.normal_steps.float(), dim=-1)
+
+    def stretched(self, factors: Float[Tensor, "3"]) -> Pool:
+        """The same fracture of an object stretched along the axes; a negative factor mirrors it."""
+        places = self.points * factors
+        low, high = places.flatten(0, 1).amin(0), places.flatten(0, 1).amax(0)
+        places = (places - (low + high) / 2) / (high - low).max()
+        normals = torch.nn.functional.normalize(self.normals / factors, dim=-1)
+        return Pool((places * _STEPS).round().to(torch.int16), (normals * _NORMAL_STEPS).round().to(torch.int8))
+
+    def scatter(self, generator: torch.Generator, points: int = POINTS, missing: float = 0.0) -> Puzzle:
+        """A puzzle of some of the points, by the protocol of `cutting.fragments.scatter`; its meshes are clouds.
+
+        A share `missing` of the fragments is lost, but two stay. There are at most as many points as the pool has.
+        """
+        lost = min(missing, max(0.0, 1 - 2 / len(self)))
+        kept = surviving(len(self), lost, generator)
+        chosen = [torch.randperm(self.steps.shape[1], generator=generator)[:points] for _ in kept]
+        drawn = self.steps[kept[:, None], torch.stack(chosen)].float() / _STEPS
+        centres, turns = drawn.mean(1), random_rotations(len(kept), generator)
+        local = (drawn - centres[:, None]) @ turns.mT
+        clouds = tuple(Mesh(cloud, torch.zeros(0, 3, dtype=torch.long)) for cloud in local)
+        width = max(2, len(str(len(kept) - 1)))
+        names = tuple(f"fragment_{number:0{width}d}" for number in range(len(kept)))
+        pieces = FragmentPieces(local, clouds, torch.zeros(len(kept), 3))
+        return Puzzle(pieces, None, names, Poses(turns.mT, centres))
+
+
+def make_pool(meshes: Sequence[Mesh], generator: torch.Generator, points: int = POOL_POINTS) -> Pool:
+    """Draw points evenly by area from each of the fragments, which stand assembled."""
+    corners = torch.cat([mesh.vertices for mesh in meshes])
+    low, high = corners.amin(0), corners.amax(0)
+    drawn = [sample_surface(mesh.vertices, mesh.faces, points, generator) for mesh in meshes]
+    places = (torch.stack([place for place, _ in drawn]) - (low + high) / 2) / (high - low).max()
+    normals = torch.stack([normal for _, normal in drawn])
+    return Pool((places * _STEPS).round().to(torch.int16), (normals * _NORMAL_STEPS).round().to(torch.int8))
+
+
+def pool_of(fracture: Broken) -> Pool:
+    """The pool of a fracture, from the cache if it is there and its files have not changed since."""
+    file = cache_folder() / "pools" / f"{_key(fracture)}.npz"
+    with suppress(*UNREADABLE), np.load(file, allow_pickle=False) as arrays:
+        return Pool(torch.from_numpy(arrays["steps"]), torch.from_numpy(arrays["normal_steps"]))
+    pool = make_pool(fracture.meshes(), torch.Generator().manual_seed(0))
+    buffer = io.BytesIO()
+    np.savez(buffer, steps=pool.steps.numpy(), normal_steps=pool.normal_steps.numpy())
+    # Without a place to keep it, it is drawn anew next time.
+    with suppress(InputError):
+        write_file(file, buffer.getvalue())
+    return pool
+
+
+def cache_folder() -> Path:
+    """Where this program keeps what it can make anew: in $XDG_CACHE_HOME, or else in ~/.cache."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "diffassemble"
+
+
+def _key(fracture: Broken) -> str:
+    """A name for what these files, unchanged, give in this version."""
+    stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in fracture.files]
+    told = repr((VERSION, POOL_POINTS, str(fracture.source.resolve()), fracture.fracture, stats))
+    return hashlib.sha256(told.encode()).hexdigest()[:32]

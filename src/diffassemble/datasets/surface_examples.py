@@ -1,0 +1,136 @@
+"""Examples for the networks that look at fracture surfaces: is this point of the break, and who is its mate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float32, Int64
+
+from diffassemble.compatibility.fracture.breaks import true_breaks
+from diffassemble.compatibility.fracture.faces import Relief, relief
+from diffassemble.compatibility.fracture.layers import LEVELS, Layers
+from diffassemble.compatibility.fracture.sampling import spacing_of
+from diffassemble.geometry.surfaces import sample_surface
+from diffassemble.puzzle import FragmentPieces, Mesh
+
+# Finer levels are looked at within so many spacings of level 0 around two points of the break.
+_BALLS = (np.inf, 25.0, 10.0)
+_POINTS = (2400, 2000, 1200)
+_PAIRS = (600, 600, 300)
+_HEAVIEST = 8.0
+
+
+@dataclass(frozen=True)
+class SurfaceExamples:
+    """What one fracture teaches at one level.
+
+    `features` of points, whether they are `broken`, and their `weight` so that they count as often as they occur, and
+    as if half of each piece were broken; `own` and `mate` are features of points of the break that lie on each other.
+    """
+
+    features: Float32[np.ndarray, "p f"]
+    broken: Bool[np.ndarray, "p"]
+    weight: Float32[np.ndarray, "p 2"]
+    own: Float32[np.ndarray, "q g"]
+    mate: Float32[np.ndarray, "q g"]
+
+
+def jittered(meshes: Sequence[Mesh], deviation: float, generator: torch.Generator) -> list[Mesh]:
+    """The same meshes as a noisy scanner would see them."""
+    return [
+        Mesh(mesh.vertices + deviation * torch.randn(mesh.vertices.shape, generator=generator), mesh.faces)
+        for mesh in meshes
+    ]
+
+
+def as_pieces(meshes: Sequence[Mesh], generator: torch.Generator) -> FragmentPieces:
+    """Fragments left where they stand."""
+    points = torch.stack([sample_surface(mesh.vertices, mesh.faces, 64, generator)[0] for mesh in meshes])
+    return FragmentPieces(points, tuple(meshes), torch.zeros(len(meshes), 3))
+
+
+def surface_examples(
+    meshes: Sequence[Mesh], generator: torch.Generator, noise: float = 0.0
+) -> tuple[SurfaceExamples, ...]:
+    """Examples of every level out of fragments that stand assembled, with noise of a given deviation."""
+    chance = np.random.Generator(np.random.PCG64(int(torch.randint(1 << 30, (1,), generator=generator))))
+    noisy = jittered(meshes, noise, generator) if noise else list(meshes)
+    spacing = spacing_of(as_pieces(noisy, generator))
+    pieces = [Layers.of(mesh, spacing, generator) for mesh in noisy]
+    labels = true_breaks([piece.levels[0] for piece in pieces], max(spacing, 2.5 * noise))
+    touching = np.concatenate([piece.levels[0].points[own] for piece, own in zip(pieces, labels, strict=True)])
+    centres = touching[chance.integers(len(touching), size=2)]
+    examples = [_level(0, pieces, labels, centres, chance, noise)]
+    near = [piece.levels[0].points[own | (chance.random(len(own)) < 0.003)]
+            for piece, own in zip(pieces, labels, strict=True)]  # fmt: skip
+    for level in range(1, LEVELS):
+        reach = _BALLS[level] * spacing
+        close = [part[_within(part, centres, reach)] for part in near]
+        pieces = [piece.refined(mesh, part, generator) for piece, mesh, part in zip(pieces, noisy, close, strict=True)]
+        labels = true_breaks([piece.levels[level] for piece in pieces], max(spacing / 2**level, 2.5 * noise))
+        examples.append(_level(level, pieces, labels, centres, chance, noise))
+    return tuple(examples)
+
+
+def _within(points: np.ndarray, centres: np.ndarray, reach: float) -> np.ndarray:
+    """Which points lie near one of the centres."""
+    return (((points[:, None] - centres) ** 2).sum(-1) < reach**2).any(1)
+
+
+def _level(
+    level: int,
+    pieces: Sequence[Layers],
+    labels: Sequence[np.ndarray],
+    centres: np.ndarray,
+    chance: np.random.Generator,
+    noise: float,
+) -> SurfaceExamples:
+    """Examples of one level; points at the edge of what was looked at are left out."""
+    spacing = pieces[0].spacing
+    total = max(1, sum(map(len, labels)))
+    rows: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    for piece, broken in zip(pieces, labels, strict=True):
+        inner = _within(piece.levels[level].points, centres, (_BALLS[level] - 1.5) * spacing)
+        chosen, weight = _choose(broken, inner, max(60, _POINTS[level] * len(broken) // total), chance)
+        if len(chosen):
+            rows.append((piece.features(level, chosen), broken[chosen], weight))
+    features, broken, weight = (np.concatenate(column) for column in zip(*rows, strict=True))
+    weight = np.minimum(weight / weight.mean(0), _HEAVIEST).astype(np.float32)
+    fine = spacing / 2**level
+    faces = [relief(piece.levels[level], own, fine) for piece, own in zip(pieces, labels, strict=True) if own.sum() > 9]
+    own, mate = _mates(faces, max(1.5 * fine, 2 * noise), _PAIRS[level], chance)
+    return SurfaceExamples(features, broken, weight, own, mate)
+
+
+def _choose(
+    broken: np.ndarray, inner: np.ndarray, count: int, chance: np.random.Generator
+) -> tuple[Int64[np.ndarray, "k"], Float32[np.ndarray, "k 2"]]:
+    """As many points of the break as others, with the weights that undo the choice, and that balance the piece."""
+    sides = [np.flatnonzero(broken & inner), np.flatnonzero(~broken & inner)]
+    chosen = [chance.permutation(side)[: count // 2 + 1] for side in sides]
+    weight = [
+        np.tile([len(side) / max(1, len(own)), len(broken) / 2 / max(1, len(own))], (len(own), 1))
+        for side, own in zip(sides, chosen, strict=True)
+    ]
+    return np.concatenate(chosen), np.concatenate(weight).astype(np.float32)
+
+
+def _mates(
+    faces: Sequence[Relief], reach: float, count: int, chance: np.random.Generator
+) -> tuple[Float32[np.ndarray, "q g"], Float32[np.ndarray, "q g"]]:
+    """Features of points of the breaks, and of the nearest points of other breaks that face them."""
+    from scipy.spatial import cKDTree
+
+    points = np.concatenate([face.points for face in faces])
+    normals = np.concatenate([face.smooth for face in faces])
+    features = np.concatenate([face.features for face in faces])
+    owner = np.repeat(np.arange(len(faces)), [len(face.points) for face in faces])
+    far, near = cKDTree(points).query(points, 8, distance_upper_bound=reach)
+    near = np.minimum(near, len(points) - 1)
+    facing = (normals[near] * normals[:, None]).sum(-1) < -0.3
+    good = np.isfinite(far) & (owner[near] != owner[:, None]) & facing
+    own = chance.permutation(np.flatnonzero(good.any(1)))[:count]
+    return features[own], features[near[own, good[own].argmax(1)]]

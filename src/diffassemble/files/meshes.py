@@ -1,0 +1,161 @@
+"""Meshes and clouds of points in and out of files; trimesh does the parsing, this module distrusts what it gives."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+import trimesh
+
+from diffassemble.files.parsing import parse_mesh
+from diffassemble.geometry.cleaning import clean_surface, is_closed
+from diffassemble.geometry.surfaces import surface_area
+from diffassemble.puzzle import InputError, Mesh
+from diffassemble.rendering.canvas import Colour
+from diffassemble.rendering.palette import to_linear
+
+MESH_ENDINGS = frozenset({".ply", ".obj", ".stl", ".glb", ".gltf", ".off", ".xyz", ".npy"})
+MOST_BYTES = 2_000_000_000
+LEAST_POINTS = 20
+"""fewest points of a cloud; the networks look at as many neighbours of each point"""
+_MOST_FAR = 1e15
+
+
+def read_mesh(path: Path | str) -> Mesh:
+    """A mesh or cloud from a PLY, OBJ, STL, GLB, GLTF, OFF, XYZ or NPY file, in the file's own coordinates.
+
+    Equal corners are merged, doubled inner walls cancelled; the parts of a scene stand where the scene puts them.
+    An open surface is taken with a warning.
+    """
+    mesh = read_precisely(path)
+    if len(mesh.faces) and not is_closed(mesh.faces):
+        warnings.warn(f"{path}: the mesh is open; going on with its surface", stacklevel=2)
+    return Mesh(mesh.vertices.float(), mesh.faces)
+
+
+def read_precisely(path: Path | str) -> Mesh:
+    """What `read_mesh` reads, as float64 and without a word on open surfaces."""
+    path = Path(path)
+    check_size(path)
+    try:
+        corners, triangles = parse_mesh(path)
+    # Parsers fail on broken files in every way there is.
+    except Exception as error:
+        raise InputError(f"{path}: is no {path.suffix[1:].upper()} file, or broken ({_one_line(error)})") from error
+    vertices = torch.from_numpy(np.array(corners, dtype=np.float64))
+    faces = torch.from_numpy(np.array(triangles, dtype=np.int64))
+    _check_numbers(path, vertices, faces)
+    mesh = Mesh(*clean_surface(vertices, faces))
+    _check_shape(path, mesh, flat=len(faces) > 0)
+    return mesh
+
+
+def check_size(path: Path) -> int:
+    """Bytes of a file that can be read as a mesh by its name and size; any other is refused."""
+    if path.suffix.lower() not in MESH_ENDINGS:
+        known = " ".join(sorted(MESH_ENDINGS))
+        raise InputError(f"{path}: is not a kind of mesh file known here; give one ending in {known}")
+    try:
+        if not path.is_file():
+            path.stat()
+            raise InputError(f"{path}: is not a file; give a mesh")
+        size = path.stat().st_size
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    if size == 0:
+        raise InputError(f"{path}: is empty (0 bytes)")
+    if size >= MOST_BYTES:
+        raise InputError(f"{path}: has {size / 1e9:.1f} GB, at most {MOST_BYTES / 1e9:.0f} are read; simplify it first")
+    return size
+
+
+def mesh_bytes(mesh: Mesh, suffix: str, colour: Colour | None = None) -> bytes:
+    """The content of a .ply, .obj, .stl or .glb file (float32) that reads back as the same mesh.
+
+    `colour` is that of the whole mesh, 0…255 each; STL has none.
+    """
+    writers = {".ply": _ply_bytes, ".obj": _obj_bytes, ".stl": _stl_bytes, ".glb": _glb_bytes}
+    if suffix not in writers:
+        raise InputError(f"cannot write meshes as {suffix!r}; choose one of {', '.join(writers)}")
+    return writers[suffix](mesh, colour)
+
+
+def scene_bytes(meshes: Sequence[Mesh], names: Sequence[str], colours: Sequence[Colour | None]) -> bytes:
+    """The content of a .glb file with one named node a mesh, each of its own colour."""
+    scene = trimesh.Scene()
+    for mesh, name, colour in zip(meshes, names, colours, strict=True):
+        part = _trimesh(mesh, colour)
+        if colour is not None and len(mesh.faces):
+            part.visual = trimesh.visual.TextureVisuals(material=_paint(name, colour))
+        scene.add_geometry(part, node_name=name, geom_name=name)
+    return scene.export(file_type="glb")
+
+
+def _paint(name: str, colour: Colour) -> trimesh.visual.material.PBRMaterial:
+    """A dull surface of that colour, seen from both sides; glTF counts light where others count steps of grey."""
+    light = to_linear(np.array(colour) / 255)
+    return trimesh.visual.material.PBRMaterial(
+        name=name, baseColorFactor=[*light.tolist(), 1.0], metallicFactor=0.0, roughnessFactor=0.8, doubleSided=True
+    )
+
+
+def _ply_bytes(mesh: Mesh, colour: Colour | None) -> bytes:
+    return _trimesh(mesh, colour).export(file_type="ply")
+
+
+def _obj_bytes(mesh: Mesh, colour: Colour | None) -> bytes:
+    paint = "" if colour is None else "".join(f" {level / 255:.6g}" for level in colour)
+    # Nine digits are what a float32 needs.
+    lines = ["v {:.9g} {:.9g} {:.9g}".format(*corner) + paint for corner in mesh.vertices.tolist()]
+    lines += [f"f {first + 1} {second + 1} {third + 1}" for first, second, third in mesh.faces.tolist()]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _stl_bytes(mesh: Mesh, colour: Colour | None) -> bytes:
+    if not len(mesh.faces):
+        raise InputError("STL has no clouds of points; choose .ply")
+    return _trimesh(mesh, None).export(file_type="stl")
+
+
+def _glb_bytes(mesh: Mesh, colour: Colour | None) -> bytes:
+    return scene_bytes([mesh], ["mesh"], [colour])
+
+
+def _trimesh(mesh: Mesh, colour: Colour | None) -> trimesh.Trimesh | trimesh.PointCloud:
+    vertices, faces = mesh.vertices.cpu().numpy(), mesh.faces.cpu().numpy()
+    paint = None if colour is None else np.tile(np.array([*colour, 255], dtype=np.uint8), (len(vertices), 1))
+    if not len(faces):
+        return trimesh.PointCloud(vertices, colors=paint)
+    return trimesh.Trimesh(vertices, faces, vertex_colors=paint, process=False)
+
+
+def _check_numbers(path: Path, vertices: torch.Tensor, faces: torch.Tensor) -> None:
+    if vertices.ndim != 2 or vertices.shape[1] != 3:
+        raise InputError(f"{path}: its points have {vertices.shape[-1]} numbers each; 3 are needed")
+    unsound = int((~vertices.isfinite().all(1)).sum())
+    if unsound:
+        raise InputError(f"{path}: {unsound} of {len(vertices)} points are not finite (NaN or inf); repair the mesh")
+    if len(vertices) and float(vertices.abs().max()) > _MOST_FAR:
+        raise InputError(f"{path}: has points over {_MOST_FAR:.0e} away from the origin; repair the mesh")
+    if len(faces) and (int(faces.min()) < 0 or int(faces.max()) >= len(vertices)):
+        raise InputError(f"{path}: has triangles whose corners are not there; repair the mesh")
+
+
+def _check_shape(path: Path, mesh: Mesh, flat: bool) -> None:
+    """Refuse what has no surface or too few points; `flat`: the file has triangles."""
+    if flat and not (len(mesh.faces) and surface_area(mesh.vertices, mesh.faces) > 0):
+        raise InputError(f"{path}: its triangles have no area; give a mesh with a surface")
+    if not flat and len(mesh.vertices) < LEAST_POINTS:
+        raise InputError(
+            f"{path}: is a cloud of {len(mesh.vertices)} different points; it needs {LEAST_POINTS} or more"
+        )
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 120 else text[:117] + "…"

@@ -1,0 +1,154 @@
+"""Fragments as loose triangles with normals at their corners: all that is needed to draw them anywhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import no_type_check
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float32, Int64
+from numba import njit
+from torch import Tensor
+
+from diffassemble.geometry import Poses
+from diffassemble.puzzle import Mesh
+from diffassemble.rendering.clouds import as_discs
+
+# Surfaces that meet at less than this angle (degrees) look like one, round surface.
+_CREASE = 40.0
+# Corners closer than this share of a mesh are one.
+_WELD = 1e-5
+
+
+@dataclass(frozen=True)
+class Triangles:
+    """Corners and unit normals there, each in the frame of its owner, the piece with that number."""
+
+    corners: Float32[np.ndarray, "f 3 3"]
+    normals: Float32[np.ndarray, "f 3 3"]
+    owner: Int64[np.ndarray, "f"]
+
+    def placed(self, poses: Poses) -> Triangles:
+        """The triangles where their owners stand."""
+        rotation, translation = (part.detach().cpu().float().numpy() for part in (poses.rotation, poses.translation))
+        moved, turned = np.empty_like(self.corners), np.empty_like(self.normals)
+        _move(self.corners, self.normals, self.owner, rotation, translation, moved, turned)
+        return Triangles(moved, turned, self.owner)
+
+    def extremes(self, count: int) -> Float[Tensor, "n 64 3"]:
+        """The corners of each of `count` pieces that reach farthest in 64 directions: what framing a picture needs."""
+        height = 1 - 2 * (np.arange(64) + 0.5) / 64
+        angle = np.arange(64) * np.pi * (3 - np.sqrt(5))
+        across = np.sqrt(1 - height**2)
+        directions = np.stack([across * np.cos(angle), height, across * np.sin(angle)], -1).astype(np.float32)
+        found = np.zeros((count, 64, 3), np.float32)
+        ends = np.searchsorted(self.owner, np.arange(count + 1))
+        for piece in range(count):
+            points = self.corners[ends[piece] : ends[piece + 1]].reshape(-1, 3)
+            if len(points):
+                found[piece] = points[(points @ directions.T).argmax(0)]
+        return torch.from_numpy(found)
+
+
+def triangles_of(meshes: Sequence[Mesh], limit: int) -> Triangles:
+    """Meshes ready to draw: about `limit` triangles at most, so fine details of very large meshes are left out.
+
+    Points without triangles become small discs.
+    """
+    arrays = [_arrays(mesh, max(64, limit // len(meshes))) for mesh in meshes]
+    cell = _coarse_cell(arrays, limit)
+    parts = []
+    for vertices, faces in arrays:
+        extent = float(np.ptp(vertices, axis=0).max()) if len(vertices) else 0.0
+        merged = cluster(vertices, faces, max(cell, _WELD * extent))
+        parts.append((merged[0][merged[1]], corner_normals(*merged)))
+    owner = np.repeat(np.arange(len(meshes)), [len(corners) for corners, _ in parts])
+    corners, normals = (np.concatenate(kind) for kind in zip(*parts, strict=True))
+    return Triangles(corners, normals, owner)
+
+
+def cluster(
+    vertices: Float32[np.ndarray, "v 3"], faces: Int64[np.ndarray, "f 3"], cell: float
+) -> tuple[Float32[np.ndarray, "w 3"], Int64[np.ndarray, "g 3"]]:
+    """Vertices within a cubic cell of this side become one, at their mean; triangles that shrink to nothing go."""
+    if not cell > 0 or not len(faces):
+        return vertices, faces
+    place = ((vertices.astype(np.float64) - vertices.min(0)) / cell).astype(np.int64)
+    steps = place.max(0) + 1
+    _, group = np.unique((place[:, 0] * steps[1] + place[:, 1]) * steps[2] + place[:, 2], return_inverse=True)
+    count = np.bincount(group)
+    means = np.stack([np.bincount(group, axis) / count for axis in vertices.T.astype(np.float64)], -1)
+    merged = group[faces]
+    first, second, third = merged.T
+    return means.astype(np.float32), merged[(first != second) & (second != third) & (third != first)]
+
+
+def corner_normals(
+    vertices: Float32[np.ndarray, "v 3"], faces: Int64[np.ndarray, "f 3"]
+) -> Float32[np.ndarray, "f 3 3"]:
+    """Unit normals at the corners of triangles: smooth over round surfaces, sharp at creases."""
+    first, second, third = (vertices[faces[:, corner]] for corner in range(3))
+    weighted = np.cross(second - first, third - first).astype(np.float32)
+    unit = weighted / np.maximum(np.linalg.norm(weighted, axis=-1, keepdims=True), np.float32(1e-30))
+    around = np.argsort(faces.ravel(), kind="stable") // 3
+    start = np.concatenate([[0], np.bincount(faces.ravel(), minlength=len(vertices)).cumsum()])
+    summed = np.zeros((len(faces), 3, 3), np.float32)
+    _gather(faces, weighted, unit, around, start, math.cos(math.radians(_CREASE)), summed)
+    return summed / np.maximum(np.linalg.norm(summed, axis=-1, keepdims=True), np.float32(1e-30))
+
+
+def _arrays(mesh: Mesh, discs: int) -> tuple[Float32[np.ndarray, "v 3"], Int64[np.ndarray, "f 3"]]:
+    """The mesh's arrays, without triangles that have corners which are not numbers; clouds as discs."""
+    vertices = mesh.vertices.detach().cpu().float().numpy()
+    faces = mesh.faces.detach().cpu().numpy()
+    sound = np.isfinite(vertices).all(-1)
+    if not len(faces):
+        return as_discs(vertices[sound], discs // 4)
+    return np.where(sound[:, None], vertices, np.float32(0)), faces[sound[faces].all(-1)]
+
+
+def _coarse_cell(arrays: Sequence[tuple[np.ndarray, np.ndarray]], limit: int) -> float:
+    """The side of cells that leaves about `limit` triangles; 0 if there are no more than that."""
+    if sum(len(faces) for _, faces in arrays) <= limit:
+        return 0.0
+    area = 0.0
+    for vertices, faces in arrays:
+        first, second, third = (vertices[faces[:, corner]] for corner in range(3))
+        area += float(np.linalg.norm(np.cross(second - first, third - first), axis=-1).sum(dtype=np.float64)) / 2
+    # A cell's share of a surface becomes one vertex, and a surface has twice as many triangles as vertices; as it
+    # crosses cells at all angles, it meets about half as many again as its area says.
+    return math.sqrt(3 * area / limit)
+
+
+@njit(cache=True)
+@no_type_check
+def _move(corners, normals, owner, rotation, translation, moved, turned):
+    for index in range(len(corners)):
+        piece = owner[index]
+        for corner in range(3):
+            for axis in range(3):
+                place, facing = translation[piece, axis], np.float32(0)
+                for other in range(3):
+                    place += rotation[piece, axis, other] * corners[index, corner, other]
+                    facing += rotation[piece, axis, other] * normals[index, corner, other]
+                moved[index, corner, axis] = place
+                turned[index, corner, axis] = facing
+
+
+@njit(cache=True)
+@no_type_check
+def _gather(faces, weighted, unit, around, start, threshold, summed):
+    for face in range(len(faces)):
+        for corner in range(3):
+            vertex = faces[face, corner]
+            for place in range(start[vertex], start[vertex + 1]):
+                other = around[place]
+                along = 0.0
+                for axis in range(3):
+                    along += unit[face, axis] * unit[other, axis]
+                if along > threshold or other == face:
+                    for axis in range(3):
+                        summed[face, corner, axis] += weighted[other, axis]

@@ -1,0 +1,72 @@
+"""What learning to denoise puzzles has in common, whatever the pieces are."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from diffassemble.datasets.stream import Portion, seeded
+from diffassemble.geometry import Poses
+from diffassemble.model.batch import PuzzleBatch, pack
+from diffassemble.model.denoiser import Denoiser
+from diffassemble.model.network import PoseNetwork
+from diffassemble.puzzle import Puzzle
+from diffassemble.training.losses import noise_weight, rotation_loss, translation_loss
+
+
+@runtime_checkable
+class Stream(Protocol):
+    """Where puzzles come from: every batch is a function of its step."""
+
+    def batch(self, step: int, rank: int = 0, world: int = 1) -> Portion: ...
+
+
+class Denoising:
+    """The loss of section 3.3 on a stream of puzzles; a task adds where they come from and how it is judged."""
+
+    config: Any
+    stream: Stream
+
+    def build(self) -> PoseNetwork:
+        """A fresh network."""
+        return Denoiser(self.config.model)
+
+    def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
+        """This process's part of the mean loss over the batch at `step`."""
+        assert isinstance(model, PoseNetwork)
+        training = self.config.training
+        portion = self.stream.batch(step, rank, world)
+        device = next(model.parameters()).device
+        batch = pack(portion.puzzles, model.pairwise).to(device)
+        drawn = self._noise(model, portion.puzzles, step, portion.first)
+        clean, noise, time = (part.to(device) for part in drawn)
+        generator = seeded(training.seed, step, portion.first, 2)
+        noisy = model.space.noisy(clean, time, model.schedule, noise)
+        predicted = model(noisy, time, model.condition(batch, generator))
+        true_poses = model.space.to_poses(clean.flatten(0, 1))
+        poses = model.space.to_poses(predicted.float().flatten(0, 1))
+        weight = noise_weight(model.schedule.alpha_bar.to(device)[time]).flatten() if training.weigh_noise else None
+        loss = training.translation_weight * translation_loss(true_poses, poses, weight)
+        loss = loss + training.rotation_weight * rotation_loss(true_poses, poses, weight)
+        return portion.weight * (loss + self.further_loss(batch, true_poses, poses))
+
+    def further_loss(self, batch: PuzzleBatch, true: Poses, predicted: Poses) -> Float[Tensor, ""]:
+        """What a task adds; poses are those of every piece's noisy versions, piece by piece."""
+        return true.translation.new_zeros(())
+
+    def _noise(self, model: PoseNetwork, puzzles: list[Puzzle], step: int, first: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Clean vectors, noise and times of all pieces; each puzzle has a generator and a time of its own."""
+        noises = self.config.training.noises
+        clean, noise, time = [], [], []
+        for index, puzzle in enumerate(puzzles):
+            assert puzzle.truth is not None
+            generator = seeded(self.config.training.seed, step, first + index, 1)
+            vector = model.space.to_vector(puzzle.truth)[:, None].expand(-1, noises, -1)
+            clean.append(vector)
+            noise.append(model.space.prior(vector.shape[:2], generator))
+            drawn = torch.randint(1, model.schedule.times + 1, (1, noises), generator=generator)
+            time.append(drawn.expand(len(puzzle), -1))
+        return torch.cat(clean), torch.cat(noise), torch.cat(time)

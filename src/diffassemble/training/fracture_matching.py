@@ -1,0 +1,169 @@
+"""The task of learning fracture matching: first what surfaces look like, then which fits are true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from diffassemble.compatibility.fracture.faces import MATE_SIGNS
+from diffassemble.compatibility.fracture.layers import LEVELS
+from diffassemble.cutting.fragments import scatter
+from diffassemble.datasets.fit_examples import FitExamples, fit_examples
+from diffassemble.datasets.pools import Broken
+from diffassemble.datasets.stream import seeded, share_out
+from diffassemble.datasets.surface_examples import SurfaceExamples, surface_examples
+from diffassemble.model.fracture import FractureMatcher
+from diffassemble.training.checks import check_fracture_matching
+from diffassemble.training.config import Config, FractureMatchingRun
+from diffassemble.training.fragments import gather
+
+_CROWD = 160
+"""points of one fracture that are told apart in a step"""
+
+
+class FractureMatchingTask:
+    """All examples are made at the start, from every fracture once; then small networks learn from them.
+
+    `data.learn` "surface" teaches where the break is and who fits whom, "fits" then (with --training.start-from) which
+    fits are true.
+    """
+
+    defaults: Config = FractureMatchingRun()
+
+    def __init__(self, config: FractureMatchingRun) -> None:
+        check_fracture_matching(config)
+        self.config = config
+        self.batch = config.training.points, "points"
+        kinds, held_apart = gather(config.data)
+        train = [fracture for kind in kinds for fracture in kind]
+        if config.data.learn == "fits":
+            self.fits, self.held_fits = self._fits(train), self._fits(held_apart)
+        else:
+            self.surfaces, self.held_surfaces = self._surfaces(train), self._surfaces(held_apart)
+
+    def _surfaces(self, fractures: Sequence[Broken]) -> list[tuple[SurfaceExamples, ...]]:
+        made = []
+        for number, fracture in enumerate(fractures):
+            generator = seeded(self.config.training.seed, number)
+            noise = self.config.data.noise * float(torch.rand(1, generator=generator)) if number % 3 == 0 else 0.0
+            made.append(surface_examples(fracture.meshes(), generator, noise))
+        return made
+
+    def _fits(self, fractures: Sequence[Broken]) -> FitExamples:
+        judges = FractureMatcher.from_pretrained(self.config.training.start_from)
+        made = []
+        for number, fracture in enumerate(fractures):
+            generator = seeded(self.config.training.seed, number, 1)
+            made.append(fit_examples(scatter(fracture.meshes(), generator), judges, generator))
+        return FitExamples(np.concatenate([m.numbers for m in made]), np.concatenate([m.true for m in made]))
+
+    def build(self) -> FractureMatcher:
+        """A fresh network."""
+        return FractureMatcher(self.config.model)
+
+    def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
+        """This process's part of the mean loss over the batch at `step`."""
+        assert isinstance(model, FractureMatcher)
+        numbers, weight = share_out(self.config.training.points, rank, world)
+        generator = seeded(self.config.training.seed, step, rank)
+        if self.config.data.learn == "fits":
+            return weight * fit_loss(model, self.fits, len(numbers), generator)
+        return weight * surface_loss(model, self.surfaces, len(numbers), generator)
+
+    def validate(self, model: nn.Module) -> dict[str, float]:
+        """On objects held apart, in percent: points and fits told right; "score" is their mean."""
+        assert isinstance(model, FractureMatcher)
+        model.eval()
+        with torch.no_grad():
+            scores = self._fit_scores(model) if self.config.data.learn == "fits" else self._surface_scores(model)
+        model.train()
+        return {"score": sum(scores.values()) / max(1, len(scores)), **scores}
+
+    def _fit_scores(self, model: FractureMatcher) -> dict[str, float]:
+        if not len(self.held_fits.true):
+            return {}
+        found = model.fit_logits(torch.from_numpy(self.held_fits.numbers)) > 0
+        return {"fits": 100 * float((found.numpy() == self.held_fits.true).mean())}
+
+    def _surface_scores(self, model: FractureMatcher) -> dict[str, float]:
+        scores: dict[str, list[float]] = {}
+        for examples in self.held_surfaces:
+            for level, one in enumerate(examples):
+                logits = model.break_logits(level, torch.from_numpy(one.features))
+                for column, kind in enumerate(("breaks", "balanced")):
+                    right = ((logits[:, column] > 0).numpy() == one.broken) * one.weight[:, column]
+                    share = 100 * float(right.sum() / one.weight[:, column].sum())
+                    scores.setdefault(f"{kind} {level}", []).append(share)
+                if len(one.own) > 1:
+                    scores.setdefault(f"mates {level}", []).append(mates_found(model, level, one))
+        return {name: float(np.mean(values)) for name, values in scores.items()}
+
+
+def surface_loss(
+    model: FractureMatcher, examples: Sequence[tuple[SurfaceExamples, ...]], count: int, generator: torch.Generator
+) -> Float[Tensor, ""]:
+    """Cross-entropy of points of several fractures at every level, and of the choice of their mates."""
+    total = torch.zeros(())
+    for level in range(LEVELS):
+        rows = torch.randint(len(examples), (max(1, count // _CROWD),), generator=generator).tolist()
+        some = [examples[row][level] for row in rows]
+        parts = [_draw(len(one.broken), _CROWD, generator).numpy() for one in some]
+        features = np.concatenate([one.features[part] for one, part in zip(some, parts, strict=True)])
+        broken = np.concatenate([one.broken[part] for one, part in zip(some, parts, strict=True)])
+        weight = np.concatenate([one.weight[part] for one, part in zip(some, parts, strict=True)])
+        total = total + break_loss(model.break_logits(level, torch.from_numpy(features)), broken, weight)
+        total = total + 0.3 * mate_loss(model, level, some, generator)
+    return total
+
+
+def break_loss(logits: Float[Tensor, "p 2"], broken: Bool[np.ndarray, "p"], weight: np.ndarray) -> Float[Tensor, ""]:
+    """Weighted cross-entropy of both opinions."""
+    wanted = torch.from_numpy(broken)[:, None].expand(-1, 2).float()
+    return (F.binary_cross_entropy_with_logits(logits, wanted, reduction="none") * torch.from_numpy(weight)).mean()
+
+
+def mate_loss(
+    model: FractureMatcher, level: int, examples: Sequence[SurfaceExamples], generator: torch.Generator
+) -> Float[Tensor, ""]:
+    """Every point has to choose its mate among those of the others of its fracture, and be chosen by it."""
+    drawn = [_draw(len(one.own), _CROWD, generator).numpy() for one in examples if len(one.own) > 1]
+    some = [one for one in examples if len(one.own) > 1]
+    if not some:
+        return torch.zeros(())
+    own = torch.from_numpy(np.concatenate([one.own[part] for one, part in zip(some, drawn, strict=True)]))
+    mate = torch.from_numpy(np.concatenate([one.mate[part] for one, part in zip(some, drawn, strict=True)]))
+    both = model.describe(level, torch.cat([own * torch.from_numpy(MATE_SIGNS), mate]))
+    sizes = [len(part) for part in drawn]
+    losses = []
+    for sought, seen in zip(both[: len(own)].split(sizes), both[len(own) :].split(sizes), strict=True):
+        logits = model.sharpness.exp() * sought @ seen.T
+        choice = torch.arange(len(logits))
+        losses.append(F.cross_entropy(logits, choice) + F.cross_entropy(logits.T, choice))
+    return torch.stack(losses).mean() / 2
+
+
+def mates_found(model: FractureMatcher, level: int, one: SurfaceExamples) -> float:
+    """Percent of points whose true mate is among the best twelve of three hundred."""
+    sought = model.describe(level, torch.from_numpy(one.own[:300] * MATE_SIGNS))
+    seen = model.describe(level, torch.from_numpy(one.mate[:300]))
+    likeness = sought @ seen.T
+    return 100 * float(((likeness > likeness.diagonal()[:, None]).sum(1) < 12).float().mean())
+
+
+def fit_loss(
+    model: FractureMatcher, examples: FitExamples, count: int, generator: torch.Generator
+) -> Float[Tensor, ""]:
+    """Cross-entropy of fits being true."""
+    rows = _draw(len(examples.true), count, generator).numpy()
+    logits = model.fit_logits(torch.from_numpy(examples.numbers[rows]))
+    return F.binary_cross_entropy_with_logits(logits, torch.from_numpy(examples.true[rows]).float())
+
+
+def _draw(among: int, count: int, generator: torch.Generator) -> Int[Tensor, "k"]:
+    """Some numbers below a limit, with repetition if need be."""
+    return torch.randint(among, (count,), generator=generator)

@@ -1,0 +1,114 @@
+"""The task of learning to put broken objects together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from diffassemble.datasets.breaking_bad import Fracture, find_fractures
+from diffassemble.datasets.config import FragmentConfig
+from diffassemble.datasets.fragment_stream import FragmentStream
+from diffassemble.datasets.made import break_files, break_solids
+from diffassemble.datasets.pools import Broken, Pool, pool_of
+from diffassemble.datasets.stream import seeded
+from diffassemble.evaluation.fragment_metrics import euler_error, piece_chamfer, right_pieces, translation_error
+from diffassemble.geometry import Poses
+from diffassemble.geometry.chamfer import chamfer_distance
+from diffassemble.model.batch import PuzzleBatch, pack
+from diffassemble.model.network import PoseNetwork
+from diffassemble.model.one_shot import OneShot
+from diffassemble.puzzle import InputError, Puzzle
+from diffassemble.solvers.diffusion import denoise
+from diffassemble.training.checks import check_fragments
+from diffassemble.training.config import BaselineRun, Config, FragmentRun
+from diffassemble.training.denoising import Denoising
+
+# Enough points to compare shapes by while learning.
+_SHAPE_POINTS = 128
+
+
+class FragmentTask(Denoising):
+    """Puzzles of broken objects; the shape's Chamfer distance beside the loss; accuracy on objects held apart."""
+
+    defaults: Config = FragmentRun()
+
+    def __init__(self, config: FragmentRun) -> None:
+        check_fragments(config)
+        self.config = config
+        self.batch = config.training.pieces, "pieces"
+        kinds, held_apart = gather(config.data)
+        pools = [[pool for pool in map(_pool, kind) if pool is not None] for kind in kinds]
+        self.stream = FragmentStream(pools, config.data, config.training.pieces, config.training.seed)
+        self.held_apart = [
+            pool_of(fracture).scatter(seeded(77, number), config.data.points)
+            for number, fracture in enumerate(held_apart)
+        ]
+
+    def further_loss(self, batch: PuzzleBatch, true: Poses, predicted: Poses) -> Float[Tensor, ""]:
+        weight = self.config.training.chamfer_weight
+        if weight == 0:
+            return super().further_loss(batch, true, predicted)
+        points = batch.content[:, :_SHAPE_POINTS].repeat_interleave(len(true) // len(batch.content), 0)
+        return weight * chamfer_distance(predicted.apply(points), true.apply(points)).mean()
+
+    def validate(self, model: nn.Module) -> dict[str, float]:
+        """Errors on held-apart objects, one sample each, absolute poses; "score" is part accuracy less RMSE(R)."""
+        assert isinstance(model, PoseNetwork)
+        errors = torch.stack([_errors(model, puzzle, number) for number, puzzle in enumerate(self.held_apart)])
+        turn, shift, right = errors.mean(0).tolist() if len(errors) else (0.0, 0.0, 0.0)
+        return {"score": right - turn, "part accuracy": right, "RMSE(R)": turn, "RMSE(T)": shift}
+
+
+class BaselineTask(FragmentTask):
+    """The same for a network that answers in one go."""
+
+    defaults: Config = BaselineRun()
+
+    def build(self) -> PoseNetwork:
+        return OneShot(self.config.model)
+
+
+def gather(data: FragmentConfig) -> tuple[list[list[Broken]], list[Fracture]]:
+    """Fractures to learn from, by kind (Breaking Bad's, made of files, made of chance), and those held apart."""
+    found, held_apart, held_out = [], [], set()
+    for folder in data.folders:
+        train = find_fractures(folder, "train", pieces=data.pieces)
+        held_out |= _names(find_fractures(folder, "all")) - _names(find_fractures(folder, "train"))
+        objects = sorted(_names(train))
+        apart = set(objects[:: max(1, len(objects) // max(1, data.held_apart))][: data.held_apart])
+        held_out |= apart
+        held_apart += [fracture for fracture in train if fracture.object in apart]
+        found += [fracture for fracture in train if fracture.object not in apart]
+    files = [made for folder in data.meshes for made in _made(folder, data, frozenset(held_out))]
+    return [found, files, break_solids(data.solids, data.breaks, data.pieces)], held_apart  # type: ignore[list-item]
+
+
+def _made(folder: Path, data: FragmentConfig, held_out: frozenset[str]) -> list[Broken]:
+    if not folder.is_dir():
+        raise InputError(f"--data.meshes {folder}: is not a folder")
+    return [*break_files(folder, data.breaks, data.pieces, held_out)]
+
+
+def _names(fractures: list[Fracture]) -> set[str]:
+    return {fracture.object for fracture in fractures}
+
+
+def _pool(fracture: Broken) -> Pool | None:
+    """The points of a fracture, or nothing where a solid could not be broken that way."""
+    try:
+        return pool_of(fracture)
+    except InputError:
+        return None
+
+
+def _errors(model: PoseNetwork, puzzle: Puzzle, number: int) -> Float[Tensor, "3"]:
+    """RMSE(R) in degrees, RMSE(T) × 100 and part accuracy in percent of one sample."""
+    assert puzzle.truth is not None
+    *_, (_, clean) = denoise(model, pack([puzzle], model.pairwise), 15, 1, seeded(78, number))
+    answer = model.space.to_poses(clean[:, 0])
+    right = right_pieces(piece_chamfer(puzzle.fragments.points, answer, puzzle.truth))
+    turn, shift = euler_error(answer, puzzle.truth).mean(), translation_error(answer, puzzle.truth).mean()
+    return torch.stack([turn.double(), 100 * shift.double(), 100 * right.double().mean()])

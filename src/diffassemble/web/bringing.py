@@ -1,0 +1,121 @@
+"""What people bring becomes a puzzle; every file goes into the visitor's own folder first."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+
+from diffassemble.cutting.image import cut_picture
+from diffassemble.cutting.photo import find_pieces
+from diffassemble.files import (
+    MESH_ENDINGS,
+    check_count,
+    check_pieces,
+    knows_board,
+    read_mesh,
+    read_picture,
+    read_pieces,
+    read_puzzle,
+)
+from diffassemble.files.archives import is_zip, unpack
+from diffassemble.puzzle import Board, ImagePieces, InputError, Puzzle
+from diffassemble.solvers import choose_board, make_solver
+
+PHOTO, SCATTERED, SHUFFLED, PIECES = (
+    "a picture to cut",
+    "a photo of pieces lying apart",
+    "a shuffled grid in one picture",
+    "pieces or fragments",
+)
+KINDS = (PHOTO, SCATTERED, SHUFFLED, PIECES)
+MOST_BYTES = 200_000_000
+# Pieces of a picture that is cut here are no larger than this, in pixels.
+_LARGEST = 128
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A file as the browser sends it."""
+
+    name: str
+    content: bytes
+
+
+def bring(upload: Upload, kind: str, board: Board | None, seed: int, folder: Path) -> Puzzle | None:
+    """The puzzle in an upload, or nothing if it is one of several pieces, which are collected in `folder`."""
+    if len(upload.content) > MOST_BYTES:
+        raise too_large(upload.name, len(upload.content))
+    if is_zip(upload.name):
+        with TemporaryDirectory(dir=folder.parent) as home:
+            return open_folder(unpack(io.BytesIO(upload.content), upload.name, Path(home)), board, seed)
+    if kind == PIECES:
+        name = _plain_name(upload.name)
+        (folder / name).write_bytes(upload.content)
+        _check_readable(folder / name)
+        return None
+    with TemporaryDirectory(dir=folder.parent) as home:
+        file = Path(home) / _plain_name(upload.name)
+        file.write_bytes(upload.content)
+        return _read_one(file, kind, board, seed)
+
+
+def too_large(name: str, size: int) -> InputError:
+    """What is said of uploads beyond the limit."""
+    most = f"{MOST_BYTES // 10**6} MB"
+    return InputError(f"{name}: has {size // 10**6} MB, at most {most} are taken; use `diffassemble solve` instead")
+
+
+def open_folder(folder: Path, board: Board | None, seed: int) -> Puzzle:
+    """A puzzle folder, or any folder of pictures or meshes; an unknown grid is found out by what borders ask for."""
+    if board is None and not knows_board(folder):
+        pieces, names = read_pieces(folder)
+        return Puzzle(pieces, _fitting_board(pieces, seed), names)
+    return read_puzzle(folder, None if knows_board(folder) else board)
+
+
+def _read_one(file: Path, kind: str, board: Board | None, seed: int) -> Puzzle:
+    if kind == SCATTERED:
+        pieces, _ = find_pieces(file)
+        board = board or _fitting_board(pieces, seed)
+        check_count(len(pieces), board, Path(file.name))
+        return Puzzle(pieces, board, _numbered(len(pieces)))
+    if board is None:
+        raise InputError(f"{file.name}: write rows x columns into the field 'grid', such as 4x4")
+    if kind == SHUFFLED:
+        return read_puzzle(file, board)
+    picture, generator = read_picture(file), torch.Generator().manual_seed(seed)
+    natural = min(picture.shape[-2] // board.rows, picture.shape[-1] // board.cols)
+    size = min(natural, _LARGEST) or None
+    puzzle = cut_picture(picture, board, generator, size=size)
+    check_pieces(puzzle.pictures, puzzle.names, Path(file.name))
+    return puzzle
+
+
+def _fitting_board(pieces: ImagePieces, seed: int) -> Board:
+    return choose_board(pieces, make_solver("gallagher"), seed)
+
+
+def _numbered(count: int) -> tuple[str, ...]:
+    return tuple(f"piece_{index:03d}.png" for index in range(count))
+
+
+def _check_readable(file: Path) -> None:
+    """Refuse a piece at once, not when the last one is there."""
+    try:
+        read_mesh(file) if file.suffix.lower() in MESH_ENDINGS else read_picture(file)
+    except InputError:
+        file.unlink()
+        raise
+
+
+def _plain_name(name: str) -> str:
+    """A name that stays within its folder, whatever the browser calls the file."""
+    plain = re.sub(r"[^\w.+ -]", "_", re.split(r"[/\\]", name)[-1]).lstrip(".")[-100:]
+    if not plain:
+        raise InputError("the file has no name; rename it")
+    return plain

@@ -1,0 +1,173 @@
+"""The verb `evaluate` on broken objects: which there are, what is measured, and what a run leaves behind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from diffassemble.cli import evaluate
+from diffassemble.cli.evaluate_fragments import about_fragments
+from diffassemble.model import pretrained
+from diffassemble.puzzle import InputError
+
+SQUARES = np.array([(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)])
+TRIANGLES = np.concatenate([SQUARES[:, [0, 1, 2]], SQUARES[:, [0, 2, 3]]]).astype(np.uint16)
+
+
+def packed(path: Path, **fractures: int) -> None:
+    """Bars cut across into so many slabs each, in the packed form of Breaking Bad."""
+    arrays = {}
+    for name, count in fractures.items():
+        ends = np.linspace(-0.5, 0.5, count + 1) ** 3 * 4
+        boxes = [
+            np.array([[x, y, z] for x in (low, high) for y in (-0.2, 0.2) for z in (-0.1, 0.1)])
+            for low, high in pairwise(ends)
+        ]
+        arrays[f"{name}/v"] = np.round(np.concatenate(boxes) * 65000).astype(np.int16)
+        arrays[f"{name}/f"] = np.tile(TRIANGLES, (count, 1))
+        arrays[f"{name}/vo"], arrays[f"{name}/fo"] = 8 * np.arange(count + 1), 12 * np.arange(count + 1)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.savez(path, **arrays)
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two bars and a rod, held out, and one to train on."""
+    root = tmp_path_factory.mktemp("collections") / "bad"
+    packed(root / "everyday" / "Bar" / "one.npz", fractured_0=2, fractured_1=3)
+    packed(root / "everyday" / "Rod" / "two.npz", mode_0=9)
+    packed(root / "everyday" / "Rod" / "three.npz", mode_0=4)
+    (root / "val_objects.txt").write_text("everyday/Bar/one.npz\neveryday/Rod/two.npz\n")
+    return root
+
+
+@pytest.fixture
+def no_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No weights come with the package, and files are written to a place of their own."""
+    monkeypatch.setattr(pretrained, "BUNDLED", tmp_path / "shelf")
+    monkeypatch.chdir(tmp_path)
+
+
+def rows(*words: str | Path) -> list[dict[str, Any]]:
+    evaluate.run([str(word) for word in (*words, "--json", "rows.json")])
+    return json.loads(Path("rows.json").read_text())
+
+
+@pytest.mark.usefixtures("no_models")
+def test_rows_and_tables(broken: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = "--solver identity random --missing 0.3 --seeds 2 --anchor none largest --seed 3"
+    found = rows("--data", broken, *options.split())
+    assert [(row["missing"], row["solver"], row["anchor"]) for row in found] == [
+        (0.3, solver, anchor) for solver in ("identity", "random") for anchor in ("none", "largest")
+    ]
+    for row in found:
+        assert (row["data"], row["objects"], row["seeds"], row["seed"]) == ("bad/everyday/val", 3, 2, 3)
+        assert [(group["name"], group["objects"]) for group in row["classes"]] == [("Bar", 4), ("Rod", 2)]
+        assert row["rmse_r"] == pytest.approx(sum(group["figures"]["rmse_r"] for group in row["classes"]) / 2)
+        assert row["deviation"]["rmse_r"] > 0
+    text = capsys.readouterr().out
+    assert "wrote 4 rows to rows.json" in text
+    for part in ("anchor largest", "30% missing", "plain mean", "9–20", "> 4 %"):
+        assert part in " ".join(text.split())
+
+
+@pytest.mark.usefixtures("no_models")
+def test_fractures_can_be_chosen(broken: Path) -> None:
+    assert rows("--data", broken, "--solver", "identity", "--pieces", "2", "3")[0]["objects"] == 2
+    assert rows("--data", broken, "--solver", "identity", "--split", "train")[0]["objects"] == 1
+    assert rows("--data", broken, "--solver", "identity", "--limit", "1")[0]["objects"] == 1
+
+
+@pytest.mark.usefixtures("no_models")
+def test_noise_and_clouds_make_rows_of_their_own(broken: Path) -> None:
+    damage = ["--noise", "0", "0.001", "--points", "0", "1000", "--limit", "1"]
+    found = rows("--data", broken, "--solver", "identity", *damage)
+    assert [(row["points"], row["noise"]) for row in found] == [(0, 0.0), (0, 0.001), (1000, 0.0), (1000, 0.001)]
+    # What is scored is the clean object, of which this solver sees nothing anyhow.
+    assert len({row["rmse_r"] for row in found}) == 1
+
+
+@pytest.mark.usefixtures("no_models")
+def test_table_1_without_weights_has_chance_rows_and_says_what_lacks(
+    broken: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluate.run(["--table", "1", "--data", str(broken)])
+    text = capsys.readouterr().out
+    assert "dgl is left out, for want of weights; pass --rows dgl=FOLDER" in text
+    assert "diffusion is left out" in text
+    for part in ("Table 1", "73.3", "27.5", "puzzlefusion++", "3 fractures of bad/everyday/val, anchor none"):
+        assert part in " ".join(text.split())
+    assert text.endswith("drew table-1.png\nwrote 2 rows to table-1.json\n")
+    with Image.open("table-1.png") as picture:
+        assert picture.format == "PNG"
+
+
+@pytest.mark.usefixtures("no_models")
+def test_the_table_of_missing_pieces_takes_larger_fractures(broken: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--table", "missing-3d", "--solver", "identity", "--seeds", "2", "--json", "rows.json"]
+    evaluate.run([*words, "--data", str(broken), "--figure", "drawn.png"])
+    found = json.loads(Path("rows.json").read_text())
+    assert [(row["missing"], row["objects"]) for row in found] == [(0.0, 1), (0.1, 1), (0.2, 1), (0.3, 1)]
+    text = capsys.readouterr().out
+    for part in ("30% missing", "10.43", "88.26", "±"):
+        assert part in text
+    assert Path("drawn.png").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--missing", "1"], "missing 1.0"),
+        (["--noise", "-1"], "noise -1.0"),
+        (["--points", "-5"], "points -5"),
+        (["--limit", "0"], "limit 0"),
+        (["--seeds", "0"], "seeds 0"),
+        (["--seed", "-1"], "seed -1"),
+        (["--pieces", "30", "40"], "no fractures of 30 to 40 pieces"),
+        (["--subset", "artifact"], "artifact"),
+        (["--grid", "6"], "are for pictures"),
+        (["--erode", "1"], "are for pictures"),
+        (["--puzzles", "5"], "are for pictures"),
+        (["--rows", "dgl"], "NAME=FOLDER"),
+        (["--solver", "magic"], "no solver 'magic'"),
+        (["--solver", "gallagher"], "fragments of an object"),
+        (["--figure", "x.png"], "pass --table too"),
+        (["--table", "1", "--missing", "0.3"], "leave --missing, --noise and --points out"),
+        (["--table", "2", "--figure", "x.jpg"], "ends in .png"),
+        (["--table", "2", "--solver", "identity", "--json", "."], "is a folder"),
+    ],
+)
+@pytest.mark.usefixtures("no_models")
+def test_bad_wishes_write_nothing(broken: Path, tmp_path: Path, words: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        evaluate.run(["--data", str(broken), "--solver", "identity", *words])
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("no_models")
+def test_a_table_needs_data() -> None:
+    with pytest.raises(InputError, match="no broken objects for table 1; pass --data DIR"):
+        evaluate.run(["--table", "1"])
+
+
+def test_kinds_are_not_mixed(broken: Path, picture_folders: tuple[Path, Path]) -> None:
+    assert about_fragments(None, [str(broken)])
+    assert not about_fragments(None, [str(picture_folders[0])])
+    assert about_fragments("missing-3d", [])
+    assert not about_fragments("3", [str(broken)])
+    with pytest.raises(InputError, match="holds no fractures, but others do"):
+        about_fragments(None, [str(broken), str(picture_folders[0])])
+
+
+def test_bad_input_is_one_line(command: Callable[..., Any], broken: Path) -> None:
+    done = command("evaluate", "--data", broken, "--solver", "identity", "--missing", "2")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("diffassemble: missing 2.0")
+    assert done.err.count("\n") == 1

@@ -1,0 +1,81 @@
+"""`diffassemble fracture` writes what it says, or says in one line why not and leaves everything as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trimesh
+
+from diffassemble.files import read_puzzle
+
+Command = Callable[..., Any]
+
+
+def contents(folder: Path) -> list[bytes]:
+    return [path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()]
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Path:
+    path = tmp_path / "Kiste ä.ply"
+    trimesh.creation.box((40, 30, 20)).export(path)
+    return path
+
+
+@pytest.mark.parametrize("ending", ["ply", "obj", "stl", "glb"])
+def test_fracture_and_read_back(command: Command, box: Path, tmp_path: Path, ending: str) -> None:
+    out = tmp_path / "out"
+    done = command("fracture", box, "--pieces", "5", "--missing", "0.2", "--format", ending, "--out", out)
+    assert (done.code, done.err) == (0, "")
+    assert f"wrote 4 fragments (1 of 5 missing) to {out}" in done.out
+    assert f"diffassemble solve {out}" in done.out
+    assert len(list((out / "pieces").glob(f"*.{ending}"))) == 4
+    puzzle = read_puzzle(out)
+    assert len(puzzle.fragments) == 4
+    assert puzzle.truth is not None
+    assert puzzle.fragments.unit == pytest.approx(40, rel=1e-4)
+
+
+def test_made_up_solids_and_seeds(command: Command, tmp_path: Path) -> None:
+    for folder, seed in (("a", "3"), ("b", "3"), ("c", "4")):
+        words = ["--pieces", "3", "--chips", "0.34", "--seed", seed, "--out", tmp_path / folder]
+        assert command("fracture", "pill-bottle", *words).code == 0
+    assert contents(tmp_path / "a") == contents(tmp_path / "b") != contents(tmp_path / "c")
+
+
+def test_overwrite(command: Command, box: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert command("fracture", box, "--pieces", "2", "--out", out).code == 0
+    refused = command("fracture", box, "--pieces", "3", "--out", out)
+    assert refused.code == 2
+    assert refused.err == f"diffassemble: {out} already exists; choose another --out or pass --overwrite\n"
+    assert command("fracture", box, "--pieces", "3", "--out", out, "--overwrite").code == 0
+    assert len(read_puzzle(out)) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("none.ply", "", "none.ply: cannot be read"),
+        ("anvil", "", "is neither a mesh file nor the name of a solid"),
+        ("open.ply", "", "open.ply: not watertight; close its holes"),
+        ("text.ply", "", "text.ply: is no PLY file"),
+        ("Kiste ä.ply", "--pieces 1", "cannot break into 1 pieces; ask for 2 to 200"),
+        ("Kiste ä.ply", "--missing 1", "missing share 1.0"),
+        ("Kiste ä.ply", "--chips 2", "share of chips 2.0"),
+        ("Kiste ä.ply", "--seed -1", "seed -1 is out of range"),
+    ],
+)
+def test_bad_input(command: Command, box: Path, tmp_path: Path, name: str, options: str, words: str) -> None:
+    (tmp_path / "text.ply").write_text("no mesh at all")
+    whole = trimesh.load(box)
+    whole.update_faces([False] + [True] * 11)
+    whole.export(tmp_path / "open.ply")
+    done = command("fracture", tmp_path / name, *options.split(), "--out", tmp_path / "out")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.count("\n") == 1
+    assert words in done.err
+    assert not (tmp_path / "out").exists()

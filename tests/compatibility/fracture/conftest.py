@@ -1,0 +1,55 @@
+"""A block broken in two by a rough sheet, and what the stations of fracture matching make of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from manifold3d import Manifold
+
+from diffassemble.compatibility.fracture.sampling import Sample
+from diffassemble.cutting.fragments import scatter
+from diffassemble.cutting.mesh import fracture
+from diffassemble.model.fracture import FractureMatcher
+from diffassemble.puzzle import Mesh, Puzzle
+
+
+def mesh_of(solid: Manifold) -> Mesh:
+    """A solid's triangles."""
+    made = solid.to_mesh()
+    vertices = torch.from_numpy(np.array(made.vert_properties, np.float32)[:, :3])
+    return Mesh(vertices, torch.from_numpy(np.array(made.tri_verts, np.int64)))
+
+
+@pytest.fixture(scope="session")
+def block() -> Mesh:
+    """A box whose sides all differ."""
+    return mesh_of(Manifold.cube((1.0, 0.8, 0.5), True))
+
+
+@pytest.fixture(scope="session")
+def halves(block: Mesh) -> list[Mesh]:
+    """The block broken in two, standing."""
+    return fracture(block, 2, torch.Generator().manual_seed(3))
+
+
+@pytest.fixture(scope="session")
+def broken(halves: list[Mesh]) -> Puzzle:
+    """The block broken in two, scattered."""
+    return scatter(halves, torch.Generator().manual_seed(0))
+
+
+@pytest.fixture(scope="session")
+def judges() -> FractureMatcher:
+    """The bundled networks."""
+    return FractureMatcher.from_pretrained("fracture-matching")
+
+
+@pytest.fixture(scope="session")
+def ball() -> Sample:
+    """Evenly spread points of a sphere of radius 1, about 0.06 apart."""
+    number = np.arange(3500) + 0.5
+    height, turn = 1 - 2 * number / 3500, np.pi * (1 + 5**0.5) * number
+    flat = np.sqrt(1 - height**2)
+    points = np.stack([flat * np.cos(turn), flat * np.sin(turn), height], 1).astype(np.float32)
+    return Sample(points, points.copy(), 4 * np.pi / 3500)

@@ -1,0 +1,117 @@
+"""What a judge says of pairs, and how it is weighed with border gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from diffassemble.compatibility import judging
+from diffassemble.compatibility.image import Borders, Partners, border_scores, odds_terms
+from diffassemble.compatibility.judging import TERMS, Judgement, find_candidates, judged_mates
+from diffassemble.puzzle import Puzzle
+
+
+def random_judgement(sides: int, seed: int = 0) -> Judgement:
+    generator = torch.Generator().manual_seed(seed)
+    foretold, shown = torch.randn(2, sides, 5, generator=generator)
+    return Judgement(foretold, shown, torch.tensor(0.5), torch.randn(TERMS, generator=generator) / 10, 0)
+
+
+def knowing(puzzle: Puzzle, true_sides: Callable[..., tuple[Tensor, Tensor]]) -> Judgement:
+    """A judgement that knows the true neighbours; only what it says counts."""
+    assert puzzle.truth is not None
+    first, second = true_sides(puzzle.board, *puzzle.board.snap(puzzle.truth))
+    sides = 4 * len(puzzle)
+    foretold = torch.zeros(sides, sides)
+    foretold[first, second] = 5.0
+    odds = torch.zeros(TERMS)
+    odds[4] = 1.0
+    return Judgement(foretold, torch.eye(sides), torch.tensor(2.0), odds, 0)
+
+
+def test_fits_are_symmetric_and_never_within_a_piece() -> None:
+    judgement = random_judgement(12)
+    fits = judgement.fits(torch.arange(12))
+    torch.testing.assert_close(fits, fits.T)
+    piece = torch.arange(12) // 4
+    assert (fits[piece[:, None] == piece] < -1000).all()
+    torch.testing.assert_close(judgement.fits(torch.tensor([7, 2])), fits[[7, 2]])
+
+
+def test_with_being_alone_they_are_probabilities() -> None:
+    judgement = random_judgement(12)
+    fits = judgement.fits(torch.arange(12))
+    norm = judgement.normaliser(fits)
+    total = (fits - norm[:, None]).exp().sum(1) + (judgement.alone - norm).exp()
+    torch.testing.assert_close(total, torch.ones(12))
+
+
+def test_candidates_tell_levels_and_leads_as_border_gradients_have_them(photo_puzzle: Puzzle) -> None:
+    """With all sides as candidates, the border terms are those of `odds_terms`."""
+    borders = Borders.of(photo_puzzle.pixels)
+    found = find_candidates(borders, random_judgement(len(borders)), keep=10_000)
+    scores = border_scores(photo_puzzle.pixels)
+    best = scores.topk(len(borders) - 4, largest=False)
+    place = torch.full((len(borders), len(borders)), -1)
+    place.scatter_(1, best.indices, torch.arange(best.indices.shape[1]).expand_as(best.indices))
+    known = odds_terms(Partners(best.indices, best.values))
+    where = place.gather(1, found.side)
+    level, low, high = (known[..., column].gather(1, where) for column in (1, 3, 4))
+    torch.testing.assert_close(found.level, level, atol=2e-3, rtol=0)
+    torch.testing.assert_close(torch.minimum(found.lead, found.lead_there), low, atol=5e-3, rtol=0)
+    torch.testing.assert_close(torch.maximum(found.lead, found.lead_there), high, atol=5e-3, rtol=0)
+
+
+def test_chances_are_the_log_odds_of_either_side(small_puzzle: Puzzle) -> None:
+    borders = Borders.of(small_puzzle.pixels)
+    judgement = random_judgement(len(borders))
+    found = find_candidates(borders, judgement, keep=6)
+    fits = judgement.fits(torch.arange(len(borders)))
+    probability = (fits - judgement.normaliser(fits)[:, None]).exp()
+    own = torch.arange(len(borders))[:, None]
+    torch.testing.assert_close(found.chance.sigmoid(), probability[own, found.side], atol=1e-4, rtol=1e-3)
+    torch.testing.assert_close(found.chance_there.sigmoid(), probability[found.side, own], atol=1e-4, rtol=1e-3)
+    assert found.terms().shape == (len(borders), 6, TERMS)
+
+
+def test_blocks_make_no_difference(small_puzzle: Puzzle, monkeypatch: pytest.MonkeyPatch) -> None:
+    borders = Borders.of(small_puzzle.pixels)
+    judgement = random_judgement(len(borders))
+    whole = find_candidates(borders, judgement, keep=5)
+    monkeypatch.setattr(judging, "_BLOCK", 1)
+    parts = find_candidates(borders, judgement, keep=5)
+    assert torch.equal(whole.side, parts.side)
+    torch.testing.assert_close(whole.terms(), parts.terms(), atol=1e-3, rtol=1e-3)
+
+
+def test_who_knows_the_neighbours_is_believed(
+    small_puzzle: Puzzle, true_sides: Callable[..., tuple[Tensor, Tensor]]
+) -> None:
+    assert small_puzzle.truth is not None
+    judgement = knowing(small_puzzle, true_sides)
+    mates = judged_mates(small_puzzle.pixels, small_puzzle.board.pitch, lambda pixels: judgement, keep=4)
+    first, _ = true_sides(small_puzzle.board, *small_puzzle.board.snap(small_puzzle.truth))
+    probable = mates[mates.weight > 0.5]
+    assert len(probable) == len(first)
+    wanted, found = small_puzzle.truth[probable.second] @ probable.relative, small_puzzle.truth[probable.first]
+    torch.testing.assert_close(wanted.translation, found.translation, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_few_pieces(count: int) -> None:
+    pixels = torch.rand(count, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    judgement = random_judgement(4 * count)
+    mates = judged_mates(pixels, 1.0, lambda some: judgement)
+    assert len(mates) == 4 * count * 4 * (count - 1)
+    assert mates.weight.isfinite().all()
+
+
+def test_sure_judgements_stay_finite(small_puzzle: Puzzle) -> None:
+    judgement = random_judgement(4 * len(small_puzzle))
+    sure = replace(judgement, foretold=1000 * judgement.foretold)
+    found = find_candidates(Borders.of(small_puzzle.pixels), sure, keep=8)
+    assert found.terms().isfinite().all()

@@ -1,0 +1,16 @@
+"""Every kind of puzzle finds its mates by the same name."""
+
+import torch
+
+from diffassemble.compatibility.image import image_mates
+from diffassemble.compatibility.mates import find_mates
+from diffassemble.cutting.image import cut_picture
+from diffassemble.puzzle import Board
+
+
+def test_pictures_are_compared_by_their_borders() -> None:
+    generator = torch.Generator().manual_seed(0)
+    puzzle = cut_picture(torch.rand(3, 64, 64, generator=generator), Board(2, 2), generator, size=32)
+    found, wanted = find_mates(puzzle), image_mates(puzzle.pixels, puzzle.board.pitch)
+    assert torch.equal(found.first, wanted.first)
+    assert torch.equal(found.evidence, wanted.evidence)

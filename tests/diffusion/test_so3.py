@@ -1,0 +1,135 @@
+"""Noise on SO(3) begins at nothing and ends uniform; steps with a perfect x₀ stay on the forward process."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import roma
+import torch
+from torch import Tensor
+
+from diffassemble.diffusion import SO3, Schedule, sample
+from diffassemble.diffusion.igso3 import angle_density
+from diffassemble.diffusion.so3 import join, rotations, scale, spread_at
+
+SPACE = SO3()
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def apart(one: Tensor, two: Tensor) -> Tensor:
+    """Angles between the rotations of two states."""
+    return roma.rotmat_geodesic_distance(rotations(one), rotations(two))
+
+
+def without_noise(count: int) -> Tensor:
+    """Noise that is none: no shift and no turn."""
+    return join(torch.zeros(count, 3), torch.eye(3).expand(count, 3, 3))
+
+
+def test_geodesics_run_from_the_identity_to_the_rotation() -> None:
+    rotation = rotations(SPACE.prior((20,), seeded(0)))
+    torch.testing.assert_close(scale(rotation, torch.tensor(1.0)), rotation, rtol=0, atol=1e-5)
+    torch.testing.assert_close(scale(rotation, torch.tensor(0.0)), torch.eye(3).expand(20, 3, 3))
+    half = scale(rotation, torch.tensor(0.5))
+    torch.testing.assert_close(half @ half, rotation, rtol=0, atol=1e-5)
+
+
+def test_the_prior_is_uniform() -> None:
+    """The mean of a uniform rotation is 0, of its angle π/2 + 2/π; turning all changes nothing."""
+    drawn = rotations(SPACE.prior((40_000,), seeded(0)))
+    fixed = rotations(SPACE.prior((1,), seeded(1)))
+    for turned in (drawn, fixed @ drawn):
+        angle = roma.rotmat_to_rotvec(turned).norm(dim=-1)
+        assert angle.mean().item() == pytest.approx(math.pi / 2 + 2 / math.pi, abs=0.015)
+        torch.testing.assert_close(turned.mean(0), torch.zeros(3, 3), rtol=0, atol=0.015)
+
+
+@pytest.mark.parametrize("times", [1, 10, 300, 1000])
+def test_the_chain_ends_uniform_in_angle_within_a_thousandth(times: int) -> None:
+    angles = torch.linspace(0, math.pi, 5001, dtype=torch.double)
+    last = spread_at(Schedule(times).alpha_bar[-1]).double()
+    density = angle_density(angles, last)
+    uniform = (1 - torch.cos(angles)) / math.pi
+    assert torch.cumulative_trapezoid(density - uniform, angles).abs().max() < 1e-3
+
+
+def test_little_noise_has_the_variance_of_equation_1_about_every_axis() -> None:
+    schedule, count = Schedule(1000), 20_000
+    clean = SPACE.prior((1,), seeded(0)).expand(count, -1)
+    drawn = SPACE.noisy(clean, torch.full((count,), 20), schedule, SPACE.prior((count,), seeded(1)))
+    alpha_bar = schedule.alpha_bar[20]
+    mean = scale(rotations(clean), alpha_bar.sqrt())
+    turn = roma.rotmat_to_rotvec(mean.mT @ rotations(drawn))
+    torch.testing.assert_close(turn.var(0), (1 - alpha_bar).expand(3), rtol=0.05, atol=0)
+    torch.testing.assert_close(turn.mean(0), torch.zeros(3), rtol=0, atol=0.005)
+    torch.testing.assert_close(drawn[:, :3].var(0), (1 - alpha_bar).expand(3), rtol=0.05, atol=0)
+
+
+@pytest.mark.parametrize("steps", [3, 20, 100])
+def test_ddim_steps_follow_the_forward_process(steps: int) -> None:
+    """With a perfect x₀, x_t stays what the forward process makes of x₀ and the noise it began with."""
+    schedule, truth = Schedule(300), SPACE.prior((200,), seeded(0))
+    noise = SPACE.prior((200,), seeded(1))
+    start = SPACE.noisy(truth, torch.full((200,), 300), schedule, noise)
+    chain = sample(lambda noisy, time: truth, start, SPACE, schedule, steps, seeded(2))
+    for time, (current, _) in zip(schedule.visited(steps)[1:], chain, strict=True):
+        expected = SPACE.noisy(truth, torch.full((200,), time), schedule, noise)
+        torch.testing.assert_close(current[:, :3], expected[:, :3], rtol=0, atol=1e-4)
+        assert apart(current, expected).quantile(0.95) < 5e-3  # half turns have two axes: a few go the other way
+
+
+def test_without_noise_steps_stay_on_the_geodesic_of_means() -> None:
+    schedule, truth = Schedule(300), SPACE.prior((50,), seeded(0))
+    start = SPACE.noisy(truth, torch.full((50,), 300), schedule, without_noise(50))
+    chain = sample(lambda noisy, time: truth, start, SPACE, schedule, 30, seeded(1))
+    for time, (current, _) in zip(schedule.visited(30)[1:], chain, strict=True):
+        mean = join(
+            schedule.alpha_bar[time].sqrt() * truth[:, :3], scale(rotations(truth), schedule.alpha_bar[time].sqrt())
+        )
+        torch.testing.assert_close(current, mean, rtol=0, atol=2e-4)
+
+
+@pytest.mark.parametrize("eta", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("steps", [4, 15])
+def test_chains_have_the_forward_process_spread_at_every_time(eta: float, steps: int) -> None:
+    schedule, count = Schedule(100), 5_000
+    truth = SPACE.prior((1,), seeded(3)).expand(count, -1)
+    chain = sample(lambda noisy, time: truth, SPACE.prior((count,), seeded(0)), SPACE, schedule, steps, seeded(1), eta)
+    other = SPACE.prior((count,), seeded(2))
+    for time, (current, _) in zip(schedule.visited(steps)[1:-1], chain, strict=False):
+        drawn = SPACE.noisy(truth, torch.full((count,), time), schedule, other)
+        assert apart(current, truth).mean().item() == pytest.approx(apart(drawn, truth).mean().item(), rel=0.05)
+        torch.testing.assert_close(rotations(current).mean(0), rotations(drawn).mean(0), rtol=0, atol=0.05)
+
+
+def test_chains_without_fresh_noise_draw_nothing() -> None:
+    schedule, start = Schedule(50), SPACE.prior((6,), seeded(0))
+
+    def end(seed: int, eta: float) -> Tensor:
+        return list(
+            sample(lambda noisy, time: SPACE.clean(noisy.flip(0)), start, SPACE, schedule, 10, seeded(seed), eta)
+        )[-1][0]
+
+    assert torch.equal(end(1, 0.0), end(2, 0.0))
+    assert torch.equal(end(1, 1.0), end(1, 1.0))
+    assert not torch.allclose(end(1, 1.0), end(2, 1.0))
+
+
+def test_the_meaning_of_nine_numbers_is_the_nearest_rotation() -> None:
+    raw = torch.randn(30, 12, generator=seeded(0))
+    meant = rotations(SPACE.clean(raw))
+    torch.testing.assert_close(torch.linalg.det(meant), torch.ones(30))
+    best = (meant - rotations(raw)).flatten(1).norm(dim=-1)
+    for seed in range(1, 20):
+        rival = rotations(SPACE.prior((30,), seeded(seed)))
+        assert (best <= (rival - rotations(raw)).flatten(1).norm(dim=-1) + 1e-5).all()
+    torch.testing.assert_close(SPACE.clean(SPACE.clean(raw)), SPACE.clean(raw), rtol=0, atol=1e-5)
+
+
+def test_half_precision_says_nothing_less_than_a_rotation() -> None:
+    meant = rotations(SPACE.clean(torch.randn(5, 12, generator=seeded(0)).bfloat16()))
+    torch.testing.assert_close(meant @ meant.mT, torch.eye(3).expand(5, 3, 3), rtol=0, atol=1e-5)

@@ -1,0 +1,128 @@
+"""The judge of sides: what it sees, what it promises before it has learnt anything, and its weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from skimage import data
+from torch import Tensor
+
+from diffassemble.compatibility.judging import Judgement
+from diffassemble.cutting.image import cut_picture
+from diffassemble.geometry import turn_pixels
+from diffassemble.model.side_judge import SideJudge, SideJudgeConfig, side_strips
+from diffassemble.puzzle import Board, Puzzle
+
+SMALL = SideJudgeConfig(width=16, blocks=1, embedding=4)
+
+
+@pytest.fixture
+def judge() -> SideJudge:
+    """Fresh, but with every layer that starts at zero made to matter a little."""
+    torch.manual_seed(0)
+    network = SideJudge(SMALL)
+    for parameter in network.parameters():
+        if parameter.dim() > 1 and not parameter.any():
+            torch.nn.init.normal_(parameter, std=0.01)
+    return network.eval()
+
+
+def photo(erode: int = 0) -> Puzzle:
+    picture = torch.from_numpy(data.astronaut()).movedim(-1, 0).float() / 255
+    return cut_picture(picture, Board(6, 6), torch.Generator().manual_seed(0), size=32, erode=erode, turn=False)
+
+
+def share_right(puzzle: Puzzle, judgement: Judgement) -> float:
+    """How many right sides rank the left side of the piece beside them first; pieces are not turned."""
+    assert puzzle.truth is not None
+    cells, _ = puzzle.board.snap(puzzle.truth)
+    piece = cells.argsort()
+    inner = torch.tensor([cell for cell in range(36) if cell % 6 < 5])
+    best = judgement.fits(4 * piece[inner]).argmax(1)
+    return float((best == 4 * piece[inner + 1] + 2).float().mean())
+
+
+def every_side(pixels: Tensor) -> Tensor:
+    return torch.arange(4 * len(pixels))
+
+
+def test_strips_begin_outside_and_run_clockwise() -> None:
+    pixels = torch.arange(36.0).view(1, 1, 6, 6).expand(1, 3, -1, -1) / 36
+    config = SideJudgeConfig(depth=2, length=6)
+    right, bottom, left, top = (36 * side_strips(pixels, config)[:, 0]).round().int().tolist()
+    assert right == [[5, 11, 17, 23, 29, 35], [4, 10, 16, 22, 28, 34]]
+    assert bottom[0] == [35, 34, 33, 32, 31, 30]
+    assert left[0] == [30, 24, 18, 12, 6, 0]
+    assert top[0] == [0, 1, 2, 3, 4, 5]
+
+
+def test_turned_pieces_only_swap_their_sides(judge: SideJudge) -> None:
+    pixels = photo().pixels[:5]
+    turned = pixels.clone()
+    turned[2] = turn_pixels(pixels[2:3], torch.tensor([1]))[0]
+    order = every_side(pixels)
+    order[8:12] = 8 + (torch.arange(4) + 3) % 4  # what was the top is now on the right
+    plain, other = (judge(some, 1).fits(every_side(pixels)) for some in (pixels, turned))
+    torch.testing.assert_close(other, plain[order][:, order], atol=1e-3, rtol=1e-3)
+
+
+def test_the_order_of_pieces_makes_no_difference(judge: SideJudge) -> None:
+    pixels = photo().pixels[:6]
+    order = torch.tensor([3, 0, 5, 1, 2, 4])
+    sides = (4 * order[:, None] + torch.arange(4)).flatten()
+    plain, other = (judge(some, 2).fits(every_side(pixels)) for some in (pixels, pixels[order]))
+    torch.testing.assert_close(other, plain[sides][:, sides], atol=1e-3, rtol=1e-3)
+
+
+def test_even_untaught_it_prefers_true_neighbours() -> None:
+    torch.manual_seed(0)
+    assert share_right(photo(), SideJudge(SMALL)(photo().pixels, 0)) > 0.5
+
+
+def test_the_product_is_a_log_likelihood(judge: SideJudge) -> None:
+    """A side that shows just what another foretells fits it better than the same with any change."""
+    strips = torch.rand(8, 3, 8, 32, generator=torch.Generator().manual_seed(0)) - 0.5
+    contrast = torch.full((8, 3, 1, 1), 0.3)
+    foretold, shown = judge._continuation(strips, contrast, torch.rand(8, 16, 16))
+    half = (foretold.shape[1] - 1) // 2
+    mean = -foretold[:, half:-1] / (2 * foretold[:, :half])
+
+    def likelihood(facing: Tensor) -> Tensor:
+        return (foretold * torch.cat([facing.square(), facing, shown[:, -1:]], 1)).sum(1)
+
+    best = likelihood(mean)
+    assert (best > likelihood(mean + 0.05)).all()
+    assert (best >= (foretold * shown).sum(1)).all()
+
+
+@pytest.mark.parametrize("size", [4, 7, 16, 32, 50])
+def test_pieces_of_any_size_and_flat_ones(judge: SideJudge, size: int) -> None:
+    pixels = torch.rand(3, 3, size, size, generator=torch.Generator().manual_seed(0))
+    pixels[1] = 0.4
+    pixels[2] = 1.0
+    judgement = judge.judge(pixels)
+    assert judgement.fits(every_side(pixels)).isfinite().all()
+    assert 0 <= judgement.gap <= 4
+
+
+def test_a_lone_piece(judge: SideJudge) -> None:
+    assert judge.judge(photo().pixels[:1]).gap in range(5)
+
+
+@pytest.mark.parametrize("erode", [0, 2, 3])
+def test_worn_pieces_are_recognised(judge: SideJudge, erode: int) -> None:
+    chosen = judge.judge(photo(erode).pixels)
+    assert chosen.gap == (2 if erode else 0)
+    assert torch.equal(chosen.odds, judge.odds[chosen.gap])
+
+
+def test_weights_come_back_with_the_odds(judge: SideJudge, tmp_path: Path) -> None:
+    judge.odds.copy_(torch.rand(judge.odds.shape, generator=torch.Generator().manual_seed(0)))
+    judge.save_pretrained(tmp_path)
+    again = SideJudge.from_pretrained(tmp_path)
+    assert again.config == SMALL
+    assert torch.equal(again.odds, judge.odds)
+    pixels = photo().pixels[:4]
+    torch.testing.assert_close(again.judge(pixels).foretold, judge.judge(pixels).foretold)

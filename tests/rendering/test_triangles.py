@@ -1,0 +1,90 @@
+"""From meshes to triangles that can be drawn: normals, clusters, clouds, motions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import trimesh
+
+from diffassemble.cutting.fragments import random_rotations
+from diffassemble.geometry import Poses
+from diffassemble.puzzle import Mesh, Puzzle
+from diffassemble.rendering.triangles import cluster, corner_normals, triangles_of
+
+
+def arrays(shape: trimesh.Trimesh) -> tuple[np.ndarray, np.ndarray]:
+    return np.asarray(shape.vertices, np.float32), np.asarray(shape.faces, np.int64)
+
+
+def mesh(shape: trimesh.Trimesh) -> Mesh:
+    vertices, faces = arrays(shape)
+    return Mesh(torch.from_numpy(vertices.copy()), torch.from_numpy(faces.copy()))
+
+
+def test_round_surfaces_are_smooth_and_boxes_are_sharp() -> None:
+    vertices, faces = arrays(trimesh.creation.icosphere(3))
+    assert np.abs(corner_normals(vertices, faces) - vertices[faces]).max() < 0.05
+    vertices, faces = arrays(trimesh.creation.box((1, 1, 1)))
+    normals = corner_normals(vertices, faces)
+    assert np.allclose(np.abs(normals).max(-1), 1, atol=1e-6)
+    assert (np.einsum("fci,fci->fc", normals, vertices[faces]) > 0).all()
+
+
+def test_loose_triangles_are_welded_before_they_are_smoothed() -> None:
+    vertices, faces = arrays(trimesh.creation.icosphere(3))
+    loose = Mesh(torch.from_numpy(vertices[faces].reshape(-1, 3)), torch.arange(faces.size).reshape(-1, 3))
+    drawn = triangles_of([loose], 10**6)
+    assert np.abs(drawn.normals - drawn.corners).max() < 0.05
+
+
+@pytest.mark.parametrize("limit", [3_000, 20_000])
+def test_too_many_triangles_become_fewer_without_changing_the_shape(limit: int) -> None:
+    fine = [mesh(trimesh.creation.icosphere(6)), mesh(trimesh.creation.icosphere(6))]
+    drawn = triangles_of(fine, limit)
+    assert limit / 4 < len(drawn.corners) < 1.3 * limit
+    assert np.abs(np.linalg.norm(drawn.corners, axis=-1) - 1).max() < 0.05
+    assert set(drawn.owner.tolist()) == {0, 1}
+
+
+def test_clusters_keep_what_is_larger_than_a_cell() -> None:
+    vertices, faces = arrays(trimesh.creation.box((1, 1, 1)))
+    kept, same = cluster(vertices, faces, 0.01)
+    assert len(kept) == 8
+    assert len(same) == 12
+    assert len(cluster(vertices, faces, 5.0)[1]) == 0
+
+
+def test_sick_meshes_do_no_harm() -> None:
+    vertices = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [float("nan"), 0, 0]])
+    meshes = [
+        Mesh(vertices, torch.tensor([[0, 1, 2], [0, 1, 3], [1, 1, 2], [0, 0, 0]])),
+        Mesh(torch.zeros(3, 3), torch.tensor([[0, 1, 2]])),
+        Mesh(torch.zeros(1, 3), torch.zeros(0, 3, dtype=torch.long)),
+    ]
+    drawn = triangles_of(meshes, 100)
+    assert np.isfinite(drawn.corners).all()
+    assert np.isfinite(drawn.normals).all()
+    assert (drawn.owner == 0).sum() == 1
+    assert (drawn.owner == 2).sum() == 8
+
+
+def test_fragments_move_with_their_poses(broken_bowl: Puzzle) -> None:
+    count = len(broken_bowl)
+    drawn = triangles_of(broken_bowl.fragments.meshes, 10**6)
+    poses = Poses(random_rotations(count, torch.Generator().manual_seed(1)), torch.arange(count * 3.0).reshape(-1, 3))
+    moved = drawn.placed(poses)
+    for piece in range(count):
+        own = drawn.owner == piece
+        expected = poses[[piece]].apply(torch.from_numpy(drawn.corners[own].reshape(1, -1, 3)))
+        assert np.allclose(moved.corners[own].reshape(-1, 3), expected[0], atol=1e-5)
+    assert np.allclose(np.linalg.norm(moved.normals, axis=-1), 1, atol=1e-4)
+
+
+def test_extremes_reach_as_far_as_the_fragments(broken_bowl: Puzzle) -> None:
+    drawn = triangles_of(broken_bowl.fragments.meshes, 10**6)
+    extremes = drawn.extremes(len(broken_bowl)).numpy()
+    for piece, found in enumerate(extremes):
+        points = drawn.corners[drawn.owner == piece].reshape(-1, 3)
+        assert np.allclose(found.max(0), points.max(0), atol=0.03)
+        assert np.allclose(found.min(0), points.min(0), atol=0.03)

@@ -1,0 +1,78 @@
+"""Sides learn to find their neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+
+from diffassemble.compatibility.judging import TERMS, Judgement
+from diffassemble.cutting.image import cut_picture
+from diffassemble.puzzle import Board, InputError
+from diffassemble.training.config import SideJudgeRun
+from diffassemble.training.side_judge import ALONE, SideJudgeTask, choice_loss, partners
+
+
+@pytest.fixture
+def task(tiny_side_judge: Callable[..., SideJudgeRun]) -> SideJudgeTask:
+    return SideJudgeTask(tiny_side_judge())
+
+
+def test_learns(task: SideJudgeTask) -> None:
+    torch.manual_seed(0)
+    model = task.build()
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
+    losses = []
+    for step in range(60):
+        optimizer.zero_grad()
+        loss = task.loss(model, step, 0, 1)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert sum(losses[-10:]) < 0.8 * sum(losses[:10])
+
+
+def test_a_step_is_a_function_of_its_number(task: SideJudgeTask) -> None:
+    model = task.build()
+    assert task.loss(model, 3, 0, 1) == task.loss(model, 3, 0, 1)
+    assert task.loss(model, 3, 0, 1) != task.loss(model, 4, 0, 1)
+
+
+def test_scores_are_by_folder_and_erosion(task: SideJudgeTask) -> None:
+    scores = task.validate(task.build())
+    assert len(scores) == 1 + 2 * 3
+    assert [name.split()[-2] for name in list(scores)[1:]] == ["0", "1", "2"] * 2
+    assert all(0 <= value <= 100 for value in scores.values())
+    assert scores["score"] == pytest.approx(sum(list(scores.values())[1:]) / 6)
+
+
+def test_values_that_cannot_work_are_refused_before_any_picture_is_read(
+    tiny_side_judge: Callable[..., SideJudgeRun],
+) -> None:
+    with pytest.raises(InputError, match=r"--model\.length 7"):
+        SideJudgeTask(tiny_side_judge({"length": 7}))
+
+
+def test_partners_are_mutual_and_sides_at_the_frame_are_alone() -> None:
+    picture = torch.rand(3, 60, 80, generator=torch.Generator().manual_seed(0))
+    puzzles = [cut_picture(picture, Board(3, 4), torch.Generator().manual_seed(seed)) for seed in range(2)]
+    found = partners(puzzles)
+    assert len(found) == 2 * 48
+    assert int((found == ALONE).sum()) == 2 * 14
+    sides = torch.arange(len(found))
+    has = found != ALONE
+    assert torch.equal(found[found[has]], sides[has])
+    assert torch.equal(found[has] // 48, sides[has] // 48)
+
+
+def test_the_loss_is_the_chance_of_the_true_choice() -> None:
+    """Three pieces whose fits are all zero: eight sides of others and to be alone are equally probable."""
+    zero = torch.zeros(12, 1)
+    judgement = Judgement(zero, zero, torch.tensor(0.0), torch.zeros(TERMS), 0)
+    partner = torch.full((12,), ALONE)
+    partner[0], partner[5] = 5, 0
+    assert choice_loss(judgement, partner).item() == pytest.approx(torch.tensor(9.0).log().item())
+    surely_alone = replace(judgement, alone=torch.tensor(50.0))
+    assert choice_loss(surely_alone, torch.full((12,), ALONE)).item() == pytest.approx(0)
