@@ -42,7 +42,7 @@ def test_no_verb_shows_help_but_did_no_work(capsys: pytest.CaptureFixture[str]) 
 def test_unknown_verb_names_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
     assert entry.main(["slove"]) == 2
     line = capsys.readouterr().err
-    assert line.startswith("diffassemble: unknown verb 'slove'; use one of: demo, cut, solve")
+    assert line.startswith("diffassemble: unknown verb 'slove'; use one of: demo, cut, fracture, solve")
     assert line.count("\n") == 1
 
 

@@ -46,8 +46,8 @@ def test_fragments_stand_in_their_places_at_any_scale() -> None:
 
 
 def test_many_pieces() -> None:
-    fragments = shapes(fracture(BALL, 60, generator()))
-    assert len(fragments) == 60
+    fragments = shapes(fracture(BALL, 40, generator()))
+    assert len(fragments) == 40
     assert all(part.is_watertight for part in fragments)
 
 
@@ -58,10 +58,10 @@ def test_the_seed_decides() -> None:
 
 
 def test_chips_are_small_and_the_others_large() -> None:
-    fragments = shapes(fracture(BALL, 10, generator(), chips=0.6))
-    mean = sum(part.volume for part in fragments) / 10
-    assert sum(part.volume < 0.12 * mean for part in fragments) >= 6
-    assert len(fragments) == 10
+    fragments = shapes(fracture(BALL, 6, generator(), chips=0.5))
+    mean = sum(part.volume for part in fragments) / 6
+    assert sum(part.volume < 0.12 * mean for part in fragments) == 3
+    assert len(fragments) == 6
     assert all(part.is_watertight for part in fragments)
 
 

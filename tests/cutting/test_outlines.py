@@ -71,11 +71,11 @@ def test_a_smaller_one_among_equals(photograph: Photograph) -> None:
 
 
 def test_one_that_is_no_square() -> None:
-    table = torch.full((3, 120, 200), 0.8)
+    table = torch.full((3, 140, 220), 0.8)
     generator = torch.Generator().manual_seed(0)
     for left in (20, 80):
         table[:, 30:70, left : left + 40] = torch.rand(3, 40, 40, generator=generator) / 2
-    table[:, 20:100, 140:180] = torch.rand(3, 80, 40, generator=generator) / 2
+    table[:, 30:110, 145:185] = torch.rand(3, 80, 40, generator=generator) / 2
     with pytest.raises(InputError, match="not equal squares"):
         find_squares(table)
 

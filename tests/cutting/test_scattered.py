@@ -32,15 +32,15 @@ def test_pieces_show_what_was_laid(photograph: Photograph) -> None:
     photo = photograph()
     pieces, squares = cut_scattered(photo.picture)
     assert len(pieces) == len(squares) == 9
-    assert 52 <= pieces.size <= 56
-    assert nearest_turns(pieces.pixels, photo.puzzle.pixels)[1].max() < 0.03
+    assert 50 <= pieces.size <= 56
+    assert nearest_turns(pieces.pixels, photo.puzzle.pixels)[1].max() < 0.05
 
 
 def test_any_size(photograph: Photograph) -> None:
     photo = photograph()
     pieces, _ = cut_scattered(photo.picture, size=20)
     assert pieces.pixels.shape == (9, 3, 20, 20)
-    assert nearest_turns(pieces.pixels, photo.puzzle.pixels)[1].max() < 0.03
+    assert nearest_turns(pieces.pixels, photo.puzzle.pixels)[1].max() < 0.05
 
 
 def test_the_photo_of_a_puzzle_is_solved(photograph: Photograph) -> None:

@@ -5,12 +5,14 @@ import torch
 
 from diffassemble.encoders import make_encoder
 from diffassemble.encoders.making import ENCODERS
+from diffassemble.encoders.points import PLAIN_NETWORKS
 
 CONTENT = {"light": (3, 32, 32), "resnet18": (3, 32, 32)}
 
 
 @pytest.mark.parametrize("backbone", ENCODERS)
 def test_the_width_is_what_comes_out(backbone: str) -> None:
-    encoder = make_encoder(backbone, "equivariant", 8)
+    symmetry = "plain" if backbone in PLAIN_NETWORKS else "equivariant"
+    encoder = make_encoder(backbone, symmetry, 8)
     content = torch.rand(5, *CONTENT.get(backbone, (64, 3)), generator=torch.Generator().manual_seed(0))
     assert encoder(content).flatten(1).shape == (5, encoder.width)

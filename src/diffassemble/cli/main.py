@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from importlib import import_module
 from importlib.metadata import version
 
@@ -12,6 +13,7 @@ VERBS = {
     "cut": ("diffassemble.cli.cut", "make a puzzle folder from a picture"),
     "fracture": ("diffassemble.cli.fracture", "make a puzzle folder of fragments from a solid"),
     "solve": ("diffassemble.cli.solve", "put the pieces of a folder or picture together"),
+    "serve": ("diffassemble.cli.serve", "open the workbench in the browser"),
     "train": ("diffassemble.cli.train", "train a model from a preset, or go on training"),
     "evaluate": ("diffassemble.cli.evaluate", "score solvers on folders of pictures"),
     "models": ("diffassemble.cli.models", "list the models at hand and their scores"),
@@ -34,6 +36,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _run(verb: str, arguments: list[str]) -> int:
     """Run a verb and turn what may go wrong outside the program into one line and an exit code."""
+    warnings.showwarning = _warn
     try:
         import_module(VERBS[verb][0]).run(arguments)
         sys.stdout.flush()
@@ -54,6 +57,12 @@ def _run(verb: str, arguments: list[str]) -> int:
             raise
         return _fail(str(error))
     return 0
+
+
+def _warn(message: Warning | str, category: type[Warning], *_: object) -> None:
+    """What users should know, in one line; what is between programmers stays there."""
+    if category is UserWarning:
+        print("diffassemble: note:", " ".join(str(message).split()), file=sys.stderr)
 
 
 def _fail(message: str) -> int:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+if TYPE_CHECKING:
+    from diffassemble.cli.talking import Talk
+    from diffassemble.puzzle import Assembly, Puzzle
+
+Flag = tyro.conf.FlagCreatePairsOff
+
 
 def solve(
-    pieces: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR|IMAGE")],
-    out: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None,
+    pieces: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR|ZIP|IMAGE")],
+    out: Annotated[Path | None, tyro.conf.arg(metavar="DIR|-")] = None,
     grid: Annotated[str | None, tyro.conf.arg(metavar="RxC")] = None,
     solver: str | None = None,
     model: str | None = None,
@@ -20,15 +27,21 @@ def solve(
     steps: int = 20,
     budget: Annotated[float, tyro.conf.arg(metavar="SECONDS", help_behavior_hint="")] = math.inf,
     seed: int = 0,
+    lock: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None,
+    extra: Annotated[bool, Flag] = False,
+    json: Annotated[bool, Flag] = False,
     overwrite: bool = False,
 ) -> None:
     """Put the pieces of a picture or the fragments of an object together.
 
-    Writes assembly.json, assembled.png and steps.gif; for fragments also assembled.glb, posed copies and matrices.txt.
+    Writes assembly.json, assembled.png, steps.gif and report.html; for fragments also assembled.glb, posed copies and
+    matrices.txt.
 
     Args:
-        pieces: A puzzle folder, a folder of equal square pictures or of meshes, or one picture that is a shuffled grid.
-        out: The folder to write. Default: the name of the input with "-solved" behind it.
+        pieces: A puzzle folder, a folder or zip file of equal square pictures or of meshes, or one picture that is a
+            shuffled grid.
+        out: The folder to write. Default: the name of the input with "-solved" behind it. "-" writes no folder, but
+            assembly.json to the standard output.
         grid: Rows and columns, such as 6x6. Puzzle folders know theirs; for other folders it is found out.
         solver: The solver. Default: hybrid for pictures, diffusion for fragments.
         model: Its weights: a bundled name, a folder or a hub id. Default: jigsaw or fragments.
@@ -36,26 +49,71 @@ def solve(
         steps: Denoising steps.
         budget: Seconds, after which a solver that searches gives its best answer so far. Default: no limit.
         seed: The same seed gives the same answer.
+        lock: An earlier assembly.json; pieces that have "locked": true there stay where they are.
+        extra: Pieces that do not belong to this picture are allowed: they are left out and named. Needs --grid.
+        json: Tell other programs how far it is: a line of JSON for every step on the standard output.
         overwrite: Replace the folder if it holds an assembly already.
     """
     from diffassemble.cli.grid import parse_grid
-    from diffassemble.cli.working import assembled, load_puzzle, summary
-    from diffassemble.files import check_assembly_folder, write_assembly
-    from diffassemble.files.assemblies import ASSEMBLY_FILES
+    from diffassemble.cli.talking import Talk
+    from diffassemble.cli.working import load_puzzle
+    from diffassemble.files import check_assembly_folder
     from diffassemble.solvers import check_seed, solver_for
 
     check_seed(seed)
-    source = pieces.resolve()
-    folder = out or source.parent / f"{source.stem if source.is_file() else source.name}-solved"
-    check_assembly_folder(folder, overwrite)
+    folder = _folder(pieces, out)
+    talk = Talk(json, document=folder is None)
+    if folder is not None:
+        check_assembly_folder(folder, overwrite)
     board = None if grid is None else parse_grid(grid)
     make = partial(solver_for, name=solver, model=model, samples=samples, steps=steps, budget=budget)
-    puzzle, chosen = load_puzzle(pieces, board, make, seed)
-    assembly = assembled(puzzle, chosen, seed)
-    write_assembly(assembly, folder, overwrite)
-    print(summary(assembly))
+    puzzle, chosen = load_puzzle(pieces, board, make, seed, talk.say, extra)
+    puzzle, names = _prepared(puzzle, lock, extra)
+    assembly = replace(talk.assembled(puzzle, chosen, seed), extra=names)
+    options = {"model": model or "the usual one", "samples": samples, "steps": steps, "budget": budget, "seed": seed}
+    _deliver(assembly, folder, overwrite, talk, [(key, str(value)) for key, value in options.items()])
+
+
+def _folder(pieces: Path, out: Path | None) -> Path | None:
+    """Where to write, or nowhere."""
+    if out == Path("-"):
+        return None
+    source = pieces.resolve()
+    return out or source.parent / f"{source.stem if source.is_file() else source.name}-solved"
+
+
+def _prepared(puzzle: Puzzle, lock: Path | None, extra: bool) -> tuple[Puzzle, tuple[str, ...]]:
+    """The puzzle with what is locked and without what does not belong, and the names of that."""
+    from diffassemble.files.locks import read_locks
+    from diffassemble.solvers.extras import set_aside
+
+    if lock is not None:
+        puzzle = replace(puzzle, locks=read_locks(lock, puzzle))
+    if not extra:
+        return puzzle, ()
+    chosen = set_aside(puzzle)
+    return chosen.puzzle, chosen.extra
+
+
+def _deliver(
+    assembly: Assembly, folder: Path | None, overwrite: bool, talk: Talk, settings: list[tuple[str, str]]
+) -> None:
+    """Write what was found, and say so."""
+    from diffassemble.cli.working import score, summary
+    from diffassemble.files import write_assembly
+    from diffassemble.files.assemblies import ASSEMBLY_FILES, assembly_bytes
+    from diffassemble.rendering.report import report_html
+
+    talk.say(summary(assembly))
+    if assembly.extra:
+        talk.say(f"left out {len(assembly.extra)} pieces that do not belong: {', '.join(assembly.extra)}")
+    if folder is None:
+        talk.answer(assembly_bytes(assembly))
+        return
+    write_assembly(assembly, folder, overwrite, report_html(assembly, settings, score(assembly)))
     *others, last = [name for name in ASSEMBLY_FILES if (folder / name).exists()]
-    print(f"wrote {', '.join(others)} and {last} to {folder}")
+    talk.say(f"wrote {', '.join(others)} and {last} to {folder}")
+    talk.event("done", out=str(folder), pieces=len(assembly.puzzle), extra=list(assembly.extra))
 
 
 def run(argv: list[str]) -> None:

@@ -10,23 +10,40 @@ from rich.progress import Progress
 
 from diffassemble.evaluation import fragment_metrics, metrics
 from diffassemble.files import knows_board, read_pieces, read_puzzle
+from diffassemble.files.archives import is_zip, unpacked
 from diffassemble.geometry import Poses
-from diffassemble.puzzle import Assembly, Board, FragmentPieces, ImagePieces, Pieces, Puzzle, Solver
+from diffassemble.puzzle import Assembly, Board, FragmentPieces, ImagePieces, InputError, Pieces, Puzzle, Solver
 from diffassemble.solvers import assemble, bundled_uprighter, choose_board
 
 
-def load_puzzle(path: Path, board: Board | None, make: Callable[[Pieces], Solver], seed: int) -> tuple[Puzzle, Solver]:
+def load_puzzle(
+    path: Path,
+    board: Board | None,
+    make: Callable[[Pieces], Solver],
+    seed: int,
+    say: Callable[[str], None] = print,
+    extra: bool = False,
+) -> tuple[Puzzle, Solver]:
     """Read what the user gave, and make a solver for it.
 
-    A folder of pictures without a grid gets the one its borders ask for.
+    A folder of pictures without a grid gets the one its borders ask for. With `extra` there may be more pieces than
+    cells.
     """
+    if is_zip(path):
+        with unpacked(path) as folder:
+            return load_puzzle(folder, board, make, seed, say, extra)
+    if extra and path.is_dir() and not knows_board(path):
+        if board is None:
+            raise InputError(f"{path}: pass --grid with --extra, such as --grid 6x6, to say how large the picture is")
+        pieces, names = read_pieces(path)
+        return Puzzle(pieces, board, names), make(pieces)
     if board is not None or not path.is_dir() or knows_board(path):
         puzzle = read_puzzle(path, board)
         return puzzle, make(puzzle.pieces)
     pieces, names = read_pieces(path)
     solver = make(pieces)
     board = choose_board(pieces, solver, seed, bundled_uprighter())
-    print(f"grid not given: {board.rows}x{board.cols} fits the {len(pieces)} pieces best")
+    say(f"grid not given: {board.rows}x{board.cols} fits the {len(pieces)} pieces best")
     return Puzzle(pieces, board, names), solver
 
 
@@ -43,9 +60,14 @@ def summary(assembly: Assembly) -> str:
     puzzle = assembly.puzzle
     sure = int((assembly.confidence >= 0.5).sum())
     text = f"placed {len(puzzle)} pieces in {assembly.seconds:.1f} s; {sure} with a confidence of one half or more"
-    if puzzle.truth is None:
-        return text
-    return f"{text}\nscore: {SCORES[type(puzzle.pieces)](assembly, puzzle.truth)}"
+    known = score(assembly)
+    return text if known is None else f"{text}\nscore: {known}"
+
+
+def score(assembly: Assembly) -> str | None:
+    """How much is right, in words, if the truth is known."""
+    truth = assembly.puzzle.truth
+    return None if truth is None else SCORES[type(assembly.puzzle.pieces)](assembly, truth)
 
 
 def _picture_score(assembly: Assembly, truth: Poses) -> str:

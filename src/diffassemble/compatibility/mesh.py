@@ -69,9 +69,7 @@ def _as_mates(found: list[tuple[int, int, Fit]], pieces: int) -> Mates:
     return Mates(first, second, relative, torch.zeros_like(first), evidence)
 
 
-def _ranked(
-    chance: Float[Tensor, "m"], first: Tensor, second: Tensor, pieces: int
-) -> Float[Tensor, "m"]:
+def _ranked(chance: Float[Tensor, "m"], first: Tensor, second: Tensor, pieces: int) -> Float[Tensor, "m"]:
     """Each probability over the highest that either of its two fragments has."""
     best = torch.zeros(pieces).scatter_reduce(0, first, chance, "amax")
     return chance / torch.maximum(best[first], best[second]).clamp(min=1e-9)

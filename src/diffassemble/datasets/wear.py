@@ -14,8 +14,8 @@ from torch import Tensor
 from diffassemble.datasets.augmentation import uniform
 from diffassemble.files.images import to_image
 
-# JPEG compresses blocks of so many pixels apart from each other.
-_BLOCK = 16
+# JPEG compresses blocks of so many pixels apart from each other, if colours are kept as fine as brightness.
+_BLOCK = 8
 _QUALITIES = 50.0, 95.0
 
 
@@ -45,6 +45,6 @@ def compress(pixels: Float[Tensor, "n 3 s s"], quality: int) -> Float[Tensor, "n
     room = -size % _BLOCK
     padded = F.pad(pixels, (0, room, 0, room), mode="replicate")
     file = io.BytesIO()
-    to_image(padded.movedim(0, 1).flatten(1, 2)).save(file, "JPEG", quality=quality)
+    to_image(padded.movedim(0, 1).flatten(1, 2)).save(file, "JPEG", quality=quality, subsampling=0)
     read = torch.from_numpy(np.array(Image.open(file))).movedim(-1, 0).float() / 255
     return read.unflatten(1, (len(pixels), -1)).movedim(1, 0)[..., :size, :size].contiguous()

@@ -17,6 +17,7 @@ from diffassemble.files.documents import (
     board_field,
     document_bytes,
     field,
+    marked,
     matrix_field,
     named_records,
     read_document,
@@ -28,11 +29,19 @@ from diffassemble.geometry import Poses
 from diffassemble.puzzle import Assembly, FragmentPieces, InputError, Puzzle
 from diffassemble.rendering import animate, draw_assembly, encode_gif
 
-ASSEMBLY_FILES = ("assembly.json", "assembled.png", "steps.gif", "assembled.glb", "matrices.txt", "posed")
+ASSEMBLY_FILES = (
+    "assembly.json",
+    "assembled.png",
+    "steps.gif",
+    "report.html",
+    "assembled.glb",
+    "matrices.txt",
+    "posed",
+)
 
 
-def write_assembly(assembly: Assembly, folder: Path | str, overwrite: bool = False) -> None:
-    """Write an assembly folder, whole or not at all.
+def write_assembly(assembly: Assembly, folder: Path | str, overwrite: bool = False, report: str | None = None) -> None:
+    """Write an assembly folder, whole or not at all, with a page about it if there is one.
 
     Fragments add assembled.glb, matrices.txt for CloudCompare, and the meshes as they stand in posed/NAME.ply.
     """
@@ -40,6 +49,8 @@ def write_assembly(assembly: Assembly, folder: Path | str, overwrite: bool = Fal
         (part / "assembly.json").write_bytes(assembly_bytes(assembly))
         (part / "assembled.png").write_bytes(png_bytes(draw_assembly(assembly)))
         (part / "steps.gif").write_bytes(encode_gif(animate(assembly)))
+        if report is not None:
+            (part / "report.html").write_text(report)
         if isinstance(assembly.puzzle.pieces, FragmentPieces):
             (part / "posed").mkdir()
             for name, content in object_contents(assembly):
@@ -62,7 +73,8 @@ def assembly_bytes(assembly: Assembly) -> bytes:
     rows = zip(puzzle.names, matrices, assembly.confidence.tolist(), places, strict=True)
     records = [{"file": name, "matrix": matrix, "confidence": sure, **place} for name, matrix, sure, place in rows]
     board = {"rows": puzzle.board.rows, "cols": puzzle.board.cols}
-    return document_bytes({"solver": assembly.solver, **board, "pieces": records})
+    extra = {"extra": list(assembly.extra)} if assembly.extra else {}
+    return document_bytes({"solver": assembly.solver, **board, **extra, "pieces": marked(records, puzzle)})
 
 
 def read_assembly(path: Path | str, puzzle: Puzzle) -> Assembly:
@@ -76,12 +88,16 @@ def read_assembly(path: Path | str, puzzle: Puzzle) -> Assembly:
     document = read_document(source, (FRAGMENTS if broken else IMAGE,))
     if not broken and (board := board_field(document, source)) != puzzle.board:
         puzzle = replace(puzzle, lattice=board, truth=None)
+    extra = tuple(field(document, "extra", list, source)) if "extra" in document else ()
+    kept = [index for index, name in enumerate(puzzle.names) if name not in extra]
+    if len(kept) < len(puzzle):
+        puzzle = puzzle.reordered(torch.tensor(kept))
     records = named_records(document, puzzle.names, source)
     if records is None:
         raise InputError(f"{source}: is not an assembly of these {len(puzzle)} pieces; their names differ")
     poses = (read_fragment_poses if broken else _read_poses)(records, puzzle, source)
     confidence = torch.tensor([_confidence(record, source) for record in records])
-    return Assembly(puzzle, poses, confidence, (), field(document, "solver", str, source), 0.0)
+    return Assembly(puzzle, poses, confidence, (), field(document, "solver", str, source), 0.0, extra)
 
 
 def render(assembly: Assembly, path: Path | str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from diffassemble.puzzle import Board, InputError
+from diffassemble.puzzle import Board, InputError, Puzzle
 
 SCHEMA = 1
 IMAGE = "image"
@@ -82,6 +82,14 @@ def named_records(document: dict[str, Any], names: tuple[str, ...], path: Path) 
     if set(named) != set(names) or len(records) != len(names):
         return None
     return [named[name] for name in names]
+
+
+def marked(records: list[dict[str, Any]], puzzle: Puzzle) -> list[dict[str, Any]]:
+    """The same records, one a piece, with those of locked pieces marked so."""
+    if puzzle.locks is None:
+        return records
+    held = puzzle.locks.held.tolist()
+    return [{**record, "locked": True} if locked else record for record, locked in zip(records, held, strict=True)]
 
 
 def file_name_field(name: object, path: Path) -> str:

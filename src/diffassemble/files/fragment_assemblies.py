@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from diffassemble.files.documents import FRAGMENTS, document_bytes, matrix_field
+from diffassemble.files.documents import FRAGMENTS, document_bytes, marked, matrix_field
 from diffassemble.files.meshes import MESH_ENDINGS, mesh_bytes, scene_bytes
 from diffassemble.files.placing import file_matrices, file_poses
 from diffassemble.geometry import Poses
@@ -20,7 +20,9 @@ def fragment_assembly_bytes(assembly: Assembly) -> bytes:
     matrices = file_matrices(pieces, assembly.poses).tolist()
     rows = zip(assembly.puzzle.names, matrices, assembly.confidence.tolist(), strict=True)
     records = [{"file": name, "matrix": matrix, "confidence": sure} for name, matrix, sure in rows]
-    return document_bytes({"solver": assembly.solver, "unit": pieces.unit, "pieces": records}, FRAGMENTS)
+    return document_bytes(
+        {"solver": assembly.solver, "unit": pieces.unit, "pieces": marked(records, assembly.puzzle)}, FRAGMENTS
+    )
 
 
 def read_fragment_poses(records: list[dict[str, Any]], puzzle: Puzzle, source: Path) -> Poses:

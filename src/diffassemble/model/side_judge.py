@@ -72,6 +72,8 @@ class SideJudge(Pretrained):
 
     config_class = SideJudgeConfig
     odds: Tensor
+    mirrored: Tensor
+    colours: Tensor
 
     def __init__(self, config: SideJudgeConfig) -> None:
         super().__init__()

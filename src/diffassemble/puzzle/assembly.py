@@ -42,7 +42,10 @@ class Solver(Protocol):
 
 @dataclass(frozen=True)
 class Assembly:
-    """A solved puzzle: final poses on the board, how sure each is (0…1), and how they got there."""
+    """A solved puzzle: final poses on the board, how sure each is (0…1), and how they got there.
+
+    `extra` names pieces that were given but do not belong to the puzzle.
+    """
 
     puzzle: Puzzle
     poses: Poses
@@ -50,3 +53,4 @@ class Assembly:
     history: tuple[Poses, ...]
     solver: str
     seconds: float
+    extra: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ from functools import partial
 
 from diffassemble.compatibility.judging import Judge
 from diffassemble.model import Denoiser, bundled_models
+from diffassemble.model.fracture import FractureMatcher
 from diffassemble.model.loading import load_network
 from diffassemble.model.side_judge import SideJudge
 from diffassemble.model.upright import Upright
@@ -19,10 +20,11 @@ from diffassemble.solvers.diffusion import DiffusionSolver
 from diffassemble.solvers.gallagher import GallagherSolver
 from diffassemble.solvers.huroyan import HuroyanSolver
 from diffassemble.solvers.hybrid import HybridSolver
+from diffassemble.solvers.mend import MendSolver
 from diffassemble.solvers.orientation import Uprighter, turn_to_upright
 from diffassemble.solvers.yu import YuSolver
 
-UPRIGHT, SIDE_JUDGE = "upright", "side-judge"
+UPRIGHT, SIDE_JUDGE, FRACTURE_MATCHING = "upright", "side-judge", "fracture-matching"
 # These only compare borders, which can't tell which way is up; where they know it, the classifier told them.
 BORDER_SOLVERS = frozenset({"gallagher", "yu", "huroyan"})
 # What tables about pictures compare, if nothing else is asked for.
@@ -86,6 +88,10 @@ def _huroyan(options: SolverOptions) -> Solver:
     return HuroyanSolver(options.budget, bundled_uprighter())
 
 
+def _mend(options: SolverOptions) -> Solver:
+    return MendSolver(FractureMatcher.from_pretrained(FRACTURE_MATCHING), options.budget)
+
+
 def _identity(options: SolverOptions) -> Solver:
     return IdentitySolver()
 
@@ -100,6 +106,7 @@ SOLVERS: dict[str, Callable[[SolverOptions], Solver]] = {
     "gallagher": _gallagher,
     "yu": _yu,
     "huroyan": _huroyan,
+    "mend": _mend,
     "identity": _identity,
     "random": _random,
 }

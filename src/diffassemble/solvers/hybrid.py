@@ -34,8 +34,8 @@ _HOPELESS = 0.5
 # Where borders are unsure, every pair that touches gains up to this much more, so that cells with many neighbours are
 # filled first. On a whole board as many pairs touch in any placement, so it changes the search and not what is best.
 _PULL = 6.0
-# How many times longer the search is where borders say nothing at all.
-_LONGER = 5.0
+# How many times longer the search is where borders say nothing at all, and for how many pieces that is meant.
+_LONGER, _MANY = 20.0, 100
 # Pieces put down between two looks at the clock.
 _PHASE = 10_000
 
@@ -73,11 +73,13 @@ class HybridSolver(DiffusionSolver):
             self._border_starts(puzzle, mates, terms),
             terms,
         )
-        best, phases = starts[0], max(1, round(self.effort * (1 + (_LONGER - 1) * terms.doubt) / _PHASE))
+        longer = 1 + (_LONGER - 1) * terms.doubt**2 * min(1.0, len(puzzle) / _MANY)
+        best, phases = starts[0], max(1, round(self.effort * longer / _PHASE))
         for seed, start in enumerate(starts):
             random = np.random.default_rng(seed)
+            heat = self.heat * (1 - terms.doubt * (seed % 2))  # in doubt, every other search is a cooler one
             for phase in range(phases):
-                hot, cold = (self.heat * (1 - done / phases) for done in (phase, phase + 1))
+                hot, cold = (heat * (1 - done / phases) for done in (phase, phase + 1))
                 start = terms.improve(start, max(1, _PHASE // len(puzzle)), hot, cold, random)
                 if time.monotonic() > until:
                     break
@@ -142,7 +144,7 @@ class Terms:
     def of(mates: Mates, unary: Float[Tensor, "n 4 cells"], board: Board) -> Terms:
         """From borders and the network's opinion."""
         likely, count = _sides(mates[mates.weight > _WORTH_TRYING]), len(unary)
-        doubt = _doubt(mates, count) if count == board.cells else 0.0
+        doubt = _doubt(mates, board) if count == board.cells else 0.0
         gains = border_gains(mates, count) + _PULL * doubt
         return Terms(gains.numpy(), unary.permute(2, 0, 1).contiguous().numpy(), likely, board, doubt)
 
@@ -177,10 +179,12 @@ class Terms:
         return placement, torch.from_numpy(margin).float().sigmoid()
 
 
-def _doubt(mates: Mates, count: int) -> float:
-    """How improbable the best mating of a side is, on the average."""
+def _doubt(mates: Mates, board: Board) -> float:
+    """How improbable the best mating of a side is, on the average over as many sides as have one on a full board."""
     own = SIDES * mates.first + mates.slot // SIDES
-    return 1 - float(torch.zeros(SIDES * count).scatter_reduce(0, own, mates.weight, "amax").mean())
+    best = torch.zeros(SIDES * board.cells).scatter_reduce(0, own, mates.weight, "amax")
+    mated = SIDES * board.cells - 2 * (board.rows + board.cols)
+    return max(0.0, 1 - float(best.sum()) / max(1, mated))
 
 
 def _sides(mates: Mates) -> np.ndarray:

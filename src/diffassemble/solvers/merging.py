@@ -23,18 +23,27 @@ _KEPT = 6
 
 @dataclass(frozen=True)
 class Round:
-    """How hard all pairs are looked at anew, how much finer than needed, and how probable a fit must then be."""
+    """How hard pairs are looked at anew, how much finer than needed, how probable a fit must be to be used, and how
+    many of the largest clusters the others are compared with."""
 
     effort: Effort
     finer: int
     least: float
+    partners: int
+
+    def repeats(self, other: Round) -> bool:
+        """Whether it looks as another round did."""
+        return (self.effort, self.finer) == (other.effort, other.finer)
 
 
+_ALL = 1000
 ROUNDS = (
-    Round(QUICK, 0, SURE),
-    Round(QUICK, 0, LIKELY),
-    Round(HARD, 1, LIKELY),
-    Round(HARD, 0, POSSIBLE),
+    Round(QUICK, 0, SURE, _ALL),
+    Round(QUICK, 0, LIKELY, _ALL),
+    Round(QUICK, 1, LIKELY, 3),
+    Round(HARD, 0, LIKELY, 3),
+    Round(HARD, 1, LIKELY, 2),
+    Round(HARD, 0, POSSIBLE, 2),
 )
 
 
@@ -64,19 +73,20 @@ class Bench:
                     break
         yield from self._join_down_to(0.0)
 
-    def _pairs(self) -> list[tuple[Cluster, Cluster]]:
+    def _pairs(self, partners: int) -> list[tuple[Cluster, Cluster]]:
+        """Every cluster with those that are larger, if they are among the largest."""
         ordered = sorted(self.clusters, key=lambda cluster: (-cluster.area, cluster.members))
-        return [(ordered[i], ordered[j]) for j in range(len(ordered)) for i in range(j)]
+        return [(ordered[i], ordered[j]) for j in range(len(ordered)) for i in range(min(j, partners))]
 
     def _search_all(self, number: int, effort: Round) -> bool:
         """Look for fits of all pairs of clusters that were not yet looked at like this; whether there were any."""
-        todo = [pair for pair in self._pairs() if (*pair, number) not in self.searched]
+        todo = [pair for pair in self._pairs(effort.partners) if (*pair, number) not in self.searched]
         for large, small in todo:
             if self.late:
                 break
             self.searched.add((large, small, number))
             level = min(level_for(small, large) + effort.finer, LEVELS - 1)
-            if number and (large, small, number - 1) in self.searched and effort == ROUNDS[number - 1]:
+            if (large, small, number - 1) in self.searched and effort.repeats(ROUNDS[number - 1]):
                 continue
             seed = hash((self.seed, number, large.members, small.members)) & 0x7FFFFFFF
             self._learn(small, large, match(small, large, level, effort.effort, self.judges, seed))
@@ -115,9 +125,9 @@ class Bench:
         carried = self._carry(first, fit.pose) + self._carry(second, STAY)
         self.fits = {pair: fits for pair, fits in self.fits.items() if first not in pair and second not in pair}
         for other in self.clusters:
-            known = [known for partner, known in carried if partner is other]
+            known = sorted((fit for partner, fit in carried if partner is other), key=lambda fit: -fit.probability)
             if other is not both and known:
-                self.fits[other, both] = review(other, both, known, self.judges)[:_KEPT]
+                self.fits[other, both] = known if self.late else review(other, both, known, self.judges)[:_KEPT]
 
     def _carry(self, cluster: Cluster, pose: Pose) -> list[tuple[Cluster, Fit]]:
         """Fits of others with a cluster that now stands at the pose, as (the other, its fit with the whole)."""

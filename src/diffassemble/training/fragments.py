@@ -35,7 +35,7 @@ class FragmentTask(Denoising):
 
     defaults: Config = FragmentRun()
 
-    def __init__(self, config: FragmentRun) -> None:
+    def __init__(self, config: FragmentRun | BaselineRun) -> None:
         check_fragments(config)
         self.config = config
         self.batch = config.training.pieces, "pieces"

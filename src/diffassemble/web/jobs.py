@@ -16,10 +16,10 @@ _CONTEXT.set_forkserver_preload(["diffassemble.solvers"])
 
 
 class Job:
-    """One solver at work on one puzzle."""
+    """One solver at work on one puzzle; `finished` tells an answer from a job that was stopped."""
 
     def __init__(self, puzzle: Puzzle, make: Callable[[Pieces], Solver], seed: int = 0) -> None:
-        self.stopped = False
+        self.stopped, self.finished = False, False
         self._steps, child = _CONTEXT.Pipe(duplex=False)
         # Pickled here, so that nothing but bytes goes between the processes.
         order = pickle.dumps((puzzle.without_truth(), make, seed))
@@ -37,6 +37,7 @@ class Job:
                     return
                 raise InputError("the solver ended without an answer; it may have run out of memory") from None
             if kind == "done":
+                self.finished = True
                 return
             if kind == "error":
                 raise InputError(value)

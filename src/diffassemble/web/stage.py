@@ -72,6 +72,25 @@ class Stage:
                 self._looks[number] = (sure, frame)
                 self._paint(number, sure, frame)
 
+    def handles(self, number: int) -> viser.TransformControlsHandle:
+        """Arrows and arcs around a piece to move and turn it by; on a board only within its plane."""
+        node = self.nodes[number]
+        reach = 0.75 * self.puzzle.board.pitch if self._flat else 0.35
+        return self.scene.add_transform_controls(
+            "/handles",
+            scale=reach,
+            active_axes=(True, True, not self._flat),
+            depth_test=False,
+            position=node.position,
+            wxyz=node.wxyz,
+        )
+
+    def follow(self, number: int, handles: viser.TransformControlsHandle) -> Poses:
+        """Let a piece go with its handles; gives its pose."""
+        node = self.nodes[number]
+        node.position, node.wxyz = handles.position, handles.wxyz
+        return from_scene(handles.position, handles.wxyz, 2 if self._flat else 3)
+
     def clear(self) -> None:
         """Take everything away again."""
         for node in self.nodes:
@@ -116,6 +135,18 @@ class Stage:
         )
 
 
+def laid_out(puzzle: Puzzle) -> Poses:
+    """Pieces in the order given, as they lie, side by side: on the cells of the board, or in rows."""
+    order = torch.arange(len(puzzle))
+    if puzzle.lattice is not None:
+        return puzzle.board.poses(order % puzzle.board.cells, torch.zeros_like(order))
+    cols = max(1, round(len(puzzle) ** 0.5))
+    row, col = order // cols, order % cols
+    step = 1.2 * float(puzzle.fragments.points.norm(dim=-1).max())
+    place = torch.stack([col - col.max() / 2, row - row.max() / 2, torch.zeros(len(order))], 1) * step
+    return Poses(Poses.identity(len(puzzle), 3).rotation, place)
+
+
 def to_scene(poses: Poses) -> tuple[Float64[np.ndarray, "n 3"], Float64[np.ndarray, "n 4"]]:
     """Places and quaternions (scalar first) in the scene; noisy poses get the nearest rotation."""
     rotation, place = poses.rotation.double(), poses.translation.double()
@@ -127,9 +158,7 @@ def to_scene(poses: Poses) -> tuple[Float64[np.ndarray, "n 3"], Float64[np.ndarr
     return place.numpy(), turns.numpy()
 
 
-def from_scene(
-    place: Float64[np.ndarray, "3"], turn: Float64[np.ndarray, "4"], dimension: int
-) -> Poses:
+def from_scene(place: Float64[np.ndarray, "3"], turn: Float64[np.ndarray, "4"], dimension: int) -> Poses:
     """The pose of one piece that stands at a place and quaternion of the scene."""
     rotation = roma.unitquat_to_rotmat(roma.quat_wxyz_to_xyzw(torch.from_numpy(np.asarray(turn, dtype=np.float64))))
     where = torch.from_numpy(np.asarray(place, dtype=np.float64))

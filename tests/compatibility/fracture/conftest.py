@@ -7,7 +7,9 @@ import pytest
 import torch
 from manifold3d import Manifold
 
+from diffassemble.compatibility.fracture.clusters import STAY, Cluster
 from diffassemble.compatibility.fracture.sampling import Sample
+from diffassemble.compatibility.mesh import prepare
 from diffassemble.cutting.fragments import scatter
 from diffassemble.cutting.mesh import fracture
 from diffassemble.model.fracture import FractureMatcher
@@ -53,3 +55,18 @@ def ball() -> Sample:
     flat = np.sqrt(1 - height**2)
     points = np.stack([flat * np.cos(turn), flat * np.sin(turn), height], 1).astype(np.float32)
     return Sample(points, points.copy(), 4 * np.pi / 3500)
+
+
+@pytest.fixture(scope="session")
+def clusters(broken: Puzzle, judges: FractureMatcher) -> tuple[Cluster, Cluster]:
+    """The two halves, each on its own, ready to be matched."""
+    fragments = prepare(broken.fragments, judges, 0)
+    return Cluster(fragments, {0: STAY}), Cluster(fragments, {1: STAY})
+
+
+@pytest.fixture(scope="session")
+def true_pose(broken: Puzzle) -> np.ndarray:
+    """Where the first half stands in the frame of the second."""
+    assert broken.truth is not None
+    relative = broken.truth[[1]].inverse() @ broken.truth[[0]]
+    return np.concatenate([relative.rotation.flatten().double().numpy(), relative.translation[0].double().numpy()])

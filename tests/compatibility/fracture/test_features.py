@@ -17,7 +17,10 @@ def rough_sheet(seed: int = 0) -> Sample:
     wave = lambda a, b: 0.2 * np.sin(3 * a + b) * np.cos(2 * b)  # noqa: E731
     height = wave(flat[:, 0], flat[:, 1])
     step = 1e-4
-    slope = [(wave(flat[:, 0] + step, flat[:, 1]) - height) / step, (wave(flat[:, 0], flat[:, 1] + step) - height) / step]
+    slope = [
+        (wave(flat[:, 0] + step, flat[:, 1]) - height) / step,
+        (wave(flat[:, 0], flat[:, 1] + step) - height) / step,
+    ]
     normals = np.stack([-slope[0], -slope[1], np.ones(2500)], 1)
     points = np.concatenate([flat, height[:, None]], 1).astype(np.float32)
     return Sample(points, (normals / np.linalg.norm(normals, axis=1, keepdims=True)).astype(np.float32), 4 / 2500)

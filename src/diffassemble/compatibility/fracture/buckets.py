@@ -89,7 +89,7 @@ def thin(points, distance):
 @no_type_check
 def nearest_within(queries, points, radius):
     """Number of the nearest point within the radius of each query, or −1."""
-    start, order, cubes = sort_points(points, radius)
+    start, order, _ = sort_points(points, radius)
     mask = len(start) - 2
     nearest = np.full(len(queries), -1, np.int64)
     for q in range(len(queries)):

@@ -27,6 +27,7 @@ def propose_everywhere(own, keys, trial, other, places, spacing, turns, most):
     poses, scores = np.empty((most, 12)), np.full(most, -1e9)
     pose, frame, found = np.empty(12), np.empty((3, 3)), 0
     least = _SHARE * len(trial) * 0.5
+    deep = 1.5 * other.body.spacing
     for a in keys:
         for b in places:
             _frames(own.smooth[a], other.smooth[b], frame, pose)
@@ -36,16 +37,17 @@ def propose_everywhere(own, keys, trial, other, places, spacing, turns, most):
                 _spun(base, other.smooth[b], angle, own.points[a], other.points[b], pose)
                 if not _goes_on(own, other, a, b, pose):
                     continue
-                matched = _count(pose, own, other, trial, spacing)
-                if matched < least:
+                score = float(_count(pose, own, other, trial, spacing))
+                if score < least:
                     continue
                 body = other.body
-                deep = 1.5 * body.spacing
-                score = matched - 1.0 * count_buried(pose, own.probe, body.voxels, body.points, body.normals, deep)
+                score -= count_buried(pose, own.probe, body.voxels, body.points, body.normals, deep)
                 slot = found if found < most else np.argmin(scores)
-                if found < most or score > scores[slot]:
+                if score > scores[slot]:
                     poses[slot], scores[slot] = pose, score
                     found = min(found + 1, most)
+                    if found == most:  # from now on only what is better than the worst of the best counts
+                        least = max(least, scores.min() + 0.5)
     return poses[:found], scores[:found]
 
 

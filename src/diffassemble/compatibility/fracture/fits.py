@@ -45,9 +45,7 @@ def level_for(first: Cluster, second: Cluster) -> int:
     return LEVELS - 1
 
 
-def match(
-    first: Cluster, second: Cluster, level: int, effort: Effort, judges: Judges, seed: int
-) -> list[Fit]:
+def match(first: Cluster, second: Cluster, level: int, effort: Effort, judges: Judges, seed: int) -> list[Fit]:
     """Search for fits of two clusters at one level, the most probable first."""
     own, other = first.side(level), second.side(level)
     if own is None or other is None:

@@ -50,9 +50,7 @@ class Layers:
             finer = sample_near(mesh, fine, near, _MARGIN * self.spacing, generator)
         return Layers(self.spacing, (*self.levels, finer), self.coarse)
 
-    def features(
-        self, level: int, chosen: Int64[np.ndarray, "k"] | slice = slice(None)
-    ) -> Float32[np.ndarray, "k f"]:
+    def features(self, level: int, chosen: Int64[np.ndarray, "k"] | slice = slice(None)) -> Float32[np.ndarray, "k f"]:
         """Surroundings of all or some points, at radii from 2.5 spacings of the level, doubling, to 20 of level 0."""
         here = self.levels[level]
         points, normals = here.points[chosen], here.normals[chosen]

@@ -16,13 +16,15 @@ from diffassemble.compatibility.fracture.sides import Side
 _AROUND = 14
 _TABLE = 1 << 16
 _SHARPNESS = 10.0
+# Only breaks with fewer points than this are tried everywhere.
+_SMALL = 1500
 
 
 @dataclass(frozen=True)
 class Effort:
     """How hard to look: points of the first break, mates of each, pairs drawn, poses kept and refined.
 
-    With `everywhere`, so many points of the first break are tried on up to 3000 places of the second, at all turns.
+    With `everywhere`, so many points of a small break are tried on up to 3000 places of the second, at all turns.
     """
 
     keys: int = 400
@@ -58,7 +60,7 @@ def search(first: Side, second: Side, spacing: float, effort: Effort, seed: int)
         first, keys, mates, table, surroundings(first, keys, spacing), trial, second, float(spacing), effort.draws,
         effort.proposals, shortest, int(chance.integers(1 << 62)),
     )  # fmt: skip
-    if effort.everywhere:
+    if effort.everywhere and len(first.points) < _SMALL:
         tried = chance.permutation(len(first.points))
         places = chance.permutation(len(second.points))[:3000]
         more, worth = propose_everywhere(
@@ -121,7 +123,9 @@ def rating(pose: Float64[np.ndarray, "12"], first: Side, second: Side, spacing: 
         pose, first.probe, second.body.voxels, second.body.points, second.body.normals, second.body.spacing
     )
     back = undone(pose)
-    here = count_buried(back, second.probe, first.body.voxels, first.body.points, first.body.normals, first.body.spacing)
+    here = count_buried(
+        back, second.probe, first.body.voxels, first.body.points, first.body.normals, first.body.spacing
+    )
     return float(tight * step - 2.0 * len(own) * step / max(1, len(first.probe)) * (there + here))
 
 

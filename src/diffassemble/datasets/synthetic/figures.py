@@ -36,7 +36,7 @@ def blended(limbs: Sequence[Limb], softness: float) -> Manifold:
     reach = max(limb.thick for limb in limbs) + softness
     low, high = ends.min(0) - reach, ends.max(0) + reach
     step = float((high - low).max()) / RESOLUTION
-    axes = [np.arange(a, b + step, step, np.float32) for a, b in zip(low, high, strict=True)]
+    axes = [np.arange(a, b + step, step, dtype=np.float32) for a, b in zip(low, high, strict=True)]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), -1)
     inside = sum(np.exp(-_distance(grid, limb) / softness) for limb in limbs)
     field = softness * np.log(np.maximum(inside, 1e-30))

@@ -1,0 +1,54 @@
+"""`diffassemble serve`: the workbench in the browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+
+def serve(
+    pieces: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="DIR|ZIP")] = None,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    grid: Annotated[str | None, tyro.conf.arg(metavar="RxC")] = None,
+) -> None:
+    """Open the workbench: bring pieces, watch them come together, correct, and take the result home.
+
+    Everything stays on this computer.
+
+    Args:
+        pieces: A puzzle folder, a folder or zip file of pictures or meshes to begin with. Default: a sample picture.
+        host: Where to listen. Default: only this computer can reach the page.
+        port: The port; the next free one if it is taken.
+        grid: Rows and columns of the pieces, such as 6x6; found out if not given.
+    """
+    from diffassemble.cli.grid import parse_grid
+    from diffassemble.files.archives import is_zip, unpacked
+    from diffassemble.puzzle import Assembly, Puzzle
+    from diffassemble.web.bringing import open_folder
+    from diffassemble.web.example import example_answer
+    from diffassemble.web.server import Workbench
+
+    board = None if grid is None else parse_grid(grid)
+    first: Puzzle | Assembly
+    if pieces is None:
+        first = example_answer()
+    elif is_zip(pieces):
+        with unpacked(pieces) as folder:
+            first = open_folder(folder, board, seed=0)
+    else:
+        first = open_folder(pieces, board, seed=0)
+    bench = Workbench(parse_grid, first, host, port)
+    print(f"the workbench is at {bench.address}", flush=True)
+    print("nothing that you bring leaves this machine; Ctrl-C ends it", flush=True)
+    try:
+        bench.server.sleep_forever()
+    finally:
+        bench.stop()
+
+
+def run(argv: list[str]) -> None:
+    """Parse the arguments and serve."""
+    tyro.cli(serve, args=argv, prog="diffassemble serve")

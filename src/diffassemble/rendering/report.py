@@ -1,0 +1,121 @@
+"""One page that tells what was done: pictures, settings, versions, how to go on. It needs no network."""
+
+from __future__ import annotations
+
+import base64
+import io
+import platform
+from collections.abc import Sequence
+from html import escape
+from importlib.metadata import version
+
+from PIL import Image
+
+from diffassemble.puzzle import Assembly, FragmentPieces
+from diffassemble.rendering import animate, draw_before_after, draw_confidence, encode_gif
+
+Rows = Sequence[tuple[str, str]]
+
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; color: #2b2f36; background: #fafaf8; margin: 2rem auto; max-width: 60rem;
+       padding: 0 1rem }
+h1 { font-size: 1.6rem } h2 { font-size: 1.2rem; margin-top: 2rem } img { max-width: 100%; height: auto }
+table { border-collapse: collapse } td, th { padding: .2rem .8rem .2rem 0; text-align: left; vertical-align: top }
+td.number { text-align: right } pre { background: #eef0f2; padding: .8rem; overflow-x: auto; font-size: 14px }
+footer { margin-top: 3rem; color: #6a7079; font-size: 14px }
+"""
+CITATION = """@inproceedings{scarpellini2024diffassemble,
+  title     = {DiffAssemble: A Unified Graph-Diffusion Model for 2D and 3D Reassembly},
+  author    = {Scarpellini, Gianluca and Fiorini, Stefano and Giuliari, Francesco and Morerio, Pietro
+               and Del Bue, Alessio},
+  booktitle = {Proceedings of the IEEE/CVF Conference on Computer Vision and Pattern Recognition (CVPR)},
+  year      = {2024}
+}"""
+_OPEN_OBJECTS = """
+<ul>
+<li><b>CloudCompare</b>: open the files in <code>posed/</code>, they stand in their places. Or open your own fragments,
+choose Edit → Apply transformation, and paste the fragment's four lines of <code>matrices.txt</code>.</li>
+<li><b>MeshLab</b>: File → Import Mesh, choose all files in <code>posed/</code> at once.</li>
+<li><b>Blender</b>: File → Import → glTF 2.0, choose <code>assembled.glb</code>; every fragment is an object of its own
+name and colour.</li>
+</ul>"""
+_OPEN_PICTURES = """
+<ul>
+<li><code>assembled.png</code> is the picture itself, pixel by pixel; any program opens it.</li>
+<li><code>assembly.json</code> tells row, column, turn and a 4×4 matrix of every piece, as CloudCompare, MeshLab and
+Blender take them: the longer side of the board spans −1 to 1, y runs down.</li>
+</ul>"""
+
+
+def report_html(assembly: Assembly, settings: Rows = (), score: str | None = None) -> str:
+    """A self-contained page about one assembly."""
+    puzzle = assembly.puzzle
+    broken = isinstance(puzzle.pieces, FragmentPieces)
+    facts = [("pieces", str(len(puzzle))), ("solver", assembly.solver), ("seconds", f"{assembly.seconds:.1f}")]
+    if not broken:
+        facts.append(("grid", f"{puzzle.board.rows}x{puzzle.board.cols}"))
+    if puzzle.locks is not None:
+        facts.append(("locked", str(int(puzzle.locks.held.sum()))))
+    if assembly.extra:
+        facts.append(("left out, do not belong", ", ".join(assembly.extra)))
+    if score is not None:
+        facts.append(("score", score))
+    named = zip(puzzle.names, assembly.confidence.tolist(), strict=True)
+    doubtful = sorted(named, key=lambda row: row[1])[:10]
+    parts = [
+        _table(facts),
+        _section("Before and after", picture(draw_before_after(assembly), "before and after")),
+        _section("How sure each piece is", picture(draw_confidence(assembly), "confidence") + _doubtful(doubtful)),
+        _section("On the way", _image(encode_gif(animate(assembly)), "gif", "steps")),
+        _section("How to open the result", _OPEN_OBJECTS if broken else _OPEN_PICTURES),
+        _section("Settings", _table([*settings, *versions()])),
+    ]
+    return page("What was put together", parts)
+
+
+def page(title: str, parts: Sequence[str]) -> str:
+    """The frame around all reports."""
+    return "\n".join(
+        [
+            "<!DOCTYPE html>",
+            f'<html lang="en"><head><meta charset="utf-8"><title>DiffAssemble: {escape(title)}</title>',
+            f"<style>{STYLE}</style></head><body>",
+            f"<h1>{escape(title)}</h1>",
+            *parts,
+            _section("How to cite", f"<pre>{escape(CITATION)}</pre>"),
+            "<footer>Made by DiffAssemble on this machine; this page loads nothing from elsewhere.</footer>",
+            "</body></html>",
+            "",
+        ]
+    )
+
+
+def picture(image: Image.Image, alt: str) -> str:
+    """An image within the page."""
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG")
+    return _image(buffer.getvalue(), "png", alt)
+
+
+def versions() -> list[tuple[str, str]]:
+    """What the result depends on."""
+    names = ("diffassemble", "torch", "torch_geometric", "numpy")
+    return [*((name, version(name)) for name in names), ("Python", platform.python_version())]
+
+
+def _section(title: str, content: str) -> str:
+    return f"<h2>{escape(title)}</h2>\n{content}"
+
+
+def _image(content: bytes, kind: str, alt: str) -> str:
+    return f'<img alt="{escape(alt)}" src="data:image/{kind};base64,{base64.b64encode(content).decode()}">'
+
+
+def _table(rows: Rows) -> str:
+    lines = [f"<tr><th>{escape(key)}</th><td>{escape(value)}</td></tr>" for key, value in rows]
+    return "<table>" + "\n".join(lines) + "</table>"
+
+
+def _doubtful(rows: Sequence[tuple[str, float]]) -> str:
+    lines = [f'<tr><td>{escape(name)}</td><td class="number">{sure:.2f}</td></tr>' for name, sure in rows]
+    return "<p>The most doubtful first:</p><table>" + "\n".join(lines) + "</table>"

@@ -1,0 +1,31 @@
+"""Joined fragments lose the seams between them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from diffassemble.compatibility.fracture.clusters import STAY, Cluster, composed, free_points
+from diffassemble.compatibility.fracture.contact import undone
+
+
+def test_composition_undoes_itself(true_pose: np.ndarray) -> None:
+    assert np.allclose(composed(undone(true_pose), true_pose), STAY, atol=1e-6)
+    assert np.allclose(composed(true_pose, STAY), true_pose)
+
+
+def test_joining_true_mates_leaves_hardly_any_break(clusters: tuple[Cluster, Cluster], true_pose: np.ndarray) -> None:
+    first, second = clusters
+    whole = first.with_other(second, true_pose)
+    assert whole.members == (0, 1)
+    apart = len(first.broken(0).points) + len(second.broken(0).points)
+    assert len(whole.broken(0).points) < 0.3 * apart
+    assert len(whole.body.points) < len(first.body.points) + len(second.body.points)
+
+
+def test_points_are_free_unless_another_faces_them() -> None:
+    here = np.array([[0, 0, 0], [1, 0, 0]], np.float32)
+    there = np.array([[0, 0, 0.01], [1, 0, 0.01]], np.float32)
+    up = np.array([[0, 0, 1], [0, 0, 1]], np.float32)
+    down = np.array([[0, 0, -1], [0, 0, 1]], np.float32)
+    free = free_points([here, there], [up, down], 0.1, -0.5)
+    assert [list(part) for part in free] == [[False, True], [False, True]]

@@ -1,0 +1,25 @@
+"""Fits carry the probability that they are true."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from diffassemble.compatibility.fracture.clusters import STAY, Cluster, composed
+from diffassemble.compatibility.fracture.fits import level_for, match, review
+from diffassemble.compatibility.fracture.pair_search import Effort
+from diffassemble.model.fracture import FractureMatcher
+
+
+def test_the_true_fit_is_the_most_probable(
+    clusters: tuple[Cluster, Cluster], true_pose: np.ndarray, judges: FractureMatcher
+) -> None:
+    first, second = clusters
+    level = level_for(first, second)
+    fits = match(first, second, level, Effort(), judges, 1)
+    assert fits[0].probability > 0.5
+    assert np.allclose(fits[0].pose[:9], true_pose[:9], atol=0.02)
+    assert np.allclose(composed(fits[0].turned_round().pose, fits[0].pose), STAY, atol=1e-6)
+    swapped = match(second, first, level, Effort(), judges, 1)
+    assert np.allclose(swapped[0].turned_round().pose, fits[0].pose, atol=0.02)
+    again = review(first, second, fits, judges)
+    assert np.allclose(again[0].pose, fits[0].pose, atol=0.01)

@@ -1,0 +1,32 @@
+"""Fragments find their own breaks."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from diffassemble.compatibility.fracture.fragments import Fragment
+from diffassemble.model.fracture import FractureMatcher
+from diffassemble.puzzle import Mesh
+
+
+def test_the_break_is_found_on_an_object_never_seen(halves: list[Mesh], judges: FractureMatcher) -> None:
+    half = Fragment(halves[0], 0.01, judges, 0)
+    whole = half.layers.levels[0]
+    outer = np.abs(np.abs(whole.points) - [0.5, 0.4, 0.25]).min(1) < 1e-4
+    found = half.broken(0)
+    assert (found == ~outer).mean() > 0.85
+    assert half.area == len(whole) * whole.area
+
+
+def test_finer_levels_look_near_the_break_only(halves: list[Mesh], judges: FractureMatcher) -> None:
+    half = Fragment(halves[0], 0.015, judges, 0)
+    coarse, fine = half.breaks(0), half.breaks(1)
+    assert len(fine.points) > 2 * len(coarse.points)
+    assert half.breaks(1) is fine
+    assert np.allclose(np.linalg.norm(fine.seen, axis=1), 1, atol=1e-4)
+
+
+def test_a_fragment_too_small_for_its_level_has_no_break(judges: FractureMatcher) -> None:
+    triangle = Mesh(torch.eye(3), torch.tensor([[0, 1, 2]]))
+    assert len(Fragment(triangle, 0.5, judges, 0).breaks(0).points) < 30

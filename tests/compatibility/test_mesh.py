@@ -1,0 +1,50 @@
+"""Matings of fragments: who touches whom, and how they then lie to each other."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from manifold3d import Manifold
+
+from diffassemble.compatibility.mesh import fragment_mates, prepare
+from diffassemble.cutting.fragments import scatter
+from diffassemble.cutting.mesh import fracture
+from diffassemble.cutting.solids import mesh_of
+from diffassemble.model.fracture import FractureMatcher
+from diffassemble.puzzle import Puzzle
+
+
+@pytest.fixture(scope="module")
+def broken() -> Puzzle:
+    block = mesh_of(Manifold.cube((1.0, 0.8, 0.5), True), 1.0, torch.zeros(3))
+    generator = torch.Generator().manual_seed(5)
+    return scatter(fracture(block, 2, generator), generator)
+
+
+@pytest.fixture(scope="module")
+def judges() -> FractureMatcher:
+    return FractureMatcher.from_pretrained("fracture-matching")
+
+
+def test_if_the_second_stands_at_its_place_so_does_the_first(broken: Puzzle, judges: FractureMatcher) -> None:
+    mates = fragment_mates(broken.fragments, judges, torch.Generator().manual_seed(0))
+    assert broken.truth is not None
+    for direction in (0, 1):
+        rows = (mates.first == direction).nonzero()[:, 0]
+        best = rows[mates.weight[rows].argmax()][None]
+        implied = broken.truth[mates.second[best]] @ mates.relative[best]
+        true = broken.truth[mates.first[best]]
+        cosine = ((implied.rotation * true.rotation).sum() - 1) / 2
+        assert torch.rad2deg(torch.arccos(cosine.clamp(-1, 1))) < 1.5
+        assert (implied.translation - true.translation).norm() < 0.01
+    assert mates.evidence.min() >= 0
+    assert mates.evidence.max() <= 1
+
+
+def test_no_time_gives_no_mates(broken: Puzzle, judges: FractureMatcher) -> None:
+    assert len(fragment_mates(broken.fragments, judges, torch.Generator().manual_seed(0), budget=-1.0)) == 0
+
+
+def test_what_is_drawn_depends_on_the_seed_only(broken: Puzzle, judges: FractureMatcher) -> None:
+    one, two = prepare(broken.fragments, judges, 4), prepare(broken.fragments, judges, 4)
+    assert (one[0].layers.levels[0].points == two[0].layers.levels[0].points).all()

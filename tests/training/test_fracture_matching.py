@@ -1,0 +1,76 @@
+"""Fracture matching learns from examples, and its losses are what they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from diffassemble.compatibility.fracture.faces import FACE_FEATURES, MATE_SIGNS
+from diffassemble.compatibility.fracture.layers import LEVELS, surface_features
+from diffassemble.compatibility.fracture.verify import VERIFIED
+from diffassemble.datasets.config import FractureDataConfig
+from diffassemble.datasets.fit_examples import FitExamples
+from diffassemble.datasets.surface_examples import SurfaceExamples
+from diffassemble.model.fracture import FractureConfig, FractureMatcher
+from diffassemble.puzzle import InputError
+from diffassemble.training.config import FractureMatchingRun, FractureMatchingTraining
+from diffassemble.training.fracture_matching import FractureMatchingTask, fit_loss, mates_found, surface_loss
+
+SMALL = FractureConfig(width=16, descriptor=8, verifier_width=8)
+
+
+def examples(seed: int) -> tuple[SurfaceExamples, ...]:
+    """Points whose first number tells the break, and mates that look alike but for the signs."""
+    chance, made = np.random.default_rng(seed), []
+    for level in range(LEVELS):
+        features = chance.normal(size=(200, surface_features(level))).astype(np.float32)
+        own = chance.normal(size=(120, FACE_FEATURES)).astype(np.float32)
+        weight = np.ones((200, 2), np.float32)
+        made.append(SurfaceExamples(features, features[:, 0] > 0, weight, own, own * MATE_SIGNS))
+    return tuple(made)
+
+
+def learn(network: FractureMatcher, loss) -> tuple[float, float]:  # type: ignore[no-untyped-def]
+    optimizer = torch.optim.Adam(network.parameters(), 0.02)
+    values = []
+    for step in range(25):
+        value = loss(torch.Generator().manual_seed(step))
+        optimizer.zero_grad()
+        value.backward()
+        optimizer.step()
+        values.append(float(value.detach()))
+    return values[0], values[-1]
+
+
+def test_surfaces_are_learnt() -> None:
+    torch.manual_seed(0)
+    network, made = FractureMatcher(SMALL), [examples(0), examples(1)]
+    first, last = learn(network, lambda generator: surface_loss(network, made, 320, generator))
+    assert last < 0.7 * first
+    assert 0 <= mates_found(network.eval(), 0, made[0][0]) <= 100
+
+
+def test_fits_are_learnt() -> None:
+    torch.manual_seed(0)
+    numbers = np.random.default_rng(0).normal(size=(300, VERIFIED)).astype(np.float32)
+    network, made = FractureMatcher(SMALL), FitExamples(numbers, numbers[:, 3] > 0)
+    first, last = learn(network, lambda generator: fit_loss(network, made, 128, generator))
+    assert last < 0.7 * first
+
+
+def test_fits_need_networks_that_know_surfaces() -> None:
+    data = FractureDataConfig(solids=1, learn="fits")
+    with pytest.raises(InputError, match="start-from"):
+        FractureMatchingTask(FractureMatchingRun(SMALL, data, FractureMatchingTraining()))
+
+
+def test_a_task_makes_its_examples_and_scores_them() -> None:
+    data = FractureDataConfig(solids=1, breaks=1, pieces=(2, 2))
+    task = FractureMatchingTask(FractureMatchingRun(SMALL, data, FractureMatchingTraining(points=160)))
+    network = task.build()
+    assert torch.isfinite(task.loss(network, 0, 0, 1))
+    task.held_surfaces = task.surfaces
+    scores = task.validate(network)
+    assert 0 <= scores["score"] <= 100
+    assert "mates 1" in scores

@@ -1,0 +1,119 @@
+"""Learning to put objects together: what is learnt from, what is compared, what is held apart."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from diffassemble.datasets.config import FragmentConfig
+from diffassemble.datasets.made import break_solids
+from diffassemble.model.one_shot import OneShot, OneShotConfig
+from diffassemble.puzzle import InputError
+from diffassemble.training.config import BaselineRun, FragmentRun, FragmentTraining
+from diffassemble.training.fragments import BaselineTask, FragmentTask, gather
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four small objects in the packed form of Breaking Bad; the last is held out."""
+    root = tmp_path_factory.mktemp("broken")
+    for number, made in enumerate(break_solids(4, 1, (2, 3))):
+        meshes = made.meshes()
+        file = root / "everyday" / made.source.name / f"object{number}.npz"
+        file.parent.mkdir(parents=True)
+        counts = [[0], [0]]
+        for mesh in meshes:
+            counts[0].append(counts[0][-1] + len(mesh.vertices))
+            counts[1].append(counts[1][-1] + len(mesh.faces))
+        vertices = (torch.cat([mesh.vertices for mesh in meshes]).numpy() * 65000).round().clip(-32767, 32767)
+        arrays = {
+            "v": vertices.astype(np.int16),
+            "f": torch.cat([mesh.faces for mesh in meshes]).numpy().astype(np.uint16),
+            "vo": np.array(counts[0]),
+            "fo": np.array(counts[1]),
+        }
+        np.savez(file, **{f"fractured_0/{key}": value for key, value in arrays.items()})
+    (root / "val_objects.txt").write_text(f"everyday/{made.source.name}/object3.npz\n")
+    return root
+
+
+@pytest.fixture
+def tiny(broken: Path) -> Callable[..., FragmentRun]:
+    """A run that takes seconds; keywords are changes to its training part."""
+
+    def make(**changes: Any) -> FragmentRun:
+        training = FragmentTraining(pieces=8, noises=2, precision="32-true")
+        model = replace(FragmentRun().model, features=8, width=32, layers=1, heads=2, pose_width=16, time_width=8)
+        data = FragmentConfig(folders=(broken,), held_apart=1, points=64)
+        return FragmentRun(model, data, replace(training, **changes))
+
+    return make
+
+
+def test_nothing_held_out_or_apart_is_learnt_from(broken: Path, tmp_path: Path) -> None:
+    for name in ("bb_object0", "bb_object1", "bb_object3", "other"):
+        (tmp_path / f"{name}.ply").touch()
+    data = FragmentConfig(folders=(broken,), meshes=(tmp_path,), held_apart=1, breaks=1)
+    (found, files, solids), apart = gather(data)
+    assert {fracture.source.stem for fracture in found} == {"object1", "object2"}
+    assert {fracture.object for fracture in apart} == {"object0"}
+    assert {made.source.stem for made in files} == {"bb_object1", "other"}
+    assert not solids
+
+
+def test_the_shape_is_compared_too(tiny: Callable[..., FragmentRun]) -> None:
+    task = FragmentTask(tiny())
+    torch.manual_seed(0)
+    model = task.build()
+    with_shape, without = (FragmentTask(tiny(chamfer_weight=w)).loss(model, 0, 0, 1).item() for w in (5.0, 0.0))
+    assert with_shape > without
+    assert task.loss(model, 1, 0, 1).isfinite()
+
+
+def test_a_few_steps_bring_the_loss_down(tiny: Callable[..., FragmentRun]) -> None:
+    task = FragmentTask(tiny())
+    torch.manual_seed(0)
+    model = task.build()
+    optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
+    losses = []
+    for _ in range(12):
+        loss = task.loss(model, 0, 0, 1)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    assert losses[-1] < 0.8 * losses[0]
+
+
+def test_errors_on_objects_held_apart(tiny: Callable[..., FragmentRun]) -> None:
+    task = FragmentTask(tiny())
+    scores = task.validate(task.build())
+    assert scores["score"] == pytest.approx(scores["part accuracy"] - scores["RMSE(R)"])
+    assert 0 <= scores["part accuracy"] <= 100
+    assert scores["RMSE(T)"] > 0
+
+
+def test_baselines_learn_by_the_same_loss(tiny: Callable[..., FragmentRun]) -> None:
+    run = tiny()
+    task = BaselineTask(BaselineRun(OneShotConfig("global", "pointnet", 8, 16), run.data, run.training))
+    model = task.build()
+    assert isinstance(model, OneShot)
+    task.loss(model, 0, 0, 1).backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+    assert task.validate(model)["RMSE(R)"] > 0
+
+
+def test_without_anything_to_learn_from(tiny: Callable[..., FragmentRun]) -> None:
+    with pytest.raises(InputError, match="nothing to learn from"):
+        FragmentTask(replace(tiny(), data=FragmentConfig()))
+    with pytest.raises(InputError, match="not a folder"):
+        FragmentTask(replace(tiny(), data=FragmentConfig(meshes=(Path("nowhere"),))))

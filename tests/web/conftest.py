@@ -1,0 +1,84 @@
+"""A workbench, and browsers to visit it: Debian's chromium with WebGL in software; without it these tests skip."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import skimage.data
+import torch
+from PIL import Image
+
+from diffassemble.cli.grid import parse_grid
+from diffassemble.cutting.image import cut_picture
+from diffassemble.puzzle import Board
+from diffassemble.solvers import assemble, make_solver
+from diffassemble.web.server import Workbench
+
+sys.path.insert(0, str(Path(__file__).parent))
+import troublesome
+
+CHROMIUM = shutil.which("chromium")
+WEBGL = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-sandbox")
+
+
+@pytest.fixture(scope="session")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The only folder where temporary files may appear."""
+    before, folder = tempfile.tempdir, tmp_path_factory.mktemp("room")
+    tempfile.tempdir = str(folder)
+    yield folder
+    tempfile.tempdir = before
+
+
+@pytest.fixture(scope="session")
+def bench(room: Path) -> Iterator[Workbench]:
+    """A workbench that opens on a picture of 3 × 3 pieces."""
+    picture = torch.from_numpy(skimage.data.coffee()).movedim(-1, 0).float() / 255
+    puzzle = cut_picture(picture, Board(3, 3), torch.Generator().manual_seed(0), size=32)
+    bench = Workbench(parse_grid, assemble(puzzle, make_solver("gallagher")), port=8731, make=troublesome.make)
+    yield bench
+    bench.stop()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    if CHROMIUM is None:
+        pytest.skip("no chromium here; install it to try the page in a browser")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=list(WEBGL))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(bench: Workbench, chromium: Any) -> Iterator[Callable[[], Any]]:
+    """Open the page in a browser of its own; gives the page, ready to be used."""
+    contexts = []
+
+    def open_page() -> Any:
+        context = chromium.new_context(viewport={"width": WIDTH, "height": HEIGHT}, accept_downloads=True)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(60_000)
+        page.goto(bench.address)
+        page.get_by_text("pieces right").wait_for()
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture(scope="session")
+def photo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A photograph as people bring it."""
+    path = tmp_path_factory.mktemp("photos") / "astronaut.jpg"
+    Image.fromarray(skimage.data.astronaut()).resize((256, 256)).save(path, quality=95)
+    return path

@@ -1,0 +1,162 @@
+"""The page in a real browser: bring, solve, take home; several people at once; whatever is uploaded, it lives on."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from browsing import choose, press, upload
+
+from diffassemble.cutting.fragments import scatter
+from diffassemble.files import mesh_bytes, read_assembly
+from diffassemble.files.archives import pack
+from diffassemble.puzzle import Mesh
+from diffassemble.web import bringing, server
+from diffassemble.web.server import Workbench
+
+Visit = Callable[[], Any]
+
+
+def box(side: float) -> Mesh:
+    corners = torch.tensor([[x, y, z] for x in (0.0, side) for y in (0.0, 1.0) for z in (0.0, 1.0)])
+    faces = [[0, 1, 3], [0, 3, 2], [4, 6, 7], [4, 7, 5], [0, 4, 5], [0, 5, 1]]
+    faces += [[2, 3, 7], [2, 7, 6], [0, 2, 6], [0, 6, 4], [1, 5, 7], [1, 7, 3]]
+    return Mesh(corners, torch.tensor(faces))
+
+
+def test_opens_on_an_example_that_moves(visit: Visit, bench: Workbench) -> None:
+    page = visit()
+    assert "Everything stays on this computer" in page.locator("body").inner_text()
+    assert bench.address.startswith("http://127.0.0.1:")
+    moments = set()
+    for _ in range(20):
+        moments.add(next(iter(bench.visits.values())).panel.moment.value)
+        time.sleep(0.1)
+    assert len(moments) > 2
+
+
+def test_a_photo_is_cut_solved_and_taken_home(visit: Visit, bench: Workbench, photo: Path, tmp_path: Path) -> None:
+    page = visit()
+    upload(page, photo)
+    page.get_by_text("16 pieces, grid 4x4").wait_for()
+    press(page, "Solve")
+    page.get_by_text("16 of 16 pieces right").wait_for()
+    with page.expect_download() as download:
+        press(page, "Download everything (zip)")
+    download.value.save_as(tmp_path / "result.zip")
+    with zipfile.ZipFile(tmp_path / "result.zip") as archive:
+        assert {"assembly.json", "assembled.png", "steps.gif"} <= set(archive.namelist())
+        archive.extract("assembly.json", tmp_path)
+    [own] = [visit for visit in bench.visits.values() if visit.work is not None and len(visit.work.puzzle) == 16]
+    assembly = read_assembly(tmp_path / "assembly.json", own.work.puzzle)
+    assert torch.equal(assembly.poses.translation, own.answers[0].poses.translation)
+    assert len(json.loads((tmp_path / "assembly.json").read_text())["pieces"]) == 16
+
+
+def test_fragments_are_seen_moving(visit: Visit, bench: Workbench, tmp_path: Path) -> None:
+    puzzle = scatter([box(1.0), box(0.5), box(0.7)], torch.Generator().manual_seed(0), points=200)
+    files = [
+        (f"{name}.ply", mesh_bytes(mesh, ".ply")) for name, mesh in zip("abc", puzzle.fragments.meshes, strict=True)
+    ]
+    (tmp_path / "bowl.zip").write_bytes(pack(files))
+    page = visit()
+    upload(page, tmp_path / "bowl.zip")
+    page.get_by_text("3 pieces; press").wait_for()
+    own = list(bench.visits.values())[-1]
+    before = own.work.stage.nodes[0].position.copy()
+    choose(page, "the usual one", "huroyan")
+    press(page, "Solve")
+    page.get_by_text("0 of 3 pieces with a confidence").wait_for()
+    assert (own.work.stage.nodes[0].position != before).any()
+    assert len(own.shown.history) == 20
+
+
+def test_two_browsers_at_once(visit: Visit, photo: Path) -> None:
+    first, second = visit(), visit()
+    choose(first, "the usual one", "random")
+    press(first, "Solve")
+    first.get_by_text("solving: 10 %").wait_for()
+    upload(second, photo)
+    second.get_by_text("16 pieces, grid 4x4").wait_for()
+    assert "solving" in first.locator("body").inner_text()
+    press(first, "Cancel")
+    first.get_by_text("cancelled").wait_for()
+    assert "16 pieces" not in first.locator("body").inner_text()
+
+
+def test_a_closed_browser_stops_its_solve_and_leaves_nothing(visit: Visit, bench: Workbench, room: Path) -> None:
+    page = visit()
+    choose(page, "the usual one", "random")
+    press(page, "Solve")
+    page.get_by_text("solving: 10 %").wait_for()
+    own = list(bench.visits.values())[-1]
+    job = own.job
+    assert own.folder.parent == room
+    page.context.close()
+    for _ in range(100):
+        if own.closed and not job._process.is_alive() and not own.folder.exists():
+            break
+        time.sleep(0.1)
+    assert own.closed
+    assert not job._process.is_alive()
+    assert not own.folder.exists()
+
+
+def evil_zip() -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("../../evil.png", b"evil")
+    return buffer.getvalue()
+
+
+def test_broken_uploads_are_explained(visit: Visit, photo: Path, tmp_path: Path, room: Path) -> None:
+    broken = {
+        "bomb.zip": (pack([("a.png", b"\0" * 30_000_000)]), "zip bomb"),
+        "evil.zip": (evil_zip(), "points outside of the zip file"),
+        "many.zip": (pack([(f"{number}.png", b"") for number in range(5000)]), "has 5000 files"),
+        "picture.zip": (pack([("a.ply", photo.read_bytes()), ("b.ply", photo.read_bytes())]), "is no PLY file"),
+        "cut.jpg": (photo.read_bytes()[:3000], "broken or cut short"),
+        "words.png": (b"not a picture", "is not a picture"),
+    }
+    page = visit()
+    for name, (content, message) in broken.items():
+        (tmp_path / name).write_bytes(content)
+        upload(page, tmp_path / name)
+        page.get_by_text(message).first.wait_for()
+    upload(page, photo)
+    page.get_by_text("16 pieces, grid 4x4").wait_for()
+    page.screenshot(path=str(tmp_path / "alive.png"))
+    assert not list(room.rglob("evil*"))
+    assert not (tmp_path / "evil.png").exists()
+
+
+def test_uploads_beyond_the_limit_are_refused_at_once(
+    visit: Visit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "MOST_BYTES", 1_000_000)
+    monkeypatch.setattr(bringing, "MOST_BYTES", 1_000_000)
+    (tmp_path / "huge.png").write_bytes(b"\0" * 3_000_000)
+    page = visit()
+    upload(page, tmp_path / "huge.png")
+    page.get_by_text("has 3 MB, at most 1 MB are taken").first.wait_for()
+
+
+def test_a_solver_that_raises(visit: Visit) -> None:
+    page = visit()
+    choose(page, "the usual one", "identity")
+    press(page, "Solve")
+    page.get_by_text("the solver failed: ZeroDivisionError: no luck today").first.wait_for()
+    choose(page, "identity", "gallagher")
+    press(page, "Solve")
+    page.get_by_text("2: gallagher").or_(page.locator("input[value='2: gallagher']")).first.wait_for()
+
+
+def test_nothing_can_be_shared_through_others(bench: Workbench) -> None:
+    assert bench.server.request_share_url() is None

@@ -1,0 +1,51 @@
+"""Solvers that pages must survive; importable by name, so that other processes find them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import torch
+
+from diffassemble.puzzle import Pieces, Puzzle, Solver, Step
+from diffassemble.solvers import solver_for
+from diffassemble.web.stage import laid_out
+
+
+class Sleepy:
+    """Begins, and then takes a minute for the next step."""
+
+    name = "sleepy"
+
+    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
+        yield Step(laid_out(puzzle), 0.1)
+        time.sleep(60)
+        yield Step(laid_out(puzzle), 1.0)
+
+
+class Raising:
+    """Begins, and then fails."""
+
+    name = "raising"
+
+    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
+        yield Step(laid_out(puzzle), 0.1)
+        raise ZeroDivisionError("no luck today")
+
+
+class Gathering:
+    """Moves everything to the middle in twenty steps, for pieces of any kind."""
+
+    name = "gathering"
+
+    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
+        poses = laid_out(puzzle)
+        for number in range(20):
+            shrunk = type(poses)(poses.rotation, poses.translation * (1 - number / 20))
+            yield Step(shrunk, (number + 1) / 20, torch.full((len(puzzle),), 0.4))
+
+
+def make(pieces: Pieces, name: str | None = None, model: str | None = None, samples: int = 8) -> Solver:
+    """`random` sleeps, `identity` fails, `huroyan` gathers, and the usual one is quick."""
+    special = {"random": Sleepy, "identity": Raising, "huroyan": Gathering}
+    return special[name]() if name in special else solver_for(pieces, name, model=model, samples=2, budget=1)
