@@ -7,12 +7,14 @@ import os
 import pickle
 import shutil
 import struct
+import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import skimage.data
 import torch
 from PIL import Image
 from torch import Tensor
@@ -48,7 +50,7 @@ def test_a_puzzle_folder(command: Command, puzzle: Path, tiny_model: Path, tmp_p
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("placed 6 pieces in ")
     assert "% of the pieces right" in done.out
-    assert done.out.endswith(f"wrote assembly.json, assembled.png and steps.gif to {out}\n")
+    assert done.out.endswith(f"wrote assembly.json, assembled.png, steps.gif and report.html to {out}\n")
     assembly = read_assembly(out, read_puzzle(puzzle))
     cells, _ = assembly.puzzle.board.snap(assembly.poses)
     assert sorted(cells.tolist()) == list(range(6))
@@ -285,3 +287,85 @@ def test_board_of_the_puzzle_can_be_replaced(command: Command, puzzle: Path, tin
     assert done.code == 0
     assert "score" not in done.out
     assert read_assembly(tmp_path / "out", read_puzzle(puzzle)).puzzle.board == Board(3, 2)
+
+
+def test_a_zip_file(command: Command, puzzle: Path, tiny_model: Path, tmp_path: Path) -> None:
+    packed = shutil.make_archive(str(tmp_path / "pieces"), "zip", puzzle)
+    assert command("solve", puzzle, "--model", tiny_model, *QUICK).code == 0
+    assert command("solve", packed, "--model", tiny_model, *QUICK).code == 0
+    documents = [(tmp_path / f"{name}-solved" / "assembly.json").read_bytes() for name in ("puzzle", "pieces")]
+    assert documents[0] == documents[1]
+
+
+def test_a_zip_file_that_leads_outside(command: Command, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "evil.zip", "w") as archive:
+        archive.writestr("../evil.png", b"evil")
+    before = tree(tmp_path)
+    done = command("solve", tmp_path / "evil.zip")
+    assert done.code == 2
+    assert "points outside of the zip file" in done.err
+    assert tree(tmp_path) == before
+
+
+def test_the_answer_on_standard_output(command: Command, puzzle: Path, tiny_model: Path, tmp_path: Path) -> None:
+    before = tree(tmp_path)
+    done = command("solve", puzzle, "--model", tiny_model, "--out", "-", *QUICK)
+    assert done.code == 0
+    assert len(json.loads(done.out)["pieces"]) == 6
+    assert done.err.startswith("placed 6 pieces")
+    assert tree(tmp_path) == before
+
+
+def test_lines_for_programs(command: Command, puzzle: Path, tiny_model: Path) -> None:
+    done = command("solve", puzzle, "--model", tiny_model, "--json", *QUICK)
+    events = [json.loads(line) for line in done.out.splitlines()]
+    assert [event["event"] for event in events[:-1]] == ["step"] * (len(events) - 1)
+    assert [event["done"] for event in events[:-1]] == sorted(event["done"] for event in events[:-1])
+    assert events[-1]["event"] == "done"
+    assert Path(events[-1]["out"], "assembly.json").exists()
+    done = command("solve", puzzle, "--model", tiny_model, "--json", "--out", "-", *QUICK)
+    assert len(json.loads(done.out.splitlines()[-1])["assembly"]["pieces"]) == 6
+
+
+def test_locked_pieces_stay(command: Command, puzzle: Path, tiny_model: Path, tmp_path: Path) -> None:
+    assert command("solve", puzzle, "--model", tiny_model, "--out", tmp_path / "first", *QUICK).code == 0
+    document = json.loads((tmp_path / "first" / "assembly.json").read_text())
+    first, second = document["pieces"][:2]
+    for key in ("row", "col", "turn", "matrix"):
+        first[key], second[key] = second[key], first[key]
+    first["locked"] = second["locked"] = True
+    (tmp_path / "known.json").write_text(json.dumps(document))
+    words = ["--model", tiny_model, "--lock", tmp_path / "known.json", *QUICK]
+    assert command("solve", puzzle, "--out", tmp_path / "second", *words).code == 0
+    again = json.loads((tmp_path / "second" / "assembly.json").read_text())["pieces"]
+    assert [{**piece, "confidence": 0} for piece in again[:2]] == [
+        {**piece, "confidence": 0} for piece in (first, second)
+    ]
+    assert len({(piece["row"], piece["col"]) for piece in again}) == 6
+    assert not any("locked" in piece for piece in again[2:])
+
+
+def test_nothing_is_locked(command: Command, puzzle: Path, tiny_model: Path, tmp_path: Path) -> None:
+    assert command("solve", puzzle, "--model", tiny_model, "--out", tmp_path / "first", *QUICK).code == 0
+    done = command("solve", puzzle, "--model", tiny_model, "--lock", tmp_path / "first", *QUICK)
+    assert done.code == 2
+    assert "marks no piece as locked" in done.err
+
+
+def test_pieces_that_do_not_belong(command: Command, tmp_path: Path) -> None:
+    for name, grid in (("coffee", "4x4"), ("chelsea", "5x5")):
+        Image.fromarray(getattr(skimage.data, name)()).save(tmp_path / f"{name}.png")
+        words = ["--grid", grid, "--size", "32", "--out", tmp_path / name]
+        assert command("cut", tmp_path / f"{name}.png", *words).code == 0
+    mixed = tmp_path / "mixed"
+    shutil.copytree(tmp_path / "coffee" / "pieces", mixed)
+    for number in range(3):
+        shutil.copy(tmp_path / "chelsea" / "pieces" / f"piece_00{number}.png", mixed / f"foreign_{number}.png")
+    assert command("solve", mixed, "--grid", "4x4").code == 2
+    assert "--grid" in command("solve", mixed, "--extra").err
+    done = command("solve", mixed, "--grid", "4x4", "--extra", "--solver", "gallagher")
+    assert done.code == 0
+    assert "left out 3 pieces that do not belong: foreign_0.png, foreign_1.png, foreign_2.png" in done.out
+    document = json.loads((tmp_path / "mixed-solved" / "assembly.json").read_text())
+    assert document["extra"] == ["foreign_0.png", "foreign_1.png", "foreign_2.png"]
+    assert len(document["pieces"]) == 16

@@ -2,38 +2,45 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import Any
 
-SCRIPT = """
-from diffassemble.solvers.compiling import announce_compilation
-from diffassemble.compatibility.joining import _copy
-from numba import njit
-import numpy as np
-announce_compilation()
-announce_compilation()
-njit(lambda x: x + 1)(1)
-print("foreign code is compiled")
-_copy(np.eye(2), np.eye(2))
-_copy(np.eye(2, dtype=np.float32), np.eye(2))
-"""
+import pytest
+from numba.core import event
+
+from diffassemble.solvers.compiling import COMPILING, Announcer
+
+SOURCE = "from numba import njit\n\n\n@njit(cache=True)\ndef successor(x):\n    return x + 1\n"
 
 
-def run(cache: Path) -> str:
-    environment = {"NUMBA_CACHE_DIR": str(cache), "PYTHONUNBUFFERED": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=True,
-        env=environment,
-    )
-    return done.stdout
+def loaded(path: Path, name: str) -> Any:
+    """The module of a file anew, as another process would load it."""
+    spec = spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def test_it_is_said_once_and_only_when_there_is_no_cache(tmp_path: Path) -> None:
-    foreign = "foreign code is compiled\n"
-    assert run(tmp_path) == f"{foreign}compiling the search, once; about 15 s\n"
-    assert run(tmp_path) == foreign
+def test_it_is_said_once_and_only_when_nothing_is_found_on_disk(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "tried.py"
+    path.write_text(SOURCE)
+    with event.install_listener(COMPILING, Announcer()):
+        module = loaded(path, "diffassemble.tried")
+        assert (module.successor(1), module.successor(1.5)) == (2, 2.5)
+    assert capsys.readouterr() == ("", "compiling the search, once; about 15 s\n")
+    with event.install_listener(COMPILING, Announcer()):
+        assert loaded(path, "diffassemble.tried").successor(1) == 2
+    assert capsys.readouterr() == ("", "")
+
+
+def test_what_others_compile_is_not_our_business(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "foreign.py"
+    path.write_text(SOURCE)
+    with event.install_listener(COMPILING, Announcer()):
+        assert loaded(path, "foreign").successor(1) == 2
+    assert capsys.readouterr() == ("", "")

@@ -93,7 +93,11 @@ def test_devices_that_are_not_there(tiny: Callable[..., JigsawRun]) -> None:
 def test_good_values(tiny: Callable[..., JigsawRun], tiny_upright: Callable[..., UprightRun]) -> None:
     check_jigsaw(tiny())
     check_upright(tiny_upright())
-    checks: dict[str, Callable[[Any], None]] = {"jigsaw": check_jigsaw, "upright": check_upright}
+    checks: dict[str, Callable[[Any], None]] = {
+        "jigsaw": check_jigsaw,
+        "upright": check_upright,
+        "side-judge": check_side_judge,
+    }
     for preset in PRESETS.values():
         config = preset.config
         checks[preset.task](replace(config, data=replace(config.data, folders=tiny().data.folders)))

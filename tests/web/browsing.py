@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-WIDTH, HEIGHT = 1100, 800
+WIDTH, HEIGHT = 900, 600
+# Milliseconds that a busy machine may take for anything.
+PATIENCE = 240_000
 
 
 def press(page: Any, name: str) -> None:
@@ -24,5 +26,5 @@ def upload(page: Any, path: Path) -> None:
 
 def cell(row: int, col: int, size: int) -> tuple[float, float]:
     """Where a cell of a square board appears on the page."""
-    step = 288 / size
+    step = 0.36 * HEIGHT / size
     return WIDTH / 2 + (col - (size - 1) / 2) * step, HEIGHT / 2 + (row - (size - 1) / 2) * step

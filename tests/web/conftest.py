@@ -19,9 +19,11 @@ from diffassemble.cutting.image import cut_picture
 from diffassemble.puzzle import Board
 from diffassemble.solvers import assemble, make_solver
 from diffassemble.web.server import Workbench
+from diffassemble.web.visit import Visit
 
 sys.path.insert(0, str(Path(__file__).parent))
 import troublesome
+from browsing import HEIGHT, PATIENCE, WIDTH
 
 CHROMIUM = shutil.which("chromium")
 WEBGL = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-sandbox")
@@ -57,23 +59,31 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
-@pytest.fixture
-def visit(bench: Workbench, chromium: Any) -> Iterator[Callable[[], Any]]:
+@pytest.fixture(scope="session")
+def visit(bench: Workbench, chromium: Any) -> Callable[[], Any]:
     """Open the page in a browser of its own; gives the page, ready to be used."""
-    contexts = []
 
     def open_page() -> Any:
         context = chromium.new_context(viewport={"width": WIDTH, "height": HEIGHT}, accept_downloads=True)
-        contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(60_000)
+        page.set_default_timeout(PATIENCE)
         page.goto(bench.address)
         page.get_by_text("pieces right").wait_for()
         return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
+    return open_page
+
+
+@pytest.fixture(scope="session")
+def page(visit: Callable[[], Any]) -> Any:
+    """A page that several tests use one after the other, as people do."""
+    return visit()
+
+
+@pytest.fixture
+def own(page: Any, bench: Workbench) -> Visit:
+    """The server's side of that page."""
+    return next(iter(bench.visits.values()))
 
 
 @pytest.fixture(scope="session")

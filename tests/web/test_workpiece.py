@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from browsing import cell, press, upload
-
-Visit = Callable[[], Any]
 
 
 def solved(page: Any, photo: Path) -> None:
@@ -18,8 +15,7 @@ def solved(page: Any, photo: Path) -> None:
     page.get_by_text("16 of 16 pieces right").wait_for()
 
 
-def test_a_wrong_piece_is_locked_and_stays(visit: Visit, photo: Path) -> None:
-    page = visit()
+def test_a_wrong_piece_is_locked_and_stays(page: Any, photo: Path) -> None:
     solved(page, photo)
     page.mouse.click(*cell(1, 2, 4))
     page.get_by_text("at row 1, column 2").wait_for()
@@ -37,9 +33,9 @@ def test_a_wrong_piece_is_locked_and_stays(visit: Visit, photo: Path) -> None:
     page.get_by_text(f"{name} at row 1, column 2, turn {(turn + 1) % 4}, locked").wait_for()
 
 
-def test_corrections_can_be_undone(visit: Visit) -> None:
-    page = visit()
-    page.mouse.click(*cell(0, 0, 3))
+def test_corrections_can_be_undone(page: Any, photo: Path) -> None:
+    solved(page, photo)
+    page.mouse.click(*cell(0, 0, 4))
     page.get_by_text("at row 0, column 0").wait_for()
     before = page.get_by_text("at row 0, column 0").inner_text()
     press(page, "Turn clockwise")

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import Progress
-
+from diffassemble.cli.talking import Talk
 from diffassemble.evaluation import fragment_metrics, metrics
 from diffassemble.files import knows_board, read_pieces, read_puzzle
 from diffassemble.files.archives import is_zip, unpacked
 from diffassemble.geometry import Poses
 from diffassemble.puzzle import Assembly, Board, FragmentPieces, ImagePieces, InputError, Pieces, Puzzle, Solver
-from diffassemble.solvers import assemble, bundled_uprighter, choose_board
+from diffassemble.solvers import bundled_uprighter, choose_board
 
 
 def load_puzzle(
@@ -49,10 +47,7 @@ def load_puzzle(
 
 def assembled(puzzle: Puzzle, solver: Solver, seed: int) -> Assembly:
     """Solve under a progress bar on the error stream, if that is a terminal."""
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        job = progress.add_task("solving", total=1.0)
-        return assemble(puzzle, solver, seed, lambda step: progress.update(job, completed=step.done))
+    return Talk().assembled(puzzle, solver, seed)
 
 
 def summary(assembly: Assembly) -> str:

@@ -1,4 +1,4 @@
-"""Message passing layers with two paths that give the same numbers: dense for complete graphs, PyG's edge lists.
+"""Message passing layers with two paths that give the same numbers: dense for complete graphs, sparse for edge lists.
 
 Dense nodes are (b, w, k, f): puzzles, padded pieces, samples, features. Samples of one puzzle share its graph.
 """
@@ -10,13 +10,17 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 from torch_geometric.nn import GCNConv, TransformerConv
+from torch_geometric.utils import softmax
 
-from diffassemble.graph import DenseGraph, EdgeGraph, Graph, PairFeatures
+from diffassemble.graph import DenseGraph, EdgeGraph, Graph, PairFeatures, common, summed
 from diffassemble.puzzle import InputError
 
 
 class UniMP(TransformerConv):
-    """UniMP (Shi et al. 2021): multi-head attention over the neighbours; parameters and edge-list path are PyG's."""
+    """UniMP (Shi et al. 2021): multi-head attention over the neighbours, with PyG's parameters and numbers.
+
+    PyG's own way gathers a copy of query, key and value for every edge; neither of the two here does.
+    """
 
     def __init__(self, width_in: int, width_out: int, heads: int, edge_width: int | None) -> None:
         if width_out % heads:
@@ -25,10 +29,27 @@ class UniMP(TransformerConv):
 
     def message_passing(self, nodes: Float[Tensor, "*places k f"], graph: Graph) -> Float[Tensor, "*places k g"]:
         """Nodes (b, w, k, f) on dense graphs, (n, k, f) on edge lists."""
-        if isinstance(graph, EdgeGraph):
-            samples = nodes.unbind(1)
-            return torch.stack([super(UniMP, self).forward(x, graph.edges, graph.features) for x in samples], 1)
-        return self._dense(nodes, graph)
+        return self._sparse(nodes, graph) if isinstance(graph, EdgeGraph) else self._dense(nodes, graph)
+
+    def _sparse(self, nodes: Float[Tensor, "n k f"], graph: EdgeGraph) -> Float[Tensor, "n k g"]:
+        count, samples = nodes.shape[:2]
+
+        def by_head(linear: torch.nn.Module) -> Float[Tensor, "n kh c"]:
+            return linear(nodes).unflatten(-1, (self.heads, self.out_channels)).flatten(1, 2)
+
+        query, key, value = by_head(self.lin_query), by_head(self.lin_key), by_head(self.lin_value)
+        query = query / self.out_channels**0.5
+        logits = common(query, key, graph.incidence)
+        if graph.evidence is None:
+            heard = summed(softmax(logits, ptr=graph.incidence.starts), value, graph.incidence)
+        else:  # as in the dense path, W_e is applied to q and to Σ α e
+            weight = self.lin_edge.weight.view(self.heads, self.out_channels, -1)
+            asked = torch.einsum("nkhc,hce->nkhe", query.unflatten(1, (samples, -1)), weight).flatten(1, 2)
+            attention = softmax(graph.evidence.ask(logits, asked), ptr=graph.incidence.starts)
+            evidence = graph.evidence.hear(attention, count).unflatten(1, (samples, -1))
+            told = torch.einsum("nkhe,hce->nkhc", evidence, weight).flatten(1, 2)
+            heard = summed(attention, value, graph.incidence) + told
+        return heard.unflatten(1, (samples, -1)).flatten(2).to(nodes.dtype) + self.lin_skip(nodes)
 
     def _dense(self, nodes: Float[Tensor, "b w k f"], graph: DenseGraph) -> Float[Tensor, "b w k g"]:
         def by_head(linear: torch.nn.Module) -> Float[Tensor, "b k h w c"]:

@@ -8,9 +8,11 @@ from functools import cache
 from numba.core import event
 
 _OURS = "diffassemble."
+COMPILING = "numba:compile"
+"""the event that numba tells of when nothing was found on disk"""
 
 
-class _Announcer(event.Listener):
+class Announcer(event.Listener):
     """Says once, on the error stream, that compilation takes a while."""
 
     def __init__(self) -> None:
@@ -28,4 +30,4 @@ class _Announcer(event.Listener):
 @cache
 def announce_compilation() -> None:
     """From now on, tell when something of ours has to be compiled; code found on disk needs no word."""
-    event.register("numba:compile", _Announcer())
+    event.register(COMPILING, Announcer())

@@ -36,7 +36,7 @@ _HOPELESS = 0.5
 _PULL = 6.0
 # How many times longer the search is where borders say nothing at all, and for how many pieces that is meant.
 _LONGER, _MANY = 20.0, 100
-# Pieces put down between two looks at the clock.
+# Pieces put down between two looks at the clock, after which the search goes on from the best so far.
 _PHASE = 10_000
 
 
@@ -74,13 +74,14 @@ class HybridSolver(DiffusionSolver):
             terms,
         )
         longer = 1 + (_LONGER - 1) * terms.doubt**2 * min(1.0, len(puzzle) / _MANY)
-        best, phases = starts[0], max(1, round(self.effort * longer / _PHASE))
+        best, phases = starts[0], max(1, self.effort // _PHASE)
+        rounds = max(1, round(_PHASE * longer / len(puzzle)))
         for seed, start in enumerate(starts):
             random = np.random.default_rng(seed)
             heat = self.heat * (1 - terms.doubt * (seed % 2))  # in doubt, every other search is a cooler one
             for phase in range(phases):
                 hot, cold = (heat * (1 - done / phases) for done in (phase, phase + 1))
-                start = terms.improve(start, max(1, _PHASE // len(puzzle)), hot, cold, random)
+                start = terms.improve(start, rounds, hot, cold, random)
                 if time.monotonic() > until:
                     break
             if terms.worth(start) > terms.worth(best):

@@ -9,27 +9,29 @@ from dataclasses import dataclass
 
 from diffassemble.compatibility.fracture.clusters import STAY, Cluster, Pose, composed
 from diffassemble.compatibility.fracture.contact import undone
-from diffassemble.compatibility.fracture.fits import Fit, level_for, match, review
+from diffassemble.compatibility.fracture.fits import Fit, can_refine, level_for, match, review
 from diffassemble.compatibility.fracture.fragments import Fragment
 from diffassemble.compatibility.fracture.judges import Judges
-from diffassemble.compatibility.fracture.layers import LEVELS
 from diffassemble.compatibility.fracture.pair_search import Effort
 
 QUICK = Effort()
-HARD = Effort(keys=700, mates=40, draws=2_000_000, proposals=3000, refined=40, kept=4, everywhere=12)
+HARD = Effort(keys=600, mates=36, draws=1_200_000, proposals=2500, refined=36, kept=4, everywhere=8)
 SURE, LIKELY, POSSIBLE = 0.9, 0.5, 0.15
 _KEPT = 6
+# Where both breaks have more points than this, a finer level shows nothing new.
+_LARGE = 1200
 
 
 @dataclass(frozen=True)
 class Round:
-    """How hard pairs are looked at anew, how much finer than needed, how probable a fit must be to be used, and how
-    many of the largest clusters the others are compared with."""
+    """How hard pairs are looked at anew, how much finer than needed, how probable a fit must be to be used, how many of
+    the largest clusters the others are compared with, and how many points a break must have at level 0."""
 
     effort: Effort
     finer: int
     least: float
     partners: int
+    smallest: int = 0
 
     def repeats(self, other: Round) -> bool:
         """Whether it looks as another round did."""
@@ -38,8 +40,9 @@ class Round:
 
 _ALL = 1000
 ROUNDS = (
-    Round(QUICK, 0, SURE, _ALL),
-    Round(QUICK, 0, LIKELY, _ALL),
+    Round(QUICK, 0, SURE, _ALL, 150),
+    Round(QUICK, 0, LIKELY, _ALL, 150),
+    Round(QUICK, 0, LIKELY, 3),
     Round(QUICK, 1, LIKELY, 3),
     Round(HARD, 0, LIKELY, 3),
     Round(HARD, 1, LIKELY, 2),
@@ -80,17 +83,27 @@ class Bench:
 
     def _search_all(self, number: int, effort: Round) -> bool:
         """Look for fits of all pairs of clusters that were not yet looked at like this; whether there were any."""
-        todo = [pair for pair in self._pairs(effort.partners) if (*pair, number) not in self.searched]
+        pairs = [pair for pair in self._pairs(effort.partners) if pair[1].points >= effort.smallest]
+        todo = [pair for pair in pairs if (*pair, number) not in self.searched]
         for large, small in todo:
             if self.late:
                 break
             self.searched.add((large, small, number))
-            level = min(level_for(small, large) + effort.finer, LEVELS - 1)
+            level = level_for(small, large)
+            if effort.finer and not self._gains_by(level + effort.finer, small, large):
+                continue
+            level += effort.finer
             if (large, small, number - 1) in self.searched and effort.repeats(ROUNDS[number - 1]):
                 continue
             seed = hash((self.seed, number, large.members, small.members)) & 0x7FFFFFFF
             self._learn(small, large, match(small, large, level, effort.effort, self.judges, seed))
         return bool(todo)
+
+    def _gains_by(self, level: int, small: Cluster, large: Cluster) -> bool:
+        """Whether a finer level shows more: not where both breaks are large already."""
+        sides = small.side(level - 1), large.side(level - 1)
+        few = any(side is not None and len(side.points) < _LARGE for side in sides)
+        return few and can_refine(small, large, level)
 
     def _learn(self, first: Cluster, second: Cluster, fits: list[Fit]) -> None:
         known = self.fits.get((first, second), [])

@@ -38,6 +38,11 @@ class Cluster:
         return Cluster(self.fragments, {**other.poses, **moved})
 
     @property
+    def points(self) -> int:
+        """How many points all breaks of the members have at level 0."""
+        return sum(int(self.fragments[i].broken(0).sum()) for i in self.members)
+
+    @property
     def body(self) -> Body:
         """The surface of the whole cluster at level 0."""
         if self._body is None:

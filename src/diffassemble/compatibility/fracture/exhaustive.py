@@ -14,7 +14,7 @@ from diffassemble.compatibility.fracture.contact import count_buried, touches
 
 _REACH, _PLANE, _FACING = 2.2, 1.2, -0.5
 # After so many points of the trial at least this share must touch.
-_FIRST, _SHARE = 12, 0.4
+_FIRST, _SHARE = 10, 0.45
 
 
 @njit(cache=True, nogil=True)
@@ -26,7 +26,8 @@ def propose_everywhere(own, keys, trial, other, places, spacing, turns, most):
     """
     poses, scores = np.empty((most, 12)), np.full(most, -1e9)
     pose, frame, found = np.empty(12), np.empty((3, 3)), 0
-    least = _SHARE * len(trial) * 0.5
+    least = _SHARE * len(trial)
+    probe = own.probe[::3]
     deep = 1.5 * other.body.spacing
     for a in keys:
         for b in places:
@@ -41,7 +42,7 @@ def propose_everywhere(own, keys, trial, other, places, spacing, turns, most):
                 if score < least:
                     continue
                 body = other.body
-                score -= count_buried(pose, own.probe, body.voxels, body.points, body.normals, deep)
+                score -= 3 * count_buried(pose, probe, body.voxels, body.points, body.normals, deep)
                 slot = found if found < most else np.argmin(scores)
                 if score > scores[slot]:
                     poses[slot], scores[slot] = pose, score

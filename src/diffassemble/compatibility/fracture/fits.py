@@ -17,8 +17,10 @@ from diffassemble.compatibility.fracture.pair_search import Effort, rating, sear
 from diffassemble.compatibility.fracture.sides import Side
 from diffassemble.compatibility.fracture.verify import fit_numbers
 
-# Breaks with fewer points than this are looked at one level finer.
-_FEW = 450
+# Breaks with fewer points than this at levels 0 and 1 are looked at one level finer.
+_FEW = (300, 80)
+# Breaks with more points than this are not looked at any finer.
+_MANY = 5000
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,15 @@ def level_for(first: Cluster, second: Cluster) -> int:
     """The coarsest level at which both breaks have points enough."""
     for level in range(LEVELS - 1):
         sides = first.side(level), second.side(level)
-        if all(side is not None and len(side.points) >= _FEW for side in sides):
+        if all(side is not None and len(side.points) >= _FEW[level] for side in sides):
             return level
-    return LEVELS - 1
+    return LEVELS - 1 if can_refine(first, second, LEVELS - 1) else LEVELS - 2
+
+
+def can_refine(first: Cluster, second: Cluster, level: int) -> bool:
+    """Whether a level exists at which neither break has too many points to handle, judging by the coarser one."""
+    sides = first.side(level - 1), second.side(level - 1)
+    return level < LEVELS and all(side is None or len(side.points) < _MANY for side in sides)
 
 
 def match(first: Cluster, second: Cluster, level: int, effort: Effort, judges: Judges, seed: int) -> list[Fit]:

@@ -15,7 +15,8 @@ from diffassemble.puzzle import Mesh
 
 _BROKEN = 0.4
 _BALANCED = 0.75
-_SEARCHED = 0.15
+# Finer levels look where the coarser one has at least these suspicions.
+_SUSPECTED = np.array([0.25, 0.65], np.float32)
 
 
 class Fragment:
@@ -26,6 +27,7 @@ class Fragment:
         self.generator = torch.Generator().manual_seed(seed)
         self.layers = Layers.of(mesh, spacing, self.generator)
         self.found: list[Bool[np.ndarray, "p"]] = []
+        self.suspected = np.zeros(0, bool)
         self.made: dict[int, Break] = {}
 
     @property
@@ -52,14 +54,14 @@ class Fragment:
     def _find(self, level: int) -> None:
         assert level < LEVELS
         if level:
-            whole = self.layers.levels[0].points
-            self.layers = self.layers.refined(self.mesh, whole[self.suspected], self.generator)
+            near = self.layers.levels[level - 1].points[self.suspected]
+            self.layers = self.layers.refined(self.mesh, near, self.generator)
         here = self.layers.levels[level]
         if not len(here):
-            self.found.append(np.zeros(0, bool))
+            self.suspected = np.zeros(0, bool)
+            self.found.append(self.suspected)
             return
         chance = self.judges.breaks(level, self.layers.features(level))
         chance = smooth_breaks(here, self.spacing / 2**level, chance)
         self.found.append((chance[:, 0] > _BROKEN) | (chance[:, 1] > _BALANCED))
-        if level == 0:
-            self.suspected = (chance[:, 0] > _SEARCHED) | (chance[:, 1] > 0.5)
+        self.suspected = (chance > _SUSPECTED).any(1)

@@ -13,8 +13,8 @@ from diffassemble.compatibility.fracture.sampling import Sample, sample, sample_
 from diffassemble.puzzle import Mesh
 
 LEVELS = 3
-# Around the break, finer levels reach this far, in spacings of level 0.
-_MARGIN = 2.5
+# Around the break, a finer level reaches this far, in spacings of the coarser one.
+_MARGIN = 1.6
 # Fragments with fewer points than this at level 0 are sampled whole at finer levels.
 _SMALL = 700
 
@@ -47,7 +47,7 @@ class Layers:
         if len(self.levels[0]) < _SMALL:
             finer = sample(mesh, fine, generator)
         else:
-            finer = sample_near(mesh, fine, near, _MARGIN * self.spacing, generator)
+            finer = sample_near(mesh, fine, near, 2 * _MARGIN * fine, generator)
         return Layers(self.spacing, (*self.levels, finer), self.coarse)
 
     def features(self, level: int, chosen: Int64[np.ndarray, "k"] | slice = slice(None)) -> Float32[np.ndarray, "k f"]:

@@ -24,14 +24,14 @@ _SMALL = 1500
 class Effort:
     """How hard to look: points of the first break, mates of each, pairs drawn, poses kept and refined.
 
-    With `everywhere`, so many points of a small break are tried on up to 3000 places of the second, at all turns.
+    With `everywhere`, so many points of a small break are tried on up to 1500 places of the second, at all turns.
     """
 
     keys: int = 400
     mates: int = 20
-    draws: int = 400_000
+    draws: int = 300_000
     proposals: int = 1500
-    refined: int = 24
+    refined: int = 18
     kept: int = 3
     everywhere: int = 0
 
@@ -62,9 +62,9 @@ def search(first: Side, second: Side, spacing: float, effort: Effort, seed: int)
     )  # fmt: skip
     if effort.everywhere and len(first.points) < _SMALL:
         tried = chance.permutation(len(first.points))
-        places = chance.permutation(len(second.points))[:3000]
+        places = chance.permutation(len(second.points))[:1500]
         more, worth = propose_everywhere(
-            first, tried[: effort.everywhere], tried[:60], second, places, float(spacing), 24, 400
+            first, tried[: effort.everywhere], tried[:60], second, places, float(spacing), 20, 200
         )
         poses, scores = np.concatenate([poses, more]), np.concatenate([scores, worth * (len(trial) / 60)])
     if not len(poses):

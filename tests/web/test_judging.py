@@ -1,0 +1,46 @@
+"""The page counts what is right, also when only the whole is turned, and says how long it may take."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import skimage.data
+import torch
+
+from diffassemble.cutting.fragments import scatter
+from diffassemble.cutting.image import cut_picture
+from diffassemble.geometry import Poses
+from diffassemble.puzzle import Assembly, Board, Mesh, Puzzle
+from diffassemble.web.judging import time_left, verdict
+
+
+def puzzle() -> Puzzle:
+    picture = torch.from_numpy(skimage.data.coffee()).movedim(-1, 0).float() / 255
+    return cut_picture(picture, Board(3, 3), torch.Generator().manual_seed(0), size=16)
+
+
+def test_pictures() -> None:
+    given = puzzle()
+    board, (cells, turns) = given.board, given.board.snap(given.truth)
+    answer = Assembly(given, given.truth, torch.tensor([0.9] * 5 + [0.1] * 4), (), "x", 1.0)
+    assert verdict(answer).startswith("**9 of 9 pieces right**; 5 of 9 pieces with a confidence")
+    turned = replace(answer, poses=board.poses(*board.turned(cells, turns, 1)[1:]))
+    assert "9 once the whole is turned" in verdict(turned)
+    unknown = replace(answer, puzzle=given.without_truth())
+    assert "right" not in verdict(unknown)
+
+
+def test_objects() -> None:
+    corners = torch.rand(40, 3, generator=torch.Generator().manual_seed(0))
+    faces = torch.arange(39).unfold(0, 3, 3)
+    given = scatter([Mesh(corners, faces), Mesh(corners + 1, faces)], torch.Generator().manual_seed(0), points=50)
+    answer = Assembly(given, given.truth, torch.ones(2), (), "x", 1.0)
+    assert verdict(answer).startswith("**2 of 2 pieces right**")
+    away = Poses(given.truth.rotation, given.truth.translation + 5)
+    assert "as seen from the largest" in verdict(replace(answer, poses=away))
+
+
+def test_time_left() -> None:
+    assert time_left(0.0, 5) == "working"
+    assert time_left(0.5, 10) == "about 10 s left"
+    assert time_left(0.1, 60) == "about 9 min left"

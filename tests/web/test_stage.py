@@ -1,0 +1,57 @@
+"""Poses survive the way into the scene and back; pieces look as they are asked to."""
+
+from __future__ import annotations
+
+import torch
+from PIL import Image
+
+from diffassemble.cutting.fragments import random_rotations
+from diffassemble.geometry import Poses
+from diffassemble.puzzle import Board, ImagePieces, Puzzle
+from diffassemble.rendering.captions import confidence_colour
+from diffassemble.web.stage import _framed, from_scene, laid_out, to_scene
+
+
+def test_pictures_there_and_back() -> None:
+    board = Board(3, 4)
+    poses = board.poses(torch.arange(12), torch.arange(12) % 4)
+    places, turns = to_scene(poses)
+    assert not places[:, 2].any()
+    for number in range(12):
+        back = from_scene(places[number], turns[number], 2)
+        assert torch.allclose(back.rotation[0], poses.rotation[number], atol=1e-6)
+        assert torch.allclose(back.translation[0], poses.translation[number], atol=1e-6)
+
+
+def test_objects_there_and_back() -> None:
+    generator = torch.Generator().manual_seed(0)
+    poses = Poses(random_rotations(5, generator), torch.randn(5, 3, generator=generator))
+    places, turns = to_scene(poses)
+    back = from_scene(places[3], turns[3], 3)
+    assert torch.allclose(back.rotation[0], poses.rotation[3], atol=1e-5)
+    assert torch.allclose(back.translation[0], poses.translation[3], atol=1e-6)
+
+
+def test_noisy_poses_get_the_nearest_rotation() -> None:
+    poses = Poses(torch.tensor([[[0.1, -2.0], [2.0, 0.1]]]), torch.zeros(1, 2))
+    back = from_scene(*(values[0] for values in to_scene(poses)), 2)
+    assert Board(1, 1).snap(back)[1].tolist() == [1]
+
+
+def test_pieces_are_laid_out_in_order() -> None:
+    pixels = torch.rand(5, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    puzzle = Puzzle(ImagePieces(pixels), Board(2, 3), tuple("abcde"))
+    cells, turns = puzzle.board.snap(laid_out(puzzle))
+    assert cells.tolist() == list(range(5))
+    assert not turns.any()
+
+
+def test_colours_and_frames() -> None:
+    grey = Image.new("RGB", (28, 28), (128, 128, 128))
+    assert _framed(grey, None, None) is grey
+    framed = _framed(grey, None, (1, 2, 3))
+    assert framed.getpixel((0, 14)) == (1, 2, 3)
+    assert framed.getpixel((14, 14)) == (128, 128, 128)
+    red, _, blue = _framed(grey, 0.0, None).getpixel((14, 14))
+    assert red > blue
+    assert confidence_colour(0.0)[0] > confidence_colour(1.0)[0]
