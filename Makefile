@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow lint install clean
+.PHONY: demo test test-slow lint install docs clean
 .DEFAULT_GOAL := demo
 
 .venv/installed: pyproject.toml
@@ -28,5 +28,10 @@ test: lint
 test-slow: install
 	$(BIN)/pytest -m slow
 
+# The reference of all public functions, from their docstrings: docs/api/index.html.
+docs: install
+	$(BIN)/pip install --quiet --editable '.[docs]'
+	$(BIN)/pdoc --output-directory docs/api diffassemble '!diffassemble.cli'
+
 clean:
-	rm -rf .venv demo
+	rm -rf .venv demo docs/api

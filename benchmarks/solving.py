@@ -34,7 +34,7 @@ def measure(side: int, path: str, model: str, samples: int, steps: int) -> dict[
 
         def _graph(self, batch: PuzzleBatch, generator: torch.Generator | None) -> object:
             mates = batch.mates if self.config.edge_features else None
-            return edge_graph(complete_edges(batch.puzzle), mates, SLOTS)
+            return edge_graph(complete_edges(batch.puzzle), batch.puzzle, mates, SLOTS)
 
     kind = Denoiser if path == "dense" else ThroughEdgeLists
     network = Denoiser.from_pretrained(model)

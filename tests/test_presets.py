@@ -38,6 +38,7 @@ def test_the_form_of_the_paper_looks_at_no_pairs() -> None:
         ("ablation-no-diffusion", {"times": 1}),
         ("ablation-gcn", {"layer": "gcn"}),
         ("ablation-dropped-edges", {"dropped_edges": 0.8}),
+        ("ablation-expander", {"degree": 0.2, "virtual_nodes": 8, "sparse_solving": True}),
     ],
 )
 def test_ablations_are_one_change_away_from_the_paper_form(name: str, change: dict[str, object]) -> None:

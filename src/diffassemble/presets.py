@@ -123,6 +123,12 @@ PRESETS: dict[str, Preset] = {
     "ablation-no-diffusion": _paper_form("the paper's form in one step", times=1),
     "ablation-gcn": _paper_form("the paper's form with plain graph convolutions", layer="gcn"),
     "ablation-dropped-edges": _paper_form("the paper's form with four in five edges lost at random", dropped_edges=0.8),
+    "ablation-expander": _paper_form(
+        "the paper's sparse form: expanders of a fifth of all edges, and 8 virtual nodes",
+        degree=0.2,
+        virtual_nodes=8,
+        sparse_solving=True,
+    ),
     # Broken objects.
     "fracture-matching": Preset(
         "small networks that find breaks, match them and verify fits; --data.learn surface, then fits",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -43,3 +44,31 @@ def test_two_processes_learn_what_one_learns(
         torch.testing.assert_close(two.optimizer["state"][name]["exp_avg"], state["exp_avg"], rtol=1e-3, atol=1e-6)
     logs = [(tmp_path / folder / "log.csv").read_text().splitlines()[1].split(",") for folder in "12"]
     assert logs[0][2:] == logs[1][2:]  # the same loss and the same scores
+
+
+def test_torchrun_starts_and_resumes_two_processes(picture_folders: tuple[Path, Path], tmp_path: Path) -> None:
+    """As on two machines of one process each, but on this one: gloo carries what they tell each other."""
+    port = _free_port()
+    words = ["train", "jigsaw", *WORDS.split(), "--data.folders", *map(str, picture_folders), "--training.nodes", "2"]
+    for minutes in (["--training.minutes", "0.0001"], ["--resume"]):
+        machines = [_torchrun([*words, "--out", str(tmp_path / "run"), *minutes], rank, port) for rank in range(2)]
+        told = [machine.communicate(timeout=300) for machine in machines]
+        assert [machine.returncode for machine in machines] == [0, 0], told
+        checkpoint = read_checkpoint(tmp_path / "run")
+        assert checkpoint is not None
+        assert (checkpoint.step == 4) == (minutes == ["--resume"])
+    assert (tmp_path / "run" / "last" / "model.safetensors").exists()
+
+
+def _torchrun(words: list[str], rank: int, port: int) -> subprocess.Popen[str]:
+    start = f"--nnodes 2 --node-rank {rank} --nproc-per-node 1 --master-addr 127.0.0.1 --master-port {port}".split()
+    command = [sys.executable, "-m", "torch.distributed.run", *start, "-m", "diffassemble", *words]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, text=True, env=environment, **streams)  # type: ignore[call-overload,no-any-return]
+
+
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])

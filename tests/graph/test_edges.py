@@ -7,7 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diffassemble.graph import complete_edges, drop_edges
+from diffassemble.geometry import Poses
+from diffassemble.graph import complete_edges, drop_edges, mate_edges
+from diffassemble.puzzle import Mates
 
 
 @settings(deadline=None)
@@ -37,3 +39,13 @@ def test_the_same_seed_loses_the_same_edges() -> None:
     first, again, other = (drop_edges(edges, 0.5, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
+
+
+def test_the_most_probable_mates_of_every_side_are_joined_both_ways() -> None:
+    first, second = torch.tensor([0, 0, 0, 0, 2]), torch.tensor([1, 2, 3, 1, 3])
+    slot, weight = torch.tensor([0, 1, 2, 4, 5]), torch.tensor([0.1, 0.9, 0.5, 0.2, 0.3])
+    mates = Mates(first, second, Poses.identity(5, 2), slot, weight[:, None])
+    for top, expected in ((1, {(2, 0), (1, 0), (3, 2)}), (2, {(2, 0), (3, 0), (1, 0), (3, 2)}), (0, set())):
+        found = set(zip(*mate_edges(mates, top, 4).tolist(), strict=True))
+        assert found == expected | {(b, a) for a, b in expected}
+    assert mate_edges(mates[torch.tensor([], dtype=torch.long)], 2, 4).shape == (2, 0)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from diffassemble.geometry import Poses
-from diffassemble.graph import DenseFeatures, DenseGraph, EdgeGraph, complete_edges, drop_edges, edge_graph
+from diffassemble.graph import DenseFeatures, DenseGraph, complete_edges, drop_edges, edge_graph
 from diffassemble.puzzle import Mates
 
 SIZES = (4, 1, 6, 3)
@@ -47,15 +47,15 @@ def test_spreading_pads_and_gathering_takes_it_back(puzzle: torch.Tensor) -> Non
 
 
 def test_a_listed_graph_needs_no_padding(puzzle: torch.Tensor) -> None:
-    graph = EdgeGraph(complete_edges(puzzle), None)
+    graph = edge_graph(complete_edges(puzzle), puzzle, None, SLOTS)
     rows = packed(len(puzzle))
     assert graph.spread(rows) is rows
-    assert graph.gather(rows) is rows
+    assert torch.equal(graph.gather(rows), rows)
 
 
 def test_without_mates_there_are_no_features(puzzle: torch.Tensor) -> None:
     assert DenseGraph.of(puzzle, None, SLOTS).features is None
-    assert edge_graph(complete_edges(puzzle), None, SLOTS).features is None
+    assert edge_graph(complete_edges(puzzle), puzzle, None, SLOTS).evidence is None
 
 
 def test_features_are_the_mates_evidence_at_their_kind(puzzle: torch.Tensor, mates: Mates) -> None:
@@ -72,17 +72,61 @@ def test_features_are_the_mates_evidence_at_their_kind(puzzle: torch.Tensor, mat
 def test_both_forms_have_the_same_features_entry_by_entry(puzzle: torch.Tensor, mates: Mates, dropped: float) -> None:
     edges = drop_edges(complete_edges(puzzle), dropped, torch.Generator().manual_seed(1))
     edges = edges[:, torch.randperm(edges.shape[1], generator=torch.Generator().manual_seed(2))]
-    dense, listed = DenseGraph.of(puzzle, mates, SLOTS).features, edge_graph(edges, mates, SLOTS).features
+    dense, graph = DenseGraph.of(puzzle, mates, SLOTS).features, edge_graph(edges, puzzle, mates, SLOTS)
     assert isinstance(dense, DenseFeatures)
-    assert listed is not None
-    for (sender, receiver), features in zip(edges.T.tolist(), listed, strict=True):
+    assert graph.evidence is not None
+    listed = graph.evidence.features(graph.edges.shape[1])
+    for (sender, receiver), features in zip(graph.edges.T.tolist(), listed, strict=True):
         owner = int(puzzle[sender])
         assert torch.equal(features, dense.values[owner, receiver - STARTS[owner], sender - STARTS[owner]])
 
 
 def test_mates_of_pieces_that_the_edges_do_not_know_are_not_heard(mates: Mates) -> None:
     edges = complete_edges(torch.zeros(3, dtype=torch.long))
-    listed = edge_graph(edges, mates, SLOTS).features
-    assert listed is not None
+    graph = edge_graph(edges, torch.zeros(3, dtype=torch.long), mates, SLOTS)
+    assert graph.evidence is not None
     known = mates[(mates.first < 3) & (mates.second < 3)]
+    listed = graph.evidence.features(graph.edges.shape[1])
     assert listed.sum().item() == pytest.approx(known.evidence.sum().item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("virtual", [0, 3])
+def test_virtual_nodes_are_joined_to_all_pieces_of_their_puzzle_and_to_no_others(
+    puzzle: torch.Tensor, virtual: int
+) -> None:
+    count = len(puzzle)
+    graph = edge_graph(torch.arange(count).expand(2, -1), puzzle, None, SLOTS, virtual)
+    owner = torch.cat([puzzle, torch.arange(len(SIZES)).repeat_interleave(virtual)])
+    found = set(zip(*graph.edges.tolist(), strict=True))
+    expected = {
+        (a, b)
+        for a in range(len(owner))
+        for b in range(len(owner))
+        if owner[a] == owner[b] and (a == b or max(a, b) >= count)
+    }
+    assert found == expected
+    assert graph.edges.shape[1] == len(expected)
+
+
+def test_all_puzzles_get_the_same_virtual_nodes_behind_their_pieces(puzzle: torch.Tensor) -> None:
+    rows, virtual = packed(len(puzzle)), torch.randn(2, 3, generator=torch.Generator().manual_seed(1))
+    dense = DenseGraph.of(puzzle, None, SLOTS, 2)
+    padded = dense.spread(rows, virtual)
+    assert padded.shape == (len(SIZES), max(SIZES) + 2, 2, 3)
+    assert torch.equal(padded[:, -2:], virtual[None, :, None].expand(len(SIZES), -1, 2, -1))
+    assert dense.present[:, -2:].all()
+    listed = edge_graph(complete_edges(puzzle), puzzle, None, SLOTS, 2)
+    nodes = listed.spread(rows, virtual)
+    assert torch.equal(nodes[len(puzzle) :, 0], virtual.repeat(len(SIZES), 1))
+    for graph, spread in ((dense, padded), (listed, nodes)):
+        assert torch.equal(graph.gather(spread), rows)
+
+
+def test_edges_are_sorted_by_receiver_and_there_once(puzzle: torch.Tensor, mates: Mates) -> None:
+    edges = torch.cat([complete_edges(puzzle), complete_edges(puzzle).flip(1)], 1)
+    graph = edge_graph(edges, puzzle, mates, SLOTS)
+    key = graph.edges[1] * 100 + graph.edges[0]
+    assert (key.diff() > 0).all()
+    assert graph.edges.shape[1] == sum(size**2 for size in SIZES)
+    receivers = torch.arange(len(puzzle)).repeat_interleave(graph.incidence.starts.diff())
+    assert torch.equal(receivers, graph.edges[1])

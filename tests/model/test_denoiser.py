@@ -13,7 +13,7 @@ from diffassemble.compatibility.clusters import THRESHOLDS
 from diffassemble.compatibility.votes import POWERS
 from diffassemble.geometry import Poses
 from diffassemble.graph import DenseGraph, EdgeGraph, complete_edges, edge_graph
-from diffassemble.model import Denoiser, PuzzleBatch, pack
+from diffassemble.model import Denoiser, PuzzleBatch, denoiser, pack
 from diffassemble.model.batch import BOARD_WIDTH
 from diffassemble.model.denoiser import CLUSTER_WIDTH, SLOTS, best_evidence, time_embedding
 from diffassemble.presets import PRESETS
@@ -29,6 +29,7 @@ FORMS = [
     {"layer": "gcn"},
     {"symmetry": "invariant"},
     {"symmetry": "plain", "times": 1},
+    {"virtual_nodes": 3},
 ]
 
 
@@ -67,7 +68,9 @@ def test_dense_equals_listed(make_model: Make, puzzles: list[Puzzle], form: dict
     dense = model.condition(batch)
     assert isinstance(dense.graph, DenseGraph)
     mates = batch.mates if model.config.edge_features else None
-    listed = replace(dense, graph=edge_graph(complete_edges(batch.puzzle), mates, SLOTS))
+    listed = replace(
+        dense, graph=edge_graph(complete_edges(batch.puzzle), batch.puzzle, mates, SLOTS, model.config.virtual_nodes)
+    )
     predicted = model(noisy, time, dense)
     assert predicted.shape == noisy.shape
     torch.testing.assert_close(predicted, model(noisy, time, listed), rtol=1e-5, atol=1e-5)
@@ -197,9 +200,67 @@ def test_edges_are_dropped_only_by_a_generator(make_model: Make, puzzles: list[P
     assert not torch.allclose(model(noisy, time, first), model(noisy, time, other))
 
 
-@pytest.mark.parametrize("dropped", [0.0, 0.5])
-def test_half_precision_stays_close(make_model: Make, puzzles: list[Puzzle], dropped: float) -> None:
-    model, batch = make_model(dropped_edges=dropped), pack(puzzles, pairwise=True)
+def test_sparse_graphs_are_for_learning_for_solving_if_wanted_and_for_large_puzzles(
+    make_model: Make, puzzles: list[Puzzle]
+) -> None:
+    batch = pack(puzzles, pairwise=True)
+    noisy, time = noisy_poses(13, 2, 300)
+    for settings, solving in (
+        ({"degree": 2.0}, DenseGraph),
+        ({"degree": 2.0, "sparse_solving": True, "virtual_nodes": 2}, EdgeGraph),
+        ({"degree": 0.4, "top_k": 1, "sparse_solving": True}, EdgeGraph),
+        ({"complete_up_to": 5}, EdgeGraph),
+        ({"complete_up_to": 6, "virtual_nodes": 2}, DenseGraph),
+    ):
+        model = make_model(**settings)
+        conditions = model.condition(batch), model.condition(batch, seeded(0))
+        assert isinstance(conditions[0].graph, solving)
+        assert isinstance(conditions[1].graph, EdgeGraph if "degree" in settings else solving)
+        for condition in conditions:
+            assert model(noisy, time, condition).isfinite().all()
+        assert torch.equal(model(noisy, time, conditions[0]), model(noisy, time, model.condition(batch)))
+
+
+def test_sparse_graphs_of_all_neighbours_give_the_numbers_of_complete_ones(
+    make_model: Make, puzzles: list[Puzzle]
+) -> None:
+    batch = pack(puzzles, pairwise=True)
+    noisy, time = noisy_poses(13, 2, 300)
+    whole, listed = make_model(virtual_nodes=2), make_model(virtual_nodes=2, degree=1.0, sparse_solving=True)
+    expected = whole(noisy, time, whole.condition(batch))
+    condition = listed.condition(batch)
+    assert isinstance(condition.graph, EdgeGraph)
+    torch.testing.assert_close(listed(noisy, time, condition), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_virtual_nodes_learn_and_models_without_them_keep_their_weights(
+    make_model: Make, puzzles: list[Puzzle]
+) -> None:
+    plain, model = make_model(), make_model(virtual_nodes=3, degree=2.0)
+    assert set(model.state_dict()) - set(plain.state_dict()) == {"virtual"}
+    noisy, time = noisy_poses(13, 2, 300)
+    with torch.enable_grad():
+        model(noisy, time, model.condition(pack(puzzles, pairwise=True), seeded(0))).square().sum().backward()
+    assert model.virtual is not None
+    assert model.virtual.grad is not None
+    assert model.virtual.grad.abs().max() > 0
+
+
+def test_large_puzzles_are_encoded_in_blocks(
+    make_model: Make, puzzles: list[Puzzle], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, batch = make_model(), pack(puzzles, pairwise=True)
+    whole = model.condition(batch).features
+    monkeypatch.setattr(denoiser, "_ENCODED", 4)
+    torch.testing.assert_close(model.condition(batch).features, whole)
+
+
+SPARSE = [{}, {"dropped_edges": 0.5}, {"degree": 2.0, "virtual_nodes": 2, "top_k": 1}]
+
+
+@pytest.mark.parametrize("form", SPARSE, ids=str)
+def test_half_precision_stays_close(make_model: Make, puzzles: list[Puzzle], form: dict[str, object]) -> None:
+    model, batch = make_model(**form), pack(puzzles, pairwise=True)
     noisy, time = noisy_poses(13, 2, model.config.times)
     full = model(noisy, time, model.condition(batch, seeded(0)))
     with torch.autocast("cpu", torch.bfloat16):
@@ -207,10 +268,10 @@ def test_half_precision_stays_close(make_model: Make, puzzles: list[Puzzle], dro
     torch.testing.assert_close(half.float(), full, rtol=0.05, atol=0.05)
 
 
-@pytest.mark.parametrize("dropped", [0.0, 0.5])
-def test_tensors_are_made_where_the_data_is(make_model: Make, puzzles: list[Puzzle], dropped: float) -> None:
+@pytest.mark.parametrize("form", SPARSE, ids=str)
+def test_tensors_are_made_where_the_data_is(make_model: Make, puzzles: list[Puzzle], form: dict[str, object]) -> None:
     """With another default device, whatever is made without asking the data's device would not fit to it."""
-    model, batch = make_model(dropped_edges=dropped), pack(puzzles, pairwise=True)
+    model, batch = make_model(**form), pack(puzzles, pairwise=True)
     noisy, time = noisy_poses(13, 2, model.config.times)
     expected = model(noisy, time, model.condition(batch, seeded(0)))
     generator = seeded(0)

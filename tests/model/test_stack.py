@@ -21,7 +21,7 @@ def test_dense_equals_listed(kind: Any, layer: Any) -> None:
     stack = STACKS[kind](ModelConfig(**SETTINGS, stack=kind, layer=layer), None)
     puzzle = torch.tensor([0, 0, 0, 1, 1, 1, 1, 2])
     nodes = torch.randn(8, 2, 24, generator=torch.Generator().manual_seed(0))
-    dense, listed = DenseGraph.of(puzzle, None, 1), edge_graph(complete_edges(puzzle), None, 1)
+    dense, listed = DenseGraph.of(puzzle, None, 1), edge_graph(complete_edges(puzzle), puzzle, None, 1)
     torch.testing.assert_close(
         dense.gather(stack(dense.spread(nodes), dense)), stack(nodes, listed), rtol=1e-5, atol=1e-5
     )

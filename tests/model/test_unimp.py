@@ -37,7 +37,7 @@ def puzzle(request: pytest.FixtureRequest) -> Tensor:
 
 def both_paths(layer: UniMP | GCN, puzzle: Tensor, nodes: Tensor, mates: Mates | None) -> tuple[Tensor, Tensor]:
     dense = DenseGraph.of(puzzle, mates, SLOTS)
-    listed = edge_graph(complete_edges(puzzle), mates, SLOTS)
+    listed = edge_graph(complete_edges(puzzle), puzzle, mates, SLOTS)
     return (
         dense.gather(layer.message_passing(dense.spread(nodes), dense)),
         listed.gather(layer.message_passing(listed.spread(nodes), listed)),
@@ -65,13 +65,14 @@ def test_gcn_dense_equals_pyg(puzzle: Tensor, samples: int) -> None:
     torch.testing.assert_close(dense, listed, rtol=1e-5, atol=1e-5)
 
 
-def test_the_listed_path_is_pygs_own(puzzle: Tensor) -> None:
+def test_the_listed_path_gives_pygs_own_numbers(puzzle: Tensor) -> None:
     torch.manual_seed(0)
     layer, theirs = UniMP(12, 16, heads=4, edge_width=EDGE_WIDTH), TransformerConv(12, 4, heads=4, edge_dim=EDGE_WIDTH)
     theirs.load_state_dict(layer.state_dict())
     nodes = random(len(puzzle), 1, 12)
-    graph = edge_graph(complete_edges(puzzle), random_mates(puzzle), SLOTS)
-    expected = theirs(nodes[:, 0], graph.edges, graph.features)
+    graph = edge_graph(complete_edges(puzzle), puzzle, random_mates(puzzle), SLOTS)
+    assert graph.evidence is not None
+    expected = theirs(nodes[:, 0], graph.edges, graph.evidence.features(graph.edges.shape[1]))
     torch.testing.assert_close(layer.message_passing(nodes, graph)[:, 0], expected)
     convolution, their_convolution = GCN(12, 16), GCNConv(12, 16, add_self_loops=False)
     their_convolution.load_state_dict(convolution.state_dict())

@@ -27,6 +27,8 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("training", {"decay": 1.5}, "--training.decay"),
     ("training", {"average": 1.0}, "--training.average"),
     ("training", {"devices": 0}, "--training.devices"),
+    ("training", {"nodes": 0}, "--training.nodes 0: must be 1 or more"),
+    ("training", {"nodes": 2}, "--training.nodes 2: several machines need torchrun"),
     ("training", {"validate_every": 0}, "--training.validate-every"),
     ("training", {"seed": -1}, "--training.seed"),
     ("data", {"folders": ()}, "no training pictures: pass --data.folders"),
@@ -46,6 +48,12 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("model", {"heads": 5}, "--model.heads 5: must be a divisor of the width 32"),
     ("model", {"time_width": 7}, "--model.time-width 7: must be even"),
     ("model", {"dropped_edges": 1.0}, "--model.dropped-edges"),
+    ("model", {"degree": -0.2}, "--model.degree -0.2: must be 0"),
+    ("model", {"degree": 2.5}, "--model.degree 2.5: must be 0"),
+    ("model", {"degree": 5000.0}, "--model.degree 5000.0: must be at most"),
+    ("model", {"degree": 0.2, "dropped_edges": 0.2}, "both make graphs sparse"),
+    ("model", {"top_k": 2}, "--model.top-k adds mates to an expander"),
+    ("model", {"virtual_nodes": -1}, "--model.virtual-nodes -1: must be 0 or more"),
     ("model", {"backbone": "resnet18", "symmetry": "plain"}, "--model.symmetry plain"),
 ]
 

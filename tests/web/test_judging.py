@@ -41,6 +41,6 @@ def test_objects() -> None:
 
 
 def test_time_left() -> None:
-    assert time_left(0.0, 5) == "working"
-    assert time_left(0.5, 10) == "about 10 s left"
-    assert time_left(0.1, 60) == "about 9 min left"
+    assert time_left(0.0, 5.0) == "working"
+    assert time_left(0.5, 10.0) == "about 10 s left"
+    assert time_left(0.1, 60.0) == "about 9 min left"

@@ -14,6 +14,8 @@ def evaluate(options: EvaluateOptions) -> None:
     """Measure on what the folders hold, or the table is about: broken objects or pictures."""
     from diffassemble.cli.evaluate_fragments import about_fragments, evaluate_fragments
     from diffassemble.cli.evaluate_pictures import evaluate_pictures
+    from diffassemble.cli.memory_table import evaluate_memory
+    from diffassemble.cli.pruning_table import evaluate_pruning
 
     figure = options.figure
     _refuse("--figure draws a table of the paper; pass --table too", figure is not None and options.table is None)
@@ -21,10 +23,11 @@ def evaluate(options: EvaluateOptions) -> None:
         f"{figure}: figures are PNG pictures; give it a name that ends in .png",
         figure is not None and figure.suffix.lower() != ".png",
     )
+    _refuse("--degree is for --table pruning; leave it out", options.degree and options.table != "pruning")
     if about_fragments(options.table, options.data):
         _refuse(
-            "--grid, --erode and --puzzles are for pictures; leave them out for broken objects",
-            *(options.grid, options.erode, options.puzzles is not None),
+            "--grid, --erode, --puzzles and --report are for pictures; leave them out for broken objects",
+            *(options.grid, options.erode, options.puzzles is not None, options.report is not None),
         )
         evaluate_fragments(options)
     else:
@@ -32,7 +35,8 @@ def evaluate(options: EvaluateOptions) -> None:
             "--rows, --pieces, --anchor, --noise, --points and --seeds are for broken objects, but there are none here",
             *(options.rows, options.pieces, options.anchor, options.noise, options.points, options.seeds is not None),
         )
-        evaluate_pictures(options)
+        ways = {"memory": evaluate_memory, "pruning": evaluate_pruning}
+        ways.get(options.table or "", evaluate_pictures)(options)
 
 
 def _refuse(message: str, *wishes: object) -> None:

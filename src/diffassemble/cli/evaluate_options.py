@@ -23,10 +23,11 @@ class EvaluateOptions:
     """Folders of pictures, or of broken objects (Breaking Bad, as published or packed); celeba-hq=DIR and wikiart=DIR
     stand for the test pictures of the paper. For tables 3 and 4 say what they show: faces=DIR paintings=DIR, and for
     grids of 8x8 and more faces:8=DIR if need be."""
-    table: Annotated[str | None, _unset("1|2|3|4|missing-3d|time")] = None
+    table: Annotated[str | None, _unset("1|2|3|4|missing-3d|time|memory|pruning")] = None
     """A table of the paper, ours beside the quoted figures. Of broken objects: 1 (methods), 2 (ablations) or missing-3d
-    (0 to 30 % of the pieces missing). Of pictures: 3 (whole puzzles), 4 (30 % of the pieces missing) or time (seconds
-    by pieces; on sample pictures if there is no --data)."""
+    (0 to 30 % of the pieces missing). Of pictures: 3 (whole puzzles), 4 (30 % of the pieces missing), time (seconds by
+    pieces), memory (memory and time by pieces, learning and solving, each in a process of its own; both on sample
+    pictures if there is no --data) or pruning (networks taught on sparser and sparser graphs; --data LEARN TEST)."""
     solver: Annotated[tuple[str, ...], _unset("NAME …")] = ()
     """Solvers to compare. Default: diffusion, or all that a table has."""
     model: Annotated[str | None, _unset("NAME")] = None
@@ -47,6 +48,8 @@ class EvaluateOptions:
     """Also write the rows to this file. Default for a table: table-NAME.json."""
     figure: Annotated[Path | None, _unset("FILE")] = None
     """Where to draw a table, as PNG. Default: table-NAME.png."""
+    report: Annotated[Path | None, _unset("FILE")] = None
+    """Pictures: also write a page with the table, a plot, and the best and worst answers to this .html file."""
 
     grid: Annotated[tuple[str, ...], _unset("N|RxC …")] = ()
     """Pictures: grids, such as 6 for 6x6, or 4x7. Default: 6, or those of the table."""
@@ -54,6 +57,10 @@ class EvaluateOptions:
     """Pictures: pixels lost at every side of a piece, such as 0 2. Default: 0."""
     size: Annotated[int, arg(metavar="PX")] = 32
     """Pictures: pixels of a piece's side, before erosion."""
+    training_steps: Annotated[int, arg(metavar="N")] = 2000
+    """Table pruning: steps that each network learns."""
+    degree: Annotated[tuple[float, ...], _unset("SHARE …")] = ()
+    """Table pruning: neighbours of a piece, as shares of all others up to 1 or as numbers. Default: 0.2 0.6 0.8 1."""
     puzzles: Annotated[int | None, _unset("N")] = None
     """Pictures: at least so many puzzles a row: fewer pictures are cut again with the next seeds."""
 

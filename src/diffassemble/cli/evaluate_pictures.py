@@ -18,6 +18,7 @@ from diffassemble.evaluation import (
     results_table,
     warm_up,
 )
+from diffassemble.evaluation.report import Album, Remembering, measurement_page
 from diffassemble.files.atomic import write_file
 from diffassemble.puzzle import Board, InputError
 from diffassemble.solvers.catalogue import BORDER_SOLVERS, PICTURE_SOLVERS
@@ -39,7 +40,7 @@ def evaluate_pictures(options: EvaluateOptions) -> None:
         cells, names = plan.cells, options.solver or PICTURE_SOLVERS
         json, figure = json or Path(f"table-{table}.json"), figure or Path(f"table-{table}.png")
         limit = plan.usual_limit if limit is None and options.puzzles is None else limit
-    for path in (json, figure):
+    for path in (json, figure, options.report):
         if path is not None:
             check_place(path)
     model = options.model or "jigsaw"
@@ -47,15 +48,21 @@ def evaluate_pictures(options: EvaluateOptions) -> None:
         make_solver(name, model=model, samples=options.samples, steps=options.steps, budget=options.budget)
         for name in names
     ]
-    sweep = Sweep(solvers, cells, limit, options.puzzles, options.seed, options.size)
+    album = Album([Remembering(solver) for solver in solvers])
+    sweep = Sweep(album.solvers, cells, limit, options.puzzles, options.seed, options.size)
     if plan is not None:
         warm_up(sweep)
-    results = measure(sweep, json)
+        album.forget()
+    results = measure(sweep, json, album.hear)
     show(results_table(results))
     if plan is not None and figure is not None:
         _compare(plan, results, figure)
     if json is not None:
         print(f"wrote {len(results)} rows to {json}")
+    if options.report is not None:
+        settings = [(name, str(getattr(options, name))) for name in ("samples", "steps", "budget", "seed", "size")]
+        write_file(options.report, measurement_page(results, album, [("model", model), *settings]).encode())
+        print(f"wrote {options.report}")
 
 
 def _cells(options: EvaluateOptions, boards: list[Board]) -> list[Cell]:

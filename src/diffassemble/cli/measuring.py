@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from diffassemble.evaluation import Measured, Sweep, run_sweep, write_rows
+from diffassemble.evaluation import Measured, Score, Sweep, run_sweep, write_rows
 from diffassemble.evaluation.fragment_benchmark import FragmentRow, FragmentSweep, run_fragment_sweep
 from diffassemble.puzzle import InputError
 
 
-def measure(sweep: Sweep, rows: Path | None = None) -> list[Measured]:
-    """Run a sweep; the bar is on the error stream, if that is a terminal.
+def measure(
+    sweep: Sweep, rows: Path | None = None, heard: Callable[[Score], None] = lambda score: None
+) -> list[Measured]:
+    """Run a sweep; the bar is on the error stream, if that is a terminal. `heard` hears of every puzzle.
 
     The file `rows` is written anew with each row, so that a run which is broken off keeps what it has measured.
     """
     results: list[Measured] = []
     with _bar("puzzles") as progress:
         task = progress.add_task("puzzles", total=sweep.total)
-        for result in run_sweep(sweep, lambda score: progress.advance(task)):
+
+        def on_score(score: Score) -> None:
+            progress.advance(task)
+            heard(score)
+
+        for result in run_sweep(sweep, on_score):
             results.append(result)
             if rows is not None:
                 write_rows([measured.row for measured in results], rows)

@@ -18,6 +18,8 @@ from diffassemble.puzzle import Board, InputError
 KINDS = {"faces": FACES, "paintings": PAINTINGS, "celeba-hq": FACES, "wikiart": PAINTINGS}
 # Pictures that scikit-image brings with it, for times without data.
 SAMPLES = ("astronaut.png", "chelsea.png", "coffee.png")
+# Tables with a way of their own: memory and time by pieces, and networks taught on sparser graphs.
+SCALING_TABLES = ("memory", "pruning")
 # Pictures for each size whose seconds are averaged.
 TIMED_PICTURES = 3
 
@@ -73,11 +75,11 @@ class TablePlan:
 def plan_table(name: str, data: Sequence[str], boards: Sequence[Board]) -> TablePlan:
     """Pictures for every cell of a table; without `boards` the grids are the paper's."""
     if name not in TABLES:
-        raise InputError(f"no table '{name}'; use one of: {', '.join([*TABLES, *FRAGMENT_TABLES])}")
+        raise InputError(f"no table '{name}'; use one of: {', '.join([*TABLES, *SCALING_TABLES, *FRAGMENT_TABLES])}")
     table = TABLES[name]
     boards = boards or [Board(grid, grid) for grid in table.grids]
     if table.timed:
-        named = _timed_pictures(data)
+        named = timed_pictures(data)
         return TablePlan(table, boards, [Cell(*named, board) for board in boards])
     sources = [_source(text, name) for text in data]
     _check_once(sources)
@@ -116,11 +118,11 @@ def _cell(kind: str, board: Board, sources: Sequence[Source], table: str) -> Cel
     return Cell(source.name, source.pictures, board, TABLES[table].missing)
 
 
-def _timed_pictures(data: Sequence[str]) -> tuple[str, Sequence[Path]]:
+def timed_pictures(data: Sequence[str]) -> tuple[str, Sequence[Path]]:
     """The one folder that is given, or the samples."""
     if len(data) > 1:
         raise InputError(
-            f"table time takes one folder, not {len(data)}; pass --data DIR, or nothing for sample pictures"
+            f"this table takes one folder, not {len(data)}; pass --data DIR, or nothing for sample pictures"
         )
     if data:
         return short_name(data[0]), held_out_pictures(data[0])

@@ -18,6 +18,8 @@ from diffassemble.geometry import Poses
 from diffassemble.puzzle import Mates
 
 THRESHOLDS = (0.9, 0.5, 0.1)
+# How many pairs of pieces are looked at at once.
+_BLOCK = 2**22
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,14 @@ class Clusters:
 
     def reach(self) -> Float[Tensor, "n two_d"]:
         """How far a piece's cluster stretches beyond it along its own axes, forwards then backwards."""
-        apart = self.frame.translation[None] - self.frame.translation[:, None]
-        seen = torch.einsum("ijc,ica->ija", apart, self.frame.rotation)
-        other = self.label[:, None] != self.label
+        every = torch.arange(len(self.label), device=self.label.device)
+        blocks = every.split(max(1, _BLOCK // len(every)))
+        return torch.cat([self._reach_of(pieces) for pieces in blocks])
+
+    def _reach_of(self, pieces: Int[Tensor, "m"]) -> Float[Tensor, "m two_d"]:
+        apart = self.frame.translation[None] - self.frame.translation[pieces, None]
+        seen = torch.einsum("ijc,ica->ija", apart, self.frame.rotation[pieces])
+        other = self.label[pieces, None] != self.label
         both = torch.cat([seen, -seen], -1).masked_fill(other[..., None], 0)
         return both.amax(1)
 

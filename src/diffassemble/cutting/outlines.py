@@ -68,7 +68,7 @@ def find_squares(picture: Float[Tensor, "3 H W"]) -> Squares:
     found = max(readings, key=lambda squares: (_equal(squares).sum(), -_spread(squares)))
     if len(found) >= 2:
         found = sharpen(colours, found)
-    _check(found, small.shape[-2:], reduction)
+    _check(found, (small.shape[-2], small.shape[-1]), reduction)
     # Enlarged back along both sides, since reducing rounds each to whole pixels.
     stretch = np.array(picture.shape[:0:-1]) / np.array(small.shape[:0:-1])
     return _in_reading_order(found, stretch)

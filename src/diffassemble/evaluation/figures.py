@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from diffassemble.evaluation.comparison import ABSOLUTE, FREE, NOT_OURS, Comparison, Line
+from diffassemble.evaluation.exponent import exponent
 
 # Told apart by most colour-blind eyes (Okabe and Ito).
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999")
@@ -49,7 +50,9 @@ def time_figure(title: str, comparison: Comparison) -> bytes:
     for line in comparison.lines:
         colour = colours[line.method]
         if line.score != NOT_OURS:
-            panel.plot(pieces, _numbers(line.ours), "o-", color=colour, label=f"{line.method}, ours")
+            panel.plot(
+                pieces, _numbers(line.ours), "o-", color=colour, label=f"{line.method}, ours{_power(pieces, line)}"
+            )
         if any(value is not None for value in line.paper):
             paper = _numbers(line.paper)
             panel.plot(pieces, paper, "s--", color=colour, markerfacecolor="white", label=f"{line.method}, quoted")
@@ -64,6 +67,13 @@ def time_figure(title: str, comparison: Comparison) -> bytes:
     figure.suptitle(title)
     figure.legend(loc="outside right center", frameon=False, fontsize=8)
     return png(figure)
+
+
+def _power(pieces: Sequence[int], line: Line) -> str:
+    """How ours grows with the pieces, if there are large puzzles enough to tell."""
+    known = [(size, seconds) for size, seconds in zip(pieces, line.ours, strict=True) if seconds is not None]
+    power = exponent(*zip(*known, strict=True)) if known else None
+    return "" if power is None else f" (n^{power:.1f})"
 
 
 def _draw_bars(panel: Axes, comparison: Comparison, colours: dict[str, str]) -> None:

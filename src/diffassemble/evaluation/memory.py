@@ -8,6 +8,9 @@ import sys
 
 def peak_megabytes() -> float:
     """Highest resident memory of this process since it started, in MB (10⁶ bytes); it never falls again."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    # Linux counts in KiB, macOS in bytes.
-    return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6
+    return megabytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+def megabytes(resident: int) -> float:
+    """What the system tells of resident memory, in MB (10⁶ bytes): Linux counts in KiB, macOS in bytes."""
+    return resident / 1e6 if sys.platform == "darwin" else resident * 1024 / 1e6

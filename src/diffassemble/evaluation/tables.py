@@ -12,8 +12,10 @@ from rich.table import Table
 
 from diffassemble.evaluation.benchmark import Row
 from diffassemble.evaluation.comparison import SECONDS, Comparison, Line
+from diffassemble.evaluation.footprints import Footprint
 from diffassemble.evaluation.fragment_benchmark import FragmentRow
 from diffassemble.evaluation.interval import Interval
+from diffassemble.evaluation.pruning import PruningRow
 from diffassemble.evaluation.sweep import Measured
 from diffassemble.files.atomic import write_file
 
@@ -72,7 +74,9 @@ def comparison_table(comparison: Comparison, *, explained: bool = True) -> Table
     return table
 
 
-def write_rows(rows: Sequence[Row] | Sequence[FragmentRow], path: Path) -> None:
+def write_rows(
+    rows: Sequence[Row] | Sequence[FragmentRow] | Sequence[Footprint] | Sequence[PruningRow], path: Path
+) -> None:
     """Write rows as a JSON list, one row a line, whole or not at all."""
     lines = ",\n".join(f"  {json.dumps(asdict(row), allow_nan=False)}" for row in rows)
     write_file(path, f"[\n{lines}\n]\n".encode())

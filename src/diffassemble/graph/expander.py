@@ -52,7 +52,7 @@ def expander_edges(puzzle: Int[Tensor, "n"], degree: float, generator: torch.Gen
     for count in counts:
         neighbours = neighbours_of(degree, count)
         if neighbours == count - 1:
-            own = complete_edges(torch.zeros(count, dtype=torch.long))
+            own = complete_edges(torch.zeros(count, dtype=torch.long, device="cpu"))
         else:
             own = _with_loops(regular_expander(count, neighbours, generator), count)
         parts.append(own + start)
@@ -122,7 +122,7 @@ def _without_repeats(pairs: Pairs, count: int, random: np.random.Generator) -> P
     return np.array(ends, np.int64).reshape(-1, 2)
 
 
-def _all_others(pairs: Pairs, count: int) -> Pairs:
+def _all_others(pairs: Pairs, count: int) -> Int64[np.ndarray, "others 2"]:
     """The pairs that are not among these."""
     absent = np.triu(np.ones((count, count), bool), 1)
     absent[pairs.min(1), pairs.max(1)] = False
@@ -135,4 +135,4 @@ def _connected(pairs: Pairs, count: int) -> bool:
 
 
 def _with_loops(edges: Int[Tensor, "2 e"], count: int) -> Int[Tensor, "2 f"]:
-    return torch.cat([edges, torch.arange(count).expand(2, -1)], 1)
+    return torch.cat([edges, torch.arange(count, device=edges.device).expand(2, -1)], 1)

@@ -43,15 +43,16 @@ class Incidence:
 
     def forth(self, values: Float[Tensor, "e"]) -> Tensor:
         """A sparse matrix, receivers down, senders across."""
-        count = len(self.starts) - 1
-        return torch.sparse_csr_tensor(self.starts, self.sender, values, (count, count), check_invariants=False)
+        return _matrix(self.starts, self.sender, values)
 
     def reversed(self, values: Float[Tensor, "e"]) -> Tensor:
         """Its transpose."""
-        count = len(self.starts) - 1
-        receiver = self.receiver[self.back]
-        parts = self.back_starts, receiver, values[self.back]
-        return torch.sparse_csr_tensor(*parts, (count, count), check_invariants=False)
+        return _matrix(self.back_starts, self.receiver[self.back], values[self.back])
+
+
+def _matrix(starts: Int[Tensor, "n_and_one"], cols: Int[Tensor, "e"], values: Float[Tensor, "e"]) -> Tensor:
+    shape = len(starts) - 1, len(starts) - 1
+    return torch.sparse_csr_tensor(starts, cols, values, shape, device=values.device, check_invariants=False)
 
 
 def _starts(ends: Int[Tensor, "e"], count: int) -> Int[Tensor, "n_and_one"]:

@@ -45,7 +45,17 @@ class ModelConfig:
     posed: bool = False
     """show each piece as it stands in its noisy pose and ask how to turn it on; needs features that turn freely"""
     dropped_edges: float = 0.0
-    """share of edges lost at random (edge-list path)"""
+    """share of edges lost at random while learning"""
+    degree: float = 0.0
+    """neighbours of a piece in random expanders, as a share of all others up to 1 or as a number; 0: all others"""
+    top_k: int = 0
+    """edges beside the expander's: so many of the most probable mates of each side"""
+    virtual_nodes: int = 0
+    """nodes with learned embeddings that hear all pieces of a puzzle and are heard by them"""
+    sparse_solving: bool = False
+    """solve on graphs as sparse as those of learning; otherwise on complete ones"""
+    complete_up_to: int = 1600
+    """pieces of a puzzle above which graphs are always sparse: mates, expander and virtual nodes"""
 
     @property
     def pairwise(self) -> bool:

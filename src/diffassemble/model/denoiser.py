@@ -19,15 +19,17 @@ from diffassemble.encoders import make_encoder
 from diffassemble.encoders.making import Encoder
 from diffassemble.encoders.points import PointEncoder
 from diffassemble.geometry import Poses
-from diffassemble.graph import DenseGraph, Graph, complete_edges, drop_edges, edge_graph
+from diffassemble.graph import Graph
 from diffassemble.model.batch import BOARD_WIDTH, PuzzleBatch
 from diffassemble.model.config import ModelConfig
 from diffassemble.model.network import PoseNetwork
 from diffassemble.model.stack import STACKS
+from diffassemble.model.wiring import SLOTS, wire
 from diffassemble.puzzle import Mates
 
-SLOTS = SIDES * SIDES
 FARTHEST = 4.0
+# Pieces that are encoded at once.
+_ENCODED = 2048
 CLUSTER_WIDTH = len(THRESHOLDS) * (1 + SIDES)
 
 
@@ -74,6 +76,7 @@ class Denoiser(PoseNetwork):
         self.stack = STACKS[config.stack](config, evidence if config.edge_features else None)
         self.head = nn.Sequential(nn.Linear(config.width, 32), nn.GELU(), nn.Linear(32, self.space.width))
         self.trust = nn.Linear(config.width, 2 * opinions) if config.votes else None
+        self.virtual = nn.Parameter(torch.randn(config.virtual_nodes, config.width)) if config.virtual_nodes else None
         if self.trust is not None:  # at first all opinions are trusted alike
             nn.init.zeros_(self.trust.weight)
             nn.init.ones_(self.trust.bias)
@@ -83,7 +86,7 @@ class Denoiser(PoseNetwork):
         return self.config.pairwise
 
     def condition(self, batch: PuzzleBatch, generator: torch.Generator | None = None) -> Condition:
-        """Encode the pieces and compare their borders; `generator` is for dropped edges only."""
+        """Encode the pieces and compare their borders; with a `generator`, for learning on random sparse graphs."""
         config = self.config
         nodes = [batch.board.new_empty(len(batch.puzzle), 0)]
         votes: Tensor | None = None
@@ -99,15 +102,14 @@ class Denoiser(PoseNetwork):
             clusters = [(c, find_stands(c, batch.room, batch.board[:, 2])) for c in grown]
         if config.board:
             nodes.append(batch.board)
-        features = self.encoder(batch.content).flatten(1)
-        return Condition(features, torch.cat(nodes, 1), self._graph(batch, generator), votes, clusters)
+        return Condition(
+            self._encoded(batch.content), torch.cat(nodes, 1), wire(config, batch, generator), votes, clusters
+        )
 
-    def _graph(self, batch: PuzzleBatch, generator: torch.Generator | None) -> Graph:
-        mates = batch.mates if self.config.edge_features else None
-        if self.config.dropped_edges == 0 or generator is None:
-            return DenseGraph.of(batch.puzzle, mates, SLOTS)
-        edges = drop_edges(complete_edges(batch.puzzle), self.config.dropped_edges, generator)
-        return edge_graph(edges, mates, SLOTS)
+    def _encoded(self, content: Float[Tensor, "n *x"]) -> Float[Tensor, "n f"]:
+        """The features of all pieces; those of large puzzles in blocks, if nothing is learnt from them."""
+        blocks = [content] if torch.is_grad_enabled() else content.split(_ENCODED)
+        return torch.cat([self.encoder(block).flatten(1) for block in blocks])
 
     def forward(
         self, noisy: Float[Tensor, "n k p"], time: Int[Tensor, "n k"], condition: Condition
@@ -121,7 +123,7 @@ class Denoiser(PoseNetwork):
             self.pose_embedding(opinions.flatten(2)),
             time_embedding(time / self.config.times, self.config.time_width),
         ]
-        nodes = condition.graph.spread(self.join(torch.cat(parts, -1)))
+        nodes = condition.graph.spread(self.join(torch.cat(parts, -1)), self.virtual)
         nodes = condition.graph.gather(self.stack(nodes, condition.graph))
         predicted = self._told(self.head(nodes), noisy)
         return predicted if self.trust is None else predicted + self._mixture(self.trust(nodes), opinions)

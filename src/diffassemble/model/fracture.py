@@ -52,7 +52,9 @@ class FractureMatcher(Pretrained):
         super().__init__()
         self.config = config
         self.finders = nn.ModuleList(Perceptron(surface_features(level), config.width, 2) for level in range(LEVELS))
-        self.describer = Perceptron(FACE_FEATURES + LEVELS, config.width, config.descriptor)
+        self.describers = nn.ModuleList(
+            Perceptron(FACE_FEATURES, config.width, config.descriptor) for _ in range(LEVELS)
+        )
         self.sharpness = nn.Parameter(torch.tensor(2.5))
         self.verifier = Perceptron(VERIFIED, config.verifier_width, 1)
 
@@ -62,8 +64,7 @@ class FractureMatcher(Pretrained):
 
     def describe(self, level: int, features: Float[Tensor, "p f"]) -> Float[Tensor, "p d"]:
         """Unit vectors that are alike for points and what their mates see."""
-        kind = F.one_hot(torch.tensor(level), LEVELS).to(features).expand(len(features), LEVELS)
-        return F.normalize(self.describer(torch.cat([features, kind], 1)), dim=-1)
+        return F.normalize(self.describers[level](features), dim=-1)
 
     def fit_logits(self, numbers: Float[Tensor, "m v"]) -> Float[Tensor, "m"]:
         """Log odds that a fit is a true one."""

@@ -39,7 +39,10 @@ class Board:
 
     def snap(self, poses: Poses) -> tuple[Int[Tensor, "n"], Int[Tensor, "n"]]:
         """Nearest cell and quarter turn of each piece; several pieces may share a cell."""
-        return torch.cdist(poses.translation, self.centres()).argmin(-1), nearest_turn(poses.rotation)
+        col, row = (poses.translation / self.pitch).unbind(-1)
+        col = (col + (self.cols - 1) / 2).round().clamp(0, self.cols - 1).long()
+        row = (row + (self.rows - 1) / 2).round().clamp(0, self.rows - 1).long()
+        return row * self.cols + col, nearest_turn(poses.rotation)
 
     def turned(
         self, cells: Int[Tensor, "n"], turns: Int[Tensor, "n"], by: int

@@ -63,12 +63,12 @@ def report_html(assembly: Assembly, settings: Rows = (), score: str | None = Non
     named = zip(puzzle.names, assembly.confidence.tolist(), strict=True)
     doubtful = sorted(named, key=lambda row: row[1])[:10]
     parts = [
-        _table(facts),
-        _section("Before and after", picture(draw_before_after(assembly), "before and after")),
-        _section("How sure each piece is", picture(draw_confidence(assembly), "confidence") + _doubtful(doubtful)),
-        _section("On the way", _image(encode_gif(animate(assembly)), "gif", "steps")),
-        _section("How to open the result", _OPEN_OBJECTS if broken else _OPEN_PICTURES),
-        _section("Settings", _table([*settings, *versions()])),
+        table(facts),
+        section("Before and after", picture(draw_before_after(assembly), "before and after")),
+        section("How sure each piece is", picture(draw_confidence(assembly), "confidence") + _doubtful(doubtful)),
+        section("On the way", _image(encode_gif(animate(assembly)), "gif", "steps")),
+        section("How to open the result", _OPEN_OBJECTS if broken else _OPEN_PICTURES),
+        section("Settings", table([*settings, *versions()])),
     ]
     return page("What was put together", parts)
 
@@ -82,7 +82,7 @@ def page(title: str, parts: Sequence[str]) -> str:
             f"<style>{STYLE}</style></head><body>",
             f"<h1>{escape(title)}</h1>",
             *parts,
-            _section("How to cite", f"<pre>{escape(CITATION)}</pre>"),
+            section("How to cite", f"<pre>{escape(CITATION)}</pre>"),
             "<footer>Made by DiffAssemble on this machine; this page loads nothing from elsewhere.</footer>",
             "</body></html>",
             "",
@@ -94,7 +94,7 @@ def picture(image: Image.Image, alt: str) -> str:
     """An image within the page."""
     buffer = io.BytesIO()
     image.save(buffer, "PNG")
-    return _image(buffer.getvalue(), "png", alt)
+    return png_image(buffer.getvalue(), alt)
 
 
 def versions() -> list[tuple[str, str]]:
@@ -103,15 +103,22 @@ def versions() -> list[tuple[str, str]]:
     return [*((name, version(name)) for name in names), ("Python", platform.python_version())]
 
 
-def _section(title: str, content: str) -> str:
+def section(title: str, content: str) -> str:
+    """A heading and what stands under it."""
     return f"<h2>{escape(title)}</h2>\n{content}"
+
+
+def png_image(content: bytes, alt: str) -> str:
+    """The content of a PNG file within the page."""
+    return _image(content, "png", alt)
 
 
 def _image(content: bytes, kind: str, alt: str) -> str:
     return f'<img alt="{escape(alt)}" src="data:image/{kind};base64,{base64.b64encode(content).decode()}">'
 
 
-def _table(rows: Rows) -> str:
+def table(rows: Rows) -> str:
+    """Names and values."""
     lines = [f"<tr><th>{escape(key)}</th><td>{escape(value)}</td></tr>" for key, value in rows]
     return "<table>" + "\n".join(lines) + "</table>"
 

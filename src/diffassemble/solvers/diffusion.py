@@ -24,7 +24,8 @@ Answer = tuple[Placement, Float[Tensor, "n"]]
 # A challenger must be this much better to be shown instead of the leader, so that the eye can follow.
 _CLEARLY = 1.2
 # Large puzzles get fewer samples: pieces attend to each other in pairs, and memory must hold them for every sample.
-_MOST_PAIRS = 8_000_000
+# In sparse graphs a piece attends to few others, but has other costs, as many as these pairs.
+_MOST_PAIRS, _MOST_EACH = 8_000_000, 1600
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class DiffusionSolver:
 
     def _ordered_steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
         batch = pack([puzzle], pairwise=self.model.pairwise)
-        samples = min(self.samples, max(1, _MOST_PAIRS // len(puzzle) ** 2))
+        samples = min(self.samples, max(1, _MOST_PAIRS // (len(puzzle) * min(len(puzzle), _MOST_EACH))))
         chain = denoise(self.model, batch, self.denoising_steps, samples, generator, self.eta, puzzle.locks)
         total = len(self.model.schedule.visited(self.denoising_steps))
         clean, leader = torch.empty(0), 0

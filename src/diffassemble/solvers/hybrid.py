@@ -21,6 +21,7 @@ from diffassemble.solvers.energy import border_gains, network_gains, pinned
 from diffassemble.solvers.gallagher import GallagherSolver, trim
 from diffassemble.solvers.growing import margins, worth
 from diffassemble.solvers.holding import hold, settle
+from diffassemble.solvers.large import large_answers
 from diffassemble.solvers.orientation import fitting_turns
 from diffassemble.solvers.search import search
 from diffassemble.solvers.spanning import Forest
@@ -47,7 +48,8 @@ class HybridSolver(DiffusionSolver):
     `trust` weighs the network's opinion against the borders' log odds; `effort` is how many pieces the search may put
     down from each of `starts` starts; `heat` how much worse a placement may at first become on the way to a better
     one. After `budget` seconds of searching the best so far is the answer. `judge` has learnt which sides continue each
-    other, also across eroded borders; without it, border gradients alone say so.
+    other, also across eroded borders; without it, border gradients alone say so. Above `listed_above` pieces the search
+    knows only likely pairs, and its arrays grow with the pieces, not with their pairs.
     """
 
     trust: float = 0.1
@@ -56,6 +58,7 @@ class HybridSolver(DiffusionSolver):
     heat: float = 6.0
     budget: float = math.inf
     judge: Judge | None = None
+    listed_above: int = 1600
     name: str = "hybrid"
 
     def _answers(
@@ -67,6 +70,9 @@ class HybridSolver(DiffusionSolver):
         mates = self._mates(puzzle)
         samples = [self.model.space.to_poses(sample) for sample in clean.unbind(1)]
         samples.insert(0, samples.pop(leader))
+        if len(puzzle) > self.listed_above:
+            yield from large_answers(puzzle, mates, samples, self.trust, self.heat, until)
+            return
         terms = Terms.of(mates, pinned(self.trust * network_gains(samples, board), board, puzzle.locks), board)
         starts = self._chosen(
             [terms.state(*held_place(sample, puzzle)) for sample in samples],

@@ -15,7 +15,7 @@ from diffassemble.compatibility.fracture.judges import Judges
 from diffassemble.compatibility.fracture.pair_search import Effort
 
 QUICK = Effort()
-HARD = Effort(keys=600, mates=36, draws=1_200_000, proposals=2500, refined=36, kept=4, everywhere=8)
+HARD = Effort(keys=600, mates=60, draws=4_000_000, proposals=1500, refined=70, kept=12, everywhere=8)
 SURE, LIKELY, POSSIBLE = 0.9, 0.5, 0.15
 _KEPT = 6
 # Where both breaks have more points than this, a finer level shows nothing new.

@@ -3,19 +3,52 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Float64, Int
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from diffassemble.geometry import Poses, nearest_turn
 from diffassemble.puzzle import Board, Mates
 
+# Cells up to which a placement is the best there is.
+_EXACTLY = 1000
+
 
 def place(poses: Poses, board: Board) -> tuple[Int[Tensor, "n"], Int[Tensor, "n"]]:
-    """Cells and quarter turns: the one-to-one placement with the smallest sum of squared distances."""
-    distance = torch.cdist(poses.translation.double(), board.centres().double()).square()
-    pieces, cells = linear_sum_assignment(distance.numpy())
-    return torch.from_numpy(cells[pieces.argsort()]).long(), nearest_turn(poses.rotation)
+    """Cells and quarter turns: the one-to-one placement with the smallest sum of squared distances.
+
+    Large boards are halved again and again, and their pieces with them, until the halves are small enough for that.
+    """
+    cells = torch.empty(len(poses), dtype=torch.long)
+    every = torch.arange(len(poses)), torch.arange(board.cells).view(board.rows, board.cols)
+    _place(poses.translation.double(), board.centres().double(), *every, cells)
+    return cells, nearest_turn(poses.rotation)
+
+
+def _place(
+    points: Float64[Tensor, "n 2"],
+    centres: Float64[Tensor, "all 2"],
+    pieces: Int[Tensor, "m"],
+    block: Int[Tensor, "rows cols"],
+    cells: Int[Tensor, "n"],
+) -> None:
+    """Write the cells of some pieces, which are to lie within a block of the board."""
+    if block.numel() <= _EXACTLY:
+        free = block.flatten()
+        distance = torch.cdist(points[pieces], centres[free]).square()
+        rows, cols = linear_sum_assignment(distance.numpy())
+        cells[pieces[rows]] = free[cols]
+        return
+    across = int(block.shape[1] >= block.shape[0])
+    half = block.shape[across] // 2
+    first, second = block.split([half, block.shape[across] - half], across)
+    along = points[pieces, 1 - across]
+    border = (centres[first].select(across, -1) + centres[second].select(across, 0))[0, 1 - across] / 2
+    # As many on either side as stand there, if there is room.
+    before = min(max(int((along < border).sum()), len(pieces) - second.numel()), first.numel())
+    ordered = pieces[along.argsort(stable=True)]
+    _place(points, centres, ordered[:before], first, cells)
+    _place(points, centres, ordered[before:], second, cells)
 
 
 def fit(placed: Poses, mates: Mates, pitch: float) -> Float[Tensor, ""]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import torch
 
 from diffassemble.cutting.image import SMALLEST_PIECE
@@ -28,6 +30,8 @@ def check_jigsaw(config: JigsawRun) -> None:
     _check_puzzles(config.data)
     _check_training(config.training)
     _check_batch(config.data, config.training)
+    most = max(config.data.grids[1], config.data.favourite) ** 2 - 1
+    _demand(config.model.degree <= most, "model.degree", config.model.degree, f"at most {most}, all other pieces")
 
 
 def check_upright(config: UprightRun) -> None:
@@ -97,13 +101,27 @@ def _check_denoiser(model: ModelConfig) -> None:
     _demand(
         model.time_width >= 2 and model.time_width % 2 == 0, "model.time-width", model.time_width, "even, 2 or more"
     )
-    _demand(0 <= model.dropped_edges < 1, "model.dropped-edges", model.dropped_edges, "a share, 0 or more and under 1")
+    _check_graph(model)
     if model.layer == "unimp":
         widths = [model.width] if model.stack == "transformer" else [model.width, model.hidden]
         shared = all(width % model.heads == 0 for width in widths)
         _demand(shared, "model.heads", model.heads, f"a divisor of the width {' and '.join(map(str, widths))}")
     if (model.backbone, model.symmetry) == ("resnet18", "plain"):
         raise InputError("--model.symmetry plain: has no group convolutions; pass --model.backbone light")
+
+
+def _check_graph(model: ModelConfig) -> None:
+    _demand(0 <= model.dropped_edges < 1, "model.dropped-edges", model.dropped_edges, "a share, 0 or more and under 1")
+    shared = 0 <= model.degree <= 1 or model.degree == int(model.degree) >= 2
+    _demand(shared, "model.degree", model.degree, "0 (all others), a share of them up to 1, or a number from 2 on")
+    for name in ("top_k", "virtual_nodes", "complete_up_to"):
+        _demand(getattr(model, name) >= 0, f"model.{name.replace('_', '-')}", getattr(model, name), "0 or more")
+    if model.degree and model.dropped_edges:
+        raise InputError("--model.degree and --model.dropped-edges both make graphs sparse; pass one of them")
+    if model.top_k and not (model.degree and model.pairwise):
+        raise InputError(
+            "--model.top-k adds mates to an expander; pass --model.degree, and --model.edge-features or --model.votes"
+        )
 
 
 def _check_pictures(data: PictureConfig) -> None:
@@ -149,7 +167,7 @@ def _check_puzzles(data: DataConfig) -> None:
 
 
 def _check_training(training: TrainingConfig) -> None:
-    for name in ("steps", "validate_every", "devices"):
+    for name in ("steps", "validate_every", "devices", "nodes"):
         value = getattr(training, name)
         _demand(value >= 1, f"training.{name.replace('_', '-')}", value, "1 or more")
     for name in ("minutes", "learning_rate", "clip"):
@@ -161,6 +179,10 @@ def _check_training(training: TrainingConfig) -> None:
     _demand(0 <= training.decay <= 1, "training.decay", training.decay, "from 0 to 1")
     _demand(0 <= training.average < 1, "training.average", training.average, "0 or more and under 1")
     _demand(0 <= training.seed < 2**32, "training.seed", training.seed, "from 0 to 2^32 − 1")
+    if training.nodes > 1 and "TORCHELASTIC_RUN_ID" not in os.environ:
+        raise InputError(
+            f"--training.nodes {training.nodes}: several machines need torchrun on each of them; see docs/TRAINING.md"
+        )
     if training.accelerator == "cuda" and training.devices > torch.cuda.device_count():
         raise InputError(
             f"--training.devices {training.devices}: there are {torch.cuda.device_count()} CUDA devices here; "

@@ -43,7 +43,9 @@ class TrainingConfig:
     """most work that a kill may cost"""
     seed: int = 0
     devices: int = 1
-    """processes that share out each batch"""
+    """processes that share out each batch, on every machine"""
+    nodes: int = 1
+    """machines that share out each batch; torchrun starts the processes there"""
     accelerator: Literal["cpu", "cuda", "mps", "auto"] = "cpu"
     precision: Literal["auto", "32-true", "bf16-mixed"] = "auto"
     """auto: bfloat16 where the processor computes in it, else float32"""

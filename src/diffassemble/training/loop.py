@@ -58,12 +58,13 @@ def _keep(learner: Learner, task: Task, record: Record, progress: Progress, spen
 
 
 def make_fabric(training: TrainingConfig) -> Fabric:
-    """One process, or several (also under torchrun), in the best precision that the processor has."""
+    """One process, or several (under torchrun on several machines), in the best precision that the processor has."""
     precision = training.precision
     if precision == "auto":
         native = torch.ops.mkldnn._is_mkldnn_bf16_supported() or training.accelerator != "cpu"
         precision = "bf16-mixed" if native else "32-true"
-    strategy = "ddp" if training.devices > 1 else "auto"
-    fabric = Fabric(accelerator=training.accelerator, devices=training.devices, strategy=strategy, precision=precision)
+    strategy = "ddp" if training.devices * training.nodes > 1 else "auto"
+    machines = {"devices": training.devices, "num_nodes": training.nodes}
+    fabric = Fabric(accelerator=training.accelerator, strategy=strategy, precision=precision, **machines)
     fabric.launch()
     return fabric

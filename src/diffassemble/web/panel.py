@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import viser
+from viser._gui_handles import GuiProgressBarHandle
 
 from diffassemble.web.bringing import KINDS
 
@@ -17,7 +18,7 @@ class Panel:
     """Handles of all controls."""
 
     status: viser.GuiMarkdownHandle
-    progress: viser.GuiProgressBarHandle
+    progress: GuiProgressBarHandle
     kind: viser.GuiDropdownHandle
     grid: viser.GuiTextHandle
     upload: viser.GuiUploadButtonHandle
@@ -60,7 +61,7 @@ def build_panel(gui: viser.GuiApi, solvers: list[str], models: list[str]) -> Pan
         parts["document"] = gui.add_button("assembly.json")
         parts["animation"] = gui.add_button("Animation (GIF)")
     gui.add_markdown(PRIVATE)
-    return Panel(**parts)  # type: ignore[arg-type]
+    return Panel(**parts)
 
 
 def _bring(gui: viser.GuiApi) -> dict[str, object]:

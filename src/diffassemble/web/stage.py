@@ -7,6 +7,7 @@ objects stand as they are.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import roma
@@ -28,6 +29,10 @@ _SELECTED: Colour = (220, 30, 110)
 _PIXELS = 128
 # Pieces of a picture lie a little above each other, so that it is clear which one is on top.
 _LAYER = 0.0005
+
+
+def _clicked(on_click: Callable[[int], None], number: int, event: object) -> None:
+    on_click(number)
 
 
 def look_at(client: viser.ClientHandle, puzzle: Puzzle) -> None:
@@ -52,7 +57,9 @@ class Stage:
         self.nodes = [self._add(number) for number in range(len(puzzle))]
         self._looks: list[tuple] = [(None, None)] * len(puzzle)
         for number, node in enumerate(self.nodes):
-            node.on_click(lambda _, number=number: on_click(number))
+            # Clouds of points can't be hit.
+            if not isinstance(node, viser.PointCloudHandle):
+                node.on_click(partial(_clicked, on_click, number))
 
     def show(self, poses: Poses) -> None:
         """Move all pieces."""

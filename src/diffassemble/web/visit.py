@@ -67,11 +67,11 @@ class Visit:
 
     def open(self, puzzle: Puzzle) -> None:
         """Put a puzzle on the table."""
-        self.stop()
         self.playing = False
-        if self.work is not None:
-            self.work.clear()
-        self.answers, self.shown = [], None
+        before, self.work, self.answers, self.shown = self.work, None, [], None
+        self.stop()
+        if before is not None:
+            before.clear()
         self.work = Workpiece(self.client, self.panel, puzzle, self._touch)
         grid = "" if puzzle.lattice is None else f", grid {puzzle.board.rows}x{puzzle.board.cols}"
         self.say(f"{len(puzzle)} pieces{grid}; press **Solve**")
@@ -97,6 +97,8 @@ class Visit:
         finally:
             self.stop()
             self._rest(work)
+        if work is not self.work:
+            return
         if last is None or not job.finished:
             self.say("cancelled")
             return
@@ -104,7 +106,7 @@ class Visit:
         self.keep(Assembly(given, last.poses, sure, tuple(history), name, time.monotonic() - began))
 
     def _watch(self, work: Workpiece, step: Step, seconds: float) -> None:
-        if not self.closed:
+        if not self.closed and work is self.work:
             work.show(step.poses)
             self.panel.progress.value = 100 * step.done
             self.say(f"solving: {100 * step.done:.0f} %, {time_left(step.done, seconds)}")
@@ -112,7 +114,8 @@ class Visit:
 
     def _rest(self, work: Workpiece) -> None:
         if not self.closed:
-            work.show(work.arrangement.poses)
+            if work is self.work:
+                work.show(work.arrangement.poses)
             self.panel.cancel.visible, self.panel.solve.disabled, self.panel.progress.value = False, False, 0.0
 
     def stop(self) -> None:

@@ -21,6 +21,7 @@ from diffassemble.compatibility.fracture.verify import fit_numbers
 _FEW = (300, 80)
 # Breaks with more points than this are not looked at any finer.
 _MANY = 5000
+_KEPT = 4
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def match(first: Cluster, second: Cluster, level: int, effort: Effort, judges: J
         return [fit.turned_round() for fit in match(second, first, level, effort, judges, seed)]
     spacing = first.fragments[0].spacing / 2**level
     found = search(own, other, spacing, effort, seed)
-    return judge(found.poses, found.votes, own, other, spacing, level, judges)
+    return judge(found.poses, found.votes, own, other, spacing, level, judges)[:_KEPT]
 
 
 def review(first: Cluster, second: Cluster, fits: Sequence[Fit], judges: Judges) -> list[Fit]:

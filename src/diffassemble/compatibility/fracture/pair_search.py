@@ -10,10 +10,12 @@ from jaxtyping import Float64, Int64
 from diffassemble.compatibility.fracture.contact import count_buried, count_touching, undone
 from diffassemble.compatibility.fracture.exhaustive import propose_everywhere
 from diffassemble.compatibility.fracture.icp import refine
-from diffassemble.compatibility.fracture.proposals import propose
+from diffassemble.compatibility.fracture.proposals import likeness, propose
 from diffassemble.compatibility.fracture.sides import Side
 
 _AROUND = 14
+_COMPANY = 25.0
+_POOL = 1200
 _TABLE = 1 << 16
 _SHARPNESS = 10.0
 # Only breaks with fewer points than this are tried everywhere.
@@ -28,11 +30,11 @@ class Effort:
     """
 
     keys: int = 400
-    mates: int = 20
-    draws: int = 300_000
-    proposals: int = 1500
-    refined: int = 18
-    kept: int = 3
+    mates: int = 28
+    draws: int = 600_000
+    proposals: int = 600
+    refined: int = 32
+    kept: int = 8
     everywhere: int = 0
 
 
@@ -57,7 +59,8 @@ def search(first: Side, second: Side, spacing: float, effort: Effort, seed: int)
     extent = float(np.linalg.norm(np.ptp(first.points, axis=0)))
     shortest = min(5 * spacing, 0.25 * extent)
     poses, scores = propose(
-        first, keys, mates, table, surroundings(first, keys, spacing), trial, second, float(spacing), effort.draws,
+        first, keys, mates, table, company(first, keys, shortest, spacing, chance), surroundings(first, keys, spacing),
+        trial, second, float(spacing), effort.draws,
         effort.proposals, shortest, int(chance.integers(1 << 62)),
     )  # fmt: skip
     if effort.everywhere and len(first.points) < _SMALL:
@@ -66,12 +69,13 @@ def search(first: Side, second: Side, spacing: float, effort: Effort, seed: int)
         more, worth = propose_everywhere(
             first, tried[: effort.everywhere], tried[:60], second, places, float(spacing), 20, 200
         )
-        poses, scores = np.concatenate([poses, more]), np.concatenate([scores, worth * (len(trial) / 60)])
+        poses, scores = np.concatenate([poses, more]), np.concatenate([scores, worth * (0.3 * len(trial) / 60)])
     if not len(poses):
         return nothing
     best = distinct(poses, scores, first, 10.0, 4 * spacing, effort.refined)[0]
     sharp = np.stack([polished(poses[i], first, second, spacing, chance) for i in best])
-    worth = np.array([rating(pose, first, second, spacing) for pose in sharp])
+    some = np.arange(0, len(first.points), max(1, len(first.points) // 600))
+    worth = np.array([tight_likeness(pose, first, second, some, spacing) for pose in sharp])
     kept, votes = distinct(sharp, worth, first, 4.0, 1.5 * spacing, effort.kept)
     return Candidates(sharp[kept], worth[kept], votes)
 
@@ -80,7 +84,8 @@ def correspondences(
     first: Side, second: Side, keys: Int64[np.ndarray, "k"], count: int, chance: np.random.Generator
 ) -> tuple[Int64[np.ndarray, "k m"], Int64[np.ndarray, "t"]]:
     """The most similar points of the second break for each key, and a table to draw correspondences from."""
-    pool = chance.permutation(len(second.points))[:6000]
+    # Few enough that true mates are among the best, and dense enough that one lies near each place.
+    pool = chance.permutation(len(second.points))[:_POOL]
     likeness = first.sought[keys] @ second.seen[pool].T + first.seen[keys] @ second.sought[pool].T
     count = min(count, len(pool))
     best = np.argpartition(-likeness, count - 1, axis=1)[:, :count]
@@ -89,6 +94,17 @@ def correspondences(
     ends = np.cumsum(weight)
     table = np.searchsorted(ends, (np.arange(_TABLE) + chance.random()) * (ends[-1] / _TABLE))
     return pool[best], np.minimum(table, len(ends) - 1)
+
+
+def company(
+    side: Side, keys: Int64[np.ndarray, "k"], shortest: float, spacing: float, chance: np.random.Generator
+) -> Int64[np.ndarray, "k c"]:
+    """For each key some others, by their numbers among the keys, that are neither near nor far; or itself."""
+    points = side.points[keys]
+    far = np.linalg.norm(points[:, None] - points, axis=-1)
+    fit = (far > shortest) & (far < _COMPANY * spacing)
+    order = np.argsort(np.where(fit, chance.random(far.shape), 2), axis=1)[:, :_AROUND]
+    return np.where(np.take_along_axis(fit, order, 1), order, np.arange(len(keys))[:, None])
 
 
 def surroundings(side: Side, keys: Int64[np.ndarray, "k"], spacing: float) -> Int64[np.ndarray, "k a"]:
@@ -110,6 +126,17 @@ def polished(
         pose, first.points[some], first.smooth[some], second.voxels, second.points, second.smooth,
         2.6 * spacing, 1.3 * spacing, 8,
     )  # fmt: skip
+
+
+def tight_likeness(
+    pose: Float64[np.ndarray, "12"], first: Side, second: Side, some: Int64[np.ndarray, "k"], spacing: float
+) -> float:
+    """How much the points that lie closely on the second break look as their mates should, less what lies inside."""
+    body, own = second.body, first.body
+    sunk = count_buried(pose, first.probe, body.voxels, body.points, body.normals, body.spacing) / len(first.probe)
+    back = undone(pose)
+    held = count_buried(back, second.probe, own.voxels, own.points, own.normals, own.spacing) / len(second.probe)
+    return likeness(pose, first, second, some, 1.5, 0.6, -0.6, spacing) / len(some) - sunk - held
 
 
 def rating(pose: Float64[np.ndarray, "12"], first: Side, second: Side, spacing: float) -> float:

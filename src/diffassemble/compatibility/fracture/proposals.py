@@ -10,27 +10,32 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
-from diffassemble.compatibility.fracture.contact import count_buried, count_touching, touches
+from diffassemble.compatibility.fracture.contact import count_buried, place, touches, turn
+from diffassemble.compatibility.fracture.voxels import look_up
 
 _REACH, _PLANE, _FACING = 2.2, 1.2, -0.5
 
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def propose(own, keys, mates, table, around, trial, other, spacing, draws, most, shortest, state):
-    """Poses (h, 12) that pass all checks, and their scores (h,): matched points less buried ones.
+def propose(own, keys, mates, table, company, around, trial, other, spacing, draws, most, shortest, state):
+    """The best poses (h, 12) that pass all checks, and their scores (h,): likeness of touching points less buried ones.
 
     `own` and `other` are sides; key k (a point of `own`) may correspond to the points mates[k] of `other`; `table`
-    holds numbers k · len(mates[k]) + m to draw from, likely ones often; `around[k]` are points near key k; `trial` are
-    the points that are counted.
+    holds numbers k · len(mates[k]) + m to draw from, likely ones often; `company[k]` are other keys not far from key k,
+    `around[k]` points near it; `trial` are the points that are counted.
     """
-    poses, scores = np.empty((most, 12)), np.empty(most)
-    found, width, pose = 0, mates.shape[1], np.empty(12)
-    tried, tried_normals = own.points[trial], own.smooth[trial]
+    poses, scores = np.empty((most, 12)), np.full(most, -1e9)
+    found, width, pose, looked, worst = 0, mates.shape[1], np.empty(12), 0, -1e9
+    first_part, deep = trial[: len(trial) // 3], 1.5 * other.body.spacing
     for _ in range(draws):
         state = (state * 6364136223846793005 + 1442695040888963407) & 0x7FFFFFFFFFFFFFFF
         one, two = table[(state >> 20) % len(table)], table[(state >> 41) % len(table)]
-        first, second = one // width, two // width
+        first = one // width
+        if state & 1 << 18:  # small interfaces are met more often by pairs that are not far from each other
+            second = company[first, (state >> 36) % company.shape[1]]
+            two = second * width + two % width
+        second = two // width
         if first == second:
             continue
         a, b = keys[first], keys[second]
@@ -40,17 +45,50 @@ def propose(own, keys, mates, table, around, trial, other, spacing, draws, most,
         _pose_of(own, other, a, b, c, d, pose)
         if not _holds_near(pose, own, other, around[first], around[second], spacing):
             continue
-        score = count_touching(
-            pose, tried, tried_normals, other.voxels, other.points, other.smooth,
-            _REACH * spacing, _PLANE * spacing, _FACING,
-        )  # fmt: skip
-        body = other.body
-        score -= 1.5 * count_buried(pose, own.probe, body.voxels, body.points, body.normals, 1.5 * body.spacing)
-        poses[found], scores[found] = pose, score
-        found += 1
-        if found == most:
+        looked += 1
+        if looked > 12 * most:
             break
+        if 3 * likeness(pose, own, other, first_part, _REACH, _PLANE, _FACING, spacing) < 0.5 * worst:
+            continue
+        score = likeness(pose, own, other, trial, _REACH, _PLANE, _FACING, spacing)
+        if score <= worst:
+            continue
+        body = other.body
+        score -= 0.5 * count_buried(pose, own.probe, body.voxels, body.points, body.normals, deep)
+        slot = found if found < most else np.argmin(scores)
+        if score > scores[slot]:
+            poses[slot], scores[slot] = pose, score
+            found = min(found + 1, most)
+            if found == most:
+                worst = scores.min()
     return poses[:found], scores[:found]
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def likeness(pose, own, other, trial, reach, plane, facing, spacing):
+    """Over the points that touch, the sum of how much each looks as its mate should (0 … 1, squared)."""
+    total, width = 0.0, own.seen.shape[1]
+    for i in trial:
+        x, y, z = place(pose, own.points[i])
+        j = look_up(x, y, z, other.voxels.low, other.voxels.side, other.voxels.directory, other.voxels.blocks)
+        if j < 0:
+            continue
+        u, v, w = x - other.points[j, 0], y - other.points[j, 1], z - other.points[j, 2]
+        if u * u + v * v + w * w > (reach * spacing) ** 2:
+            continue
+        a, b, c = other.smooth[j, 0], other.smooth[j, 1], other.smooth[j, 2]
+        if abs(u * a + v * b + w * c) > plane * spacing:
+            continue
+        p, q, r = turn(pose, own.smooth[i])
+        if p * a + q * b + r * c > facing:
+            continue
+        alike = 0.0
+        for k in range(width):
+            alike += own.sought[i, k] * other.seen[j, k]
+        if alike > 0:
+            total += alike * alike
+    return total
 
 
 @njit(cache=True, nogil=True)

@@ -1,0 +1,35 @@
+"""Solve a folder of square pictures of which nobody has told rows and columns, and correct the answer.
+
+python examples/02_folder_of_pieces.py [folder]
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+
+import torch
+
+import diffassemble as da
+from diffassemble.files import read_pieces
+from diffassemble.puzzle import Locks
+from diffassemble.solvers import choose_board
+
+if len(sys.argv) > 1:
+    folder = Path(sys.argv[1])
+else:  # make one: a puzzle folder's pieces lie in a folder of their own
+    da.write_puzzle(da.cut_image(str(files("skimage.data") / "coffee.png"), rows=3, cols=4, size=48), "coffee-puzzle")
+    folder = Path("coffee-puzzle/pieces")
+
+pieces, names = read_pieces(folder)
+solver = da.make_solver("gallagher")
+puzzle = da.Puzzle(pieces, choose_board(pieces, solver, seed=0), names)
+assembly = da.solve(puzzle, "gallagher")
+print(f"{len(pieces)} pieces lie {puzzle.board.rows} by {puzzle.board.cols}")
+
+# Whoever knows the place of the first piece locks it there, and the rest is built around it.
+known = torch.arange(len(pieces)) == 0
+again = da.solve(replace(puzzle, locks=Locks(known, assembly.poses)), "gallagher")
+da.write_assembly(again, "coffee-solved")

@@ -1,0 +1,137 @@
+"""One measurement in a process of its own: `python -m diffassemble.cli.footprint '{"work": …}'` prints a row as JSON.
+
+The highest memory of a process never falls again, so everything that is measured needs a fresh one.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from diffassemble.evaluation.footprints import Footprint
+from diffassemble.puzzle import InputError
+
+if TYPE_CHECKING:
+    from diffassemble.model import Denoiser
+    from diffassemble.puzzle import Puzzle
+
+# What a network's configuration says for each graph. Mates and expander: what large puzzles get in any case.
+COMPLETE, PAPER_SPARSE, SPARSE = "complete", "expander 20 %", "mates + expander"
+GRAPHS: dict[str, dict[str, Any]] = {
+    COMPLETE: {"degree": 0.0, "complete_up_to": 1_000_000},
+    PAPER_SPARSE: {"degree": 0.2, "virtual_nodes": 8, "sparse_solving": True, "complete_up_to": 1_000_000},
+    SPARSE: {"degree": 0.0, "complete_up_to": 0},
+}
+LEARN = "learn"
+Run = Callable[["Puzzle"], float | None]
+
+
+@dataclass(frozen=True)
+class Errand:
+    """What a process is to measure: solving by diffusion or hybrid, or learning from one puzzle (`learn`)."""
+
+    work: str
+    graph: str
+    picture: str
+    side: int
+    size: int
+    model: str
+    samples: int
+    steps: int
+    seed: int
+
+
+def send(errand: Errand) -> Footprint:
+    """Measure in a fresh process."""
+    words = [sys.executable, "-m", "diffassemble.cli.footprint", json.dumps(asdict(errand))]
+    done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise InputError(f"{errand.work} with {errand.side**2} pieces on {errand.graph}: {last}")
+    return Footprint(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def measure(errand: Errand) -> Footprint:
+    """Do the errand in this process: load, warm up on a small puzzle, then measure."""
+    import torch
+
+    from diffassemble.cutting.image import cut_picture
+    from diffassemble.evaluation.memory import peak_megabytes
+    from diffassemble.files.images import read_picture
+    from diffassemble.puzzle import Board
+
+    picture = read_picture(Path(errand.picture))
+    small, puzzle = (
+        cut_picture(picture, Board(side, side), torch.Generator().manual_seed(errand.seed), size=errand.size)
+        for side in (3, errand.side)
+    )
+    del picture
+    run = (_learn if errand.work == LEARN else _solve)(errand)
+    run(small)
+    before, began = peak_megabytes(), time.perf_counter()
+    accuracy = run(puzzle)
+    seconds, peak = time.perf_counter() - began, peak_megabytes()
+    return Footprint(errand.work, errand.graph, len(puzzle), seconds, peak, peak - before, accuracy)
+
+
+def _network(errand: Errand) -> Denoiser:
+    """The model on the graph that is asked for; virtual nodes that it never learnt are drawn at random."""
+    import torch
+
+    from diffassemble.model import Denoiser
+
+    learnt = Denoiser.from_pretrained(errand.model)
+    torch.manual_seed(errand.seed)
+    network = Denoiser(replace(learnt.config, **GRAPHS[errand.graph]))
+    network.load_state_dict(learnt.state_dict(), strict=False)
+    return network.eval()
+
+
+def _solve(errand: Errand) -> Run:
+    import torch
+
+    from diffassemble.evaluation.benchmark import score_answer
+    from diffassemble.model import Denoiser
+    from diffassemble.solvers import DiffusionSolver
+    from diffassemble.solvers.hybrid import HybridSolver
+
+    network = _network(errand)
+    kind = HybridSolver if errand.work == "hybrid" else DiffusionSolver
+    solver = kind(network, errand.steps, errand.samples)
+    # With nodes that it never learnt to listen to, a network's answer says nothing.
+    known = network.config.virtual_nodes == Denoiser.from_pretrained(errand.model).config.virtual_nodes
+
+    def run(puzzle: Puzzle) -> float | None:
+        score = score_answer(solver, puzzle, torch.Generator().manual_seed(errand.seed))
+        return score.accuracy_free if known else None
+
+    return run
+
+
+def _learn(errand: Errand) -> Run:
+    import torch
+
+    from diffassemble.model import pack
+
+    network = _network(errand).train()
+
+    def run(puzzle: Puzzle) -> None:
+        assert puzzle.truth is not None
+        generator = torch.Generator().manual_seed(errand.seed)
+        batch, clean = pack([puzzle], network.pairwise), network.space.to_vector(puzzle.truth)[:, None]
+        times = torch.full((len(puzzle), 1), network.schedule.times // 2)
+        noisy = network.space.noisy(clean, times, network.schedule, network.space.prior((len(puzzle), 1), generator))
+        predicted = network(noisy, times, network.condition(batch, generator))
+        (predicted - clean).square().mean().backward()
+
+    return run
+
+
+if __name__ == "__main__":
+    print(json.dumps(asdict(measure(Errand(**json.loads(sys.argv[1]))))))

@@ -1,0 +1,35 @@
+"""The examples do what they say, without data and without network."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+RESULTS = {
+    "01_own_photo.py": ["solved.png"],
+    "02_folder_of_pieces.py": ["coffee-solved/assembly.json", "coffee-solved/assembled.png"],
+    "03_broken_bowl.py": ["bowl-puzzle/puzzle.json", "bowl-solved/assembled.glb", "bowl-solved/matrices.txt"],
+    "04_own_solver.py": ["by-brightness.png"],
+    "05_tiny_training.py": ["tiny-run/last/model.safetensors"],
+}
+
+
+def test_all_are_run() -> None:
+    scripts = sorted(EXAMPLES.glob("*.py"))
+    assert [path.name for path in scripts] == sorted(RESULTS)
+    assert all(len(path.read_text().splitlines()) <= 40 for path in scripts)
+
+
+@pytest.mark.parametrize("name", sorted(RESULTS))
+def test_example(name: str, tmp_path: Path) -> None:
+    few = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / name)], cwd=tmp_path, env=few, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert all((tmp_path / result).stat().st_size > 0 for result in RESULTS[name])
