@@ -1,7 +1,8 @@
-"""Seconds and peak memory to solve one puzzle: dense attention against the same network through PyG's edge lists.
+"""Seconds and peak memory to solve one puzzle, or to learn from four: dense attention, sparse graphs, PyG's edge lists.
 
-Every figure comes from a process of its own: weights are loaded first, then one small puzzle warms up,
-then the measured puzzle is solved. Run: python benchmarks/solving.py [--sides 6 12 20 30] [--json FILE]
+The last is the same network on the complete graph, every layer through PyG's own TransformerConv. Every figure comes
+from a process of its own: weights are loaded first, then one small puzzle warms up, then the work is measured.
+Run: python benchmarks/solving.py [--work solve|learn] [--sides 6 12 20 30] [--json FILE]
 """
 
 from __future__ import annotations
@@ -11,49 +12,75 @@ import json
 import resource
 import subprocess
 import sys
-import time
+from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 
-PATHS = ("dense", "edge lists")
+PATHS = ("dense", "sparse", "edge lists")
 
 
-def measure(side: int, path: str, model: str, samples: int, steps: int) -> dict[str, float | int | str]:
-    """Solve one side × side puzzle in this process."""
+def measure(work: str, side: int, path: str, model: str, samples: int, steps: int) -> dict[str, float | int | str]:
+    """Solve one side × side puzzle, or learn from four, in this process."""
     import torch
     from skimage import data
 
     from diffassemble.cutting.image import cut_picture
-    from diffassemble.graph import complete_edges, edge_graph
-    from diffassemble.model.batch import PuzzleBatch
-    from diffassemble.model.denoiser import SLOTS, Denoiser
+    from diffassemble.model import Denoiser, pack
     from diffassemble.puzzle import Board
     from diffassemble.solvers import DiffusionSolver, assemble
 
-    class ThroughEdgeLists(Denoiser):
-        """The same network, but every layer gathers its messages along a list of all edges."""
-
-        def _graph(self, batch: PuzzleBatch, generator: torch.Generator | None) -> object:
-            mates = batch.mates if self.config.edge_features else None
-            return edge_graph(complete_edges(batch.puzzle), batch.puzzle, mates, SLOTS)
-
-    kind = Denoiser if path == "dense" else ThroughEdgeLists
     network = Denoiser.from_pretrained(model)
-    network.__class__ = kind
+    network.config = replace(network.config, complete_up_to=0 if path == "sparse" else 10**9)
+    if path == "edge lists":
+        gather_along_edges()
     solver = DiffusionSolver(network, steps, samples)
     picture = torch.tensor(data.astronaut()).permute(2, 0, 1).float() / 255
     generator = torch.Generator().manual_seed(0)
-    assemble(cut_picture(picture, Board(3, 3), generator, size=32), solver)
-    puzzle = cut_picture(picture, Board(side, side), generator, size=32)
-    began = time.monotonic()
-    assemble(puzzle, solver)
-    seconds = time.monotonic() - began
+
+    def run(side: int) -> None:
+        puzzles = [cut_picture(picture, Board(side, side), generator, size=32) for _ in range(4)]
+        if work == "solve":
+            assemble(puzzles[0], solver)
+            return
+        batch = pack(puzzles, pairwise=True)
+        noisy = torch.randn(len(batch.puzzle), 1, 4, generator=generator)
+        time = torch.full((len(batch.puzzle), 1), 100)
+        network.train()(noisy, time, network.condition(batch)).square().mean().backward()
+
+    run(3)
+    began = perf_counter()
+    run(side)
+    seconds = perf_counter() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"pieces": side * side, "path": path, "seconds": round(seconds, 3), "peak_mb": round(peak)}
+    return {"work": work, "pieces": side * side, "path": path, "seconds": round(seconds, 3), "peak_mb": round(peak)}
+
+
+def gather_along_edges() -> None:
+    """From now on every graph is complete and every layer gathers its messages along a list of all edges."""
+    import torch
+    from torch_geometric.nn import TransformerConv
+
+    from diffassemble.graph import complete_edges, edge_graph
+    from diffassemble.model import denoiser
+    from diffassemble.model.unimp import UniMP
+    from diffassemble.model.wiring import SLOTS
+
+    def wire(config, batch, generator):  # type: ignore[no-untyped-def]
+        return edge_graph(complete_edges(batch.puzzle), batch.puzzle, batch.mates, SLOTS)
+
+    def message_passing(layer, nodes, graph):  # type: ignore[no-untyped-def]
+        features = graph.evidence.features(graph.edges.shape[1])
+        return torch.stack([TransformerConv.forward(layer, x, graph.edges, features) for x in nodes.unbind(1)], 1)
+
+    denoiser.wire = wire
+    UniMP.message_passing = message_passing
 
 
 def main() -> None:
     """Measure every size and path and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", choices=("solve", "learn"), default="solve")
+    parser.add_argument("--paths", nargs="+", choices=PATHS, default=PATHS)
     parser.add_argument("--sides", type=int, nargs="+", default=[6, 12, 20, 30])
     parser.add_argument("--model", default="jigsaw")
     parser.add_argument("--samples", type=int, default=1)
@@ -63,13 +90,14 @@ def main() -> None:
     options = parser.parse_args()
     if options.only:
         side, path = options.only
-        print(json.dumps(measure(int(side), path, options.model, options.samples, options.steps)))
+        asked = options.model, options.samples, options.steps
+        print(json.dumps(measure(options.work, int(side), path, *asked)))
         return
     rows = []
     for side in options.sides:
-        for path in PATHS:
+        for path in options.paths:
             command = [sys.executable, __file__, "--only", str(side), path, "--model", options.model]
-            command += ["--samples", str(options.samples), "--steps", str(options.steps)]
+            command += ["--samples", str(options.samples), "--steps", str(options.steps), "--work", options.work]
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
                 print(f"{side * side:5d} pieces  {path:10s}  failed: {done.stderr.strip().splitlines()[-1:]}")

@@ -56,3 +56,23 @@ def test_a_table_has_all_solvers_of_pictures(
 def test_what_is_for_broken_objects_is_refused(picture_folders: tuple[Path, Path], words: list[str]) -> None:
     with pytest.raises(InputError, match="are for broken objects, but there are none here"):
         evaluate.run(["--data", str(picture_folders[0]), *words])
+
+
+def test_scores_are_noted_and_not_asked_for_again(
+    picture_folders: tuple[Path, Path], asked: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    scores = tmp_path / "scores.jsonl"
+    options = EvaluateOptions(data=(str(picture_folders[0]),), grid=("2",), size=8, limit=3, scores=scores)
+    evaluate_pictures(options)
+    lines = scores.read_text()
+    assert len(lines.splitlines()) == 3
+    evaluate_pictures(options)
+    assert scores.read_text() == lines
+
+
+@pytest.mark.parametrize("changes", [{"scores": Path("scores.jsonl")}, {"ray": "local"}])
+def test_answers_of_other_runs_and_processes_are_not_shown(
+    picture_folders: tuple[Path, Path], asked: list[tuple[str, str]], changes: dict[str, Any]
+) -> None:
+    with pytest.raises(InputError, match="leave --scores and --ray out"):
+        evaluate_pictures(EvaluateOptions(data=(str(picture_folders[0]),), report=Path("page.html"), **changes))

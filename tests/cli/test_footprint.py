@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,6 +35,7 @@ def test_a_fresh_process_sends_back_its_row(errand: Errand) -> None:
     assert 50 < found.peak_mb < 3000
 
 
-def test_what_went_wrong_there_is_told_here(errand: Errand) -> None:
-    with pytest.raises(InputError, match="diffusion with 16 pieces on complete: "):
-        send(replace(errand, model="nothing-there"))
+def test_what_went_wrong_there_is_told_here(errand: Errand, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "false")
+    with pytest.raises(InputError, match="diffusion with 16 pieces on complete: exit code 1"):
+        send(errand)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image
 
-from diffassemble.cli.pruning_table import variants
+from diffassemble.cli import pruning_table
+from diffassemble.cli.evaluate_options import EvaluateOptions
+from diffassemble.cli.main import main
+from diffassemble.cli.pruning_table import evaluate_pruning, variants
 from diffassemble.puzzle import Board, InputError
 
 Command = Callable[..., Any]
@@ -32,17 +35,35 @@ def test_impossible_degrees_are_refused(degree: float, message: str) -> None:
 
 
 def test_networks_are_taught_once_and_tested(
-    command: Command, picture_folders: tuple[Path, Path], tmp_path: Path
+    picture_folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = tmp_path / "pruning.json"
-    words = ["--table", "pruning", "--data", *picture_folders, "--grid", "2", "--degree", "0.6", "1", "--limit", "1"]
-    words += ["--training-steps", "1", "--steps", "1", "--json", rows, "--figure", tmp_path / "pruning.png"]
-    done = command("evaluate", *words)
-    assert done.code == 0, done.err
-    found = json.loads(rows.read_text())
+    asked: list[list[str]] = []
+
+    def run_here(words: Sequence[str]) -> tuple[float, float]:
+        asked.append(list(words))
+        assert main(list(words)) == 0
+        return 1.0, 100.0
+
+    monkeypatch.setattr(pruning_table, "_run", run_here)  # processes of their own would take their time to start
+    data = tuple(map(str, picture_folders))
+    files = {"json": tmp_path / "pruning.json", "figure": tmp_path / "pruning.png"}
+    small = {"grid": ("2",), "limit": 1, "training_steps": 1, "steps": 1}
+    options = EvaluateOptions(table="pruning", data=data, degree=(0.6, 1.0), **small, **files)
+    evaluate_pruning(options)
+    found = json.loads(files["json"].read_text())
     assert [(row["graph"], row["degree"]) for row in found] == [("expander", 0.6), ("dropout", 0.6), ("complete", 1.0)]
-    assert all(row["training_peak_mb"] > 50 and row["solving_peak_mb"] > 50 for row in found)
-    assert Image.open(tmp_path / "pruning.png").format == "PNG"
+    assert Image.open(files["figure"]).format == "PNG"
+    assert [words[0] for words in asked] == ["train", "evaluate"] * 3
+    evaluate_pruning(options)
+    assert [words[0] for words in asked[6:]] == ["evaluate"] * 3
+
+
+def test_a_process_tells_its_seconds_and_memory_or_why_it_failed() -> None:
+    seconds, peak = pruning_table._run(["--help"])
+    assert 0 < seconds < 60
+    assert peak > 5
+    with pytest.raises(InputError, match="diffassemble train nothing: "):
+        pruning_table._run(["train", "nothing"])
 
 
 @pytest.mark.parametrize("words", [["--data", "somewhere"], []])

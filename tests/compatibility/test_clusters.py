@@ -14,9 +14,10 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
+from diffassemble.compatibility import clusters as module
 from diffassemble.compatibility.clusters import THRESHOLDS, Clusters, grow_clusters
 from diffassemble.compatibility.image import image_mates, mates_of_sides
-from diffassemble.geometry import Poses
+from diffassemble.geometry import Poses, turn_matrix
 from diffassemble.model.batch import join_mates
 from diffassemble.puzzle import Board, Mates, Puzzle
 
@@ -300,6 +301,18 @@ def test_reach_is_told_side_by_side_in_the_piece_s_own_frame(turned: int, true_s
     expected = [[cells[(side + turn) % 4] for side in range(4)] for cells, turn in zip(beyond, turns, strict=True)]
     for clusters in grow_clusters(mates, 6):
         torch.testing.assert_close(clusters.reach() / board.pitch, torch.tensor(expected).float())
+
+
+def test_reach_is_the_same_by_boxes_by_blocks_and_by_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = torch.Generator().manual_seed(0)
+    label, place = torch.randint(0, 9, (60,), generator=generator), torch.randn(60, 2, generator=generator)
+    quarter = turn_matrix(torch.randint(0, 4, (60,), generator=generator))
+    pairs = Clusters(label, Poses(quarter, place))._reach_of(torch.arange(60))
+    assert torch.equal(Clusters(label, Poses(quarter, place)).reach(), pairs)
+    tilted = Clusters(label, Poses(quarter @ torch.tensor([[0.6, -0.8], [0.8, 0.6]]), place))
+    whole = tilted.reach()
+    monkeypatch.setattr(module, "_BLOCK", 200)
+    assert torch.equal(tilted.reach(), whole)
 
 
 def test_reach_ends_with_the_cluster() -> None:

@@ -16,7 +16,7 @@ def test_shadows_do_not_count() -> None:
         for depth in range(8):
             colours[:, 34 : 72 + depth, left + 4 : left + 42 + depth] -= 0.02
         colours[:, 30:70, left : left + 40] = random.uniform(0, 0.5, (3, 40, 40))
-    rough = [Square((left + 24, 54), 0.0, 47, 47, 0.9) for left in (30, 120)]
+    rough = [Square((left + 24.0, 54.0), 0.0, 47.0, 47.0, 0.9) for left in (30, 120)]
     found = sharpen(colours, rough)
     for square, left in zip(found, (30, 120), strict=True):
         assert np.abs(np.array(square.centre) - (left + 20, 50)).max() < 1

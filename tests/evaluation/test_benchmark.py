@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import torch
 
-from diffassemble.evaluation.benchmark import Row, Score, evaluate, score_answer
+from diffassemble.evaluation.benchmark import Row, evaluate
 from diffassemble.evaluation.puzzles import benchmark_puzzles
+from diffassemble.evaluation.scoring import Score, score_answer
 from diffassemble.puzzle import Board, InputError, Puzzle, Step
 
 JSON_FIELDS = [

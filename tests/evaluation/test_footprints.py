@@ -27,7 +27,7 @@ def shown(rows: list[Footprint]) -> str:
 
 def test_every_process_has_its_line_and_the_paper_a_column_of_its_own() -> None:
     text = shown(some_rows())
-    assert sum(line.startswith(("diffusion", "learn")) for line in text.splitlines()) == 12
+    assert sum(line.lstrip().startswith(("diffusion", "learn")) for line in text.splitlines()) == 12
     assert "50000" in text  # 900 pieces, complete, quoted
     assert "20000" not in text  # the paper never measured this graph
     assert "quoted" in text

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from diffassemble.evaluation.benchmark import Score
 from diffassemble.evaluation.puzzles import benchmark_puzzles
+from diffassemble.evaluation.scoring import Score
 from diffassemble.evaluation.sweep import Cell, Sweep, all_cells, run_sweep, warm_up
 from diffassemble.puzzle import Board, InputError
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from diffassemble.compatibility.judging import Judgement
 from diffassemble.cutting.image import cut_picture
 from diffassemble.geometry import turn_pixels
+from diffassemble.model import side_judge
 from diffassemble.model.side_judge import SideJudge, SideJudgeConfig, side_strips
 from diffassemble.puzzle import Board, Puzzle
 
@@ -105,6 +106,17 @@ def test_pieces_of_any_size_and_flat_ones(judge: SideJudge, size: int) -> None:
     judgement = judge.judge(pixels)
     assert judgement.fits(every_side(pixels)).isfinite().all()
     assert 0 <= judgement.gap <= 4
+
+
+def test_many_pieces_are_judged_in_blocks(judge: SideJudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    pixels = torch.rand(9, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+    whole = judge.judge(pixels)
+    for name, value in (("_TOGETHER", 4), ("_TYPICAL", 8), ("_SEEN", 6)):
+        monkeypatch.setattr(side_judge, name, value)
+    blocks = judge.judge(pixels)
+    torch.testing.assert_close(blocks.foretold, whole.foretold)
+    torch.testing.assert_close(blocks.shown, whole.shown)
+    assert blocks.gap == whole.gap
 
 
 def test_a_lone_piece(judge: SideJudge) -> None:

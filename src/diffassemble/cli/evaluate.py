@@ -26,8 +26,9 @@ def evaluate(options: EvaluateOptions) -> None:
     _refuse("--degree is for --table pruning; leave it out", options.degree and options.table != "pruning")
     if about_fragments(options.table, options.data):
         _refuse(
-            "--grid, --erode, --puzzles and --report are for pictures; leave them out for broken objects",
+            "--grid, --erode, --puzzles, --report, --scores and --ray are for pictures; leave them out here",
             *(options.grid, options.erode, options.puzzles is not None, options.report is not None),
+            *(options.scores is not None, options.ray is not None),
         )
         evaluate_fragments(options)
     else:

@@ -50,6 +50,12 @@ class EvaluateOptions:
     """Where to draw a table, as PNG. Default: table-NAME.png."""
     report: Annotated[Path | None, _unset("FILE")] = None
     """Pictures: also write a page with the table, a plot, and the best and worst answers to this .html file."""
+    scores: Annotated[Path | None, _unset("FILE")] = None
+    """Pictures: note the score of every puzzle here, a line of JSON each; broken off and started again, the same
+    command goes on where it was."""
+    ray: Annotated[str | None, _unset("ADDRESS|local")] = None
+    """Pictures: let the machines of a Ray cluster solve the puzzles, or (local) processes of this one. Needs Ray:
+    pip install "diffassemble[cluster]"."""
 
     grid: Annotated[tuple[str, ...], _unset("N|RxC …")] = ()
     """Pictures: grids, such as 6 for 6x6, or 4x7. Default: 6, or those of the table."""

@@ -18,7 +18,10 @@ from diffassemble.evaluation import (
     results_table,
     warm_up,
 )
+from diffassemble.evaluation.cluster import on_cluster
+from diffassemble.evaluation.journal import Journal
 from diffassemble.evaluation.report import Album, Remembering, measurement_page
+from diffassemble.evaluation.scoring import score_here
 from diffassemble.files.atomic import write_file
 from diffassemble.puzzle import Board, InputError
 from diffassemble.solvers.catalogue import BORDER_SOLVERS, PICTURE_SOLVERS
@@ -40,7 +43,9 @@ def evaluate_pictures(options: EvaluateOptions) -> None:
         cells, names = plan.cells, options.solver or PICTURE_SOLVERS
         json, figure = json or Path(f"table-{table}.json"), figure or Path(f"table-{table}.png")
         limit = plan.usual_limit if limit is None and options.puzzles is None else limit
-    for path in (json, figure, options.report):
+    if options.report is not None and (options.scores is not None or options.ray is not None):
+        raise InputError("--report shows answers of this run and process; leave --scores and --ray out")
+    for path in (json, figure, options.report, options.scores):
         if path is not None:
             check_place(path)
     model = options.model or "jigsaw"
@@ -49,11 +54,17 @@ def evaluate_pictures(options: EvaluateOptions) -> None:
         for name in names
     ]
     album = Album([Remembering(solver) for solver in solvers])
-    sweep = Sweep(album.solvers, cells, limit, options.puzzles, options.seed, options.size)
+    watched = options.scores is None and options.ray is None
+    scoring = score_here if options.ray is None else on_cluster(options.ray)
+    wanted = ("samples", "steps", "budget")
+    asked: dict[str, str | int | float] = {"model": model, **{name: getattr(options, name) for name in wanted}}
+    journal = None if options.scores is None else Journal(options.scores, asked)
+    wishes = limit, options.puzzles, options.seed, options.size
+    sweep = Sweep(album.solvers if watched else solvers, cells, *wishes, scoring, journal)
     if plan is not None:
         warm_up(sweep)
         album.forget()
-    results = measure(sweep, json, album.hear)
+    results = measure(sweep, json, album.hear if watched else lambda score: None)
     show(results_table(results))
     if plan is not None and figure is not None:
         _compare(plan, results, figure)

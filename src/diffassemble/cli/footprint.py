@@ -96,7 +96,7 @@ def _network(errand: Errand) -> Denoiser:
 def _solve(errand: Errand) -> Run:
     import torch
 
-    from diffassemble.evaluation.benchmark import score_answer
+    from diffassemble.evaluation.scoring import score_answer
     from diffassemble.model import Denoiser
     from diffassemble.solvers import DiffusionSolver
     from diffassemble.solvers.hybrid import HybridSolver

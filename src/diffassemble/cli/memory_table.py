@@ -48,7 +48,7 @@ def errands(options: EvaluateOptions) -> Iterator[Errand]:
     for name in solvers:
         if name not in SOLVERS:
             raise InputError(f"table memory measures {' and '.join(SOLVERS)}, not '{name}'")
-    picture = os.fspath(timed_pictures(options.data)[1][0])
+    picture = os.fspath(timed_pictures(options.data, "memory")[1][0])
     for board in sorted(boards, key=lambda board: board.cells):
         for work in (*solvers, LEARN):
             for graph in _graphs(work, board.cells):

@@ -79,7 +79,7 @@ def plan_table(name: str, data: Sequence[str], boards: Sequence[Board]) -> Table
     table = TABLES[name]
     boards = boards or [Board(grid, grid) for grid in table.grids]
     if table.timed:
-        named = timed_pictures(data)
+        named = timed_pictures(data, name)
         return TablePlan(table, boards, [Cell(*named, board) for board in boards])
     sources = [_source(text, name) for text in data]
     _check_once(sources)
@@ -118,11 +118,11 @@ def _cell(kind: str, board: Board, sources: Sequence[Source], table: str) -> Cel
     return Cell(source.name, source.pictures, board, TABLES[table].missing)
 
 
-def timed_pictures(data: Sequence[str]) -> tuple[str, Sequence[Path]]:
+def timed_pictures(data: Sequence[str], table: str) -> tuple[str, Sequence[Path]]:
     """The one folder that is given, or the samples."""
     if len(data) > 1:
         raise InputError(
-            f"this table takes one folder, not {len(data)}; pass --data DIR, or nothing for sample pictures"
+            f"table {table} takes one folder, not {len(data)}; pass --data DIR, or nothing for sample pictures"
         )
     if data:
         return short_name(data[0]), held_out_pictures(data[0])

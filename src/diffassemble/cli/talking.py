@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from dataclasses import dataclass, field
-from typing import Any, TextIO
+from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress
@@ -23,13 +23,9 @@ class Talk:
     document: bool = False
     began: float = field(default_factory=time.monotonic)
 
-    @property
-    def people(self) -> TextIO:
-        return sys.stderr if self.lines or self.document else sys.stdout
-
     def say(self, text: str) -> None:
         """Tell people."""
-        print(text, file=self.people)
+        print(text, file=sys.stderr if self.lines or self.document else sys.stdout)
 
     def event(self, name: str, **fields: Any) -> None:
         """Tell programs that asked for it, one line at a time."""

@@ -63,9 +63,24 @@ class Clusters:
 
     def reach(self) -> Float[Tensor, "n two_d"]:
         """How far a piece's cluster stretches beyond it along its own axes, forwards then backwards."""
+        rotation = self.frame.rotation
+        if torch.equal(rotation, rotation.round()):  # quarter turns: what counts are the sides of the cluster's box
+            return self._reach_of_box()
         every = torch.arange(len(self.label), device=self.label.device)
-        blocks = every.split(max(1, _BLOCK // len(every)))
-        return torch.cat([self._reach_of(pieces) for pieces in blocks])
+        return torch.cat([self._reach_of(pieces) for pieces in every.split(max(1, _BLOCK // len(every)))])
+
+    def _reach_of_box(self) -> Float[Tensor, "n two_d"]:
+        place, index = self.frame.translation, self.label[:, None].expand_as(self.frame.translation)
+        low, high = (
+            torch.zeros_like(place).scatter_reduce(0, index, place, way, include_self=False) for way in ("amin", "amax")
+        )
+        above, below = high[self.label] - place, place - low[self.label]
+        along, against = self.frame.rotation.clamp(min=0), (-self.frame.rotation).clamp(min=0)
+
+        def seen(forth: Tensor, back: Tensor) -> Tensor:
+            return torch.einsum("nc,nca->na", above, forth) + torch.einsum("nc,nca->na", below, back)
+
+        return torch.cat([seen(along, against), seen(against, along)], -1)
 
     def _reach_of(self, pieces: Int[Tensor, "m"]) -> Float[Tensor, "m two_d"]:
         apart = self.frame.translation[None] - self.frame.translation[pieces, None]

@@ -24,6 +24,8 @@ CHANNELS = 3
 _VARIANCE_FLOOR = 2 / 255**2
 # How many scores are computed at once when only the best are kept.
 _BLOCK = 2**20
+# At least so many sides at once: products of fewer rows take more than twice as long a row.
+FEWEST_ROWS = 104
 # Log odds that two sides are true neighbours, fitted by `benchmarks/calibrate_borders.py` on training pictures:
 # constant, level, level², low, high, low², high², low·high, level·low, level·high (see `odds_terms`).
 _ODDS = (-1.3761, -0.0054, -0.0881, 1.8372, 2.5002, -0.1255, -0.5875, 0.4203, -0.1426, -0.2626)
@@ -31,7 +33,7 @@ _ODDS = (-1.3761, -0.0054, -0.0881, 1.8372, 2.5002, -0.1255, -0.5875, 0.4203, -0
 
 def side_lines(pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "sides two s 3"]:
     """Outermost and second line of pixels of every side, read clockwise around the piece."""
-    views = torch.stack([torch.rot90(pixels, side, (-2, -1)) for side in range(SIDES)], 1)
+    views = torch.stack([torch.rot90(pixels, side, (-2, -1))[..., -2:] for side in range(SIDES)], 1)
     lines = torch.stack([views[..., -1], views[..., -2]], 2)  # n, side, line, colour, along
     return lines.transpose(-1, -2).flatten(0, 1)
 
@@ -96,12 +98,14 @@ class Borders:
     def best(self, keep: int) -> Partners:
         """The `keep` best partners of every side, in blocks: the whole matrix is never there at once."""
         every = torch.arange(len(self), device=self.shown.device)
-        found = []
-        for rows in every.split(max(SIDES, _BLOCK // len(self))):
+        keep = min(keep, len(self) - SIDES)
+        # Made beforehand: small pieces of memory kept between large ones that come and go would hold all of it.
+        side, score = every.new_empty(len(self), keep), self.shown.new_empty(len(self), keep, dtype=torch.float32)
+        for rows in every.split(max(FEWEST_ROWS, _BLOCK // len(self))):
             same = (rows // SIDES)[:, None] == every // SIDES
             scores = self[rows].against(self).masked_fill_(same, torch.inf)
-            found.append(scores.topk(min(keep, len(self) - SIDES), largest=False))
-        return Partners(torch.cat([block.indices for block in found]), torch.cat([block.values for block in found]))
+            score[rows], side[rows] = scores.topk(keep, largest=False)
+        return Partners(side, score)
 
 
 def border_scores(pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "sides sides"]:

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from diffassemble.compatibility.image import SIDES, Borders, mates_of_sides
+from diffassemble.compatibility.image import FEWEST_ROWS, SIDES, Borders, mates_of_sides
 from diffassemble.puzzle import Mates
 
 # How many scores are computed at once.
@@ -101,8 +101,11 @@ def find_candidates(borders: Borders, judgement: Judgement, keep: int) -> Candid
     """The `keep` partners of every side that promise most to both, in blocks; none if there are not two others."""
     every = torch.arange(len(borders))
     keep = min(keep, len(borders) - SIDES)
-    blocks = [_look(rows, borders, judgement, keep) for rows in every.split(max(SIDES, _BLOCK // len(borders)))]
-    side, level, fit, best, normaliser = (torch.cat(part) for part in zip(*blocks, strict=True))
+    # Made beforehand: small pieces of memory kept between large ones that come and go would hold all of it.
+    side, (level, fit) = every.new_empty(len(every), keep), torch.empty(2, len(every), keep).unbind()
+    best, normaliser = torch.empty(len(every), 2), torch.empty(len(every))
+    for rows in every.split(max(FEWEST_ROWS, _BLOCK // len(borders))):
+        side[rows], level[rows], fit[rows], best[rows], normaliser[rows] = _look(rows, borders, judgement, keep)
     first, second = best[:, :1], best[:, 1:]
     lead = torch.where(level <= first + _SAME, second, first) - level
     lead_there = torch.where(level <= first[side, 0] + _SAME, second[side, 0], first[side, 0]) - level

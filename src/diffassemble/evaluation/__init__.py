@@ -1,6 +1,6 @@
 """How good solvers are; knows only the Solver protocol."""
 
-from diffassemble.evaluation.benchmark import Row, Score, evaluate
+from diffassemble.evaluation.benchmark import Row, evaluate
 from diffassemble.evaluation.comparison import Comparison, compare_accuracy, compare_seconds
 from diffassemble.evaluation.interval import bootstrap_interval
 from diffassemble.evaluation.metrics import (
@@ -11,6 +11,7 @@ from diffassemble.evaluation.metrics import (
 )
 from diffassemble.evaluation.puzzles import benchmark_puzzles
 from diffassemble.evaluation.quoted import TABLES, PaperTable
+from diffassemble.evaluation.scoring import Score
 from diffassemble.evaluation.sweep import Cell, Measured, Sweep, all_cells, run_sweep, warm_up
 from diffassemble.evaluation.tables import comparison_table, results_table, write_rows
 

@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-import torch
-
+from diffassemble.evaluation.journal import Journal
 from diffassemble.evaluation.memory import peak_megabytes
-from diffassemble.evaluation.metrics import (
-    direct_comparison,
-    direct_comparison_free,
-    neighbour_accuracy,
-    perfect,
-)
-from diffassemble.evaluation.puzzles import benchmark_puzzles
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Board, InputError, Puzzle, Solver, Step
-
-
-@dataclass(frozen=True)
-class Score:
-    """One puzzle: percent right as it stands, at the best turn of the whole, and of neighbour pairs."""
-
-    accuracy: float
-    accuracy_free: float
-    neighbours: float
-    perfect: bool
-    seconds: float
-    pieces: int
+from diffassemble.evaluation.puzzles import Draws
+from diffassemble.evaluation.scoring import Score, Scoring, score_here
+from diffassemble.puzzle import Board, Solver
 
 
 @dataclass(frozen=True)
@@ -71,17 +51,20 @@ def evaluate(
     size: int = 32,
     data: str | None = None,
     report: Callable[[Score], None] = lambda score: None,
+    scoring: Scoring = score_here,
+    journal: Journal | None = None,
 ) -> Row:
     """Solve the puzzles of `benchmark_puzzles` and average the scores; `report` hears of each as it comes.
 
-    `data` names the pictures in the row (default: their folder's name).
+    `data` names the pictures in the row (default: their folder's name). What the journal knows is not solved again.
     """
-    scores = []
-    for puzzle, generator in benchmark_puzzles(
-        pictures, board, missing=missing, erode=erode, limit=limit, puzzles=puzzles, seed=seed, size=size
-    ):
-        scores.append(score_answer(solver, puzzle, generator))
-        report(scores[-1])
+    draws = Draws(pictures, board, missing, erode, limit, puzzles, seed, size)
+    draws.check()
+    found: dict[int, Score] = {}
+    for number, score in _scores(solver, draws, scoring, journal):
+        found[number] = score
+        report(score)
+    scores = [found[number] for number in sorted(found)]
     return Row(
         solver=solver.name,
         data=data or pictures[0].parent.name,
@@ -100,29 +83,16 @@ def evaluate(
     )
 
 
-def score_answer(solver: Solver, puzzle: Puzzle, generator: torch.Generator) -> Score:
-    """Let a solver put together a puzzle without showing it the truth, and score its last step."""
-    if puzzle.truth is None:
-        raise InputError("a puzzle without its truth can't be scored; cut one from a picture")
-    start = time.perf_counter()
-    answer = _answer(solver, puzzle.without_truth(), generator)
-    seconds = time.perf_counter() - start
-    board = puzzle.board
-    placement = (board, *board.snap(answer), *board.snap(puzzle.truth))
-    return Score(
-        accuracy=direct_comparison(*placement),
-        accuracy_free=direct_comparison_free(*placement),
-        neighbours=neighbour_accuracy(*placement),
-        perfect=perfect(*placement),
-        seconds=seconds,
-        pieces=len(puzzle),
-    )
-
-
-def _answer(solver: Solver, puzzle: Puzzle, generator: torch.Generator) -> Poses:
-    last: Step | None = None
-    for step in solver.steps(puzzle, generator):
-        last = step
-    if last is None:
-        raise RuntimeError(f"solver {solver.name} gave no answer")
-    return last.poses
+def _scores(solver: Solver, draws: Draws, scoring: Scoring, journal: Journal | None) -> Iterator[tuple[int, Score]]:
+    """The scores of all puzzles, each with its number: first those that the journal knows."""
+    todo = []
+    for number in range(len(draws)):
+        known = None if journal is None else journal.look_up(solver.name, draws.identity(number))
+        if known is None:
+            todo.append(number)
+        else:
+            yield number, known
+    for number, score in scoring(solver, draws, todo):
+        if journal is not None:
+            journal.note(solver.name, draws.identity(number), score)
+        yield number, score

@@ -10,7 +10,7 @@ import numpy as np
 FITTED_FROM = 400
 
 
-def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float | None:
+def exponent(sizes: Sequence[int], costs: Sequence[float]) -> float | None:
     """The power of the size that costs grow with, from FITTED_FROM on; none if there are not two sizes."""
     kept = [(size, cost) for size, cost in zip(sizes, costs, strict=True) if size >= FITTED_FROM and cost > 0]
     if len({size for size, _ in kept}) < 2:

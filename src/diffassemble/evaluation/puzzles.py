@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import count
+from dataclasses import dataclass
+from itertools import count, islice
 from pathlib import Path
 
 import numpy as np
@@ -34,11 +35,58 @@ def benchmark_puzzles(
     spread over the list, since neighbours in a sorted folder often come from one source. Where they are fewer
     than `puzzles`, they are cut again with the seeds `seed` + 1, `seed` + 2, … until there are as many.
     """
-    check_wishes(pictures, missing=missing, erode=erode, limit=limit, puzzles=puzzles, seed=seed, size=size)
-    for further, index in _draws(len(pictures), limit, puzzles):
-        picture = benchmark_picture(read_picture(pictures[index]), board, size)
-        cutting, solving = (random_stream(seed + further, index, purpose) for purpose in (0, 1))
-        yield cut_picture(picture, board, cutting, size=size, missing=missing, erode=erode), solving
+    drawn = Draws(pictures, board, missing, erode, limit, puzzles, seed, size)
+    drawn.check()
+    for number in range(len(drawn)):
+        yield drawn.puzzle(number)
+
+
+@dataclass(frozen=True)
+class Draws:
+    """The puzzles of `benchmark_puzzles`, of which any can be made without the others."""
+
+    pictures: Sequence[Path]
+    board: Board
+    missing: float = 0.0
+    erode: int = 0
+    limit: int | None = None
+    puzzles: int | None = None
+    seed: int = 0
+    size: int = 32
+
+    def check(self) -> None:
+        """Refuse what no puzzles can be made of."""
+        check_wishes(
+            self.pictures,
+            missing=self.missing,
+            erode=self.erode,
+            limit=self.limit,
+            puzzles=self.puzzles,
+            seed=self.seed,
+            size=self.size,
+        )
+
+    def __len__(self) -> int:
+        return puzzle_count(len(self.pictures), self.limit, self.puzzles)
+
+    def puzzle(self, number: int) -> tuple[Puzzle, torch.Generator]:
+        """A puzzle, truth included, and a generator for whoever solves it."""
+        further, index = self._draw(number)
+        picture = benchmark_picture(read_picture(self.pictures[index]), self.board, self.size)
+        cutting, solving = (random_stream(self.seed + further, index, purpose) for purpose in (0, 1))
+        cut = cut_picture(picture, self.board, cutting, size=self.size, missing=self.missing, erode=self.erode)
+        return cut, solving
+
+    def identity(self, number: int) -> dict[str, str | int | float]:
+        """All that a puzzle follows from."""
+        further, index = self._draw(number)
+        grid = f"{self.board.rows}x{self.board.cols}"
+        damage = {"missing": self.missing, "erode": self.erode, "size": self.size}
+        picture = "/".join(self.pictures[index].parts[-2:])
+        return {"picture": picture, "index": index, "seed": self.seed + further, "grid": grid, **damage}
+
+    def _draw(self, number: int) -> tuple[int, int]:
+        return next(islice(_draws(len(self.pictures), self.limit, self.puzzles), number, None))
 
 
 def puzzle_count(pictures: int, limit: int | None = None, puzzles: int | None = None) -> int:

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from matplotlib.figure import Figure
 
-from diffassemble.evaluation.benchmark import Score
 from diffassemble.evaluation.figures import COLOURS, png
+from diffassemble.evaluation.scoring import Score
 from diffassemble.evaluation.sweep import Measured
 from diffassemble.geometry import Poses
 from diffassemble.puzzle import Assembly, Puzzle, Solver, Step

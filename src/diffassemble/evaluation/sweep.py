@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-from diffassemble.evaluation.benchmark import Row, Score, evaluate
+from diffassemble.evaluation.benchmark import Row, evaluate
 from diffassemble.evaluation.interval import Interval, bootstrap_interval
+from diffassemble.evaluation.journal import Journal
 from diffassemble.evaluation.puzzles import check_wishes, puzzle_count
+from diffassemble.evaluation.scoring import Score, Scoring, score_here
 from diffassemble.puzzle import Board, Solver
 
 
@@ -26,7 +28,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Every solver on every cell, on the same puzzles; see `benchmark_puzzles` for how these are drawn."""
+    """Every solver on every cell, on the same puzzles; see `benchmark_puzzles` for how these are drawn.
+
+    `scoring` is who solves them; what the `journal` knows already is not solved again.
+    """
 
     solvers: Sequence[Solver]
     cells: Sequence[Cell]
@@ -34,6 +39,8 @@ class Sweep:
     puzzles: int | None = None
     seed: int = 0
     size: int = 32
+    scoring: Scoring = score_here
+    journal: Journal | None = None
 
     @property
     def total(self) -> int:
@@ -108,6 +115,8 @@ def _measure(solver: Solver, cell: Cell, sweep: Sweep, report: Callable[[Score],
         size=sweep.size,
         data=cell.data,
         report=heard,
+        scoring=sweep.scoring,
+        journal=sweep.journal,
     )
     return Measured(
         row,

@@ -58,8 +58,6 @@ def unpack(content: io.BufferedIOBase, name: str, folder: Path) -> Path:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{name}: is no zip file, or broken or cut short ({_one_line(error)})") from error
-    except NotImplementedError as error:
-        raise InputError(f"{name}: is packed in a way that is not known here; pack it as a plain zip file") from error
     return _single_folder(folder)
 
 

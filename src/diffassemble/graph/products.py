@@ -114,7 +114,7 @@ def common(
 ) -> Float[Tensor, "e g"]:
     """The scalar product of what stands at the two ends of every edge."""
     with torch.autocast(receivers.device.type, enabled=False):
-        return _Common.apply(receivers.float(), senders.float(), incidence)  # type: ignore[no-any-return]
+        return _Common.apply(receivers.float(), senders.float(), incidence)
 
 
 def summed(
@@ -122,4 +122,4 @@ def summed(
 ) -> Float[Tensor, "n g c"]:
     """For every receiver the sum over its senders, weighed edge by edge."""
     with torch.autocast(senders.device.type, enabled=False):
-        return _Summed.apply(weights.float(), senders.float(), incidence)  # type: ignore[no-any-return]
+        return _Summed.apply(weights.float(), senders.float(), incidence)

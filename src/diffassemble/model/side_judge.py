@@ -28,6 +28,10 @@ _FLAT = 0.01
 # median. Then this many pixels are taken to be lost at every side; being wrong by one or two costs little.
 _UNWORN = 3.0
 _USUAL_GAP = 2
+# Of more sides than this, only about so many are looked at for that.
+_TYPICAL, _SEEN = 8000, 400
+# Pieces that are judged at once.
+_TOGETHER = 1000
 
 
 @dataclass(frozen=True)
@@ -144,15 +148,24 @@ class SideJudge(Pretrained):
     @torch.no_grad()
     def judge(self, pixels: Float[Tensor, "n 3 s s"]) -> Judgement:
         """Judge all sides; whether pieces lost pixels at them is seen from how well the best of them fit."""
-        best = Borders.of(pixels).best(1).score
+        borders = Borders.of(pixels)
+        if len(borders) <= _TYPICAL:
+            best = borders.best(1).score
+        else:  # so many tell as much as all
+            every = torch.arange(len(borders), device=pixels.device)
+            best = borders.scores(every[:: len(borders) // _SEEN], every).amin(1)
         worn = best.numel() > 0 and float(best.median()) > _UNWORN
-        return self(pixels, min(_USUAL_GAP, self.config.widest_gap) if worn else 0)
+        gap = min(_USUAL_GAP, self.config.widest_gap) if worn else 0
+        # In blocks: what is computed on the way takes far more room than what comes of it.
+        parts: list[Judgement] = [self(block, gap) for block in pixels.split(_TOGETHER)]
+        foretold, shown = torch.cat([part.foretold for part in parts]), torch.cat([part.shown for part in parts])
+        return Judgement(foretold, shown, parts[0].alone, parts[0].odds, gap)
 
 
 def side_strips(pixels: Float[Tensor, "n 3 s s"], config: SideJudgeConfig) -> Float[Tensor, "sides 3 d l"]:
     """What lies along every side, from the outermost line of pixels inwards; pieces may be of any size."""
-    views = torch.stack([torch.rot90(pixels, side, (-2, -1)) for side in range(SIDES)], 1).flatten(0, 1)
-    strips = views[..., -config.depth :].flip(-1).mT
+    views = [torch.rot90(pixels, side, (-2, -1))[..., -config.depth :] for side in range(SIDES)]
+    strips = torch.stack(views, 1).flatten(0, 1).flip(-1).mT
     lacking = config.depth - strips.shape[2]
     strips = torch.cat([strips, strips[:, :, -1:].expand(-1, -1, lacking, -1)], 2)
     if strips.shape[-1] == config.length:

@@ -25,7 +25,7 @@ Answer = tuple[Placement, Float[Tensor, "n"]]
 _CLEARLY = 1.2
 # Large puzzles get fewer samples: pieces attend to each other in pairs, and memory must hold them for every sample.
 # In sparse graphs a piece attends to few others, but has other costs, as many as these pairs.
-_MOST_PAIRS, _MOST_EACH = 8_000_000, 1600
+_MOST_PAIRS, _MOST_EACH = 8_000_000, 900
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from diffassemble.compatibility.fracture.judges import Judges
 from diffassemble.compatibility.fracture.pair_search import Effort
 
 QUICK = Effort()
-HARD = Effort(keys=600, mates=60, draws=4_000_000, proposals=1500, refined=70, kept=12, everywhere=8)
+HARD = Effort(keys=600, mates=60, draws=2_000_000, proposals=1200, refined=50, kept=10, everywhere=6)
 SURE, LIKELY, POSSIBLE = 0.9, 0.5, 0.15
 _KEPT = 6
 # Where both breaks have more points than this, a finer level shows nothing new.
@@ -44,8 +44,7 @@ ROUNDS = (
     Round(QUICK, 0, LIKELY, _ALL, 150),
     Round(QUICK, 0, LIKELY, 3),
     Round(QUICK, 1, LIKELY, 3),
-    Round(HARD, 0, LIKELY, 3),
-    Round(HARD, 1, LIKELY, 2),
+    Round(HARD, 0, LIKELY, 2),
     Round(HARD, 0, POSSIBLE, 2),
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from diffassemble.compatibility.fracture.clusters import Cluster
-from diffassemble.compatibility.fracture.pair_search import correspondences, surroundings
+from diffassemble.compatibility.fracture.pair_search import company, correspondences, surroundings
 from diffassemble.compatibility.fracture.proposals import propose
 
 
@@ -18,9 +18,9 @@ def test_the_best_proposal_is_near_the_truth(clusters: tuple[Cluster, Cluster], 
     spacing = clusters[0].fragments[0].spacing
     mates, table = correspondences(own, other, keys, 20, chance)
     trial = chance.permutation(len(own.points))[:250]
-    poses, scores = propose(
-        own, keys, mates, table, surroundings(own, keys, spacing), trial, other, spacing, 200_000, 500, 5 * spacing, 7
-    )
+    shortest = 5 * spacing
+    others, around = company(own, keys, shortest, spacing, chance), surroundings(own, keys, spacing)
+    poses, scores = propose(own, keys, mates, table, others, around, trial, other, spacing, 200_000, 500, shortest, 7)
     best = poses[scores.argmax()]
     assert np.allclose(best[:9].reshape(3, 3) @ best[:9].reshape(3, 3).T, np.eye(3), atol=1e-5)
     assert ((best[:9] * true_pose[:9]).sum() - 1) / 2 > np.cos(np.radians(12))

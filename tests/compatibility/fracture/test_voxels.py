@@ -21,7 +21,7 @@ def test_places_near_the_surface_know_the_nearest_point(ball: Sample) -> None:
     assert (found >= 0).all()
     far = np.linalg.norm(places - ball.points[found], axis=1)
     best = np.array([np.linalg.norm(ball.points - place, axis=1).min() for place in places[:200]])
-    assert (far[:200] - best).max() < SPACING
+    assert (far[:200] - best).max() < 1.5 * SPACING
 
 
 def test_the_middle_is_inside_and_far_away_is_outside(ball: Sample) -> None:

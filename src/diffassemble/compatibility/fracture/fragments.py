@@ -27,7 +27,7 @@ class Fragment:
         self.generator = torch.Generator().manual_seed(seed)
         self.layers = Layers.of(mesh, spacing, self.generator)
         self.found: list[Bool[np.ndarray, "p"]] = []
-        self.suspected = np.zeros(0, bool)
+        self.suspected: np.ndarray = np.zeros(0, bool)
         self.made: dict[int, Break] = {}
 
     @property
@@ -64,4 +64,4 @@ class Fragment:
         chance = self.judges.breaks(level, self.layers.features(level))
         chance = smooth_breaks(here, self.spacing / 2**level, chance)
         self.found.append((chance[:, 0] > _BROKEN) | (chance[:, 1] > _BALANCED))
-        self.suspected = (chance > _SUSPECTED).any(1)
+        self.suspected = np.any(chance > _SUSPECTED, axis=1)

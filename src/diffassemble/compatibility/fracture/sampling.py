@@ -14,7 +14,7 @@ from jaxtyping import Float32
 from diffassemble.compatibility.fracture.buckets import thin
 from diffassemble.compatibility.fracture.drawing import draw
 from diffassemble.compatibility.fracture.normals import outward_normals
-from diffassemble.geometry.surfaces import surface_area, triangle_normals
+from diffassemble.geometry.surfaces import surface_area
 from diffassemble.puzzle import FragmentPieces, InputError, Mesh
 
 POINTS = 40_000
@@ -124,10 +124,3 @@ def _sample_cloud(mesh: Mesh, spacing: float, generator: torch.Generator) -> Sam
     kept = order[thin(points[order], _DISTANCE * spacing)]
     gap = cloud_gap(mesh)
     return Sample(points[kept], normals[kept], len(points) * gap**2 / max(1, len(kept)))
-
-
-def signed_volume(mesh: Mesh) -> float:
-    """Volume that closed triangles enclose; negative where they are turned inside out."""
-    corners = mesh.vertices[mesh.faces].double()
-    normals = triangle_normals(mesh.vertices, mesh.faces).double()
-    return float((corners[:, 0] * normals).sum() / 6)
