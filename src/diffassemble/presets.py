@@ -131,7 +131,7 @@ PRESETS: dict[str, Preset] = {
     ),
     # Broken objects.
     "fracture-matching": Preset(
-        "small networks that find breaks, match them and verify fits; --data.learn surface, then fits",
+        "small networks that find breaks, match and verify; --data.learn surface, then fits",
         training_changes={"steps": 4000, "learning_rate": 2e-3, "warmup": 100, "decay": 0.6, "average": 0.995},
         task="fracture-matching",
     ),

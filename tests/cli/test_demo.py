@@ -18,6 +18,7 @@ from diffassemble.puzzle import InputError
 def small_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Coarser grids, to be quick."""
     monkeypatch.setattr(demo, "SAMPLES", dict.fromkeys(demo.SAMPLES, (2, 3)))
+    monkeypatch.setattr(demo, "OBJECTS", {"cookie": 2})
 
 
 def offline(*_: Any, **__: Any) -> None:
@@ -43,6 +44,10 @@ def test_everything_is_there_and_said_to_be_there(
         for picture in ("before-after.png", "confidence.png", "solved/steps.gif"):
             assert f"  {out / name / picture}\n" in text
     assert text.count("% of the pieces right") == 2
+    assert "cookie, broken into 2 pieces" in text
+    assert text.count("% of the fragments right") == 1
+    assert (out / "cookie" / "solved" / "assembled.glb").stat().st_size > 1000
+    assert (out / "cookie" / "before-after.png").exists()
     assert f"diffassemble solve {out / 'astronaut' / 'puzzle'}" in text
 
 
@@ -50,6 +55,7 @@ def test_an_earlier_demo_is_replaced_only_if_asked(
     tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(demo, "SAMPLES", {"coffee": (2, 3)})
+    monkeypatch.setattr(demo, "OBJECTS", {})
     words = ["--out", str(tmp_path / "demo"), "--model", str(tiny_model)]
     demo.run(words)
     with pytest.raises(InputError, match="already exists; choose another --out or pass --overwrite"):

@@ -57,6 +57,15 @@ def test_everything_moves_to_another_device(puzzles: list[Puzzle]) -> None:
     moved = pack(puzzles, pairwise=True).to(there)
     mates = moved.mates
     assert mates is not None
-    parts = (moved.content, moved.puzzle, moved.board, moved.room, mates.first, mates.second, mates.slot, mates.evidence)
+    parts = (
+        moved.content,
+        moved.puzzle,
+        moved.board,
+        moved.room,
+        mates.first,
+        mates.second,
+        mates.slot,
+        mates.evidence,
+    )
     assert {part.device for part in (*parts, mates.relative.rotation, mates.relative.translation)} == {there}
     assert pack(puzzles, pairwise=False).to(there).mates is None

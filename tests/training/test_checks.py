@@ -13,7 +13,13 @@ import torch
 from diffassemble.presets import PRESETS
 from diffassemble.puzzle import InputError
 from diffassemble.training import JigsawRun, UprightRun
-from diffassemble.training.checks import check_jigsaw, check_side_judge, check_upright
+from diffassemble.training.checks import (
+    check_fracture_matching,
+    check_fragments,
+    check_jigsaw,
+    check_side_judge,
+    check_upright,
+)
 from diffassemble.training.config import SideJudgeRun
 
 BAD: list[tuple[str, dict[str, Any], str]] = [
@@ -105,6 +111,9 @@ def test_good_values(tiny: Callable[..., JigsawRun], tiny_upright: Callable[...,
         "jigsaw": check_jigsaw,
         "upright": check_upright,
         "side-judge": check_side_judge,
+        "fragments": check_fragments,
+        "baseline": check_fragments,
+        "fracture-matching": check_fracture_matching,
     }
     for preset in PRESETS.values():
         config = preset.config

@@ -8,10 +8,25 @@ from pathlib import Path
 
 import pytest
 
+from diffassemble.datasets.config import FractureDataConfig, FragmentConfig
+from diffassemble.model.fracture import FractureConfig
+from diffassemble.model.one_shot import OneShotConfig
 from diffassemble.training import Config, JigsawRun, UprightRun, train
-from diffassemble.training.config import SideJudgeRun
+from diffassemble.training.config import (
+    BaselineRun,
+    FractureMatchingRun,
+    FractureMatchingTraining,
+    FragmentRun,
+    FragmentTraining,
+    SideJudgeRun,
+)
 from diffassemble.training.learner import Task
 from diffassemble.training.tasks import TASKS
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture
@@ -20,7 +35,20 @@ def configs(
     tiny_upright: Callable[..., UprightRun],
     tiny_side_judge: Callable[..., SideJudgeRun],
 ) -> dict[str, Config]:
-    return {"jigsaw": tiny(steps=2), "upright": tiny_upright(steps=2), "side-judge": tiny_side_judge(steps=2)}
+    broken = FragmentConfig(solids=2, breaks=1, pieces=(2, 3), points=64)
+    learning = FragmentTraining(steps=2, pieces=6, validate_every=2, precision="32-true")
+    small = replace(FragmentRun().model, features=8, width=32, layers=1, heads=2, pose_width=16, time_width=8)
+    matching = FractureMatchingTraining(steps=2, points=160, validate_every=2, precision="32-true")
+    return {
+        "jigsaw": tiny(steps=2),
+        "upright": tiny_upright(steps=2),
+        "side-judge": tiny_side_judge(steps=2),
+        "fragments": FragmentRun(small, broken, learning),
+        "baseline": BaselineRun(OneShotConfig("global", "pointnet", 8, 16), broken, learning),
+        "fracture-matching": FractureMatchingRun(
+            FractureConfig(width=8), FractureDataConfig(solids=1, breaks=1, pieces=(2, 2)), matching
+        ),
+    }
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -38,7 +66,7 @@ def test_tasks_go_through_the_loop(name: str, configs: dict[str, Config], tmp_pa
 def test_defaults_are_of_the_same_kind_and_lack_only_pictures(name: str, configs: dict[str, Config]) -> None:
     defaults = TASKS[name].defaults
     assert type(defaults) is type(configs[name])
-    assert defaults.data == replace(defaults.data, folders=(), shares=())
+    assert defaults.data == replace(defaults.data, folders=())
 
 
 def test_a_batch_is_told_in_its_own_words(configs: dict[str, Config]) -> None:
@@ -46,4 +74,7 @@ def test_a_batch_is_told_in_its_own_words(configs: dict[str, Config]) -> None:
         "jigsaw": (18, "pieces"),
         "upright": (4, "pictures"),
         "side-judge": (18, "pieces"),
+        "fragments": (6, "pieces"),
+        "baseline": (6, "pieces"),
+        "fracture-matching": (160, "points"),
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 WIDTH, HEIGHT = 900, 600
 # Milliseconds that a busy machine may take for anything.
-PATIENCE = 240_000
+PATIENCE = 120_000
 
 
 def press(page: Any, name: str) -> None:

@@ -155,7 +155,7 @@ def test_a_solver_that_raises(page: Any, photo: Path) -> None:
     page.get_by_text("the solver failed: ZeroDivisionError: no luck today").first.wait_for()
     choose(page, "identity", "gallagher")
     press(page, "Solve")
-    page.locator("input[value='1: gallagher']").wait_for()
+    page.locator("input[value='1: gallagher']").first.wait_for()
     choose(page, "gallagher", "the usual one")
 
 

@@ -27,7 +27,7 @@ def test_a_wrong_piece_is_locked_and_stays(page: Any, photo: Path) -> None:
     page.get_by_text("locked. Drag").wait_for()
     name = page.get_by_text("locked. Drag").inner_text().split(" at row")[0]
     press(page, "Solve")
-    page.locator("input[value='2: hybrid']").wait_for()
+    page.locator("input[value='2: hybrid']").first.wait_for()
     assert "16 of 16 pieces right" not in page.locator("body").inner_text()
     page.mouse.click(*cell(1, 2, 4))
     page.get_by_text(f"{name} at row 1, column 2, turn {(turn + 1) % 4}, locked").wait_for()

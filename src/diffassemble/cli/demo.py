@@ -1,4 +1,4 @@
-"""`diffassemble demo`: sample pictures cut, solved, scored and shown; needs no data and no network."""
+"""`diffassemble demo`: sample pictures cut and a bowl broken, solved, scored and shown; needs no data, no network."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 # Pictures that scikit-image brings with it, with the rows and columns they are cut into.
 SAMPLES = {"astronaut": (6, 6), "chelsea": (6, 8)}
+# Solids made by chance, with the number of pieces they are broken into.
+OBJECTS = {"bowl": 6}
 PICTURES = ("before-after.png", "confidence.png")
 
 
@@ -21,32 +23,43 @@ def demo(
     seed: int = 0,
     overwrite: bool = False,
 ) -> None:
-    """Cut two sample pictures into shuffled, turned pieces, put them together again, score and draw the result.
+    """Cut two sample pictures, break a bowl, put all together again, score and draw the result.
 
     Args:
         out: The folder to write.
-        model: The weights: a bundled name, a folder or a hub id.
+        model: The weights for pictures: a bundled name, a folder or a hub id.
         seed: The same seed gives the same puzzles and the same answers.
         overwrite: Replace the folder if it holds an earlier demo.
     """
-    from diffassemble.cli.working import assembled, summary
+    from diffassemble.cli.working import assembled
+    from diffassemble.datasets.synthetic.breaking import fracture_file
     from diffassemble.files.atomic import check_free, fresh_folder
-    from diffassemble.solvers import check_seed, make_solver
+    from diffassemble.solvers import check_seed, make_solver, solver_for
 
     check_seed(seed)
-    check_free(out, tuple(SAMPLES), overwrite)
-    solver = make_solver("hybrid", model=model)
-    with fresh_folder(out, tuple(SAMPLES), overwrite) as part:
+    names = (*SAMPLES, *OBJECTS)
+    check_free(out, names, overwrite)
+    with fresh_folder(out, names, overwrite) as part:
+        solver = make_solver("hybrid", model=model)
         for name, (rows, cols) in SAMPLES.items():
             print(f"{name}, cut {rows}x{cols}")
-            assembly = assembled(_sample(name, rows, cols, seed), solver, seed)
-            print("  " + summary(assembly).replace("\n", "\n  "))
-            _write(assembly, part / name)
+            _show(assembled(_sample(name, rows, cols, seed), solver, seed), part / name)
+        for name, pieces in OBJECTS.items():
+            print(f"{name}, broken into {pieces} pieces")
+            puzzle = fracture_file(name, pieces, seed)
+            _show(assembled(puzzle, solver_for(puzzle.pieces), seed), part / name)
     print("look at these:")
-    for name in SAMPLES:
+    for name in names:
         for picture in (PICTURES[0], "solved/steps.gif", PICTURES[1]):
             print(f"  {out / name / picture}")
-    print(f"the puzzles are there too: diffassemble solve {out / next(iter(SAMPLES)) / 'puzzle'}")
+    print(f"the puzzles are there too: diffassemble solve {out / names[0] / 'puzzle'}")
+
+
+def _show(assembly: Assembly, folder: Path) -> None:
+    from diffassemble.cli.working import summary
+
+    print("  " + summary(assembly).replace("\n", "\n  "))
+    _write(assembly, folder)
 
 
 def _sample(name: str, rows: int, cols: int, seed: int) -> Puzzle:

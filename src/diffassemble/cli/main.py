@@ -59,7 +59,7 @@ def _run(verb: str, arguments: list[str]) -> int:
     return 0
 
 
-def _warn(message: Warning | str, category: type[Warning], *_: object) -> None:
+def _warn(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     """What users should know, in one line; what is between programmers stays there."""
     if category is UserWarning:
         print("diffassemble: note:", " ".join(str(message).split()), file=sys.stderr)

@@ -42,7 +42,7 @@ def _connected(address: str) -> Any:
         raise InputError('--ray needs Ray; pip install "diffassemble[cluster]"') from error
     try:
         ray.init(
-            address=None if address == LOCAL else address,
+            address=address,
             include_dashboard=False if address == LOCAL else None,
             log_to_driver=False,
             ignore_reinit_error=True,

@@ -76,7 +76,9 @@ class Denoiser(PoseNetwork):
         self.stack = STACKS[config.stack](config, evidence if config.edge_features else None)
         self.head = nn.Sequential(nn.Linear(config.width, 32), nn.GELU(), nn.Linear(32, self.space.width))
         self.trust = nn.Linear(config.width, 2 * opinions) if config.votes else None
-        self.virtual = nn.Parameter(torch.randn(config.virtual_nodes, config.width)) if config.virtual_nodes else None
+        self.virtual = nn.Parameter(torch.empty(config.virtual_nodes, config.width)) if config.virtual_nodes else None
+        if self.virtual is not None:
+            nn.init.normal_(self.virtual)
         if self.trust is not None:  # at first all opinions are trusted alike
             nn.init.zeros_(self.trust.weight)
             nn.init.ones_(self.trust.bias)

@@ -61,8 +61,8 @@ class ResidualBlock(nn.Module):
         self.norm = nn.GroupNorm(1, width)
         self.first = nn.Conv1d(width, width, 3, padding=1)
         self.second = nn.Conv1d(width, width, 3, padding=1)
-        nn.init.zeros_(self.second.weight)
-        nn.init.zeros_(self.second.bias)
+        for parameter in self.second.parameters():
+            nn.init.zeros_(parameter)
 
     def forward(self, maps: Float[Tensor, "sides w l"]) -> Float[Tensor, "sides w l"]:
         return maps + self.second(F.relu(self.first(self.norm(maps))))
@@ -91,8 +91,8 @@ class SideJudge(Pretrained):
         self.embed = nn.Conv1d(width, 2 * config.embedding, 1)
         self.rare = nn.Linear(width, 1)
         for layer in (self.foretell, self.rare):
-            nn.init.zeros_(layer.weight)
-            nn.init.zeros_(layer.bias)
+            for parameter in layer.parameters():
+                nn.init.zeros_(parameter)
         # At first a side shows its colours, then their slope inwards, which the neighbour sees the other way round.
         sloping = torch.arange(shown)[:, None] >= 3
         slope = torch.arange(config.depth) == min(2, config.depth - 1)

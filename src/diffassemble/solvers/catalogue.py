@@ -30,7 +30,7 @@ BORDER_SOLVERS = frozenset({"gallagher", "yu", "huroyan"})
 # What tables about pictures compare, if nothing else is asked for.
 PICTURE_SOLVERS = ("diffusion", "hybrid", "gallagher", "yu", "huroyan")
 # The solver and the model for each kind of pieces, if nobody says otherwise.
-DEFAULTS: dict[type, tuple[str, str]] = {ImagePieces: ("hybrid", "jigsaw"), FragmentPieces: ("diffusion", "fragments")}
+DEFAULTS: dict[type, tuple[str, str]] = {ImagePieces: ("hybrid", "jigsaw"), FragmentPieces: ("mend", "fragments")}
 # These know nothing; they show what chance gives.
 CHANCE_SOLVERS = ("identity", "random")
 

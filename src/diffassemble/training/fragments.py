@@ -57,8 +57,8 @@ class FragmentTask(Denoising):
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Errors on held-apart objects, one sample each, absolute poses; "score" is part accuracy less RMSE(R)."""
         assert isinstance(model, PoseNetwork)
-        errors = torch.stack([_errors(model, puzzle, number) for number, puzzle in enumerate(self.held_apart)])
-        turn, shift, right = errors.mean(0).tolist() if len(errors) else (0.0, 0.0, 0.0)
+        errors = [_errors(model, puzzle, number) for number, puzzle in enumerate(self.held_apart)]
+        turn, shift, right = torch.stack(errors).mean(0).tolist() if errors else (0.0, 0.0, 0.0)
         return {"score": right - turn, "part accuracy": right, "RMSE(R)": turn, "RMSE(T)": shift}
 
 
