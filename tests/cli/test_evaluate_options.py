@@ -46,5 +46,5 @@ def test_every_option_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
         parsed("--help")
     text = capsys.readouterr().out
     for field in fields(EvaluateOptions):
-        assert f"--{field.name}" in text
+        assert f"--{field.name.replace('_', '-')}" in text
     assert "largest piece stands at its true pose" in " ".join(text.replace("│", " ").split())

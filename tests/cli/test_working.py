@@ -13,7 +13,7 @@ from diffassemble.cli.working import assembled, load_puzzle, summary
 from diffassemble.cutting.photo import cut_image
 from diffassemble.files import write_puzzle
 from diffassemble.geometry import Poses
-from diffassemble.puzzle import Assembly, Board, InputError, Puzzle, Step
+from diffassemble.puzzle import Assembly, Board, InputError, Pieces, Puzzle, Solver, Step
 
 
 class RowByRow:
@@ -26,6 +26,10 @@ class RowByRow:
         yield Step(puzzle.board.poses(cells, torch.zeros_like(cells)), 1.0)
 
 
+def row_by_row(pieces: Pieces) -> Solver:
+    return RowByRow()
+
+
 @pytest.fixture
 def folder(photo: Path, tmp_path: Path) -> Path:
     write_puzzle(cut_image(photo, 2, 4), tmp_path / "puzzle")
@@ -33,13 +37,13 @@ def folder(photo: Path, tmp_path: Path) -> Path:
 
 
 def test_puzzle_folders_know_their_board(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert load_puzzle(folder, None, RowByRow(), 0).board == Board(2, 4)
-    assert load_puzzle(folder, Board(4, 2), RowByRow(), 0).board == Board(4, 2)
+    assert load_puzzle(folder, None, row_by_row, 0)[0].board == Board(2, 4)
+    assert load_puzzle(folder, Board(4, 2), row_by_row, 0)[0].board == Board(4, 2)
     assert capsys.readouterr().out == ""
 
 
 def test_the_board_of_loose_pieces_is_found_and_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert load_puzzle(folder / "pieces", None, RowByRow(), 0).board == Board(2, 4)
+    assert load_puzzle(folder / "pieces", None, row_by_row, 0)[0].board == Board(2, 4)
     assert capsys.readouterr().out == "grid not given: 2x4 fits the 8 pieces best\n"
 
 
@@ -50,24 +54,24 @@ def test_loose_pieces_may_stand_upright(
         return 1
 
     monkeypatch.setattr(working, "bundled_uprighter", lambda: on_its_side)
-    assert load_puzzle(folder / "pieces", None, RowByRow(), 0).board == Board(4, 2)
+    assert load_puzzle(folder / "pieces", None, row_by_row, 0)[0].board == Board(4, 2)
     assert "4x2 fits" in capsys.readouterr().out
 
 
 def test_a_picture_needs_a_grid(photo: Path) -> None:
     with pytest.raises(InputError, match="does not tell its grid; pass --grid"):
-        load_puzzle(photo, None, RowByRow(), 0)
-    assert load_puzzle(photo, Board(2, 3), RowByRow(), 0).board == Board(2, 3)
+        load_puzzle(photo, None, row_by_row, 0)[0]
+    assert load_puzzle(photo, Board(2, 3), row_by_row, 0)[0].board == Board(2, 3)
 
 
 def test_solving_is_silent_off_terminals(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assembly = assembled(load_puzzle(folder, None, RowByRow(), 0), RowByRow(), 0)
+    assembly = assembled(load_puzzle(folder, None, row_by_row, 0)[0], RowByRow(), 0)
     assert assembly.solver == "row by row"
     assert capsys.readouterr() == ("", "")
 
 
 def test_summary_tells_the_score_only_where_the_truth_is_known(folder: Path) -> None:
-    puzzle = load_puzzle(folder, None, RowByRow(), 0)
+    puzzle = load_puzzle(folder, None, row_by_row, 0)[0]
     assert puzzle.truth is not None
     sure = torch.tensor([1.0, 0.5, 0.25, 0.0, 0.0, 0.0, 0.0, 0.0])
     assembly = Assembly(puzzle, puzzle.truth, sure, (), "told", 1.25)

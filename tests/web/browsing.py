@@ -21,7 +21,10 @@ def choose(page: Any, present: str, wanted: str) -> None:
 
 
 def upload(page: Any, path: Path) -> None:
-    page.locator("input[type=file]").set_input_files(path)
+    """Choose a file, as after a press on the button, which forgets the file before."""
+    field = page.locator("input[type=file]")
+    field.evaluate("field => { field.value = '' }")
+    field.set_input_files(path)
 
 
 def cell(row: int, col: int, size: int) -> tuple[float, float]:
