@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 # Pictures that scikit-image brings with it, with the rows and columns they are cut into.
 SAMPLES = {"astronaut": (6, 6), "chelsea": (6, 8)}
 # Solids made by chance, with the number of pieces they are broken into.
-OBJECTS = {"bowl": 6}
+OBJECTS = {"bowl": 7}
 PICTURES = ("before-after.png", "confidence.png")
 
 
