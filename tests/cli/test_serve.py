@@ -18,7 +18,14 @@ from diffassemble.files import write_puzzle
 def test_it_prints_its_address(photo: Path, tmp_path: Path) -> None:
     write_puzzle(cut_image(photo, 2, 3), tmp_path / "puzzle")
     words = [sys.executable, "-m", "diffassemble", "serve", str(tmp_path / "puzzle"), "--port", "8791"]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    process = subprocess.Popen(
+        words,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        # Whoever runs the tests in the background may have told its children to ignore interrupts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     try:
         assert process.stdout is not None
         line = ""
