@@ -63,12 +63,12 @@ _FRAGMENT_PAPER_FORM = {"posed": False}
 
 
 def _fragment_form(purpose: str, training: Mapping[str, Any] | None = None, **model_changes: Any) -> Preset:
-    changes = _PAPER_TRAINING | {"pieces": 128, "noises": 4, "translation_weight": 4.0} | dict(training or {})
+    changes = _PAPER_TRAINING | {"pieces": 96, "noises": 3, "translation_weight": 4.0} | dict(training or {})
     return Preset(purpose, _FRAGMENT_PAPER_FORM | model_changes, changes, task="fragments")
 
 
 def _baseline(purpose: str, baseline: str, **model_changes: Any) -> Preset:
-    changes = _PAPER_TRAINING | {"pieces": 128, "noises": 1, "translation_weight": 4.0}
+    changes = _PAPER_TRAINING | {"pieces": 96, "noises": 1, "translation_weight": 4.0}
     return Preset(purpose, {"baseline": baseline, **model_changes}, changes, task="baseline")
 
 
@@ -135,7 +135,10 @@ PRESETS: dict[str, Preset] = {
         training_changes={"steps": 4000, "learning_rate": 2e-3, "warmup": 100, "decay": 0.6, "average": 0.995},
         task="fracture-matching",
     ),
-    "fragments": _fragment_form("one light network for broken objects, which sees fragments as they stand", posed=True),
+    "fragments": replace(
+        _fragment_form("one light network for broken objects, which sees fragments as they stand", posed=True),
+        data_changes={"joined": 0.5},
+    ),
     "fragments-paper-form": _fragment_form("the paper's method for broken objects, at the same size"),
     "fragments-paper": Preset(
         "the published sizes for broken objects: VN-DGCNN, four bare UniMP layers, Adagrad",

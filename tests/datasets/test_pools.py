@@ -137,3 +137,17 @@ def test_home_is_the_other_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     assert cache_folder() == tmp_path / ".cache" / "diffassemble"
+
+
+def test_joined_fragments_are_the_same_object_in_fewer_pieces_with_points_spread_by_area() -> None:
+    bar = [*boxes(6)[:1], boxes(2)[1]]  # a sixth and a half of the bar
+    pool = make_pool([bar[0], bar[1]], torch.Generator().manual_seed(0))
+    generator = torch.Generator().manual_seed(1)
+    counts = {len(pool.joined(generator)) for _ in range(20)}
+    assert counts == {1, 2}
+    whole = next(joined for joined in (pool.joined(generator) for _ in range(20)) if len(joined) == 1)
+    assert torch.allclose(whole.areas.sum(), pool.areas.sum())
+    small = (whole.points[0, :, 0] < -0.5 + 1 / 6 + 1e-3).float().mean()
+    assert float(small) == pytest.approx(float(pool.areas[0] / pool.areas.sum()), abs=0.03)
+    every = {tuple(row) for row in pool.steps.flatten(0, 1).tolist()}
+    assert all(tuple(row) in every for row in whole.steps[0].tolist())

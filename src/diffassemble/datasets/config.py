@@ -66,6 +66,8 @@ class FragmentConfig:
     """largest share of missing pieces"""
     whole_share: float = 0.7
     """share of batches without missing pieces"""
+    joined: float = 0.0
+    """share of fractures of which fragments that lie together are joined at random, as `mend` joins them"""
     stretch: float = 0.15
     """how far objects are stretched along each axis at random"""
 

@@ -39,7 +39,9 @@ class FragmentStream:
         chosen: list[Pool] = []
         while not chosen or sum(map(len, chosen)) < self.pieces:
             kind = self.kinds[int(torch.multinomial(self.shares, 1, generator=generator))]
-            chosen.append(kind[int(torch.randint(len(kind), (), generator=generator))])
+            pool = kind[int(torch.randint(len(kind), (), generator=generator))]
+            joined = uniform(0.0, 1.0, generator) < self.config.joined
+            chosen.append(pool.joined(generator) if joined else pool)
         return chosen
 
     def _puzzle(self, step: int, number: int, pool: Pool, missing: float) -> Puzzle:

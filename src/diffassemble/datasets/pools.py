@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int8, Int16
+from jaxtyping import Float, Int8, Int16, Int64
 from torch import Tensor
 
 from diffassemble.cutting.damage import surviving
@@ -21,13 +21,14 @@ from diffassemble.cutting.fragments import POINTS, random_rotations
 from diffassemble.datasets.breaking_bad import UNREADABLE
 from diffassemble.files.atomic import write_file
 from diffassemble.geometry import Poses
-from diffassemble.geometry.surfaces import sample_surface
+from diffassemble.geometry.surfaces import sample_surface, surface_area
 from diffassemble.puzzle import FragmentPieces, InputError, Mesh, Puzzle
 
 POOL_POINTS = 4096
-VERSION = 1
+VERSION = 2
 _STEPS = 65_000
 _NORMAL_STEPS = 127
+_NAMES = ("steps", "normal_steps", "areas")
 
 
 @runtime_checkable
@@ -55,6 +56,8 @@ class Pool:
 
     steps: Int16[Tensor, "n p 3"]
     normal_steps: Int8[Tensor, "n p 3"]
+    areas: Float[Tensor, "n"]
+    """of the fragments' surfaces, in any unit"""
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -73,7 +76,24 @@ class Pool:
         low, high = places.flatten(0, 1).amin(0), places.flatten(0, 1).amax(0)
         places = (places - (low + high) / 2) / (high - low).max()
         normals = torch.nn.functional.normalize(self.normals / factors, dim=-1)
-        return Pool((places * _STEPS).round().to(torch.int16), (normals * _NORMAL_STEPS).round().to(torch.int8))
+        return _kept(places, normals, self.areas)
+
+    def joined(self, generator: torch.Generator) -> Pool:
+        """The same object in fewer pieces: some fragments, drawn at random, each join those nearest to them."""
+        centres = self.points.mean(1)
+        count = int(torch.randint(1, len(self) + 1, (), generator=generator))
+        nuclei = torch.randperm(len(self), generator=generator)[:count]
+        groups = torch.cdist(centres, centres[nuclei]).argmin(1)
+        parts = [self._together((groups == group).nonzero()[:, 0], generator) for group in groups.unique()]
+        steps, normals, areas = (torch.stack(columns) for columns in zip(*parts, strict=True))
+        return Pool(steps, normals, areas)
+
+    def _together(self, members: Int64[Tensor, "m"], generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """Some fragments as one: as many points as one of them has, drawn evenly by area."""
+        size = self.steps.shape[1]
+        whose = members[torch.multinomial(self.areas[members], size, replacement=True, generator=generator)]
+        which = torch.randperm(size, generator=generator)
+        return self.steps[whose, which], self.normal_steps[whose, which], self.areas[members].sum()
 
     def scatter(self, generator: torch.Generator, points: int = POINTS, missing: float = 0.0) -> Puzzle:
         """A puzzle of some of the points, by the protocol of `cutting.fragments.scatter`; its meshes are clouds.
@@ -100,17 +120,22 @@ def make_pool(meshes: Sequence[Mesh], generator: torch.Generator, points: int = 
     drawn = [sample_surface(mesh.vertices, mesh.faces, points, generator) for mesh in meshes]
     places = (torch.stack([place for place, _ in drawn]) - (low + high) / 2) / (high - low).max()
     normals = torch.stack([normal for _, normal in drawn])
-    return Pool((places * _STEPS).round().to(torch.int16), (normals * _NORMAL_STEPS).round().to(torch.int8))
+    areas = torch.tensor([max(surface_area(mesh.vertices, mesh.faces), 1e-12) for mesh in meshes])
+    return _kept(places, normals, areas)
+
+
+def _kept(places: Float[Tensor, "n p 3"], normals: Float[Tensor, "n p 3"], areas: Float[Tensor, "n"]) -> Pool:
+    return Pool((places * _STEPS).round().to(torch.int16), (normals * _NORMAL_STEPS).round().to(torch.int8), areas)
 
 
 def pool_of(fracture: Broken) -> Pool:
     """The pool of a fracture, from the cache if it is there and its files have not changed since."""
     file = cache_folder() / "pools" / f"{_key(fracture)}.npz"
     with suppress(*UNREADABLE), np.load(file, allow_pickle=False) as arrays:
-        return Pool(torch.from_numpy(arrays["steps"]), torch.from_numpy(arrays["normal_steps"]))
+        return Pool(*(torch.from_numpy(arrays[name]) for name in _NAMES))
     pool = make_pool(fracture.meshes(), torch.Generator().manual_seed(0))
     buffer = io.BytesIO()
-    np.savez(buffer, steps=pool.steps.numpy(), normal_steps=pool.normal_steps.numpy())
+    np.savez(buffer, **{name: getattr(pool, name).numpy() for name in _NAMES})
     # Without a place to keep it, it is drawn anew next time.
     with suppress(InputError):
         write_file(file, buffer.getvalue())

@@ -15,7 +15,7 @@ from diffassemble.encoders.neighbours import Neighbours
 class DGCNN(nn.Module):
     """Edge convolutions with a maximum over the neighbours (Wang et al. 2019), on one graph found in space."""
 
-    points, neighbours = 256, 12
+    points, neighbours = 128, 8
 
     def __init__(self, features: int) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class DGCNN(nn.Module):
 class PointNet(nn.Module):
     """Every point by itself, then a maximum over all (Qi et al. 2017)."""
 
-    points, neighbours = 256, 0
+    points, neighbours = 128, 0
 
     def __init__(self, features: int) -> None:
         super().__init__()

@@ -54,7 +54,7 @@ class PublishedNetwork(nn.Module):
 class LightNetwork(nn.Module):
     """Few points and neighbours; the first layer sees what the surface around each point looks like."""
 
-    points, neighbours = 256, 12
+    points, neighbours = 128, 8
 
     def __init__(self, vectors: int) -> None:
         super().__init__()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import torch
@@ -27,7 +28,7 @@ def train(config: Config, task: Task, folder: Path, resume: bool) -> Pretrained:
     learner = Learner(task, training, fabric)
     if checkpoint is not None:
         learner.restore(checkpoint, folder)
-    spent, best = (0.0, -1.0) if checkpoint is None else (checkpoint.minutes, checkpoint.best)
+    spent, best = (0.0, -math.inf) if checkpoint is None else (checkpoint.minutes, checkpoint.best)
     record = Record(folder, config, learner.done, best) if fabric.is_global_zero else None
     console = Console(quiet=record is None)
     with Progress(console, training.steps, learner.done, training.minutes, task.batch) as progress:

@@ -19,7 +19,7 @@ BEST, LAST = "best", "last"
 
 
 class Record:
-    """Only one process keeps it. `best` is the highest score so far, −1 before the first."""
+    """Only one process keeps it. `best` is the highest score so far, −∞ before the first."""
 
     def __init__(self, folder: Path, config: Config, done: int, best: float) -> None:
         self.folder, self.log, self.best = folder, folder / "log.csv", best
