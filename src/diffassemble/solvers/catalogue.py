@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from diffassemble.compatibility.judging import Judge
+from diffassemble.encoders.points import PointEncoder
 from diffassemble.model import Denoiser, bundled_models
 from diffassemble.model.fracture import FractureMatcher
 from diffassemble.model.loading import load_network
@@ -17,6 +18,7 @@ from diffassemble.puzzle import FragmentPieces, ImagePieces, InputError, Pieces,
 from diffassemble.solvers.chance import IdentitySolver, RandomSolver
 from diffassemble.solvers.compiling import announce_compilation
 from diffassemble.solvers.diffusion import DiffusionSolver
+from diffassemble.solvers.fragment_hybrid import FragmentHybridSolver
 from diffassemble.solvers.gallagher import GallagherSolver
 from diffassemble.solvers.huroyan import HuroyanSolver
 from diffassemble.solvers.hybrid import HybridSolver
@@ -66,6 +68,8 @@ def _diffusion(options: SolverOptions) -> Solver:
 
 def _hybrid(options: SolverOptions) -> Solver:
     network = Denoiser.from_pretrained(options.model)
+    if isinstance(network.encoder, PointEncoder):
+        return FragmentHybridSolver(_mend(options), DiffusionSolver(network, options.steps, options.samples))
     return HybridSolver(
         network,
         options.steps,

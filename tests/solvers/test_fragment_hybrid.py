@@ -1,0 +1,118 @@
+"""What geometry joins moves together; the network says how the whole stands and where loose fragments may belong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pytest
+import torch
+
+from diffassemble.cutting.fragments import random_rotations
+from diffassemble.geometry import Poses
+from diffassemble.model import Denoiser
+from diffassemble.model.config import ModelConfig
+from diffassemble.puzzle import FragmentPieces, Locks, Mesh, Puzzle, Solver, Step
+from diffassemble.solvers.diffusion import DiffusionSolver
+from diffassemble.solvers.fragment_hybrid import GUESS, FragmentHybridSolver, coarsened
+
+GENERATOR = torch.Generator().manual_seed(0)
+SURE = torch.tensor([0.9, 0.8, 0.0, 0.95])
+
+
+@dataclass(frozen=True)
+class KnownMend:
+    """Knows how the first, second and fourth fragment lie to each other, but not how the whole stood."""
+
+    frame: Poses
+    name: str = "mend"
+
+    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
+        truth = Poses(torch.eye(3).repeat(len(puzzle), 1, 1), puzzle.fragments.origins)
+        sure = puzzle.fragments.points[:, -1, 0]
+        yield Step(self.frame[[0] * len(puzzle)] @ truth, 1.0, sure)
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """Undoes the frame for what was joined, and puts everything else at the origin."""
+
+    frame: Poses
+    seen: list[Puzzle]
+    name: str = "diffusion"
+
+    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
+        self.seen.append(puzzle)
+        back = self.frame.inverse().rotation.expand(len(puzzle), 3, 3)
+        yield Step(Poses(back, torch.zeros(len(puzzle), 3)), 1.0, torch.ones(len(puzzle)))
+
+
+def fragments() -> Puzzle:
+    """Four clouds where they belong; each knows its confidence by its last point, and its place by its origin."""
+    points = torch.randn(4, 50, 3, generator=GENERATOR)
+    points[:, -1, 0] = SURE
+    origins = 5 * torch.randn(4, 3, generator=GENERATOR)
+    clouds = tuple(Mesh(cloud, torch.zeros(0, 3, dtype=torch.long)) for cloud in points)
+    return Puzzle(FragmentPieces(points, clouds, origins), None, ("a", "b", "c", "d"))
+
+
+@pytest.fixture
+def frame() -> Poses:
+    return Poses(random_rotations(1, GENERATOR), torch.tensor([[0.3, -0.2, 0.5]]))
+
+
+def hybrid(frame: Poses, seen: list[Puzzle]) -> FragmentHybridSolver:
+    return FragmentHybridSolver(KnownMend(frame), Oracle(frame, seen))
+
+
+def test_joined_fragments_keep_their_places_to_each_other_and_the_whole_is_stood_up(frame: Poses) -> None:
+    puzzle, seen = fragments(), []
+    solver = hybrid(frame, seen)
+    assert isinstance(solver, Solver)
+    *_, last = solver.steps(puzzle, torch.Generator().manual_seed(1))
+    assert last.done == 1.0
+    assert last.confidence is not None
+    assert torch.allclose(last.confidence, torch.tensor([0.9, 0.8, GUESS, 0.95]))
+    joined = torch.tensor([0, 1, 3])
+    assert torch.allclose(last.poses.rotation[joined], torch.eye(3).expand(3, 3, 3), atol=1e-5)
+    apart = last.poses.translation[joined] - last.poses.translation[0]
+    wanted = puzzle.fragments.origins[joined] - puzzle.fragments.origins[0]
+    assert torch.allclose(apart, wanted, atol=1e-4)
+    assert torch.allclose(last.poses.translation[2], torch.zeros(3))
+    (coarse,) = seen
+    assert len(coarse) == 2
+    assert float(coarse.fragments.points[0].mean(0).norm()) < 1e-5
+
+
+def test_the_order_of_fragments_does_not_matter(frame: Poses) -> None:
+    puzzle, order = fragments(), torch.tensor([2, 0, 3, 1])
+    *_, one = hybrid(frame, []).steps(puzzle, torch.Generator().manual_seed(1))
+    *_, other = hybrid(frame, []).steps(puzzle.reordered(order), torch.Generator().manual_seed(1))
+    assert torch.allclose(one.poses.translation[order], other.poses.translation, atol=1e-5)
+
+
+def test_locked_fragments_say_how_the_object_stands(frame: Poses) -> None:
+    seen: list[Puzzle] = []
+    puzzle = replace(fragments(), locks=Locks(torch.tensor([True, False, False, False]), Poses.identity(4, 3)))
+    *_, last = hybrid(frame, seen).steps(puzzle, torch.Generator().manual_seed(1))
+    assert not seen
+    assert torch.allclose(last.poses.rotation, frame.rotation.expand(4, 3, 3), atol=1e-6)
+
+
+def test_points_of_the_joined_lie_on_the_joined() -> None:
+    puzzle = fragments()
+    poses = Poses(random_rotations(4, GENERATOR), puzzle.fragments.origins)
+    coarse, centre = coarsened(puzzle, poses, SURE > 0, GENERATOR)
+    cloud = coarse.fragments.points[0] + centre
+    every = poses.apply(puzzle.fragments.points)[SURE > 0].flatten(0, 1)
+    assert float(torch.cdist(cloud, every).amin(1).max()) < 1e-2
+    assert coarse.names == ("joined", "c")
+
+
+def test_the_real_network_poses_the_joined_and_the_loose(frame: Poses) -> None:
+    config = ModelConfig(backbone="vn_dgcnn", features=8, width=16, layers=1, heads=2, hidden=16, space="so3",
+                         edge_features=False, votes=False, board=False, posed=True)  # fmt: skip
+    solver = FragmentHybridSolver(KnownMend(frame), DiffusionSolver(Denoiser(config), 2, 2))
+    *_, last = solver.steps(fragments(), torch.Generator().manual_seed(0))
+    assert bool(last.poses.rotation.isfinite().all())
+    assert torch.allclose(torch.linalg.det(last.poses.rotation), torch.ones(4), atol=1e-4)
