@@ -77,11 +77,11 @@ class PointEncoder(nn.Module):
         vectors = encoded * (encoded.square().mean((1, 2), keepdim=True) + 1e-3).rsqrt()
         return vectors.mT.flatten(1) if self.invariants is None else self.invariants(vectors)
 
-    def turned(self, features: Float[Tensor, "n f"], rotation: Float[Tensor, "n 3 3"]) -> Float[Tensor, "n f"]:
+    def turned(self, features: Float[Tensor, "*n f"], rotation: Float[Tensor, "*n 3 3"]) -> Float[Tensor, "*n f"]:
         """The features of the fragments turned by these rotations, without encoding them anew."""
         vectors, others = features.split([3 * self.vectors, features.shape[-1] - 3 * self.vectors], -1)
-        moved = vectors.unflatten(-1, (self.vectors, 3)) @ rotation.mT
-        return torch.cat([moved.flatten(1), others], -1)
+        moved = vectors.unflatten(-1, (self.vectors, 3)) @ rotation.mT.to(features)
+        return torch.cat([moved.flatten(-2), others], -1)
 
 
 def extents(points: Float[Tensor, "n p 3"]) -> Float[Tensor, "n 3"]:

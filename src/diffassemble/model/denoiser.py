@@ -24,6 +24,7 @@ from diffassemble.model.batch import BOARD_WIDTH, PuzzleBatch
 from diffassemble.model.config import ModelConfig
 from diffassemble.model.network import PoseNetwork
 from diffassemble.model.stack import STACKS
+from diffassemble.model.standing import Standing
 from diffassemble.model.wiring import SLOTS, wire
 from diffassemble.puzzle import Mates
 
@@ -62,8 +63,10 @@ class Denoiser(PoseNetwork):
             nn.Linear(config.pose_hidden, config.pose_width),
         )
         evidence = SLOTS * CHANNELS
+        self.standing = Standing(self.encoder, config.width) if config.posed else None
         node_width = (
             self.encoder.width
+            + (self.standing.width if self.standing else 0)
             + (evidence if config.pairwise else 0)
             + (CLUSTER_WIDTH if config.votes else 0)
             + (BOARD_WIDTH if config.board else 0)
@@ -90,6 +93,7 @@ class Denoiser(PoseNetwork):
     def condition(self, batch: PuzzleBatch, generator: torch.Generator | None = None) -> Condition:
         """Encode the pieces and compare their borders; with a `generator`, for learning on random sparse graphs."""
         config = self.config
+        features = self._encoded(batch.content)
         nodes = [batch.board.new_empty(len(batch.puzzle), 0)]
         votes: Tensor | None = None
         clusters: list[tuple[Clusters, Stands]] = []
@@ -104,9 +108,9 @@ class Denoiser(PoseNetwork):
             clusters = [(c, find_stands(c, batch.room, batch.board[:, 2])) for c in grown]
         if config.board:
             nodes.append(batch.board)
-        return Condition(
-            self._encoded(batch.content), torch.cat(nodes, 1), wire(config, batch, generator), votes, clusters
-        )
+        if self.standing is not None:
+            nodes.append(self.standing.shape(features))
+        return Condition(features, torch.cat(nodes, 1), wire(config, batch, generator), votes, clusters)
 
     def _encoded(self, content: Float[Tensor, "n *x"]) -> Float[Tensor, "n f"]:
         """The features of all pieces; those of large puzzles in blocks, if nothing is learnt from them."""
@@ -119,32 +123,31 @@ class Denoiser(PoseNetwork):
         """Predicted X₀ of k noisy versions of the same n pieces."""
         samples = noisy.shape[1]
         opinions = self._opinions(noisy, time, condition)
+        seen = condition.features[:, None].expand(-1, samples, -1)
+        if self.standing is not None:
+            rotation = self.space.to_poses(noisy.flatten(0, 1)).rotation.unflatten(0, noisy.shape[:2])
+            assert isinstance(self.encoder, PointEncoder)
+            seen = self.encoder.turned(seen, rotation)
         parts = [
-            self._seen(condition.features, noisy),
+            seen,
             condition.surroundings[:, None].expand(-1, samples, -1),
             self.pose_embedding(opinions.flatten(2)),
             time_embedding(time / self.config.times, self.config.time_width),
         ]
         nodes = condition.graph.spread(self.join(torch.cat(parts, -1)), self.virtual)
         nodes = condition.graph.gather(self.stack(nodes, condition.graph))
-        predicted = self._told(self.head(nodes), noisy)
+        predicted = self.head(nodes)
+        if self.standing is not None:
+            predicted = self._turned_on(predicted, self.standing.axes(nodes, seen), rotation)
         return predicted if self.trust is None else predicted + self._mixture(self.trust(nodes), opinions)
 
-    def _seen(self, features: Float[Tensor, "n f"], noisy: Float[Tensor, "n k p"]) -> Float[Tensor, "n k f"]:
-        """The features as a piece lies on the table, or, if `posed`, as it stands in each noisy pose."""
-        shared = features[:, None].expand(-1, noisy.shape[1], -1)
-        if not self.config.posed:
-            return shared
-        rotation = self.space.to_poses(noisy.flatten(0, 1)).rotation.to(features)
-        assert isinstance(self.encoder, PointEncoder), "quarter turns only: posed needs features that turn freely"
-        return self.encoder.turned(shared.flatten(0, 1), rotation).view_as(shared)
-
-    def _told(self, raw: Float[Tensor, "n k p"], noisy: Float[Tensor, "n k p"]) -> Float[Tensor, "n k p"]:
-        """What the head says is a pose, or, if `posed`, how to turn a piece on from where it stands."""
-        if not self.config.posed:
-            return raw
-        said, stands = (self.space.to_poses(vector.float().flatten(0, 1)) for vector in (raw, noisy))
-        return self.space.to_vector(Poses(said.rotation @ stands.rotation, said.translation)).view_as(noisy)
+    def _turned_on(
+        self, raw: Float[Tensor, "n k p"], axes: Float[Tensor, "n k 3 3"], stands: Float[Tensor, "n k 3 3"]
+    ) -> Float[Tensor, "n k p"]:
+        """What is said of pieces as they stand, from how they lie: a rotation by the head and one by their vectors."""
+        said = self.space.to_poses(raw.float().flatten(0, 1))
+        rotation = (said.rotation + axes.flatten(0, 1)) @ stands.flatten(0, 1)
+        return self.space.to_vector(Poses(rotation, said.translation)).view_as(raw)
 
     @torch.no_grad()
     def _opinions(

@@ -23,16 +23,16 @@ Placement = tuple[Int[Tensor, "n"], Int[Tensor, "n"]]
 Answer = tuple[Placement, Float[Tensor, "n"]]
 # A challenger must be this much better to be shown instead of the leader, so that the eye can follow.
 _CLEARLY = 1.2
-# Large puzzles get fewer samples: pieces attend to each other in pairs, and memory must hold them for every sample.
-# In sparse graphs a piece attends to few others, but has other costs, as many as these pairs.
-_MOST_PAIRS, _MOST_EACH = 8_000_000, 900
+# In sparse graphs a piece attends to few others, but has other costs, as many as so many pairs.
+_MOST_EACH = 900
 
 
 @dataclass(frozen=True)
 class DiffusionSolver:
     """Denoises several samples at once and keeps the best: by borders if the model knows them, else by agreement.
 
-    `upright` knows which way is up; without it, the whole stays as it was assembled. `eta` 0 is DDIM, 1 is DDPM.
+    `upright` knows which way is up; without it, the whole stays as it was assembled. `eta` 0 is DDIM, 1 is DDPM. Large
+    puzzles get fewer samples: pieces attend to each other in pairs, of which there are at most `most_pairs` in all.
     """
 
     model: PoseNetwork
@@ -40,6 +40,7 @@ class DiffusionSolver:
     samples: int = 8
     eta: float = 0.0
     upright: Uprighter | None = None
+    most_pairs: int = 8_000_000
     name: str = "diffusion"
 
     def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
@@ -55,7 +56,7 @@ class DiffusionSolver:
 
     def _ordered_steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
         batch = pack([puzzle], pairwise=self.model.pairwise)
-        samples = min(self.samples, max(1, _MOST_PAIRS // (len(puzzle) * min(len(puzzle), _MOST_EACH))))
+        samples = min(self.samples, max(1, self.most_pairs // (len(puzzle) * min(len(puzzle), _MOST_EACH))))
         chain = denoise(self.model, batch, self.denoising_steps, samples, generator, self.eta, puzzle.locks)
         total = len(self.model.schedule.visited(self.denoising_steps))
         clean, leader = torch.empty(0), 0

@@ -49,7 +49,8 @@ class HybridSolver(DiffusionSolver):
     down from each of `starts` starts; `heat` how much worse a placement may at first become on the way to a better
     one. After `budget` seconds of searching the best so far is the answer. `judge` has learnt which sides continue each
     other, also across eroded borders; without it, border gradients alone say so. Above `listed_above` pieces the search
-    knows only likely pairs, and its arrays grow with the pieces, not with their pairs.
+    knows only likely pairs, and its arrays grow with the pieces, not with their pairs. The larger the puzzle, the more
+    borders say: a few samples are enough then.
     """
 
     trust: float = 0.1
@@ -59,6 +60,7 @@ class HybridSolver(DiffusionSolver):
     budget: float = math.inf
     judge: Judge | None = None
     listed_above: int = 1600
+    most_pairs: int = 500_000
     name: str = "hybrid"
 
     def _answers(
