@@ -23,7 +23,7 @@ lint: install
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/pytest
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 --dist loadgroup
 
 test-slow: install
 	$(BIN)/pytest -m slow
@@ -31,7 +31,7 @@ test-slow: install
 # The reference of all public functions, from their docstrings: docs/api/index.html.
 docs: install
 	$(BIN)/pip install --quiet --editable '.[docs]'
-	$(BIN)/pdoc --output-directory docs/api diffassemble '!diffassemble.cli'
+	$(BIN)/python docs/reference.py
 
 clean:
 	rm -rf .venv demo docs/api

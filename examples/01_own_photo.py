@@ -13,7 +13,7 @@ import diffassemble as da
 
 photo = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(str(files("skimage.data") / "astronaut.png"))
 puzzle = da.cut_image(photo, rows=4, cols=4, seed=0, size=48)
-assembly = da.solve(puzzle, budget=10)
+assembly = da.solve(puzzle, budget=10.0)
 
 for name, sure in zip(puzzle.names, assembly.confidence.tolist(), strict=True):
     print(f"{name}: {sure:.2f}")

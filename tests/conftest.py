@@ -1,10 +1,14 @@
-"""Shapes and types are checked at run time in all tests; one thread keeps small tensors fast."""
+"""Shapes and types are checked at run time in all tests; one thread keeps small tensors fast.
+
+Several workers may share the tests out, file by file; those in a browser stay together, since they share one page.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import resource
+import runpy
 import sys
 import traceback
 from collections.abc import Callable
@@ -13,10 +17,22 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
 from jaxtyping import install_import_hook
 
 install_import_hook("diffassemble", "beartype.beartype")
 torch.set_num_threads(1)
+# A machine that does other things too may take its time.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of one file have fixtures in common, and so do all in the browser: one worker takes them, those last."""
+    in_browser = {item for item in items if "bench" in getattr(item, "fixturenames", ())}
+    items.sort(key=lambda item: item in in_browser)
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group("browser" if item in in_browser else str(item.path)))
 
 
 @dataclass(frozen=True)
@@ -34,16 +50,13 @@ def _give_up_rights() -> None:
     ctypes.CDLL(None).capset(header, (ctypes.c_uint32 * 6)())
 
 
-def _child(argv: list[str], out: Path, err: Path, prepare: Callable[[], None]) -> None:
-    """Run the command and leave the process with its exit code."""
+def _child(work: Callable[[], int], out: Path, err: Path) -> None:
+    """Do the work and leave the process with its exit code."""
     code = 1
     try:
         torch.set_num_threads(1)
         sys.stdout, sys.stderr = out.open("w"), err.open("w")
-        prepare()
-        from diffassemble.cli.main import main
-
-        code = main(argv)
+        code = work()
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else 1
     except Exception:
@@ -55,15 +68,15 @@ def _child(argv: list[str], out: Path, err: Path, prepare: Callable[[], None]) -
 
 
 @pytest.fixture
-def start(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[int, Callable[[], Outcome]]]:
-    """Start `diffassemble` in a child process, without loading everything anew: its id, and how to wait for it."""
+def fork(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Callable[[], int]], tuple[int, Callable[[], Outcome]]]:
+    """Begin work in a child process, without loading everything anew: its id, and how to wait for it."""
 
-    def begin(*argv: str | Path, prepare: Callable[[], None] = lambda: None) -> tuple[int, Callable[[], Outcome]]:
+    def begin(work: Callable[[], int]) -> tuple[int, Callable[[], Outcome]]:
         folder = tmp_path_factory.mktemp("streams")
         out, err = folder / "out", folder / "err"
         process = os.fork()
         if process == 0:
-            _child([str(word) for word in argv], out, err, prepare)
+            _child(work, out, err)
 
         def wait() -> Outcome:
             code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
@@ -72,6 +85,38 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[int, 
         return process, wait
 
     return begin
+
+
+@pytest.fixture
+def start(fork: Callable[..., tuple[int, Callable[[], Outcome]]]) -> Callable[..., tuple[int, Callable[[], Outcome]]]:
+    """Start `diffassemble` in a child process."""
+
+    def begin(*argv: str | Path, prepare: Callable[[], None] = lambda: None) -> tuple[int, Callable[[], Outcome]]:
+        def work() -> int:
+            prepare()
+            from diffassemble.cli.main import main
+
+            return main([str(word) for word in argv])
+
+        return fork(work)
+
+    return begin
+
+
+@pytest.fixture
+def script(fork: Callable[..., tuple[int, Callable[[], Outcome]]]) -> Callable[[Path, Path], Outcome]:
+    """Run a Python script within a folder, in a child process."""
+
+    def run(path: Path, folder: Path) -> Outcome:
+        def work() -> int:
+            os.chdir(folder)
+            sys.argv = [str(path)]
+            runpy.run_path(str(path), run_name="__main__")
+            return 0
+
+        return fork(work)[1]()
+
+    return run
 
 
 @pytest.fixture

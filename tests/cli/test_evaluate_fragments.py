@@ -79,6 +79,17 @@ def test_rows_and_tables(broken: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.usefixtures("no_models")
+def test_a_page_shows_tables_and_answers(broken: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--data", str(broken), "--solver", "identity", "--limit", "2", "--report", "page.html"]
+    evaluate.run(words)
+    assert capsys.readouterr().out.endswith("wrote page.html\n")
+    page = Path("page.html").read_text()
+    for part in ("<td>identity</td>", "Best answer of identity", "Worst answer of identity", "data:image/png"):
+        assert part in page
+    assert "http" not in page
+
+
+@pytest.mark.usefixtures("no_models")
 def test_fractures_can_be_chosen(broken: Path) -> None:
     assert rows("--data", broken, "--solver", "identity", "--pieces", "2", "3")[0]["objects"] == 2
     assert rows("--data", broken, "--solver", "identity", "--split", "train")[0]["objects"] == 1

@@ -6,10 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import viser
 
 from diffassemble.cutting.photo import cut_image
 from diffassemble.files import write_puzzle
@@ -40,6 +43,22 @@ def test_it_prints_its_address(photo: Path, tmp_path: Path) -> None:
     finally:
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 130
+
+
+def test_it_tidies_up_when_it_is_told_to_go(start: Callable[..., Any], photo: Path, tmp_path: Path) -> None:
+    """Those who manage services send SIGTERM."""
+    write_puzzle(cut_image(photo, 2, 3), tmp_path / "puzzle")
+
+    def told_to_go(_: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)
+
+    def prepare() -> None:
+        viser.ViserServer.sleep_forever = told_to_go
+
+    done = start("serve", tmp_path / "puzzle", "--port", "8795", prepare=prepare)[1]()
+    assert done.code == 130, done.err
+    assert "the workbench is at http://127.0.0.1:" in done.out
 
 
 def test_bad_pieces_are_refused(command: Callable[..., Any], tmp_path: Path) -> None:

@@ -16,12 +16,16 @@ from typing import Any
 import pytest
 import skimage.data
 import torch
+from manifold3d import Manifold
 from PIL import Image
 from torch import Tensor
 
 import diffassemble.cli.working  # noqa: F401 (loaded once, for all child processes)
+from diffassemble.cutting.mesh import fracture
 from diffassemble.cutting.photo import cut_image
+from diffassemble.cutting.solids import mesh_of
 from diffassemble.files import read_assembly, read_puzzle, write_picture, write_puzzle
+from diffassemble.files.meshes import mesh_bytes
 from diffassemble.model import Denoiser, ModelConfig
 from diffassemble.puzzle import Board
 
@@ -369,3 +373,22 @@ def test_pieces_that_do_not_belong(command: Command, tmp_path: Path) -> None:
     document = json.loads((tmp_path / "mixed-solved" / "assembly.json").read_text())
     assert document["extra"] == ["foreign_0.png", "foreign_1.png", "foreign_2.png"]
     assert len(document["pieces"]) == 16
+
+
+def test_a_heap_of_two_objects(command: Command, tmp_path: Path) -> None:
+    generator = torch.Generator().manual_seed(5)
+    solids = (Manifold.cube((1.0, 0.8, 0.5), True), Manifold.sphere(0.45, 64))
+    meshes = [piece for solid in solids for piece in fracture(mesh_of(solid, 1.0, torch.zeros(3)), 2, generator)]
+    (tmp_path / "heap").mkdir()
+    for number, mesh in enumerate(meshes):
+        (tmp_path / "heap" / f"{number}.ply").write_bytes(mesh_bytes(mesh, ".ply"))
+    done = command("solve", tmp_path / "heap", "--objects", "auto", "--out", "-")
+    assert done.code == 0
+    assert "object 1: 2.ply, 3.ply\nobject 2: 0.ply, 1.ply\nsure: " in done.err
+    assert [piece["object"] for piece in json.loads(done.out)["pieces"]] == [1, 1, 0, 0]
+
+
+def test_pictures_are_one(command: Command, puzzle: Path, tiny_model: Path) -> None:
+    done = command("solve", puzzle, "--model", tiny_model, "--objects", "auto")
+    assert done.code == 2
+    assert "knows one object only" in done.err

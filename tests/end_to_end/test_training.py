@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 import diffassemble.training.jigsaw  # noqa: F401 (loaded once, for the child process)
@@ -46,6 +47,7 @@ def test_two_processes_learn_what_one_learns(
     assert logs[0][2:] == logs[1][2:]  # the same loss and the same scores
 
 
+@pytest.mark.slow
 def test_torchrun_starts_and_resumes_two_processes(picture_folders: tuple[Path, Path], tmp_path: Path) -> None:
     """As on two machines of one process each, but on this one: gloo carries what they tell each other."""
     port = _free_port()

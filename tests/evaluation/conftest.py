@@ -187,7 +187,7 @@ def fragment_row() -> Callable[..., FragmentRow]:
             **vars(figures),
             **{"seconds_per_object": 0.25, "peak_mb": 812.5, "seed": 0, "seeds": seeds},
             **{"plain": figures, "deviation": spread, "classes": groups, "by_pieces": groups},
-            **{"by_size": chips, "by_confidence": ()},
+            **{"by_size": chips, "by_confidence": (), "calibration": ()},
         )
 
     return make

@@ -13,6 +13,7 @@ import torch
 from diffassemble.evaluation.fragment_benchmark import (
     FragmentRow,
     FragmentSweep,
+    Solved,
     answer,
     run_fragment_sweep,
     warm_up_fragments,
@@ -72,8 +73,8 @@ def test_one_answer_is_seen_with_both_anchors(fractures: list[Any], fragment_sol
 def test_missing_pieces_are_drawn_five_times(fractures: list[Any], fragment_solver: Callable[..., Any]) -> None:
     nothing, fractures = fragment_solver(sure=False), fractures[1:3]
     sweep = FragmentSweep([nothing], [("bars", fractures)], [Damage(), Damage(missing=0.3)])
-    heard: list[int] = []
-    whole, damaged = (row for found in run_fragment_sweep(sweep, lambda: heard.append(1)) for row in found)
+    heard: list[Solved] = []
+    whole, damaged = (row for found in run_fragment_sweep(sweep, heard.append) for row in found)
     assert len(nothing.shown) == len(heard) == sweep.total == 2 + 10
     assert (whole.seeds, whole.objects, whole.deviation) == (1, 2, None)
     assert (damaged.seeds, damaged.objects) == (5, 2)

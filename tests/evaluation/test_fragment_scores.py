@@ -10,11 +10,13 @@ import torch
 
 from diffassemble.evaluation.fragment_puzzles import Case, Damage, benchmark_cases
 from diffassemble.evaluation.fragment_scores import (
+    Calibration,
     ObjectScore,
     by_class,
     by_confidence,
     by_pieces,
     by_size,
+    calibration,
     class_figures,
     plain_figures,
     score_object,
@@ -92,6 +94,14 @@ def test_groups_by_confidence_tell_how_far_it_can_be_trusted() -> None:
         ("0.5–0.9", 1, 0.0),
         ("> 0.9", 3, 100.0),
     ]
+
+
+def test_calibration_leaves_the_anchor_out() -> None:
+    told = replace(THREE, confidence=torch.tensor([1.0, 0.12, 0.18, 1.0]))
+    doubtful, sure = calibration([told, replace(ONE, confidence=None)])
+    assert sure == Calibration(1, 1.0, 100.0)
+    assert (doubtful.pieces, doubtful.confidence, doubtful.right) == (2, pytest.approx(0.15), 0.0)
+    assert calibration([ONE]) == ()
 
 
 @pytest.fixture

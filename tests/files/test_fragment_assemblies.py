@@ -160,3 +160,16 @@ def test_a_view_of_the_object(assembly: Assembly, tmp_path: Path) -> None:
 def test_names() -> None:
     assert plain_names(("Scherbe ä.PLY", "b", "c.1")) == ["Scherbe ä", "b", "c.1"]
     assert plain_names(("a.ply", "a.obj")) == ["a.ply", "a.obj"]
+
+
+def test_objects_read_back(assembly: Assembly, tmp_path: Path) -> None:
+    told = replace(assembly, objects=(0, 1, -1, 1))
+    path = tmp_path / "assembly.json"
+    path.write_bytes(assembly_bytes(told))
+    assert [record["object"] for record in json.loads(path.read_text())["pieces"]] == [0, 1, None, 1]
+    assert read_assembly(path, assembly.puzzle).objects == told.objects
+    path.write_bytes(assembly_bytes(assembly))
+    assert read_assembly(path, assembly.puzzle).objects is None
+    path.write_bytes(assembly_bytes(told).replace(b'"object": 1', b'"object": "b"'))
+    with pytest.raises(InputError, match="'object' must be"):
+        read_assembly(path, assembly.puzzle)

@@ -40,6 +40,8 @@ def test_what_is_odd_is_told() -> None:
     given = answer()
     held = torch.arange(6) < 2
     locked = replace(given, puzzle=replace(given.puzzle, locks=Locks(held, given.poses)), extra=("<b>.png",))
-    page = report_html(locked)
+    page = report_html(replace(locked, objects=(0, 1, 1, 0, 0, -1)))
+    assert "<th>object 2</th>" in page
+    assert "<th>left out, fits nowhere</th>" in page
     assert "&lt;b&gt;.png" in page
     assert "<th>locked</th><td>2</td>" in page

@@ -47,6 +47,10 @@ def test_a_budget_reaches_solvers_that_search(tiny_model: Path) -> None:
         assert vars(make_solver(name, budget=2.5))["budget"] == 2.5
 
 
+def test_mend_hears_of_several_objects() -> None:
+    assert vars(make_solver("mend", several=True, budget=3.0))["several"]
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -54,6 +58,7 @@ def test_a_budget_reaches_solvers_that_search(tiny_model: Path) -> None:
         ({"samples": 0}, "samples and steps must be 1 or more"),
         ({"steps": -1}, "samples and steps must be 1 or more"),
         ({"budget": 0.0}, "budget 0 leaves no time"),
+        ({"several": True}, "knows one object only"),
         ({"budget": float("nan")}, "budget nan leaves no time"),
         ({"model": "nothing"}, "no model 'nothing'"),
     ],

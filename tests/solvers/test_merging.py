@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
 import torch
 from manifold3d import Manifold
 
+from diffassemble.compatibility.fracture.clusters import STAY, Cluster, Pose, composed
+from diffassemble.compatibility.fracture.contact import undone
+from diffassemble.compatibility.fracture.fits import Fit
+from diffassemble.compatibility.fracture.fragments import Fragment
+from diffassemble.compatibility.fracture.moulds import CAST
 from diffassemble.compatibility.mesh import prepare
 from diffassemble.cutting.fragments import scatter
 from diffassemble.cutting.mesh import fracture
@@ -14,16 +22,77 @@ from diffassemble.model.fracture import FractureMatcher
 from diffassemble.solvers.merging import Bench, standing
 
 
-def test_three_fragments_become_one_cluster() -> None:
+@pytest.fixture(scope="module")
+def judges() -> FractureMatcher:
+    return FractureMatcher.from_pretrained("fracture-matching")
+
+
+@pytest.fixture(scope="module")
+def known(judges: FractureMatcher) -> tuple[list[Fragment], list[Pose]]:
+    """Three fragments of a block, and where they belong."""
     generator = torch.Generator().manual_seed(2)
     block = mesh_of(Manifold.cube((1.0, 0.7, 0.4), True), 1.0, torch.zeros(3))
     puzzle = scatter(fracture(block, 3, generator), generator)
-    judges = FractureMatcher.from_pretrained("fracture-matching")
-    bench = Bench(prepare(puzzle.fragments, judges, 0), judges, 0)
-    joins = list(bench.assemble())
-    assert len(bench.clusters) == 1
-    assert bench.clusters[0].members == (0, 1, 2)
-    assert len(joins) == 2
+    assert puzzle.truth is not None
+    truth = torch.cat([puzzle.truth.rotation.flatten(1), puzzle.truth.translation], 1).double().numpy()
+    return prepare(puzzle.fragments, judges, 0), list(truth)
+
+
+def true_fit(bench: Bench, truth: list[Pose], first: int, second: int, probability: float) -> None:
+    """Tell a bench how two of its single pieces belong to each other."""
+    one, two = (next(c for c in bench.clusters if c.members == (piece,)) for piece in (first, second))
+    pose = composed(undone(truth[second]), truth[first])
+    bench.learn(one, two, [Fit(pose, probability, CAST, 1, np.zeros(3, np.float32))])
+
+
+def beside(cluster: Cluster, first: int, second: int) -> Pose:
+    """The pose of one member seen from another."""
+    return composed(standing(cluster, second), cluster.poses[first])
+
+
+def test_joins_in_order_of_probability(known: tuple[list[Fragment], list[Pose]], judges: FractureMatcher) -> None:
+    fragments, truth = known
+    bench = Bench(fragments, judges, 0, -math.inf)
+    true_fit(bench, truth, 0, 1, 0.6)
+    true_fit(bench, truth, 1, 2, 0.8)
+    assert list(bench.join_down_to(0.7)) == [0.8]
+    assert list(bench.join_down_to(0.5)) == [0.6]
+    assert [cluster.members for cluster in bench.clusters] == [(0, 1, 2)]
+    assert beside(bench.clusters[0], 0, 2) == pytest.approx(composed(undone(truth[2]), truth[0]), abs=1e-5)
     assert bench.confidence[bench.anchor] == 1
-    assert all(0 <= sure <= 1 for sure in bench.confidence)
-    assert standing(bench.clusters[0], 0) == pytest.approx(standing(bench.clusters[0], 0))
+    assert sorted(bench.confidence)[0] in (pytest.approx(0.48), pytest.approx(0.6))
+
+
+def test_what_is_locked_keeps_its_poses(known: tuple[list[Fragment], list[Pose]], judges: FractureMatcher) -> None:
+    fragments, truth = known
+    bench = Bench(fragments, judges, 0, locked={1: truth[1], 2: truth[2]})
+    assert sorted(cluster.members for cluster in bench.clusters) == [(0,), (1, 2)]
+    assert bench.anchor in (1, 2)
+    assert bench.ordered[0].members == (1, 2)
+    pose = truth[0]
+    locked, loose = bench.ordered
+    bench.learn(locked, loose, [Fit(undone(pose), 0.9, CAST, 1, np.zeros(3, np.float32))])
+    assert list(bench.join_down_to(0.5)) == [0.9]
+    bench.polish()
+    assert np.array_equal(bench.clusters[0].poses[1], truth[1])
+    assert np.array_equal(bench.clusters[0].poses[2], truth[2])
+    assert bench.clusters[0].poses[0] == pytest.approx(pose, abs=0.02)
+
+
+def test_polishing_keeps_what_is_known(known: tuple[list[Fragment], list[Pose]], judges: FractureMatcher) -> None:
+    fragments, truth = known
+    bench = Bench(fragments, judges, 0)
+    true_fit(bench, truth, 0, 1, 0.9)
+    true_fit(bench, truth, 1, 2, 0.4)
+    assert len(list(bench.join_down_to(0.5))) == 1
+    bench.polish()
+    assert all(cluster in bench.clusters for pair in bench.fits for cluster in pair)
+    assert [fit.probability for fits in bench.fits.values() for fit in fits] == [0.4]
+    bench.forget(lambda first, second, fit: fit.probability < 0.5)
+    assert list(bench.join_down_to(0.0)) == []
+
+
+def test_a_cluster_stands_in_the_frame_of_its_piece(known: tuple[list[Fragment], list[Pose]]) -> None:
+    fragments, truth = known
+    cluster = Cluster(fragments, {0: truth[0], 1: truth[1]})
+    assert beside(cluster, 1, 1) == pytest.approx(STAY, abs=1e-5)

@@ -17,7 +17,7 @@ from diffassemble.training import JigsawRun, UprightRun
 from diffassemble.training.config import DenoisingTraining, SideJudgeRun, SideJudgeTraining, UprightTraining
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def tiny(picture_folders: tuple[Path, Path]) -> Callable[..., JigsawRun]:
     """A configuration of a run that takes a second; keywords are changes to its training part."""
 

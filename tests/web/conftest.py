@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import troublesome
 from browsing import HEIGHT, PATIENCE, WIDTH
 
+OPEN: list[Any] = []
 CHROMIUM = shutil.which("chromium")
 WEBGL = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-sandbox")
 
@@ -55,8 +56,16 @@ def chromium() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api")
     with playwright.sync_playwright() as started:
         browser = started.chromium.launch(executable_path=CHROMIUM, args=list(WEBGL))
+        OPEN.append(browser)
         yield browser
         browser.close()
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Close the browser after the last test in it: an open page draws on, though nobody looks."""
+    if nextitem is None or "bench" not in getattr(nextitem, "fixturenames", ()):
+        while "bench" in getattr(item, "fixturenames", ()) and OPEN:
+            OPEN.pop().close()
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from diffassemble.files import write_puzzle
 from diffassemble.files.archives import pack
 from diffassemble.puzzle import Board, InputError, Puzzle
 from diffassemble.web import bringing
-from diffassemble.web.bringing import PHOTO, PIECES, SHUFFLED, Upload, bring, open_folder
+from diffassemble.web.bringing import KINDS, PHOTO, PIECES, SHUFFLED, Upload, bring, open_folder, usual_grid
 
 
 @pytest.fixture
@@ -64,6 +64,35 @@ def test_pieces_one_by_one(tmp_path: Path, sent: Path) -> None:
     for path in sorted((tmp_path / "puzzle" / "pieces").iterdir()):
         assert bring(Upload(path.name, path.read_bytes()), PIECES, None, 0, sent) is None
     assert len(open_folder(sent, Board(2, 2), 0)) == 4
+
+
+def test_a_piece_is_not_sent_twice(picture: bytes, sent: Path) -> None:
+    bring(Upload("a.png", picture), PIECES, None, 0, sent)
+    with pytest.raises(InputError, match=r"a\.png: was sent already"):
+        bring(Upload("elsewhere/a.png", picture), PIECES, None, 0, sent)
+
+
+def test_no_more_pieces_than_can_be_solved(picture: bytes, sent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bringing, "MOST_FILES", 2)
+    for name in "ab":
+        bring(Upload(f"{name}.png", picture), PIECES, None, 0, sent)
+    with pytest.raises(InputError, match="no more than 2 pieces"):
+        bring(Upload("c.png", picture), PIECES, None, 0, sent)
+    assert len(list(sent.iterdir())) == 2
+
+
+def test_a_zip_does_not_have_the_grid_of_a_picture_to_cut(tmp_path: Path, sent: Path) -> None:
+    write_puzzle(cut(Board(2, 3)), tmp_path / "puzzle")
+    files = [(path.name, path.read_bytes()) for path in sorted((tmp_path / "puzzle" / "pieces").iterdir())]
+    photo_grid, own_grid = (bring(Upload("a.zip", pack(files)), kind, Board(4, 4), 0, sent) for kind in (PHOTO, PIECES))
+    assert photo_grid is not None
+    assert own_grid is not None
+    assert photo_grid.board.cells == 6
+    assert own_grid.board == Board(4, 4)
+
+
+def test_grids_are_suggested_where_they_must_be_known() -> None:
+    assert [usual_grid(kind) for kind in KINDS] == ["4x4", "", "4x4", ""]
 
 
 @pytest.mark.parametrize("name", ["../../evil.png", "/etc/evil.png", "..\\evil.png", ".hidden.png"])

@@ -15,10 +15,12 @@ import torch
 from browsing import choose, press, upload
 
 from diffassemble.cutting.fragments import scatter
-from diffassemble.files import mesh_bytes, read_assembly
+from diffassemble.cutting.photo import cut_image
+from diffassemble.files import mesh_bytes, read_assembly, write_puzzle
 from diffassemble.files.archives import pack
 from diffassemble.puzzle import Mesh
 from diffassemble.web import bringing, server
+from diffassemble.web.bringing import PHOTO, PIECES
 from diffassemble.web.server import Workbench
 from diffassemble.web.visit import Visit
 
@@ -54,6 +56,27 @@ def test_a_photo_is_cut_solved_and_taken_home(page: Any, own: Visit, photo: Path
     assembly = read_assembly(tmp_path / "assembly.json", own.work.puzzle)
     assert torch.equal(assembly.poses.translation, own.answers[0].poses.translation)
     assert len(json.loads((tmp_path / "assembly.json").read_text())["pieces"]) == 16
+
+
+def test_pieces_are_sent_one_after_the_other(page: Any, own: Visit, photo: Path, tmp_path: Path) -> None:
+    write_puzzle(cut_image(photo, 2, 2, size=32), tmp_path / "puzzle")
+    pieces = sorted((tmp_path / "puzzle" / "pieces").iterdir())
+    choose(page, PHOTO, PIECES)
+    page.locator("input[value='4x4']").first.wait_for(state="detached")
+    upload(page, pieces[0])
+    page.get_by_text("1 piece so far").wait_for()
+    press(page, "Start over")
+    page.get_by_text("Many pieces: pack them").wait_for()
+    for count, piece in enumerate(pieces, 1):
+        upload(page, piece)
+        page.get_by_text(f"{count} piece{'s' * (count > 1)} so far").wait_for()
+    press(page, "Use the pieces sent so far")
+    page.get_by_text("4 pieces, grid 2x2").wait_for()
+    page.get_by_text("Many pieces: pack them").wait_for()
+    assert own.work.puzzle.names == tuple(path.name for path in pieces)
+    assert not list(own.sent.iterdir())
+    choose(page, PIECES, PHOTO)
+    page.locator("input[value='4x4']").first.wait_for()
 
 
 def test_fragments_are_seen_moving(page: Any, own: Visit, tmp_path: Path) -> None:
@@ -153,6 +176,7 @@ def test_a_solver_that_raises(page: Any, photo: Path) -> None:
     choose(page, "the usual one", "identity")
     press(page, "Solve")
     page.get_by_text("the solver failed: ZeroDivisionError: no luck today").first.wait_for()
+    page.locator("input[value='none yet']").first.wait_for()
     choose(page, "identity", "gallagher")
     press(page, "Solve")
     page.locator("input[value='1: gallagher']").first.wait_for()

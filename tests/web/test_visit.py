@@ -13,6 +13,7 @@ from diffassemble.web.visit import Visit
 def test_two_answers_are_compared_by_a_switch(page: Any, own: Visit, photo: Path) -> None:
     upload(page, photo)
     page.get_by_text("16 pieces, grid 4x4").wait_for()
+    page.locator("input[value='none yet']").first.wait_for()
     choose(page, "the usual one", "gallagher")
     press(page, "Solve")
     page.locator("input[value='1: gallagher']").first.wait_for()

@@ -1,47 +1,65 @@
-"""A piece is taken in hand by a click; it can be turned, locked and set free again, and what is locked stays."""
+"""A piece is taken in hand by a click; its handles move and turn it, it can be locked, and what is locked stays."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
-from browsing import cell, press, upload
+import torch
+from browsing import ARC, SQUARE, cell, dismiss, drag, grip, press, step, upload
+
+from diffassemble.web.visit import Visit
+
+PLACE = re.compile(r"at row (\d), column (\d), turn (\d)")
 
 
-def solved(page: Any, photo: Path) -> None:
+def take(page: Any, row: int, col: int) -> int:
+    """Click a piece of a board of 4 × 4 cells; gives its turn."""
+    page.mouse.click(*cell(page, row, col, 4))
+    text = page.get_by_text(f"at row {row}, column {col}").inner_text()
+    return int(PLACE.search(text)[3])
+
+
+def test_a_piece_is_moved_by_its_handles_locked_and_stays(page: Any, own: Visit, photo: Path) -> None:
     upload(page, photo)
     page.get_by_text("16 pieces, grid 4x4").wait_for()
     press(page, "Solve")
     page.get_by_text("16 of 16 pieces right").wait_for()
-
-
-def test_a_wrong_piece_is_locked_and_stays(page: Any, photo: Path) -> None:
-    solved(page, photo)
-    page.mouse.click(*cell(1, 2, 4))
-    page.get_by_text("at row 1, column 2").wait_for()
-    before = page.get_by_text("at row 1, column 2").inner_text()
-    press(page, "Turn clockwise")
-    turn = int(before.split("turn ")[1][0])
-    page.get_by_text(f"at row 1, column 2, turn {(turn + 1) % 4}, free").wait_for()
+    dismiss(page)
+    turn = take(page, 1, 2)
+    number = own.work.selected
+    # Not quite a cell to the right: it snaps, and who lies there makes room.
+    x, y = grip(page, 1, 2, 4, turn, SQUARE)
+    drag(page, (x, y), (x + 0.8 * step(page, 4), y))
+    page.get_by_text(f"at row 1, column 3, turn {turn}, free").wait_for()
+    # Not quite a quarter turn.
+    drag(page, grip(page, 1, 3, 4, turn, ARC), grip(page, 1, 3, 4, turn + 1, ARC))
+    page.get_by_text(f"at row 1, column 3, turn {(turn + 1) % 4}, free").wait_for()
+    board, poses = own.work.puzzle.board, own.work.arrangement.poses
+    cells, turns = board.snap(poses)
+    assert torch.equal(board.poses(cells, turns).translation, poses.translation)
+    assert sorted(cells.tolist()) == list(range(16))
     press(page, "Lock / unlock")
     page.get_by_text("locked. Drag").wait_for()
-    name = page.get_by_text("locked. Drag").inner_text().split(" at row")[0]
     press(page, "Solve")
     page.locator("input[value='2: hybrid']").first.wait_for()
     assert "16 of 16 pieces right" not in page.locator("body").inner_text()
-    page.mouse.click(*cell(1, 2, 4))
-    page.get_by_text(f"{name} at row 1, column 2, turn {(turn + 1) % 4}, locked").wait_for()
+    assert take(page, 1, 3) == (turn + 1) % 4
+    assert own.work.selected == number
+    assert bool(own.work.arrangement.locked[number])
 
 
 def test_corrections_can_be_undone(page: Any, photo: Path) -> None:
-    solved(page, photo)
-    page.mouse.click(*cell(0, 0, 4))
-    page.get_by_text("at row 0, column 0").wait_for()
-    before = page.get_by_text("at row 0, column 0").inner_text()
+    upload(page, photo)
+    page.get_by_text("16 pieces, grid 4x4").wait_for()
+    dismiss(page)
+    turn = take(page, 3, 3)
     press(page, "Turn clockwise")
+    page.get_by_text(f"turn {(turn + 1) % 4}, free").wait_for()
     press(page, "Lock / unlock")
     page.get_by_text("locked. Drag").wait_for()
     press(page, "Undo")
     press(page, "Undo")
-    page.get_by_text(before).wait_for()
+    page.get_by_text(f"at row 3, column 3, turn {turn}, free").wait_for()
     assert page.get_by_role("button", name="Undo", exact=True).is_disabled()

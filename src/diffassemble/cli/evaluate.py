@@ -24,10 +24,14 @@ def evaluate(options: EvaluateOptions) -> None:
         figure is not None and figure.suffix.lower() != ".png",
     )
     _refuse("--degree is for --table pruning; leave it out", options.degree and options.table != "pruning")
+    _refuse(
+        f"--report shows answers of solvers, of which table {options.table} has none; leave it out",
+        options.report is not None and options.table in ("memory", "pruning"),
+    )
     if about_fragments(options.table, options.data):
         _refuse(
-            "--grid, --erode, --puzzles, --report, --scores and --ray are for pictures; leave them out here",
-            *(options.grid, options.erode, options.puzzles is not None, options.report is not None),
+            "--grid, --erode, --puzzles, --scores and --ray are for pictures; leave them out here",
+            *(options.grid, options.erode, options.puzzles is not None),
             *(options.scores is not None, options.ray is not None),
         )
         evaluate_fragments(options)

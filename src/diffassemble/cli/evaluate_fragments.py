@@ -16,6 +16,7 @@ from diffassemble.evaluation.fragment_comparison import compare_fragments
 from diffassemble.evaluation.fragment_figures import fragment_figure
 from diffassemble.evaluation.fragment_puzzles import Broken, Damage
 from diffassemble.evaluation.fragment_quoted import FRAGMENT_TABLES, FragmentTable
+from diffassemble.evaluation.fragment_report import FragmentAlbum, fragment_page
 from diffassemble.evaluation.fragment_tables import (
     fragment_comparison_table,
     fragment_groups_table,
@@ -47,7 +48,7 @@ def evaluate_fragments(options: EvaluateOptions) -> None:
                 f"table {options.table} says itself what is missing; leave --missing, --noise and --points out"
             )
         json, figure = json or Path(f"table-{options.table}.json"), figure or Path(f"table-{options.table}.png")
-    for path in (json, figure):
+    for path in (json, figure, options.report):
         if path is not None:
             check_place(path)
     sweep = FragmentSweep(
@@ -61,13 +62,18 @@ def evaluate_fragments(options: EvaluateOptions) -> None:
     )
     if plan is not None:
         warm_up_fragments(sweep)
-    rows = measure_fragments(sweep, json)
+    album = FragmentAlbum()
+    rows = measure_fragments(sweep, json, album.hear)
     show(fragment_results_table(rows))
     show(fragment_groups_table(rows))
     if plan is not None and figure is not None:
         _compare(plan, rows, figure)
     if json is not None:
         print(f"wrote {len(rows)} rows to {json}")
+    if options.report is not None:
+        settings = [(name, str(getattr(options, name))) for name in ("samples", "steps", "budget", "seed", "split")]
+        write_file(options.report, fragment_page(rows, album, settings).encode())
+        print(f"wrote {options.report}")
 
 
 def _plan(options: EvaluateOptions) -> FragmentTable | None:

@@ -49,7 +49,7 @@ class EvaluateOptions:
     figure: Annotated[Path | None, _unset("FILE")] = None
     """Where to draw a table, as PNG. Default: table-NAME.png."""
     report: Annotated[Path | None, _unset("FILE")] = None
-    """Pictures: also write a page with the table, a plot, and the best and worst answers to this .html file."""
+    """Also write a page with the table, a plot, and the best and worst answers to this .html file."""
     scores: Annotated[Path | None, _unset("FILE")] = None
     """Pictures: note the score of every puzzle here, a line of JSON each; broken off and started again, the same
     command goes on where it was."""

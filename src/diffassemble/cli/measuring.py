@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from diffassemble.evaluation import Measured, Score, Sweep, run_sweep, write_rows
-from diffassemble.evaluation.fragment_benchmark import FragmentRow, FragmentSweep, run_fragment_sweep
+from diffassemble.evaluation.fragment_benchmark import FragmentRow, FragmentSweep, Solved, run_fragment_sweep
 from diffassemble.puzzle import InputError
 
 
@@ -37,12 +37,19 @@ def measure(
     return results
 
 
-def measure_fragments(sweep: FragmentSweep, rows: Path | None = None) -> list[FragmentRow]:
+def measure_fragments(
+    sweep: FragmentSweep, rows: Path | None = None, heard: Callable[[Solved], None] = lambda solved: None
+) -> list[FragmentRow]:
     """The same for broken objects."""
     results: list[FragmentRow] = []
     with _bar("objects") as progress:
         task = progress.add_task("objects", total=sweep.total)
-        for found in run_fragment_sweep(sweep, lambda: progress.advance(task)):
+
+        def on_solved(solved: Solved) -> None:
+            progress.advance(task)
+            heard(solved)
+
+        for found in run_fragment_sweep(sweep, on_solved):
             results += found
             if rows is not None:
                 write_rows(results, rows)

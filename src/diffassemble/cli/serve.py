@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -40,6 +41,8 @@ def serve(
             first = open_folder(folder, board, seed=0)
     else:
         first = open_folder(pieces, board, seed=0)
+    # Whoever ends it by a signal leaves no temporary folders behind either.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     bench = Workbench(parse_grid, first, host, port)
     print(f"the workbench is at {bench.address}", flush=True)
     print("nothing that you bring leaves this machine; Ctrl-C ends it", flush=True)

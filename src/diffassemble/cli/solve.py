@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
@@ -29,6 +29,7 @@ def solve(
     seed: int = 0,
     lock: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None,
     extra: Annotated[bool, Flag] = False,
+    objects: Literal["1", "auto"] = "1",
     json: Annotated[bool, Flag] = False,
     overwrite: bool = False,
 ) -> None:
@@ -51,6 +52,8 @@ def solve(
         seed: The same seed gives the same answer.
         lock: An earlier assembly.json; pieces that have "locked": true there stay where they are.
         extra: Pieces that do not belong to this picture are allowed: they are left out and named. Needs --grid.
+        objects: With "auto" the fragments may be of several objects: they are told apart, and each is put together by
+            itself. Solver mend only.
         json: Tell other programs how far it is: a line of JSON for every step on the standard output.
         overwrite: Replace the folder if it holds an assembly already.
     """
@@ -67,6 +70,7 @@ def solve(
         check_assembly_folder(folder, overwrite)
     board = None if grid is None else parse_grid(grid)
     make = partial(solver_for, name=solver, model=model, samples=samples, steps=steps, budget=budget)
+    make = partial(make, several=objects == "auto")
     puzzle, chosen = load_puzzle(pieces, board, make, seed, talk.say, extra)
     puzzle, names = _prepared(puzzle, lock, extra)
     assembly = replace(talk.assembled(puzzle, chosen, seed), extra=names)

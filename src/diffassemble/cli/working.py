@@ -11,6 +11,7 @@ from diffassemble.files import knows_board, read_pieces, read_puzzle
 from diffassemble.files.archives import is_zip, unpacked
 from diffassemble.geometry import Poses
 from diffassemble.puzzle import Assembly, Board, FragmentPieces, ImagePieces, InputError, Pieces, Puzzle, Solver
+from diffassemble.rendering.account import account
 from diffassemble.solvers import bundled_uprighter, choose_board
 
 
@@ -51,12 +52,14 @@ def assembled(puzzle: Puzzle, solver: Solver, seed: int) -> Assembly:
 
 
 def summary(assembly: Assembly) -> str:
-    """One line on what was done, with the score if the truth is known."""
+    """What was done, in a line; which fragments are sure and which guessed; and the score if the truth is known."""
     puzzle = assembly.puzzle
     sure = int((assembly.confidence >= 0.5).sum())
-    text = f"placed {len(puzzle)} pieces in {assembly.seconds:.1f} s; {sure} with a confidence of one half or more"
+    placed = len(puzzle) if assembly.objects is None else sum(number >= 0 for number in assembly.objects)
+    lines = [f"placed {placed} pieces in {assembly.seconds:.1f} s; {sure} with a confidence of one half or more"]
+    lines += [f"{heading}: {names}" for heading, names in account(assembly)]
     known = score(assembly)
-    return text if known is None else f"{text}\nscore: {known}"
+    return "\n".join(lines if known is None else [*lines, f"score: {known}"])
 
 
 def score(assembly: Assembly) -> str | None:

@@ -15,7 +15,7 @@ from diffassemble.compatibility.fracture.fits import Fit, level_for, match
 from diffassemble.compatibility.fracture.fragments import Fragment
 from diffassemble.compatibility.fracture.judges import Judges
 from diffassemble.compatibility.fracture.pair_search import Effort
-from diffassemble.compatibility.fracture.sampling import spacing_of
+from diffassemble.compatibility.fracture.sampling import facing_outward, spacing_of
 from diffassemble.geometry import Poses
 from diffassemble.puzzle import FragmentPieces, Mates
 
@@ -25,7 +25,8 @@ _CHANNELS = 3
 def prepare(pieces: FragmentPieces, judges: Judges, seed: int) -> list[Fragment]:
     """Fragments ready for matching; what is drawn for each depends on the seed and its place in the list."""
     spacing = spacing_of(pieces)
-    return [Fragment(mesh, spacing, judges, seed + number) for number, mesh in enumerate(pieces.meshes)]
+    meshes = [facing_outward(mesh) for mesh in pieces.meshes]
+    return [Fragment(mesh, spacing, judges, seed + number) for number, mesh in enumerate(meshes)]
 
 
 def fragment_mates(

@@ -19,6 +19,7 @@ from diffassemble.evaluation.fragment_puzzles import (
 )
 from diffassemble.evaluation.fragment_scores import (
     Anchor,
+    Calibration,
     Figures,
     Group,
     ObjectScore,
@@ -27,11 +28,13 @@ from diffassemble.evaluation.fragment_scores import (
     by_confidence,
     by_pieces,
     by_size,
+    calibration,
     class_figures,
     plain_figures,
     score_object,
 )
 from diffassemble.evaluation.memory import peak_megabytes
+from diffassemble.geometry import Poses
 from diffassemble.puzzle import InputError, Solver, Step
 
 # Where pieces are missing, it matters which: the mean over so many draws is told.
@@ -72,6 +75,7 @@ class FragmentRow:
     by_pieces: tuple[Group, ...]
     by_size: tuple[PieceGroup, ...]
     by_confidence: tuple[PieceGroup, ...]
+    calibration: tuple[Calibration, ...]
 
     @property
     def figures(self) -> Figures:
@@ -106,8 +110,18 @@ class FragmentSweep:
         return self.seeds or (MISSING_SEEDS if damage.missing else 1)
 
 
+@dataclass(frozen=True)
+class Solved:
+    """One object with a solver's answer; the score is that under the anchor `largest`, if it is asked for."""
+
+    solver: str
+    case: Case
+    poses: Poses
+    score: ObjectScore
+
+
 def run_fragment_sweep(
-    sweep: FragmentSweep, report: Callable[[], None] = lambda: None
+    sweep: FragmentSweep, report: Callable[[Solved], None] = lambda solved: None
 ) -> Iterator[tuple[FragmentRow, ...]]:
     """Yield the rows of one solver under one damage, anchor by anchor; `report` hears of every object that is solved.
 
@@ -146,7 +160,7 @@ def _measure(
     data: str,
     fractures: Sequence[Broken],
     damage: Damage,
-    report: Callable[[], None],
+    report: Callable[[Solved], None],
 ) -> tuple[FragmentRow, ...]:
     # For each anchor the scores of every draw.
     scores: dict[Anchor, list[list[ObjectScore]]] = {anchor: [] for anchor in sweep.anchors}
@@ -157,7 +171,8 @@ def _measure(
             step, seconds = answer(solver, case, generator)
             for anchor, draws in scores.items():
                 draws[-1].append(score_object(case, step.poses, anchor, step.confidence, seconds))
-            report()
+            told: Anchor = "largest" if "largest" in scores else sweep.anchors[0]
+            report(Solved(solver.name, case, step.poses, scores[told][-1][-1]))
     return tuple(_row(solver.name, data, damage, anchor, sweep.seed, draws) for anchor, draws in scores.items())
 
 
@@ -184,6 +199,7 @@ def _row(
         by_pieces=by_pieces(scores),
         by_size=by_size(scores),
         by_confidence=by_confidence(scores),
+        calibration=calibration(scores),
     )
 
 

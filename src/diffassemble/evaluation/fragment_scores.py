@@ -87,6 +87,15 @@ class PieceGroup:
     geodesic: float
 
 
+@dataclass(frozen=True)
+class Calibration:
+    """Pieces of about the same confidence: how many, its mean, and how many percent of them are right."""
+
+    pieces: int
+    confidence: float
+    right: float
+
+
 def score_object(
     case: Case, answer: Poses, anchor: Anchor, confidence: Float[Tensor, "n"] | None = None, seconds: float = 0.0
 ) -> ObjectScore:
@@ -158,6 +167,26 @@ def by_confidence(scores: Sequence[ObjectScore]) -> tuple[PieceGroup, ...]:
     told = [(one, one.confidence) for one in scores if one.confidence is not None]
     bounds = (("< 0.5", 0.0, 0.5), ("0.5–0.9", 0.5, 0.9), ("> 0.9", 0.9, 2.0))
     return _piece_groups(bounds, [one for one, _ in told], [sure for _, sure in told])
+
+
+def calibration(scores: Sequence[ObjectScore], bins: int = 10) -> tuple[Calibration, ...]:
+    """Confidences in equal steps, beside how often they were right; the largest piece of each object is left out.
+
+    It is the anchor, whose place is given to the score.
+    """
+    sure, right = [torch.zeros(0, dtype=torch.double)], [torch.zeros(0, dtype=torch.bool)]
+    for score in scores:
+        if score.confidence is not None:
+            rest = torch.arange(len(score.share)) != score.share.argmax()
+            sure.append(score.confidence[rest].double())
+            right.append(score.right[rest])
+    value, truth = torch.cat(sure), torch.cat(right).double()
+    which = (value * bins).long().clamp(max=bins - 1)
+    return tuple(
+        Calibration(int((which == i).sum()), float(value[which == i].mean()), 100 * float(truth[which == i].mean()))
+        for i in range(bins)
+        if (which == i).any()
+    )
 
 
 def _right_rest(score: ObjectScore) -> float:

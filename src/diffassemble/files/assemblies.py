@@ -22,7 +22,12 @@ from diffassemble.files.documents import (
     named_records,
     read_document,
 )
-from diffassemble.files.fragment_assemblies import fragment_assembly_bytes, object_contents, read_fragment_poses
+from diffassemble.files.fragment_assemblies import (
+    fragment_assembly_bytes,
+    object_contents,
+    read_fragment_poses,
+    read_objects,
+)
 from diffassemble.files.images import png_bytes
 from diffassemble.files.puzzles import placements
 from diffassemble.geometry import Poses
@@ -97,7 +102,8 @@ def read_assembly(path: Path | str, puzzle: Puzzle) -> Assembly:
         raise InputError(f"{source}: is not an assembly of these {len(puzzle)} pieces; their names differ")
     poses = (read_fragment_poses if broken else _read_poses)(records, puzzle, source)
     confidence = torch.tensor([_confidence(record, source) for record in records])
-    return Assembly(puzzle, poses, confidence, (), field(document, "solver", str, source), 0.0, extra)
+    objects = read_objects(records, source) if broken else None
+    return Assembly(puzzle, poses, confidence, (), field(document, "solver", str, source), 0.0, extra, objects)
 
 
 def render(assembly: Assembly, path: Path | str) -> None:

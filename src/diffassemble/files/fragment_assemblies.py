@@ -10,7 +10,7 @@ from diffassemble.files.documents import FRAGMENTS, document_bytes, marked, matr
 from diffassemble.files.meshes import MESH_ENDINGS, mesh_bytes, scene_bytes
 from diffassemble.files.placing import file_matrices, file_poses
 from diffassemble.geometry import Poses
-from diffassemble.puzzle import Assembly, Mesh, Puzzle
+from diffassemble.puzzle import Assembly, InputError, Mesh, Puzzle
 from diffassemble.rendering.palette import fragment_colours
 
 
@@ -19,7 +19,12 @@ def fragment_assembly_bytes(assembly: Assembly) -> bytes:
     pieces = assembly.puzzle.fragments
     matrices = file_matrices(pieces, assembly.poses).tolist()
     rows = zip(assembly.puzzle.names, matrices, assembly.confidence.tolist(), strict=True)
-    records = [{"file": name, "matrix": matrix, "confidence": sure} for name, matrix, sure in rows]
+    records: list[dict[str, Any]] = [
+        {"file": name, "matrix": matrix, "confidence": sure} for name, matrix, sure in rows
+    ]
+    if assembly.objects is not None:
+        for record, number in zip(records, assembly.objects, strict=True):
+            record["object"] = None if number < 0 else number
     return document_bytes(
         {"solver": assembly.solver, "unit": pieces.unit, "pieces": marked(records, assembly.puzzle)}, FRAGMENTS
     )
@@ -28,6 +33,16 @@ def fragment_assembly_bytes(assembly: Assembly) -> bytes:
 def read_fragment_poses(records: list[dict[str, Any]], puzzle: Puzzle, source: Path) -> Poses:
     """Where the records of an assembly.json, one a fragment in its order, put the fragments."""
     return file_poses(puzzle.fragments, [matrix_field(record, source) for record in records], source)
+
+
+def read_objects(records: list[dict[str, Any]], source: Path) -> tuple[int, ...] | None:
+    """Which object each record's fragment belongs to, −1 for those left out; none if that is not told."""
+    if not any("object" in record for record in records):
+        return None
+    told = [record.get("object") for record in records]
+    if not all(number is None or (type(number) is int and number >= 0) for number in told):
+        raise InputError(f"{source}: an 'object' must be 0, 1, … or null")
+    return tuple(-1 if number is None else number for number in told)
 
 
 def object_contents(assembly: Assembly) -> Iterator[tuple[str, bytes]]:

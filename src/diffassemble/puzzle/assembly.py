@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from diffassemble.geometry import Poses
@@ -18,12 +18,14 @@ from diffassemble.puzzle.puzzle import Puzzle
 class Step:
     """Where the pieces stand at one moment of solving; the last step is the answer.
 
-    `done` runs from 0 to 1. `confidence` is known at the last step at the latest.
+    `done` runs from 0 to 1. `confidence` is known at the last step at the latest. Solvers that leave pieces out or tell
+    several objects apart say in `objects` which one each piece belongs to: 0, 1, …, or −1 for those left out.
     """
 
     poses: Poses
     done: float
     confidence: Float[Tensor, "n"] | None = None
+    objects: Int[Tensor, "n"] | None = None
 
 
 @runtime_checkable
@@ -44,7 +46,7 @@ class Solver(Protocol):
 class Assembly:
     """A solved puzzle: final poses on the board, how sure each is (0…1), and how they got there.
 
-    `extra` names pieces that were given but do not belong to the puzzle.
+    `extra` names pieces that were given but do not belong to the puzzle; `objects` is as in `Step`.
     """
 
     puzzle: Puzzle
@@ -54,3 +56,4 @@ class Assembly:
     solver: str
     seconds: float
     extra: tuple[str, ...] = ()
+    objects: tuple[int, ...] | None = None

@@ -13,6 +13,7 @@ from PIL import Image
 
 from diffassemble.puzzle import Assembly, FragmentPieces
 from diffassemble.rendering import animate, draw_before_after, draw_confidence, encode_gif
+from diffassemble.rendering.account import account
 
 Rows = Sequence[tuple[str, str]]
 
@@ -58,6 +59,7 @@ def report_html(assembly: Assembly, settings: Rows = (), score: str | None = Non
         facts.append(("locked", str(int(puzzle.locks.held.sum()))))
     if assembly.extra:
         facts.append(("left out, do not belong", ", ".join(assembly.extra)))
+    facts += account(assembly)
     if score is not None:
         facts.append(("score", score))
     named = zip(puzzle.names, assembly.confidence.tolist(), strict=True)

@@ -53,12 +53,16 @@ def bundled_judge() -> Judge | None:
 
 @dataclass(frozen=True)
 class SolverOptions:
-    """What solvers are asked for; each takes what concerns it. `budget`: seconds a puzzle, of those that search."""
+    """What solvers are asked for; each takes what concerns it. `budget`: seconds a puzzle, of those that search.
+
+    `several`: the fragments may be of more than one object.
+    """
 
     model: str = "jigsaw"
     samples: int = 8
     steps: int = 20
     budget: float = math.inf
+    several: bool = False
 
 
 def _diffusion(options: SolverOptions) -> Solver:
@@ -93,7 +97,7 @@ def _huroyan(options: SolverOptions) -> Solver:
 
 
 def _mend(options: SolverOptions) -> Solver:
-    return MendSolver(FractureMatcher.from_pretrained(FRACTURE_MATCHING), options.budget)
+    return MendSolver(FractureMatcher.from_pretrained(FRACTURE_MATCHING), options.budget, options.several)
 
 
 def _identity(options: SolverOptions) -> Solver:
@@ -117,11 +121,18 @@ SOLVERS: dict[str, Callable[[SolverOptions], Solver]] = {
 
 
 def make_solver(
-    name: str, *, model: str = "jigsaw", samples: int = 8, steps: int = 20, budget: float = math.inf
+    name: str,
+    *,
+    model: str = "jigsaw",
+    samples: int = 8,
+    steps: int = 20,
+    budget: float = math.inf,
+    several: bool = False,
 ) -> Solver:
     """A solver with its weights loaded; `model` is a bundled name, a folder or a hub id.
 
-    After `budget` seconds solvers that search answer with the best so far.
+    After `budget` seconds solvers that search answer with the best so far. With `several` fragments may be of more than
+    one object.
     """
     if name not in SOLVERS:
         raise InputError(f"no solver '{name}'; use one of: {', '.join(SOLVERS)}")
@@ -129,8 +140,10 @@ def make_solver(
         raise InputError(f"samples and steps must be 1 or more, not {samples} and {steps}")
     if not budget > 0:
         raise InputError(f"budget {budget:g} leaves no time to search; pass more than 0 seconds")
+    if several and name != "mend":
+        raise InputError(f"solver '{name}' knows one object only; several are told apart by mend")
     announce_compilation()
-    return SOLVERS[name](SolverOptions(model, samples, steps, budget))
+    return SOLVERS[name](SolverOptions(model, samples, steps, budget, several))
 
 
 def solver_for(
@@ -141,7 +154,10 @@ def solver_for(
     samples: int = 8,
     steps: int = 20,
     budget: float = math.inf,
+    several: bool = False,
 ) -> Solver:
     """A solver for these pieces; what is not given is what suits their kind."""
     usual, weights = DEFAULTS[type(pieces)]
-    return make_solver(name or usual, model=model or weights, samples=samples, steps=steps, budget=budget)
+    return make_solver(
+        name or usual, model=model or weights, samples=samples, steps=steps, budget=budget, several=several
+    )

@@ -7,6 +7,7 @@ stand where they are locked and that the others make room.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import roma
 import torch
@@ -29,9 +30,9 @@ def held_steps(puzzle: Puzzle, steps: Iterator[Step]) -> Iterator[Step]:
         return
     last = None
     for last in steps:
-        yield Step(locks.applied(last.poses), last.done, last.confidence)
+        yield replace(last, poses=locks.applied(last.poses))
     if last is not None:
-        yield Step(_held(last.poses, puzzle.lattice, locks), last.done, last.confidence)
+        yield replace(last, poses=_held(last.poses, puzzle.lattice, locks))
 
 
 def _held(poses: Poses, lattice: Board | None, locks: Locks) -> Poses:

@@ -9,16 +9,21 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Int
 from torch import Tensor
 
 from diffassemble.compatibility.fracture.clusters import Cluster, Pose, composed
 from diffassemble.compatibility.fracture.judges import Judges
 from diffassemble.compatibility.mesh import prepare
 from diffassemble.geometry import Poses
-from diffassemble.puzzle import FragmentPieces, Puzzle, Step
+from diffassemble.puzzle import FragmentPieces, Locks, Puzzle, Step
 from diffassemble.solvers.diffusion import content_order
 from diffassemble.solvers.merging import Bench, standing
+from diffassemble.solvers.rounds import LIKELY, assemble
+
+# The least probability with which pieces are joined: mere guesses, where all belong to one object; likely fits, where
+# there may be several.
+_GUESS = 0.1
 
 
 @dataclass(frozen=True)
@@ -26,11 +31,13 @@ class MendSolver:
     """Joins fragments along their breaks; what fits nowhere is laid beside, with confidence 0.
 
     The largest fragment stays turned as it was given: geometry can't know how the object stood. After `budget` seconds
-    nothing more is searched for, and what is known by then is used.
+    nothing more is searched for, and what is known by then is used. With `several` the fragments may be of more than
+    one object: only likely fits count, and every group that holds together is an object of its own.
     """
 
     judges: Judges
     budget: float = math.inf
+    several: bool = False
     name: str = "mend"
 
     def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
@@ -43,24 +50,41 @@ class MendSolver:
         order = content_order(pieces.content)
         back = order.argsort()
         seed = int(torch.randint(1 << 30, (1,), generator=generator))
-        for step in self._ordered_steps(pieces[order], seed, until):
-            yield Step(step.poses[back], step.done, None if step.confidence is None else step.confidence[back])
+        locked = {} if puzzle.locks is None else _locked(puzzle.locks[order])
+        for step in self._ordered_steps(pieces[order], locked, seed, until):
+            sure = None if step.confidence is None else step.confidence[back]
+            yield Step(step.poses[back], step.done, sure, None if step.objects is None else step.objects[back])
 
-    def _ordered_steps(self, pieces: FragmentPieces, seed: int, until: float) -> Iterator[Step]:
-        bench = Bench(prepare(pieces, self.judges, seed), self.judges, seed, until)
+    def _ordered_steps(
+        self, pieces: FragmentPieces, locked: dict[int, Pose], seed: int, until: float
+    ) -> Iterator[Step]:
+        bench = Bench(prepare(pieces, self.judges, seed), self.judges, seed, until, locked)
         yield Step(lay_out(bench.clusters, bench.anchor, pieces), done=0.0)
-        for joins, _ in enumerate(bench.assemble(), 1):
+        for joins, _ in enumerate(assemble(bench, LIKELY if self.several else _GUESS), 1):
             yield Step(lay_out(bench.clusters, bench.anchor, pieces), done=0.99 * joins / len(pieces))
-        yield Step(lay_out(bench.clusters, bench.anchor, pieces), 1.0, _confidence(bench))
+        objects = found_objects(bench, self.several)
+        sure = torch.tensor(bench.confidence).where(objects >= 0, 0.0)
+        yield Step(lay_out(bench.clusters, bench.anchor, pieces), 1.0, sure, objects)
 
 
-def _confidence(bench: Bench) -> Float[Tensor, "n"]:
-    """How sure the place of each fragment beside the largest one is; 0 where it was left out."""
-    sure = torch.tensor(bench.confidence)
-    for cluster in bench.clusters:
-        if bench.anchor not in cluster.members:
-            sure[list(cluster.members)] = 0.0
-    return sure
+def found_objects(bench: Bench, several: bool) -> Int[Tensor, "n"]:
+    """Which object each fragment belongs to, 0 that of the anchor, then the largest; −1 for what was left out.
+
+    Where there is one object, what does not hold to the anchor is left out; where there are several, single pieces.
+    """
+    objects = torch.full((len(bench.fragments),), -1)
+    number = 0
+    for cluster in sorted(bench.clusters, key=lambda cluster: (bench.anchor not in cluster.members, -cluster.area)):
+        if bench.anchor in cluster.members or (several and len(cluster.members) > 1):
+            objects[list(cluster.members)] = number
+            number += 1
+    return objects
+
+
+def _locked(locks: Locks) -> dict[int, Pose]:
+    """The poses of the locked pieces."""
+    numbers = torch.cat([locks.poses.rotation.flatten(1), locks.poses.translation], 1).double().numpy()
+    return {piece: numbers[piece] for piece in locks.held.nonzero().flatten().tolist()}
 
 
 def lay_out(clusters: Sequence[Cluster], anchor: int, pieces: FragmentPieces) -> Poses:

@@ -1,112 +1,109 @@
-"""Fragments joined one after another: the surest fit first, what was joined is matched anew against the rest."""
+"""Clusters of fragments on a workbench: what is known about how they fit, and how two become one."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from diffassemble.compatibility.fracture.clusters import STAY, Cluster, Pose, composed
 from diffassemble.compatibility.fracture.contact import undone
-from diffassemble.compatibility.fracture.fits import Fit, can_refine, level_for, match, review
+from diffassemble.compatibility.fracture.fits import Fit, review
 from diffassemble.compatibility.fracture.fragments import Fragment
 from diffassemble.compatibility.fracture.judges import Judges
-from diffassemble.compatibility.fracture.pair_search import Effort
+from diffassemble.compatibility.fracture.moulds import CAST
+from diffassemble.compatibility.fracture.polish import polished
 
-QUICK = Effort()
-HARD = Effort(keys=600, mates=60, draws=2_000_000, proposals=1200, refined=50, kept=10, everywhere=6)
-SURE, LIKELY, POSSIBLE = 0.9, 0.5, 0.15
 _KEPT = 6
-# Where both breaks have more points than this, a finer level shows nothing new.
-_LARGE = 1200
-
-
-@dataclass(frozen=True)
-class Round:
-    """How hard pairs are looked at anew, how much finer than needed, how probable a fit must be to be used, how many of
-    the largest clusters the others are compared with, and how many points a break must have at level 0."""
-
-    effort: Effort
-    finer: int
-    least: float
-    partners: int
-    smallest: int = 0
-
-    def repeats(self, other: Round) -> bool:
-        """Whether it looks as another round did."""
-        return (self.effort, self.finer) == (other.effort, other.finer)
-
-
-_ALL = 1000
-ROUNDS = (
-    Round(QUICK, 0, SURE, _ALL, 150),
-    Round(QUICK, 0, LIKELY, _ALL, 150),
-    Round(QUICK, 0, LIKELY, 3),
-    Round(QUICK, 1, LIKELY, 3),
-    Round(HARD, 0, LIKELY, 2),
-    Round(HARD, 0, POSSIBLE, 2),
-)
+# This share of the time is for searching, the rest for joining what was found.
+_SEARCHING = 0.85
 
 
 class Bench:
-    """Clusters on a workbench, the fits known between them, and how sure each piece's place is."""
+    """Clusters, the fits known between them, and how sure each piece's place beside the anchor is.
 
-    def __init__(self, fragments: Sequence[Fragment], judges: Judges, seed: int, until: float = math.inf) -> None:
+    What is locked starts as one cluster, whose members keep their poses to each other; the anchor is the largest of
+    them, or of all. After `until` (of `time.monotonic`) nothing is judged anew, and some time before nothing searched.
+    """
+
+    def __init__(
+        self,
+        fragments: Sequence[Fragment],
+        judges: Judges,
+        seed: int,
+        until: float = math.inf,
+        locked: Mapping[int, Pose] | None = None,
+    ) -> None:
         self.fragments, self.judges, self.seed, self.until = fragments, judges, seed, until
-        self.clusters = [Cluster(fragments, {piece: STAY}) for piece in range(len(fragments))]
+        now = time.monotonic()
+        self.search_until = now + _SEARCHING * (until - now)
+        self.locked = dict(locked or {})
+        free = [piece for piece in range(len(fragments)) if piece not in self.locked]
+        self.clusters = [Cluster(fragments, {piece: STAY}) for piece in free]
+        if self.locked:
+            self.clusters.append(Cluster(fragments, self.locked))
         self.fits: dict[tuple[Cluster, Cluster], list[Fit]] = {}
         self.searched: set[tuple[Cluster, Cluster, int]] = set()
         self.confidence = [1.0] * len(fragments)
-        self.anchor = max(range(len(fragments)), key=lambda piece: (fragments[piece].area, -piece))
+        self.anchor = self.largest(sorted(self.locked) or range(len(fragments)))
 
     @property
     def late(self) -> bool:
+        """Whether there is no time for anything."""
         return time.monotonic() > self.until
 
-    def assemble(self) -> Iterator[float]:
-        """Join what fits, round by round; yields the probability of each join as it is made."""
-        for number, effort in enumerate(ROUNDS):
-            yield from self._join_down_to(effort.least)
-            while len(self.clusters) > 1 and not self.late and self._search_all(number, effort):
-                before = len(self.clusters)
-                yield from self._join_down_to(effort.least)
-                if len(self.clusters) == before:
-                    break
-        yield from self._join_down_to(0.0)
+    @property
+    def search_late(self) -> bool:
+        """Whether there is no time to search."""
+        return time.monotonic() > self.search_until
 
-    def _pairs(self, partners: int) -> list[tuple[Cluster, Cluster]]:
-        """Every cluster with those that are larger, if they are among the largest."""
-        ordered = sorted(self.clusters, key=lambda cluster: (-cluster.area, cluster.members))
-        return [(ordered[i], ordered[j]) for j in range(len(ordered)) for i in range(min(j, partners))]
+    @property
+    def ordered(self) -> list[Cluster]:
+        """The clusters, the one with what is locked first, then the largest."""
+        return sorted(
+            self.clusters,
+            key=lambda cluster: (not self.locked.keys() & set(cluster.members), -cluster.area, cluster.members),
+        )
 
-    def _search_all(self, number: int, effort: Round) -> bool:
-        """Look for fits of all pairs of clusters that were not yet looked at like this; whether there were any."""
-        pairs = [pair for pair in self._pairs(effort.partners) if pair[1].points >= effort.smallest]
-        todo = [pair for pair in pairs if (*pair, number) not in self.searched]
-        for large, small in todo:
-            if self.late:
-                break
-            self.searched.add((large, small, number))
-            level = level_for(small, large)
-            if effort.finer and not self._gains_by(level + effort.finer, small, large):
-                continue
-            level += effort.finer
-            if (large, small, number - 1) in self.searched and effort.repeats(ROUNDS[number - 1]):
-                continue
-            seed = hash((self.seed, number, large.members, small.members)) & 0x7FFFFFFF
-            self._learn(small, large, match(small, large, level, effort.effort, self.judges, seed))
-        return bool(todo)
+    def largest(self, pieces: Sequence[int]) -> int:
+        """The piece with the largest surface."""
+        return max(pieces, key=lambda piece: (self.fragments[piece].area, -piece))
 
-    def _gains_by(self, level: int, small: Cluster, large: Cluster) -> bool:
-        """Whether a finer level shows more: not where both breaks are large already."""
-        sides = small.side(level - 1), large.side(level - 1)
-        few = any(side is not None and len(side.points) < _LARGE for side in sides)
-        return few and can_refine(small, large, level)
-
-    def _learn(self, first: Cluster, second: Cluster, fits: list[Fit]) -> None:
+    def learn(self, first: Cluster, second: Cluster, fits: list[Fit]) -> None:
+        """Keep the most probable fits of two clusters."""
         known = self.fits.get((first, second), [])
         self.fits[first, second] = sorted(known + fits, key=lambda fit: -fit.probability)[:_KEPT]
+
+    def forget(self, wrong: Callable[[Cluster, Cluster, Fit], bool]) -> None:
+        """Drop fits of two clusters that are known to be wrong."""
+        self.fits = {
+            (first, second): [fit for fit in fits if not wrong(first, second, fit)]
+            for (first, second), fits in self.fits.items()
+        }
+
+    def join_down_to(self, least: float) -> Iterator[float]:
+        """Join the surest fit as long as there is one of at least this probability; yields the probabilities."""
+        while len(self.clusters) > 1:
+            best = self._best()
+            if best is None or best[2].probability < least:
+                return
+            self._join(*best)
+            yield best[2].probability
+
+    def polish(self) -> None:
+        """Let the members of every cluster settle together; the largest of each and what is locked stay."""
+        for cluster in list(self.clusters):
+            if not self.late and len(cluster.members) > 1:
+                new = polished(cluster, {self.largest(cluster.members), *self.locked})
+                self.clusters = [new if one is cluster else one for one in self.clusters]
+                self.fits = {
+                    (new if first is cluster else first, new if second is cluster else second): fits
+                    for (first, second), fits in self.fits.items()
+                }
+                self.searched = {
+                    (new if first is cluster else first, new if second is cluster else second, number)
+                    for first, second, number in self.searched
+                }
 
     def _best(self) -> tuple[Cluster, Cluster, Fit] | None:
         ranked = [(fits[0].probability, pair) for pair, fits in self.fits.items() if fits]
@@ -115,17 +112,10 @@ class Bench:
         _, pair = max(ranked, key=lambda entry: (entry[0], entry[1][0].members, entry[1][1].members))
         return *pair, self.fits[pair][0]
 
-    def _join_down_to(self, least: float) -> Iterator[float]:
-        """Join the surest fit as long as there is one of at least this probability."""
-        while len(self.clusters) > 1 and not (least > 0 and self.late):
-            best = self._best()
-            if best is None or best[2].probability < least:
-                return
-            self._join(*best)
-            yield best[2].probability
-
     def _join(self, first: Cluster, second: Cluster, fit: Fit) -> None:
         """Make one cluster of two, and carry over what is known about both."""
+        if self.locked.keys() & set(first.members):
+            first, second, fit = second, first, fit.turned_round()
         loose = first if self.anchor not in first.members and first.area <= second.area else second
         if self.anchor in loose.members:
             loose = second if loose is first else first
@@ -137,9 +127,14 @@ class Bench:
         carried = self._carry(first, fit.pose) + self._carry(second, STAY)
         self.fits = {pair: fits for pair, fits in self.fits.items() if first not in pair and second not in pair}
         for other in self.clusters:
-            known = sorted((fit for partner, fit in carried if partner is other), key=lambda fit: -fit.probability)
+            known = [fit for partner, fit in carried if partner is other]
             if other is not both and known:
-                self.fits[other, both] = known if self.late else review(other, both, known, self.judges)[:_KEPT]
+                self.learn(other, both, known if self.late else self._reviewed(other, both, known))
+
+    def _reviewed(self, first: Cluster, second: Cluster, fits: list[Fit]) -> list[Fit]:
+        """Fits judged anew; those of castings stay as they are."""
+        known = [fit for fit in fits if fit.level != CAST]
+        return [fit for fit in fits if fit.level == CAST] + review(first, second, known, self.judges)
 
     def _carry(self, cluster: Cluster, pose: Pose) -> list[tuple[Cluster, Fit]]:
         """Fits of others with a cluster that now stands at the pose, as (the other, its fit with the whole)."""

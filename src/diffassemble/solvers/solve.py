@@ -46,7 +46,9 @@ def assemble(puzzle: Puzzle, solver: Solver, seed: int = 0, on_step: Callable[[S
             on_step(step)
     assert step is not None, f"{solver.name} yielded no step"
     sure = torch.ones(len(puzzle)) if step.confidence is None else step.confidence
-    return Assembly(puzzle, step.poses, sure, tuple(history), solver.name, time.monotonic() - began)
+    seconds = time.monotonic() - began
+    objects = None if step.objects is None else tuple(step.objects.tolist())
+    return Assembly(puzzle, step.poses, sure, tuple(history), solver.name, seconds, objects=objects)
 
 
 def check_seed(seed: int) -> None:

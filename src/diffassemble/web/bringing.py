@@ -22,7 +22,7 @@ from diffassemble.files import (
     read_pieces,
     read_puzzle,
 )
-from diffassemble.files.archives import is_zip, unpack
+from diffassemble.files.archives import MOST_FILES, is_zip, unpack
 from diffassemble.puzzle import Board, ImagePieces, InputError, Puzzle
 from diffassemble.solvers import choose_board, make_solver
 
@@ -47,21 +47,28 @@ class Upload:
 
 
 def bring(upload: Upload, kind: str, board: Board | None, seed: int, folder: Path) -> Puzzle | None:
-    """The puzzle in an upload, or nothing if it is one of several pieces, which are collected in `folder`."""
+    """The puzzle in an upload, or nothing if it is one of several pieces, which are collected in `folder`.
+
+    A zip file holds pieces, whatever kind is chosen; the grid to cut a picture by is none of theirs.
+    """
     if len(upload.content) > MOST_BYTES:
         raise too_large(upload.name, len(upload.content))
     if is_zip(upload.name):
+        board = board if kind == PIECES else None
         with TemporaryDirectory(dir=folder.parent) as home:
             return open_folder(unpack(io.BytesIO(upload.content), upload.name, Path(home)), board, seed)
     if kind == PIECES:
-        name = _plain_name(upload.name)
-        (folder / name).write_bytes(upload.content)
-        _check_readable(folder / name)
+        _collect(upload, folder)
         return None
     with TemporaryDirectory(dir=folder.parent) as home:
         file = Path(home) / _plain_name(upload.name)
         file.write_bytes(upload.content)
         return _read_one(file, kind, board, seed)
+
+
+def usual_grid(kind: str) -> str:
+    """What stands in the field 'grid' before anybody writes into it: nothing, if it can be found out."""
+    return "4x4" if kind in (PHOTO, SHUFFLED) else ""
 
 
 def too_large(name: str, size: int) -> InputError:
@@ -104,8 +111,16 @@ def _numbered(count: int) -> tuple[str, ...]:
     return tuple(f"piece_{index:03d}.png" for index in range(count))
 
 
-def _check_readable(file: Path) -> None:
-    """Refuse a piece at once, not when the last one is there."""
+def _collect(upload: Upload, folder: Path) -> None:
+    """Keep one of several pieces; what can't be read is refused at once, not when the last one is there."""
+    file = folder / _plain_name(upload.name)
+    if file.exists():
+        raise InputError(f"{file.name}: was sent already; rename it if it is another piece")
+    there = [path.stat().st_size for path in folder.iterdir()]
+    if len(there) >= MOST_FILES or sum(there) + len(upload.content) > MOST_BYTES:
+        most = f"{MOST_FILES} pieces or {MOST_BYTES // 10**6} MB"
+        raise InputError(f"{file.name}: no more than {most} are taken; use `diffassemble solve` instead")
+    file.write_bytes(upload.content)
     try:
         read_mesh(file) if file.suffix.lower() in MESH_ENDINGS else read_picture(file)
     except InputError:

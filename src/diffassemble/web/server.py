@@ -13,8 +13,9 @@ from viser import _messages
 from diffassemble.model import bundled_models
 from diffassemble.puzzle import Assembly, Board, InputError, Puzzle, Solver
 from diffassemble.solvers import SOLVERS, solver_for
-from diffassemble.web.bringing import MOST_BYTES, Upload, too_large
+from diffassemble.web.bringing import MOST_BYTES, Upload, too_large, usual_grid
 from diffassemble.web.panel import USUAL, build_panel
+from diffassemble.web.stage import look_at
 from diffassemble.web.visit import Visit
 
 ParseGrid = Callable[[str], Board]
@@ -46,6 +47,7 @@ class Workbench:
         self._guard = threading.Lock()
         self.server = Server(host=host, port=port, label="DiffAssemble", verbose=False)
         self.server.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=BLUE)
+        self.server.gui.main_panel.dock_right()
         self.server.on_client_connect(self._welcome)
         self.server.on_client_disconnect(self._farewell)
 
@@ -114,10 +116,13 @@ class Workbench:
             visit.receive(Upload(file.name, file.content), str(panel.kind.value), self._board(visit))
 
         panel.upload.on_upload(long(receive))
+        panel.kind.on_update(quick(lambda: _suggest_grid(visit)))
+        panel.restart.on_click(quick(visit.forget_sent))
         panel.collected.on_click(long(lambda: visit.use_sent(self._board(visit))))
         panel.solve.on_click(long(lambda: visit.solve(*self._settings(visit))))
         panel.cancel.on_click(quick(visit.stop))
         panel.moment.on_update(quick(lambda: _scrub(visit)))
+        panel.view.on_click(quick(lambda: _face(visit)))
         panel.play.on_click(quick(lambda: _toggle(visit)))
         panel.answer.on_update(quick(lambda: visit.choose(answer_number())))
         panel.confidence.on_update(quick(visit.paint))
@@ -129,9 +134,18 @@ class Workbench:
         panel.animation.on_click(long(lambda: visit.send(("steps.gif",))))
 
 
+def _suggest_grid(visit: Visit) -> None:
+    visit.panel.grid.value = usual_grid(str(visit.panel.kind.value))
+
+
 def _scrub(visit: Visit) -> None:
     visit.playing = False
     visit.look(int(visit.panel.moment.value))
+
+
+def _face(visit: Visit) -> None:
+    if visit.work is not None:
+        look_at(visit.client, visit.work.puzzle)
 
 
 def _toggle(visit: Visit) -> None:

@@ -25,10 +25,16 @@ from diffassemble.rendering.palette import fragment_colours
 
 _LOCKED: Colour = (40, 160, 90)
 _SELECTED: Colour = (220, 30, 110)
+DISTANCE = 2.4
+"""from where a board is seen; its longer side is 2"""
+REACH = 0.75
+"""how far the handles of a piece on a board reach, in cells"""
 # Pieces of pictures are shown no larger than this, in pixels.
 _PIXELS = 128
 # Pieces of a picture lie a little above each other, so that it is clear which one is on top.
 _LAYER = 0.0005
+# Handles stand this far above all of them: the mouse takes hold of what is nearest to the eye.
+_ABOVE = 0.02
 
 
 def _clicked(on_click: Callable[[int], None], number: int, event: object) -> None:
@@ -39,7 +45,7 @@ def look_at(client: viser.ClientHandle, puzzle: Puzzle) -> None:
     """Put the browser's camera in front of a puzzle: right above a board, or at an object's side."""
     flat = puzzle.lattice is not None
     client.camera.up_direction = (0.0, -1.0, 0.0) if flat else (0.0, 0.0, 1.0)
-    client.camera.position = (0.0, 0.0, -3.6) if flat else (1.1, -1.6, 0.9)
+    client.camera.position = (0.0, 0.0, -DISTANCE) if flat else (1.1, -1.6, 0.9)
     client.camera.look_at = (0.0, 0.0, 0.0)
 
 
@@ -82,13 +88,14 @@ class Stage:
     def handles(self, number: int) -> viser.TransformControlsHandle:
         """Arrows and arcs around a piece to move and turn it by; on a board only within its plane."""
         node = self.nodes[number]
-        reach = 0.75 * self.puzzle.board.pitch if self._flat else 0.35
+        reach = REACH * self.puzzle.board.pitch if self._flat else 0.35
+        place = np.array([*node.position[:2], -_LAYER * len(self.nodes) - _ABOVE]) if self._flat else node.position
         return self.scene.add_transform_controls(
             "/handles",
             scale=reach,
             active_axes=(True, True, not self._flat),
             depth_test=False,
-            position=node.position,
+            position=place,
             wxyz=node.wxyz,
         )
 

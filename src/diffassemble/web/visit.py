@@ -18,7 +18,7 @@ from diffassemble.web.bringing import Upload, bring, open_folder
 from diffassemble.web.correcting import free
 from diffassemble.web.jobs import Job
 from diffassemble.web.judging import time_left, verdict
-from diffassemble.web.panel import Panel
+from diffassemble.web.panel import NONE_YET, Panel, pile_text
 from diffassemble.web.takeaway import result_files, result_zip
 from diffassemble.web.workpiece import Workpiece
 
@@ -50,16 +50,25 @@ class Visit:
         if puzzle is not None:
             self.open(puzzle)
             return
-        self.panel.collected.visible = True
-        count = len(list(self.sent.iterdir()))
-        self.say(f"{count} pieces so far; send the next, or press **Use the pieces sent so far**")
+        self._count_sent()
+        self.say(f"{upload.name} is there; send the next, or press **Use the pieces sent so far**")
 
     def use_sent(self, board: Board | None) -> None:
         """All single pieces that were sent become the puzzle."""
         self.open(open_folder(self.sent, board, self.seed))
+        self.forget_sent()
+
+    def forget_sent(self) -> None:
+        """Begin a new collection of single pieces."""
         for file in self.sent.iterdir():
             file.unlink()
-        self.panel.collected.visible = False
+        self._count_sent()
+
+    def _count_sent(self) -> None:
+        """Tell which single pieces are there."""
+        names = sorted(file.name for file in self.sent.iterdir())
+        self.panel.collected.visible = self.panel.restart.visible = bool(names)
+        self.panel.pile.content = pile_text(names)
 
     @property
     def seed(self) -> int:
@@ -72,6 +81,8 @@ class Visit:
         self.stop()
         if before is not None:
             before.clear()
+        self.panel.answer.options = (NONE_YET,)
+        self.panel.answer.value = NONE_YET
         self.work = Workpiece(self.client, self.panel, puzzle, self._touch)
         grid = "" if puzzle.lattice is None else f", grid {puzzle.board.rows}x{puzzle.board.cols}"
         self.say(f"{len(puzzle)} pieces{grid}; press **Solve**")

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import torch
 from manifold3d import Manifold
+from manifold3d import Mesh as ManifoldMesh
 
 from diffassemble.compatibility.fracture.clusters import STAY, Cluster
+from diffassemble.compatibility.fracture.fragments import Fragment
 from diffassemble.compatibility.fracture.sampling import Sample
 from diffassemble.compatibility.mesh import prepare
 from diffassemble.cutting.fragments import scatter
@@ -70,3 +72,26 @@ def true_pose(broken: Puzzle) -> np.ndarray:
     assert broken.truth is not None
     relative = broken.truth[[1]].inverse() @ broken.truth[[0]]
     return np.concatenate([relative.rotation.flatten().double().numpy(), relative.translation[0].double().numpy()])
+
+
+@pytest.fixture(scope="session")
+def chipped(halves: list[Mesh]) -> list[Mesh]:
+    """The block broken in two, and a small tilted wedge that broke out of the seam between them, standing."""
+    solids = [Manifold(ManifoldMesh(half.vertices.numpy(), half.faces.numpy().astype(np.uint32))) for half in halves]
+    points = halves[0].vertices
+    on_seam = points[(points[:, None] - halves[1].vertices).norm(dim=-1).amin(1) < 1e-6]
+    middle = on_seam[(on_seam - on_seam.mean(0)).norm(dim=-1).argmin()].tolist()
+    chip = Manifold.cylinder(0.06, 0.045, 0.025, 5, True).scale((1, 0.7, 1)).rotate((20, 35, 50)).translate(middle)
+    return [*(mesh_of(solid - chip) for solid in solids), mesh_of((solids[0] + solids[1]) ^ chip)]
+
+
+@pytest.fixture(scope="session")
+def standing(chipped: list[Mesh], judges: FractureMatcher) -> tuple[Cluster, Fragment, np.ndarray]:
+    """The halves joined as they belong, the chip, and where it belongs between them."""
+    puzzle = scatter(chipped, torch.Generator().manual_seed(4))
+    widths = torch.stack([points.var(0).sum() for points in puzzle.fragments.points])
+    puzzle = puzzle.reordered(widths.argsort(descending=True))
+    assert puzzle.truth is not None
+    fragments = prepare(puzzle.fragments, judges, 0)
+    truth = torch.cat([puzzle.truth.rotation.flatten(1), puzzle.truth.translation], 1).double().numpy()
+    return Cluster(fragments, {0: truth[0], 1: truth[1]}), fragments[2], truth[2]

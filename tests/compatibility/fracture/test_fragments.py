@@ -30,3 +30,14 @@ def test_finer_levels_look_near_the_break_only(halves: list[Mesh], judges: Fract
 def test_a_fragment_too_small_for_its_level_has_no_break(judges: FractureMatcher) -> None:
     triangle = Mesh(torch.eye(3), torch.tensor([[0, 1, 2]]))
     assert len(Fragment(triangle, 0.5, judges, 0).breaks(0).points) < 30
+
+
+def test_the_surroundings_of_the_break_at_any_spacing(halves: list[Mesh], judges: FractureMatcher) -> None:
+    half = Fragment(halves[0], 0.015, judges, 0)
+    near = half.near_break(0.01)
+    broken = half.layers.levels[0].points[half.suspects[0]]
+    far = np.linalg.norm(near.points[::50, None] - broken, axis=2).min(1)
+    assert far.max() <= 2.1 * half.spacing
+    assert half.near_break(0.01) is near
+    chip = Fragment(halves[0], 0.2, judges, 0)
+    assert np.allclose(np.ptp(chip.near_break(0.02).points, 0), np.ptp(halves[0].vertices.numpy(), 0), atol=0.05)

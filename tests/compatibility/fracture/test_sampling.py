@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from diffassemble.compatibility.fracture.sampling import Sample, cloud_gap, is_cloud, sample, sample_near, spacing_of
+from diffassemble.compatibility.fracture.sampling import (
+    Sample,
+    cloud_gap,
+    facing_outward,
+    is_cloud,
+    sample,
+    sample_near,
+    spacing_of,
+)
 from diffassemble.puzzle import FragmentPieces, InputError, Mesh
 
 
@@ -50,3 +58,12 @@ def test_the_spacing_follows_the_surface_but_is_no_finer_than_a_cloud(block: Mes
     assert spacing_of(pieces_of(cloud_of(ball.points))) == pytest.approx(0.06, rel=0.1)
     with pytest.raises(InputError, match="neither surface nor extent"):
         spacing_of(pieces_of(cloud_of(np.zeros((5, 3), np.float32))))
+
+
+def test_solids_inside_out_are_turned_round(block: Mesh) -> None:
+    wrong = Mesh(block.vertices + 3, block.faces.flip(1))
+    drawn = sample(facing_outward(wrong), 0.05, torch.Generator().manual_seed(0))
+    assert (((drawn.points - 3) * drawn.normals).sum(1) > 0.2).all()
+    assert facing_outward(block) is block
+    sheet = Mesh(wrong.vertices, wrong.faces[:3])
+    assert facing_outward(sheet) is sheet

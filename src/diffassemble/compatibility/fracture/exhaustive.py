@@ -13,20 +13,21 @@ from numba import njit
 from diffassemble.compatibility.fracture.contact import count_buried, touches
 
 _REACH, _PLANE, _FACING = 2.2, 1.2, -0.5
-# After so many points of the trial at least this share must touch.
-_FIRST, _SHARE = 10, 0.45
+# After so many points of the trial the share that must touch is asked for.
+_FIRST = 10
 
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def propose_everywhere(own, keys, trial, other, places, spacing, turns, most):
+def propose_everywhere(own, keys, trial, other, places, spacing, turns, most, share):
     """The best poses (h, 12) of `own` with a key on a place of `other`, and their scores, matched less buried points.
 
-    Where both points are at a rim, only turns that make the original surfaces go on into each other are tried.
+    At least `share` of the trial must touch. Where both points are at a rim, only turns that make the original surfaces
+    go on into each other are tried.
     """
     poses, scores = np.empty((most, 12)), np.full(most, -1e9)
     pose, frame, found = np.empty(12), np.empty((3, 3)), 0
-    least = _SHARE * len(trial)
+    least = share * len(trial)
     probe = own.probe[::3]
     deep = 1.5 * other.body.spacing
     for a in keys:
@@ -38,7 +39,7 @@ def propose_everywhere(own, keys, trial, other, places, spacing, turns, most):
                 _spun(base, other.smooth[b], angle, own.points[a], other.points[b], pose)
                 if not _goes_on(own, other, a, b, pose):
                     continue
-                score = float(_count(pose, own, other, trial, spacing))
+                score = float(_count(pose, own, other, trial, spacing, share, least))
                 if score < least:
                     continue
                 body = other.body
@@ -112,16 +113,17 @@ def _goes_on(own, other, a, b, pose):
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def _count(pose, own, other, trial, spacing):
-    """Points of the trial that touch; given up early where the first ones hardly do."""
-    matched = 0
+def _count(pose, own, other, trial, spacing, share, least):
+    """Points of the trial that touch; given up early where the first ones hardly do or `least` is out of reach."""
+    missed = 0
     for k in range(len(trial)):
         i = trial[k]
         if touches(
             pose, own.points[i], own.smooth[i], other.voxels, other.points, other.smooth,
             _REACH * spacing, _PLANE * spacing, _FACING,
         ):  # fmt: skip
-            matched += 1
-        if k + 1 == _FIRST and matched < _SHARE * _FIRST:
+            continue
+        missed += 1
+        if len(trial) - missed < least or (k < _FIRST and missed > (1 - share) * _FIRST):
             return 0
-    return matched
+    return len(trial) - missed

@@ -67,7 +67,7 @@ def search(first: Side, second: Side, spacing: float, effort: Effort, seed: int)
         tried = chance.permutation(len(first.points))
         places = chance.permutation(len(second.points))[:1500]
         more, worth = propose_everywhere(
-            first, tried[: effort.everywhere], tried[:60], second, places, float(spacing), 20, 200
+            first, tried[: effort.everywhere], tried[:60], second, places, float(spacing), 20, 200, 0.45
         )
         poses, scores = np.concatenate([poses, more]), np.concatenate([scores, worth * (0.3 * len(trial) / 60)])
     if not len(poses):

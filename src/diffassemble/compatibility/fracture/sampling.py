@@ -14,6 +14,7 @@ from jaxtyping import Float32
 from diffassemble.compatibility.fracture.buckets import thin
 from diffassemble.compatibility.fracture.drawing import draw
 from diffassemble.compatibility.fracture.normals import outward_normals
+from diffassemble.geometry.cleaning import is_closed
 from diffassemble.geometry.surfaces import surface_area
 from diffassemble.puzzle import FragmentPieces, InputError, Mesh
 
@@ -44,6 +45,13 @@ class Sample:
 def is_cloud(mesh: Mesh) -> bool:
     """Whether there is no surface, only points."""
     return not len(mesh.faces) or surface_area(mesh.vertices, mesh.faces) == 0
+
+
+def facing_outward(mesh: Mesh) -> Mesh:
+    """The mesh with its triangles turned round if they enclose a negative volume, as in files that are inside out."""
+    corners = mesh.vertices.double()[mesh.faces] - mesh.vertices.double().mean(0)
+    volume = torch.linalg.det(corners).sum() if len(corners) else torch.zeros(())
+    return Mesh(mesh.vertices, mesh.faces.flip(1)) if volume < 0 and is_closed(mesh.faces) else mesh
 
 
 def spacing_of(pieces: FragmentPieces) -> float:

@@ -1,0 +1,29 @@
+"""A chip is cast into the hole it left, and elsewhere it is not believed to belong."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from diffassemble.compatibility.fracture.clusters import Cluster
+from diffassemble.compatibility.fracture.fragments import Fragment
+from diffassemble.compatibility.fracture.gaps import find_gaps
+from diffassemble.compatibility.fracture.moulds import CAST, cast, casting_probability
+
+
+def test_a_chip_finds_its_hole(standing: tuple[Cluster, Fragment, np.ndarray]) -> None:
+    whole, chip, truth = standing
+    fits = cast(chip, whole, find_gaps(whole, chip.spacing / 3), 1)
+    points = chip.layers.levels[0].points
+    off = points @ (fits[0].pose - truth)[:9].reshape(3, 3).T + (fits[0].pose - truth)[9:]
+    assert np.linalg.norm(off, axis=1).max() < chip.spacing
+    assert fits[0].level == CAST
+    assert fits[0].probability > 0.5
+    assert [fit.probability for fit in fits] == sorted((fit.probability for fit in fits), reverse=True)
+
+
+def test_what_touches_more_is_more_probable() -> None:
+    base = np.array([0.6, 0.05, 0.1], np.float32)
+    for column, change in ((0, 0.2), (1, -0.05), (2, 0.2)):
+        better = base.copy()
+        better[column] += change
+        assert casting_probability(better) > casting_probability(base)

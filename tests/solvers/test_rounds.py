@@ -1,0 +1,101 @@
+"""Rounds of searching bring all fragments together, chips last, with one core or several alike."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+import torch
+from manifold3d import Manifold
+from manifold3d import Mesh as ManifoldMesh
+
+from diffassemble.compatibility.fracture.clusters import STAY, Cluster
+from diffassemble.compatibility.mesh import prepare
+from diffassemble.cutting.fragments import scatter
+from diffassemble.cutting.mesh import fracture
+from diffassemble.cutting.solids import mesh_of
+from diffassemble.model.fracture import FractureMatcher
+from diffassemble.puzzle import Mesh, Puzzle
+from diffassemble.solvers.merging import Bench
+from diffassemble.solvers.rounds import ROUNDS, assemble, cast_small, crowded, search_some
+
+
+@pytest.fixture(scope="module")
+def judges() -> FractureMatcher:
+    return FractureMatcher.from_pretrained("fracture-matching")
+
+
+@pytest.fixture(scope="module")
+def chipped() -> Puzzle:
+    """A block broken in two, and a small wedge out of the seam between them, which is the last; the truth is known."""
+    block = mesh_of(Manifold.cube((1.0, 0.8, 0.5), True), 1.0, torch.zeros(3))
+    halves = fracture(block, 2, torch.Generator().manual_seed(3))
+    solids = [Manifold(ManifoldMesh(half.vertices.numpy(), half.faces.numpy().astype(np.uint32))) for half in halves]
+    points = halves[0].vertices
+    on_seam = points[(points[:, None] - halves[1].vertices).norm(dim=-1).amin(1) < 1e-6]
+    middle = on_seam[(on_seam - on_seam.mean(0)).norm(dim=-1).argmin()].tolist()
+    chip = Manifold.cylinder(0.06, 0.045, 0.025, 5, True).scale((1, 0.7, 1)).rotate((20, 35, 50)).translate(middle)
+    parts = [*(solid - chip for solid in solids), (solids[0] + solids[1]) ^ chip]
+    meshes = [Mesh(*_arrays(part)) for part in parts]
+    puzzle = scatter(meshes, torch.Generator().manual_seed(4))
+    widths = torch.stack([points.var(0).sum() for points in puzzle.fragments.points])
+    return puzzle.reordered(widths.argsort(descending=True))
+
+
+def _arrays(solid: Manifold) -> tuple[torch.Tensor, torch.Tensor]:
+    made = solid.to_mesh()
+    vertices = torch.from_numpy(np.array(made.vert_properties, np.float32)[:, :3])
+    return vertices, torch.from_numpy(np.array(made.tri_verts, np.int64))
+
+
+def test_halves_and_their_chip_become_one(chipped: Puzzle, judges: FractureMatcher) -> None:
+    bench = Bench(prepare(chipped.fragments, judges, 0), judges, 0)
+    joins = list(assemble(bench, 0.02))
+    assert [cluster.members for cluster in bench.clusters] == [(0, 1, 2)]
+    assert len(joins) == 2
+    assert chipped.truth is not None
+    poses = bench.clusters[0].poses
+    place = poses[0][:9].reshape(3, 3).T @ (poses[2][9:] - poses[0][9:])
+    wanted = chipped.truth.rotation[0].T @ (chipped.truth.translation[2] - chipped.truth.translation[0])
+    assert place == pytest.approx(wanted.numpy(), abs=0.01)
+    assert min(bench.confidence) > 0.5
+
+
+def test_threads_change_nothing(chipped: Puzzle, judges: FractureMatcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for threads in (1, 2):
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+        bench = Bench(prepare(chipped.fragments, judges, 0), judges, 0)
+        assert search_some(bench, 0)
+        assert not search_some(bench, 0)
+        found.append([fit for fits in bench.fits.values() for fit in fits])
+    assert [fit.probability for fit in found[0]] == [fit.probability for fit in found[1]]
+    assert all(np.array_equal(one.pose, two.pose) for one, two in zip(*found, strict=True))
+
+
+def test_single_pieces_are_no_mould(chipped: Puzzle, judges: FractureMatcher) -> None:
+    bench = Bench(prepare(chipped.fragments, judges, 0), judges, 0)
+    assert list(cast_small(bench, 0.5)) == []
+    assert not bench.fits
+
+
+def test_no_two_chips_in_one_hole(chipped: Puzzle, judges: FractureMatcher) -> None:
+    fragments = prepare(chipped.fragments, judges, 0)
+    chip, far = Cluster(fragments, {2: STAY}), STAY + np.eye(12)[9]
+    whole = Cluster(fragments, {0: STAY, 2: far})
+    limit = 2 * fragments[2].area
+    assert crowded(chip, whole, far, limit)
+    assert not crowded(chip, whole, STAY, limit)
+    assert not crowded(chip, whole, far, 0.0)
+
+
+def test_without_time_nothing_is_searched(chipped: Puzzle, judges: FractureMatcher) -> None:
+    bench = Bench(prepare(chipped.fragments, judges, 0), judges, 0, time.monotonic() - 1)
+    assert list(assemble(bench, 0.02)) == []
+    assert len(bench.clusters) == 3
+
+
+def test_rounds_grow_bolder() -> None:
+    least = [effort.least for effort in ROUNDS]
+    assert least == sorted(least, reverse=True)
