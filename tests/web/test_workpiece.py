@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import trimesh
 from browsing import ARC, SQUARE, cell, dismiss, drag, grip, press, step, upload
 
+from diffassemble.files.archives import pack
 from diffassemble.web.visit import Visit
 
 PLACE = re.compile(r"at row (\d), column (\d), turn (\d)")
@@ -48,6 +50,35 @@ def test_a_piece_is_moved_by_its_handles_locked_and_stays(page: Any, own: Visit,
     assert take(page, 1, 3) == (turn + 1) % 4
     assert own.work.selected == number
     assert bool(own.work.arrangement.locked[number])
+
+
+def test_a_fragment_is_moved_by_its_handles(page: Any, own: Visit, tmp_path: Path) -> None:
+    boxes = [(f"{name}.ply", trimesh.creation.box((0.4, 0.3, 0.2)).export(file_type="ply")) for name in "abc"]
+    (tmp_path / "boxes.zip").write_bytes(pack(boxes))
+    upload(page, tmp_path / "boxes.zip")
+    page.get_by_text("3 pieces; press").wait_for()
+    dismiss(page)
+    before = own.work.arrangement.poses
+    x, y = (float(value) for value in before.translation[0, :2])
+    unit = step(page, 2)
+
+    def seen(along: float) -> tuple[float, float]:
+        middle = cell(page, 0, 0, 1)
+        return middle[0] + (x + along) * unit, middle[1] + y * unit
+
+    page.mouse.click(*seen(0.0))
+    page.get_by_text("free. Drag its handles").wait_for()
+    drag(page, seen(0.33), seen(0.63))
+    page.wait_for_timeout(500)
+    after = own.work.arrangement.poses
+    assert own.work.selected == 0
+    moved = after.translation - before.translation
+    assert float(moved[0, 0]) > 0.15
+    assert float(moved[0, 1:].abs().max()) < 0.02
+    assert torch.equal(after.translation[1:], before.translation[1:])
+    press(page, "Undo")
+    page.wait_for_timeout(300)
+    assert torch.equal(own.work.arrangement.poses.translation, before.translation)
 
 
 def test_corrections_can_be_undone(page: Any, photo: Path) -> None:
