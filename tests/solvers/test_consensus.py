@@ -1,4 +1,4 @@
-"""The answer is what most samples say."""
+"""The answer is what samples say on the average."""
 
 import math
 
@@ -8,7 +8,7 @@ import torch
 
 from diffassemble.cutting.fragments import random_rotations
 from diffassemble.geometry import Poses
-from diffassemble.solvers.consensus import central, twist
+from diffassemble.solvers.consensus import average, twist
 
 
 def samples() -> list[Poses]:
@@ -21,17 +21,25 @@ def samples() -> list[Poses]:
     return [Poses(rotation, stray), *close]
 
 
-def test_the_sample_in_the_middle_is_chosen_and_dissent_costs_confidence() -> None:
+def test_the_mean_is_the_answer_and_dissent_costs_confidence() -> None:
     all_samples = samples()
-    chosen, sure = central(all_samples)
-    assert chosen is all_samples[2]
+    mean, sure = average(all_samples)
+    wanted = torch.stack([sample.translation for sample in all_samples]).mean(0)
+    assert torch.allclose(mean.translation, wanted, atol=1e-6)
+    assert torch.allclose(mean.rotation, all_samples[0].rotation, atol=1e-5)
     assert sure[:-1].tolist() == [1.0] * 4
-    assert sure[-1] == pytest.approx(2 / 3)
+    assert sure[-1] < 0.5
+
+
+def test_the_mean_of_two_turns_is_half_way() -> None:
+    ends = [roma.rotvec_to_rotmat(torch.tensor([[0.0, 0.0, angle]])) for angle in (0.2, 1.0)]
+    mean, _ = average([Poses(end, torch.zeros(1, 3)) for end in ends])
+    assert torch.allclose(roma.rotmat_to_rotvec(mean.rotation), torch.tensor([[0.0, 0.0, 0.6]]), atol=1e-5)
 
 
 def test_one_sample_is_its_own_answer() -> None:
     only = samples()[0]
-    chosen, sure = central([only])
+    chosen, sure = average([only])
     assert chosen is only
     assert sure.tolist() == [1.0] * 5
 

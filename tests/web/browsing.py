@@ -6,7 +6,10 @@ import math
 from pathlib import Path
 from typing import Any
 
-from diffassemble.web.stage import DISTANCE, REACH
+import torch
+from torch import Tensor
+
+from diffassemble.web.stage import BESIDE, DISTANCE, REACH
 
 # Small, since every pixel is drawn without a graphics card.
 WIDTH, HEIGHT = 720, 480
@@ -58,6 +61,19 @@ def grip(page: Any, row: int, col: int, size: int, turn: int, share: float) -> t
     for _ in range(turn):
         along, down = -down, along
     return x + along, y + down
+
+
+def project(page: Any, point: Tensor) -> tuple[float, float]:
+    """Where a point in space appears on the page, seen from where the page begins with objects."""
+    eye = torch.tensor(BESIDE, dtype=torch.double)
+    ahead = -eye / eye.norm()
+    right = torch.linalg.cross(ahead, torch.tensor([0.0, 0.0, 1.0], dtype=torch.double))
+    right = right / right.norm()
+    down = torch.linalg.cross(ahead, right)
+    box, offset = page.locator("canvas").first.bounding_box(), point - eye
+    scale = box["height"] / (2 * math.tan(math.radians(75 / 2))) / float(offset @ ahead)
+    x, y = (float(offset @ axis) * scale for axis in (right, down))
+    return box["x"] + box["width"] / 2 + x, box["y"] + box["height"] / 2 + y
 
 
 def drag(page: Any, start: tuple[float, float], end: tuple[float, float]) -> None:

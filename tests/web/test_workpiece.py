@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 import trimesh
-from browsing import ARC, SQUARE, cell, dismiss, drag, grip, press, step, upload
+from browsing import ARC, SQUARE, cell, dismiss, drag, grip, press, project, step, upload
 
 from diffassemble.files.archives import pack
 from diffassemble.web.visit import Visit
@@ -53,18 +53,16 @@ def test_a_piece_is_moved_by_its_handles_locked_and_stays(page: Any, own: Visit,
 
 
 def test_a_fragment_is_moved_by_its_handles(page: Any, own: Visit, tmp_path: Path) -> None:
-    boxes = [(f"{name}.ply", trimesh.creation.box((0.4, 0.3, 0.2)).export(file_type="ply")) for name in "abc"]
+    boxes = [(f"{name}.ply", trimesh.creation.box((0.4, 0.3, 0.2)).export(file_type="ply")) for name in "ab"]
     (tmp_path / "boxes.zip").write_bytes(pack(boxes))
     upload(page, tmp_path / "boxes.zip")
-    page.get_by_text("3 pieces; press").wait_for()
+    page.get_by_text("2 pieces; press").wait_for()
     dismiss(page)
     before = own.work.arrangement.poses
-    x, y = (float(value) for value in before.translation[0, :2])
-    unit = step(page, 2)
+    place = before.translation[0].double()
 
     def seen(along: float) -> tuple[float, float]:
-        middle = cell(page, 0, 0, 1)
-        return middle[0] + (x + along) * unit, middle[1] + y * unit
+        return project(page, place + torch.tensor([along, 0.0, 0.0]))
 
     page.mouse.click(*seen(0.0))
     page.get_by_text("free. Drag its handles").wait_for()

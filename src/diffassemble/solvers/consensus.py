@@ -1,4 +1,4 @@
-"""Several samples of loose poses become one answer: the one that the others agree with most."""
+"""Several samples of loose poses become one answer, their mean; where they differ, it is not to be trusted."""
 
 from __future__ import annotations
 
@@ -16,21 +16,16 @@ NEAR = 0.1
 TWIST = torch.pi / 6
 
 
-def central(samples: Sequence[Poses]) -> tuple[Poses, Float[Tensor, "n"]]:
-    """The sample nearest to all others, and per piece the share of the others that agree with it."""
+def average(samples: Sequence[Poses]) -> tuple[Poses, Float[Tensor, "n"]]:
+    """The mean of all samples, which errs least, and per piece the share of them that agree with it.
+
+    The mean rotation is the one nearest to the mean of the matrices.
+    """
     if len(samples) == 1:
         return samples[0], torch.ones(len(samples[0]))
-    apart = torch.stack([torch.stack([distance(own, other).mean() for other in samples]) for own in samples])
-    chosen = samples[int(apart.sum(1).argmin())]
-    votes = sum(agrees(chosen, other).float() for other in samples if other is not chosen)
-    assert isinstance(votes, Tensor)
-    return chosen, votes / (len(samples) - 1)
-
-
-def distance(first: Poses, second: Poses) -> Float[Tensor, "n"]:
-    """How differently two samples put each piece: lengths of the whole, and rotations with a radius of a quarter."""
-    moved = (first.translation - second.translation).norm(dim=-1)
-    return moved + 0.25 * twist(first, second)
+    rotation = roma.special_procrustes(torch.stack([sample.rotation for sample in samples]).mean(0))
+    mean = Poses(rotation, torch.stack([sample.translation for sample in samples]).mean(0))
+    return mean, torch.stack([agrees(mean, sample).float() for sample in samples]).mean(0)
 
 
 def agrees(first: Poses, second: Poses) -> Bool[Tensor, "n"]:

@@ -14,7 +14,7 @@ from diffassemble.geometry import Poses
 from diffassemble.model.batch import PuzzleBatch, pack
 from diffassemble.model.network import PoseNetwork
 from diffassemble.puzzle import Board, Locks, Mates, Puzzle, Step
-from diffassemble.solvers.consensus import central
+from diffassemble.solvers.consensus import average
 from diffassemble.solvers.holding import settle_loose
 from diffassemble.solvers.orientation import Uprighter, fitting_turns
 from diffassemble.solvers.placement import agreement, fit, place
@@ -74,7 +74,7 @@ class DiffusionSolver:
 
     def _finish(self, puzzle: Puzzle, batch: PuzzleBatch, clean: Float[Tensor, "n k p"], leader: int) -> Iterator[Step]:
         if puzzle.lattice is None:
-            poses, confidence = central([self.model.space.to_poses(sample) for sample in clean.unbind(1)])
+            poses, confidence = average([self.model.space.to_poses(sample) for sample in clean.unbind(1)])
             yield Step(poses, done=1.0, confidence=confidence)
             return
         board = puzzle.board

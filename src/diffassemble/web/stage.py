@@ -27,6 +27,8 @@ _LOCKED: Colour = (40, 160, 90)
 _SELECTED: Colour = (220, 30, 110)
 DISTANCE = 2.4
 """from where a board is seen; its longer side is 2"""
+BESIDE = (1.1, -1.6, 0.9)
+"""from where an object is seen; its longest side is 1"""
 REACH = 0.75
 """how far the handles of a piece on a board reach, in cells"""
 # Pieces of pictures are shown no larger than this, in pixels.
@@ -45,7 +47,7 @@ def look_at(client: viser.ClientHandle, puzzle: Puzzle) -> None:
     """Put the browser's camera in front of a puzzle: right above a board, or at an object's side."""
     flat = puzzle.lattice is not None
     client.camera.up_direction = (0.0, -1.0, 0.0) if flat else (0.0, 0.0, 1.0)
-    client.camera.position = (0.0, 0.0, -DISTANCE) if flat else (1.1, -1.6, 0.9)
+    client.camera.position = (0.0, 0.0, -DISTANCE) if flat else BESIDE
     client.camera.look_at = (0.0, 0.0, 0.0)
 
 
