@@ -13,14 +13,19 @@ from browsing import ARC, SQUARE, cell, dismiss, drag, grip, press, project, ste
 from diffassemble.files.archives import pack
 from diffassemble.web.visit import Visit
 
+TRIES = 6
 PLACE = re.compile(r"at row (\d), column (\d), turn (\d)")
 
 
 def take(page: Any, row: int, col: int) -> int:
-    """Click a piece of a board of 4 × 4 cells; gives its turn."""
-    page.mouse.click(*cell(page, row, col, 4))
-    text = page.get_by_text(f"at row {row}, column {col}").inner_text()
-    return int(PLACE.search(text)[3])
+    """Click a piece of a board of 4 × 4 cells; gives its turn. A click is lost while an answer is still being shown."""
+    told = page.get_by_text(f"at row {row}, column {col}")
+    for _ in range(TRIES):
+        page.mouse.click(*cell(page, row, col, 4))
+        page.wait_for_timeout(3000)
+        if told.count():
+            break
+    return int(PLACE.search(told.inner_text())[3])
 
 
 def test_a_piece_is_moved_by_its_handles_locked_and_stays(page: Any, own: Visit, photo: Path) -> None:
