@@ -135,6 +135,20 @@ PRESETS: dict[str, Preset] = {
         training_changes={"steps": 4000, "learning_rate": 2e-3, "warmup": 100, "decay": 0.6, "average": 0.995},
         task="fracture-matching",
     ),
+    "posture": Preset(
+        "the network that stands mended objects up: which direction is up, and which way they face",
+        training_changes={
+            "steps": 6000,
+            "learning_rate": 1e-3,
+            "weight_decay": 0.05,
+            "warmup": 100,
+            "decay": 0.5,
+            "average": 0.998,
+            "validate_every": 500,
+        },
+        data_changes={"points": 768, "stretch": 0.25, "whole_share": 0.5},
+        task="posture",
+    ),
     "fragments": replace(
         _fragment_form("one light network for broken objects, which sees fragments as they stand", posed=True),
         data_changes={"joined": 0.5},

@@ -50,6 +50,8 @@ class FragmentConfig:
     """folders of Breaking Bad, of which the training split is used"""
     meshes: tuple[Path, ...] = ()
     """folders of whole solids that are broken here"""
+    z_up: str = ""
+    """a pattern of file names, such as scan_*: solids in such files stand along z, all others along y"""
     solids: int = 0
     """solids made of nothing but chance, to be broken here"""
     breaks: int = 3

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import torch
@@ -25,10 +26,12 @@ class MadeFracture:
     source: Path
     number: int
     pieces: int
+    z_up: bool = False
+    """whether the solid in the file stands along z instead of y"""
 
     @property
     def fracture(self) -> str:
-        return f"made_{VERSION}_{self.number}_{self.pieces}"
+        return f"made_{VERSION}_{self.number}_{self.pieces}" + "_z" * self.z_up
 
     @property
     def files(self) -> list[Path]:
@@ -38,19 +41,28 @@ class MadeFracture:
         """The fragments where they belong in the whole."""
         generator = seeded(VERSION, self.number, self.pieces)
         whole = make_solid(self.source.name, generator) if self.source.name in SOLIDS else read_mesh(self.source)
+        if self.z_up:
+            whole = replace(whole, vertices=whole.vertices[:, [0, 2, 1]] * torch.tensor([1.0, 1.0, -1.0]))
         return fracture(whole, self.pieces, generator, chips=0.2 if self.number % 3 == 0 else 0.0)
 
 
 def break_files(
-    folder: Path, breaks: int, pieces: tuple[int, int], held_out: frozenset[str] = frozenset()
+    folder: Path,
+    breaks: int,
+    pieces: tuple[int, int],
+    held_out: frozenset[str] = frozenset(),
+    z_up: str = "",
 ) -> list[MadeFracture]:
-    """Fractures to make of all solids below a folder, but of none whose name holds the name of an object held out."""
+    """Fractures to make of all solids below a folder, but of none whose name holds the name of an object held out.
+
+    Files whose names match the pattern `z_up` hold solids that stand along z; all others stand along y.
+    """
     files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in FORMATS)
     allowed = [file for file in files if not any(name in file.stem for name in held_out)]
     return [
-        MadeFracture(file, breaks * place + number, _drawn_pieces(breaks * place + number, pieces))
+        MadeFracture(file, number, _drawn_pieces(number, pieces), fnmatchcase(file.stem, z_up))
         for place, file in enumerate(allowed)
-        for number in range(breaks)
+        for number in range(breaks * place, breaks * (place + 1))
     ]
 
 

@@ -12,13 +12,14 @@ from diffassemble.encoders.points import PointEncoder
 from diffassemble.model import Denoiser, bundled_models
 from diffassemble.model.fracture import FractureMatcher
 from diffassemble.model.loading import load_network
+from diffassemble.model.posture import Posture
 from diffassemble.model.side_judge import SideJudge
 from diffassemble.model.upright import Upright
 from diffassemble.puzzle import FragmentPieces, ImagePieces, InputError, Pieces, Solver
 from diffassemble.solvers.chance import IdentitySolver, RandomSolver
 from diffassemble.solvers.compiling import announce_compilation
 from diffassemble.solvers.diffusion import DiffusionSolver
-from diffassemble.solvers.fragment_hybrid import FragmentHybridSolver
+from diffassemble.solvers.fragment_hybrid import FragmentHybridSolver, Stander
 from diffassemble.solvers.gallagher import GallagherSolver
 from diffassemble.solvers.huroyan import HuroyanSolver
 from diffassemble.solvers.hybrid import HybridSolver
@@ -26,7 +27,7 @@ from diffassemble.solvers.mend import MendSolver
 from diffassemble.solvers.orientation import Uprighter, turn_to_upright
 from diffassemble.solvers.yu import YuSolver
 
-UPRIGHT, SIDE_JUDGE, FRACTURE_MATCHING = "upright", "side-judge", "fracture-matching"
+UPRIGHT, SIDE_JUDGE, FRACTURE_MATCHING, POSTURE = "upright", "side-judge", "fracture-matching", "posture"
 # These only compare borders, which can't tell which way is up; where they know it, the classifier told them.
 BORDER_SOLVERS = frozenset({"gallagher", "yu", "huroyan"})
 # What tables about pictures compare, if nothing else is asked for.
@@ -42,6 +43,11 @@ def bundled_uprighter() -> Uprighter | None:
     if UPRIGHT not in bundled_models():
         return None
     return partial(turn_to_upright, Upright.from_pretrained(UPRIGHT))
+
+
+def bundled_stander() -> Stander | None:
+    """The network that comes with the package and stands objects up; without it, diffusion says how they stand."""
+    return Posture.from_pretrained(POSTURE).stand if POSTURE in bundled_models() else None
 
 
 def bundled_judge() -> Judge | None:
@@ -73,7 +79,8 @@ def _diffusion(options: SolverOptions) -> Solver:
 def _hybrid(options: SolverOptions) -> Solver:
     network = Denoiser.from_pretrained(options.model)
     if isinstance(network.encoder, PointEncoder):
-        return FragmentHybridSolver(_mend(options), DiffusionSolver(network, options.steps, options.samples))
+        diffusion = DiffusionSolver(network, options.steps, options.samples)
+        return FragmentHybridSolver(_mend(options), diffusion, bundled_stander())
     return HybridSolver(
         network,
         options.steps,

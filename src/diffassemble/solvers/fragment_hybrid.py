@@ -1,13 +1,13 @@
-"""Geometry joins fragments, the network stands the object up and guesses what geometry can't place.
+"""Geometry joins fragments, one network stands the object up, and another guesses what geometry can't place.
 
-Breaks tell how fragments lie to each other, and nothing of how the whole stood. So what `mend` has joined becomes one
-large fragment, and the network, which has learnt from fragments joined at random, poses it together with what is left:
-an object in one piece is only turned to how such objects stand.
+Breaks tell how fragments lie to each other, and nothing of how the whole stood. So what `mend` has joined is looked at
+as a whole and turned to how such objects stand. Then it counts as one large fragment that stays where it is, and
+diffusion, which has learnt from fragments joined at random, places what is left around it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from diffassemble.geometry import Poses
 from diffassemble.geometry.surfaces import surface_area
-from diffassemble.puzzle import FragmentPieces, Mesh, Puzzle, Solver, Step
+from diffassemble.puzzle import FragmentPieces, Locks, Mesh, Puzzle, Solver, Step
 from diffassemble.solvers.showing import in_content_order
 
 # Share of the work that joining is.
@@ -24,17 +24,22 @@ _JOINING = 0.8
 # No guess is surer than this: samples that agree with each other may all be wrong.
 GUESS = 0.5
 
+Stander = Callable[[Float[Tensor, "p 3"]], Float[Tensor, "3 3"]]
+"""Says by which rotation an object, given as a cloud, must be turned to stand as its kind does."""
+
 
 @dataclass(frozen=True)
 class FragmentHybridSolver:
-    """Joins by `mend`, then poses the joined and the loose ones by `diffusion`.
+    """Joins by `mend`, stands the joined up by `stander`, then poses the loose ones by `diffusion`.
 
-    Confidence is that of `mend`; for what it could not place, how far the network's samples agree, halved. Where some
-    fragments are locked they say how the object stands, and nothing is left to the network.
+    Without a stander diffusion poses the joined too. Confidence is that of `mend`; for what it could not place, how far
+    the network's samples agree, halved. Where some fragments are locked they say how the object stands, and nothing is
+    left to the networks.
     """
 
     mend: Solver
     diffusion: Solver
+    stander: Stander | None = None
     name: str = "hybrid"
 
     def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
@@ -53,6 +58,12 @@ class FragmentHybridSolver:
             return
         joined = sure > 0 if bool((sure > 0).any()) else _largest(puzzle.fragments)
         coarse, centre = coarsened(puzzle, mended.poses, joined, generator)
+        if self.stander is not None:
+            standing = stood_up(coarse, self.stander)
+            if len(coarse) == 1:
+                yield Step(_spread(standing, mended.poses, joined, centre), 1.0, sure)
+                return
+            coarse = replace(coarse, locks=Locks(torch.arange(len(coarse)) == 0, standing))
         for step in self.diffusion.steps(coarse, generator):
             poses = _spread(step.poses, mended.poses, joined, centre)
             if step.confidence is not None:
@@ -78,6 +89,15 @@ def coarsened(
     origins = torch.cat([torch.zeros(1, 3), rest.origins])
     content = FragmentPieces(torch.cat([whole[None], rest.points]), clouds, origins, pieces.unit)
     return Puzzle(content, None, ("joined", *(puzzle.names[i] for i in loose.tolist()))), centre
+
+
+def stood_up(coarse: Puzzle, stander: Stander) -> Poses:
+    """Poses of which the first stands the first fragment up, the middle of its bounding box at the origin."""
+    cloud, poses = coarse.fragments.points[0], Poses.identity(len(coarse), 3)
+    poses.rotation[0] = stander(cloud)
+    standing = cloud @ poses.rotation[0].mT
+    poses.translation[0] = -(standing.amin(0) + standing.amax(0)) / 2
+    return poses
 
 
 def _spread(coarse: Poses, mended: Poses, joined: Bool[Tensor, "n"], centre: Float[Tensor, "3"]) -> Poses:

@@ -17,6 +17,7 @@ from diffassemble.training.config import (
     FractureMatchingRun,
     FragmentRun,
     JigsawRun,
+    PostureRun,
     SideJudgeRun,
     TrainingConfig,
     UprightRun,
@@ -45,6 +46,19 @@ def check_upright(config: UprightRun) -> None:
     _check_pictures(config.data)
     _check_training(training)
     _demand(training.pictures >= 1, "training.pictures", training.pictures, "1 or more")
+
+
+def check_posture(config: PostureRun) -> None:
+    """Refuse values out of range, by the names of their options."""
+    model, training = config.model, config.training
+    widths = " ".join(map(str, model.widths))
+    _demand(min(model.widths) >= 1, "model.widths", widths, "three numbers, each 1 or more")
+    _demand(0 <= model.dropout < 1, "model.dropout", model.dropout, "a share, 0 or more and under 1")
+    _check_broken(config.data)
+    _check_training(training)
+    _demand(training.objects >= 1, "training.objects", training.objects, "1 or more")
+    _demand(training.front_weight >= 0, "training.front-weight", training.front_weight, "0 or more")
+    _demand(0 <= training.smoothing < 1, "training.smoothing", training.smoothing, "a share, 0 or more and under 1")
 
 
 def check_fragments(config: FragmentRun | BaselineRun) -> None:

@@ -11,6 +11,7 @@ from diffassemble.datasets.config import DataConfig, FractureDataConfig, Fragmen
 from diffassemble.model.config import ModelConfig
 from diffassemble.model.fracture import FractureConfig
 from diffassemble.model.one_shot import OneShotConfig
+from diffassemble.model.posture import PostureConfig
 from diffassemble.model.side_judge import SideJudgeConfig
 from diffassemble.model.upright import UprightConfig
 from diffassemble.puzzle import InputError
@@ -82,6 +83,18 @@ class UprightTraining(TrainingConfig):
 
 
 @dataclass(frozen=True)
+class PostureTraining(TrainingConfig):
+    """How the network that stands objects up learns."""
+
+    objects: int = 16
+    """objects in a batch, over all processes; each is looked at from about thirty directions"""
+    front_weight: float = 0.3
+    """weight of which way objects face, beside which direction is up"""
+    smoothing: float = 0.02
+    """share of doubt in what is taught"""
+
+
+@dataclass(frozen=True)
 class SideJudgeTraining(TrainingConfig):
     """How the judge of sides learns."""
 
@@ -139,6 +152,15 @@ class UprightRun(Config):
     model: UprightConfig = field(default_factory=UprightConfig)
     data: PictureConfig = field(default_factory=PictureConfig)
     training: UprightTraining = field(default_factory=UprightTraining)
+
+
+@dataclass(frozen=True)
+class PostureRun(Config):
+    """A run that teaches a network how objects stand."""
+
+    model: PostureConfig = field(default_factory=PostureConfig)
+    data: FragmentConfig = field(default_factory=FragmentConfig)
+    training: PostureTraining = field(default_factory=PostureTraining)
 
 
 @dataclass(frozen=True)

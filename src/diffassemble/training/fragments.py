@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -40,8 +42,7 @@ class FragmentTask(Denoising):
         self.config = config
         self.batch = config.training.pieces, "pieces"
         kinds, held_apart = gather(config.data)
-        pools = [[pool for pool in map(_pool, kind) if pool is not None] for kind in kinds]
-        self.stream = FragmentStream(pools, config.data, config.training.pieces, config.training.seed)
+        self.stream = FragmentStream([*map(pools_of, kinds)], config.data, config.training.pieces, config.training.seed)
         self.held_apart = [
             pool_of(fracture).scatter(seeded(77, number), config.data.points)
             for number, fracture in enumerate(held_apart)
@@ -89,19 +90,20 @@ def gather(data: FragmentConfig) -> tuple[list[list[Broken]], list[Fracture]]:
 def _made(folder: Path, data: FragmentConfig, held_out: frozenset[str]) -> list[Broken]:
     if not folder.is_dir():
         raise InputError(f"--data.meshes {folder}: is not a folder")
-    return [*break_files(folder, data.breaks, data.pieces, held_out)]
+    return [*break_files(folder, data.breaks, data.pieces, held_out, data.z_up)]
 
 
 def _names(fractures: list[Fracture]) -> set[str]:
     return {fracture.object for fracture in fractures}
 
 
-def _pool(fracture: Broken) -> Pool | None:
-    """The points of a fracture, or nothing where a solid could not be broken that way."""
-    try:
-        return pool_of(fracture)
-    except InputError:
-        return None
+def pools_of(fractures: Sequence[Broken]) -> list[Pool]:
+    """The points of fractures, without those where a solid could not be broken that way."""
+    pools = []
+    for fracture in fractures:
+        with suppress(InputError):
+            pools.append(pool_of(fracture))
+    return pools
 
 
 def _errors(model: PoseNetwork, puzzle: Puzzle, number: int) -> Float[Tensor, "3"]:

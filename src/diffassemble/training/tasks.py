@@ -6,6 +6,7 @@ from diffassemble.training.fracture_matching import FractureMatchingTask
 from diffassemble.training.fragments import BaselineTask, FragmentTask
 from diffassemble.training.jigsaw import JigsawTask
 from diffassemble.training.learner import Task
+from diffassemble.training.posture import PostureTask
 from diffassemble.training.side_judge import SideJudgeTask
 from diffassemble.training.upright import UprightTask
 
@@ -16,4 +17,5 @@ TASKS: dict[str, type[Task]] = {
     "fracture-matching": FractureMatchingTask,
     "upright": UprightTask,
     "side-judge": SideJudgeTask,
+    "posture": PostureTask,
 }

@@ -1,0 +1,87 @@
+"""The task teaches how objects stand, and scores objects it has not seen."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from diffassemble.datasets.config import FragmentConfig
+from diffassemble.datasets.made import break_solids
+from diffassemble.datasets.pools import Pool, make_pool
+from diffassemble.model.posture import Posture, PostureConfig
+from diffassemble.puzzle import InputError
+from diffassemble.training.config import PostureRun, PostureTraining
+from diffassemble.training.posture import UP, PostureTask, candidates, partly
+
+GENERATOR = torch.Generator().manual_seed(0)
+
+
+@pytest.fixture(scope="module")
+def pools() -> list[Pool]:
+    """Twenty solids, one of each class, broken into a few pieces."""
+    return [make_pool(made.meshes(), GENERATOR, 400) for made in break_solids(20, 1, (2, 4))]
+
+
+@pytest.fixture
+def task(pools: list[Pool], monkeypatch: pytest.MonkeyPatch) -> PostureTask:
+    monkeypatch.setattr("diffassemble.training.posture.gather", lambda data: ([[], [], []], []))
+    config = PostureRun(
+        PostureConfig(dropout=0.0), FragmentConfig(solids=1, points=256), PostureTraining(steps=60, objects=8)
+    )
+    task = PostureTask(config)
+    task.kinds, task.shares, task.held_apart = [pools], torch.ones(1), pools
+    return task
+
+
+def test_learns(task: PostureTask) -> None:
+    torch.manual_seed(0)
+    model = task.build()
+    optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
+    before = task.validate(model)
+    for step in range(60):
+        optimizer.zero_grad()
+        task.loss(model.train(), step, 0, 1).backward()
+        optimizer.step()
+    after = task.validate(model)
+    assert set(after) == {"score", "up", "pose", "up, pieces lost", "pose, pieces lost"}
+    assert after["score"] >= max(40.0, before["score"] + 20)
+
+
+def test_a_step_is_a_function_of_its_number(task: PostureTask) -> None:
+    model = task.build()
+    assert task.loss(model, 3, 0, 1) == task.loss(model, 3, 0, 1)
+    assert task.loss(model, 3, 0, 1) != task.loss(model, 4, 0, 1)
+
+
+def test_processes_share_out_a_batch(task: PostureTask) -> None:
+    model = task.build()
+    both = [task.loss(model, 5, rank, 2) for rank in (0, 1)]
+    assert float(sum(both) / 2) == pytest.approx(float(task.loss(model, 5, 0, 1)), abs=1e-5)
+
+
+def test_only_the_first_candidate_is_up(pools: list[Pool]) -> None:
+    points = partly(pools[0], 0.0, 200, GENERATOR)
+    ways = candidates(points, GENERATOR)
+    assert torch.equal(ways[0], UP)
+    assert float((ways[1:] @ UP).max()) < math.cos(math.radians(5.9))
+    assert torch.allclose(ways.norm(dim=-1), torch.ones(len(ways)), atol=1e-5)
+
+
+def test_the_largest_fragment_is_never_lost(pools: list[Pool]) -> None:
+    pool = pools[3]
+    largest = pool.points[pool.areas.argmax()]
+    for _ in range(5):
+        points = partly(pool, 1.0, 50, GENERATOR)
+        assert float(torch.cdist(points, largest).amin(1).min()) == pytest.approx(0.0, abs=1e-3)
+
+
+def test_what_cannot_work_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"training\.objects"):
+        PostureTask(PostureRun(data=FragmentConfig(solids=1), training=PostureTraining(objects=0)))
+
+
+def test_the_network_is_the_configured_one(task: PostureTask) -> None:
+    assert isinstance(task.build(), Posture)
