@@ -117,6 +117,20 @@ PRESETS: dict[str, Preset] = {
         },
         task="side-judge",
     ),
+    "critic": Preset(
+        "the critic that tells how true a placement looks, where pieces are missing",
+        training_changes={
+            "steps": 12000,
+            "learning_rate": 1.5e-3,
+            "weight_decay": 0.05,
+            "warmup": 100,
+            "decay": 0.6,
+            "average": 0.998,
+            "clip": 2.0,
+        },
+        data_changes={"held_apart": 150},
+        task="critic",
+    ),
     # The paper's ablations, each one change away from the paper's form.
     "ablation-plain": _paper_form("the paper's form with a plain encoder", symmetry="plain"),
     "ablation-invariant": _paper_form("the paper's form with an encoder blind to turns", symmetry="invariant"),

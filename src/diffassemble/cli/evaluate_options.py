@@ -53,9 +53,9 @@ class EvaluateOptions:
     scores: Annotated[Path | None, _unset("FILE")] = None
     """Pictures: note the score of every puzzle here, a line of JSON each; broken off and started again, the same
     command goes on where it was."""
-    ray: Annotated[str | None, _unset("ADDRESS|local")] = None
-    """Pictures: let the machines of a Ray cluster solve the puzzles, or (local) processes of this one. Needs Ray:
-    pip install "diffassemble[cluster]"."""
+    ray: Annotated[str | None, _unset("HOST:PORT|auto|local")] = None
+    """Pictures: let the machines of a Ray cluster solve the puzzles (auto: the cluster that this machine belongs to),
+    or (local) one process for each core of this machine. Needs Ray: pip install "diffassemble[cluster]"."""
 
     grid: Annotated[tuple[str, ...], _unset("N|RxC …")] = ()
     """Pictures: grids, such as 6 for 6x6, or 4x7. Default: 6, or those of the table."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 from diffassemble.cli.evaluate_options import EvaluateOptions
@@ -55,16 +56,16 @@ def evaluate_pictures(options: EvaluateOptions) -> None:
     ]
     album = Album([Remembering(solver) for solver in solvers])
     watched = options.scores is None and options.ray is None
-    scoring = score_here if options.ray is None else on_cluster(options.ray)
     wanted = ("samples", "steps", "budget")
     asked: dict[str, str | int | float] = {"model": model, **{name: getattr(options, name) for name in wanted}}
     journal = None if options.scores is None else Journal(options.scores, asked)
     wishes = limit, options.puzzles, options.seed, options.size
-    sweep = Sweep(album.solvers if watched else solvers, cells, *wishes, scoring, journal)
-    if plan is not None:
-        warm_up(sweep)
-        album.forget()
-    results = measure(sweep, json, album.hear if watched else lambda score: None)
+    with nullcontext(score_here) if options.ray is None else on_cluster(options.ray) as scoring:
+        sweep = Sweep(album.solvers if watched else solvers, cells, *wishes, scoring, journal)
+        if plan is not None:
+            warm_up(sweep)
+            album.forget()
+        results = measure(sweep, json, album.hear if watched else lambda score: None)
     show(results_table(results))
     if plan is not None and figure is not None:
         _compare(plan, results, figure)

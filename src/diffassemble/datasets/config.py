@@ -81,4 +81,6 @@ class FractureDataConfig(FragmentConfig):
     learn: Literal["surface", "fits"] = "surface"
     """surface: where the break is, and who fits whom; fits, after that: which fits are true"""
     noise: float = 0.0015
-    """largest noise that a third of the objects gets, as a share of their size"""
+    """largest noise that half of the objects gets, as a share of their size"""
+    times: int = 1
+    """how often examples are made of each fracture, each time of other points, with other noise and missing pieces"""

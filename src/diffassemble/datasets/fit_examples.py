@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -16,6 +16,8 @@ from diffassemble.compatibility.fracture.layers import LEVELS
 from diffassemble.compatibility.fracture.pair_search import Effort
 from diffassemble.compatibility.fracture.verify import VERIFIED
 from diffassemble.compatibility.mesh import prepare
+from diffassemble.cutting.damage import surviving
+from diffassemble.datasets.surface_examples import jittered
 from diffassemble.puzzle import Puzzle
 
 # A fit is true if it is turned by at most so many degrees, and off by at most so many spacings of level 0.
@@ -29,16 +31,35 @@ class FitExamples:
     numbers: Float32[np.ndarray, "m v"]
     true: Bool[np.ndarray, "m"]
 
+    @staticmethod
+    def none() -> FitExamples:
+        """No examples."""
+        return FitExamples(np.zeros((0, VERIFIED), np.float32), np.zeros(0, bool))
+
+
+def worn(puzzle: Puzzle, noise: float, missing: float, generator: torch.Generator) -> Puzzle:
+    """The puzzle without a share of its fragments, though two stay, the others as a noisy scanner would see them.
+
+    `noise` is a share of the size of the whole.
+    """
+    left = puzzle.reordered(surviving(len(puzzle), min(missing, max(0.0, 1 - 2 / len(puzzle))), generator))
+    meshes = jittered(left.fragments.meshes, noise, generator)
+    return replace(left, pieces=replace(left.fragments, meshes=tuple(meshes)))
+
 
 def fit_examples(puzzle: Puzzle, judges: Judges, generator: torch.Generator, matches: int = 14) -> FitExamples:
-    """Search for fits of random pairs, every other time against a cluster that truly belongs together."""
+    """Search for fits of random pairs, every other time against a cluster that truly belongs together.
+
+    Of two or three fragments there are fewer matches.
+    """
     assert puzzle.truth is not None
     seed = int(torch.randint(1 << 30, (1,), generator=generator))
     chance = np.random.Generator(np.random.PCG64(seed))
     fragments = prepare(puzzle.fragments, judges, seed)
     truth = np.concatenate([puzzle.truth.rotation.flatten(1).numpy(), puzzle.truth.translation.numpy()], 1)
-    numbers, true = [np.zeros((0, VERIFIED), np.float32)], [np.zeros(0, bool)]
-    for number in range(matches):
+    nothing = FitExamples.none()
+    numbers, true = [nothing.numbers], [nothing.true]
+    for number in range(min(matches, 4 * len(fragments))):
         order = chance.permutation(len(fragments))
         size = 1 if number % 2 else int(chance.integers(1, len(fragments)))
         first = Cluster(fragments, {int(order[-1]): STAY})

@@ -10,6 +10,7 @@ from functools import partial
 from diffassemble.compatibility.judging import Judge
 from diffassemble.encoders.points import PointEncoder
 from diffassemble.model import Denoiser, bundled_models
+from diffassemble.model.critic import Critic
 from diffassemble.model.fracture import FractureMatcher
 from diffassemble.model.loading import load_network
 from diffassemble.model.posture import Posture
@@ -25,9 +26,11 @@ from diffassemble.solvers.huroyan import HuroyanSolver
 from diffassemble.solvers.hybrid import HybridSolver
 from diffassemble.solvers.mend import MendSolver
 from diffassemble.solvers.orientation import Uprighter, turn_to_upright
+from diffassemble.solvers.second_look import SecondLook
 from diffassemble.solvers.yu import YuSolver
 
-UPRIGHT, SIDE_JUDGE, FRACTURE_MATCHING, POSTURE = "upright", "side-judge", "fracture-matching", "posture"
+UPRIGHT, SIDE_JUDGE, CRITIC = "upright", "side-judge", "critic"
+FRACTURE_MATCHING, POSTURE = "fracture-matching", "posture"
 # These only compare borders, which can't tell which way is up; where they know it, the classifier told them.
 BORDER_SOLVERS = frozenset({"gallagher", "yu", "huroyan"})
 # What tables about pictures compare, if nothing else is asked for.
@@ -48,6 +51,11 @@ def bundled_uprighter() -> Uprighter | None:
 def bundled_stander() -> Stander | None:
     """The network that comes with the package and stands objects up; without it, diffusion says how they stand."""
     return Posture.from_pretrained(POSTURE).stand if POSTURE in bundled_models() else None
+
+
+def bundled_second_look() -> SecondLook | None:
+    """A look by the critic that comes with the package; without it, what borders can't decide stays as it is."""
+    return SecondLook(Critic.from_pretrained(CRITIC)) if CRITIC in bundled_models() else None
 
 
 def bundled_judge() -> Judge | None:
@@ -88,6 +96,7 @@ def _hybrid(options: SolverOptions) -> Solver:
         upright=bundled_uprighter(),
         budget=options.budget,
         judge=bundled_judge(),
+        second_look=bundled_second_look(),
     )
 
 

@@ -13,6 +13,7 @@ from diffassemble.model.config import ModelConfig
 from diffassemble.puzzle import InputError
 from diffassemble.training.config import (
     BaselineRun,
+    CriticRun,
     DenoisingTraining,
     FractureMatchingRun,
     FragmentRun,
@@ -46,6 +47,21 @@ def check_upright(config: UprightRun) -> None:
     _check_pictures(config.data)
     _check_training(training)
     _demand(training.pictures >= 1, "training.pictures", training.pictures, "1 or more")
+
+
+def check_critic(config: CriticRun) -> None:
+    """Refuse values out of range, by the names of their options."""
+    model, training = config.model, config.training
+    _demand(model.size >= 60 and model.size % 60 == 0, "model.size", model.size, "60 or a multiple of it")
+    for name in ("stem", "hidden"):
+        _demand(getattr(model, name) >= 1, f"model.{name}", getattr(model, name), "1 or more")
+    widths = " ".join(map(str, model.widths))
+    _demand(min(model.widths, default=0) >= 1, "model.widths", widths, "one number or several, each 1 or more")
+    _demand(0 <= model.dropout < 1, "model.dropout", model.dropout, "a share, 0 or more and under 1")
+    _check_pictures(config.data)
+    _check_training(training)
+    for name in ("pictures", "false"):
+        _demand(getattr(training, name) >= 1, f"training.{name}", getattr(training, name), "1 or more")
 
 
 def check_posture(config: PostureRun) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar, get_type_hints
 
 from diffassemble.datasets.config import DataConfig, FractureDataConfig, FragmentConfig, PictureConfig
 from diffassemble.model.config import ModelConfig
+from diffassemble.model.critic import CriticConfig
 from diffassemble.model.fracture import FractureConfig
 from diffassemble.model.one_shot import OneShotConfig
 from diffassemble.model.posture import PostureConfig
@@ -83,6 +84,16 @@ class UprightTraining(TrainingConfig):
 
 
 @dataclass(frozen=True)
+class CriticTraining(TrainingConfig):
+    """How the critic of placements learns."""
+
+    pictures: int = 6
+    """pictures in a batch, over all processes"""
+    false: int = 7
+    """false placements that each true one is told from"""
+
+
+@dataclass(frozen=True)
 class PostureTraining(TrainingConfig):
     """How the network that stands objects up learns."""
 
@@ -152,6 +163,15 @@ class UprightRun(Config):
     model: UprightConfig = field(default_factory=UprightConfig)
     data: PictureConfig = field(default_factory=PictureConfig)
     training: UprightTraining = field(default_factory=UprightTraining)
+
+
+@dataclass(frozen=True)
+class CriticRun(Config):
+    """A run that teaches a critic how true placements look."""
+
+    model: CriticConfig = field(default_factory=CriticConfig)
+    data: PictureConfig = field(default_factory=PictureConfig)
+    training: CriticTraining = field(default_factory=CriticTraining)
 
 
 @dataclass(frozen=True)

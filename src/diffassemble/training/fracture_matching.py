@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from diffassemble.compatibility.fracture.faces import MATE_SIGNS
 from diffassemble.compatibility.fracture.layers import LEVELS
 from diffassemble.cutting.fragments import scatter
-from diffassemble.datasets.fit_examples import FitExamples, fit_examples
+from diffassemble.datasets.fit_examples import FitExamples, fit_examples, worn
 from diffassemble.datasets.pools import Broken
 from diffassemble.datasets.stream import seeded, share_out
 from diffassemble.datasets.surface_examples import SurfaceExamples, surface_examples
@@ -27,7 +27,7 @@ _CROWD = 160
 
 
 class FractureMatchingTask:
-    """All examples are made at the start, from every fracture once; then small networks learn from them.
+    """All examples are made at the start, `data.times` of every fracture; then small networks learn from them.
 
     `data.learn` "surface" teaches where the break is and who fits whom, "fits" then (with --training.start-from) which
     fits are true.
@@ -48,19 +48,26 @@ class FractureMatchingTask:
 
     def _surfaces(self, fractures: Sequence[Broken]) -> list[tuple[SurfaceExamples, ...]]:
         made = []
-        for number, fracture in enumerate(fractures):
+        for number, fracture in enumerate(self.config.data.times * list(fractures)):
             generator = seeded(self.config.training.seed, number)
-            noise = self.config.data.noise * float(torch.rand(1, generator=generator)) if number % 3 == 0 else 0.0
-            made.append(surface_examples(fracture.meshes(), generator, noise))
+            made.append(surface_examples(fracture.meshes(), generator, self._noise(generator)))
         return made
 
     def _fits(self, fractures: Sequence[Broken]) -> FitExamples:
         judges = FractureMatcher.from_pretrained(self.config.training.start_from)
-        made = []
-        for number, fracture in enumerate(fractures):
+        data = self.config.data
+        made = [FitExamples.none()]
+        for number, fracture in enumerate(data.times * list(fractures)):
             generator = seeded(self.config.training.seed, number, 1)
-            made.append(fit_examples(scatter(fracture.meshes(), generator), judges, generator))
+            whole = float(torch.rand(1, generator=generator)) < data.whole_share
+            missing = 0.0 if whole else data.missing * float(torch.rand(1, generator=generator))
+            puzzle = worn(scatter(fracture.meshes(), generator), self._noise(generator), missing, generator)
+            made.append(fit_examples(puzzle, judges, generator))
         return FitExamples(np.concatenate([m.numbers for m in made]), np.concatenate([m.true for m in made]))
+
+    def _noise(self, generator: torch.Generator) -> float:
+        """None for half of the objects, anything up to the largest for the others."""
+        return self.config.data.noise * max(0.0, 2 * float(torch.rand(1, generator=generator)) - 1)
 
     def build(self) -> FractureMatcher:
         """A fresh network."""

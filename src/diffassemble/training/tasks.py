@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from diffassemble.training.critic import CriticTask
 from diffassemble.training.fracture_matching import FractureMatchingTask
 from diffassemble.training.fragments import BaselineTask, FragmentTask
 from diffassemble.training.jigsaw import JigsawTask
@@ -18,4 +19,5 @@ TASKS: dict[str, type[Task]] = {
     "upright": UprightTask,
     "side-judge": SideJudgeTask,
     "posture": PostureTask,
+    "critic": CriticTask,
 }
