@@ -18,4 +18,4 @@ def test_interval_is_near_the_normal_one_and_repeats() -> None:
     half = 1.96 * np.std(values) / np.sqrt(400)
     assert low == pytest.approx(np.mean(values) - half, abs=0.25)
     assert high == pytest.approx(np.mean(values) + half, abs=0.25)
-    assert bootstrap_interval(values) == (low, high)
+    assert bootstrap_interval(values) == bootstrap_interval(values[::-1]) == (low, high)

@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Bool, Float32, Int64
 
 from diffassemble.compatibility.fracture.breaks import true_breaks
-from diffassemble.compatibility.fracture.faces import Relief, relief
-from diffassemble.compatibility.fracture.layers import LEVELS, Layers
+from diffassemble.compatibility.fracture.faces import FACE_FEATURES, Relief, relief
+from diffassemble.compatibility.fracture.layers import LEVELS, Layers, surface_features
 from diffassemble.compatibility.fracture.sampling import spacing_of
 from diffassemble.geometry.surfaces import sample_surface
 from diffassemble.puzzle import FragmentPieces, Mesh
@@ -91,14 +91,15 @@ def _level(
     """Examples of one level; points at the edge of what was looked at are left out."""
     spacing = pieces[0].spacing
     total = max(1, sum(map(len, labels)))
-    rows: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    nothing = np.zeros((0, surface_features(level)), np.float32), np.zeros(0, bool), np.zeros((0, 2), np.float32)
+    rows: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = [nothing]
     for piece, broken in zip(pieces, labels, strict=True):
         inner = _within(piece.levels[level].points, centres, (_BALLS[level] - 1.5) * spacing)
         chosen, weight = _choose(broken, inner, max(60, _POINTS[level] * len(broken) // total), chance)
         if len(chosen):
             rows.append((piece.features(level, chosen), broken[chosen], weight))
     features, broken, weight = (np.concatenate(column) for column in zip(*rows, strict=True))
-    weight = np.minimum(weight / weight.mean(0), _HEAVIEST).astype(np.float32)
+    weight = np.minimum(weight / weight.mean(0) if len(weight) else weight, _HEAVIEST).astype(np.float32)
     fine = spacing / 2**level
     faces = [relief(piece.levels[level], own, fine) for piece, own in zip(pieces, labels, strict=True) if own.sum() > 9]
     own, mate = _mates(faces, max(1.5 * fine, 2 * noise), _PAIRS[level], chance)
@@ -124,6 +125,8 @@ def _mates(
     """Features of points of the breaks, and of the nearest points of other breaks that face them."""
     from scipy.spatial import cKDTree
 
+    if not faces:
+        return np.zeros((0, FACE_FEATURES), np.float32), np.zeros((0, FACE_FEATURES), np.float32)
     points = np.concatenate([face.points for face in faces])
     normals = np.concatenate([face.smooth for face in faces])
     features = np.concatenate([face.features for face in faces])

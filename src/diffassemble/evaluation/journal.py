@@ -40,8 +40,8 @@ class Journal:
         return json.dumps({"solver": solver, "settings": told, "puzzle": dict(puzzle)}, sort_keys=True)
 
     def _read(self) -> None:
-        text = self.path.read_text()
-        whole = text[: text.rfind("\n") + 1]
+        text = self.path.read_bytes()
+        whole = text[: text.rfind(b"\n") + 1]
         for number, line in enumerate(whole.splitlines(), 1):
             try:
                 entry = json.loads(line)
@@ -50,4 +50,4 @@ class Journal:
                 raise InputError(f"{self.path}, line {number}: is no score; pass another --scores file") from error
             self.known[json.dumps(entry, sort_keys=True)] = score
         if whole != text:
-            self.path.write_text(whole)
+            os.truncate(self.path, len(whole))

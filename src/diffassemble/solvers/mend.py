@@ -18,8 +18,9 @@ from diffassemble.compatibility.mesh import prepare
 from diffassemble.geometry import Poses
 from diffassemble.puzzle import FragmentPieces, Locks, Puzzle, Step
 from diffassemble.solvers.diffusion import content_order
+from diffassemble.solvers.beam import assemble_best
 from diffassemble.solvers.merging import Bench, standing
-from diffassemble.solvers.rounds import LIKELY, assemble
+from diffassemble.solvers.rounds import LIKELY
 
 # The least probability with which pieces are joined: mere guesses, where all belong to one object; likely fits, where
 # there may be several.
@@ -32,12 +33,14 @@ class MendSolver:
 
     The largest fragment stays turned as it was given: geometry can't know how the object stood. After `budget` seconds
     nothing more is searched for, and what is known by then is used. With `several` the fragments may be of more than
-    one object: only likely fits count, and every group that holds together is an object of its own.
+    one object: only likely fits count, and every group that holds together is an object of its own. Where fits
+    contradict each other, up to `beam` assemblies are made, and the one with most evidence is the answer.
     """
 
     judges: Judges
     budget: float = math.inf
     several: bool = False
+    beam: int = 3
     name: str = "mend"
 
     def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
@@ -60,7 +63,7 @@ class MendSolver:
     ) -> Iterator[Step]:
         bench = Bench(prepare(pieces, self.judges, seed), self.judges, seed, until, locked)
         yield Step(lay_out(bench.clusters, bench.anchor, pieces), done=0.0)
-        for joins, _ in enumerate(assemble(bench, LIKELY if self.several else _GUESS), 1):
+        for joins, _ in enumerate(assemble_best(bench, LIKELY if self.several else _GUESS, self.beam), 1):
             yield Step(lay_out(bench.clusters, bench.anchor, pieces), done=0.99 * joins / len(pieces))
         objects = found_objects(bench, self.several)
         sure = torch.tensor(bench.confidence).where(objects >= 0, 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,12 +16,17 @@ from diffassemble.compatibility.fracture.moulds import CAST
 from diffassemble.compatibility.fracture.polish import polished
 
 _KEPT = 6
+Known = tuple[Cluster, Cluster, Fit]
+"""Two clusters and one of the fits that are known between them."""
+
 # This share of the time is for searching, the rest for joining what was found.
 _SEARCHING = 0.85
 
 
 class Bench:
     """Clusters, the fits known between them, and how sure each piece's place beside the anchor is.
+
+    `pairs` remembers all fits of two single fragments, `joins` what was joined, `round` how far the search has come.
 
     What is locked starts as one cluster, whose members keep their poses to each other; the anchor is the largest of
     them, or of all. After `until` (of `time.monotonic`) nothing is judged anew, and some time before nothing searched.
@@ -43,6 +49,9 @@ class Bench:
         if self.locked:
             self.clusters.append(Cluster(fragments, self.locked))
         self.fits: dict[tuple[Cluster, Cluster], list[Fit]] = {}
+        self.pairs: dict[tuple[int, int], list[Fit]] = {}
+        self.joins: list[Known] = []
+        self.round = 0
         self.searched: set[tuple[Cluster, Cluster, int]] = set()
         self.confidence = [1.0] * len(fragments)
         self.anchor = self.largest(sorted(self.locked) or range(len(fragments)))
@@ -69,8 +78,24 @@ class Bench:
         """The piece with the largest surface."""
         return max(pieces, key=lambda piece: (self.fragments[piece].area, -piece))
 
+    def branch(self) -> Bench:
+        """Another bench that knows the same; what is then done on one does not touch the other."""
+        other = copy.copy(self)
+        other.take_over(self)
+        return other
+
+    def take_over(self, other: Bench) -> None:
+        """Stand as another bench of the same fragments stands."""
+        self.clusters, self.fits, self.joins = list(other.clusters), dict(other.fits), list(other.joins)
+        self.searched, self.confidence, self.round = set(other.searched), list(other.confidence), other.round
+
     def learn(self, first: Cluster, second: Cluster, fits: list[Fit]) -> None:
         """Keep the most probable fits of two clusters."""
+        if len(first.members) == len(second.members) == 1 and not self.locked.keys() & {
+            *first.members,
+            *second.members,
+        }:
+            self.pairs.setdefault((first.members[0], second.members[0]), []).extend(fits)
         known = self.fits.get((first, second), [])
         self.fits[first, second] = sorted(known + fits, key=lambda fit: -fit.probability)[:_KEPT]
 
@@ -84,10 +109,10 @@ class Bench:
     def join_down_to(self, least: float) -> Iterator[float]:
         """Join the surest fit as long as there is one of at least this probability; yields the probabilities."""
         while len(self.clusters) > 1:
-            best = self._best()
+            best = self.surest()
             if best is None or best[2].probability < least:
                 return
-            self._join(*best)
+            self.join(*best)
             yield best[2].probability
 
     def polish(self) -> None:
@@ -105,14 +130,15 @@ class Bench:
                     for first, second, number in self.searched
                 }
 
-    def _best(self) -> tuple[Cluster, Cluster, Fit] | None:
+    def surest(self) -> Known | None:
+        """The most probable of all fits."""
         ranked = [(fits[0].probability, pair) for pair, fits in self.fits.items() if fits]
         if not ranked:
             return None
         _, pair = max(ranked, key=lambda entry: (entry[0], entry[1][0].members, entry[1][1].members))
         return *pair, self.fits[pair][0]
 
-    def _join(self, first: Cluster, second: Cluster, fit: Fit) -> None:
+    def join(self, first: Cluster, second: Cluster, fit: Fit) -> None:
         """Make one cluster of two, and carry over what is known about both."""
         if self.locked.keys() & set(first.members):
             first, second, fit = second, first, fit.turned_round()
@@ -121,6 +147,7 @@ class Bench:
             loose = second if loose is first else first
         for piece in loose.members:
             self.confidence[piece] *= fit.probability
+        self.joins.append((first, second, fit))
         both = first.with_other(second, fit.pose)
         self.clusters = [c for c in self.clusters if c is not first and c is not second] + [both]
         self.searched = {entry for entry in self.searched if first not in entry and second not in entry}

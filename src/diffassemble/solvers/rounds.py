@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -16,6 +16,9 @@ from diffassemble.compatibility.fracture.moulds import CAST, cast
 from diffassemble.compatibility.fracture.pair_search import Effort
 from diffassemble.compatibility.fracture.sampling import is_cloud
 from diffassemble.solvers.merging import Bench
+
+Joining = Callable[[Bench, float], Iterator[float]]
+"""Makes all joins of a bench down to a probability, and yields their probabilities."""
 
 QUICK = Effort()
 HARD = Effort(keys=600, mates=60, draws=2_000_000, proposals=1200, refined=50, kept=10, everywhere=6)
@@ -58,15 +61,19 @@ ROUNDS = (
 )
 
 
-def assemble(bench: Bench, least: float) -> Iterator[float]:
-    """Join what fits with at least this probability; yields the probability of each join as it is made."""
-    for number, effort in enumerate(ROUNDS):
-        goal = max(effort.least, least)
-        yield from bench.join_down_to(goal)
+def assemble(bench: Bench, least: float, join: Joining = Bench.join_down_to) -> Iterator[float]:
+    """Join what fits with at least this probability; yields the probability of each join as it is made.
+
+    Goes on with the round in which the bench stands.
+    """
+    for number in range(bench.round, len(ROUNDS)):
+        bench.round = number
+        goal = max(ROUNDS[number].least, least)
+        yield from join(bench, goal)
         if number == _CASTING:
             yield from cast_small(bench, max(LIKELY, least))
         while len(bench.clusters) > 1 and not bench.search_late and search_some(bench, number):
-            yield from bench.join_down_to(goal)
+            yield from join(bench, goal)
     # What was found in haste was not judged beside the rest: then only what is likely is used.
     yield from join_apart(bench, max(LIKELY, least) if bench.late else least)
     bench.polish()

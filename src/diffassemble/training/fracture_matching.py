@@ -101,6 +101,8 @@ class FractureMatchingTask:
         scores: dict[str, list[float]] = {}
         for examples in self.held_surfaces:
             for level, one in enumerate(examples):
+                if not len(one.broken):
+                    continue
                 logits = model.break_logits(level, torch.from_numpy(one.features))
                 for column, kind in enumerate(("breaks", "balanced")):
                     right = ((logits[:, column] > 0).numpy() == one.broken) * one.weight[:, column]
@@ -117,8 +119,8 @@ def surface_loss(
     """Cross-entropy of points of several fractures at every level, and of the choice of their mates."""
     total = torch.zeros(())
     for level in range(LEVELS):
-        rows = torch.randint(len(examples), (max(1, count // _CROWD),), generator=generator).tolist()
-        some = [examples[row][level] for row in rows]
+        useful = [example[level] for example in examples if len(example[level].broken)]
+        some = [useful[row] for row in _draw(len(useful), max(1, count // _CROWD), generator).tolist()]
         parts = [_draw(len(one.broken), _CROWD, generator).numpy() for one in some]
         features = np.concatenate([one.features[part] for one, part in zip(some, parts, strict=True)])
         broken = np.concatenate([one.broken[part] for one, part in zip(some, parts, strict=True)])

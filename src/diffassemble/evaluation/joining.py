@@ -1,0 +1,65 @@
+"""Joins a Ray cluster, or starts one on this machine: silently, and without waiting long for who does not answer."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from diffassemble.puzzle import InputError
+
+LOCAL, AUTO = "local", "auto"
+SECONDS_TO_CONNECT, SECONDS_TO_JOIN = 4.0, 20.0
+
+
+@contextmanager
+def joined(address: str, processes: int | None = None) -> Iterator[Any]:
+    """The module ray, joined to the cluster at HOST:PORT, or (`auto`) to that of this machine, and left at the end.
+
+    `local` starts processes on this machine and ends them: as many as it has cores, or as asked for.
+    """
+    # Nothing about our users is for Ray's makers; it must be told so before it starts.
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    try:
+        import ray
+    except ImportError as error:
+        raise InputError('--ray needs Ray; pip install "diffassemble[cluster]"') from error
+    # What was joined before would be taken for the answer.
+    ray.shutdown()
+    ours = {"num_cpus": processes, "include_dashboard": False} if address == LOCAL else {}
+    try:
+        if address != LOCAL:
+            _check_answer(address)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **ours)
+    except (RuntimeError, ValueError, OSError, ray.exceptions.RayError) as error:
+        trouble = "Ray does not start" if address == LOCAL else "no cluster answers there"
+        raise InputError(f"--ray {address}: {trouble} ({first_line(error)}); start one, or pass local") from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def first_line(error: Exception) -> str:
+    """What an error says at first, without its full stop."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
+def _check_answer(address: str) -> None:
+    """Raise OSError or ValueError where Ray itself would wait for minutes."""
+    if address != AUTO:
+        host, _, port = address.rpartition(":")
+        if not host or "/" in host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+            raise ValueError("an address is HOST:PORT, auto or local")
+        socket.create_connection((host.strip("[]"), int(port)), SECONDS_TO_CONNECT).close()
+    # Something listens; only a process that can be ended finds out in time whether it is Ray.
+    join = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False)"
+    try:
+        subprocess.run([sys.executable, "-P", "-c", join, address], capture_output=True, timeout=SECONDS_TO_JOIN)
+    except subprocess.TimeoutExpired as error:
+        raise ConnectionError(f"no word of Ray's within {SECONDS_TO_JOIN:.0f} seconds") from error
