@@ -8,7 +8,7 @@ BIN := .venv/bin
 .venv/installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --editable '.[test]'
+	$(BIN)/pip install --quiet --editable '.[test,cluster]'
 	touch $@
 
 install: .venv/installed

@@ -11,7 +11,7 @@ from diffassemble.compatibility.fracture.verify import VERIFIED
 from diffassemble.cutting.fragments import scatter
 from diffassemble.cutting.mesh import fracture
 from diffassemble.cutting.solids import mesh_of
-from diffassemble.datasets.fit_examples import fit_examples, is_true
+from diffassemble.datasets.fit_examples import fit_examples, is_true, worn
 from diffassemble.model.fracture import FractureMatcher
 
 
@@ -31,3 +31,18 @@ def test_near_poses_are_true_and_far_ones_are_not() -> None:
     turned = STAY.copy()
     turned[[0, 1, 3, 4]] = np.cos(0.2), -np.sin(0.2), np.sin(0.2), np.cos(0.2)
     assert not is_true(turned, STAY, middle, 0.01)
+
+
+def test_worn_puzzles_lose_pieces_and_keep_their_truth() -> None:
+    generator = torch.Generator().manual_seed(5)
+    block = mesh_of(Manifold.cube((1.0, 0.8, 0.5), True), 1.0, torch.zeros(3))
+    puzzle = scatter(fracture(block, 4, generator), generator)
+    left = worn(puzzle, 0.001, 0.5, generator)
+    assert len(left) == 2
+    assert left.truth is not None
+    assert puzzle.truth is not None
+    for pose, mesh in zip(left.truth.translation, left.fragments.meshes, strict=True):
+        kept = int((puzzle.truth.translation - pose).norm(dim=1).argmin())
+        off = (mesh.vertices - puzzle.fragments.meshes[kept].vertices).std()
+        assert 0.0007 < float(off) < 0.0013
+    assert len(worn(puzzle, 0.0, 0.9, generator)) == 2

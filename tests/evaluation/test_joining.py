@@ -54,7 +54,7 @@ def test_without_ray_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -
 def test_what_listens_but_is_not_ray_is_told_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(joining, "SECONDS_TO_JOIN", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as server:
-        address = "127.0.0.1:{}".format(server.getsockname()[1])
+        address = f"127.0.0.1:{server.getsockname()[1]}"
         assert refused(address).startswith(f"--ray {address}: no cluster answers there (no word of Ray's within")
 
 

@@ -65,6 +65,23 @@ def test_fits_need_networks_that_know_surfaces() -> None:
         FractureMatchingTask(FractureMatchingRun(SMALL, data, FractureMatchingTraining()))
 
 
+def test_fractures_without_examples_at_a_level_are_passed_over() -> None:
+    torch.manual_seed(0)
+    full, features = examples(0), surface_features(2)
+    faces, weight = np.zeros((0, FACE_FEATURES), np.float32), np.zeros((0, 2), np.float32)
+    empty = SurfaceExamples(np.zeros((0, features), np.float32), np.zeros(0, bool), weight, faces, faces)
+    network = FractureMatcher(SMALL)
+    loss = surface_loss(network, [full, (*full[:2], empty)], 320, torch.Generator().manual_seed(0))
+    assert torch.isfinite(loss)
+
+
+def test_every_fracture_is_looked_at_several_times() -> None:
+    data = FractureDataConfig(solids=1, breaks=1, pieces=(2, 2), times=2)
+    task = FractureMatchingTask(FractureMatchingRun(SMALL, data, FractureMatchingTraining(points=160)))
+    first, second = task.surfaces
+    assert not np.array_equal(first[0].features, second[0].features)
+
+
 def test_a_task_makes_its_examples_and_scores_them() -> None:
     data = FractureDataConfig(solids=1, breaks=1, pieces=(2, 2))
     task = FractureMatchingTask(FractureMatchingRun(SMALL, data, FractureMatchingTraining(points=160)))

@@ -14,7 +14,7 @@ from typing import Any
 from diffassemble.puzzle import InputError
 
 LOCAL, AUTO = "local", "auto"
-SECONDS_TO_CONNECT, SECONDS_TO_JOIN = 4.0, 20.0
+SECONDS_TO_CONNECT, SECONDS_TO_JOIN = 4.0, 30.0
 
 
 @contextmanager

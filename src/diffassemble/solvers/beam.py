@@ -24,7 +24,7 @@ _DEGREES, _OFF = 8.0, 3.0
 _ENTERED = 0.1
 _PROBES = 160
 # No fit counts for more than one of this probability.
-_SUREST = 0.99
+_SUREST = 0.95
 
 
 def assemble_best(bench: Bench, least: float, width: int) -> Iterator[float]:
@@ -42,7 +42,7 @@ def assemble_best(bench: Bench, least: float, width: int) -> Iterator[float]:
         return
     ends = [bench.branch()]
     for rival in rivals:
-        if not bench.search_late:
+        if not bench.late:
             for _ in assemble(rival, least):
                 pass
             ends.append(rival)

@@ -17,8 +17,8 @@ from diffassemble.compatibility.fracture.judges import Judges
 from diffassemble.compatibility.mesh import prepare
 from diffassemble.geometry import Poses
 from diffassemble.puzzle import FragmentPieces, Locks, Puzzle, Step
-from diffassemble.solvers.diffusion import content_order
 from diffassemble.solvers.beam import assemble_best
+from diffassemble.solvers.diffusion import content_order
 from diffassemble.solvers.merging import Bench, standing
 from diffassemble.solvers.rounds import LIKELY
 

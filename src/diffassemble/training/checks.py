@@ -94,6 +94,7 @@ def check_fracture_matching(config: FractureMatchingRun) -> None:
     _check_broken(config.data)
     _check_training(config.training)
     _demand(config.data.noise >= 0, "data.noise", config.data.noise, "0 or more")
+    _demand(config.data.times >= 1, "data.times", config.data.times, "1 or more")
     _demand(config.training.points >= 1, "training.points", config.training.points, "1 or more")
     for name in ("width", "descriptor", "verifier_width"):
         value = getattr(config.model, name)

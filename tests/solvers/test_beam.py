@@ -1,0 +1,109 @@
+"""Where likely fits contradict each other, several assemblies are followed, and the evidence decides."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from manifold3d import Manifold
+
+from diffassemble.compatibility.fracture.clusters import Cluster, Pose, composed
+from diffassemble.compatibility.fracture.contact import undone
+from diffassemble.compatibility.fracture.fits import Fit
+from diffassemble.compatibility.fracture.fragments import Fragment
+from diffassemble.compatibility.mesh import prepare
+from diffassemble.cutting.fragments import scatter
+from diffassemble.cutting.mesh import fracture
+from diffassemble.cutting.solids import mesh_of
+from diffassemble.model.fracture import FractureMatcher
+from diffassemble.solvers.beam import alike, assemble_best, entering, evidence, join_and_branch
+from diffassemble.solvers.merging import Bench
+from diffassemble.solvers.rounds import assemble
+
+Known = tuple[list[Fragment], list[Pose], FractureMatcher]
+
+
+@pytest.fixture(scope="module")
+def known() -> Known:
+    """Three fragments of a block, and where they belong."""
+    judges = FractureMatcher.from_pretrained("fracture-matching")
+    generator = torch.Generator().manual_seed(2)
+    block = mesh_of(Manifold.cube((1.0, 0.7, 0.4), True), 1.0, torch.zeros(3))
+    puzzle = scatter(fracture(block, 3, generator), generator)
+    assert puzzle.truth is not None
+    truth = torch.cat([puzzle.truth.rotation.flatten(1), puzzle.truth.translation], 1).double().numpy()
+    return prepare(puzzle.fragments, judges, 0), list(truth), judges
+
+
+def bench_of(known: Known, *, misled: bool) -> Bench:
+    """A bench that searches for nothing and knows all true fits; misled, it is surer of a wrong one."""
+    fragments, truth, judges = known
+    bench = Bench(fragments, judges, 0)
+    bench.search_until = -math.inf
+    single = {cluster.members[0]: cluster for cluster in bench.clusters}
+    for first, second, chance in ((0, 1, 0.75), (1, 2, 0.79), (0, 2, 0.78)):
+        bench.learn(single[first], single[second], [fit_at(composed(undone(truth[second]), truth[first]), chance)])
+    if misled:
+        shift = np.array([0.0] * 9 + [0.4, 0.5, 0.3])
+        bench.learn(single[0], single[1], [fit_at(composed(undone(truth[1]), truth[0]) + shift, 0.8)])
+    return bench
+
+
+def fit_at(pose: Pose, chance: float) -> Fit:
+    return Fit(pose, chance, 0, 3, np.zeros(3, np.float32))
+
+
+def right(bench: Bench, truth: list[Pose]) -> bool:
+    """Whether all stand as they belong."""
+    whole = bench.clusters[0]
+    return len(bench.clusters) == 1 and all(
+        alike(
+            composed(undone(whole.poses[0]), whole.poses[piece]),
+            composed(undone(truth[0]), truth[piece]),
+            Cluster(whole.fragments, {piece: whole.poses[piece]}),
+        )
+        for piece in whole.members
+    )
+
+
+def test_the_beam_mends_what_the_surest_fit_spoils(known: Known) -> None:
+    greedy, several = bench_of(known, misled=True), bench_of(known, misled=True)
+    list(assemble(greedy, 0.1))
+    assert not right(greedy, known[1])
+    joins = list(assemble_best(several, 0.1, 3))
+    assert joins[0] == 0.8
+    assert right(several, known[1])
+    assert evidence(several) > evidence(greedy)
+
+
+def test_a_beam_of_one_is_greedy(known: Known) -> None:
+    greedy, one = bench_of(known, misled=True), bench_of(known, misled=True)
+    assert list(assemble(greedy, 0.1)) == list(assemble_best(one, 0.1, 1))
+    assert np.allclose([*greedy.clusters[0].poses.values()], [*one.clusters[0].poses.values()])
+
+
+def test_without_contradiction_there_is_no_rival(known: Known) -> None:
+    bench, rivals = bench_of(known, misled=False), list[Bench]()
+    assert len(list(join_and_branch(bench, 0.3, rivals, 2))) == 2
+    assert rivals == []
+    assert not entering(bench)
+
+
+def test_benches_do_not_touch_each_other(known: Known) -> None:
+    bench = bench_of(known, misled=False)
+    other = bench.branch()
+    list(other.join_down_to(0.3))
+    assert len(bench.clusters) == 3
+    assert bench.joins == []
+    assert bench.confidence == [1.0] * 3
+    bench.take_over(other)
+    assert bench.clusters == other.clusters
+
+
+def test_what_stands_in_each_other_is_seen(known: Known) -> None:
+    fragments, truth, judges = known
+    bench = Bench(fragments, judges, 0)
+    bench.clusters = [Cluster(fragments, {0: truth[0], 1: truth[0], 2: truth[2]})]
+    assert entering(bench)
