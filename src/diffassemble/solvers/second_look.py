@@ -36,7 +36,7 @@ class SecondLook:
     """Says whether a placement should be another one; `weight` is how much the critic counts beside borders."""
 
     critic: Critic
-    weight: float = 1.0
+    weight: float = 2.5
 
     def __call__(self, puzzle: Puzzle, terms: Terms, state: State) -> State:
         """The most valuable of what this placement could be; the same one if nothing is to be decided."""
