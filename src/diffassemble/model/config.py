@@ -54,7 +54,7 @@ class ModelConfig:
     """nodes with learned embeddings that hear all pieces of a puzzle and are heard by them"""
     sparse_solving: bool = False
     """solve on graphs as sparse as those of learning; otherwise on complete ones"""
-    complete_up_to: int = 400
+    complete_up_to: int = 600
     """pieces of a puzzle above which graphs are always sparse: mates, expander and virtual nodes"""
 
     @property

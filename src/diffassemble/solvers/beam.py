@@ -16,6 +16,8 @@ from diffassemble.solvers.rounds import SURE, assemble
 
 # A fit rivals the surest one if its odds are at least this part of the other's.
 _RIVAL = 0.1
+# Of such fits only the surest few are looked at.
+_MOST = 4
 # It is contradicted if, after the surest was joined, no more than this part of its probability is left.
 _LEFT = 0.5
 # Poses are alike within so many degrees and spacings.
@@ -38,7 +40,7 @@ def assemble_best(bench: Bench, least: float, width: int) -> Iterator[float]:
         return join_and_branch(one, goal, rivals, width - 1)
 
     yield from assemble(bench, least, join)
-    if min(bench.confidence) >= SURE and len(bench.clusters) == 1:
+    if not rivals or (min(bench.confidence) >= SURE and len(bench.clusters) == 1):
         return
     ends = [bench.branch()]
     for rival in rivals:
@@ -78,7 +80,7 @@ def comparable(bench: Bench, best: Known, least: float) -> list[Known]:
         for fit in fits
         if fit is not best[2] and fit.level != CAST and fit.probability >= least and _odds(fit) >= odds
     ]
-    return sorted(found, key=lambda known: -known[2].probability)
+    return sorted(found, key=lambda known: -known[2].probability)[:_MOST]
 
 
 def contradicted(bench: Bench, joined: Known, other: Known) -> bool:
