@@ -73,8 +73,9 @@ def footprint_figure(rows: Sequence[Footprint]) -> bytes:
     memory, seconds = figure.subplots(1, 2)
     for number, (name, own) in enumerate(_by_kind(rows).items()):
         colour, pieces = COLOURS[number % len(COLOURS)], [row.pieces for row in own]
-        memory.plot(pieces, [row.peak_mb / 1000 for row in own], "o-", color=colour, label=f"{name}, ours")
-        seconds.plot(pieces, [row.seconds for row in own], "o-", color=colour)
+        style = "o-" if number < len(COLOURS) else "^-"
+        memory.plot(pieces, [row.peak_mb / 1000 for row in own], style, color=colour, label=f"{name}, ours")
+        seconds.plot(pieces, [row.seconds for row in own], style, color=colour)
     for style, (graph, told) in zip(("s--", "D:"), QUOTED_MEMORY.items(), strict=True):
         label = f"{graph}, paper (quoted, GPU)"
         memory.plot(list(told), list(told.values()), style, color="#444444", markerfacecolor="white", label=label)
