@@ -150,7 +150,7 @@ PRESETS: dict[str, Preset] = {
         task="fracture-matching",
     ),
     "posture": Preset(
-        "the network that stands mended objects up: which direction is up, and which way they face",
+        "the network that stands mended objects up",
         training_changes={
             "steps": 6000,
             "learning_rate": 1e-3,

@@ -14,9 +14,11 @@ from diffassemble.presets import PRESETS
 from diffassemble.puzzle import InputError
 from diffassemble.training import JigsawRun, UprightRun
 from diffassemble.training.checks import (
+    check_critic,
     check_fracture_matching,
     check_fragments,
     check_jigsaw,
+    check_posture,
     check_side_judge,
     check_upright,
 )
@@ -114,6 +116,8 @@ def test_good_values(tiny: Callable[..., JigsawRun], tiny_upright: Callable[...,
         "fragments": check_fragments,
         "baseline": check_fragments,
         "fracture-matching": check_fracture_matching,
+        "posture": check_posture,
+        "critic": check_critic,
     }
     for preset in PRESETS.values():
         config = preset.config

@@ -9,15 +9,21 @@ from pathlib import Path
 import pytest
 
 from diffassemble.datasets.config import FractureDataConfig, FragmentConfig
+from diffassemble.model.critic import CriticConfig
 from diffassemble.model.fracture import FractureConfig
 from diffassemble.model.one_shot import OneShotConfig
+from diffassemble.model.posture import PostureConfig
 from diffassemble.training import Config, JigsawRun, UprightRun, train
 from diffassemble.training.config import (
     BaselineRun,
+    CriticRun,
+    CriticTraining,
     FractureMatchingRun,
     FractureMatchingTraining,
     FragmentRun,
     FragmentTraining,
+    PostureRun,
+    PostureTraining,
     SideJudgeRun,
 )
 from diffassemble.training.learner import Task
@@ -48,6 +54,14 @@ def configs(
         "fracture-matching": FractureMatchingRun(
             FractureConfig(width=8), FractureDataConfig(solids=1, breaks=1, pieces=(2, 2)), matching
         ),
+        "posture": PostureRun(
+            PostureConfig((8, 8, 8)), broken, PostureTraining(steps=2, objects=2, validate_every=2, precision="32-true")
+        ),
+        "critic": CriticRun(
+            CriticConfig(stem=8, widths=(8, 8, 8), hidden=8),
+            tiny_upright().data,
+            CriticTraining(steps=2, pictures=2, validate_every=2, precision="32-true"),
+        ),
     }
 
 
@@ -77,4 +91,6 @@ def test_a_batch_is_told_in_its_own_words(configs: dict[str, Config]) -> None:
         "fragments": (6, "pieces"),
         "baseline": (6, "pieces"),
         "fracture-matching": (160, "points"),
+        "posture": (2, "objects"),
+        "critic": (2, "pictures"),
     }

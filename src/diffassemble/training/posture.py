@@ -78,9 +78,10 @@ class PostureTask:
         scores: dict[str, float] = {}
         for name, lost in (("up", 0.0), ("up, pieces lost", self.config.data.missing)):
             found = [_found(model, pool, lost, self.config.data.points, n) for n, pool in enumerate(self.held_apart)]
-            away, apart = torch.tensor(found).unbind(1)
-            scores[name] = 100 * (away < RIGHT).float().mean().item()
-            scores[name.replace("up", "pose")] = 100 * (apart < 2 * RIGHT).float().mean().item()
+            right = [(away < RIGHT, apart < 2 * RIGHT) for away, apart in found] or [(False, False)]
+            scores[name], scores[name.replace("up", "pose")] = (
+                100 * sum(some) / len(some) for some in zip(*right, strict=True)
+            )
         return {"score": scores["up"], **scores}
 
 
