@@ -30,9 +30,10 @@ def test_two_answers_are_compared_by_a_switch(page: Any, own: Visit, photo: Path
 def test_pieces_are_coloured_by_confidence(page: Any, own: Visit) -> None:
     before = own.work.stage.nodes[0].image.copy()
     page.get_by_role("checkbox").first.click()
-    for _ in range(50):
-        if own.work.confidence is not None:
+    for _ in range(300):
+        if (own.work.stage.nodes[0].image != before).any():
             break
         page.wait_for_timeout(100)
+    assert own.work.confidence is not None
     assert (own.work.stage.nodes[0].image != before).any()
     page.get_by_role("checkbox").first.click()

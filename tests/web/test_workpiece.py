@@ -69,8 +69,13 @@ def test_a_fragment_is_moved_by_its_handles(page: Any, own: Visit, tmp_path: Pat
     def seen(along: float) -> tuple[float, float]:
         return project(page, place + torch.tensor([along, 0.0, 0.0]))
 
-    page.mouse.click(*seen(0.0))
-    page.get_by_text("free. Drag its handles").wait_for()
+    told = page.get_by_text("free. Drag its handles")
+    for _ in range(TRIES):  # a click before the scene is drawn hits nothing
+        page.mouse.click(*seen(0.0))
+        page.wait_for_timeout(3000)
+        if told.count():
+            break
+    told.wait_for()
     drag(page, seen(0.33), seen(0.63))
     page.wait_for_timeout(500)
     after = own.work.arrangement.poses
