@@ -8,15 +8,13 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from diffassemble.datasets.augmentation import uniform
-from diffassemble.datasets.named import short_names
-from diffassemble.datasets.store import PictureStore, split_paths
 from diffassemble.datasets.stream import seeded, share_out
 from diffassemble.datasets.variation import Variation, vary
 from diffassemble.model.critic import Critic, laid, tiles_of
 from diffassemble.puzzle import Board
 from diffassemble.training.checks import check_critic
 from diffassemble.training.config import Config, CriticRun
-from diffassemble.training.upright import load_squares
+from diffassemble.training.upright import squares
 
 # Cells of a side; all divide 60 pixels.
 SIDES = (4, 5, 6, 6, 6, 10, 12)
@@ -35,13 +33,7 @@ class CriticTask:
         check_critic(config)
         self.config = config
         self.batch = config.training.pictures, "pictures"
-        data, side = config.data, 2 * config.model.size
-        splits = [split_paths(folder, data.held_apart) for folder in data.folders]
-        shares = data.shares or (1.0,) * len(splits)
-        self.store = PictureStore(tuple(load_squares(train, side) for train, _ in splits), shares)
-        self.held_apart = [
-            (name, load_squares(held, side)) for name, (_, held) in zip(short_names(data.folders), splits, strict=True)
-        ]
+        self.store, self.held_apart = squares(config.data, 2 * config.model.size)
 
     def build(self) -> Critic:
         """A fresh network."""

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
+from diffassemble.datasets.config import PictureConfig
 from diffassemble.datasets.named import short_names
 from diffassemble.datasets.store import PictureStore, load_picture, packed, split_paths
 from diffassemble.datasets.stream import seeded, share_out
@@ -35,13 +36,7 @@ class UprightTask:
         check_upright(config)
         self.config = config
         self.batch = config.training.pictures, "pictures"
-        data, side = config.data, 2 * config.model.size
-        splits = [split_paths(folder, data.held_apart) for folder in data.folders]
-        shares = data.shares or (1.0,) * len(splits)
-        self.store = PictureStore(tuple(load_squares(train, side) for train, _ in splits), shares)
-        self.held_apart = [
-            (name, load_squares(held, side)) for name, (_, held) in zip(short_names(data.folders), splits, strict=True)
-        ]
+        self.store, self.held_apart = squares(config.data, 2 * config.model.size)
 
     def build(self) -> Upright:
         """A fresh network."""
@@ -82,6 +77,17 @@ def with_lost_cells(picture: Float[Tensor, "3 H W"], seed: int) -> Float[Tensor,
     """The picture without 30 % of its 6×6 cells, at random."""
     lost = torch.rand(1, 1, 6, 6, generator=seeded(79, seed)) < 0.3
     return torch.where(F.interpolate(lost.float(), picture.shape[-2:], mode="nearest-exact")[0] > 0, UNKNOWN, picture)
+
+
+def squares(
+    data: PictureConfig, side: int
+) -> tuple[PictureStore, list[tuple[str, tuple[UInt8[Tensor, "3 s s"], ...]]]]:
+    """Pictures to learn from, and by folder those held apart, all as squares of one size."""
+    splits = [split_paths(folder, data.held_apart) for folder in data.folders]
+    shares = data.shares or (1.0,) * len(splits)
+    store = PictureStore(tuple(load_squares(train, side) for train, _ in splits), shares)
+    named = zip(short_names(data.folders), splits, strict=True)
+    return store, [(name, load_squares(held, side)) for name, (_, held) in named]
 
 
 def load_squares(paths: Sequence[Path], side: int) -> tuple[UInt8[Tensor, "3 s s"], ...]:
