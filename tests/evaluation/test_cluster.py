@@ -103,6 +103,7 @@ def test_a_killed_process_loses_no_puzzle_and_counts_none_twice(
     assert sorted(map(timeless, found)) == sorted(map(timeless, plain))
 
 
+@pytest.mark.slow
 def test_every_process_keeps_to_one_thread(scoring: Scoring, pictures: list[Path], signs: Path) -> None:
     evaluate(Chance(signs), pictures, Board(3, 3), scoring=scoring)
     notes = {path.name: path.read_text() for path in signs.glob("*.threads")}
@@ -153,6 +154,7 @@ def test_what_kills_every_process_is_given_up(
         evaluate(Chance(signs, deadly=True), pictures[:1], Board(3, 3), scoring=scoring)
 
 
+@pytest.mark.slow
 def test_the_command_sends_real_solvers_to_processes_of_its_own(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="Ray is an optional part")
     folder, rows = tmp_path / "photos", tmp_path / "rows.json"

@@ -74,6 +74,7 @@ def test_the_command_tells_it_in_one_line(pictures: list[Path], command: Callabl
 
 @with_ray
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are looked up where Linux lists them")
+@pytest.mark.slow
 def test_a_cluster_that_is_joined_hides_no_silent_address_and_leaves_no_process(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
