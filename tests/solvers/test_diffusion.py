@@ -169,3 +169,16 @@ def test_without_borders_the_placement_that_the_others_agree_with_ranks_highest(
     odd = (torch.tensor([3, 1, 2, 0]), torch.zeros(4, dtype=torch.long))
     ranks = rank_placements([odd, common, turned], board, None)
     assert ranks[0] < ranks[1] == ranks[2]
+
+
+def test_borders_count_beside_what_the_others_agree_with(cut: Callable[..., Puzzle]) -> None:
+    puzzle = cut(3, 3)
+    mates = pack([puzzle], pairwise=True).mates
+    assert mates is not None
+    assert puzzle.truth is not None
+    true = puzzle.board.snap(puzzle.truth)
+    wrong = true[0].roll(1), true[1]
+    plain = rank_placements([true, wrong, true], puzzle.board, None)
+    ranks = rank_placements([true, wrong, true], puzzle.board, mates)
+    realised = [more - less for more, less in zip(ranks, plain, strict=True)]
+    assert realised[0] == realised[2] > realised[1] >= 0

@@ -14,7 +14,7 @@ from diffassemble.compatibility.image import image_mates
 from diffassemble.geometry import Poses, turn_matrix
 from diffassemble.puzzle import Board, Puzzle
 from diffassemble.solvers import placement
-from diffassemble.solvers.placement import agreement, fit, place
+from diffassemble.solvers.placement import agreement, agreements, fit, place
 
 
 def loose(count: int, seed: int) -> Poses:
@@ -78,6 +78,20 @@ def test_agreement_is_a_share() -> None:
     sure = agreement(board, chosen, [chosen, swapped, turned])
     torch.testing.assert_close(sure, torch.tensor([2, 2, 3, 3, 3, 2]) / 3)
     assert agreement(board, chosen, []).tolist() == [1.0] * 6
+
+
+@pytest.mark.parametrize("board", [Board(3, 3), Board(2, 4)])
+def test_agreements_count_pieces_of_the_others(board: Board) -> None:
+    some = torch.Generator().manual_seed(0)
+    common = torch.randperm(board.cells, generator=some), torch.randint(4, (board.cells,), generator=some)
+    half = board.turned(*common, 2)[1:]
+    other = torch.randperm(board.cells, generator=some), torch.randint(4, (board.cells,), generator=some)
+    placements = [common, other, half]
+    wanted = [
+        float(agreement(board, one, placements[:i] + placements[i + 1 :]).sum()) for i, one in enumerate(placements)
+    ]
+    assert agreements(board, placements) == pytest.approx(wanted)
+    assert agreements(board, [common]) == [0.0]
 
 
 @given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.integers(0, 1000))

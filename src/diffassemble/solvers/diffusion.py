@@ -17,7 +17,7 @@ from diffassemble.puzzle import Board, Locks, Mates, Puzzle, Step
 from diffassemble.solvers.consensus import average
 from diffassemble.solvers.holding import settle_loose
 from diffassemble.solvers.orientation import Uprighter, fitting_turns
-from diffassemble.solvers.placement import agreement, fit, place
+from diffassemble.solvers.placement import agreement, agreements, fit, place
 
 Placement = tuple[Int[Tensor, "n"], Int[Tensor, "n"]]
 Answer = tuple[Placement, Float[Tensor, "n"]]
@@ -29,7 +29,7 @@ _MOST_EACH = 900
 
 @dataclass(frozen=True)
 class DiffusionSolver:
-    """Denoises several samples at once and keeps the best: by borders if the model knows them, else by agreement.
+    """Denoises several samples at once and keeps the best: the one the others agree with, and borders if known.
 
     `upright` knows which way is up; without it, the whole stays as it was assembled. `eta` 0 is DDIM, 1 is DDPM. Large
     puzzles get fewer samples: pieces attend to each other in pairs, of which there are at most `most_pairs` in all.
@@ -106,11 +106,12 @@ def held_place(poses: Poses, puzzle: Puzzle) -> Placement:
 
 
 def rank_placements(placements: list[Placement], board: Board, mates: Mates | None) -> list[float]:
-    """How good each placement is: the border evidence it realises, or, without any, its agreement with the others."""
-    if mates is not None:
-        return [float(fit(board.poses(*placement), mates, board.pitch)) for placement in placements]
-    others = [placements[:index] + placements[index + 1 :] for index in range(len(placements))]
-    return [float(agreement(board, own, rest).sum()) for own, rest in zip(placements, others, strict=True)]
+    """How good each placement is: its agreement with the others, in pieces, and the border evidence it realises."""
+    ranks = agreements(board, placements)
+    if mates is None:
+        return ranks
+    fits = [float(fit(board.poses(*placement), mates, board.pitch)) for placement in placements]
+    return [rank + realised for rank, realised in zip(ranks, fits, strict=True)]
 
 
 def content_order(content: Float[Tensor, "n *x"]) -> Int[Tensor, "n"]:

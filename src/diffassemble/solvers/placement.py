@@ -61,15 +61,23 @@ def fit(placed: Poses, mates: Mates, pitch: float) -> Float[Tensor, ""]:
 
 def agreement(board: Board, chosen: tuple[Tensor, Tensor], others: list[tuple[Tensor, Tensor]]) -> Float[Tensor, "n"]:
     """Per piece, the share of other placements that put it in the same place, each turned as a whole to agree best."""
-    cells, turns = chosen
     if not others:
-        return torch.ones(len(cells))
-    votes = torch.zeros(len(cells))
-    for other_cells, other_turns in others:
-        candidates = []
-        for by in range(4):
-            shape, turned_cells, turned_turns = board.turned(other_cells, other_turns, by)
-            if shape == board:
-                candidates.append((turned_cells == cells) & (turned_turns == turns))
-        votes += max(candidates, key=lambda same: int(same.sum()))
-    return votes / len(others)
+        return torch.ones(len(chosen[0]))
+    same = (_turned(board, others) == torch.stack(chosen)).all(2)
+    best = same.sum(-1).argmax(1)
+    return same[torch.arange(len(others)), best].float().mean(0)
+
+
+def agreements(board: Board, placements: list[tuple[Tensor, Tensor]]) -> list[float]:
+    """For each placement the number of pieces that another one puts in the same place, on the average."""
+    turned = _turned(board, placements)
+    same = (turned[:, 0, None, None] == turned).all(3).sum(-1).amax(-1)
+    return ((same.sum(1) - same.diagonal()) / max(1, len(placements) - 1)).tolist()
+
+
+def _turned(board: Board, placements: list[tuple[Tensor, Tensor]]) -> Int[Tensor, "k t 2 n"]:
+    """Cells and turns of every placement, as it is and turned as a whole in all ways that fit the board."""
+    wholes = [[board.turned(*placement, by) for by in range(4)] for placement in placements]
+    return torch.stack(
+        [torch.stack([torch.stack(rest) for shape, *rest in whole if shape == board]) for whole in wholes]
+    )
