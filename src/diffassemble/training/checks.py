@@ -10,6 +10,9 @@ from diffassemble.cutting.image import SMALLEST_PIECE
 from diffassemble.datasets.config import DataConfig, FragmentConfig, PictureConfig
 from diffassemble.datasets.stream import SMALLEST_SIZE
 from diffassemble.model.config import ModelConfig
+from diffassemble.model.critic import CriticConfig
+from diffassemble.model.posture import PostureConfig
+from diffassemble.model.upright import UprightConfig
 from diffassemble.puzzle import InputError
 from diffassemble.training.config import (
     BaselineRun,
@@ -39,42 +42,33 @@ def check_jigsaw(config: JigsawRun) -> None:
 def check_upright(config: UprightRun) -> None:
     """Refuse values out of range, by the names of their options."""
     model, training = config.model, config.training
-    for name in ("size", "stem"):
-        _demand(getattr(model, name) >= 1, f"model.{name}", getattr(model, name), "1 or more")
-    widths = " ".join(map(str, model.widths))
-    _demand(min(model.widths, default=0) >= 1, "model.widths", widths, "one number or several, each 1 or more")
-    _demand(0 <= model.dropout < 1, "model.dropout", model.dropout, "a share, 0 or more and under 1")
+    _at_least(1, model, "model", "size", "stem")
+    _check_layers(model, "one number or several")
     _check_pictures(config.data)
     _check_training(training)
-    _demand(training.pictures >= 1, "training.pictures", training.pictures, "1 or more")
+    _at_least(1, training, "training", "pictures")
 
 
 def check_critic(config: CriticRun) -> None:
     """Refuse values out of range, by the names of their options."""
     model, training = config.model, config.training
     _demand(model.size >= 60 and model.size % 60 == 0, "model.size", model.size, "60 or a multiple of it")
-    for name in ("stem", "hidden"):
-        _demand(getattr(model, name) >= 1, f"model.{name}", getattr(model, name), "1 or more")
-    widths = " ".join(map(str, model.widths))
-    _demand(min(model.widths, default=0) >= 1, "model.widths", widths, "one number or several, each 1 or more")
-    _demand(0 <= model.dropout < 1, "model.dropout", model.dropout, "a share, 0 or more and under 1")
+    _at_least(1, model, "model", "stem", "hidden")
+    _check_layers(model, "one number or several")
     _check_pictures(config.data)
     _check_training(training)
-    for name in ("pictures", "false"):
-        _demand(getattr(training, name) >= 1, f"training.{name}", getattr(training, name), "1 or more")
+    _at_least(1, training, "training", "pictures", "false")
 
 
 def check_posture(config: PostureRun) -> None:
     """Refuse values out of range, by the names of their options."""
     model, training = config.model, config.training
-    widths = " ".join(map(str, model.widths))
-    _demand(min(model.widths) >= 1, "model.widths", widths, "three numbers, each 1 or more")
-    _demand(0 <= model.dropout < 1, "model.dropout", model.dropout, "a share, 0 or more and under 1")
+    _check_layers(model, "three numbers")
     _check_broken(config.data)
     _check_training(training)
-    _demand(training.objects >= 1, "training.objects", training.objects, "1 or more")
-    _demand(training.front_weight >= 0, "training.front-weight", training.front_weight, "0 or more")
-    _demand(0 <= training.smoothing < 1, "training.smoothing", training.smoothing, "a share, 0 or more and under 1")
+    _at_least(1, training, "training", "objects")
+    _at_least(0, training, "training", "front_weight")
+    _under_one(training, "training", "smoothing")
 
 
 def check_fragments(config: FragmentRun | BaselineRun) -> None:
@@ -86,19 +80,17 @@ def check_fragments(config: FragmentRun | BaselineRun) -> None:
     _check_loss(config.training)
     value = config.training.chamfer_weight
     _demand(value >= 0, "training.chamfer-weight", value, "0 or more")
-    _demand(config.training.pieces >= 1, "training.pieces", config.training.pieces, "1 or more")
+    _at_least(1, config.training, "training", "pieces")
 
 
 def check_fracture_matching(config: FractureMatchingRun) -> None:
     """Refuse values out of range and values that do not go together, by the names of their options."""
     _check_broken(config.data)
     _check_training(config.training)
-    _demand(config.data.noise >= 0, "data.noise", config.data.noise, "0 or more")
-    _demand(config.data.times >= 1, "data.times", config.data.times, "1 or more")
-    _demand(config.training.points >= 1, "training.points", config.training.points, "1 or more")
-    for name in ("width", "descriptor", "verifier_width"):
-        value = getattr(config.model, name)
-        _demand(value >= 1, f"model.{name.replace('_', '-')}", value, "1 or more")
+    _at_least(0, config.data, "data", "noise")
+    _at_least(1, config.data, "data", "times")
+    _at_least(1, config.training, "training", "points")
+    _at_least(1, config.model, "model", "width", "descriptor", "verifier_width")
     if config.data.learn == "fits" and not config.training.start_from:
         raise InputError("--data.learn fits: needs networks that know surfaces; pass --training.start-from FOLDER")
 
@@ -106,17 +98,16 @@ def check_fracture_matching(config: FractureMatchingRun) -> None:
 def check_side_judge(config: SideJudgeRun) -> None:
     """Refuse values out of range and values that do not go together, by the names of their options."""
     model, data, training = config.model, config.data, config.training
-    for name in ("depth", "width", "embedding"):
-        _demand(getattr(model, name) >= 1, f"model.{name}", getattr(model, name), "1 or more")
+    _at_least(1, model, "model", "depth", "width", "embedding")
     _demand(model.length >= 2 and model.length % 2 == 0, "model.length", model.length, "even, 2 or more")
-    _demand(model.blocks >= 0, "model.blocks", model.blocks, "0 or more")
+    _at_least(0, model, "model", "blocks")
     _demand(model.shown >= 3 and model.shown % 3 == 0, "model.shown", model.shown, "3, 6 or another multiple of 3")
     wanted = f"{data.erode} or more, the erosion of --data.erode"
     _demand(model.widest_gap >= data.erode, "model.widest-gap", model.widest_gap, wanted)
     _check_pictures(data)
     _check_puzzles(data)
     _check_training(training)
-    _demand(0 <= training.worn_share <= 1, "training.worn-share", training.worn_share, "from 0 to 1")
+    _up_to_one(training, "training", "worn_share")
     _check_room(data, training.pieces)
 
 
@@ -125,10 +116,34 @@ def _demand(right: bool, option: str, value: object, wanted: str) -> None:
         raise InputError(f"--{option} {value}: must be {wanted}")
 
 
+def _at_least(least: int, config: object, section: str, *names: str) -> None:
+    for name in names:
+        _demand(getattr(config, name) >= least, _option(section, name), getattr(config, name), f"{least} or more")
+
+
+def _under_one(config: object, section: str, name: str) -> None:
+    value = getattr(config, name)
+    _demand(0 <= value < 1, _option(section, name), value, "a share, 0 or more and under 1")
+
+
+def _up_to_one(config: object, section: str, *names: str) -> None:
+    for name in names:
+        _demand(0 <= getattr(config, name) <= 1, _option(section, name), getattr(config, name), "from 0 to 1")
+
+
+def _option(section: str, name: str) -> str:
+    return f"{section}.{name.replace('_', '-')}"
+
+
+def _check_layers(model: UprightConfig | CriticConfig | PostureConfig, wanted: str) -> None:
+    widths = " ".join(map(str, model.widths))
+    _demand(min(model.widths, default=0) >= 1, "model.widths", widths, f"{wanted}, each 1 or more")
+    _under_one(model, "model", "dropout")
+
+
 def _check_denoiser(model: ModelConfig) -> None:
-    for name in ("features", "width", "layers", "heads", "hidden", "join_hidden", "pose_hidden", "pose_width", "times"):
-        value = getattr(model, name)
-        _demand(value >= 1, f"model.{name.replace('_', '-')}", value, "1 or more")
+    sizes = ("features", "width", "hidden", "join_hidden", "pose_hidden", "pose_width")
+    _at_least(1, model, "model", *sizes, "layers", "heads", "times")
     _demand(
         model.time_width >= 2 and model.time_width % 2 == 0, "model.time-width", model.time_width, "even, 2 or more"
     )
@@ -142,11 +157,10 @@ def _check_denoiser(model: ModelConfig) -> None:
 
 
 def _check_graph(model: ModelConfig) -> None:
-    _demand(0 <= model.dropped_edges < 1, "model.dropped-edges", model.dropped_edges, "a share, 0 or more and under 1")
+    _under_one(model, "model", "dropped_edges")
     shared = 0 <= model.degree <= 1 or model.degree == int(model.degree) >= 2
     _demand(shared, "model.degree", model.degree, "0 (all others), a share of them up to 1, or a number from 2 on")
-    for name in ("top_k", "virtual_nodes", "complete_up_to"):
-        _demand(getattr(model, name) >= 0, f"model.{name.replace('_', '-')}", getattr(model, name), "0 or more")
+    _at_least(0, model, "model", "top_k", "virtual_nodes", "complete_up_to")
     if model.degree and model.dropped_edges:
         raise InputError("--model.degree and --model.dropped-edges both make graphs sparse; pass one of them")
     if model.top_k and not (model.degree and model.pairwise):
@@ -165,21 +179,19 @@ def _check_pictures(data: PictureConfig) -> None:
     shares = " ".join(map(str, data.shares))
     sound = min(data.shares, default=1.0) >= 0 and sum(data.shares or (1.0,)) > 0
     _demand(sound, "data.shares", shares, "0 or more, and not all 0")
-    _demand(data.held_apart >= 0, "data.held-apart", data.held_apart, "0 or more")
+    _at_least(0, data, "data", "held_apart")
 
 
 def _check_broken(data: FragmentConfig) -> None:
     if not data.folders and not data.meshes and not data.solids:
         raise InputError("nothing to learn from: pass --data.folders DIR, --data.meshes DIR or --data.solids N")
-    for name in ("solids", "breaks", "held_apart", "stretch"):
-        value = getattr(data, name)
-        _demand(value >= 0, f"data.{name.replace('_', '-')}", value, "0 or more")
+    _at_least(0, data, "data", "solids", "breaks", "held_apart", "stretch")
     _demand(data.stretch < 1, "data.stretch", data.stretch, "under 1")
     low, high = data.pieces
     _demand(2 <= low <= high, "data.pieces", f"{low} {high}", "the fewest pieces, 2 or more, and the most")
     _demand(data.points >= 32, "data.points", data.points, "32 or more")
-    _demand(0 <= data.missing < 1, "data.missing", data.missing, "a share, 0 or more and under 1")
-    _demand(0 <= data.whole_share <= 1, "data.whole-share", data.whole_share, "from 0 to 1")
+    _under_one(data, "data", "missing")
+    _up_to_one(data, "data", "whole_share")
     sound = min(data.shares) >= 0 and sum(data.shares) > 0
     _demand(sound, "data.shares", " ".join(map(str, data.shares)), "0 or more, and not all 0")
 
@@ -188,26 +200,20 @@ def _check_puzzles(data: DataConfig) -> None:
     low, high = data.grids
     _demand(2 <= low <= high, "data.grids", f"{low} {high}", "the fewest rows, 2 or more, and the most")
     _demand(data.favourite >= 2, "data.favourite", data.favourite, "2 or more")
-    _demand(0 <= data.missing < 1, "data.missing", data.missing, "a share, 0 or more and under 1")
-    for name in ("favourite_share", "whole_share", "erode_share", "jitter"):
-        value = getattr(data, name)
-        _demand(0 <= value <= 1, f"data.{name.replace('_', '-')}", value, "from 0 to 1")
+    _under_one(data, "data", "missing")
+    _up_to_one(data, "data", "favourite_share", "whole_share", "erode_share", "jitter")
     _demand(0 < data.smallest_crop <= 1, "data.smallest-crop", data.smallest_crop, "over 0 and at most 1")
     deepest = (SMALLEST_SIZE - SMALLEST_PIECE) // 2
     _demand(0 <= data.erode <= deepest, "data.erode", data.erode, f"from 0 to {deepest} pixels")
 
 
 def _check_training(training: TrainingConfig) -> None:
-    for name in ("steps", "validate_every", "devices", "nodes"):
-        value = getattr(training, name)
-        _demand(value >= 1, f"training.{name.replace('_', '-')}", value, "1 or more")
+    _at_least(1, training, "training", "steps", "validate_every", "devices", "nodes")
     for name in ("minutes", "learning_rate", "clip"):
         value = getattr(training, name)
         _demand(value > 0, f"training.{name.replace('_', '-')}", value, "over 0")
-    for name in ("weight_decay", "warmup", "checkpoint_minutes"):
-        value = getattr(training, name)
-        _demand(value >= 0, f"training.{name.replace('_', '-')}", value, "0 or more")
-    _demand(0 <= training.decay <= 1, "training.decay", training.decay, "from 0 to 1")
+    _at_least(0, training, "training", "weight_decay", "warmup", "checkpoint_minutes")
+    _up_to_one(training, "training", "decay")
     _demand(0 <= training.average < 1, "training.average", training.average, "0 or more and under 1")
     _demand(0 <= training.seed < 2**32, "training.seed", training.seed, "from 0 to 2^32 − 1")
     if training.nodes > 1 and "TORCHELASTIC_RUN_ID" not in os.environ:
@@ -227,10 +233,8 @@ def _check_batch(data: DataConfig, training: DenoisingTraining) -> None:
 
 
 def _check_loss(training: DenoisingTraining) -> None:
-    _demand(training.noises >= 1, "training.noises", training.noises, "1 or more")
-    for name in ("translation_weight", "rotation_weight"):
-        value = getattr(training, name)
-        _demand(value >= 0, f"training.{name.replace('_', '-')}", value, "0 or more")
+    _at_least(1, training, "training", "noises")
+    _at_least(0, training, "training", "translation_weight", "rotation_weight")
 
 
 def _check_room(data: DataConfig, pieces: int) -> None:
