@@ -73,7 +73,7 @@ def _baseline(purpose: str, baseline: str, **model_changes: Any) -> Preset:
 
 
 PRESETS: dict[str, Preset] = {
-    "jigsaw": Preset("one light network for all grids, with pairwise evidence; made for CPUs"),
+    "jigsaw": Preset("one light network for all grids, with pairwise evidence; made for CPUs", {"judge": "side-judge"}),
     "jigsaw-paper-form": _paper_form("the paper's method, without pairwise evidence, at the same size"),
     "jigsaw-paper": Preset(
         "the published sizes: group-equivariant ResNet18, four bare UniMP layers, Adagrad",

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from diffassemble.compatibility import judging
-from diffassemble.compatibility.image import Borders, Partners, border_scores, odds_terms
+from diffassemble.compatibility.image import Borders, Partners, border_scores, evidence, odds_terms
 from diffassemble.compatibility.judging import TERMS, Judgement, find_candidates, judged_mates
 from diffassemble.puzzle import Puzzle
 
@@ -99,6 +99,20 @@ def test_who_knows_the_neighbours_is_believed(
     assert len(probable) == len(first)
     wanted, found = small_puzzle.truth[probable.second] @ probable.relative, small_puzzle.truth[probable.first]
     torch.testing.assert_close(wanted.translation, found.translation, atol=1e-5, rtol=0)
+
+
+def test_beside_the_probability_evidence_is_that_of_border_gradients(photo_puzzle: Puzzle) -> None:
+    borders, judgement = Borders.of(photo_puzzle.pixels), random_judgement(4 * len(photo_puzzle))
+    every = len(borders) - 4
+    found, plain = find_candidates(borders, judgement, keep=every), borders.best(every)
+    told = torch.zeros(len(borders), len(borders), 3).scatter(
+        1, plain.side[..., None].expand(-1, -1, 3), evidence(plain)
+    )
+    wanted = told.gather(1, found.side[..., None].expand(-1, -1, 3))
+    channels = found.evidence(judgement.odds)
+    torch.testing.assert_close(channels[..., 2], wanted[..., 2], atol=1e-3, rtol=1e-3)
+    torch.testing.assert_close(channels[..., 1], wanted[..., 1], atol=0.1, rtol=0)
+    assert torch.equal(channels[..., 0], (found.terms() @ judgement.odds).sigmoid())
 
 
 @pytest.mark.parametrize("count", [1, 2])

@@ -3,6 +3,7 @@
 import torch
 
 from diffassemble.compatibility.image import image_mates
+from diffassemble.compatibility.judging import TERMS, Judgement, judged_mates
 from diffassemble.compatibility.mates import find_mates
 from diffassemble.cutting.image import cut_picture
 from diffassemble.puzzle import Board
@@ -13,4 +14,9 @@ def test_pictures_are_compared_by_their_borders() -> None:
     puzzle = cut_picture(torch.rand(3, 64, 64, generator=generator), Board(2, 2), generator, size=32)
     found, wanted = find_mates(puzzle), image_mates(puzzle.pixels, puzzle.board.pitch)
     assert torch.equal(found.first, wanted.first)
+    assert torch.equal(found.evidence, wanted.evidence)
+    judgement = Judgement(torch.zeros(16, 1), torch.zeros(16, 1), torch.tensor(0.0), torch.full((TERMS,), 0.1), 0)
+    found = find_mates(puzzle, lambda pixels: judgement, keep=3)
+    wanted = judged_mates(puzzle.pixels, puzzle.board.pitch, lambda pixels: judgement, keep=3)
+    assert len(found) == 16 * 3
     assert torch.equal(found.evidence, wanted.evidence)

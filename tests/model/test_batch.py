@@ -8,7 +8,9 @@ import pytest
 import torch
 
 from diffassemble.compatibility.image import image_mates
+from diffassemble.compatibility.mates import find_mates
 from diffassemble.model import pack
+from diffassemble.model.side_judge import SideJudge, SideJudgeConfig
 from diffassemble.puzzle import Puzzle
 
 
@@ -50,6 +52,14 @@ def test_mates_are_those_of_each_puzzle_and_never_cross(puzzles: list[Puzzle]) -
         assert torch.equal(own.evidence, alone.evidence)
         assert torch.equal(own.relative.translation, alone.relative.translation)
         assert torch.equal(own.relative.rotation, alone.relative.rotation)
+
+
+def test_a_judge_is_asked_about_every_puzzle(puzzles: list[Puzzle]) -> None:
+    judge = SideJudge(SideJudgeConfig(depth=4, length=8, width=8, blocks=1, embedding=2, widest_gap=2)).eval().judge
+    mates = pack(puzzles, True, judge).mates
+    assert mates is not None
+    wanted = torch.cat([find_mates(puzzle, judge).evidence for puzzle in puzzles])
+    assert torch.equal(mates.evidence, wanted)
 
 
 def test_everything_moves_to_another_device(puzzles: list[Puzzle]) -> None:

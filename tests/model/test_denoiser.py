@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -16,8 +17,9 @@ from diffassemble.graph import DenseGraph, EdgeGraph, complete_edges, edge_graph
 from diffassemble.model import Denoiser, PuzzleBatch, denoiser, pack
 from diffassemble.model.batch import BOARD_WIDTH
 from diffassemble.model.denoiser import CLUSTER_WIDTH, SLOTS, best_evidence, time_embedding
+from diffassemble.model.side_judge import SideJudge, SideJudgeConfig
 from diffassemble.presets import PRESETS
-from diffassemble.puzzle import Mates, Puzzle
+from diffassemble.puzzle import InputError, Mates, Puzzle
 
 Make = Callable[..., Denoiser]
 FORMS = [
@@ -132,6 +134,26 @@ def test_without_evidence_mates_are_not_needed(make_model: Make, puzzles: list[P
     for form in ({"edge_features": False}, {"votes": False}):
         with pytest.raises(AssertionError, match="pairwise"):
             make_model(**form).condition(pack(puzzles, pairwise=False))
+
+
+def test_a_judge_comes_by_its_name_with_who_looks_at_pairs(
+    make_model: Make, puzzles: list[Puzzle], tmp_path: Path
+) -> None:
+    SideJudge(SideJudgeConfig(depth=4, length=8, width=8, blocks=1)).save_pretrained(tmp_path / "judge")
+    named = make_model(judge=str(tmp_path / "judge"))
+    named.save_pretrained(tmp_path / "model")
+    again = Denoiser.from_pretrained(tmp_path / "model")
+    assert named.judge is not None
+    assert again.judge is not None
+    assert again.state_dict().keys() == make_model().state_dict().keys()
+    batch, plain = pack(puzzles, True, again.judge), pack(puzzles, True)
+    assert batch.mates is not None
+    assert plain.mates is not None
+    assert not torch.equal(batch.mates.weight, plain.mates.weight)
+    assert make_model().judge is None
+    assert make_model(edge_features=False, votes=False, judge="nowhere").judge is None
+    with pytest.raises(InputError, match="nowhere"):
+        make_model(judge="nowhere")
 
 
 def test_without_votes_nobody_votes(make_model: Make, puzzles: list[Puzzle]) -> None:

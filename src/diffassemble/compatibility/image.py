@@ -135,10 +135,20 @@ def odds_terms(partners: Partners) -> Float[Tensor, "sides keep 10"]:
 
 def evidence(partners: Partners) -> Float[Tensor, "sides keep 3"]:
     """The channels of pairs: probability of being neighbours, rank among rivals, absolute certainty."""
-    own, best = partners.score, partners.score[:, 0]
-    probability = (odds_terms(partners) @ own.new_tensor(_ODDS)).sigmoid()
-    rank = ((best[:, None] + 1e-3) * (best[partners.side] + 1e-3) / (own + 1e-3) ** 2) ** 3
-    return torch.stack([probability, rank, 1 / (1 + (own / 2) ** 2)], -1)
+    probability = (odds_terms(partners) @ partners.score.new_tensor(_ODDS)).sigmoid()
+    levels = torch.log(partners.score + 1e-3)
+    behind = levels[:, :1] + levels[partners.side, 0] - 2 * levels
+    return torch.stack([probability, rank_evidence(behind), certainty_evidence(partners.score)], -1)
+
+
+def rank_evidence(behind: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
+    """1 for pairs that are both sides' best, less by how far they are behind the best of both, in logarithms."""
+    return (3 * behind).exp()
+
+
+def certainty_evidence(score: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
+    """Near 1 for border scores that only true neighbours have."""
+    return 1 / (1 + (score / 2) ** 2)
 
 
 def image_mates(pixels: Float[Tensor, "n 3 s s"], pitch: float, keep: int = 8) -> Mates:

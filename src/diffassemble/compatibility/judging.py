@@ -13,7 +13,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from diffassemble.compatibility.image import FEWEST_ROWS, SIDES, Borders, mates_of_sides
+from diffassemble.compatibility.image import (
+    FEWEST_ROWS,
+    SIDES,
+    Borders,
+    certainty_evidence,
+    mates_of_sides,
+    rank_evidence,
+)
 from diffassemble.puzzle import Mates
 
 # How many scores are computed at once.
@@ -86,11 +93,16 @@ class Candidates:
         shared = [less * more / 4, less * low / 2, more * low / 2, level * less / 2]
         return torch.stack([*plain, *squares, *products, *shared], -1).clamp(-40, 40)
 
+    def evidence(self, odds: Float[Tensor, "terms"]) -> Float[Tensor, "sides keep 3"]:
+        """The channels of pairs as border gradients alone give them, but for the probability, which is the judge's."""
+        behind = self.lead.clamp(max=0) + self.lead_there.clamp(max=0)
+        score = self.level.exp() - _SOFTENING
+        return torch.stack([(self.terms() @ odds).sigmoid(), rank_evidence(behind), certainty_evidence(score)], -1)
+
     def mates(self, odds: Float[Tensor, "terms"], pitch: float) -> Mates:
-        """The pairs as matings on a lattice, with nothing but their probability."""
+        """The pairs as matings on a lattice."""
         rows = torch.arange(len(self.side)).repeat_interleave(self.side.shape[1])
-        probability = (self.terms() @ odds).sigmoid().flatten()
-        return mates_of_sides(rows, self.side.flatten(), pitch, probability[:, None])
+        return mates_of_sides(rows, self.side.flatten(), pitch, self.evidence(odds).flatten(0, 1))
 
 
 def _sorted(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from diffassemble.compatibility.judging import Judge
 from diffassemble.compatibility.mates import find_mates
 from diffassemble.geometry import Poses
 from diffassemble.puzzle import Mates, Puzzle
@@ -41,14 +42,15 @@ class PuzzleBatch:
         return PuzzleBatch(content, puzzle, board, room, mates)
 
 
-def pack(puzzles: Sequence[Puzzle], pairwise: bool) -> PuzzleBatch:
-    """Pack puzzles of equal piece size; with `pairwise`, compare all borders within each puzzle."""
+def pack(puzzles: Sequence[Puzzle], pairwise: bool, judge: Judge | None = None) -> PuzzleBatch:
+    """Pack puzzles of equal piece size; with `pairwise`, compare all borders of each puzzle, or let a judge do so."""
     counts = torch.tensor([len(puzzle) for puzzle in puzzles])
     described, room = (torch.tensor(part) for part in zip(*map(_surroundings, puzzles), strict=True))
     index = torch.arange(len(puzzles)).repeat_interleave(counts)
     mates = None
     if pairwise:
-        mates = join_mates([find_mates(puzzle) for puzzle in puzzles], (torch.cumsum(counts, 0) - counts).tolist())
+        found = [find_mates(puzzle, judge) for puzzle in puzzles]
+        mates = join_mates(found, (torch.cumsum(counts, 0) - counts).tolist())
     content = torch.cat([puzzle.pieces.content for puzzle in puzzles])
     return PuzzleBatch(content, index, described[index], room[index], mates)
 

@@ -23,6 +23,7 @@ from diffassemble.graph import Graph
 from diffassemble.model.batch import BOARD_WIDTH, PuzzleBatch
 from diffassemble.model.config import ModelConfig
 from diffassemble.model.network import PoseNetwork
+from diffassemble.model.side_judge import SideJudge
 from diffassemble.model.stack import STACKS
 from diffassemble.model.standing import Standing
 from diffassemble.model.wiring import SLOTS, wire
@@ -56,6 +57,8 @@ class Denoiser(PoseNetwork):
         self.space = SPACES[config.space]
         self.schedule = Schedule(config.times)
         self.encoder: Encoder = make_encoder(config.backbone, config.symmetry, config.features)
+        if config.judge and config.pairwise:
+            self.judge = SideJudge.from_pretrained(config.judge).judge
         opinions = 1 + len(POWERS) + 2 * len(THRESHOLDS) if config.votes else 1
         self.pose_embedding = nn.Sequential(
             nn.Linear(opinions * self.space.width, config.pose_hidden),

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from diffassemble.compatibility.judging import Judge
 from diffassemble.diffusion import Schedule
 from diffassemble.diffusion.spaces import Space
 from diffassemble.model.batch import PuzzleBatch
@@ -20,6 +21,8 @@ class PoseNetwork(Pretrained, ABC):
 
     space: Space
     schedule: Schedule
+    judge: Judge | None = None
+    """who says for it which sides fit; without one, border gradients alone"""
 
     @property
     def pairwise(self) -> bool:

@@ -55,7 +55,7 @@ class DiffusionSolver:
             yield Step(step.poses[back], step.done, sure)
 
     def _ordered_steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
-        batch = pack([puzzle], pairwise=self.model.pairwise)
+        batch = pack([puzzle], self.model.pairwise, self.model.judge)
         samples = min(self.samples, max(1, self.most_pairs // (len(puzzle) * min(len(puzzle), _MOST_EACH))))
         chain = denoise(self.model, batch, self.denoising_steps, samples, generator, self.eta, puzzle.locks)
         total = len(self.model.schedule.visited(self.denoising_steps))

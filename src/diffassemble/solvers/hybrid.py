@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from diffassemble.compatibility.image import image_mates
-from diffassemble.compatibility.judging import Judge, judged_mates
+from diffassemble.compatibility.judging import Judge
+from diffassemble.compatibility.mates import find_mates
 from diffassemble.model.batch import PuzzleBatch
 from diffassemble.puzzle import Mates, Puzzle
 from diffassemble.solvers.diffusion import Answer, DiffusionSolver, held_place
@@ -64,7 +64,7 @@ class HybridSolver(DiffusionSolver):
         """Ever more valuable placements, and by how much each piece prefers its place."""
         until = time.monotonic() + self.budget
         board = puzzle.board
-        mates = self._mates(puzzle)
+        mates = find_mates(puzzle, self.judge, _PARTNERS)
         samples = [self.model.space.to_poses(sample) for sample in clean.unbind(1)]
         samples.insert(0, samples.pop(leader))
         if len(puzzle) > self.listed_above:
@@ -101,12 +101,6 @@ class HybridSolver(DiffusionSolver):
         starts = sorted([max(bordered, key=terms.worth), *best_samples], key=terms.worth, reverse=True)
         enough = _HOPELESS * terms.worth(starts[0])
         return [start if terms.worth(start) >= enough else starts[0] for start in starts]
-
-    def _mates(self, puzzle: Puzzle) -> Mates:
-        """Who may lie beside whom, and how probable that is."""
-        if self.judge is None:
-            return image_mates(puzzle.pixels, puzzle.board.pitch, _PARTNERS)
-        return judged_mates(puzzle.pixels, puzzle.board.pitch, self.judge, _PARTNERS)
 
     def _border_starts(self, puzzle: Puzzle, mates: Mates, terms: Terms) -> list[State]:
         """What borders alone make of the puzzle, in all turns of the whole."""

@@ -40,7 +40,7 @@ class Denoising:
         training = self.config.training
         portion = self.stream.batch(step, rank, world)
         device = next(model.parameters()).device
-        batch = pack(portion.puzzles, model.pairwise).to(device)
+        batch = pack(portion.puzzles, model.pairwise, model.judge).to(device)
         drawn = self._noise(model, portion.puzzles, step, portion.first)
         clean, noise, time = (part.to(device) for part in drawn)
         generator = seeded(training.seed, step, portion.first, 2)

@@ -79,7 +79,7 @@ def accuracy(model: PoseNetwork, puzzles: list[Puzzle], steps: int = 15) -> tupl
     absolute, free = 0.0, 0.0
     for start in range(0, len(puzzles), 8):
         group = puzzles[start : start + 8]
-        batch = pack(group, model.pairwise)
+        batch = pack(group, model.pairwise, model.judge)
         *_, (_, clean) = denoise(model, batch, steps, 1, seeded(78, start))
         for puzzle, vector in zip(group, clean[:, 0].split([len(p) for p in group]), strict=True):
             assert puzzle.truth is not None
