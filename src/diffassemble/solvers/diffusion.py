@@ -42,7 +42,7 @@ class DiffusionSolver:
     samples: int = 8
     eta: float = 0.0
     upright: Uprighter | None = None
-    most_pairs: int = 8_000_000
+    most_pairs: int = 1_000_000
     name: str = "diffusion"
 
     def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
