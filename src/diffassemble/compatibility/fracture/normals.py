@@ -12,8 +12,8 @@ _LINKS = 8
 def outward_normals(points: Float32[np.ndarray, "p 3"]) -> Float32[np.ndarray, "p 3"]:
     """Unit normals that agree with those of their neighbours and point away from the inside.
 
-    The side spreads along a spanning tree that prefers neighbours with like planes, from the point that lies farthest
-    out, where the outside is known.
+    The side spreads along a spanning tree that prefers neighbours in one plane, so that it does not jump through thin
+    walls; then each part is turned such that it encloses a positive volume.
     """
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
@@ -27,7 +27,10 @@ def outward_normals(points: Float32[np.ndarray, "p 3"]) -> Float32[np.ndarray, "
     normals = axes[:, :, 0]
     first = np.repeat(np.arange(len(points)), min(_LINKS, near.shape[1] - 1))
     second = near[:, 1 : _LINKS + 1].reshape(-1)
-    unlike = 1 - np.abs((normals[first] * normals[second]).sum(1)) + 1e-4
+    across = points[second] - points[first]
+    across /= np.linalg.norm(across, axis=1, keepdims=True) + 1e-12
+    off_plane = np.abs((across * normals[first]).sum(1)) + np.abs((across * normals[second]).sum(1))
+    unlike = 1 - np.abs((normals[first] * normals[second]).sum(1)) + off_plane + 1e-4
     links = coo_matrix((unlike, (first, second)), (len(points), len(points)))
     tree = minimum_spanning_tree(links.maximum(links.T))
     return _spread(points, normals, tree, breadth_first_order).astype(np.float32)
@@ -41,11 +44,11 @@ def _spread(points: np.ndarray, normals: np.ndarray, tree: object, breadth_first
     for seed in np.argsort(-(outward**2).sum(1), kind="stable"):
         if not left[seed]:
             continue
-        if normals[seed] @ outward[seed] < 0:
-            normals[seed] *= -1
         order, before = breadth_first_order(tree, seed, directed=False)  # type: ignore[operator]
         for point in order[1:]:
             if normals[point] @ normals[before[point]] < 0:
                 normals[point] *= -1
+        if (normals[order] * outward[order]).sum() < 0:
+            normals[order] *= -1
         left[order] = False
     return normals
