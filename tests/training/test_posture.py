@@ -40,7 +40,7 @@ def test_learns(task: PostureTask) -> None:
     torch.manual_seed(0)
     model = task.build()
     optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
-    for step in range(60):
+    for step in range(30):
         optimizer.zero_grad()
         task.loss(model.train(), step, 0, 1).backward()
         optimizer.step()
