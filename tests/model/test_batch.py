@@ -9,6 +9,7 @@ import torch
 
 from diffassemble.compatibility.image import image_mates
 from diffassemble.compatibility.mates import find_mates
+from diffassemble.model import batch as batch_room
 from diffassemble.model import pack
 from diffassemble.model.side_judge import SideJudge, SideJudgeConfig
 from diffassemble.puzzle import Puzzle
@@ -54,12 +55,20 @@ def test_mates_are_those_of_each_puzzle_and_never_cross(puzzles: list[Puzzle]) -
         assert torch.equal(own.relative.rotation, alone.relative.rotation)
 
 
-def test_a_judge_is_asked_about_every_puzzle(puzzles: list[Puzzle]) -> None:
+def test_a_judge_is_asked_about_every_puzzle_that_is_not_too_large(
+    puzzles: list[Puzzle], monkeypatch: pytest.MonkeyPatch
+) -> None:
     judge = SideJudge(SideJudgeConfig(depth=4, length=8, width=8, blocks=1, embedding=2, widest_gap=2)).eval().judge
     mates = pack(puzzles, True, judge).mates
     assert mates is not None
     wanted = torch.cat([find_mates(puzzle, judge).evidence for puzzle in puzzles])
     assert torch.equal(mates.evidence, wanted)
+    monkeypatch.setattr(batch_room, "_JUDGED", 5)
+    many = pack(puzzles, True, judge).mates
+    assert many is not None
+    assert torch.equal(
+        many.evidence, torch.cat([find_mates(p, judge if len(p) < 6 else None).evidence for p in puzzles])
+    )
 
 
 def test_everything_moves_to_another_device(puzzles: list[Puzzle]) -> None:

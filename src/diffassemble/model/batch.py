@@ -16,6 +16,8 @@ from diffassemble.geometry import Poses
 from diffassemble.puzzle import Mates, Puzzle
 
 BOARD_WIDTH = 4
+# Above so many pieces border gradients alone are asked: a judge takes four times as long for all pairs of sides.
+_JUDGED = 1000
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ def pack(puzzles: Sequence[Puzzle], pairwise: bool, judge: Judge | None = None) 
     index = torch.arange(len(puzzles)).repeat_interleave(counts)
     mates = None
     if pairwise:
-        found = [find_mates(puzzle, judge) for puzzle in puzzles]
+        found = [find_mates(puzzle, judge if len(puzzle) <= _JUDGED else None) for puzzle in puzzles]
         mates = join_mates(found, (torch.cumsum(counts, 0) - counts).tolist())
     content = torch.cat([puzzle.pieces.content for puzzle in puzzles])
     return PuzzleBatch(content, index, described[index], room[index], mates)

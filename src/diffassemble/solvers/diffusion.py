@@ -23,8 +23,6 @@ Placement = tuple[Int[Tensor, "n"], Int[Tensor, "n"]]
 Answer = tuple[Placement, Float[Tensor, "n"]]
 # A challenger must be this much better to be shown instead of the leader, so that the eye can follow.
 _CLEARLY = 1.2
-# Above so many pieces border gradients alone are asked: a judge takes four times as long for all pairs of sides.
-_JUDGED = 1000
 # In sparse graphs a piece attends to few others, but has other costs, as many as so many pairs.
 _MOST_EACH = 900
 
@@ -57,7 +55,7 @@ class DiffusionSolver:
             yield Step(step.poses[back], step.done, sure)
 
     def _ordered_steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
-        batch = pack([puzzle], self.model.pairwise, self.model.judge if len(puzzle) <= _JUDGED else None)
+        batch = pack([puzzle], self.model.pairwise, self.model.judge)
         samples = min(self.samples, max(1, self.most_pairs // (len(puzzle) * min(len(puzzle), _MOST_EACH))))
         chain = denoise(self.model, batch, self.denoising_steps, samples, generator, self.eta, puzzle.locks)
         total = len(self.model.schedule.visited(self.denoising_steps))
