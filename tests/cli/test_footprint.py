@@ -29,6 +29,7 @@ def test_every_work_runs_on_every_graph(errand: Errand, work: str, graph: str) -
     assert (found.accuracy_free is not None) == known
 
 
+@pytest.mark.slow
 def test_a_fresh_process_sends_back_its_row(errand: Errand) -> None:
     found = send(errand)
     assert found.pieces == 16

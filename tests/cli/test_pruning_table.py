@@ -34,6 +34,7 @@ def test_impossible_degrees_are_refused(degree: float, message: str) -> None:
         variants([degree], BOARDS)
 
 
+@pytest.mark.slow
 def test_networks_are_taught_once_and_tested(
     picture_folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,6 +43,7 @@ def test_example(script: Callable[[Path, Path], Any], name: str, tmp_path: Path)
     assert_results(name, tmp_path)
 
 
+@pytest.mark.slow
 def test_as_users_start_it(tmp_path: Path) -> None:
     few = {**os.environ, "OMP_NUM_THREADS": "1"}
     words = [sys.executable, str(EXAMPLES / FRESH)]

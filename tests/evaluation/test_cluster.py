@@ -111,6 +111,7 @@ def test_every_process_keeps_to_one_thread(scoring: Scoring, pictures: list[Path
     assert set("".join(notes.values()).split()) == {"1"}
 
 
+@pytest.mark.slow
 def test_a_run_that_is_broken_off_goes_on(scoring: Scoring, pictures: list[Path], signs: Path, tmp_path: Path) -> None:
     path, heard = tmp_path / "scores.jsonl", list[Score]()
 
