@@ -15,11 +15,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from diffassemble.compatibility.image import Borders, mates_of_partners, odds_terms
-from diffassemble.cutting.image import cut_picture
-from diffassemble.datasets.pictures import picture_paths
-from diffassemble.files import read_picture
-from diffassemble.puzzle import Board, Puzzle
+from diffassemble.core import Board, Puzzle
+from diffassemble.files.pictures import read_picture
+from diffassemble.squares.cut import cut_picture
+from diffassemble.squares.edges import Borders, mates_of_partners, odds_terms
+from diffassemble.squares.pictures import picture_paths
 
 # Puzzle after puzzle takes the next of each; sizes are drawn.
 GRIDS = (6, 6, 4, 8, 10, 12)

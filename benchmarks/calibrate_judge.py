@@ -16,14 +16,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from diffassemble.compatibility.image import Borders
-from diffassemble.compatibility.judging import find_candidates
-from diffassemble.cutting.image import cut_picture
-from diffassemble.datasets.store import load_picture, split_paths
-from diffassemble.datasets.wear import wear
-from diffassemble.model.side_judge import SideJudge
-from diffassemble.puzzle import Board, Puzzle
-from diffassemble.training.side_judge import partners
+from diffassemble.core import Board, Puzzle
+from diffassemble.squares.cut import cut_picture
+from diffassemble.squares.edge_model import SideJudge, find_candidates
+from diffassemble.squares.edges import Borders
+from diffassemble.training.edge_model import partners
+from diffassemble.training.pictures import load_picture, split_paths, wear
 
 # Puzzle after puzzle takes the next of each; sizes are drawn.
 GRIDS = (6, 10, 8, 12, 6, 10, 4)

@@ -17,12 +17,18 @@ import torch
 from skimage import data
 from torch import Tensor
 
-from diffassemble.compatibility.dissimilarity import prediction_errors, squared_differences
-from diffassemble.compatibility.image import _VARIANCE_FLOOR, Borders, border_scores, side_lines
-from diffassemble.cutting.image import cut_picture
-from diffassemble.files import read_picture
-from diffassemble.puzzle import Board, Puzzle
-from diffassemble.solvers.finishing import touching_sides
+from diffassemble.core import Board, Puzzle
+from diffassemble.files.pictures import read_picture
+from diffassemble.squares.baselines.filling import touching_sides
+from diffassemble.squares.cut import cut_picture
+from diffassemble.squares.edges import (
+    _VARIANCE_FLOOR,
+    Borders,
+    border_scores,
+    prediction_errors,
+    side_lines,
+    squared_differences,
+)
 
 SIZE = 28
 BOARDS = (Board(20, 20), Board(30, 30), Board(40, 59), Board(50, 66))

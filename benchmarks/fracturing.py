@@ -13,9 +13,8 @@ from typing import TypeVar
 
 import torch
 
-from diffassemble.cutting.fragments import scatter
-from diffassemble.cutting.mesh import fracture
-from diffassemble.datasets.synthetic import SOLIDS, make_solid
+from diffassemble.fragments.breaking import fracture, scatter
+from diffassemble.fragments.shapes.catalogue import SOLIDS, make_solid
 
 T = TypeVar("T")
 

@@ -25,13 +25,11 @@ def measure(solver: str, pieces: int, model: str) -> dict[str, float | int | str
     """Read, solve and write one object in this process."""
     import torch
 
-    from diffassemble.cutting.fragments import scatter
-    from diffassemble.cutting.mesh import fracture
-    from diffassemble.datasets.synthetic import make_solid
-    from diffassemble.files.fragment_assemblies import object_contents
     from diffassemble.files.puzzles import read_puzzle, write_puzzle
-    from diffassemble.solvers import assemble
-    from diffassemble.solvers.catalogue import make_solver
+    from diffassemble.fragments.breaking import fracture, scatter
+    from diffassemble.fragments.files import object_contents
+    from diffassemble.fragments.shapes.catalogue import make_solid
+    from diffassemble.kinds import assemble, make_solver
 
     spent: dict[str, float] = {}
 
@@ -65,10 +63,9 @@ def learning(preset: str, steps: int) -> str:
     """Objects a second that a network learns from, on one core."""
     import torch
 
-    from diffassemble.datasets.fragment_stream import FragmentStream
-    from diffassemble.datasets.made import break_solids
-    from diffassemble.datasets.pools import make_pool
-    from diffassemble.presets import PRESETS
+    from diffassemble.fragments.datasets import break_solids
+    from diffassemble.training.fragment_data import FragmentStream, make_pool
+    from diffassemble.training.presets import PRESETS
     from diffassemble.training.tasks import TASKS
 
     torch.set_num_threads(1)

@@ -14,9 +14,10 @@ import torch
 from skimage import data
 from torch.profiler import ProfilerActivity, profile
 
-from diffassemble.cutting.image import cut_picture
-from diffassemble.model import Denoiser, pack
-from diffassemble.puzzle import Board
+from diffassemble.core import Board
+from diffassemble.network.batch import pack
+from diffassemble.network.denoiser import Denoiser
+from diffassemble.squares.cut import cut_picture
 
 
 def peak() -> float:

@@ -24,10 +24,12 @@ def measure(work: str, side: int, path: str, model: str, samples: int, steps: in
     import torch
     from skimage import data
 
-    from diffassemble.cutting.image import cut_picture
-    from diffassemble.model import Denoiser, pack
-    from diffassemble.puzzle import Board
-    from diffassemble.solvers import DiffusionSolver, assemble
+    from diffassemble.core import Board
+    from diffassemble.kinds import assemble
+    from diffassemble.network.batch import pack
+    from diffassemble.network.denoiser import Denoiser
+    from diffassemble.squares.cut import cut_picture
+    from diffassemble.squares.diffusion import DiffusionSolver
 
     network = Denoiser.from_pretrained(model)
     network.config = replace(network.config, complete_up_to=0 if path == "sparse" else 10**9)
@@ -60,10 +62,11 @@ def gather_along_edges() -> None:
     import torch
     from torch_geometric.nn import TransformerConv
 
-    from diffassemble.graph import complete_edges, edge_graph
-    from diffassemble.model import denoiser
-    from diffassemble.model.unimp import UniMP
-    from diffassemble.model.wiring import SLOTS
+    from diffassemble.network import denoiser
+    from diffassemble.network.denoiser import SLOTS
+    from diffassemble.network.graph.edges import complete_edges
+    from diffassemble.network.graph.layout import edge_graph
+    from diffassemble.network.layers import UniMP
 
     def wire(config, batch, generator):  # type: ignore[no-untyped-def]
         return edge_graph(complete_edges(batch.puzzle), batch.puzzle, batch.mates, SLOTS)

@@ -13,9 +13,9 @@ from pathlib import Path
 import torch
 
 import diffassemble as da
-from diffassemble.files import read_pieces
-from diffassemble.puzzle import Locks
-from diffassemble.solvers import choose_board
+from diffassemble.core import Locks
+from diffassemble.squares.files import read_pieces
+from diffassemble.squares.grid import choose_board
 
 if len(sys.argv) > 1:
     folder = Path(sys.argv[1])

@@ -10,8 +10,8 @@ import torch
 import trimesh
 
 import diffassemble as da
-from diffassemble.cutting.mesh import fracture_puzzle
-from diffassemble.puzzle import Mesh
+from diffassemble.core import Mesh
+from diffassemble.fragments.breaking import fracture_puzzle
 
 profile = np.array([[0.0, 0.0], [0.5, 0.1], [0.8, 0.6], [0.75, 0.62], [0.45, 0.18], [0.0, 0.08]])
 bowl = trimesh.creation.revolve(profile, sections=48)

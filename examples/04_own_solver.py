@@ -11,8 +11,8 @@ from importlib.resources import files
 import torch
 
 import diffassemble as da
-from diffassemble.puzzle import Step
-from diffassemble.solvers import assemble
+from diffassemble.core import Step
+from diffassemble.kinds import assemble
 
 
 class BrightnessSolver:

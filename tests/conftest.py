@@ -138,7 +138,7 @@ def command(start: Callable[..., tuple[int, Callable[[], Outcome]]]) -> Callable
 @pytest.fixture(scope="session")
 def picture_folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Two folders of six small soft pictures each; nobody may write there."""
-    from diffassemble.files import write_picture
+    from diffassemble.files.pictures import write_picture
 
     root = tmp_path_factory.mktemp("pictures")
     for number in range(12):
@@ -152,7 +152,8 @@ def picture_folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Pat
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model folder with random weights; nobody may write there."""
-    from diffassemble.model import Denoiser, ModelConfig
+    from diffassemble.network.config import ModelConfig
+    from diffassemble.network.denoiser import Denoiser
 
     torch.manual_seed(0)
     folder = tmp_path_factory.mktemp("models") / "tiny"

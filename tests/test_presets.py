@@ -8,11 +8,10 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from diffassemble.datasets.config import PictureConfig
-from diffassemble.model import Denoiser
-from diffassemble.model.upright import UprightConfig
-from diffassemble.presets import PRESETS
-from diffassemble.training.config import UprightTraining
+from diffassemble.network.denoiser import Denoiser
+from diffassemble.squares.upright import UprightConfig
+from diffassemble.training.config import PictureConfig, UprightTraining
+from diffassemble.training.presets import PRESETS
 from diffassemble.training.tasks import TASKS
 
 
@@ -70,5 +69,5 @@ def test_tasks_are_known() -> None:
 
 
 def test_a_list_of_presets_needs_no_torch() -> None:
-    script = "import sys, diffassemble.presets; sys.exit('torch' in sys.modules)"
+    script = "import sys, diffassemble.training.presets; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -15,12 +15,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from diffassemble.cutting.photo import cut_image
-    from diffassemble.files import read_assembly, read_puzzle, render, write_assembly, write_puzzle
-    from diffassemble.geometry import Poses
-    from diffassemble.model import Denoiser
-    from diffassemble.puzzle import Assembly, Board, ImagePieces, InputError, Mates, Puzzle
-    from diffassemble.solvers import make_solver, solve
+    from diffassemble import kinds as solve
+    from diffassemble.core import Assembly, Board, ImagePieces, InputError, Mates, Poses, Puzzle
+    from diffassemble.files.assemblies import read_assembly, render, write_assembly
+    from diffassemble.files.puzzles import read_puzzle, write_puzzle
+    from diffassemble.kinds import make_solver
+    from diffassemble.network.denoiser import Denoiser
+    from diffassemble.squares.photo import cut_image
 
 _HOMES = {
     "Assembly": "puzzle",

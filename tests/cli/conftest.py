@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from diffassemble.files import write_picture
+from diffassemble.files.pictures import write_picture
 
 
 @pytest.fixture

@@ -14,8 +14,9 @@ import pytest
 import torch
 from PIL import Image
 
-from diffassemble.files import read_puzzle, write_picture
-from diffassemble.puzzle import Board
+from diffassemble.core import Board
+from diffassemble.files.pictures import write_picture
+from diffassemble.files.puzzles import read_puzzle
 
 Command = Callable[..., Any]
 

@@ -10,8 +10,9 @@ import pytest
 from PIL import Image
 
 from diffassemble.cli import demo
-from diffassemble.files import read_assembly, read_puzzle
-from diffassemble.puzzle import InputError
+from diffassemble.core import InputError
+from diffassemble.files.assemblies import read_assembly
+from diffassemble.files.puzzles import read_puzzle
 
 
 @pytest.fixture

@@ -17,9 +17,8 @@ from PIL import Image
 
 import diffassemble.solvers
 from diffassemble.cli import evaluate
-from diffassemble.evaluation import benchmark_puzzles
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Board, InputError, Puzzle, Step
+from diffassemble.core import Board, InputError, Poses, Puzzle, Step
+from diffassemble.evaluation.puzzles import benchmark_puzzles
 
 
 class Told:

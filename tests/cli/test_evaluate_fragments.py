@@ -14,8 +14,8 @@ from PIL import Image
 
 from diffassemble.cli import evaluate
 from diffassemble.cli.evaluate_fragments import about_fragments
-from diffassemble.model import pretrained
-from diffassemble.puzzle import InputError
+from diffassemble.core import InputError
+from diffassemble.network import pretrained
 
 SQUARES = np.array([(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)])
 TRIANGLES = np.concatenate([SQUARES[:, [0, 1, 2]], SQUARES[:, [0, 2, 3]]]).astype(np.uint16)

@@ -11,9 +11,9 @@ import diffassemble.solvers
 from diffassemble.cli import evaluate
 from diffassemble.cli.evaluate_options import EvaluateOptions
 from diffassemble.cli.evaluate_pictures import evaluate_pictures
-from diffassemble.puzzle import InputError
-from diffassemble.solvers.catalogue import PICTURE_SOLVERS
-from diffassemble.solvers.chance import IdentitySolver
+from diffassemble.core import InputError
+from diffassemble.fragments.chance import IdentitySolver
+from diffassemble.kinds import PICTURE_SOLVERS
 
 
 @pytest.fixture

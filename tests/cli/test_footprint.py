@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from diffassemble.cli.footprint import GRAPHS, LEARN, Errand, measure, send
-from diffassemble.puzzle import InputError
+from diffassemble.core import InputError
 
 
 @pytest.fixture

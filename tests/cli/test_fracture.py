@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trimesh
 
-from diffassemble.files import read_puzzle
+from diffassemble.files.puzzles import read_puzzle
 
 Command = Callable[..., Any]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from diffassemble.cli.fragment_rows import RowWish, choose_rows, make_row, parse_rows
-from diffassemble.model import pretrained
-from diffassemble.puzzle import InputError, Solver
+from diffassemble.core import InputError, Solver
+from diffassemble.network import pretrained
 
 METHODS = ("identity", "random", "dgl", "diffusion")
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diffassemble.cli.grid import parse_grid
-from diffassemble.puzzle import Board, InputError
+from diffassemble.core import Board, InputError
 
 
 @given(st.integers(1, 999), st.integers(1, 999), st.sampled_from("xX×"))

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 import diffassemble.cli.main as entry
-from diffassemble.puzzle import InputError
+from diffassemble.core import InputError
 
 
 def program(*argv: str) -> subprocess.CompletedProcess[str]:

@@ -12,8 +12,8 @@ import torch
 from rich.table import Table
 
 from diffassemble.cli.measuring import check_place, measure, show
-from diffassemble.evaluation import Sweep, all_cells
-from diffassemble.puzzle import Board, InputError, Puzzle, Step
+from diffassemble.core import Board, InputError, Puzzle, Step
+from diffassemble.evaluation.sweep import Sweep, all_cells
 
 
 class Watcher:

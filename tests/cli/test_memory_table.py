@@ -13,7 +13,7 @@ from diffassemble.cli import memory_table
 from diffassemble.cli.evaluate_options import EvaluateOptions
 from diffassemble.cli.footprint import COMPLETE, PAPER_SPARSE, SPARSE, measure
 from diffassemble.cli.memory_table import errands, evaluate_memory
-from diffassemble.puzzle import InputError
+from diffassemble.core import InputError
 
 
 def test_large_puzzles_are_measured_on_sparse_graphs_alone() -> None:

@@ -11,10 +11,11 @@ import pytest
 import skimage.data
 from PIL import Image
 
-import diffassemble.cli.working  # noqa: F401 (loaded once, for all child processes)
+import diffassemble.cli.inputs  # noqa: F401 (loaded once, for all child processes)
 from diffassemble.cli.paper_tables import TIMED_PICTURES, plan_table
-from diffassemble.evaluation import Measured, Row
-from diffassemble.puzzle import Board, InputError
+from diffassemble.core import Board, InputError
+from diffassemble.evaluation.benchmark import Row
+from diffassemble.evaluation.sweep import Measured
 
 Command = Callable[..., Any]
 

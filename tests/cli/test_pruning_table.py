@@ -14,7 +14,7 @@ from diffassemble.cli import pruning_table
 from diffassemble.cli.evaluate_options import EvaluateOptions
 from diffassemble.cli.main import main
 from diffassemble.cli.pruning_table import evaluate_pruning, variants
-from diffassemble.puzzle import Board, InputError
+from diffassemble.core import Board, InputError
 
 Command = Callable[..., Any]
 BOARDS = [Board(6, 6), Board(4, 4)]

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from diffassemble.cli.run_options import parse_run
-from diffassemble.presets import PRESETS
-from diffassemble.puzzle import InputError
-from diffassemble.training import Config
+from diffassemble.cli.train import parse_run
+from diffassemble.core import InputError
+from diffassemble.training.config import Config
+from diffassemble.training.presets import PRESETS
 
 
 @pytest.fixture(autouse=True)

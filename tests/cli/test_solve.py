@@ -20,14 +20,17 @@ from manifold3d import Manifold
 from PIL import Image
 from torch import Tensor
 
-import diffassemble.cli.working  # noqa: F401 (loaded once, for all child processes)
-from diffassemble.cutting.mesh import fracture
-from diffassemble.cutting.photo import cut_image
-from diffassemble.cutting.solids import mesh_of
-from diffassemble.files import read_assembly, read_puzzle, write_picture, write_puzzle
+import diffassemble.cli.inputs  # noqa: F401 (loaded once, for all child processes)
+from diffassemble.core import Board
+from diffassemble.files.assemblies import read_assembly
 from diffassemble.files.meshes import mesh_bytes
-from diffassemble.model import Denoiser, ModelConfig
-from diffassemble.puzzle import Board
+from diffassemble.files.pictures import write_picture
+from diffassemble.files.puzzles import read_puzzle, write_puzzle
+from diffassemble.fragments.breaking import fracture
+from diffassemble.fragments.solids import mesh_of
+from diffassemble.network.config import ModelConfig
+from diffassemble.network.denoiser import Denoiser
+from diffassemble.squares.photo import cut_image
 
 Command = Callable[..., Any]
 QUICK = ("--samples", "2", "--steps", "2")

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from diffassemble.cli.talking import Talk
+from diffassemble.cli.inputs import Talk
 
 
 def test_words_for_people(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,8 +11,8 @@ from PIL import Image
 
 import diffassemble.training.tasks  # noqa: F401 (loaded once, for all child processes)
 from diffassemble.cli import train
-from diffassemble.presets import PRESETS
-from diffassemble.training.checkpoint import read_checkpoint
+from diffassemble.training.presets import PRESETS
+from diffassemble.training.run_folder import read_checkpoint
 
 Command = Callable[..., Any]
 TINY = (

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from diffassemble.cli import working
-from diffassemble.cli.working import assembled, load_puzzle, summary
-from diffassemble.cutting.photo import cut_image
-from diffassemble.files import write_puzzle
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Assembly, Board, InputError, Pieces, Puzzle, Solver, Step
+from diffassemble.cli import inputs as working
+from diffassemble.cli.inputs import assembled, load_puzzle, summary
+from diffassemble.core import Assembly, Board, InputError, Pieces, Poses, Puzzle, Solver, Step
+from diffassemble.files.puzzles import write_puzzle
+from diffassemble.squares.photo import cut_image
 
 
 class RowByRow:

@@ -9,10 +9,9 @@ import torch
 from skimage import data
 from torch import Tensor
 
-from diffassemble.compatibility.image import mates_of_sides
-from diffassemble.cutting.image import cut_picture
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Board, Mates, Puzzle
+from diffassemble.core import Board, Mates, Poses, Puzzle
+from diffassemble.squares.cut import cut_picture
+from diffassemble.squares.edges import mates_of_sides
 
 CHANNELS = 2
 

@@ -14,12 +14,11 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from diffassemble.compatibility import clusters as module
-from diffassemble.compatibility.clusters import THRESHOLDS, Clusters, grow_clusters
-from diffassemble.compatibility.image import image_mates, mates_of_sides
-from diffassemble.geometry import Poses, turn_matrix
-from diffassemble.model.batch import join_mates
-from diffassemble.puzzle import Board, Mates, Puzzle
+from diffassemble.core import Board, Mates, Poses, Puzzle, turn_matrix
+from diffassemble.network import evidence as module
+from diffassemble.network.batch import join_mates
+from diffassemble.network.evidence import THRESHOLDS, Clusters, grow_clusters
+from diffassemble.squares.edges import image_mates, mates_of_sides
 
 Solved = Callable[..., tuple[Poses, Mates]]
 RIGHT, BOTTOM, LEFT, TOP = range(4)

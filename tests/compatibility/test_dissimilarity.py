@@ -9,9 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from diffassemble.compatibility.dissimilarity import prediction_errors, squared_differences
-from diffassemble.compatibility.image import SIDES, side_lines
-from diffassemble.puzzle import Board, Puzzle
+from diffassemble.core import Board, Puzzle
+from diffassemble.squares.edges import SIDES, prediction_errors, side_lines, squared_differences
 
 TrueSides = Callable[[Board, Tensor, Tensor], tuple[Tensor, Tensor]]
 

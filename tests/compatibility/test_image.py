@@ -11,8 +11,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from diffassemble.compatibility import image
-from diffassemble.compatibility.image import (
+from diffassemble.core import Board, Mates, Puzzle, turn_pixels
+from diffassemble.squares import edges as image
+from diffassemble.squares.edges import (
     SIDES,
     Borders,
     Partners,
@@ -22,8 +23,6 @@ from diffassemble.compatibility.image import (
     odds_terms,
     side_lines,
 )
-from diffassemble.geometry import turn_pixels
-from diffassemble.puzzle import Board, Mates, Puzzle
 
 TrueSides = Callable[[Board, Tensor, Tensor], tuple[Tensor, Tensor]]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from diffassemble.compatibility.joining import join
+from diffassemble.network.forest import join
 
 
 @dataclass(frozen=True)

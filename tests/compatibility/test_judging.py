@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from diffassemble.compatibility import judging
-from diffassemble.compatibility.image import Borders, Partners, border_scores, evidence, odds_terms
-from diffassemble.compatibility.judging import TERMS, Judgement, find_candidates, judged_mates
-from diffassemble.puzzle import Puzzle
+from diffassemble.core import Puzzle
+from diffassemble.squares import edge_model as judging
+from diffassemble.squares.edge_model import TERMS, Judgement, find_candidates, judged_mates
+from diffassemble.squares.edges import Borders, Partners, border_scores, evidence, odds_terms
 
 
 def random_judgement(sides: int, seed: int = 0) -> Judgement:

@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from diffassemble.compatibility.clusters import Clusters
-from diffassemble.compatibility.lattice import Stands, find_stands
-from diffassemble.diffusion import CosSin
-from diffassemble.geometry import Poses, turn_matrix
-from diffassemble.puzzle import Board
+from diffassemble.core import Board, Poses, turn_matrix
+from diffassemble.diffusion.spaces import CosSin
+from diffassemble.network.board_places import Stands, find_stands
+from diffassemble.network.evidence import Clusters
 
 SPACE = CosSin()
 SHAPES = {

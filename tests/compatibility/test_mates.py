@@ -2,11 +2,10 @@
 
 import torch
 
-from diffassemble.compatibility.image import image_mates
-from diffassemble.compatibility.judging import TERMS, Judgement, judged_mates
-from diffassemble.compatibility.mates import find_mates
-from diffassemble.cutting.image import cut_picture
-from diffassemble.puzzle import Board
+from diffassemble.core import Board
+from diffassemble.squares.cut import cut_picture
+from diffassemble.squares.edge_model import TERMS, Judgement, find_mates, judged_mates
+from diffassemble.squares.edges import image_mates
 
 
 def test_pictures_are_compared_by_their_borders() -> None:

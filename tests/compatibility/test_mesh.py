@@ -6,12 +6,11 @@ import pytest
 import torch
 from manifold3d import Manifold
 
-from diffassemble.compatibility.mesh import fragment_mates, prepare
-from diffassemble.cutting.fragments import scatter
-from diffassemble.cutting.mesh import fracture
-from diffassemble.cutting.solids import mesh_of
-from diffassemble.model.fracture import FractureMatcher
-from diffassemble.puzzle import Puzzle
+from diffassemble.core import Puzzle
+from diffassemble.fragments.breaking import fracture, scatter
+from diffassemble.fragments.matches import fragment_mates, prepare
+from diffassemble.fragments.model import FractureMatcher
+from diffassemble.fragments.solids import mesh_of
 
 
 @pytest.fixture(scope="module")

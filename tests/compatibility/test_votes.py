@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from diffassemble.compatibility.votes import POWERS, cast_votes, flatten_poses, unflatten_poses, vote_matrix
-from diffassemble.geometry import Poses
-from diffassemble.model.batch import join_mates
-from diffassemble.puzzle import Board, Mates
+from diffassemble.core import Board, Mates, Poses
+from diffassemble.network.batch import join_mates
+from diffassemble.network.evidence import POWERS, cast_votes, flatten_poses, unflatten_poses, vote_matrix
 
 Solved = Callable[..., tuple[Poses, Mates]]
 

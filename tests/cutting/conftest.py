@@ -13,8 +13,8 @@ import torch
 from PIL import Image, ImageFilter
 from torch import Tensor
 
-from diffassemble.cutting.image import cut_picture
-from diffassemble.puzzle import Board, Puzzle
+from diffassemble.core import Board, Puzzle
+from diffassemble.squares.cut import cut_picture
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from diffassemble.cutting.background import background_colours
+from diffassemble.squares.photo import background_colours
 
 
 def test_a_slope_under_pieces() -> None:

@@ -5,7 +5,7 @@ import pytest
 import torch
 from manifold3d import Error
 
-from diffassemble.cutting.breaks import across, block_below
+from diffassemble.fragments.breaking import across, block_below
 
 
 def test_frames_are_right_handed_with_the_normal_last() -> None:

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diffassemble.cutting.damage import erode_pixels, surviving
+from diffassemble.core.damage import erode_pixels, surviving
 
 
 @settings(deadline=None)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from diffassemble.cutting.edges import sharpen
-from diffassemble.cutting.squares import Square
+from diffassemble.squares.photo import Square, sharpen
 
 
 def test_shadows_do_not_count() -> None:

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from diffassemble.cutting.image import SMALLEST_PIECE, crop_to_board, cut_picture, resize_to_board, tiles
-from diffassemble.geometry import turn_pixels
-from diffassemble.puzzle import Board, InputError, Puzzle
+from diffassemble.core import Board, InputError, Puzzle, turn_pixels
+from diffassemble.squares.cut import SMALLEST_PIECE, crop_to_board, cut_picture, resize_to_board, tiles
 
 boards = st.builds(Board, st.integers(1, 6), st.integers(1, 6))
 seeds = st.integers(0, 2**31)

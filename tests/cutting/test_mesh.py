@@ -6,8 +6,8 @@ import pytest
 import torch
 import trimesh
 
-from diffassemble.cutting.mesh import fracture, fracture_puzzle
-from diffassemble.puzzle import InputError, Mesh
+from diffassemble.core import InputError, Mesh
+from diffassemble.fragments.breaking import fracture, fracture_puzzle
 
 
 def mesh(shape: trimesh.Trimesh) -> Mesh:

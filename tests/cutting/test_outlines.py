@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from diffassemble.cutting.outlines import Squares, find_squares
-from diffassemble.puzzle import InputError
+from diffassemble.core import InputError
+from diffassemble.squares.photo import Squares, find_squares
 
 Photograph = Callable[..., Any]
 

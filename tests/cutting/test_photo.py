@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from diffassemble.cutting.photo import cut_image
-from diffassemble.files import read_picture, render, write_picture
-from diffassemble.puzzle import Assembly, InputError, Puzzle
+from diffassemble.core import Assembly, InputError, Puzzle
+from diffassemble.files.assemblies import render
+from diffassemble.files.pictures import read_picture, write_picture
+from diffassemble.squares.photo import cut_image
 
 
 @pytest.fixture(scope="module")

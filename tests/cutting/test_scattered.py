@@ -7,11 +7,10 @@ from typing import Any
 
 import torch
 
-from diffassemble.cutting.scattered import cut_scattered
+from diffassemble import kinds as solve
+from diffassemble.core import Puzzle, turn_pixels
 from diffassemble.evaluation.metrics import direct_comparison_free
-from diffassemble.geometry import turn_pixels
-from diffassemble.puzzle import Puzzle
-from diffassemble.solvers import solve
+from diffassemble.squares.photo import cut_scattered
 
 Photograph = Callable[..., Any]
 

@@ -6,8 +6,8 @@ import torch
 import trimesh
 from manifold3d import Manifold
 
-from diffassemble.cutting.solids import bodies, every_edge_joins_two, mesh_of, solid_of
-from diffassemble.puzzle import InputError, Mesh
+from diffassemble.core import InputError, Mesh
+from diffassemble.fragments.solids import bodies, every_edge_joins_two, mesh_of, solid_of
 
 
 def mesh(shape: trimesh.Trimesh) -> Mesh:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from diffassemble.cutting.squares import fit_square
+from diffassemble.squares.photo import fit_square
 
 
 def tilted(angle: float, width: float, height: float) -> np.ndarray:

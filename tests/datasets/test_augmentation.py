@@ -7,8 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diffassemble.datasets.augmentation import mirror_and_relight, random_crop, uniform
-from diffassemble.puzzle import Board
+from diffassemble.core import Board
+from diffassemble.training.pictures import mirror_and_relight, random_crop, uniform
 
 
 def generator(seed: int = 0) -> torch.Generator:

@@ -10,8 +10,8 @@ import pytest
 import torch
 import trimesh
 
-from diffassemble.datasets.breaking_bad import PACKED_SCALE, Fracture, find_fractures
-from diffassemble.puzzle import InputError
+from diffassemble.core import InputError
+from diffassemble.fragments.datasets import PACKED_SCALE, Fracture, find_fractures
 
 OBJECTS = {"Bowl/a1": (2, 3), "Bowl/b2": (2, 12), "Cup/c3": (4,)}
 

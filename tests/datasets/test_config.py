@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diffassemble.datasets.config import DataConfig
+from diffassemble.training.config import DataConfig
 
 
 def test_one_model_serves_all_sizes_and_kinds_of_damage() -> None:

@@ -6,13 +6,12 @@ import numpy as np
 import torch
 from manifold3d import Manifold
 
-from diffassemble.compatibility.fracture.clusters import STAY
-from diffassemble.compatibility.fracture.verify import VERIFIED
-from diffassemble.cutting.fragments import scatter
-from diffassemble.cutting.mesh import fracture
-from diffassemble.cutting.solids import mesh_of
-from diffassemble.datasets.fit_examples import fit_examples, is_true, worn
-from diffassemble.model.fracture import FractureMatcher
+from diffassemble.fragments.breaking import fracture, scatter
+from diffassemble.fragments.clusters import STAY
+from diffassemble.fragments.model import FractureMatcher
+from diffassemble.fragments.solids import mesh_of
+from diffassemble.fragments.verification import VERIFIED
+from diffassemble.training.fracture_examples import fit_examples, is_true, worn
 
 
 def test_fits_of_a_block_in_two_hold_true_ones() -> None:

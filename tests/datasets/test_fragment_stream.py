@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from diffassemble.datasets.config import FragmentConfig
-from diffassemble.datasets.fragment_stream import FragmentStream
-from diffassemble.datasets.pools import Pool, make_pool
-from diffassemble.puzzle import Mesh
+from diffassemble.core import Mesh
+from diffassemble.training.config import FragmentConfig
+from diffassemble.training.fragment_data import FragmentStream, Pool, make_pool
 
 CORNERS = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
 FACES = torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from diffassemble.datasets.made import MadeFracture, break_files, break_solids
-from diffassemble.datasets.synthetic import SOLIDS
-from diffassemble.files import mesh_bytes
-from diffassemble.puzzle import Mesh
+from diffassemble.core import Mesh
+from diffassemble.files.meshes import mesh_bytes
+from diffassemble.fragments.datasets import MadeFracture, break_files, break_solids
+from diffassemble.fragments.shapes.catalogue import SOLIDS
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from diffassemble.datasets.named import held_out_pictures, short_name, short_names, training_pictures
-from diffassemble.puzzle import InputError
+from diffassemble.core import InputError
+from diffassemble.squares.pictures import held_out_pictures, short_name, short_names, training_pictures
 
 
 def test_a_folder_gives_all_its_pictures_even_with_an_equals_sign(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from diffassemble.datasets.pictures import picture_paths
-from diffassemble.puzzle import InputError
+from diffassemble.core import InputError
+from diffassemble.squares.pictures import picture_paths
 
 
 def test_pictures_are_found_at_any_depth_and_sorted(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ import pytest
 import torch
 import trimesh
 
-from diffassemble.datasets.breaking_bad import Fracture, find_fractures
-from diffassemble.datasets.pools import POOL_POINTS, Pool, cache_folder, make_pool, pool_of
-from diffassemble.puzzle import Mesh
+from diffassemble.core import Mesh
+from diffassemble.fragments.datasets import Fracture, find_fractures
+from diffassemble.training.fragment_data import POOL_POINTS, Pool, cache_folder, make_pool, pool_of
 
 
 def boxes(count: int) -> list[Mesh]:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from diffassemble.datasets import published
-from diffassemble.datasets.published import COLLECTIONS, published_split
-from diffassemble.puzzle import InputError
+from diffassemble.core import InputError
+from diffassemble.squares import pictures as published
+from diffassemble.squares.pictures import COLLECTIONS, published_split
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from diffassemble.datasets.recognising import holds_fractures
+from diffassemble.fragments.datasets import holds_fractures
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from diffassemble.datasets.store import PictureStore, load_picture, load_store, packed, split_paths
-from diffassemble.puzzle import InputError
+from diffassemble.core import InputError
+from diffassemble.training.pictures import PictureStore, load_picture, load_store, packed, split_paths
 
 
 def flat(level: int) -> torch.Tensor:

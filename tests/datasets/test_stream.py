@@ -7,10 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diffassemble.datasets.config import DataConfig
-from diffassemble.datasets.store import PictureStore
-from diffassemble.datasets.stream import Portion, PuzzleStream, seeded, share_out
-from diffassemble.puzzle import Puzzle
+from diffassemble.core import Puzzle
+from diffassemble.training.config import DataConfig
+from diffassemble.training.pictures import PictureStore, Portion, PuzzleStream, seeded, share_out
 
 SMALL = DataConfig(grids=(2, 5), favourite=3)
 

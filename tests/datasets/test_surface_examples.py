@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from manifold3d import Manifold
 
-from diffassemble.compatibility.fracture.layers import surface_features
-from diffassemble.cutting.mesh import fracture
-from diffassemble.cutting.solids import mesh_of
-from diffassemble.datasets.surface_examples import jittered, surface_examples
+from diffassemble.fragments.breaking import fracture
+from diffassemble.fragments.descriptors import surface_features
+from diffassemble.fragments.solids import mesh_of
+from diffassemble.training.fracture_examples import jittered, surface_examples
 
 
 def test_every_level_teaches_breaks_and_mates() -> None:

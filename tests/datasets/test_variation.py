@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from diffassemble.datasets.variation import UNKNOWN, Variation, tilted_crops, vary, with_holes
+from diffassemble.training.pictures import UNKNOWN, Variation, tilted_crops, vary, with_holes
 
 STRONG = Variation(smallest_crop=0.7, tilt=6.0, light=0.3, holed_share=1.0)
 NONE = Variation(smallest_crop=1.0, tilt=0.0, light=0.0, holed_share=0.0)

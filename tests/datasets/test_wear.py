@@ -7,9 +7,9 @@ import torch
 from skimage import data
 from torch import Tensor
 
-from diffassemble.cutting.image import tiles
-from diffassemble.datasets.wear import blur, compress, wear
-from diffassemble.puzzle import Board
+from diffassemble.core import Board
+from diffassemble.squares.cut import tiles
+from diffassemble.training.pictures import blur, compress, wear
 
 
 def generator(seed: int) -> torch.Generator:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from diffassemble.diffusion import CosSin
-from diffassemble.geometry import turn_matrix
-from diffassemble.puzzle import Board
+from diffassemble.core import Board, turn_matrix
+from diffassemble.diffusion.spaces import CosSin
 
 
 def test_vectors_are_place_cosine_and_sine() -> None:

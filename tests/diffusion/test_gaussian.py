@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from diffassemble.diffusion import CosSin, Schedule
 from diffassemble.diffusion.gaussian import gaussian_step
+from diffassemble.diffusion.schedule import Schedule
+from diffassemble.diffusion.spaces import CosSin
 
 
 def seeded(seed: int) -> torch.Generator:

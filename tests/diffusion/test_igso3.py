@@ -8,7 +8,7 @@ import pytest
 import roma
 import torch
 
-from diffassemble.diffusion.igso3 import (
+from diffassemble.diffusion.so3 import (
     UNIFORM,
     angle_density,
     angle_of,

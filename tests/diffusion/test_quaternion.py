@@ -6,8 +6,8 @@ import math
 
 import torch
 
-from diffassemble.diffusion import Quaternion
-from diffassemble.geometry import Poses
+from diffassemble.core import Poses
+from diffassemble.diffusion.spaces import Quaternion
 
 
 def about_z(degrees: float) -> Poses:

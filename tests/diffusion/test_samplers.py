@@ -6,9 +6,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from diffassemble.diffusion import CosSin, Schedule, sample
+from diffassemble.core import Poses
 from diffassemble.diffusion.gaussian import Gaussian
-from diffassemble.geometry import Poses
+from diffassemble.diffusion.samplers import sample
+from diffassemble.diffusion.schedule import Schedule
+from diffassemble.diffusion.spaces import CosSin
 
 SPACE = CosSin()
 TRUTH = torch.tensor([[0.5, -0.5, 0.0, 1.0], [-0.25, 0.75, -1.0, 0.0], [0.0, 0.0, 1.0, 0.0]])

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diffassemble.diffusion import Schedule
+from diffassemble.diffusion.schedule import Schedule
 
 TIMES = (1, 10, 100, 300, 1000)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from diffassemble.diffusion import SixD
-from diffassemble.geometry import Poses
+from diffassemble.core import Poses
+from diffassemble.diffusion.spaces import SixD
 
 POSES = Poses(
     torch.linalg.matrix_exp(torch.tensor([[[0.0, -1, 2], [1, 0, -0.5], [-2, 0.5, 0]]])), torch.tensor([[0.1, 0.2, 0.3]])

@@ -9,9 +9,9 @@ import roma
 import torch
 from torch import Tensor
 
-from diffassemble.diffusion import SO3, Schedule, sample
-from diffassemble.diffusion.igso3 import angle_density
-from diffassemble.diffusion.so3 import join, rotations, scale, spread_at
+from diffassemble.diffusion.samplers import sample
+from diffassemble.diffusion.schedule import Schedule
+from diffassemble.diffusion.so3 import SO3, angle_density, join, rotations, scale, spread_at
 
 SPACE = SO3()
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from diffassemble.diffusion import SPACES, Schedule, sample
-from diffassemble.diffusion.spaces import Space
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Board
+from diffassemble.core import Board, Poses
+from diffassemble.diffusion.samplers import sample
+from diffassemble.diffusion.schedule import Schedule
+from diffassemble.diffusion.spaces import SPACES, Space
 
 ALL = pytest.mark.parametrize("space", SPACES.values(), ids=SPACES.keys())
 

@@ -6,13 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from diffassemble.encoders.group_convolution import (
-    GroupConvolution,
-    GroupNorm,
-    LiftingConvolution,
-    ResidualBlock,
-    halve,
-)
+from diffassemble.network.encoders.image import GroupConvolution, GroupNorm, LiftingConvolution, ResidualBlock, halve
 
 
 def clockwise(pixels: Tensor) -> Tensor:

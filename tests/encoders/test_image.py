@@ -6,10 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from diffassemble.encoders import ImageEncoder
-from diffassemble.encoders.image import ImageBackbone, Patches
-from diffassemble.geometry import turn_pixels
-from diffassemble.puzzle import InputError
+from diffassemble.core import InputError, turn_pixels
+from diffassemble.network.encoders.image import ImageBackbone, ImageEncoder, Patches
 
 SIZES = (28, 32, 45, 64)
 BACKBONES: tuple[ImageBackbone, ...] = ("light", "resnet18")

@@ -3,9 +3,8 @@
 import pytest
 import torch
 
-from diffassemble.encoders import make_encoder
-from diffassemble.encoders.making import ENCODERS
-from diffassemble.encoders.points import PLAIN_NETWORKS
+from diffassemble.network.encoders import ENCODERS, make_encoder
+from diffassemble.network.encoders.points import PLAIN_NETWORKS
 
 CONTENT = {"light": (3, 32, 32), "resnet18": (3, 32, 32)}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from diffassemble.encoders.neighbours import find_neighbours
+from diffassemble.network.encoders.vector_neurons import find_neighbours
 
 POINTS = torch.randn(3, 50, 3, generator=torch.Generator().manual_seed(0))
 

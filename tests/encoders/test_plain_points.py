@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from diffassemble.encoders.neighbours import find_neighbours
-from diffassemble.encoders.plain_points import DGCNN, PointNet
+from diffassemble.network.encoders.points import DGCNN, PointNet
+from diffassemble.network.encoders.vector_neurons import find_neighbours
 
 POINTS = torch.randn(2, 60, 3, generator=torch.Generator().manual_seed(0))
 

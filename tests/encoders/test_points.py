@@ -7,9 +7,9 @@ import roma
 import torch
 from torch import Tensor
 
-from diffassemble.encoders.image import Symmetry
-from diffassemble.encoders.points import PLAIN_NETWORKS, VECTOR_NETWORKS, PointBackbone, PointEncoder, extents
-from diffassemble.puzzle import InputError
+from diffassemble.core import InputError
+from diffassemble.network.encoders.image import Symmetry
+from diffassemble.network.encoders.points import PLAIN_NETWORKS, VECTOR_NETWORKS, PointBackbone, PointEncoder, extents
 
 KINDS: list[tuple[PointBackbone, Symmetry]] = [
     ("vn_dgcnn", "equivariant"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import roma
 import torch
 
-from diffassemble.encoders.neighbours import find_neighbours
-from diffassemble.encoders.vector_networks import LightNetwork, Pooling, PublishedNetwork, surface_vectors
+from diffassemble.network.encoders.points import LightNetwork, Pooling, PublishedNetwork, surface_vectors
+from diffassemble.network.encoders.vector_neurons import find_neighbours
 
 POINTS = torch.randn(2, 60, 3, generator=torch.Generator().manual_seed(0))
 TURN = roma.rotvec_to_rotmat(torch.tensor([0.4, -1.1, 2.0]))

@@ -9,14 +9,14 @@ import roma
 import torch
 from torch import Tensor, nn
 
-from diffassemble.encoders.neighbours import find_neighbours
-from diffassemble.encoders.vector_neurons import (
+from diffassemble.network.encoders.vector_neurons import (
     EdgeConvolution,
     Invariants,
     ReceiverConvolution,
     SoftMaximum,
     VectorLayer,
     VectorLeakyReLU,
+    find_neighbours,
     unit_scale,
 )
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import diffassemble.training.jigsaw  # noqa: F401 (loaded once, for the child process)
-from diffassemble.training.checkpoint import read_checkpoint
+from diffassemble.training.run_folder import read_checkpoint
 
 # 3x3 puzzles, of which five make up a batch: they can't be shared out evenly.
 WORDS = (

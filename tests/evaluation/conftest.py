@@ -12,11 +12,13 @@ import pytest
 import torch
 from PIL import Image
 
-from diffassemble.evaluation import TABLES, Comparison, Measured, Row, compare_accuracy, compare_seconds
+from diffassemble.core import Board, Mesh, Poses, Puzzle, Step
+from diffassemble.evaluation.benchmark import Row
+from diffassemble.evaluation.comparison import Comparison, compare_accuracy, compare_seconds
 from diffassemble.evaluation.fragment_benchmark import FragmentRow
 from diffassemble.evaluation.fragment_scores import Anchor, Figures, Group, PieceGroup
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Board, Mesh, Puzzle, Step
+from diffassemble.evaluation.quoted import TABLES
+from diffassemble.evaluation.sweep import Measured
 
 
 @dataclass

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import torch
 
+from diffassemble.core import Board, InputError, Puzzle, Step
 from diffassemble.evaluation.benchmark import Row, evaluate
 from diffassemble.evaluation.puzzles import benchmark_puzzles
 from diffassemble.evaluation.scoring import Score, score_answer
-from diffassemble.puzzle import Board, InputError, Puzzle, Step
 
 JSON_FIELDS = [
     *("solver", "data", "grid", "pieces", "missing", "erode", "puzzles", "accuracy", "accuracy_free"),

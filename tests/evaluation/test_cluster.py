@@ -17,13 +17,13 @@ import skimage.data
 import torch
 from PIL import Image
 
+from diffassemble.core import Board, InputError, Puzzle, Step
 from diffassemble.evaluation.benchmark import Row, evaluate
 from diffassemble.evaluation.cluster import on_cluster
 from diffassemble.evaluation.journal import Journal
 from diffassemble.evaluation.puzzles import Draws
 from diffassemble.evaluation.scoring import Score, Scoring, score_here
-from diffassemble.puzzle import Board, InputError, Puzzle, Step
-from diffassemble.solvers import make_solver
+from diffassemble.kinds import make_solver
 
 
 @dataclass(frozen=True)

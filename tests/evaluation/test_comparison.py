@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from diffassemble.core import Board
 from diffassemble.evaluation.comparison import ABSOLUTE, FREE, NOT_OURS, SECONDS, Comparison, compare_accuracy
 from diffassemble.evaluation.quoted import TABLES
 from diffassemble.evaluation.sweep import Measured
-from diffassemble.puzzle import Board
 
 
 def test_learned_solvers_have_both_scores_and_border_solvers_one(accuracies: Comparison) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from diffassemble.core import InputError, Poses, Puzzle, Step
 from diffassemble.evaluation.fragment_benchmark import (
     FragmentRow,
     FragmentSweep,
@@ -19,8 +20,6 @@ from diffassemble.evaluation.fragment_benchmark import (
     warm_up_fragments,
 )
 from diffassemble.evaluation.fragment_puzzles import Damage, benchmark_cases
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import InputError, Puzzle, Step
 
 PROMISED = [
     *("solver", "data", "objects", "missing", "anchor", "rmse_r", "rmse_t", "part_accuracy", "all_right", "chamfer"),

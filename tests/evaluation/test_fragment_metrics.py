@@ -8,8 +8,8 @@ import pytest
 import torch
 from scipy.spatial.transform import Rotation
 
-from diffassemble.cutting.fragments import random_rotations
-from diffassemble.evaluation.fragment_metrics import (
+from diffassemble.core import FragmentPieces, Mesh, Poses
+from diffassemble.evaluation.metrics import (
     RIGHT,
     anchored,
     chamfer_distance,
@@ -22,8 +22,7 @@ from diffassemble.evaluation.fragment_metrics import (
     shape_chamfer,
     translation_error,
 )
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import FragmentPieces, Mesh
+from diffassemble.fragments.breaking import random_rotations
 
 
 def generator(seed: int = 0) -> torch.Generator:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
+from diffassemble.core import InputError
 from diffassemble.evaluation.fragment_puzzles import LEAST_POINTS, Broken, Case, Damage, benchmark_cases
-from diffassemble.puzzle import InputError
 
 
 def cases(fractures: list[Any], damage: Damage | None = None, **options: Any) -> list[Case]:

@@ -8,11 +8,10 @@ from typing import Any
 
 import torch
 
+from diffassemble.core import Poses, Puzzle
 from diffassemble.evaluation.fragment_benchmark import FragmentSweep, run_fragment_sweep
 from diffassemble.evaluation.fragment_puzzles import Damage, benchmark_cases
 from diffassemble.evaluation.fragment_report import FragmentAlbum, fragment_page
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Puzzle
 
 
 def test_a_page_about_a_sweep(fractures: list[Any], fragment_solver: Callable[..., Any]) -> None:

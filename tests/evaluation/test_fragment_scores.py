@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from diffassemble.core import Poses
 from diffassemble.evaluation.fragment_puzzles import Case, Damage, benchmark_cases
 from diffassemble.evaluation.fragment_scores import (
     Calibration,
@@ -21,7 +22,6 @@ from diffassemble.evaluation.fragment_scores import (
     plain_figures,
     score_object,
 )
-from diffassemble.geometry import Poses
 
 
 def score(category: str, errors: list[float], right: list[bool], share: list[float] | None = None) -> ObjectScore:

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from diffassemble.core import InputError
 from diffassemble.evaluation import joining
 from diffassemble.evaluation.joining import joined
-from diffassemble.puzzle import InputError
 
 with_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is an optional part")
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from diffassemble.core import Board, InputError
 from diffassemble.evaluation.benchmark import evaluate
 from diffassemble.evaluation.journal import Journal
 from diffassemble.evaluation.scoring import Score
-from diffassemble.puzzle import Board, InputError
 
 SCORE = Score(50.0, 60.0, 70.0, False, 0.1, 9)
 SETTINGS = {"model": "jigsaw", "budget": math.inf}

@@ -7,13 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diffassemble.evaluation.metrics import (
-    direct_comparison,
-    direct_comparison_free,
-    neighbour_accuracy,
-    perfect,
-)
-from diffassemble.puzzle import Board
+from diffassemble.core import Board
+from diffassemble.evaluation.metrics import direct_comparison, direct_comparison_free, neighbour_accuracy, perfect
 
 METRICS = (direct_comparison, direct_comparison_free, neighbour_accuracy)
 

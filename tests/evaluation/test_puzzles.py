@@ -8,9 +8,8 @@ import pytest
 import torch
 from PIL import Image
 
+from diffassemble.core import Board, InputError, Puzzle, turn_pixels
 from diffassemble.evaluation.puzzles import benchmark_picture, benchmark_puzzles, puzzle_count
-from diffassemble.geometry import turn_pixels
-from diffassemble.puzzle import Board, InputError, Puzzle
 
 
 def cut(pictures: list[Path], board: Board, **options: float) -> list[Puzzle]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from diffassemble.core import Board
 from diffassemble.evaluation.quoted import FACES, PAINTINGS, PAPER_NAMES, TABLES
-from diffassemble.puzzle import Board
 
 BOARDS = [Board(6, 6), Board(8, 8), Board(10, 10), Board(12, 12)]
 

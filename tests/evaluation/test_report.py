@@ -10,9 +10,9 @@ import skimage.data
 import torch
 from PIL import Image
 
-from diffassemble.evaluation import Sweep, all_cells, run_sweep
+from diffassemble.core import Board, Puzzle, Step
 from diffassemble.evaluation.report import Album, Remembering, measurement_page
-from diffassemble.puzzle import Board, Puzzle, Step
+from diffassemble.evaluation.sweep import Sweep, all_cells, run_sweep
 
 
 class Rowwise:

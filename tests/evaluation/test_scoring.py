@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import torch
 
+from diffassemble.core import Board, InputError, Puzzle, Solver
 from diffassemble.evaluation.benchmark import evaluate
 from diffassemble.evaluation.puzzles import Draws, benchmark_puzzles
 from diffassemble.evaluation.scoring import Score, score_answer, score_here
-from diffassemble.puzzle import Board, InputError, Puzzle, Solver
 
 
 def test_scores_come_with_their_numbers(oracle: Callable[..., Any], random_solver: Any, pictures: list[Path]) -> None:

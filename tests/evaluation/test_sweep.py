@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from diffassemble.core import Board, InputError
 from diffassemble.evaluation.puzzles import benchmark_puzzles
 from diffassemble.evaluation.scoring import Score
 from diffassemble.evaluation.sweep import Cell, Sweep, all_cells, run_sweep, warm_up
-from diffassemble.puzzle import Board, InputError
 
 
 def test_every_combination_is_measured_once(random_solver: Any, pictures: list[Path]) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from diffassemble.core import Board, InputError
 from diffassemble.evaluation.benchmark import Row
 from diffassemble.evaluation.comparison import Comparison, Line
 from diffassemble.evaluation.sweep import Measured
 from diffassemble.evaluation.tables import comparison_table, results_table, write_rows
-from diffassemble.puzzle import Board, InputError
 
 ROW = Row("diffusion", "faces/val", "6x6", 25, 0.3, 2, 300, 61.25, 97.5, 96.4, 80.0, 0.125, 812.5, 0)
 

@@ -13,9 +13,9 @@ import torch
 import trimesh
 from torch import Tensor
 
-from diffassemble.cutting.fragments import scatter
-from diffassemble.cutting.image import cut_picture
-from diffassemble.puzzle import Board, Mesh, Puzzle
+from diffassemble.core import Board, Mesh, Puzzle
+from diffassemble.fragments.breaking import scatter
+from diffassemble.squares.cut import cut_picture
 
 
 def noise(height: int, width: int, seed: int = 0) -> Tensor:

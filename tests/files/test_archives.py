@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from diffassemble.core import InputError
 from diffassemble.files import archives
 from diffassemble.files.archives import is_zip, pack, unpack, unpacked
-from diffassemble.puzzle import InputError
 
 
 def zipped(files: dict[str, bytes]) -> io.BytesIO:

@@ -12,16 +12,9 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from diffassemble.files.assemblies import (
-    assembly_bytes,
-    check_assembly_folder,
-    read_assembly,
-    render,
-    write_assembly,
-)
-from diffassemble.files.images import read_picture
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Assembly, Board, InputError, Puzzle
+from diffassemble.core import Assembly, Board, InputError, Poses, Puzzle
+from diffassemble.files.assemblies import assembly_bytes, check_assembly_folder, read_assembly, render, write_assembly
+from diffassemble.files.pictures import read_picture
 
 
 @pytest.fixture

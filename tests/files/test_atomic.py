@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from diffassemble.core import InputError
 from diffassemble.files.atomic import check_free, fresh_folder, write_file
-from diffassemble.puzzle import InputError
 
 HOLDS = ("mark.json", "data")
 

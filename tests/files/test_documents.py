@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from diffassemble.core import Board, InputError
 from diffassemble.files.documents import board_field, document_bytes, field, read_document
-from diffassemble.puzzle import Board, InputError
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

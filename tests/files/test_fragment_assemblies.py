@@ -13,13 +13,13 @@ import torch
 import trimesh
 from PIL import Image
 
+from diffassemble.core import Assembly, InputError, Mesh, Puzzle
 from diffassemble.files import assemblies
 from diffassemble.files.assemblies import assembly_bytes, read_assembly, render, write_assembly
-from diffassemble.files.fragment_assemblies import matrix_text, plain_names, posed_meshes
 from diffassemble.files.meshes import read_mesh
 from diffassemble.files.puzzles import read_puzzle, write_puzzle
-from diffassemble.puzzle import Assembly, InputError, Mesh, Puzzle
-from diffassemble.rendering import animate
+from diffassemble.fragments.files import matrix_text, plain_names, posed_meshes
+from diffassemble.rendering.drawing import animate
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import torch
 
+from diffassemble.core import Board, FragmentPieces, InputError, Mesh, Puzzle
 from diffassemble.files.meshes import mesh_bytes
 from diffassemble.files.puzzles import knows_board, read_puzzle, write_puzzle
-from diffassemble.puzzle import Board, FragmentPieces, InputError, Mesh, Puzzle
 
 
 def edit(path: Path, **changes: Any) -> None:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from diffassemble.files import fragments
-from diffassemble.files.fragments import estimated_unit, fragment_pieces, read_fragments
+from diffassemble.core import InputError, Mesh
 from diffassemble.files.meshes import mesh_bytes
-from diffassemble.puzzle import InputError, Mesh
+from diffassemble.fragments import files as fragments
+from diffassemble.fragments.files import estimated_unit, fragment_pieces, read_fragments
 
 
 def fill(folder: Path, meshes: list[Mesh], suffixes: str = ".ply .obj .stl .glb") -> Path:

@@ -19,15 +19,8 @@ from hypothesis import strategies as st
 from PIL import Image
 from torch import Tensor
 
-from diffassemble.files.images import (
-    MOST_PIXELS,
-    picture_size,
-    read_picture,
-    to_image,
-    to_levels,
-    write_picture,
-)
-from diffassemble.puzzle import InputError
+from diffassemble.core import InputError
+from diffassemble.files.pictures import MOST_PIXELS, picture_size, read_picture, to_image, to_levels, write_picture
 
 
 def png_file(width: int, height: int, depth: int, colour: int, data: bytes) -> bytes:

@@ -9,10 +9,9 @@ import pytest
 import skimage.data
 import torch
 
-from diffassemble.cutting.image import cut_picture
-from diffassemble.files import write_assembly
-from diffassemble.files.locks import read_locks
-from diffassemble.puzzle import Assembly, Board, InputError, Puzzle
+from diffassemble.core import Assembly, Board, InputError, Puzzle
+from diffassemble.files.assemblies import read_locks, write_assembly
+from diffassemble.squares.cut import cut_picture
 
 
 @pytest.fixture

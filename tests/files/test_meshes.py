@@ -10,10 +10,10 @@ import pytest
 import torch
 import trimesh
 
-from diffassemble.files.images import write_picture
+from diffassemble.core import InputError, Mesh
+from diffassemble.core.surfaces import is_closed
 from diffassemble.files.meshes import LEAST_POINTS, MOST_BYTES, mesh_bytes, read_mesh, read_precisely, scene_bytes
-from diffassemble.geometry.cleaning import is_closed
-from diffassemble.puzzle import InputError, Mesh
+from diffassemble.files.pictures import write_picture
 
 NO_FACES = torch.zeros(0, 3, dtype=torch.long)
 

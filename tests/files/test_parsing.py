@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import trimesh
 
-from diffassemble.files.parsing import parse_mesh
+from diffassemble.files.meshes import parse_mesh
 
 
 @pytest.mark.parametrize("ending", ["ply", "obj", "stl", "glb", "off"])

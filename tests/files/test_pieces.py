@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from diffassemble.files.images import write_picture
-from diffassemble.files.pieces import check_count, check_pieces, read_pieces, split_picture
-from diffassemble.puzzle import Board, ImagePieces, InputError
+from diffassemble.core import Board, ImagePieces, InputError
+from diffassemble.files.pictures import write_picture
+from diffassemble.squares.files import check_count, check_pieces, read_pieces, split_picture
 
 
 @pytest.fixture

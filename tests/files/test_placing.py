@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from diffassemble.cutting.fragments import random_rotations
-from diffassemble.files.placing import file_matrices, file_poses
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import FragmentPieces, InputError, Mesh
+from diffassemble.core import FragmentPieces, InputError, Mesh, Poses
+from diffassemble.fragments.breaking import random_rotations
+from diffassemble.fragments.files import file_matrices, file_poses
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from diffassemble.cutting.image import cut_picture
-from diffassemble.files.images import to_levels, write_picture
+from diffassemble.core import Board, InputError, Puzzle
+from diffassemble.files.pictures import to_levels, write_picture
 from diffassemble.files.puzzles import knows_board, read_puzzle, write_puzzle
-from diffassemble.puzzle import Board, InputError, Puzzle
+from diffassemble.squares.cut import cut_picture
 
 
 def edit(path: Path, **changes: Any) -> None:

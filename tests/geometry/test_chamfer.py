@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from diffassemble.geometry import chamfer
-from diffassemble.geometry.chamfer import chamfer_distance
+from diffassemble.core import surfaces as chamfer
+from diffassemble.core.surfaces import chamfer_distance
 
 FIRST, SECOND = (torch.randn(3, size, 3, generator=torch.Generator().manual_seed(size)) for size in (20, 31))
 

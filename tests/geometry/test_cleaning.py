@@ -6,8 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diffassemble.geometry.cleaning import clean_surface, distinct_rows, is_closed, without_doubled_walls
-from diffassemble.geometry.surfaces import surface_area
+from diffassemble.core.surfaces import clean_surface, distinct_rows, is_closed, surface_area, without_doubled_walls
 
 CORNERS = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1]])
 TETRAHEDRON = torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])

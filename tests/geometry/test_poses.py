@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from diffassemble.geometry import Poses
+from diffassemble.core import Poses
 
 dimensions = st.sampled_from((2, 3))
 seeds = st.integers(0, 2**31)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from diffassemble.geometry.surfaces import sample_surface, surface_area
+from diffassemble.core.surfaces import sample_surface, surface_area
 
 SQUARE = torch.tensor([[0.0, 0, 0], [2, 0, 0], [2, 1, 0], [0, 1, 0]])
 TRIANGLES = torch.tensor([[0, 1, 2], [0, 2, 3]])

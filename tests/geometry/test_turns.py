@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diffassemble.geometry import nearest_turn, turn_matrix, turn_pixels
+from diffassemble.core import nearest_turn, turn_matrix, turn_pixels
 
 turns = st.integers(-9, 9)
 

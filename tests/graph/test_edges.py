@@ -7,9 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diffassemble.geometry import Poses
-from diffassemble.graph import complete_edges, drop_edges, mate_edges
-from diffassemble.puzzle import Mates
+from diffassemble.core import Mates, Poses
+from diffassemble.network.graph.edges import complete_edges, drop_edges, mate_edges
 
 
 @settings(deadline=None)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from diffassemble.geometry import Poses
-from diffassemble.graph.edges import sorted_edges
-from diffassemble.graph.evidence import find_evidence
-from diffassemble.puzzle import Mates
+from diffassemble.core import Mates, Poses
+from diffassemble.network.graph.edges import sorted_edges
+from diffassemble.network.graph.layout import find_evidence
 
 COUNT, GROUPS, SLOTS, CHANNELS = 8, 3, 5, 2
 

@@ -13,8 +13,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.linalg import eigsh
 from torch import Tensor
 
-from diffassemble.graph import complete_edges, expander_edges, neighbours_of, regular_expander
-from diffassemble.puzzle import InputError
+from diffassemble.core import InputError
+from diffassemble.network.graph.edges import complete_edges, expander_edges, neighbours_of, regular_expander
 
 
 def seeded(seed: int = 0) -> torch.Generator:

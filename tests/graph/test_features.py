@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from diffassemble.graph import DenseFeatures, ListedFeatures, PairFeatures
-from diffassemble.graph.features import LISTED_ABOVE, pair_features
+from diffassemble.network.graph.layout import LISTED_ABOVE, DenseFeatures, ListedFeatures, PairFeatures, pair_features
 
 GRAPHS, WIDTH, SLOTS, CHANNELS, ASKING = 3, 5, 4, 2, 6
 GRID = (GRAPHS, ASKING, WIDTH, WIDTH)

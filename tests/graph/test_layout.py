@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from diffassemble.geometry import Poses
-from diffassemble.graph import DenseFeatures, DenseGraph, complete_edges, drop_edges, edge_graph
-from diffassemble.puzzle import Mates
+from diffassemble.core import Mates, Poses
+from diffassemble.network.graph.edges import complete_edges, drop_edges
+from diffassemble.network.graph.layout import DenseFeatures, DenseGraph, edge_graph
 
 SIZES = (4, 1, 6, 3)
 STARTS = (0, 4, 5, 11)

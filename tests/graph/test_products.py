@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from diffassemble.graph import common, summed
-from diffassemble.graph.edges import sorted_edges
-from diffassemble.graph.products import Incidence
+from diffassemble.network.graph.edges import sorted_edges
+from diffassemble.network.graph.layout import Incidence, common, summed
 
 COUNT, GROUPS, WIDTH = 9, 3, 4
 

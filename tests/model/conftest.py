@@ -10,9 +10,10 @@ import torch
 from skimage import data
 from torch import nn
 
-from diffassemble.cutting.image import cut_picture
-from diffassemble.model import Denoiser, ModelConfig
-from diffassemble.puzzle import Board, Puzzle
+from diffassemble.core import Board, Puzzle
+from diffassemble.network.config import ModelConfig
+from diffassemble.network.denoiser import Denoiser
+from diffassemble.squares.cut import cut_picture
 
 SMALL = {"features": 6, "width": 24, "layers": 2, "heads": 4, "hidden": 16, "pose_width": 12, "time_width": 8}
 

@@ -7,12 +7,11 @@ import math
 import pytest
 import torch
 
-from diffassemble.compatibility.image import image_mates
-from diffassemble.compatibility.mates import find_mates
-from diffassemble.model import batch as batch_room
-from diffassemble.model import pack
-from diffassemble.model.side_judge import SideJudge, SideJudgeConfig
-from diffassemble.puzzle import Puzzle
+from diffassemble.core import Puzzle
+from diffassemble.network import batch as batch_room
+from diffassemble.network.batch import pack
+from diffassemble.squares.edge_model import SideJudge, SideJudgeConfig, find_mates
+from diffassemble.squares.edges import image_mates
 
 
 def test_rows_are_pieces_in_order(puzzles: list[Puzzle]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from diffassemble.model import ModelConfig
+from diffassemble.network.config import ModelConfig
 
 
 @pytest.mark.parametrize("edge_features", [False, True])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from diffassemble.cutting.image import cut_picture
-from diffassemble.model.critic import Critic, CriticConfig, laid, tiles_of
-from diffassemble.puzzle import Board
+from diffassemble.core import Board
+from diffassemble.squares.critic import Critic, CriticConfig, laid, tiles_of
+from diffassemble.squares.cut import cut_picture
 
 SMALL = CriticConfig(stem=8, widths=(8, 8, 8), hidden=8, dropout=0.0)
 

@@ -10,16 +10,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from diffassemble.compatibility.clusters import THRESHOLDS
-from diffassemble.compatibility.votes import POWERS
-from diffassemble.geometry import Poses
-from diffassemble.graph import DenseGraph, EdgeGraph, complete_edges, edge_graph
-from diffassemble.model import Denoiser, PuzzleBatch, denoiser, pack
-from diffassemble.model.batch import BOARD_WIDTH
-from diffassemble.model.denoiser import CLUSTER_WIDTH, SLOTS, best_evidence, time_embedding
-from diffassemble.model.side_judge import SideJudge, SideJudgeConfig
-from diffassemble.presets import PRESETS
-from diffassemble.puzzle import InputError, Mates, Puzzle
+from diffassemble.core import InputError, Mates, Poses, Puzzle
+from diffassemble.network import denoiser
+from diffassemble.network.batch import BOARD_WIDTH, PuzzleBatch, pack
+from diffassemble.network.denoiser import CLUSTER_WIDTH, SLOTS, Denoiser, best_evidence, time_embedding
+from diffassemble.network.evidence import POWERS, THRESHOLDS
+from diffassemble.network.graph.edges import complete_edges
+from diffassemble.network.graph.layout import DenseGraph, EdgeGraph, edge_graph
+from diffassemble.squares.edge_model import SideJudge, SideJudgeConfig
+from diffassemble.training.presets import PRESETS
 
 Make = Callable[..., Denoiser]
 FORMS = [

@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from diffassemble.compatibility.fracture.faces import FACE_FEATURES
-from diffassemble.compatibility.fracture.layers import LEVELS, surface_features
-from diffassemble.compatibility.fracture.verify import VERIFIED
-from diffassemble.model.fracture import FractureConfig, FractureMatcher
+from diffassemble.fragments.descriptors import FACE_FEATURES, LEVELS, surface_features
+from diffassemble.fragments.model import FractureConfig, FractureMatcher
+from diffassemble.fragments.verification import VERIFIED
 
 
 def test_answers_have_the_promised_shapes_and_ranges() -> None:

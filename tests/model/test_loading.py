@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from diffassemble.model.denoiser import Denoiser
-from diffassemble.model.loading import load_network
-from diffassemble.model.one_shot import OneShot, OneShotConfig
-from diffassemble.puzzle import InputError
+from diffassemble.core import InputError
+from diffassemble.network.baselines import OneShot, OneShotConfig
+from diffassemble.network.denoiser import Denoiser
+from diffassemble.network.loading import load_network
 
 
 def test_a_baseline_comes_back_as_one(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from diffassemble.model.loading import KINDS
-from diffassemble.model.network import PoseNetwork
+from diffassemble.network.denoiser import PoseNetwork
+from diffassemble.network.loading import KINDS
 
 
 def test_it_is_an_outline_only() -> None:

@@ -3,10 +3,9 @@
 import pytest
 import torch
 
-from diffassemble.cutting.fragments import random_rotations
-from diffassemble.model.baselines import BASELINES
-from diffassemble.model.batch import PuzzleBatch
-from diffassemble.model.one_shot import OneShot, OneShotConfig
+from diffassemble.fragments.breaking import random_rotations
+from diffassemble.network.baselines import BASELINES, OneShot, OneShotConfig
+from diffassemble.network.batch import PuzzleBatch
 
 COUNTS = (3, 5)
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from diffassemble.cutting.fragments import random_rotations
-from diffassemble.model.posture import (
+from diffassemble.fragments.breaking import random_rotations
+from diffassemble.fragments.orientation import (
     SECTORS,
     Posture,
     PostureConfig,

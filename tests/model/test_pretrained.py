@@ -11,8 +11,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from diffassemble.model import Denoiser, Pretrained, bundled_models, find_model, pack, pretrained
-from diffassemble.puzzle import InputError, Puzzle
+from diffassemble.core import InputError, Puzzle
+from diffassemble.network import pretrained
+from diffassemble.network.batch import pack
+from diffassemble.network.denoiser import Denoiser
+from diffassemble.network.pretrained import Pretrained, bundled_models, find_model
 
 Make = Callable[..., Denoiser]
 

@@ -9,12 +9,10 @@ import torch
 from skimage import data
 from torch import Tensor
 
-from diffassemble.compatibility.judging import Judgement
-from diffassemble.cutting.image import cut_picture
-from diffassemble.geometry import turn_pixels
-from diffassemble.model import side_judge
-from diffassemble.model.side_judge import SideJudge, SideJudgeConfig, side_strips
-from diffassemble.puzzle import Board, Puzzle
+from diffassemble.core import Board, Puzzle, turn_pixels
+from diffassemble.squares import edge_model as side_judge
+from diffassemble.squares.cut import cut_picture
+from diffassemble.squares.edge_model import Judgement, SideJudge, SideJudgeConfig, side_strips
 
 SMALL = SideJudgeConfig(width=16, blocks=1, embedding=4)
 

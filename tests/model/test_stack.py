@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from diffassemble.graph import DenseGraph, complete_edges, edge_graph
-from diffassemble.model.config import ModelConfig
-from diffassemble.model.stack import STACKS
+from diffassemble.network.config import ModelConfig
+from diffassemble.network.graph.edges import complete_edges
+from diffassemble.network.graph.layout import DenseGraph, edge_graph
+from diffassemble.network.layers import STACKS
 
 SETTINGS = {"width": 24, "hidden": 16, "layers": 3, "heads": 4}
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from diffassemble.cutting.fragments import random_rotations
-from diffassemble.encoders import make_encoder
-from diffassemble.model.standing import Standing
-from diffassemble.puzzle import InputError
+from diffassemble.core import InputError
+from diffassemble.fragments.breaking import random_rotations
+from diffassemble.network.denoiser import Standing
+from diffassemble.network.encoders import make_encoder
 
 
 def test_axes_turn_with_the_fragment_and_its_shape_does_not() -> None:

@@ -7,10 +7,11 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import GCNConv, TransformerConv
 
-from diffassemble.geometry import Poses
-from diffassemble.graph import DenseFeatures, DenseGraph, ListedFeatures, complete_edges, edge_graph, features
-from diffassemble.model.unimp import GCN, UniMP
-from diffassemble.puzzle import InputError, Mates
+from diffassemble.core import InputError, Mates, Poses
+from diffassemble.network.graph import layout as features
+from diffassemble.network.graph.edges import complete_edges
+from diffassemble.network.graph.layout import DenseFeatures, DenseGraph, ListedFeatures, edge_graph
+from diffassemble.network.layers import GCN, UniMP
 
 SLOTS, CHANNELS = 4, 3
 EDGE_WIDTH = SLOTS * CHANNELS

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from diffassemble.model.upright import Upright, UprightConfig, upright_turn
+from diffassemble.squares.upright import Upright, UprightConfig, upright_turn
 
 SMALL = UprightConfig(size=16, stem=8, widths=(16, 16), dropout=0.0)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import torch
 
-from diffassemble.graph import DenseGraph, EdgeGraph
-from diffassemble.model import ModelConfig, pack
-from diffassemble.model.wiring import is_large, wire
-from diffassemble.puzzle import Puzzle
+from diffassemble.core import Puzzle
+from diffassemble.network.batch import pack
+from diffassemble.network.config import ModelConfig
+from diffassemble.network.denoiser import is_large, wire
+from diffassemble.network.graph.layout import DenseGraph, EdgeGraph
 
 
 def seeded(seed: int = 0) -> torch.Generator:

@@ -8,8 +8,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 import torch
 
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Assembly, Board, ImagePieces, Puzzle, Solver, Step
+from diffassemble.core import Assembly, Board, ImagePieces, Poses, Puzzle, Solver, Step
 
 
 class Idle:

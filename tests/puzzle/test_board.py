@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from diffassemble.geometry import Poses, turn_matrix
-from diffassemble.puzzle import Board
+from diffassemble.core import Board, Poses, turn_matrix
 
 boards = st.builds(Board, st.integers(1, 9), st.integers(1, 9))
 seeds = st.integers(0, 2**31)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diffassemble.puzzle import InputError
+from diffassemble.core import InputError
 
 
 def test_input_errors_are_value_errors() -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Board, ImagePieces, Locks, Puzzle
+from diffassemble.core import Board, ImagePieces, Locks, Poses, Puzzle
 
 
 def locks() -> Locks:

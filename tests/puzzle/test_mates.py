@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Mates
+from diffassemble.core import Mates, Poses
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from diffassemble.puzzle import ImagePieces
+from diffassemble.core import ImagePieces
 
 
 def test_count_and_size() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from diffassemble.puzzle import Board, ImagePieces, Puzzle
+from diffassemble.core import Board, ImagePieces, Puzzle
 
 
 @pytest.fixture

@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from diffassemble.cutting.fragments import random_rotations
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Assembly, FragmentPieces, Mesh, Puzzle
-from diffassemble.rendering.account import account, listed
+from diffassemble.core import Assembly, FragmentPieces, Mesh, Poses, Puzzle
+from diffassemble.fragments.breaking import random_rotations
+from diffassemble.rendering.report import account, listed
 
 
 @pytest.fixture

@@ -11,11 +11,10 @@ import pytest
 import torch
 from PIL import Image
 
-from diffassemble.geometry import Poses, turn_matrix
-from diffassemble.puzzle import Assembly, Puzzle
-from diffassemble.rendering import animate, draw_poses, encode_gif, save_gif
-from diffassemble.rendering.animation import _between
-from diffassemble.rendering.canvas import angles
+from diffassemble.core import Assembly, Poses, Puzzle, turn_matrix
+from diffassemble.rendering.animation import _between, encode_gif, save_gif
+from diffassemble.rendering.drawing import animate
+from diffassemble.rendering.picture import angles, draw_poses
 
 Make = Callable[..., Puzzle]
 Solved = Callable[..., Assembly]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from diffassemble.rendering.camera import Camera, bounds, frame, orbit
+from diffassemble.rendering.studio import Camera, bounds, frame, orbit
 
 CUBE = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)], np.float32)
 

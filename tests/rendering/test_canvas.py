@@ -9,17 +9,8 @@ import pytest
 import torch
 from PIL import Image
 
-from diffassemble.geometry import Poses, turn_matrix
-from diffassemble.puzzle import Board
-from diffassemble.rendering.canvas import (
-    EMPTY_CELL,
-    TABLE,
-    angles,
-    centres,
-    empty_board,
-    lay_piece,
-    piece_images,
-)
+from diffassemble.core import Board, Poses, turn_matrix
+from diffassemble.rendering.picture import EMPTY_CELL, TABLE, angles, centres, empty_board, lay_piece, piece_images
 
 
 def test_angles_are_those_of_the_nearest_rotation() -> None:

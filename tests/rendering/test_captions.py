@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image, ImageChops
 
-from diffassemble.rendering.captions import beside, confidence_colour, under_title, with_legend
+from diffassemble.rendering.picture import beside, confidence_colour, under_title, with_legend
 
 
 def test_the_ramp_runs_from_red_to_blue_and_stops_at_its_ends() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from diffassemble.rendering.clouds import as_discs
+from diffassemble.rendering.triangles import as_discs
 
 
 def test_discs_lie_on_the_surface() -> None:

@@ -8,9 +8,9 @@ import pytest
 import roma
 import torch
 
-from diffassemble.cutting.fragments import random_rotations
-from diffassemble.geometry import Poses
-from diffassemble.rendering.flight import between, eased, plan_flight
+from diffassemble.core import Poses
+from diffassemble.fragments.breaking import random_rotations
+from diffassemble.rendering.mesh import between, eased, plan_flight
 
 N = 5
 

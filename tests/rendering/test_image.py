@@ -10,12 +10,10 @@ import pytest
 import torch
 from PIL import Image
 
-from diffassemble.cutting.image import crop_to_board, resize_to_board
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Assembly, Board, Puzzle
-from diffassemble.rendering import draw_assembly, draw_before_after, draw_confidence, draw_poses
-from diffassemble.rendering.canvas import EMPTY_CELL
-from diffassemble.rendering.image import draw_table
+from diffassemble.core import Assembly, Board, Poses, Puzzle
+from diffassemble.rendering.drawing import draw_assembly, draw_before_after, draw_confidence
+from diffassemble.rendering.picture import EMPTY_CELL, draw_poses, draw_table
+from diffassemble.squares.cut import crop_to_board, resize_to_board
 
 Make = Callable[..., Puzzle]
 Solved = Callable[..., Assembly]

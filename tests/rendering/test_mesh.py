@@ -10,10 +10,11 @@ import pytest
 import torch
 from PIL import Image
 
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Assembly, FragmentPieces, Mesh, Puzzle
-from diffassemble.rendering import animate, draw_assembly, draw_before_after, draw_confidence, encode_gif, mesh
-from diffassemble.rendering.captions import confidence_colour
+from diffassemble.core import Assembly, FragmentPieces, Mesh, Poses, Puzzle
+from diffassemble.rendering import mesh
+from diffassemble.rendering.animation import encode_gif
+from diffassemble.rendering.drawing import animate, draw_assembly, draw_before_after, draw_confidence
+from diffassemble.rendering.picture import confidence_colour
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from PIL import Image
 
-from diffassemble.rendering.outlines import OUTLINE, draw_outlines
+from diffassemble.rendering.picture import OUTLINE, draw_outlines
 
 
 def test_outlines_are_drawn() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from diffassemble.rendering.rasteriser import NOTHING, Layers, rasterise
+from diffassemble.rendering.studio import NOTHING, Layers, rasterise
 
 
 def draw(*triangles: list[list[float]], size: tuple[int, int] = (8, 6)) -> Layers:

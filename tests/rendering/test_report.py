@@ -8,9 +8,9 @@ from dataclasses import replace
 import skimage.data
 import torch
 
-from diffassemble.cutting.image import cut_picture
-from diffassemble.puzzle import Assembly, Board, Locks
+from diffassemble.core import Assembly, Board, Locks
 from diffassemble.rendering.report import report_html
+from diffassemble.squares.cut import cut_picture
 
 
 def answer() -> Assembly:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from diffassemble.rendering.shading import KEY_LIGHT, find_occlusion, find_shadow, lay_ground, shine
+from diffassemble.rendering.studio import KEY_LIGHT, find_occlusion, find_shadow, lay_ground, shine
 
 FOCAL, MIDDLE = 40.0, 20.0
 

@@ -7,11 +7,9 @@ import torch
 import trimesh
 from PIL import Image
 
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Mesh
-from diffassemble.rendering.camera import frame, orbit
-from diffassemble.rendering.canvas import TABLE
-from diffassemble.rendering.studio import photograph
+from diffassemble.core import Mesh, Poses
+from diffassemble.rendering.picture import TABLE
+from diffassemble.rendering.studio import frame, orbit, photograph
 from diffassemble.rendering.triangles import Triangles, triangles_of
 
 COLOURS = np.float32([[0.9, 0.2, 0.2], [0.2, 0.3, 0.9]])

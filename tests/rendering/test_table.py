@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from diffassemble.puzzle import FragmentPieces, Mesh, Puzzle
-from diffassemble.rendering.table import laid_out, lying_flat
+from diffassemble.core import FragmentPieces, Mesh, Puzzle
+from diffassemble.rendering.mesh import laid_out, lying_flat
 
 
 def boxes(count: int, seed: int = 0) -> FragmentPieces:

@@ -7,9 +7,8 @@ import pytest
 import torch
 import trimesh
 
-from diffassemble.cutting.fragments import random_rotations
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Mesh, Puzzle
+from diffassemble.core import Mesh, Poses, Puzzle
+from diffassemble.fragments.breaking import random_rotations
 from diffassemble.rendering.triangles import cluster, corner_normals, triangles_of
 
 

@@ -10,10 +10,11 @@ import skimage.data
 import torch
 from torch import Tensor
 
-from diffassemble.cutting.image import cut_picture
-from diffassemble.model import Denoiser, ModelConfig, PuzzleBatch
-from diffassemble.model.denoiser import Condition
-from diffassemble.puzzle import Board, Puzzle, Step
+from diffassemble.core import Board, Puzzle, Step
+from diffassemble.network.batch import PuzzleBatch
+from diffassemble.network.config import ModelConfig
+from diffassemble.network.denoiser import Condition, Denoiser
+from diffassemble.squares.cut import cut_picture
 
 
 @pytest.fixture

@@ -9,18 +9,15 @@ import pytest
 import torch
 from manifold3d import Manifold
 
-from diffassemble.compatibility.fracture.clusters import Cluster, Pose, composed
-from diffassemble.compatibility.fracture.contact import undone
-from diffassemble.compatibility.fracture.fits import Fit
-from diffassemble.compatibility.fracture.fragments import Fragment
-from diffassemble.compatibility.mesh import prepare
-from diffassemble.cutting.fragments import scatter
-from diffassemble.cutting.mesh import fracture
-from diffassemble.cutting.solids import mesh_of
-from diffassemble.model.fracture import FractureMatcher
-from diffassemble.solvers.beam import alike, assemble_best, entering, evidence, join_and_branch
-from diffassemble.solvers.merging import Bench
-from diffassemble.solvers.rounds import assemble
+from diffassemble.fragments.assembly_state import Bench
+from diffassemble.fragments.breaking import fracture, scatter
+from diffassemble.fragments.clusters import Cluster, Fragment, Pose, composed
+from diffassemble.fragments.contact import undone
+from diffassemble.fragments.matches import prepare
+from diffassemble.fragments.mend import alike, assemble, assemble_best, entering, evidence, join_and_branch
+from diffassemble.fragments.model import FractureMatcher
+from diffassemble.fragments.solids import mesh_of
+from diffassemble.fragments.verification import Fit
 
 Known = tuple[list[Fragment], list[Pose], FractureMatcher]
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from diffassemble.model import pretrained
-from diffassemble.model.side_judge import SideJudge, SideJudgeConfig
-from diffassemble.puzzle import InputError, Puzzle, Solver
-from diffassemble.solvers import SOLVERS, DiffusionSolver, make_solver
-from diffassemble.solvers.catalogue import BORDER_SOLVERS, bundled_judge, bundled_uprighter
-from diffassemble.solvers.gallagher import GallagherSolver
-from diffassemble.solvers.hybrid import HybridSolver
+from diffassemble.core import InputError, Puzzle, Solver
+from diffassemble.kinds import BORDER_SOLVERS, SOLVERS, bundled_judge, bundled_uprighter, make_solver
+from diffassemble.network import pretrained
+from diffassemble.squares.baselines.gallagher import GallagherSolver
+from diffassemble.squares.diffusion import DiffusionSolver
+from diffassemble.squares.edge_model import SideJudge, SideJudgeConfig
+from diffassemble.squares.hybrid import HybridSolver
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_without_a_classifier_wholes_stay_as_they_are(shelf: Path, tiny_model: P
 
 
 def test_a_bundled_classifier_is_used(shelf: Path, tiny_model: Path, cut: Callable[..., Puzzle]) -> None:
-    from diffassemble.model.upright import Upright, UprightConfig
+    from diffassemble.squares.upright import Upright, UprightConfig
 
     Upright(UprightConfig()).save_pretrained(shelf / "upright")
     solver = make_solver("diffusion", model=str(tiny_model))

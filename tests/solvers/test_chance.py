@@ -7,9 +7,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import FragmentPieces, Mesh, Puzzle, Solver, Step
-from diffassemble.solvers.chance import SPREAD, IdentitySolver, RandomSolver
+from diffassemble.core import FragmentPieces, Mesh, Poses, Puzzle, Solver, Step
+from diffassemble.fragments.chance import SPREAD, IdentitySolver, RandomSolver
 
 
 def fragments(count: int) -> Puzzle:

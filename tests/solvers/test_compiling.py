@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from numba.core import event
 
-from diffassemble.solvers.compiling import COMPILING, Announcer
+from diffassemble.kinds import COMPILING, Announcer
 
 SOURCE = "from numba import njit\n\n\n@njit(cache=True)\ndef successor(x):\n    return x + 1\n"
 

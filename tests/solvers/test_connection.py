@@ -10,11 +10,11 @@ import torch
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from diffassemble.compatibility.image import Borders
-from diffassemble.puzzle import Board, Puzzle
-from diffassemble.solvers.connection import connections, first_connections, recovered_turns, tied_together
-from diffassemble.solvers.finishing import touching_sides
-from diffassemble.solvers.matches import Candidates
+from diffassemble.core import Board, Puzzle
+from diffassemble.squares.baselines.candidates import Candidates
+from diffassemble.squares.baselines.filling import touching_sides
+from diffassemble.squares.baselines.huroyan import connections, first_connections, recovered_turns, tied_together
+from diffassemble.squares.edges import Borders
 
 
 def true_matches(board: Board, seed: int) -> tuple[np.ndarray, np.ndarray]:

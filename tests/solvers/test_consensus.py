@@ -6,9 +6,9 @@ import pytest
 import roma
 import torch
 
-from diffassemble.cutting.fragments import random_rotations
-from diffassemble.geometry import Poses
-from diffassemble.solvers.consensus import average, twist
+from diffassemble.core import Poses
+from diffassemble.fragments.breaking import random_rotations
+from diffassemble.network.consensus import average, twist
 
 
 def samples() -> list[Poses]:

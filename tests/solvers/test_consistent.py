@@ -8,11 +8,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from diffassemble.compatibility.image import Borders
-from diffassemble.puzzle import Puzzle
-from diffassemble.solvers.consistent import Caution, join_consistent
-from diffassemble.solvers.framing import WAYS, FramedForest
-from diffassemble.solvers.matches import Candidates
+from diffassemble.core import Puzzle
+from diffassemble.squares.baselines.candidates import Candidates
+from diffassemble.squares.baselines.yu import Caution, join_consistent
+from diffassemble.squares.edges import Borders
+from diffassemble.squares.forest import WAYS, FramedForest
 
 
 def candidates_of(puzzle: Puzzle) -> Candidates:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import torch
 
-from diffassemble.geometry import Poses
-from diffassemble.model import Denoiser, pack
-from diffassemble.puzzle import Board, Puzzle, Solver, Step
-from diffassemble.solvers.diffusion import DiffusionSolver, content_order, denoise, rank_placements
+from diffassemble.core import Board, Poses, Puzzle, Solver, Step
+from diffassemble.network.batch import pack
+from diffassemble.network.denoiser import Denoiser
+from diffassemble.squares.diffusion import DiffusionSolver, content_order, denoise, rank_placements
 
 
 def drained(solver: Solver, puzzle: Puzzle, seed: int = 0) -> list[Step]:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import torch
 
-from diffassemble.compatibility.image import image_mates
-from diffassemble.puzzle import Board, Puzzle
-from diffassemble.solvers.energy import STRONGEST, border_gains, network_gains
-from diffassemble.solvers.finishing import touching_sides
+from diffassemble.core import Board, Puzzle
+from diffassemble.squares.baselines.filling import touching_sides
+from diffassemble.squares.edges import image_mates
+from diffassemble.squares.energy import STRONGEST, border_gains, network_gains
 
 
 def test_border_gains_are_the_log_odds_of_the_listed_pairs_and_lowest_for_others(cut: Callable[..., Puzzle]) -> None:

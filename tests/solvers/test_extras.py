@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from diffassemble.puzzle import ImagePieces, Locks, Puzzle
-from diffassemble.solvers.extras import set_aside
+from diffassemble.core import ImagePieces, Locks, Puzzle
+from diffassemble.squares.grid import set_aside
 
 
 def mixed(cut: Callable[..., Puzzle], foreign: int) -> Puzzle:

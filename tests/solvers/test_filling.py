@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from diffassemble.compatibility.image import SIDES, Borders
-from diffassemble.puzzle import Board, Puzzle
-from diffassemble.solvers.filling import fill_board
+from diffassemble.core import Board, Puzzle
+from diffassemble.squares.baselines.filling import fill_board
+from diffassemble.squares.edges import SIDES, Borders
 
 
 def truth_of(puzzle: Puzzle) -> tuple[Tensor, Tensor]:

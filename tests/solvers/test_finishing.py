@@ -7,10 +7,9 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from diffassemble.compatibility.image import SIDES, Borders, border_scores
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Board, Puzzle
-from diffassemble.solvers.finishing import border_confidence, finish, touching_sides
+from diffassemble.core import Board, Poses, Puzzle
+from diffassemble.squares.baselines.filling import border_confidence, finish, touching_sides
+from diffassemble.squares.edges import SIDES, Borders, border_scores
 
 
 def answer(puzzle: Puzzle) -> tuple[torch.Tensor, torch.Tensor]:

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 
-from diffassemble.cutting.fragments import random_rotations
-from diffassemble.geometry import Poses
-from diffassemble.model import Denoiser
-from diffassemble.model.config import ModelConfig
-from diffassemble.puzzle import FragmentPieces, Locks, Mesh, Puzzle, Solver, Step
-from diffassemble.solvers.diffusion import DiffusionSolver
-from diffassemble.solvers.fragment_hybrid import GUESS, FragmentHybridSolver, coarsened
+from diffassemble.core import FragmentPieces, Locks, Mesh, Poses, Puzzle, Solver, Step
+from diffassemble.fragments.breaking import random_rotations
+from diffassemble.fragments.hybrid import GUESS, FragmentHybridSolver, coarsened
+from diffassemble.network.config import ModelConfig
+from diffassemble.network.denoiser import Denoiser
+from diffassemble.squares.diffusion import DiffusionSolver
 
 GENERATOR = torch.Generator().manual_seed(0)
 SURE = torch.tensor([0.9, 0.8, 0.0, 0.95])

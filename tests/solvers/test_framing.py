@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from diffassemble.puzzle import Board
-from diffassemble.solvers.finishing import touching_sides
-from diffassemble.solvers.framing import WAYS, FramedForest, held_by_frames
+from diffassemble.core import Board
+from diffassemble.squares.baselines.filling import touching_sides
+from diffassemble.squares.forest import WAYS, FramedForest, held_by_frames
 
 RIGHT, BOTTOM, LEFT, TOP = range(4)
 

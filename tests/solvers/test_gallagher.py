@@ -11,12 +11,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from diffassemble.compatibility.image import Borders, border_scores
+from diffassemble.core import Board, ImagePieces, Poses, Puzzle, Solver, Step
 from diffassemble.evaluation.metrics import direct_comparison_free, neighbour_accuracy
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Board, ImagePieces, Puzzle, Solver, Step
-from diffassemble.solvers.gallagher import GallagherSolver, ranked_matches, trim
-from diffassemble.solvers.spanning import Forest
+from diffassemble.squares.baselines.gallagher import GallagherSolver, ranked_matches, trim
+from diffassemble.squares.edges import Borders, border_scores
+from diffassemble.squares.forest import Forest
 
 
 def drained(puzzle: Puzzle, solver: GallagherSolver = GallagherSolver()) -> list[Step]:  # noqa: B008

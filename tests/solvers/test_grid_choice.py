@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Board, Puzzle
-from diffassemble.solvers.grid_choice import candidate_boards, choose_board
+from diffassemble.core import Board, Poses, Puzzle
+from diffassemble.squares.grid import candidate_boards, choose_board
 
 
 @given(st.integers(2, 2000))

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from diffassemble.compatibility.image import image_mates
-from diffassemble.puzzle import Board, Puzzle
-from diffassemble.solvers.energy import border_gains
-from diffassemble.solvers.finishing import touching_sides
-from diffassemble.solvers.growing import NOWHERE, grow, margins, value, worth
+from diffassemble.core import Board, Puzzle
+from diffassemble.squares.baselines.filling import touching_sides
+from diffassemble.squares.edges import image_mates
+from diffassemble.squares.energy import border_gains
+from diffassemble.squares.search import NOWHERE, grow, margins, value, worth
 
 
 def random_terms(count: int, cells: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -10,14 +10,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diffassemble.cutting.fragments import random_rotations
-from diffassemble.geometry import Poses
-from diffassemble.model.batch import pack
-from diffassemble.puzzle import Board, Locks, Puzzle, Step
-from diffassemble.solvers import assemble, make_solver
-from diffassemble.solvers.diffusion import DiffusionSolver, denoise
-from diffassemble.solvers.holding import hold, moved_to_locks
-from diffassemble.solvers.hybrid import HybridSolver
+from diffassemble.core import Board, Locks, Poses, Puzzle, Step
+from diffassemble.core.locks import hold, moved_to_locks
+from diffassemble.fragments.breaking import random_rotations
+from diffassemble.kinds import assemble, make_solver
+from diffassemble.network.batch import pack
+from diffassemble.squares.diffusion import DiffusionSolver, denoise
+from diffassemble.squares.hybrid import HybridSolver
 
 
 def locked(puzzle: Puzzle, indices: list[int], cells: list[int], turns: list[int]) -> Puzzle:

@@ -11,15 +11,19 @@ import pytest
 import torch
 from torch import Tensor
 
-from diffassemble.compatibility.image import Borders, border_scores
+from diffassemble.core import Board, ImagePieces, Poses, Puzzle, Solver, Step
 from diffassemble.evaluation.metrics import direct_comparison_free, neighbour_accuracy
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Board, ImagePieces, Puzzle, Solver, Step
-from diffassemble.solvers.connection import first_connections, recovered_turns
-from diffassemble.solvers.finishing import touching_sides
-from diffassemble.solvers.huroyan import HuroyanSolver, agreeing, next_connections, pair_scores
-from diffassemble.solvers.matches import Candidates
-from diffassemble.solvers.trimming import Placement
+from diffassemble.squares.baselines.candidates import Candidates
+from diffassemble.squares.baselines.filling import Placement, touching_sides
+from diffassemble.squares.baselines.huroyan import (
+    HuroyanSolver,
+    agreeing,
+    first_connections,
+    next_connections,
+    pair_scores,
+    recovered_turns,
+)
+from diffassemble.squares.edges import Borders, border_scores
 
 
 def drained(puzzle: Puzzle, solver: HuroyanSolver = HuroyanSolver()) -> list[Step]:  # noqa: B008

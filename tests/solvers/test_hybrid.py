@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import torch
 
+from diffassemble.core import Board, ImagePieces, Puzzle, Step
 from diffassemble.evaluation.metrics import direct_comparison_free
-from diffassemble.model import Denoiser
-from diffassemble.model.side_judge import SideJudge, SideJudgeConfig
-from diffassemble.puzzle import Board, ImagePieces, Puzzle, Step
-from diffassemble.solvers.hybrid import HybridSolver
+from diffassemble.network.denoiser import Denoiser
+from diffassemble.squares.edge_model import SideJudge, SideJudgeConfig
+from diffassemble.squares.hybrid import HybridSolver
 
 
 @pytest.fixture

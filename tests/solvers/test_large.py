@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import torch
 
-from diffassemble.compatibility.image import image_mates
+from diffassemble.core import Board, Locks, Puzzle
 from diffassemble.evaluation.metrics import direct_comparison_free
-from diffassemble.puzzle import Board, Locks, Puzzle
-from diffassemble.solvers.energy import border_gains
-from diffassemble.solvers.hybrid import HybridSolver
-from diffassemble.solvers.large import _table, large_answers
+from diffassemble.squares.edges import image_mates
+from diffassemble.squares.energy import border_gains
+from diffassemble.squares.hybrid import HybridSolver
+from diffassemble.squares.large import _table, large_answers
 
 
 def accuracy(puzzle: Puzzle, cells: torch.Tensor, turns: torch.Tensor) -> float:

@@ -7,10 +7,10 @@ import pytest
 import torch
 from scipy.optimize import linprog
 
-from diffassemble.puzzle import Board
-from diffassemble.solvers.finishing import touching_sides
-from diffassemble.solvers.linear_program import inconsistency
-from diffassemble.solvers.spanning import Forest
+from diffassemble.core import Board
+from diffassemble.squares.baselines.filling import touching_sides
+from diffassemble.squares.baselines.yu import inconsistency
+from diffassemble.squares.forest import Forest
 
 QUARTERS = [np.linalg.matrix_power(np.array([[0, -1], [1, 0]]), quarter) for quarter in range(4)]
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from diffassemble.compatibility.image import Borders, border_scores
-from diffassemble.solvers.matches import Candidates, Matches, on_cycles, turn_between
+from diffassemble.squares.baselines.candidates import Candidates, Matches, on_cycles, turn_between
+from diffassemble.squares.edges import Borders, border_scores
 
 
 def pixels(count: int) -> torch.Tensor:

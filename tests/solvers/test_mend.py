@@ -9,14 +9,12 @@ import pytest
 import torch
 from manifold3d import Manifold
 
-from diffassemble.cutting.fragments import random_rotations, scatter
-from diffassemble.cutting.mesh import fracture
-from diffassemble.cutting.solids import mesh_of
-from diffassemble.geometry import Poses
-from diffassemble.model.fracture import FractureMatcher
-from diffassemble.puzzle import Locks, Mesh, Puzzle, Solver, Step
-from diffassemble.solvers import assemble
-from diffassemble.solvers.mend import MendSolver
+from diffassemble.core import Locks, Mesh, Poses, Puzzle, Solver, Step
+from diffassemble.fragments.breaking import fracture, random_rotations, scatter
+from diffassemble.fragments.mend import MendSolver
+from diffassemble.fragments.model import FractureMatcher
+from diffassemble.fragments.solids import mesh_of
+from diffassemble.kinds import assemble
 
 
 @pytest.fixture(scope="module")

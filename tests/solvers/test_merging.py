@@ -9,17 +9,15 @@ import pytest
 import torch
 from manifold3d import Manifold
 
-from diffassemble.compatibility.fracture.clusters import STAY, Cluster, Pose, composed
-from diffassemble.compatibility.fracture.contact import undone
-from diffassemble.compatibility.fracture.fits import Fit
-from diffassemble.compatibility.fracture.fragments import Fragment
-from diffassemble.compatibility.fracture.moulds import CAST
-from diffassemble.compatibility.mesh import prepare
-from diffassemble.cutting.fragments import scatter
-from diffassemble.cutting.mesh import fracture
-from diffassemble.cutting.solids import mesh_of
-from diffassemble.model.fracture import FractureMatcher
-from diffassemble.solvers.merging import Bench, standing
+from diffassemble.fragments.assembly_state import Bench, standing
+from diffassemble.fragments.breaking import fracture, scatter
+from diffassemble.fragments.clusters import STAY, Cluster, Fragment, Pose, composed
+from diffassemble.fragments.contact import undone
+from diffassemble.fragments.gap_insertion import CAST
+from diffassemble.fragments.matches import prepare
+from diffassemble.fragments.model import FractureMatcher
+from diffassemble.fragments.solids import mesh_of
+from diffassemble.fragments.verification import Fit
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from diffassemble.cutting.image import tiles
-from diffassemble.model.upright import Upright
-from diffassemble.puzzle import Board, Puzzle
-from diffassemble.solvers import orientation
-from diffassemble.solvers.orientation import assembled_pixels, fitting_turns, turn_to_upright
+from diffassemble.core import Board, Puzzle
+from diffassemble.squares import upright as orientation
+from diffassemble.squares.cut import tiles
+from diffassemble.squares.upright import Upright, assembled_pixels, fitting_turns, turn_to_upright
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (2, 4), (4, 3)])

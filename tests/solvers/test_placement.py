@@ -10,11 +10,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diffassemble.compatibility.image import image_mates
-from diffassemble.geometry import Poses, turn_matrix
-from diffassemble.puzzle import Board, Puzzle
-from diffassemble.solvers import placement
-from diffassemble.solvers.placement import agreement, agreements, fit, place
+from diffassemble.core import Board, Poses, Puzzle, turn_matrix
+from diffassemble.squares import placement
+from diffassemble.squares.edges import image_mates
+from diffassemble.squares.placement import agreement, agreements, fit, place
 
 
 def loose(count: int, seed: int) -> Poses:

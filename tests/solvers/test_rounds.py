@@ -10,15 +10,14 @@ import torch
 from manifold3d import Manifold
 from manifold3d import Mesh as ManifoldMesh
 
-from diffassemble.compatibility.fracture.clusters import STAY, Cluster
-from diffassemble.compatibility.mesh import prepare
-from diffassemble.cutting.fragments import scatter
-from diffassemble.cutting.mesh import fracture
-from diffassemble.cutting.solids import mesh_of
-from diffassemble.model.fracture import FractureMatcher
-from diffassemble.puzzle import Mesh, Puzzle
-from diffassemble.solvers.merging import Bench
-from diffassemble.solvers.rounds import ROUNDS, assemble, cast_small, crowded, search_some
+from diffassemble.core import Mesh, Puzzle
+from diffassemble.fragments.assembly_state import Bench
+from diffassemble.fragments.breaking import fracture, scatter
+from diffassemble.fragments.clusters import STAY, Cluster
+from diffassemble.fragments.matches import prepare
+from diffassemble.fragments.mend import ROUNDS, assemble, cast_small, crowded, search_some
+from diffassemble.fragments.model import FractureMatcher
+from diffassemble.fragments.solids import mesh_of
 
 
 @pytest.fixture(scope="module")

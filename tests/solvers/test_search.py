@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from diffassemble.solvers.growing import NOWHERE, worth
-from diffassemble.solvers.search import search
+from diffassemble.squares.search import NOWHERE, search, worth
 
 
 def line_up(rows: int, cols: int, count: int, strength: float = 3.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -9,12 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from diffassemble.cutting.image import cut_picture
-from diffassemble.geometry import Poses
-from diffassemble.model.critic import Critic, CriticConfig
-from diffassemble.puzzle import Board, Locks, Puzzle
-from diffassemble.solvers.second_look import SecondLook, parts, placings, shifts, turned_cells, without
-from diffassemble.solvers.terms import State, Terms
+from diffassemble.core import Board, Locks, Poses, Puzzle
+from diffassemble.squares.critic import Critic, CriticConfig, SecondLook, parts, placings, shifts, turned_cells, without
+from diffassemble.squares.cut import cut_picture
+from diffassemble.squares.energy import State, Terms
 
 BOARD = Board(6, 6)
 # Four rows hold together; the last piece of the picture lies alone.

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import torch
 
-from diffassemble.puzzle import Board, Puzzle, Step
-from diffassemble.solvers.showing import in_content_order, lay_out
-from diffassemble.solvers.spanning import Forest
+from diffassemble.core import Board, Puzzle, Step
+from diffassemble.squares.baselines.filling import in_content_order, lay_out
+from diffassemble.squares.forest import Forest
 
 
 def test_pieces_are_solved_in_one_order_and_answered_in_the_other(cut: Callable[..., Puzzle]) -> None:

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 import torch
 
-from diffassemble.puzzle import InputError, Puzzle, Step
-from diffassemble.solvers import DiffusionSolver, assemble, solve
+from diffassemble import kinds as solve
+from diffassemble.core import InputError, Puzzle, Step
+from diffassemble.kinds import assemble
+from diffassemble.squares.diffusion import DiffusionSolver
 
 
 def test_all_steps_become_history(cut: Callable[..., Puzzle], oracle: Any) -> None:

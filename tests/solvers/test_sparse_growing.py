@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from diffassemble.puzzle import Board
-from diffassemble.solvers import growing
-from diffassemble.solvers.growing import NOWHERE
-from diffassemble.solvers.sparse_growing import UNLISTED, gain_between, grow, margins, value, worth
+from diffassemble.core import Board
+from diffassemble.squares import search as growing
+from diffassemble.squares.search import NOWHERE
+from diffassemble.squares.sparse_search import UNLISTED, gain_between, grow, margins, value, worth
 
 Table = tuple[np.ndarray, np.ndarray, np.ndarray]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from diffassemble.solvers.growing import NOWHERE
-from diffassemble.solvers.sparse_growing import worth
-from diffassemble.solvers.sparse_search import sparse_search
+from diffassemble.squares.search import NOWHERE
+from diffassemble.squares.sparse_search import sparse_search, worth
 
 Table = tuple[np.ndarray, np.ndarray, np.ndarray]
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from diffassemble.compatibility.image import image_mates
-from diffassemble.cutting.image import cut_picture
-from diffassemble.puzzle import Board
-from diffassemble.solvers.energy import border_gains
-from diffassemble.solvers.finishing import touching_sides
-from diffassemble.solvers.terms import Terms
+from diffassemble.core import Board
+from diffassemble.squares.baselines.filling import touching_sides
+from diffassemble.squares.cut import cut_picture
+from diffassemble.squares.edges import image_mates
+from diffassemble.squares.energy import Terms, border_gains
 
 
 def test_the_worth_of_a_placement_is_the_sum_over_touching_sides_and_places() -> None:

@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from diffassemble.compatibility.image import Borders
+from diffassemble.core import Board, Puzzle
 from diffassemble.evaluation.metrics import direct_comparison_free
-from diffassemble.puzzle import Board, Puzzle
-from diffassemble.solvers.framing import FramedForest
-from diffassemble.solvers.matches import Candidates
-from diffassemble.solvers.spanning import Forest
-from diffassemble.solvers.trimming import Placement, place, trim
+from diffassemble.squares.baselines.candidates import Candidates
+from diffassemble.squares.baselines.filling import Placement, place, trim
+from diffassemble.squares.edges import Borders
+from diffassemble.squares.forest import Forest, FramedForest
 
 
 def grown(puzzle: Puzzle) -> tuple[Forest, Candidates, Borders]:

@@ -10,10 +10,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from diffassemble.core import Board, ImagePieces, Poses, Puzzle, Solver, Step
 from diffassemble.evaluation.metrics import direct_comparison_free, neighbour_accuracy
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Board, ImagePieces, Puzzle, Solver, Step
-from diffassemble.solvers.yu import YuSolver
+from diffassemble.squares.baselines.yu import YuSolver
 
 
 def drained(puzzle: Puzzle, solver: YuSolver = YuSolver()) -> list[Step]:  # noqa: B008

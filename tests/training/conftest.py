@@ -9,12 +9,19 @@ from typing import Any
 
 import pytest
 
-from diffassemble.datasets.config import DataConfig, PictureConfig
-from diffassemble.model import ModelConfig
-from diffassemble.model.side_judge import SideJudgeConfig
-from diffassemble.model.upright import UprightConfig
-from diffassemble.training import JigsawRun, UprightRun
-from diffassemble.training.config import DenoisingTraining, SideJudgeRun, SideJudgeTraining, UprightTraining
+from diffassemble.network.config import ModelConfig
+from diffassemble.squares.edge_model import SideJudgeConfig
+from diffassemble.squares.upright import UprightConfig
+from diffassemble.training.config import (
+    DataConfig,
+    DenoisingTraining,
+    JigsawRun,
+    PictureConfig,
+    SideJudgeRun,
+    SideJudgeTraining,
+    UprightRun,
+    UprightTraining,
+)
 
 
 @pytest.fixture(scope="session")

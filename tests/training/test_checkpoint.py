@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from diffassemble.puzzle import InputError
-from diffassemble.training.checkpoint import FILE, Checkpoint, read_checkpoint, write_checkpoint
+from diffassemble.core import InputError
+from diffassemble.training.run_folder import FILE, Checkpoint, read_checkpoint, write_checkpoint
 
 
 def checkpoint(step: int, size: int = 4) -> Checkpoint:

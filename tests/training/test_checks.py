@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from diffassemble.presets import PRESETS
-from diffassemble.puzzle import InputError
-from diffassemble.training import JigsawRun, UprightRun
+from diffassemble.core import InputError
 from diffassemble.training.checks import (
     check_critic,
     check_fracture_matching,
@@ -22,7 +20,8 @@ from diffassemble.training.checks import (
     check_side_judge,
     check_upright,
 )
-from diffassemble.training.config import SideJudgeRun
+from diffassemble.training.config import JigsawRun, SideJudgeRun, UprightRun
+from diffassemble.training.presets import PRESETS
 
 BAD: list[tuple[str, dict[str, Any], str]] = [
     ("training", {"steps": -1}, "--training.steps -1: must be 1 or more"),

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from diffassemble.puzzle import InputError
-from diffassemble.training import Config, JigsawRun, UprightRun
-from diffassemble.training.config import read_config
+from diffassemble.core import InputError
+from diffassemble.training.config import Config, JigsawRun, UprightRun, read_config
 
 
 def written(config: Config, path: Path) -> Path:

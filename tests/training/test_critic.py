@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from diffassemble.datasets.config import PictureConfig
-from diffassemble.files.images import write_picture
-from diffassemble.model.critic import CriticConfig
-from diffassemble.puzzle import Board, InputError
-from diffassemble.training.config import CriticRun, CriticTraining
+from diffassemble.core import Board, InputError
+from diffassemble.files.pictures import write_picture
+from diffassemble.squares.critic import CriticConfig
+from diffassemble.training.config import CriticRun, CriticTraining, PictureConfig
 from diffassemble.training.critic import CriticTask, false_placement, shifted, strayed
 
 SMALL = CriticConfig(stem=8, widths=(16, 16, 16), hidden=16, dropout=0.0)

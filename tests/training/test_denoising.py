@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from diffassemble.geometry import Poses
-from diffassemble.model.batch import PuzzleBatch
-from diffassemble.training import Config
+from diffassemble.core import Poses
+from diffassemble.network.batch import PuzzleBatch
+from diffassemble.training.config import Config
 from diffassemble.training.denoising import Denoising, Stream
 from diffassemble.training.jigsaw import JigsawTask
 

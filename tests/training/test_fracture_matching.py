@@ -6,15 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from diffassemble.compatibility.fracture.faces import FACE_FEATURES, MATE_SIGNS
-from diffassemble.compatibility.fracture.layers import LEVELS, surface_features
-from diffassemble.compatibility.fracture.verify import VERIFIED
-from diffassemble.datasets.config import FractureDataConfig
-from diffassemble.datasets.fit_examples import FitExamples
-from diffassemble.datasets.surface_examples import SurfaceExamples
-from diffassemble.model.fracture import FractureConfig, FractureMatcher
-from diffassemble.puzzle import InputError
-from diffassemble.training.config import FractureMatchingRun, FractureMatchingTraining
+from diffassemble.core import InputError
+from diffassemble.fragments.descriptors import FACE_FEATURES, LEVELS, MATE_SIGNS, surface_features
+from diffassemble.fragments.model import FractureConfig, FractureMatcher
+from diffassemble.fragments.verification import VERIFIED
+from diffassemble.training.config import FractureDataConfig, FractureMatchingRun, FractureMatchingTraining
+from diffassemble.training.fracture_examples import FitExamples, SurfaceExamples
 from diffassemble.training.fracture_matching import FractureMatchingTask, fit_loss, mates_found, surface_loss
 
 SMALL = FractureConfig(width=16, descriptor=8, verifier_width=8)

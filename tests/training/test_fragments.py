@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from diffassemble.datasets.config import FragmentConfig
-from diffassemble.datasets.made import break_solids
-from diffassemble.model.one_shot import OneShot, OneShotConfig
-from diffassemble.puzzle import InputError
-from diffassemble.training.config import BaselineRun, FragmentRun, FragmentTraining
+from diffassemble.core import InputError
+from diffassemble.fragments.datasets import break_solids
+from diffassemble.network.baselines import OneShot, OneShotConfig
+from diffassemble.training.config import BaselineRun, FragmentConfig, FragmentRun, FragmentTraining
 from diffassemble.training.fragments import BaselineTask, FragmentTask, gather
 
 

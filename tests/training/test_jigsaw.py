@@ -11,12 +11,12 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from diffassemble.cutting.image import cut_picture
-from diffassemble.datasets.config import DataConfig
-from diffassemble.files import read_picture
-from diffassemble.model import Denoiser, pack
-from diffassemble.puzzle import Board, InputError, Puzzle
-from diffassemble.training import Config
+from diffassemble.core import Board, InputError, Puzzle
+from diffassemble.files.pictures import read_picture
+from diffassemble.network.batch import pack
+from diffassemble.network.denoiser import Denoiser
+from diffassemble.squares.cut import cut_picture
+from diffassemble.training.config import Config, DataConfig
 from diffassemble.training.jigsaw import JigsawTask, accuracy, smallest_picture, validation_settings
 
 

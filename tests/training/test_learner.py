@@ -10,12 +10,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from diffassemble.model import Denoiser
-from diffassemble.puzzle import InputError
-from diffassemble.training import Config, TrainingConfig
+from diffassemble.core import InputError
+from diffassemble.network.denoiser import Denoiser
+from diffassemble.training.config import Config, TrainingConfig
 from diffassemble.training.jigsaw import JigsawTask
-from diffassemble.training.learner import Learner, follow, learning_rate, make_optimizer
-from diffassemble.training.loop import make_fabric
+from diffassemble.training.loop import Learner, follow, learning_rate, make_fabric, make_optimizer
 
 
 def learner_of(config: Config) -> Learner:

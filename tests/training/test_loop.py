@@ -15,11 +15,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from diffassemble.model import Denoiser
-from diffassemble.puzzle import InputError
-from diffassemble.training import Config, train
-from diffassemble.training.checkpoint import FILE, read_checkpoint
+from diffassemble.core import InputError
+from diffassemble.network.denoiser import Denoiser
+from diffassemble.training.config import Config
 from diffassemble.training.jigsaw import JigsawTask
+from diffassemble.training.loop import train
+from diffassemble.training.run_folder import FILE, read_checkpoint
 
 
 @pytest.fixture(scope="module")

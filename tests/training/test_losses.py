@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from diffassemble.geometry import Poses
-from diffassemble.training.losses import rotation_loss, translation_loss
+from diffassemble.core import Poses
+from diffassemble.training.denoising import rotation_loss, translation_loss
 
 
 def rotations(count: int, seed: int) -> Tensor:

@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from diffassemble.datasets.config import FragmentConfig
-from diffassemble.datasets.made import break_solids
-from diffassemble.datasets.pools import Pool, make_pool
-from diffassemble.model.posture import Posture, PostureConfig
-from diffassemble.puzzle import InputError
-from diffassemble.training.config import PostureRun, PostureTraining
-from diffassemble.training.posture import UP, PostureTask, candidates, partly
+from diffassemble.core import InputError
+from diffassemble.fragments.datasets import break_solids
+from diffassemble.fragments.orientation import Posture, PostureConfig
+from diffassemble.training.config import FragmentConfig, PostureRun, PostureTraining
+from diffassemble.training.fragment_data import Pool, make_pool
+from diffassemble.training.orientation import UP, PostureTask, candidates, partly
 
 GENERATOR = torch.Generator().manual_seed(0)
 
@@ -27,7 +26,7 @@ def pools() -> list[Pool]:
 
 @pytest.fixture
 def task(pools: list[Pool], monkeypatch: pytest.MonkeyPatch) -> PostureTask:
-    monkeypatch.setattr("diffassemble.training.posture.gather", lambda data: ([[], [], []], []))
+    monkeypatch.setattr("diffassemble.training.orientation.gather", lambda data: ([[], [], []], []))
     config = PostureRun(
         PostureConfig(dropout=0.0), FragmentConfig(solids=1, points=256), PostureTraining(steps=60, objects=8)
     )

@@ -7,8 +7,8 @@ import io
 import pytest
 from rich.console import Console
 
-from diffassemble.training import progress as module
-from diffassemble.training.progress import Progress, duration
+from diffassemble.training import run_folder as module
+from diffassemble.training.run_folder import Progress, duration
 
 
 @pytest.fixture

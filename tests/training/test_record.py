@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from diffassemble.model import Denoiser
-from diffassemble.training import Config, JigsawRun
-from diffassemble.training.config import read_config
-from diffassemble.training.record import Record
+from diffassemble.network.denoiser import Denoiser
+from diffassemble.training.config import Config, JigsawRun, read_config
+from diffassemble.training.run_folder import Record
 
 
 def row(step: int) -> dict[str, str]:

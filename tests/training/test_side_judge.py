@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from diffassemble.compatibility.judging import TERMS, Judgement
-from diffassemble.cutting.image import cut_picture
-from diffassemble.puzzle import Board, InputError
+from diffassemble.core import Board, InputError
+from diffassemble.squares.cut import cut_picture
+from diffassemble.squares.edge_model import TERMS, Judgement
 from diffassemble.training.config import SideJudgeRun
-from diffassemble.training.side_judge import ALONE, SideJudgeTask, choice_loss, partners
+from diffassemble.training.edge_model import ALONE, SideJudgeTask, choice_loss, partners
 
 
 @pytest.fixture

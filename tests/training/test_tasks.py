@@ -8,25 +8,28 @@ from pathlib import Path
 
 import pytest
 
-from diffassemble.datasets.config import FractureDataConfig, FragmentConfig
-from diffassemble.model.critic import CriticConfig
-from diffassemble.model.fracture import FractureConfig
-from diffassemble.model.one_shot import OneShotConfig
-from diffassemble.model.posture import PostureConfig
-from diffassemble.training import Config, JigsawRun, UprightRun, train
+from diffassemble.fragments.model import FractureConfig
+from diffassemble.fragments.orientation import PostureConfig
+from diffassemble.network.baselines import OneShotConfig
+from diffassemble.squares.critic import CriticConfig
 from diffassemble.training.config import (
     BaselineRun,
+    Config,
     CriticRun,
     CriticTraining,
+    FractureDataConfig,
     FractureMatchingRun,
     FractureMatchingTraining,
+    FragmentConfig,
     FragmentRun,
     FragmentTraining,
+    JigsawRun,
     PostureRun,
     PostureTraining,
     SideJudgeRun,
+    UprightRun,
 )
-from diffassemble.training.learner import Task
+from diffassemble.training.loop import Task, train
 from diffassemble.training.tasks import TASKS
 
 

@@ -10,13 +10,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from diffassemble.datasets.config import PictureConfig
-from diffassemble.files.images import write_picture
-from diffassemble.model.upright import UprightConfig
-from diffassemble.puzzle import InputError
-from diffassemble.training import UprightRun, train
-from diffassemble.training.checkpoint import read_checkpoint
-from diffassemble.training.config import UprightTraining
+from diffassemble.core import InputError
+from diffassemble.files.pictures import write_picture
+from diffassemble.squares.upright import UprightConfig
+from diffassemble.training.config import PictureConfig, UprightRun, UprightTraining
+from diffassemble.training.loop import train
+from diffassemble.training.run_folder import read_checkpoint
 from diffassemble.training.upright import UprightTask, load_squares, with_lost_cells
 
 SMALL = UprightConfig(size=16, stem=8, widths=(16, 16), dropout=0.0)

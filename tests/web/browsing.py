@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from diffassemble.web.stage import BESIDE, DISTANCE, REACH
+from diffassemble.web.scene import BESIDE, DISTANCE, REACH
 
 # Small, since every pixel is drawn without a graphics card.
 WIDTH, HEIGHT = 720, 480

@@ -15,11 +15,11 @@ import torch
 from PIL import Image
 
 from diffassemble.cli.grid import parse_grid
-from diffassemble.cutting.image import cut_picture
-from diffassemble.puzzle import Board
-from diffassemble.solvers import assemble, make_solver
+from diffassemble.core import Board
+from diffassemble.kinds import assemble, make_solver
+from diffassemble.squares.cut import cut_picture
 from diffassemble.web.server import Workbench
-from diffassemble.web.visit import Visit
+from diffassemble.web.session import Visit
 
 sys.path.insert(0, str(Path(__file__).parent))
 import troublesome

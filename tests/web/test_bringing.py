@@ -9,12 +9,12 @@ import skimage.data
 import torch
 from PIL import Image
 
-from diffassemble.cutting.image import cut_picture
-from diffassemble.files import write_puzzle
+from diffassemble.core import Board, InputError, Puzzle
 from diffassemble.files.archives import pack
-from diffassemble.puzzle import Board, InputError, Puzzle
-from diffassemble.web import bringing
-from diffassemble.web.bringing import KINDS, PHOTO, PIECES, SHUFFLED, Upload, bring, open_folder, usual_grid
+from diffassemble.files.puzzles import write_puzzle
+from diffassemble.squares.cut import cut_picture
+from diffassemble.web import uploads as bringing
+from diffassemble.web.uploads import KINDS, PHOTO, PIECES, SHUFFLED, Upload, bring, open_folder, usual_grid
 
 
 @pytest.fixture

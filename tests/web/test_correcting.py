@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Board, FragmentPieces, ImagePieces, Mesh, Puzzle
-from diffassemble.web.correcting import free
+from diffassemble.core import Board, FragmentPieces, ImagePieces, Mesh, Poses, Puzzle
+from diffassemble.web.session import free
 
 BOARD = Board(2, 2)
 PUZZLE = Puzzle(ImagePieces(torch.rand(4, 3, 4, 4, generator=torch.Generator().manual_seed(0))), BOARD, tuple("abcd"))

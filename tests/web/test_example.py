@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from diffassemble.web.example import example_answer
-from diffassemble.web.judging import verdict
+from diffassemble.web.inspection import verdict
+from diffassemble.web.server import example_answer
 
 
 def test_the_example_is_worth_showing() -> None:

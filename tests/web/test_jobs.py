@@ -9,7 +9,7 @@ import pytest
 import torch
 import troublesome
 
-from diffassemble.puzzle import Board, ImagePieces, InputError, Puzzle
+from diffassemble.core import Board, ImagePieces, InputError, Puzzle
 from diffassemble.web.jobs import Job
 
 PIECES = ImagePieces(torch.rand(4, 3, 8, 8, generator=torch.Generator().manual_seed(0)))

@@ -7,11 +7,10 @@ from dataclasses import replace
 import skimage.data
 import torch
 
-from diffassemble.cutting.fragments import scatter
-from diffassemble.cutting.image import cut_picture
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Assembly, Board, Mesh, Puzzle
-from diffassemble.web.judging import time_left, verdict
+from diffassemble.core import Assembly, Board, Mesh, Poses, Puzzle
+from diffassemble.fragments.breaking import scatter
+from diffassemble.squares.cut import cut_picture
+from diffassemble.web.inspection import time_left, verdict
 
 
 def puzzle() -> Puzzle:

@@ -14,15 +14,18 @@ import pytest
 import torch
 from browsing import choose, press, upload
 
-from diffassemble.cutting.fragments import scatter
-from diffassemble.cutting.photo import cut_image
-from diffassemble.files import mesh_bytes, read_assembly, write_puzzle
+from diffassemble.core import Mesh
 from diffassemble.files.archives import pack
-from diffassemble.puzzle import Mesh
-from diffassemble.web import bringing, server
-from diffassemble.web.bringing import PHOTO, PIECES
+from diffassemble.files.assemblies import read_assembly
+from diffassemble.files.meshes import mesh_bytes
+from diffassemble.files.puzzles import write_puzzle
+from diffassemble.fragments.breaking import scatter
+from diffassemble.squares.photo import cut_image
+from diffassemble.web import server
+from diffassemble.web import uploads as bringing
 from diffassemble.web.server import Workbench
-from diffassemble.web.visit import Visit
+from diffassemble.web.session import Visit
+from diffassemble.web.uploads import PHOTO, PIECES
 
 
 def box(side: float) -> Mesh:

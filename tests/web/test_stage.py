@@ -5,11 +5,10 @@ from __future__ import annotations
 import torch
 from PIL import Image
 
-from diffassemble.cutting.fragments import random_rotations
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Board, ImagePieces, Puzzle
-from diffassemble.rendering.captions import confidence_colour
-from diffassemble.web.stage import _framed, from_scene, laid_out, to_scene
+from diffassemble.core import Board, ImagePieces, Poses, Puzzle
+from diffassemble.fragments.breaking import random_rotations
+from diffassemble.rendering.picture import confidence_colour
+from diffassemble.web.scene import _framed, from_scene, laid_out, to_scene
 
 
 def test_pictures_there_and_back() -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 import skimage.data
 import torch
 
-from diffassemble.cutting.image import cut_picture
+from diffassemble.core import Assembly, Board
 from diffassemble.files.assemblies import assembly_bytes
-from diffassemble.puzzle import Assembly, Board
-from diffassemble.web.takeaway import result_zip
+from diffassemble.squares.cut import cut_picture
+from diffassemble.web.session import result_zip
 
 
 def test_everything_in_one_zip(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from browsing import choose, press, upload
 
-from diffassemble.web.visit import Visit
+from diffassemble.web.session import Visit
 
 
 def test_two_answers_are_compared_by_a_switch(page: Any, own: Visit, photo: Path) -> None:

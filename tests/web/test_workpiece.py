@@ -11,7 +11,7 @@ import trimesh
 from browsing import ARC, SQUARE, cell, dismiss, drag, grip, press, project, step, upload
 
 from diffassemble.files.archives import pack
-from diffassemble.web.visit import Visit
+from diffassemble.web.session import Visit
 
 TRIES = 6
 PLACE = re.compile(r"at row (\d), column (\d), turn (\d)")

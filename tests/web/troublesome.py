@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import torch
 
-from diffassemble.puzzle import Pieces, Puzzle, Solver, Step
-from diffassemble.solvers import solver_for
-from diffassemble.web.stage import laid_out
+from diffassemble.core import Pieces, Puzzle, Solver, Step
+from diffassemble.kinds import solver_for
+from diffassemble.web.scene import laid_out
 
 
 class Sleepy:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 if TYPE_CHECKING:
-    from diffassemble.puzzle import Board, ImagePieces, Puzzle
+    from diffassemble.core import Board, ImagePieces, Puzzle
 
 
 def cut(
@@ -39,7 +39,7 @@ def cut(
             straighten them and cut them out. Beside the folder, a picture shows what was found.
         overwrite: Replace the folder if it holds a puzzle already.
     """
-    from diffassemble.files import write_puzzle
+    from diffassemble.files.puzzles import write_puzzle
 
     puzzle = (
         _photographed(photo, out, grid, size, seed)
@@ -56,8 +56,8 @@ def _cut(
     photo: Path, grid: str | None, seed: int, size: int | None, missing: float, erode: int, rotate: bool
 ) -> Puzzle:
     from diffassemble.cli.grid import parse_grid
-    from diffassemble.cutting.photo import cut_image
-    from diffassemble.puzzle import InputError
+    from diffassemble.core import InputError
+    from diffassemble.squares.photo import cut_image
 
     if grid is None:
         raise InputError(f"{photo}: pass --grid, such as --grid 6x6, to say into what the picture is cut")
@@ -68,10 +68,11 @@ def _cut(
 def _photographed(photo: Path, out: Path, grid: str | None, size: int | None, seed: int) -> Puzzle:
     """The pieces that lie in a photograph; shows beside the folder where they were found."""
     from diffassemble.cli.grid import parse_grid
-    from diffassemble.cutting.photo import find_pieces
-    from diffassemble.files import check_count, write_file
-    from diffassemble.files.images import png_bytes
-    from diffassemble.puzzle import Puzzle
+    from diffassemble.core import Puzzle
+    from diffassemble.files.atomic import write_file
+    from diffassemble.files.pictures import png_bytes
+    from diffassemble.squares.files import check_count
+    from diffassemble.squares.photo import find_pieces
 
     board = None if grid is None else parse_grid(grid)
     pieces, shown = find_pieces(photo, size)
@@ -86,7 +87,8 @@ def _photographed(photo: Path, out: Path, grid: str | None, size: int | None, se
 
 def _fitting_board(pieces: ImagePieces, seed: int) -> Board:
     """The grid that the pieces' borders ask for."""
-    from diffassemble.solvers import bundled_uprighter, choose_board, make_solver
+    from diffassemble.kinds import bundled_uprighter, make_solver
+    from diffassemble.squares.grid import choose_board
 
     board = choose_board(pieces, make_solver("gallagher"), seed, bundled_uprighter())
     print(f"grid not given: {board.rows}x{board.cols} fits the {len(pieces)} pieces best")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 if TYPE_CHECKING:
-    from diffassemble.puzzle import Assembly, Puzzle
+    from diffassemble.core import Assembly, Puzzle
 
 # Pictures that scikit-image brings with it, with the rows and columns they are cut into.
 SAMPLES = {"astronaut": (6, 6), "chelsea": (6, 8)}
@@ -31,10 +31,10 @@ def demo(
         seed: The same seed gives the same puzzles and the same answers.
         overwrite: Replace the folder if it holds an earlier demo.
     """
-    from diffassemble.cli.working import assembled
-    from diffassemble.datasets.synthetic.breaking import fracture_file
+    from diffassemble.cli.inputs import assembled
     from diffassemble.files.atomic import check_free, fresh_folder
-    from diffassemble.solvers import check_seed, make_solver, solver_for
+    from diffassemble.fragments.shapes.catalogue import fracture_file
+    from diffassemble.kinds import check_seed, make_solver, solver_for
 
     check_seed(seed)
     names = (*SAMPLES, *OBJECTS)
@@ -56,7 +56,7 @@ def demo(
 
 
 def _show(assembly: Assembly, folder: Path) -> None:
-    from diffassemble.cli.working import summary
+    from diffassemble.cli.inputs import summary
 
     print("  " + summary(assembly).replace("\n", "\n  "))
     _write(assembly, folder)
@@ -67,8 +67,8 @@ def _sample(name: str, rows: int, cols: int, seed: int) -> Puzzle:
     import skimage.data
     import torch
 
-    from diffassemble.cutting.image import cut_picture
-    from diffassemble.puzzle import Board
+    from diffassemble.core import Board
+    from diffassemble.squares.cut import cut_picture
 
     picture = torch.from_numpy(getattr(skimage.data, name)()).movedim(-1, 0).float() / 255
     return cut_picture(picture, Board(rows, cols), torch.Generator().manual_seed(seed))
@@ -76,10 +76,11 @@ def _sample(name: str, rows: int, cols: int, seed: int) -> Puzzle:
 
 def _write(assembly: Assembly, folder: Path) -> None:
     """The puzzle, the assembly and two pictures of what was done."""
-    from diffassemble.files import write_assembly, write_puzzle
+    from diffassemble.files.assemblies import write_assembly
     from diffassemble.files.atomic import write_file
-    from diffassemble.files.images import png_bytes
-    from diffassemble.rendering import draw_before_after, draw_confidence
+    from diffassemble.files.pictures import png_bytes
+    from diffassemble.files.puzzles import write_puzzle
+    from diffassemble.rendering.drawing import draw_before_after, draw_confidence
 
     write_puzzle(assembly.puzzle, folder / "puzzle")
     write_assembly(assembly, folder / "solved")

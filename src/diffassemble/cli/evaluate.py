@@ -46,7 +46,7 @@ def evaluate(options: EvaluateOptions) -> None:
 
 def _refuse(message: str, *wishes: object) -> None:
     """Tell a wish that can't be granted, if there is one."""
-    from diffassemble.puzzle import InputError
+    from diffassemble.core import InputError
 
     if any(wishes):
         raise InputError(message)

@@ -9,8 +9,7 @@ from pathlib import Path
 from diffassemble.cli.evaluate_options import EvaluateOptions
 from diffassemble.cli.fragment_rows import DIFFUSION, choose_rows, make_row, parse_rows
 from diffassemble.cli.measuring import check_place, measure_fragments, show
-from diffassemble.datasets.breaking_bad import find_fractures
-from diffassemble.datasets.recognising import holds_fractures
+from diffassemble.core import InputError, Solver
 from diffassemble.evaluation.fragment_benchmark import FragmentRow, FragmentSweep, warm_up_fragments
 from diffassemble.evaluation.fragment_comparison import compare_fragments
 from diffassemble.evaluation.fragment_figures import fragment_figure
@@ -23,7 +22,7 @@ from diffassemble.evaluation.fragment_tables import (
     fragment_results_table,
 )
 from diffassemble.files.atomic import write_file
-from diffassemble.puzzle import InputError, Solver
+from diffassemble.fragments.datasets import find_fractures, holds_fractures
 
 # Numbers of pieces that the benchmark is about.
 PIECES = (2, 20)

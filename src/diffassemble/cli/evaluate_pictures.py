@@ -9,29 +9,22 @@ from diffassemble.cli.evaluate_options import EvaluateOptions
 from diffassemble.cli.grid import parse_grid
 from diffassemble.cli.measuring import check_place, measure, show
 from diffassemble.cli.paper_tables import TablePlan, plan_table
-from diffassemble.datasets import held_out_pictures, short_name
-from diffassemble.evaluation import (
-    Cell,
-    Measured,
-    Sweep,
-    all_cells,
-    comparison_table,
-    results_table,
-    warm_up,
-)
+from diffassemble.core import Board, InputError
 from diffassemble.evaluation.cluster import on_cluster
 from diffassemble.evaluation.journal import Journal
 from diffassemble.evaluation.report import Album, Remembering, measurement_page
 from diffassemble.evaluation.scoring import score_here
+from diffassemble.evaluation.sweep import Cell, Measured, Sweep, all_cells, warm_up
+from diffassemble.evaluation.tables import comparison_table, results_table
 from diffassemble.files.atomic import write_file
-from diffassemble.puzzle import Board, InputError
-from diffassemble.solvers.catalogue import BORDER_SOLVERS, PICTURE_SOLVERS
+from diffassemble.kinds import BORDER_SOLVERS, PICTURE_SOLVERS
+from diffassemble.squares.pictures import held_out_pictures, short_name
 
 
 def evaluate_pictures(options: EvaluateOptions) -> None:
     """Measure, print and write what is asked for."""
     # Looked up here, where a test may put its own.
-    from diffassemble.solvers import make_solver
+    from diffassemble.kinds import make_solver
 
     boards = [parse_grid(text) for text in options.grid]
     table, json, figure, limit = options.table, options.json, options.figure, options.limit

@@ -14,12 +14,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from diffassemble.core import InputError
 from diffassemble.evaluation.footprints import Footprint
-from diffassemble.puzzle import InputError
 
 if TYPE_CHECKING:
-    from diffassemble.model import Denoiser
-    from diffassemble.puzzle import Puzzle
+    from diffassemble.core import Puzzle
+    from diffassemble.network.denoiser import Denoiser
 
 # What a network's configuration says for each graph. Mates and expander: what large puzzles get in any case.
 COMPLETE, PAPER_SPARSE, SPARSE = "complete", "expander 20 %", "mates + expander"
@@ -61,10 +61,10 @@ def measure(errand: Errand) -> Footprint:
     """Do the errand in this process: load, warm up on a small puzzle, then measure."""
     import torch
 
-    from diffassemble.cutting.image import cut_picture
+    from diffassemble.core import Board
     from diffassemble.evaluation.memory import peak_megabytes
-    from diffassemble.files.images import read_picture
-    from diffassemble.puzzle import Board
+    from diffassemble.files.pictures import read_picture
+    from diffassemble.squares.cut import cut_picture
 
     picture = read_picture(Path(errand.picture))
     small, puzzle = (
@@ -84,7 +84,7 @@ def _network(errand: Errand) -> Denoiser:
     """The model on the graph that is asked for; virtual nodes that it never learnt are drawn at random."""
     import torch
 
-    from diffassemble.model import Denoiser
+    from diffassemble.network.denoiser import Denoiser
 
     learnt = Denoiser.from_pretrained(errand.model)
     torch.manual_seed(errand.seed)
@@ -97,9 +97,9 @@ def _solve(errand: Errand) -> Run:
     import torch
 
     from diffassemble.evaluation.scoring import score_answer
-    from diffassemble.model import Denoiser
-    from diffassemble.solvers import DiffusionSolver
-    from diffassemble.solvers.hybrid import HybridSolver
+    from diffassemble.network.denoiser import Denoiser
+    from diffassemble.squares.diffusion import DiffusionSolver
+    from diffassemble.squares.hybrid import HybridSolver
 
     network = _network(errand)
     kind = HybridSolver if errand.work == "hybrid" else DiffusionSolver
@@ -117,7 +117,7 @@ def _solve(errand: Errand) -> Run:
 def _learn(errand: Errand) -> Run:
     import torch
 
-    from diffassemble.model import pack
+    from diffassemble.network.batch import pack
 
     network = _network(errand).train()
 

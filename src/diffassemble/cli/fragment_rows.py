@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import torch
 
-from diffassemble.model import bundled_models
-from diffassemble.puzzle import InputError, Puzzle, Solver, Step
-from diffassemble.solvers import SOLVERS, make_solver
-from diffassemble.solvers.catalogue import CHANCE_SOLVERS
+from diffassemble.core import InputError, Puzzle, Solver, Step
+from diffassemble.kinds import CHANCE_SOLVERS, SOLVERS, make_solver
+from diffassemble.network.pretrained import bundled_models
 
 # The model of fragments that comes with the package, and the solver that all models are for.
 FRAGMENTS, DIFFUSION = "fragments", "diffusion"

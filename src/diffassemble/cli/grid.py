@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from diffassemble.puzzle import Board, InputError
+from diffassemble.core import Board, InputError
 
 _GRID = re.compile(r"([0-9]{1,3})(?:[xX×]([0-9]{1,3}))?")
 

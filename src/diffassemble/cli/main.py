@@ -51,7 +51,7 @@ def _run(verb: str, arguments: list[str]) -> int:
         return _fail(f"{where}{error.strerror or error}")
     except ValueError as error:
         # Known only here: the nouns bring torch with them, which help does without.
-        from diffassemble.puzzle import InputError
+        from diffassemble.core import InputError
 
         if not isinstance(error, InputError):
             raise

@@ -10,9 +10,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from diffassemble.evaluation import Measured, Score, Sweep, run_sweep, write_rows
+from diffassemble.core import InputError
 from diffassemble.evaluation.fragment_benchmark import FragmentRow, FragmentSweep, Solved, run_fragment_sweep
-from diffassemble.puzzle import InputError
+from diffassemble.evaluation.scoring import Score
+from diffassemble.evaluation.sweep import Measured, Sweep, run_sweep
+from diffassemble.evaluation.tables import write_rows
 
 
 def measure(

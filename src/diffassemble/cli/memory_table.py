@@ -11,10 +11,10 @@ from diffassemble.cli.footprint import COMPLETE, LEARN, PAPER_SPARSE, SPARSE, Er
 from diffassemble.cli.grid import parse_grid
 from diffassemble.cli.measuring import check_place, show
 from diffassemble.cli.paper_tables import timed_pictures
-from diffassemble.evaluation import write_rows
+from diffassemble.core import Board, InputError
 from diffassemble.evaluation.footprints import Footprint, footprint_figure, footprint_table
+from diffassemble.evaluation.tables import write_rows
 from diffassemble.files.atomic import write_file
-from diffassemble.puzzle import Board, InputError
 
 SIDES = (6, 12, 20, 26, 30)
 SOLVERS = ("diffusion", "hybrid")

@@ -17,7 +17,7 @@ def models() -> None:
     """List the models that come with the package or were fetched from the hub before, with their scores."""
     from rich.console import Console
 
-    from diffassemble.model import bundled_models, find_model
+    from diffassemble.network.pretrained import bundled_models, find_model
 
     folders = [(name, find_model(name)) for name in bundled_models()] + _cached()
     if not folders:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from diffassemble.datasets import held_out_pictures, short_name
-from diffassemble.evaluation import TABLES, Cell, Comparison, Measured, PaperTable, compare_accuracy, compare_seconds
+from diffassemble.core import Board, InputError
+from diffassemble.evaluation.comparison import Comparison, compare_accuracy, compare_seconds
 from diffassemble.evaluation.figures import accuracy_figure, time_figure
 from diffassemble.evaluation.fragment_quoted import FRAGMENT_TABLES
-from diffassemble.evaluation.quoted import FACES, PAINTINGS
-from diffassemble.puzzle import Board, InputError
+from diffassemble.evaluation.quoted import FACES, PAINTINGS, TABLES, PaperTable
+from diffassemble.evaluation.sweep import Cell, Measured
+from diffassemble.squares.pictures import held_out_pictures, short_name
 
 # What the pictures of a column may be called; the two on the right stand for the test pictures of the paper.
 KINDS = {"faces": FACES, "paintings": PAINTINGS, "celeba-hq": FACES, "wikiart": PAINTINGS}

@@ -15,13 +15,13 @@ from typing import Any
 from diffassemble.cli.evaluate_options import EvaluateOptions
 from diffassemble.cli.grid import parse_grid
 from diffassemble.cli.measuring import check_place, show
-from diffassemble.datasets.published import COLLECTIONS
-from diffassemble.evaluation import write_rows
+from diffassemble.core import Board, InputError
 from diffassemble.evaluation.memory import megabytes
 from diffassemble.evaluation.pruning import COMPLETE, DROPOUT, EXPANDER, PruningRow, pruning_figure, pruning_table
+from diffassemble.evaluation.tables import write_rows
 from diffassemble.files.atomic import write_file
-from diffassemble.graph import check_degree
-from diffassemble.puzzle import Board, InputError
+from diffassemble.network.graph.edges import check_degree
+from diffassemble.squares.pictures import COLLECTIONS
 
 DEGREES = (0.2, 0.6, 0.8, 1.0)
 GRIDS = (6, 12)

@@ -26,11 +26,10 @@ def serve(
         grid: Rows and columns of the pieces, such as 6x6; found out if not given.
     """
     from diffassemble.cli.grid import parse_grid
+    from diffassemble.core import Assembly, Puzzle
     from diffassemble.files.archives import is_zip, unpacked
-    from diffassemble.puzzle import Assembly, Puzzle
-    from diffassemble.web.bringing import open_folder
-    from diffassemble.web.example import example_answer
-    from diffassemble.web.server import Workbench
+    from diffassemble.web.server import Workbench, example_answer
+    from diffassemble.web.uploads import open_folder
 
     board = None if grid is None else parse_grid(grid)
     first: Puzzle | Assembly

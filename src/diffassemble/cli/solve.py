@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 if TYPE_CHECKING:
-    from diffassemble.cli.talking import Talk
-    from diffassemble.puzzle import Assembly, Puzzle
+    from diffassemble.cli.inputs import Talk
+    from diffassemble.core import Assembly, Puzzle
 
 Flag = tyro.conf.FlagCreatePairsOff
 
@@ -58,10 +58,9 @@ def solve(
         overwrite: Replace the folder if it holds an assembly already.
     """
     from diffassemble.cli.grid import parse_grid
-    from diffassemble.cli.talking import Talk
-    from diffassemble.cli.working import load_puzzle
-    from diffassemble.files import check_assembly_folder
-    from diffassemble.solvers import check_seed, solver_for
+    from diffassemble.cli.inputs import Talk, load_puzzle
+    from diffassemble.files.assemblies import check_assembly_folder
+    from diffassemble.kinds import check_seed, solver_for
 
     check_seed(seed)
     folder = _folder(pieces, out)
@@ -88,8 +87,8 @@ def _folder(pieces: Path, out: Path | None) -> Path | None:
 
 def _prepared(puzzle: Puzzle, lock: Path | None, extra: bool) -> tuple[Puzzle, tuple[str, ...]]:
     """The puzzle with what is locked and without what does not belong, and the names of that."""
-    from diffassemble.files.locks import read_locks
-    from diffassemble.solvers.extras import set_aside
+    from diffassemble.files.assemblies import read_locks
+    from diffassemble.squares.grid import set_aside
 
     if lock is not None:
         puzzle = replace(puzzle, locks=read_locks(lock, puzzle))
@@ -103,9 +102,8 @@ def _deliver(
     assembly: Assembly, folder: Path | None, overwrite: bool, talk: Talk, settings: list[tuple[str, str]]
 ) -> None:
     """Write what was found, and say so."""
-    from diffassemble.cli.working import score, summary
-    from diffassemble.files import write_assembly
-    from diffassemble.files.assemblies import ASSEMBLY_FILES, assembly_bytes
+    from diffassemble.cli.inputs import score, summary
+    from diffassemble.files.assemblies import ASSEMBLY_FILES, assembly_bytes, write_assembly
     from diffassemble.rendering.report import report_html
 
     talk.say(summary(assembly))

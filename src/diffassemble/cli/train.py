@@ -1,13 +1,57 @@
-"""`diffassemble train`: a preset, with any value of it changed on the command line.
-
-Everything heavy is imported once the preset is known, so that the list of presets comes at once.
-"""
+"""`diffassemble train`: a preset, with any value of it changed on the command line."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
-from diffassemble.presets import PRESETS
+import tyro
+
+from diffassemble.core import InputError
+from diffassemble.training.config import Config, read_config
+from diffassemble.training.presets import PRESETS
+from diffassemble.training.run_folder import FILE
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The options of a training run: a preset's, or those of the run that goes on, with changes from the command line.
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Train a preset. Killed at any moment, it goes on with --resume."""
+
+    config: Annotated[Config, tyro.conf.arg(name="")]
+    """What the run itself depends on: a Config of the preset's kind, whose parts name the options."""
+    out: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """folder for checkpoint, log and weights; default: runs/PRESET"""
+    resume: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """go on from the checkpoint in --out, with the options of that run except --training.minutes"""
+
+
+def parse_run(name: str, argv: list[str]) -> tuple[RunOptions, Path]:
+    """The options of a run and its folder."""
+    preset = PRESETS[name].config
+    options = _parse(name, argv, preset)
+    folder = options.out or Path("runs") / name
+    begun = folder / "config.json"
+    if options.resume and begun.exists():
+        stored = read_config(begun, type(preset))
+        minutes = preset.training.minutes
+        options = _parse(name, argv, replace(stored, training=replace(stored.training, minutes=minutes)))
+    if not options.resume and (folder / FILE).exists():
+        raise InputError(f"{folder}: holds a run already; pass --resume to go on with it, or another --out")
+    return options, folder
+
+
+def _parse(name: str, argv: list[str], config: Config) -> RunOptions:
+    return tyro.cli(RunOptions, args=argv, prog=f"diffassemble train {name}", default=RunOptions(config))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# `diffassemble train`: a preset, with any value of it changed on the command line.
+#
+# Everything heavy is imported once the preset is known, so that the list of presets comes at once.
 
 
 def run(argv: list[str]) -> None:
@@ -16,13 +60,12 @@ def run(argv: list[str]) -> None:
         print(_help())
         return
     _check_name(argv)
-    from diffassemble.cli.run_options import parse_run
 
     options, folder = parse_run(argv[0], argv[1:])
 
     from lightning_fabric.utilities.rank_zero import rank_zero_only
 
-    from diffassemble.training import train
+    from diffassemble.training.loop import train
     from diffassemble.training.tasks import TASKS
 
     task = TASKS[PRESETS[argv[0]].task](options.config)
@@ -33,14 +76,14 @@ def run(argv: list[str]) -> None:
 
 def _check_name(argv: list[str]) -> None:
     if not argv or argv[0] not in PRESETS:
-        from diffassemble.puzzle import InputError
+        from diffassemble.core import InputError
 
         named = f"there is no preset {argv[0]!r}; " if argv else ""
         raise InputError(f"{named}name a preset to train: {', '.join(PRESETS)}")
 
 
 def _summary(folder: Path) -> str:
-    from diffassemble.training.record import BEST, LAST
+    from diffassemble.training.run_folder import BEST, LAST
 
     if not (folder / BEST).exists():
         return f"weights: {folder / LAST}; nothing was validated yet, go on with --resume"

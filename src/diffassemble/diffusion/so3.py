@@ -1,18 +1,136 @@
-"""3D rotations as what they are: diffusion on SO(3) (Leach et al. 2022, supplementary of the paper)."""
+"""3D rotations as what they are: the isotropic Gaussian on SO(3), and diffusion with it (Leach et al. 2022)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import cache
 
+import numpy as np
 import roma
 import torch
 from jaxtyping import Float, Int
+from scipy.special import gammaincinv
 from torch import Tensor
 
+from diffassemble.core import Poses
 from diffassemble.diffusion.gaussian import gaussian_step, normal
-from diffassemble.diffusion.igso3 import UNIFORM, normal_of, rotation_of
 from diffassemble.diffusion.schedule import Schedule
-from diffassemble.geometry import Poses
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The isotropic Gaussian on SO(3): its angle's density, and rotations drawn from it, each with a spread of its own.
+#
+# ε² is the time of the heat flow e^{−l(l+1)ε²}: for small ε the rotation vector is normal with variance 2ε² an axis,
+# for large ε the rotation is uniform. Convolution adds ε².
+#
+# A rotation with spread ε is written by its normal vector: the 3-vector along its axis that is standard normal when the
+# rotation is a draw. Its length goes to the angle by equal probability, so one vector tells corresponding rotations of
+# all spreads; for small ε that is plain scaling of the angle.
+
+
+UNIFORM = 4.0
+"""spread beyond which the distribution is uniform to 1e-13"""
+_MEET = 0.5
+_SPREADS = 121
+_LONGEST, _LENGTHS, _CELLS = 6.0, 241, 300
+
+
+def series_density(angle: Float[Tensor, "*#n"], epsilon: Float[Tensor, "*#n"], terms: int = 16) -> Float[Tensor, "*n"]:
+    """Density of the angle in [0, π] by the paper's sum over l; `terms` must be large against 1/ε."""
+    order = torch.arange(terms, dtype=angle.dtype, device=angle.device)
+    weight = (2 * order + 1) * torch.exp(-order * (order + 1) * epsilon[..., None] ** 2)
+    waves = torch.sin((order + 0.5) * angle[..., None])
+    return 2 / math.pi * torch.sin(angle / 2) * (weight * waves).sum(-1)
+
+
+def small_density(angle: Float[Tensor, "*#n"], epsilon: Float[Tensor, "*#n"]) -> Float[Tensor, "*n"]:
+    """The same by Poisson's sum over full turns, which needs three terms when ε is small."""
+    time = epsilon**2
+    turns = sum(
+        sign * (angle - turn) * torch.exp(time / 4 - (angle - turn) ** 2 / (4 * time))
+        for turn, sign in ((0.0, 1), (2 * math.pi, -1), (-2 * math.pi, -1))
+    )
+    return torch.sin(angle / 2) / (math.sqrt(math.pi) * time**1.5) * turns
+
+
+def angle_density(angle: Float[Tensor, "*#n"], epsilon: Float[Tensor, "*#n"]) -> Float[Tensor, "*n"]:
+    """Density of the angle in [0, π], by whichever form is exact at this ε."""
+    small = small_density(angle, epsilon.clamp(max=_MEET))
+    return torch.where(epsilon < _MEET, small, series_density(angle, epsilon.clamp(min=_MEET)))
+
+
+def _unit(epsilon: Tensor) -> Tensor:
+    """An angle that is typical at this spread, by which the table is divided to make it smooth."""
+    return math.sqrt(2) * epsilon / torch.sqrt(1 + epsilon**2)
+
+
+@cache
+def _table() -> Float[Tensor, "e z"]:
+    """Angle / unit for each spread (rows, even in ε / (1 + ε)) and length of the normal vector (0…6)."""
+    wanted = np.linspace(0, _LONGEST, _LENGTHS)
+    place = torch.linspace(0, UNIFORM / (1 + UNIFORM), _SPREADS, dtype=torch.double)[1:]
+    epsilon = place / (1 - place)
+    rows = [np.interp(wanted, *_lengths_and_angles(spread)) for spread in epsilon]
+    return torch.from_numpy(np.stack([wanted, *(rows / _unit(epsilon)[:, None].numpy())])).float()
+
+
+def _lengths_and_angles(epsilon: Float[Tensor, ""]) -> tuple[np.ndarray, np.ndarray]:
+    """Corresponding lengths and angles at one spread, by integrating the density from cell to cell."""
+    share = 1 - torch.linspace(1, 0, _CELLS + 1, dtype=torch.double) ** 4  # finer where the tail is thin
+    edges = (1.5 * _LONGEST * epsilon).clamp(max=math.pi) * share
+    nodes, weights = (torch.from_numpy(part) for part in np.polynomial.legendre.leggauss(4))
+    half = edges.diff()[:, None] / 2
+    inner = edges[:-1, None] + half * (1 + nodes)
+    mass = (angle_density(inner, epsilon) * weights * half).sum(-1)
+    below = torch.nn.functional.pad(mass.cumsum(0), (1, 0)).clamp(0, 1 - 1e-15)
+    return np.sqrt(2 * gammaincinv(1.5, below.numpy())), edges.numpy()
+
+
+def _row(epsilon: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
+    """Where in the table's rows this spread is."""
+    return epsilon / (1 + epsilon) * ((_SPREADS - 1) * (1 + UNIFORM) / UNIFORM)
+
+
+def angle_of(length: Float[Tensor, "*n"], epsilon: Float[Tensor, "*#n"]) -> Float[Tensor, "*n"]:
+    """The angle that is as probable under spread ε as this length is for a standard normal 3-vector."""
+    epsilon = epsilon.clamp(0, UNIFORM)
+    row, column = _row(epsilon), length.clamp(max=_LONGEST) * ((_LENGTHS - 1) / _LONGEST)
+    above, left = row.long().clamp(max=_SPREADS - 2), column.long().clamp(max=_LENGTHS - 2)
+    table = _table().to(length.device)
+    by_row = [torch.lerp(table[above, side], table[above + 1, side], row - above) for side in (left, left + 1)]
+    angle = torch.lerp(by_row[0], by_row[1], column - left) * _unit(epsilon)
+    return (angle * (length / _LONGEST).clamp(min=1)).clamp(max=math.pi)
+
+
+def length_of(angle: Float[Tensor, "*n"], epsilon: Float[Tensor, ""]) -> Float[Tensor, "*n"]:
+    """The inverse of `angle_of`, for one spread, which must not be 0."""
+    epsilon = epsilon.clamp(max=UNIFORM)
+    place, table = _row(epsilon), _table().to(angle.device)
+    above = place.long().clamp(max=_SPREADS - 2)
+    row = torch.lerp(table[above], table[above + 1], place - above)
+    scaled = angle / _unit(epsilon)
+    left = torch.searchsorted(row, scaled.contiguous()).clamp(1, _LENGTHS - 1) - 1
+    within = ((scaled - row[left]) / (row[left + 1] - row[left]).clamp(min=1e-12)).clamp(0, 1)
+    return (left + within) * (_LONGEST / (_LENGTHS - 1)) * (scaled / row[-1]).clamp(min=1)
+
+
+def rotation_of(normal: Float[Tensor, "*n 3"], epsilon: Float[Tensor, "*#n"]) -> Float[Tensor, "*n 3 3"]:
+    """Rotations of spread ε by their normal vectors: standard normal ones make draws."""
+    length = normal.norm(dim=-1)
+    angle = angle_of(length, epsilon)
+    return roma.rotvec_to_rotmat(normal * (angle / length.clamp(min=1e-12))[..., None])
+
+
+def normal_of(rotation: Float[Tensor, "*n 3 3"], epsilon: Float[Tensor, ""]) -> Float[Tensor, "*n 3"]:
+    """The inverse of `rotation_of`."""
+    turn = roma.rotmat_to_rotvec(rotation)
+    angle = turn.norm(dim=-1)
+    return turn * (length_of(angle, epsilon) / angle.clamp(min=1e-12))[..., None]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# 3D rotations as what they are: diffusion on SO(3) (Leach et al. 2022, supplementary of the paper).
+
 
 SPAN = 2.0
 """whole objects have longest side 1; in a state they span [−1, 1], as boards do"""

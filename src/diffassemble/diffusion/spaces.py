@@ -5,16 +5,80 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+import roma
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from diffassemble.diffusion.cos_sin import CosSin
-from diffassemble.diffusion.quaternion import Quaternion
+from diffassemble.core import Poses
+from diffassemble.diffusion.gaussian import Gaussian
 from diffassemble.diffusion.schedule import Schedule
-from diffassemble.diffusion.six_d import SixD
-from diffassemble.diffusion.so3 import SO3
-from diffassemble.geometry import Poses
+from diffassemble.diffusion.so3 import SO3, SPAN
+
+# ----------------------------------------------------------------------------------------------------------------------
+# 2D poses as (x, y, cos θ, sin θ).
+
+
+class CosSin(Gaussian):
+    """2D: (x, y, cos θ, sin θ). The map to matrices is linear, so noisy vectors become noisy Poses."""
+
+    width = 4
+    translation_width = 2
+
+    def to_vector(self, poses: Poses) -> Float[Tensor, "n 4"]:
+        return torch.cat([poses.translation, poses.rotation[:, :, 0]], -1)
+
+    def to_poses(self, vector: Float[Tensor, "n 4"]) -> Poses:
+        cosine, sine = vector[:, 2], vector[:, 3]
+        rotation = torch.stack([torch.stack([cosine, -sine], -1), torch.stack([sine, cosine], -1)], -2)
+        return Poses(rotation, vector[:, :2])
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# 3D rotations by their first two columns (Zhou et al. 2019), the paper's "6DOF" ablation.
+
+
+class SixD(Gaussian):
+    """3D: translation, then the first and the second column of the rotation; any six numbers mean some rotation."""
+
+    width = 9
+    translation_width = 3
+
+    def to_vector(self, poses: Poses) -> Float[Tensor, "n 9"]:
+        return torch.cat([SPAN * poses.translation, poses.rotation[:, :, 0], poses.rotation[:, :, 1]], -1)
+
+    def to_poses(self, vector: Float[Tensor, "n 9"]) -> Poses:
+        """By Gram–Schmidt: the first column keeps its direction, the second its half-plane."""
+        first = F.normalize(vector[:, 3:6], dim=-1)
+        along = (first * vector[:, 6:]).sum(-1, keepdim=True)
+        second = F.normalize(vector[:, 6:] - along * first, dim=-1)
+        rotation = torch.stack([first, second, torch.linalg.cross(first, second)], -1)
+        return Poses(rotation, vector[:, :3] / SPAN)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# 3D rotations by unit quaternions.
+
+
+class Quaternion(Gaussian):
+    """3D: translation, then the unit quaternion, scalar first; of q and −q, the one whose scalar is not negative."""
+
+    width = 7
+    translation_width = 3
+
+    def to_vector(self, poses: Poses) -> Float[Tensor, "n 7"]:
+        turned = roma.quat_xyzw_to_wxyz(roma.rotmat_to_unitquat(poses.rotation))
+        turned = torch.where(turned[:, :1] < 0, -turned, turned)
+        return torch.cat([SPAN * poses.translation, turned], -1)
+
+    def to_poses(self, vector: Float[Tensor, "n 7"]) -> Poses:
+        unit = roma.quat_wxyz_to_xyzw(F.normalize(vector[:, 3:], dim=-1))
+        return Poses(roma.unitquat_to_rotmat(unit), vector[:, :3] / SPAN)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The spaces that poses are noised and predicted in.
 
 
 @runtime_checkable

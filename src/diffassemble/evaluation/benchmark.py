@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
+from diffassemble.core import Board, Solver
 from diffassemble.evaluation.journal import Journal
 from diffassemble.evaluation.memory import peak_megabytes
 from diffassemble.evaluation.puzzles import Draws
 from diffassemble.evaluation.scoring import Score, Scoring, score_here
-from diffassemble.puzzle import Board, Solver
 
 
 @dataclass(frozen=True)

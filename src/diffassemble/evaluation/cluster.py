@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
+from diffassemble.core import InputError, Solver
 from diffassemble.evaluation.joining import first_line, joined
 from diffassemble.evaluation.puzzles import Draws
 from diffassemble.evaluation.scoring import Score, Scoring, score_answer
-from diffassemble.puzzle import InputError, Solver
 
 MOST_DEATHS = 10
 """So many processes may die over one puzzle before it is given up."""

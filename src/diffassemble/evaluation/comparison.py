@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from diffassemble.core import Board
 from diffassemble.evaluation.interval import Interval
 from diffassemble.evaluation.quoted import PAPER_NAMES, PaperTable
 from diffassemble.evaluation.sweep import Measured
-from diffassemble.puzzle import Board
 
 ABSOLUTE, FREE, SECONDS, NOT_OURS = "absolute", "orient. free", "seconds", "not measured"
 

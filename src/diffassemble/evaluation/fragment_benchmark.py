@@ -10,13 +10,8 @@ from statistics import fmean, stdev
 
 import torch
 
-from diffassemble.evaluation.fragment_puzzles import (
-    Broken,
-    Case,
-    Damage,
-    benchmark_cases,
-    check_fracture_wishes,
-)
+from diffassemble.core import InputError, Poses, Solver, Step
+from diffassemble.evaluation.fragment_puzzles import Broken, Case, Damage, benchmark_cases, check_fracture_wishes
 from diffassemble.evaluation.fragment_scores import (
     Anchor,
     Calibration,
@@ -34,8 +29,6 @@ from diffassemble.evaluation.fragment_scores import (
     score_object,
 )
 from diffassemble.evaluation.memory import peak_megabytes
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import InputError, Solver, Step
 
 # Where pieces are missing, it matters which: the mean over so many draws is told.
 MISSING_SEEDS = 5

@@ -10,12 +10,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from diffassemble.cutting.damage import surviving
-from diffassemble.cutting.fragments import scatter
-from diffassemble.evaluation.fragment_metrics import piece_sizes
+from diffassemble.core import InputError, Mesh, Puzzle
+from diffassemble.core.damage import surviving
+from diffassemble.core.surfaces import sample_surface
+from diffassemble.evaluation.metrics import piece_sizes
 from diffassemble.evaluation.puzzles import random_stream, spread
-from diffassemble.geometry.surfaces import sample_surface
-from diffassemble.puzzle import InputError, Mesh, Puzzle
+from diffassemble.fragments.breaking import scatter
 
 # However few points a whole object has, a piece of it has this many.
 LEAST_POINTS = 20

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 import torch
 from matplotlib.figure import Figure
 
+from diffassemble.core import Assembly
 from diffassemble.evaluation.figures import COLOURS, png
 from diffassemble.evaluation.fragment_benchmark import FragmentRow, Solved
 from diffassemble.evaluation.fragment_tables import describe
 from diffassemble.evaluation.report import rows_table
-from diffassemble.puzzle import Assembly
-from diffassemble.rendering import draw_before_after
+from diffassemble.rendering.drawing import draw_before_after
 from diffassemble.rendering.report import page, picture, png_image, section, table, versions
 
 _FIGURES = ("rmse_r", "rmse_t", "part_accuracy", "part_accuracy_rest", "all_right", "chamfer", "geodesic")

@@ -11,7 +11,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from diffassemble.evaluation.fragment_metrics import (
+from diffassemble.core import Poses
+from diffassemble.evaluation.fragment_puzzles import Case
+from diffassemble.evaluation.metrics import (
     anchored,
     euler_error,
     geodesic_error,
@@ -20,8 +22,6 @@ from diffassemble.evaluation.fragment_metrics import (
     shape_chamfer,
     translation_error,
 )
-from diffassemble.evaluation.fragment_puzzles import Case
-from diffassemble.geometry import Poses
 
 # none: poses as they are answered; largest: the whole is moved such that its largest piece stands at its true pose.
 Anchor = Literal["none", "largest"]

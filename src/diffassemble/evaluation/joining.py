@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from diffassemble.puzzle import InputError
+from diffassemble.core import InputError
 
 LOCAL, AUTO = "local", "auto"
 SECONDS_TO_CONNECT, SECONDS_TO_JOIN = 4.0, 30.0

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
+from diffassemble.core import InputError
 from diffassemble.evaluation.scoring import Score
-from diffassemble.puzzle import InputError
 
 
 class Journal:

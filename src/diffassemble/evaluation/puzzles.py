@@ -13,9 +13,9 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
-from diffassemble.cutting.image import SMALLEST_PIECE, crop_to_board, cut_picture
-from diffassemble.files.images import read_picture, to_image
-from diffassemble.puzzle import Board, InputError, Puzzle
+from diffassemble.core import Board, InputError, Puzzle
+from diffassemble.files.pictures import read_picture, to_image
+from diffassemble.squares.cut import SMALLEST_PIECE, crop_to_board, cut_picture
 
 
 def benchmark_puzzles(

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from diffassemble.puzzle import Board
+from diffassemble.core import Board
 
 FACES, PAINTINGS = "faces", "paintings"
 # What the paper calls the pictures.

@@ -10,12 +10,11 @@ from typing import Any
 import torch
 from matplotlib.figure import Figure
 
+from diffassemble.core import Assembly, Poses, Puzzle, Solver, Step
 from diffassemble.evaluation.figures import COLOURS, png
 from diffassemble.evaluation.scoring import Score
 from diffassemble.evaluation.sweep import Measured
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Assembly, Puzzle, Solver, Step
-from diffassemble.rendering import draw_before_after
+from diffassemble.rendering.drawing import draw_before_after
 from diffassemble.rendering.report import page, picture, png_image, section, table, versions
 
 

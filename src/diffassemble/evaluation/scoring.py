@@ -8,15 +8,9 @@ from dataclasses import dataclass
 
 import torch
 
-from diffassemble.evaluation.metrics import (
-    direct_comparison,
-    direct_comparison_free,
-    neighbour_accuracy,
-    perfect,
-)
+from diffassemble.core import InputError, Poses, Puzzle, Solver, Step
+from diffassemble.evaluation.metrics import direct_comparison, direct_comparison_free, neighbour_accuracy, perfect
 from diffassemble.evaluation.puzzles import Draws
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import InputError, Puzzle, Solver, Step
 
 
 @dataclass(frozen=True)

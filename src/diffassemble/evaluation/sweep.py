@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
+from diffassemble.core import Board, Solver
 from diffassemble.evaluation.benchmark import Row, evaluate
 from diffassemble.evaluation.interval import Interval, bootstrap_interval
 from diffassemble.evaluation.journal import Journal
 from diffassemble.evaluation.puzzles import check_wishes, puzzle_count
 from diffassemble.evaluation.scoring import Score, Scoring, score_here
-from diffassemble.puzzle import Board, Solver
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from zlib import error as ZlibError
 
-from diffassemble.puzzle import InputError
+from diffassemble.core import InputError
 
 MOST_FILES = 2000
 MOST_BYTES = 1_000_000_000

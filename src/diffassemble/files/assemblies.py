@@ -1,4 +1,4 @@
-"""Assembly folders: assembly.json for machines, assembled.png and steps.gif for people, and meshes of objects."""
+"""Assembly folders: assembly.json for machines, assembled.png and steps.gif for people, and what is locked."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from diffassemble.core import Assembly, FragmentPieces, InputError, Locks, Poses, Puzzle
 from diffassemble.files.atomic import check_free, fresh_folder, write_file
 from diffassemble.files.documents import (
     FRAGMENTS,
@@ -22,17 +23,15 @@ from diffassemble.files.documents import (
     named_records,
     read_document,
 )
-from diffassemble.files.fragment_assemblies import (
-    fragment_assembly_bytes,
-    object_contents,
-    read_fragment_poses,
-    read_objects,
-)
-from diffassemble.files.images import png_bytes
+from diffassemble.files.pictures import png_bytes
 from diffassemble.files.puzzles import placements
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Assembly, FragmentPieces, InputError, Puzzle
-from diffassemble.rendering import animate, draw_assembly, encode_gif
+from diffassemble.fragments.files import fragment_assembly_bytes, object_contents, read_fragment_poses, read_objects
+from diffassemble.rendering.animation import encode_gif
+from diffassemble.rendering.drawing import animate, draw_assembly
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Assembly folders: assembly.json for machines, assembled.png and steps.gif for people, and meshes of objects.
+
 
 ASSEMBLY_FILES = (
     "assembly.json",
@@ -134,3 +133,32 @@ def _confidence(record: dict[str, Any], source: Path) -> float:
     if not 0 <= sure <= 1:
         raise InputError(f"{source}: a 'confidence' must lie between 0 and 1")
     return sure
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Pieces that an assembly.json marks as locked.
+
+
+def read_locks(path: Path | str, puzzle: Puzzle) -> Locks:
+    """Where the pieces stand that have `"locked": true` in an assembly.json, or in the one of a folder."""
+    source = Path(path) / "assembly.json" if Path(path).is_dir() else Path(path)
+    assembly = read_assembly(source, puzzle)
+    if assembly.puzzle.lattice != puzzle.lattice:
+        board = assembly.puzzle.board
+        raise InputError(f"{source}: is for a grid of {board.rows}x{board.cols}; pass --grid {board.rows}x{board.cols}")
+    records = named_records(read_document(source, (IMAGE, FRAGMENTS)), assembly.puzzle.names, source) or []
+    held = torch.tensor([_is_locked(record, source) for record in records])
+    if not bool(held.any()):
+        raise InputError(f'{source}: marks no piece as locked; write "locked": true into the lines of those you know')
+    if puzzle.lattice is not None:
+        cells, _ = puzzle.board.snap(assembly.poses)
+        if len(cells[held].unique()) != int(held.sum()):
+            raise InputError(f"{source}: locks two pieces to one cell; unlock one of them")
+    return Locks(held, assembly.poses)
+
+
+def _is_locked(record: dict[str, Any], source: Path) -> bool:
+    locked = record.get("locked", False)
+    if not isinstance(locked, bool):
+        raise InputError(f"{source}: 'locked' must be true or false, but is {locked!r}")
+    return locked

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from diffassemble.puzzle import InputError
+from diffassemble.core import InputError
 
 
 def write_file(target: Path, content: bytes) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from diffassemble.puzzle import Board, InputError, Puzzle
+from diffassemble.core import Board, InputError, Puzzle
 
 SCHEMA = 1
 IMAGE = "image"

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from diffassemble.core import Board, FragmentPieces, InputError, Poses, Puzzle
 from diffassemble.files.atomic import fresh_folder
 from diffassemble.files.documents import (
     FRAGMENTS,
@@ -19,12 +20,15 @@ from diffassemble.files.documents import (
     named_records,
     read_document,
 )
-from diffassemble.files.fragment_puzzles import fragment_contents, read_fragment_folder
-from diffassemble.files.fragments import check_fragment_count, fragment_files, read_fragments
-from diffassemble.files.images import png_bytes, to_image
-from diffassemble.files.pieces import check_count, check_pieces, load_pieces, read_pieces, split_picture
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Board, FragmentPieces, InputError, Puzzle
+from diffassemble.files.pictures import png_bytes, to_image
+from diffassemble.fragments.files import (
+    check_fragment_count,
+    fragment_contents,
+    fragment_files,
+    read_fragment_folder,
+    read_fragments,
+)
+from diffassemble.squares.files import check_count, check_pieces, load_pieces, read_pieces, split_picture
 
 PUZZLE_FILES = ("puzzle.json", "truth.json", "pieces")
 

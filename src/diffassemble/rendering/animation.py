@@ -11,9 +11,8 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Assembly, Puzzle
-from diffassemble.rendering.canvas import TABLE, angles, centres, empty_board, lay_pieces, piece_images
+from diffassemble.core import Assembly, Poses, Puzzle
+from diffassemble.rendering.picture import TABLE, angles, centres, empty_board, lay_pieces, piece_images
 
 WIDTH = 480
 GIF_WIDTHS = (480, 400, 340, 280, 220, 160)

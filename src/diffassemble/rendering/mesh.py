@@ -2,20 +2,182 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
 import numpy as np
+import roma
+import torch
 from jaxtyping import Float, Float32
 from PIL import Image
 from torch import Tensor
 
-from diffassemble.geometry import Poses
-from diffassemble.puzzle import Assembly
-from diffassemble.rendering.camera import frame, orbit
-from diffassemble.rendering.captions import beside, confidence_colour, under_title, with_legend
-from diffassemble.rendering.flight import eased, plan_flight
+from diffassemble.core import Assembly, FragmentPieces, Poses
 from diffassemble.rendering.palette import fragment_colours
-from diffassemble.rendering.studio import photograph
-from diffassemble.rendering.table import laid_out
+from diffassemble.rendering.picture import beside, confidence_colour, under_title, with_legend
+from diffassemble.rendering.studio import frame, orbit, photograph
 from diffassemble.rendering.triangles import Triangles, triangles_of
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Fragments laid out on a table in rows, the large ones first, each lying flat.
+
+
+# The table is seen from above at an angle, so that depth counts for less than width.
+_WIDTH_TO_DEPTH = 0.95
+_GAP = 0.12
+
+
+def laid_out(pieces: FragmentPieces, height: float = 0.0) -> Poses:
+    """Poses of fragments that lie on a table at `height`, about the origin, none over another.
+
+    x runs along the rows, the first row is the farthest (lowest z). A fragment is turned as little as makes it lie on
+    its flat side.
+    """
+    turns = lying_flat(pieces.points)
+    turned = [points.astype(np.float64) @ turn.T for points, turn in zip(_corners(pieces), turns, strict=True)]
+    low = np.stack([points.min(0) for points in turned])
+    high = np.stack([points.max(0) for points in turned])
+    sizes = (high - low)[:, [0, 2]] + _GAP * float(np.sqrt(np.prod((high - low)[:, [0, 2]], 1)).mean() + 1e-3)
+    middles = _shelves(sizes)
+    shift = np.stack([middles[:, 0], np.full(len(sizes), height), middles[:, 1]], -1)
+    base = np.stack([(low + high)[:, 0] / 2, low[:, 1], (low + high)[:, 2] / 2], -1)
+    return Poses(torch.from_numpy(turns), torch.from_numpy((shift - base).astype(np.float32)))
+
+
+def lying_flat(points: Float[Tensor, "n p 3"]) -> Float32[np.ndarray, "n 3 3"]:
+    """The least turns that make the direction in which each fragment is thinnest upright."""
+    clouds = points.detach().cpu().double().numpy()
+    centred = clouds - clouds.mean(1, keepdims=True)
+    thin = np.linalg.eigh(np.einsum("npi,npj->nij", centred, centred))[1][..., 0]
+    thin = np.where(thin[:, 1:2] < 0, -thin, thin)
+    # The turn that takes `thin` to `up` is I + [v]ₓ + [v]ₓ² / (1 + thin · up) with v = thin × up.
+    v = np.cross(thin, [0.0, 1.0, 0.0])
+    zero = np.zeros(len(v))
+    cross = np.stack([zero, -v[:, 2], v[:, 1], v[:, 2], zero, -v[:, 0], -v[:, 1], v[:, 0], zero], -1).reshape(-1, 3, 3)
+    return (np.eye(3) + cross + cross @ cross / (1 + thin[:, 1])[:, None, None]).astype(np.float32)
+
+
+def _corners(pieces: FragmentPieces) -> list[Float32[np.ndarray, "v 3"]]:
+    """All that has to have room: the vertices of each fragment, as far as they are numbers, or else its points."""
+    found = []
+    for mesh, points in zip(pieces.meshes, pieces.points, strict=True):
+        vertices = mesh.vertices.detach().cpu().float().numpy()
+        vertices = vertices[np.isfinite(vertices).all(-1)]
+        found.append(vertices if len(vertices) else points.detach().cpu().float().numpy())
+    return found
+
+
+def _shelves(sizes: np.ndarray) -> np.ndarray:
+    """Middles of rectangles (n, 2) that stand in centred rows, at the row length that fills a table best."""
+    total = float(np.prod(sizes, 1).sum())
+    longest = float(sizes[:, 0].max())
+    lengths = np.maximum(longest, np.sqrt(total * _WIDTH_TO_DEPTH) * np.linspace(0.8, 2.0, 25))
+    layouts = [_rows(sizes, float(length)) for length in lengths]
+    return min(layouts, key=lambda layout: max(layout[1], _WIDTH_TO_DEPTH * layout[2]))[0]
+
+
+def _rows(sizes: np.ndarray, length: float) -> tuple[np.ndarray, float, float]:
+    """Middles of rectangles in rows no longer than `length`, and the width and depth of it all."""
+    rows: list[list[int]] = [[]]
+    for index in np.argsort(-sizes[:, 1], kind="stable").tolist():
+        if rows[-1] and sizes[rows[-1], 0].sum() + sizes[index, 0] > length + 1e-9:
+            rows.append([])
+        rows[-1].append(index)
+    middles, depth, widest = np.zeros_like(sizes), 0.0, 0.0
+    for row in rows:
+        ends, deepest = sizes[row, 0].cumsum(), float(sizes[row, 1].max())
+        middles[row, 0] = ends - sizes[row, 0] / 2 - ends[-1] / 2
+        middles[row, 1] = depth + deepest / 2
+        depth, widest = depth + deepest, max(widest, float(ends[-1]))
+    middles[:, 1] -= depth / 2
+    return middles, widest, depth
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The ways fragments take from the table to their places.
+
+
+# Of a long history this many moments are passed through: more would only make fragments tremble.
+_MOMENTS = 5
+# Early guesses may lie anywhere: farther from the middle than `_NEAR` they are drawn in, to less than `_FAR`.
+_NEAR, _FAR = 0.8, 1.5
+# The last fragment sets out when this share of a flight's time is over.
+_LATENESS = 0.35
+
+
+@dataclass(frozen=True)
+class Flight:
+    """Stations on the way of n fragments, the times (0…1) when they are reached, and when each fragment sets out."""
+
+    stations: tuple[Poses, ...]
+    times: Float[Tensor, "k"]
+    delays: Float[Tensor, "n"]
+
+    def at(self, time: float) -> Poses:
+        """Where the fragments are at a time from 0, all at the first station, to 1, all at the last."""
+        if time >= 1:
+            return self.stations[-1]
+        own = torch.tensor([eased((time - delay) / (1 - _LATENESS)) for delay in self.delays.tolist()])
+        after = torch.searchsorted(self.times, own, right=True).clamp(1, len(self.times) - 1)
+        share = (own - self.times[after - 1]) / (self.times[after] - self.times[after - 1])
+        who = torch.arange(len(own))
+        places = torch.stack([station.translation for station in self.stations])
+        turns = torch.stack([station.rotation for station in self.stations])
+        place = torch.lerp(places[after - 1, who], places[after, who], share[:, None])
+        return Poses(between(turns[after - 1, who], turns[after, who], share), place)
+
+    def arrived(self, time: float) -> float:
+        """The share of its way that the last fragment has behind it."""
+        return eased((time - float(self.delays.max())) / (1 - _LATENESS))
+
+
+def eased(time: float) -> float:
+    """Start gently and come softly to rest: 0 → 0, 1 → 1, flat at both ends and beyond."""
+    inside = min(max(time, 0.0), 1.0)
+    return inside * inside * (3 - 2 * inside)
+
+
+def plan_flight(start: Poses, history: Sequence[Poses], end: Poses) -> Flight:
+    """From `start` through a few moments of `history` to `end`; what comes to stand lowest sets out first."""
+    passed = [history[i] for i in torch.linspace(0, len(history) - 1, min(_MOMENTS, len(history))).round().long()]
+    stations = (start, *(_drawn_in(poses) for poses in passed), _on_cpu(end))
+    efforts = torch.stack([_effort(a, b) for a, b in pairwise(stations)])
+    times = torch.cat([torch.zeros(1), efforts.cumsum(0) / efforts.sum()])
+    rank = end.translation[:, 1].detach().cpu().argsort(stable=True).argsort()
+    return Flight(stations, times, _LATENESS * rank / max(1, len(end) - 1))
+
+
+def between(
+    first: Float[Tensor, "n 3 3"], second: Float[Tensor, "n 3 3"], share: Float[Tensor, "n"]
+) -> Float[Tensor, "n 3 3"]:
+    """Rotations on the shortest ways from the first to the second, at these shares of them."""
+    way = roma.rotmat_to_rotvec(first.transpose(-1, -2) @ second)
+    return first @ roma.rotvec_to_rotmat(share[:, None] * way)
+
+
+def _effort(first: Poses, second: Poses) -> Tensor:
+    """How far it is from one station to the next, on average; a half turn counts as much as a whole object."""
+    turn = roma.rotmat_geodesic_distance(first.rotation, second.rotation) / torch.pi
+    return ((first.translation - second.translation).norm(dim=-1) + turn).mean() + 1e-3
+
+
+def _drawn_in(poses: Poses) -> Poses:
+    """Poses that can be shown: rotations proper, and nothing too far away."""
+    poses = _on_cpu(poses)
+    distance = poses.translation.norm(dim=-1, keepdim=True).clamp(min=1e-6)
+    room = _FAR - _NEAR
+    shown = torch.where(distance > _NEAR, _NEAR + room * torch.tanh((distance - _NEAR) / room), distance)
+    return Poses(roma.special_procrustes(poses.rotation), poses.translation * (shown / distance))
+
+
+def _on_cpu(poses: Poses) -> Poses:
+    return Poses(poses.rotation.detach().cpu().float(), poses.translation.detach().cpu().float())
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Pictures and animations of broken objects.
+
 
 PICTURE = (960, 840)
 PANEL = (480, 420)

@@ -1,18 +1,335 @@
-"""A photographer's studio: things on a light table, lit from the upper left, with soft shadows."""
+"""A small renderer that needs no display: camera, rasteriser, light and soft shadows."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+from typing import no_type_check
+
 import numpy as np
-from jaxtyping import Bool, Float32, Float64
+from jaxtyping import Bool, Float32, Float64, Int32, Int64
+from numba import njit
 from PIL import Image
 from scipy.ndimage import uniform_filter
 
-from diffassemble.rendering.camera import Camera, bounds
-from diffassemble.rendering.canvas import TABLE
 from diffassemble.rendering.palette import to_linear, to_srgb
-from diffassemble.rendering.rasteriser import NOTHING, Layers, rasterise
-from diffassemble.rendering.shading import KEY_LIGHT, TILE, find_occlusion, find_shadow, lay_ground, shine
+from diffassemble.rendering.picture import TABLE
 from diffassemble.rendering.triangles import Triangles
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Where one looks from. Space has y up; what the camera sees has x to the right, y down and z away from it.
+
+
+# The eye stands this many radii away: near enough for some perspective, far enough not to distort.
+_EYE = 4.5
+
+
+@dataclass(frozen=True)
+class Camera:
+    """Turns space by `rotation` about `target`, looks at it from `distance`, and spreads it over a picture.
+
+    A point at (x, y, z) before the eye falls on the pixel `middle` + `focal` · (x, y) / z.
+    """
+
+    rotation: Float64[np.ndarray, "3 3"]
+    target: Float64[np.ndarray, "3"]
+    distance: float
+    focal: float
+    middle: tuple[float, float]
+
+    def view(self, points: Float32[np.ndarray, "*s 3"]) -> Float32[np.ndarray, "*s 3"]:
+        """Points of space as they lie before the eye."""
+        offset = np.array([0, 0, self.distance]) - self.rotation @ self.target
+        turned = points.reshape(-1, 3) @ self.rotation.T.astype(np.float32)
+        return (turned + offset.astype(np.float32)).reshape(points.shape)
+
+    def project(self, seen: Float32[np.ndarray, "*s 3"]) -> Float32[np.ndarray, "*s 3"]:
+        """Points before the eye as (x, y, 1/z), x and y in pixels; 1/z is linear on a plane as it appears."""
+        result = np.empty_like(seen)
+        result[..., 2] = 1 / seen[..., 2]
+        for axis in range(2):
+            result[..., axis] = seen[..., axis] * (np.float32(self.focal) * result[..., 2]) + np.float32(
+                self.middle[axis]
+            )
+        return result
+
+    def towards(self, other: Camera, share: float) -> Camera:
+        """A camera with this one's turn on the way to another: 0 stands here, 1 shows as much as the other does."""
+        distance = self.distance + (other.distance - self.distance) * share
+        breadths = self.distance / self.focal, other.distance / other.focal
+        x, y = ((1 - share) * here + share * there for here, there in zip(self.middle, other.middle, strict=True))
+        target = self.target + (other.target - self.target) * share
+        focal = distance / (breadths[0] + (breadths[1] - breadths[0]) * share)
+        return Camera(self.rotation, target, distance, focal, (x, y))
+
+    def enlarged(self, times: int) -> Camera:
+        """The same view on a picture with `times` as many pixels along each side."""
+        x, y = self.middle
+        return Camera(self.rotation, self.target, self.distance, self.focal * times, (x * times, y * times))
+
+
+def orbit(azimuth: float, elevation: float) -> Float64[np.ndarray, "3 3"]:
+    """The turn of a camera that stands at these angles (degrees): azimuth from +z towards +x, elevation upwards."""
+    a, e = math.radians(azimuth), math.radians(elevation)
+    back = np.array([math.sin(a) * math.cos(e), math.sin(e), math.cos(a) * math.cos(e)])
+    right = np.array([math.cos(a), 0.0, -math.sin(a)])
+    return np.stack([right, -np.cross(back, right), -back])
+
+
+def bounds(points: Float32[np.ndarray, "*s d"]) -> tuple[Float64[np.ndarray, "d"], Float64[np.ndarray, "d"]]:
+    """The lowest and the highest coordinates; axis by axis, which is many times faster than all at once."""
+    axes = [points[..., axis] for axis in range(points.shape[-1])]
+    return np.array([float(axis.min()) for axis in axes]), np.array([float(axis.max()) for axis in axes])
+
+
+def frame(
+    points: Float32[np.ndarray, "p 3"], rotation: Float64[np.ndarray, "3 3"], size: tuple[int, int], margin: float
+) -> Camera:
+    """A camera that shows all points as large as fits into `size` pixels, less a share of `margin` along each side."""
+    low, high = bounds(points)
+    target, radius = (low + high) / 2, max(float(np.linalg.norm(high - low)) / 2, 1e-6)
+    plain = Camera(rotation, target, _EYE * radius, 1.0, (0.0, 0.0))
+    start, end = (side[:2] for side in bounds(plain.project(plain.view(points))))
+    room = np.array(size) * (1 - 2 * margin)
+    focal = float((room / np.maximum(end - start, 1e-6)).min())
+    x, y = np.array(size) / 2 - focal * (start + end) / 2
+    return Camera(rotation, target, plain.distance, focal, (float(x), float(y)))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Triangles become pixels, the nearer hiding the farther: a loop that numba compiles.
+#
+# Type checkers are kept away from it: they would wrap the function, and then numba couldn't compile it.
+
+
+NOTHING = -1
+# Rounding must not open gaps between triangles that share an edge.
+_TOUCH = 1e-9
+
+
+@dataclass(frozen=True)
+class Layers:
+    """What each pixel shows: whose surface (`NOTHING` for none), how near (1/distance, 0 for none), facing where."""
+
+    owner: Int32[np.ndarray, "h w"]
+    nearness: Float32[np.ndarray, "h w"]
+    normal: Float32[np.ndarray, "h w 3"]
+
+
+def rasterise(
+    corners: Float32[np.ndarray, "f 3 3"],
+    normals: Float32[np.ndarray, "f 3 3"],
+    owner: Int64[np.ndarray, "f"],
+    size: tuple[int, int],
+) -> Layers:
+    """The pixels of a picture of `size` (width, height) whose centres triangles cover.
+
+    Corners are (x, y, nearness) with x to the right and y down, in pixels from the upper left corner of the picture;
+    they run counter-clockwise as seen from outside. Both sides of a triangle are seen, and the normals of inner sides
+    are turned round. Triangles without area, or with corners that aren't numbers, cover nothing.
+    """
+    width, height = size
+    layers = Layers(
+        np.full((height, width), NOTHING, np.int32),
+        np.zeros((height, width), np.float32),
+        np.zeros((height, width, 3), np.float32),
+    )
+    _fill(corners, normals, owner, layers.owner, layers.nearness, layers.normal)
+    return layers
+
+
+@njit(cache=True)
+@no_type_check
+def _fill(corners, normals, owner, shown, nearness, normal):
+    height, width = shown.shape
+    for index in range(len(corners)):
+        ax, ay, aw = corners[index, 0]
+        bx, by, bw = corners[index, 1]
+        cx, cy, cw = corners[index, 2]
+        area = (bx - ax) * (cy - ay) - (by - ay) * (cx - ax)
+        if not math.isfinite(area) or area == 0:
+            continue
+        outside = -1.0 if area > 0 else 1.0
+        left = max(math.ceil(max(min(ax, bx, cx), 0.0) - 0.5), 0)
+        right = min(math.floor(min(max(ax, bx, cx), float(width)) - 0.5), width - 1)
+        top = max(math.ceil(max(min(ay, by, cy), 0.0) - 0.5), 0)
+        bottom = min(math.floor(min(max(ay, by, cy), float(height)) - 0.5), height - 1)
+        for row in range(top, bottom + 1):
+            y = row + 0.5
+            for column in range(left, right + 1):
+                x = column + 0.5
+                first = ((bx - x) * (cy - y) - (by - y) * (cx - x)) / area
+                second = ((cx - x) * (ay - y) - (cy - y) * (ax - x)) / area
+                third = 1 - first - second
+                if first < -_TOUCH or second < -_TOUCH or third < -_TOUCH:
+                    continue
+                near = first * aw + second * bw + third * cw
+                if near <= nearness[row, column]:
+                    continue
+                nearness[row, column] = near
+                shown[row, column] = owner[index]
+                for axis in range(3):
+                    normal[row, column, axis] = outside * (
+                        first * normals[index, 0, axis]
+                        + second * normals[index, 1, axis]
+                        + third * normals[index, 2, axis]
+                    )
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Light on what a camera sees: loops over pixels that numba compiles.
+#
+# Everything lies before the eye: x to the right, y down, z away. A pixel at (x, y) shows what lies in direction
+# ((x − middle) / focal, 1). Type checkers are kept away from the loops: they would wrap them, and then numba couldn't
+# compile them.
+
+
+# From the upper left, before the object; and a weak one from the right, to brighten its shadow.
+KEY_LIGHT = np.array([-0.46, -0.78, -0.62]) / np.linalg.norm([-0.46, -0.78, -0.62])
+FILL_LIGHT = np.array([0.85, -0.1, -0.5]) / np.linalg.norm([0.85, -0.1, -0.5])
+_KEY, _FILL, _SKY, _FLOOR = 0.74, 0.20, 0.46, 0.26
+_GLOSS, _SHINE = 0.10, 36
+_LINE = 0.62
+
+# Points spread evenly over a disc of radius 1, along a spiral; turned otherwise for each pixel of a tile, so that the
+# mean over a tile knows many more.
+TILE = 4
+_SAMPLES = 12
+_ANGLE = np.arange(_SAMPLES) * np.pi * (3 - np.sqrt(5)) + np.arange(TILE * TILE)[:, None] * 2 * np.pi * (5**0.5 - 1) / 2
+_DISC = np.sqrt((np.arange(_SAMPLES) + 0.5) / _SAMPLES)[:, None] * np.stack([np.cos(_ANGLE), np.sin(_ANGLE)], -1)
+
+
+@njit(cache=True)
+@no_type_check
+def lay_ground(nearness, normal, focal, middle_x, middle_y, up, height):
+    """Fill pixels that show nothing with the plane up·p = height, as far as it reaches below the horizon."""
+    for row in range(nearness.shape[0]):
+        for column in range(nearness.shape[1]):
+            if nearness[row, column] > 0:
+                continue
+            x, y = (column + 0.5 - middle_x) / focal, (row + 0.5 - middle_y) / focal
+            near = (up[0] * x + up[1] * y + up[2]) / height
+            if near > 0:
+                nearness[row, column] = near
+                for axis in range(3):
+                    normal[row, column, axis] = up[axis]
+
+
+@njit(cache=True)
+@no_type_check
+def find_occlusion(nearness, normal, focal, middle_x, middle_y, reach, occlusion):
+    """How much of the sky above each pixel is hidden by what lies within `reach` of it: 0 nothing, 1 all."""
+    height, width = nearness.shape
+    for row in range(height):
+        for column in range(width):
+            near = nearness[row, column]
+            if near <= 0:
+                continue
+            x, y = (column + 0.5 - middle_x) / focal / near, (row + 0.5 - middle_y) / focal / near
+            spread, hidden = min(focal * reach * near, 0.25 * width), 0.0
+            tile = row % TILE * TILE + column % TILE
+            for sample in range(_SAMPLES):
+                other_column = int(column + 0.5 + spread * _DISC[tile, sample, 0])
+                other_row = int(row + 0.5 + spread * _DISC[tile, sample, 1])
+                if not (0 <= other_column < width and 0 <= other_row < height):
+                    continue
+                other = nearness[other_row, other_column]
+                if other <= 0:
+                    continue
+                dx = (other_column + 0.5 - middle_x) / focal / other - x
+                dy = (other_row + 0.5 - middle_y) / focal / other - y
+                dz = 1 / other - 1 / near
+                squared = dx * dx + dy * dy + dz * dz + 1e-12
+                above = dx * normal[row, column, 0] + dy * normal[row, column, 1] + dz * normal[row, column, 2]
+                fade = 1 - squared / (reach * reach)
+                if fade > 0:
+                    hidden += fade * max(0.0, above / math.sqrt(squared) - 0.12)
+            occlusion[row, column] = min(1.0, 2.2 * hidden / _SAMPLES)
+
+
+@njit(cache=True)
+@no_type_check
+def find_shadow(
+    owner, nearness, normal, focal, middle_x, middle_y, light, scale, shift, shadow_map, softness, bias, shade
+):
+    """How much of the key light each pixel misses: 0 nothing, 1 all, with soft borders.
+
+    Rows of `light` are the axes of the shadow map, the last one towards the light; a point p falls on its pixel
+    scale · light[:2] p + shift[:2], at nearness light[2] p + shift[2]. What is nearer by less than `bias`
+    casts no shade.
+    """
+    side = shadow_map.shape[0]
+    for row in range(nearness.shape[0]):
+        for column in range(nearness.shape[1]):
+            near = nearness[row, column]
+            if near <= 0:
+                continue
+            facing = 0.0
+            for axis in range(3):
+                facing += normal[row, column, axis] * light[2, axis]
+            if facing <= 0:
+                shade[row, column] = 1.0
+                continue
+            x, y, z = (column + 0.5 - middle_x) / focal / near, (row + 0.5 - middle_y) / focal / near, 1 / near
+            u = scale * (light[0, 0] * x + light[0, 1] * y + light[0, 2] * z) + shift[0]
+            v = scale * (light[1, 0] * x + light[1, 1] * y + light[1, 2] * z) + shift[1]
+            # The table casts no shadow, so it can't be mistaken for its own shade, and needs hardly any bias.
+            wide, closeness = (2.5 * softness, 0.1 * bias) if owner[row, column] < 0 else (softness, bias)
+            depth = light[2, 0] * x + light[2, 1] * y + light[2, 2] * z + shift[2] + closeness
+            hidden = 0
+            tile = row % TILE * TILE + column % TILE
+            for sample in range(_SAMPLES):
+                a, b = (
+                    math.floor(u + wide * _DISC[tile, sample, 0]),
+                    math.floor(v + wide * _DISC[tile, sample, 1]),
+                )
+                if 0 <= a < side and 0 <= b < side and shadow_map[b, a] > max(depth, 0.0):
+                    hidden += 1
+            shade[row, column] = hidden / _SAMPLES
+
+
+@njit(cache=True)
+@no_type_check
+def shine(owner, nearness, normal, occlusion, shade, colours, table, up, focal, middle_x, middle_y, line, light):
+    """Amounts of light (linear) of each pixel, into `light`; `line` is how wide contours are, in pixels."""
+    height, width = owner.shape
+    for row in range(height):
+        for column in range(width):
+            piece, dark = owner[row, column], 1.0
+            right, below = owner[row, min(column + line, width - 1)], owner[min(row + line, height - 1), column]
+            if right != piece or below != piece:
+                dark = _LINE
+            if piece < 0:
+                level = dark * (1 - 0.34 * shade[row, column]) * (1 - 0.6 * occlusion[row, column])
+                for channel in range(3):
+                    light[row, column, channel] = table[channel] * level
+                continue
+            x, y = (column + 0.5 - middle_x) / focal, (row + 0.5 - middle_y) / focal
+            eye = 1 / math.sqrt(x * x + y * y + 1)
+            size, key, fill, sky, half, glossy = 1e-12, 0.0, 0.0, 0.0, 1e-12, 0.0
+            for axis in range(3):
+                size += normal[row, column, axis] ** 2
+            size = math.sqrt(size)
+            for axis in range(3):
+                facing = normal[row, column, axis] / size
+                between = KEY_LIGHT[axis] - eye * (x if axis == 0 else y if axis == 1 else 1.0)
+                key += facing * KEY_LIGHT[axis]
+                fill += facing * FILL_LIGHT[axis]
+                sky += facing * up[axis]
+                glossy += facing * between
+                half += between * between
+            lit = 1 - shade[row, column]
+            ambient = _FLOOR + (_SKY - _FLOOR) * (0.5 + 0.5 * sky)
+            open_sky = 1 - 0.85 * occlusion[row, column]
+            diffuse = open_sky * (ambient + _FILL * max(0.0, fill)) + _KEY * lit * max(0.0, key)
+            gloss = _GLOSS * lit * max(0.0, glossy / math.sqrt(half)) ** _SHINE if key > 0 else 0.0
+            for channel in range(3):
+                light[row, column, channel] = dark * (colours[piece, channel] * diffuse + gloss)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A photographer's studio: things on a light table, lit from the upper left, with soft shadows.
+
 
 # How far corners darken each other, and how wide shadows blur, in units of the whole's longest side.
 _REACH = 0.16

@@ -6,26 +6,28 @@ import os
 
 import torch
 
-from diffassemble.cutting.image import SMALLEST_PIECE
-from diffassemble.datasets.config import DataConfig, FragmentConfig, PictureConfig
-from diffassemble.datasets.stream import SMALLEST_SIZE
-from diffassemble.model.config import ModelConfig
-from diffassemble.model.critic import CriticConfig
-from diffassemble.model.posture import PostureConfig
-from diffassemble.model.upright import UprightConfig
-from diffassemble.puzzle import InputError
+from diffassemble.core import InputError
+from diffassemble.fragments.orientation import PostureConfig
+from diffassemble.network.config import ModelConfig
+from diffassemble.squares.critic import CriticConfig
+from diffassemble.squares.cut import SMALLEST_PIECE
+from diffassemble.squares.upright import UprightConfig
 from diffassemble.training.config import (
     BaselineRun,
     CriticRun,
+    DataConfig,
     DenoisingTraining,
     FractureMatchingRun,
+    FragmentConfig,
     FragmentRun,
     JigsawRun,
+    PictureConfig,
     PostureRun,
     SideJudgeRun,
     TrainingConfig,
     UprightRun,
 )
+from diffassemble.training.pictures import SMALLEST_SIZE
 
 
 def check_jigsaw(config: JigsawRun) -> None:

@@ -7,13 +7,11 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from diffassemble.datasets.augmentation import uniform
-from diffassemble.datasets.stream import seeded, share_out
-from diffassemble.datasets.variation import Variation, vary
-from diffassemble.model.critic import Critic, laid, tiles_of
-from diffassemble.puzzle import Board
+from diffassemble.core import Board
+from diffassemble.squares.critic import Critic, laid, tiles_of
 from diffassemble.training.checks import check_critic
 from diffassemble.training.config import Config, CriticRun
+from diffassemble.training.pictures import Variation, seeded, share_out, uniform, vary
 from diffassemble.training.upright import squares
 
 # Cells of a side; all divide 60 pixels.

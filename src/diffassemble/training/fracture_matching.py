@@ -10,17 +10,15 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from diffassemble.compatibility.fracture.faces import MATE_SIGNS
-from diffassemble.compatibility.fracture.layers import LEVELS
-from diffassemble.cutting.fragments import scatter
-from diffassemble.datasets.fit_examples import FitExamples, fit_examples, worn
-from diffassemble.datasets.pools import Broken
-from diffassemble.datasets.stream import seeded, share_out
-from diffassemble.datasets.surface_examples import SurfaceExamples, surface_examples
-from diffassemble.model.fracture import FractureMatcher
+from diffassemble.fragments.breaking import scatter
+from diffassemble.fragments.descriptors import LEVELS, MATE_SIGNS
+from diffassemble.fragments.model import FractureMatcher
 from diffassemble.training.checks import check_fracture_matching
 from diffassemble.training.config import Config, FractureMatchingRun
+from diffassemble.training.fracture_examples import FitExamples, SurfaceExamples, fit_examples, surface_examples, worn
+from diffassemble.training.fragment_data import Broken
 from diffassemble.training.fragments import gather
+from diffassemble.training.pictures import seeded, share_out
 
 _CROWD = 160
 """points of one fracture that are told apart in a step"""

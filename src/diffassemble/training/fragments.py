@@ -10,23 +10,19 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from diffassemble.datasets.breaking_bad import Fracture, find_fractures
-from diffassemble.datasets.config import FragmentConfig
-from diffassemble.datasets.fragment_stream import FragmentStream
-from diffassemble.datasets.made import break_files, break_solids
-from diffassemble.datasets.pools import Broken, Pool, pool_of
-from diffassemble.datasets.stream import seeded
-from diffassemble.evaluation.fragment_metrics import euler_error, piece_chamfer, right_pieces, translation_error
-from diffassemble.geometry import Poses
-from diffassemble.geometry.chamfer import chamfer_distance
-from diffassemble.model.batch import PuzzleBatch, pack
-from diffassemble.model.network import PoseNetwork
-from diffassemble.model.one_shot import OneShot
-from diffassemble.puzzle import InputError, Puzzle
-from diffassemble.solvers.diffusion import denoise
+from diffassemble.core import InputError, Poses, Puzzle
+from diffassemble.core.surfaces import chamfer_distance
+from diffassemble.evaluation.metrics import euler_error, piece_chamfer, right_pieces, translation_error
+from diffassemble.fragments.datasets import Fracture, break_files, break_solids, find_fractures
+from diffassemble.network.baselines import OneShot
+from diffassemble.network.batch import PuzzleBatch, pack
+from diffassemble.network.denoiser import PoseNetwork
+from diffassemble.squares.diffusion import denoise
 from diffassemble.training.checks import check_fragments
-from diffassemble.training.config import BaselineRun, Config, FragmentRun
+from diffassemble.training.config import BaselineRun, Config, FragmentConfig, FragmentRun
 from diffassemble.training.denoising import Denoising
+from diffassemble.training.fragment_data import Broken, FragmentStream, Pool, pool_of
+from diffassemble.training.pictures import seeded
 
 # Enough points to compare shapes by while learning.
 _SHAPE_POINTS = 128

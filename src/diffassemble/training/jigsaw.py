@@ -6,20 +6,18 @@ import math
 
 from torch import nn
 
-from diffassemble.cutting.image import SMALLEST_PIECE, cut_picture
-from diffassemble.datasets.config import DataConfig
-from diffassemble.datasets.named import short_names
-from diffassemble.datasets.store import load_picture, load_store, split_paths
-from diffassemble.datasets.stream import PuzzleStream, seeded
+from diffassemble.core import Board, Puzzle
 from diffassemble.evaluation.metrics import direct_comparison, direct_comparison_free
-from diffassemble.model.batch import pack
-from diffassemble.model.network import PoseNetwork
-from diffassemble.puzzle import Board, Puzzle
-from diffassemble.solvers.diffusion import denoise
-from diffassemble.solvers.placement import place
+from diffassemble.network.batch import pack
+from diffassemble.network.denoiser import PoseNetwork
+from diffassemble.squares.cut import SMALLEST_PIECE, cut_picture
+from diffassemble.squares.diffusion import denoise
+from diffassemble.squares.pictures import short_names
+from diffassemble.squares.placement import place
 from diffassemble.training.checks import check_jigsaw
-from diffassemble.training.config import Config, JigsawRun
+from diffassemble.training.config import Config, DataConfig, JigsawRun
 from diffassemble.training.denoising import Denoising
+from diffassemble.training.pictures import PuzzleStream, load_picture, load_store, seeded, split_paths
 
 
 class JigsawTask(Denoising):

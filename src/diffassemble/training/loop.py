@@ -4,17 +4,134 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from lightning_fabric import Fabric
 from rich.console import Console
+from torch import Tensor, nn
 
-from diffassemble.model.pretrained import Pretrained
-from diffassemble.training.checkpoint import read_checkpoint
+from diffassemble.core import InputError
+from diffassemble.network.pretrained import Pretrained
 from diffassemble.training.config import Config, TrainingConfig
-from diffassemble.training.learner import Learner, Task, learning_rate
-from diffassemble.training.progress import Progress
-from diffassemble.training.record import LAST, Record
+from diffassemble.training.pictures import seeded
+from diffassemble.training.run_folder import FILE, LAST, Checkpoint, Progress, Record, read_checkpoint
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The network while it learns: its weights, their moving average, and the optimizer that moves them.
+
+
+@runtime_checkable
+class Task(Protocol):
+    """What is learnt: a network, a loss for every step, a score (higher is better) on pictures held apart.
+
+    `defaults` is a run of its kind with nothing changed, `batch` how many of what a step learns from: (288, "pieces").
+    """
+
+    defaults: Config
+    batch: tuple[int, str]
+
+    def __init__(self, config: Any) -> None: ...
+
+    def build(self) -> Pretrained: ...
+
+    def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor: ...
+
+    def validate(self, model: nn.Module) -> dict[str, float]: ...
+
+
+class Objective(nn.Module):
+    """The loss as a module, so that Fabric can spread it over processes."""
+
+    def __init__(self, model: nn.Module, task: Task) -> None:
+        super().__init__()
+        self.model = model
+        self.task = task
+
+    def forward(self, step: int, rank: int, world: int) -> Tensor:
+        return self.task.loss(self.model, step, rank, world)
+
+
+class Learner:
+    """Every step is a function of the seed, the weights and its number, so it can be left off and taken up again."""
+
+    def __init__(self, task: Task, training: TrainingConfig, fabric: Fabric) -> None:
+        torch.manual_seed(training.seed)
+        self.training, self.fabric = training, fabric
+        self.model, self.average = task.build(), task.build().to(fabric.device)
+        if training.start_from:
+            begin_with(self.model, training.start_from)
+        self.average.load_state_dict(self.model.state_dict())
+        self.objective, self.optimizer = fabric.setup(Objective(self.model, task), make_optimizer(self.model, training))
+        self.done = 0
+
+    def step(self) -> float:
+        """Learn from one batch; gives the loss, averaged over all processes."""
+        # What a network draws by itself, as for dropout, must follow from the step's number too.
+        torch.manual_seed(seeded(self.training.seed, self.done, self.fabric.global_rank).initial_seed())
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate(self.done, self.training)
+        loss = self.objective(self.done, self.fabric.global_rank, self.fabric.world_size)
+        self.fabric.backward(loss)
+        self.fabric.clip_gradients(self.objective, self.optimizer, max_norm=self.training.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.done += 1
+        follow(self.average, self.model, min(self.training.average, (1 + self.done) / (10 + self.done)))
+        return float(self.fabric.all_reduce(loss.detach()))
+
+    def checkpoint(self, minutes: float, best: float) -> Checkpoint:
+        """All of it, to be restored later."""
+        weights, average = self.model.state_dict(), self.average.state_dict()
+        return Checkpoint(self.done, minutes, best, weights, average, self.optimizer.state_dict())
+
+    def restore(self, checkpoint: Checkpoint, folder: Path) -> None:
+        """Take up where the checkpoint of a run's folder left off."""
+        try:
+            self.model.load_state_dict(checkpoint.weights)
+            self.average.load_state_dict(checkpoint.average)
+            self.optimizer.load_state_dict(checkpoint.optimizer)
+        except (RuntimeError, ValueError, KeyError) as error:
+            raise InputError(
+                f"{folder / FILE}: is of another model or optimizer; pass the options that the run was begun with"
+            ) from error
+        self.done = checkpoint.step
+
+
+def begin_with(model: Pretrained, name: str) -> None:
+    """Give a fresh network the weights of a trained one of the same kind and shape."""
+    weights = type(model).from_pretrained(name).state_dict()
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise InputError(f"--training.start-from {name}: is a network of another shape ({reason})") from error
+
+
+def make_optimizer(model: nn.Module, training: TrainingConfig) -> torch.optim.Optimizer:
+    """AdamW, or the paper's Adagrad."""
+    if training.optimizer == "adagrad":
+        return torch.optim.Adagrad(model.parameters(), training.learning_rate)
+    return torch.optim.AdamW(model.parameters(), training.learning_rate, weight_decay=training.weight_decay)
+
+
+def learning_rate(step: int, training: TrainingConfig) -> float:
+    """Rises over the warm-up, stays, and falls linearly to zero over the last share of the steps."""
+    rising = min(1.0, (step + 1) / training.warmup) if training.warmup else 1.0
+    falling = min(1.0, (training.steps - step) / max(1.0, training.decay * training.steps))
+    return training.learning_rate * rising * falling
+
+
+@torch.no_grad()
+def follow(average: nn.Module, model: nn.Module, decay: float) -> None:
+    """Move the averaged weights towards the model's."""
+    torch._foreach_lerp_(list(average.parameters()), list(model.parameters()), 1 - decay)
+    for kept, current in zip(average.buffers(), model.buffers(), strict=True):
+        kept.copy_(current)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The one loop: learn, show, validate now and then, and keep what a kill would lose.
 
 
 def train(config: Config, task: Task, folder: Path, resume: bool) -> Pretrained:

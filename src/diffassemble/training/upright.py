@@ -10,15 +10,22 @@ import torch.nn.functional as F
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
-from diffassemble.datasets.config import PictureConfig
-from diffassemble.datasets.named import short_names
-from diffassemble.datasets.store import PictureStore, load_picture, packed, split_paths
-from diffassemble.datasets.stream import seeded, share_out
-from diffassemble.datasets.variation import UNKNOWN, Variation, vary
-from diffassemble.files.images import to_levels
-from diffassemble.model.upright import Upright, upright_turn
+from diffassemble.files.pictures import to_levels
+from diffassemble.squares.pictures import short_names
+from diffassemble.squares.upright import Upright, upright_turn
 from diffassemble.training.checks import check_upright
-from diffassemble.training.config import Config, UprightRun
+from diffassemble.training.config import Config, PictureConfig, UprightRun
+from diffassemble.training.pictures import (
+    UNKNOWN,
+    PictureStore,
+    Variation,
+    load_picture,
+    packed,
+    seeded,
+    share_out,
+    split_paths,
+    vary,
+)
 
 FIRST = Variation(smallest_crop=0.88, tilt=3.0, light=0.10, holed_share=0.12)
 LAST = Variation(smallest_crop=0.70, tilt=6.0, light=0.22, holed_share=0.25)

@@ -1,1 +1,1 @@
-"""The workbench in the browser: bring pieces, watch, judge, correct, take home. viser draws it; nothing leaves here."""
+"""The workbench in the browser: uploads, solving, inspection, correction, downloads. Nothing leaves this machine."""

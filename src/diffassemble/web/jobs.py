@@ -9,7 +9,7 @@ from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 
-from diffassemble.puzzle import InputError, Pieces, Puzzle, Solver, Step
+from diffassemble.core import InputError, Pieces, Puzzle, Solver, Step
 
 _CONTEXT = get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["diffassemble.solvers"])
@@ -57,7 +57,7 @@ def _work(pipe: Connection, order: bytes) -> None:
     """What the other process does."""
     import torch
 
-    from diffassemble.solvers.holding import held_steps
+    from diffassemble.core.locks import held_steps
 
     try:
         puzzle, make, seed = pickle.loads(order)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import viser
 from viser._gui_handles import GuiProgressBarHandle
 
-from diffassemble.web.bringing import KINDS, usual_grid
+from diffassemble.web.uploads import KINDS, usual_grid
 
 PRIVATE = "Everything stays on this computer: nothing is sent anywhere."
 USUAL = "the usual one"

@@ -1,4 +1,4 @@
-"""The workbench's server: one visit for every browser, and nothing shared between them but the example."""
+"""The workbench's server: one session for every browser, and nothing shared between them but the example."""
 
 from __future__ import annotations
 
@@ -7,16 +7,34 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
+import skimage.data
+import torch
 import viser
 from viser import _messages
 
-from diffassemble.model import bundled_models
-from diffassemble.puzzle import Assembly, Board, InputError, Puzzle, Solver
-from diffassemble.solvers import SOLVERS, solver_for
-from diffassemble.web.bringing import MOST_BYTES, Upload, too_large, usual_grid
+from diffassemble.core import Assembly, Board, InputError, Puzzle, Solver
+from diffassemble.kinds import SOLVERS, assemble, make_solver, solver_for
+from diffassemble.network.pretrained import bundled_models
+from diffassemble.squares.cut import cut_picture
 from diffassemble.web.panel import USUAL, build_panel
-from diffassemble.web.stage import look_at
-from diffassemble.web.visit import Visit
+from diffassemble.web.scene import look_at
+from diffassemble.web.session import Visit
+from diffassemble.web.uploads import MOST_BYTES, Upload, too_large, usual_grid
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What a visitor sees first: a sample picture that is being put together.
+
+
+def example_answer() -> Assembly:
+    """A photograph that scikit-image brings with it, cut and solved."""
+    picture = torch.from_numpy(skimage.data.astronaut()).movedim(-1, 0).float() / 255
+    puzzle = cut_picture(picture, Board(5, 5), torch.Generator().manual_seed(0), size=64)
+    return assemble(puzzle, make_solver("diffusion", samples=2))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The workbench's server: one visit for every browser, and nothing shared between them but the example.
+
 
 ParseGrid = Callable[[str], Board]
 MakeSolver = Callable[..., Solver]

@@ -8,14 +8,12 @@ import torch
 from manifold3d import Manifold
 from manifold3d import Mesh as ManifoldMesh
 
-from diffassemble.compatibility.fracture.clusters import STAY, Cluster
-from diffassemble.compatibility.fracture.fragments import Fragment
-from diffassemble.compatibility.fracture.sampling import Sample
-from diffassemble.compatibility.mesh import prepare
-from diffassemble.cutting.fragments import scatter
-from diffassemble.cutting.mesh import fracture
-from diffassemble.model.fracture import FractureMatcher
-from diffassemble.puzzle import Mesh, Puzzle
+from diffassemble.core import Mesh, Puzzle
+from diffassemble.fragments.breaking import fracture, scatter
+from diffassemble.fragments.clusters import STAY, Cluster, Fragment
+from diffassemble.fragments.matches import prepare
+from diffassemble.fragments.model import FractureMatcher
+from diffassemble.fragments.surface import Sample
 
 
 def mesh_of(solid: Manifold) -> Mesh:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from diffassemble.compatibility.fracture.breaks import smooth_breaks, true_breaks
-from diffassemble.compatibility.fracture.sampling import Sample, sample
-from diffassemble.puzzle import Mesh
+from diffassemble.core import Mesh
+from diffassemble.fragments.descriptors import smooth_breaks, true_breaks
+from diffassemble.fragments.surface import Sample, sample
 
 
 def test_two_halves_touch_along_the_break_only(halves: list[Mesh]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from diffassemble.compatibility.fracture.buckets import nearest_within, sort_points, thin
+from diffassemble.fragments.spatial import nearest_within, sort_points, thin
 
 
 def cloud(seed: int, count: int = 400) -> np.ndarray:

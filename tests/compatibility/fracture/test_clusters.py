@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from diffassemble.compatibility.fracture.clusters import STAY, Cluster, composed, free_points
-from diffassemble.compatibility.fracture.contact import undone
+from diffassemble.fragments.clusters import STAY, Cluster, composed, free_points
+from diffassemble.fragments.contact import undone
 
 
 def test_composition_undoes_itself(true_pose: np.ndarray) -> None:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import roma
 
-from diffassemble.compatibility.fracture.contact import count_buried, count_touching, meet, place, turn, undone
-from diffassemble.compatibility.fracture.sampling import Sample
-from diffassemble.compatibility.fracture.voxels import voxelise
+from diffassemble.fragments.contact import count_buried, count_touching, meet, place, turn, undone
+from diffassemble.fragments.spatial import voxelise
+from diffassemble.fragments.surface import Sample
 
 STAY = np.array([1.0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0])
 

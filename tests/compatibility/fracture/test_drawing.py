@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from diffassemble.compatibility.fracture.drawing import draw
+from diffassemble.fragments.surface import draw
 
 
 def test_points_lie_on_triangles_in_proportion_to_their_areas() -> None:

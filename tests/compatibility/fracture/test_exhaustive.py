@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from diffassemble.compatibility.fracture.clusters import Cluster
-from diffassemble.compatibility.fracture.exhaustive import propose_everywhere
+from diffassemble.fragments.clusters import Cluster
+from diffassemble.fragments.proposals import propose_everywhere
 
 
 def test_the_best_place_is_the_true_one(clusters: tuple[Cluster, Cluster], true_pose: np.ndarray) -> None:

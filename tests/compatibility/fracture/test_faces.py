@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from diffassemble.compatibility.fracture.faces import FACE_FEATURES, MATE_SIGNS, relief
-from diffassemble.compatibility.fracture.sampling import sample
-from diffassemble.puzzle import Mesh
+from diffassemble.core import Mesh
+from diffassemble.fragments.descriptors import FACE_FEATURES, MATE_SIGNS, relief
+from diffassemble.fragments.surface import sample
 
 
 def test_the_rim_is_where_the_break_meets_the_original_surface(block: Mesh) -> None:

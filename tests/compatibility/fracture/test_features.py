@@ -7,8 +7,8 @@ import pytest
 import roma
 import torch
 
-from diffassemble.compatibility.fracture.features import NAMES, SIGNS, eigenvalues, neighbourhood
-from diffassemble.compatibility.fracture.sampling import Sample
+from diffassemble.fragments.descriptors import NAMES, SIGNS, eigenvalues, neighbourhood
+from diffassemble.fragments.surface import Sample
 
 
 def rough_sheet(seed: int = 0) -> Sample:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from diffassemble.compatibility.fracture.clusters import STAY, Cluster, composed
-from diffassemble.compatibility.fracture.fits import level_for, match, review
-from diffassemble.compatibility.fracture.pair_search import Effort
-from diffassemble.model.fracture import FractureMatcher
+from diffassemble.fragments.clusters import STAY, Cluster, composed
+from diffassemble.fragments.model import FractureMatcher
+from diffassemble.fragments.pair_search import Effort
+from diffassemble.fragments.verification import level_for, match, review
 
 
 def test_the_true_fit_is_the_most_probable(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from diffassemble.compatibility.fracture.fragments import Fragment
-from diffassemble.model.fracture import FractureMatcher
-from diffassemble.puzzle import Mesh
+from diffassemble.core import Mesh
+from diffassemble.fragments.clusters import Fragment
+from diffassemble.fragments.model import FractureMatcher
 
 
 def test_the_break_is_found_on_an_object_never_seen(halves: list[Mesh], judges: FractureMatcher) -> None:

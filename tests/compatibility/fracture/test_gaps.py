@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from diffassemble.compatibility.fracture.clusters import Cluster
-from diffassemble.compatibility.fracture.fragments import Fragment
-from diffassemble.compatibility.fracture.gaps import find_gaps
+from diffassemble.fragments.clusters import Cluster, Fragment
+from diffassemble.fragments.gap_insertion import find_gaps
 
 
 def test_a_hole_in_the_seam_invites(standing: tuple[Cluster, Fragment, np.ndarray]) -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import roma
 import torch
 
-from diffassemble.compatibility.fracture.icp import refine
-from diffassemble.compatibility.fracture.voxels import voxelise
+from diffassemble.fragments.contact import refine
+from diffassemble.fragments.spatial import voxelise
 
 
 def bumpy(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

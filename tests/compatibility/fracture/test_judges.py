@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from diffassemble.compatibility.fracture.judges import Judges
-from diffassemble.model.fracture import FractureMatcher
+from diffassemble.fragments.clusters import Judges
+from diffassemble.fragments.model import FractureMatcher
 
 
 def test_the_networks_are_judges(judges: FractureMatcher) -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from diffassemble.compatibility.fracture.layers import Layers, surface_features
-from diffassemble.puzzle import Mesh
+from diffassemble.core import Mesh
+from diffassemble.fragments.descriptors import Layers, surface_features
 
 
 def test_each_level_is_twice_as_fine_and_describes_its_points(block: Mesh) -> None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from diffassemble.compatibility.fracture.clusters import Cluster
-from diffassemble.compatibility.fracture.fragments import Fragment
-from diffassemble.compatibility.fracture.gaps import find_gaps
-from diffassemble.compatibility.fracture.moulds import CAST, cast, casting_probability
+from diffassemble.fragments.clusters import Cluster, Fragment
+from diffassemble.fragments.gap_insertion import CAST, cast, casting_probability, find_gaps
 
 
 def test_a_chip_finds_its_hole(standing: tuple[Cluster, Fragment, np.ndarray]) -> None:

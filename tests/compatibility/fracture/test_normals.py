@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from diffassemble.compatibility.fracture.normals import outward_normals
-from diffassemble.compatibility.fracture.sampling import Sample
+from diffassemble.fragments.surface import Sample, outward_normals
 
 
 def test_normals_of_a_sphere_are_its_radii(ball: Sample) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from diffassemble.compatibility.fracture.clusters import Cluster
-from diffassemble.compatibility.fracture.pair_search import Effort, distinct, rating, search
+from diffassemble.fragments.clusters import Cluster
+from diffassemble.fragments.pair_search import Effort, distinct, rating, search
 
 
 def test_the_first_candidate_is_the_true_pose(clusters: tuple[Cluster, Cluster], true_pose: np.ndarray) -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from diffassemble.compatibility.fracture.clusters import STAY, Cluster
-from diffassemble.compatibility.fracture.polish import polished
+from diffassemble.fragments.assembly_state import polished
+from diffassemble.fragments.clusters import STAY, Cluster
 
 
 @pytest.fixture

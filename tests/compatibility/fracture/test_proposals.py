@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from diffassemble.compatibility.fracture.clusters import Cluster
-from diffassemble.compatibility.fracture.pair_search import company, correspondences, surroundings
-from diffassemble.compatibility.fracture.proposals import propose
+from diffassemble.fragments.clusters import Cluster
+from diffassemble.fragments.pair_search import company, correspondences, surroundings
+from diffassemble.fragments.proposals import propose
 
 
 def test_the_best_proposal_is_near_the_truth(clusters: tuple[Cluster, Cluster], true_pose: np.ndarray) -> None:

@@ -6,16 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from diffassemble.compatibility.fracture.sampling import (
-    Sample,
-    cloud_gap,
-    facing_outward,
-    is_cloud,
-    sample,
-    sample_near,
-    spacing_of,
-)
-from diffassemble.puzzle import FragmentPieces, InputError, Mesh
+from diffassemble.core import FragmentPieces, InputError, Mesh
+from diffassemble.fragments.surface import Sample, cloud_gap, facing_outward, is_cloud, sample, sample_near, spacing_of
 
 
 def cloud_of(points: np.ndarray) -> Mesh:

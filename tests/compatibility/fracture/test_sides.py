@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from diffassemble.compatibility.fracture.contact import undone
-from diffassemble.compatibility.fracture.sampling import Sample
-from diffassemble.compatibility.fracture.sides import Break, joined, make_body, make_side
+from diffassemble.fragments.clusters import Break, joined, make_body, make_side
+from diffassemble.fragments.contact import undone
+from diffassemble.fragments.surface import Sample
 
 QUARTER = np.array([0.0, -1, 0, 1, 0, 0, 0, 0, 1, 0.5, 0, 0])
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from diffassemble.compatibility.fracture.sampling import Sample
-from diffassemble.compatibility.fracture.smoothing import smoothed, smoothed_normals
+from diffassemble.fragments.surface import Sample, smoothed, smoothed_normals
 
 
 def test_constants_stay_and_noise_shrinks(ball: Sample) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from diffassemble.compatibility.fracture.clusters import Cluster
-from diffassemble.compatibility.fracture.verify import VERIFIED, fit_numbers
+from diffassemble.fragments.clusters import Cluster
+from diffassemble.fragments.verification import VERIFIED, fit_numbers
 
 
 def test_a_true_fit_has_more_contact_and_less_overlap(clusters: tuple[Cluster, Cluster], true_pose: np.ndarray) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from diffassemble.compatibility.fracture.sampling import Sample
-from diffassemble.compatibility.fracture.voxels import INSIDE, OUTSIDE, Voxels, look_up, voxelise
+from diffassemble.fragments.spatial import INSIDE, OUTSIDE, Voxels, look_up, voxelise
+from diffassemble.fragments.surface import Sample
 
 SPACING = 0.06
 

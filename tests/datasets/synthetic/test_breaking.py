@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import trimesh
 
-from diffassemble.datasets.synthetic.breaking import fracture_file
-from diffassemble.puzzle import InputError
+from diffassemble.core import InputError
+from diffassemble.fragments.shapes.catalogue import fracture_file
 
 
 def test_a_file_keeps_its_unit(tmp_path: Path) -> None:

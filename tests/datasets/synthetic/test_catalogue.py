@@ -4,8 +4,8 @@ import pytest
 import torch
 import trimesh
 
-from diffassemble.datasets.synthetic import SOLIDS, make_solid, solid_name
-from diffassemble.puzzle import InputError
+from diffassemble.core import InputError
+from diffassemble.fragments.shapes.catalogue import SOLIDS, make_solid, solid_name
 
 
 def test_the_twenty_classes_of_the_benchmark() -> None:

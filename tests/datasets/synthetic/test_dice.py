@@ -2,7 +2,7 @@
 
 import torch
 
-from diffassemble.datasets.synthetic.dice import Dice
+from diffassemble.fragments.shapes.tools import Dice
 
 
 def dice(seed: int = 0) -> Dice:

@@ -6,8 +6,8 @@ import pytest
 import torch
 from manifold3d import Error
 
-from diffassemble.datasets.synthetic.dice import Dice
-from diffassemble.datasets.synthetic.figures import Limb, blended, statue, toy_figure
+from diffassemble.fragments.shapes.figures import Limb, blended, statue, toy_figure
+from diffassemble.fragments.shapes.tools import Dice
 
 
 def test_a_single_limb_is_a_capsule() -> None:

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from manifold3d import Manifold
 
-from diffassemble.cutting.solids import bounds
-from diffassemble.datasets.synthetic import flat
-from diffassemble.datasets.synthetic.dice import Dice
+from diffassemble.fragments.shapes import figures as flat
+from diffassemble.fragments.shapes.tools import Dice
+from diffassemble.fragments.solids import bounds
 
 
 def sides(build: Callable[[Dice], Manifold]) -> list[np.ndarray]:

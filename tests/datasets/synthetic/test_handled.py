@@ -6,9 +6,9 @@ import pytest
 import torch
 from manifold3d import Manifold
 
-from diffassemble.cutting.solids import bounds
-from diffassemble.datasets.synthetic import handled
-from diffassemble.datasets.synthetic.dice import Dice
+from diffassemble.fragments.shapes import vessels as handled
+from diffassemble.fragments.shapes.tools import Dice
+from diffassemble.fragments.solids import bounds
 
 
 @pytest.mark.parametrize("build", [handled.mug, handled.teacup])

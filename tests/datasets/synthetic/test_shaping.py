@@ -7,8 +7,7 @@ import pytest
 import torch
 from manifold3d import Error
 
-from diffassemble.datasets.synthetic.dice import Dice
-from diffassemble.datasets.synthetic.shaping import ball, bar, box, bumpy, moulded
+from diffassemble.fragments.shapes.tools import Dice, ball, bar, box, bumpy, moulded
 
 
 def test_straight_bar_is_an_elliptic_cylinder() -> None:

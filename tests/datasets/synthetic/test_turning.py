@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from diffassemble.datasets.synthetic.dice import Dice
-from diffassemble.datasets.synthetic.turning import hollow, lathe, rectangle, silhouette, smooth
+from diffassemble.fragments.shapes.tools import Dice, hollow, lathe, rectangle, silhouette, smooth
 
 DICE = Dice(torch.Generator().manual_seed(0))
 SEGMENTS = 64

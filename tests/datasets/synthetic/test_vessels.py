@@ -6,9 +6,9 @@ import pytest
 import torch
 from manifold3d import Manifold
 
-from diffassemble.cutting.solids import bounds
-from diffassemble.datasets.synthetic import vessels
-from diffassemble.datasets.synthetic.dice import Dice
+from diffassemble.fragments.shapes import vessels
+from diffassemble.fragments.shapes.tools import Dice
+from diffassemble.fragments.solids import bounds
 
 
 def drawn(build: Callable[[Dice], Manifold], count: int = 3) -> list[Manifold]:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from diffassemble.model.baselines.global_ import Global
+from diffassemble.network.baselines import Global
 
 
 def test_padding_changes_nothing(padded: tuple[Tensor, Tensor]) -> None:

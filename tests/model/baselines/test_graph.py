@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from diffassemble.model.baselines.graph import DynamicGraph, pairs
+from diffassemble.network.baselines import DynamicGraph, pairs
 
 
 def test_padding_changes_nothing(padded: tuple[Tensor, Tensor]) -> None:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from diffassemble.model.baselines.matching import ShapeMating
+from diffassemble.network.baselines import ShapeMating
 
 
 def test_padding_changes_nothing(padded: tuple[Tensor, Tensor]) -> None:

@@ -2,7 +2,7 @@
 
 import torch
 
-from diffassemble.model.baselines.perceptron import POSE, perceptron
+from diffassemble.network.baselines import POSE, perceptron
 
 
 def test_widths() -> None:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from diffassemble.model.baselines.sequence import Sequence
+from diffassemble.network.baselines import Sequence
 
 
 def test_padding_changes_nothing(padded: tuple[Tensor, Tensor]) -> None:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from diffassemble.model.baselines.symmetric import Symmetric
+from diffassemble.network.baselines import Symmetric
 
 
 def test_padding_changes_nothing(padded: tuple[Tensor, Tensor]) -> None:

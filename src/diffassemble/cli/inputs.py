@@ -1,0 +1,143 @@
+"""What the verbs that solve have in common: reading with an unknown grid, a progress bar, a summary."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress
+
+from diffassemble.core import Assembly, Board, FragmentPieces, ImagePieces, InputError, Pieces, Poses, Puzzle, Solver
+from diffassemble.evaluation import metrics
+from diffassemble.evaluation import metrics as fragment_metrics
+from diffassemble.files.archives import is_zip, unpacked
+from diffassemble.files.puzzles import knows_board, read_puzzle
+from diffassemble.kinds import assemble, bundled_uprighter
+from diffassemble.rendering.report import account
+from diffassemble.squares.files import read_pieces
+from diffassemble.squares.grid import choose_board
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What `solve` says, for people or for other programs.
+
+
+@dataclass(frozen=True)
+class Talk:
+    """Words go to people, lines of JSON to programs; where a program reads, people are told on the error stream."""
+
+    lines: bool = False
+    document: bool = False
+    began: float = field(default_factory=time.monotonic)
+
+    def say(self, text: str) -> None:
+        """Tell people."""
+        print(text, file=sys.stderr if self.lines or self.document else sys.stdout)
+
+    def event(self, name: str, **fields: Any) -> None:
+        """Tell programs that asked for it, one line at a time."""
+        if self.lines:
+            seconds = round(time.monotonic() - self.began, 3)
+            print(json.dumps({"event": name, "seconds": seconds, **fields}), flush=True)
+
+    def answer(self, document: bytes) -> None:
+        """Hand a document to the program that reads."""
+        if self.lines:
+            self.event("answer", assembly=json.loads(document))
+        else:
+            sys.stdout.write(document.decode())
+
+    def assembled(self, puzzle: Puzzle, solver: Solver, seed: int) -> Assembly:
+        """Solve; people see a bar on the error stream, if that is a terminal, programs a line for every step."""
+        console = Console(stderr=True)
+        with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+            job = progress.add_task("solving", total=1.0)
+
+            def on_step(step: Any) -> None:
+                progress.update(job, completed=step.done)
+                self.event("step", done=round(step.done, 4))
+
+            return assemble(puzzle, solver, seed, on_step)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What the verbs that solve have in common: reading with an unknown grid, a progress bar, a summary.
+
+
+def load_puzzle(
+    path: Path,
+    board: Board | None,
+    make: Callable[[Pieces], Solver],
+    seed: int,
+    say: Callable[[str], None] = print,
+    extra: bool = False,
+) -> tuple[Puzzle, Solver]:
+    """Read what the user gave, and make a solver for it.
+
+    A folder of pictures without a grid gets the one its borders ask for. With `extra` there may be more pieces than
+    cells.
+    """
+    if is_zip(path):
+        with unpacked(path) as folder:
+            return load_puzzle(folder, board, make, seed, say, extra)
+    if extra and path.is_dir() and not knows_board(path):
+        if board is None:
+            raise InputError(f"{path}: pass --grid with --extra, such as --grid 6x6, to say how large the picture is")
+        pieces, names = read_pieces(path)
+        return Puzzle(pieces, board, names), make(pieces)
+    if board is not None or not path.is_dir() or knows_board(path):
+        puzzle = read_puzzle(path, board)
+        return puzzle, make(puzzle.pieces)
+    pieces, names = read_pieces(path)
+    solver = make(pieces)
+    board = choose_board(pieces, solver, seed, bundled_uprighter())
+    say(f"grid not given: {board.rows}x{board.cols} fits the {len(pieces)} pieces best")
+    return Puzzle(pieces, board, names), solver
+
+
+def assembled(puzzle: Puzzle, solver: Solver, seed: int) -> Assembly:
+    """Solve under a progress bar on the error stream, if that is a terminal."""
+    return Talk().assembled(puzzle, solver, seed)
+
+
+def summary(assembly: Assembly) -> str:
+    """What was done, in a line; which fragments are sure and which guessed; and the score if the truth is known."""
+    puzzle = assembly.puzzle
+    sure = int((assembly.confidence >= 0.5).sum())
+    placed = len(puzzle) if assembly.objects is None else sum(number >= 0 for number in assembly.objects)
+    lines = [f"placed {placed} pieces in {assembly.seconds:.1f} s; {sure} with a confidence of one half or more"]
+    lines += [f"{heading}: {names}" for heading, names in account(assembly)]
+    known = score(assembly)
+    return "\n".join(lines if known is None else [*lines, f"score: {known}"])
+
+
+def score(assembly: Assembly) -> str | None:
+    """How much is right, in words, if the truth is known."""
+    truth = assembly.puzzle.truth
+    return None if truth is None else SCORES[type(assembly.puzzle.pieces)](assembly, truth)
+
+
+def _picture_score(assembly: Assembly, truth: Poses) -> str:
+    board = assembly.puzzle.board
+    answer, wanted = board.snap(assembly.poses), board.snap(truth)
+    right = metrics.direct_comparison(board, *answer, *wanted)
+    free = metrics.direct_comparison_free(board, *answer, *wanted)
+    return f"{right:.1f} % of the pieces right, {free:.1f} % orientation free"
+
+
+def _object_score(assembly: Assembly, truth: Poses) -> str:
+    fragments = assembly.puzzle.fragments
+    largest = int(fragment_metrics.piece_sizes(fragments).argmax())
+    shares = []
+    for answer in (assembly.poses, fragment_metrics.anchored(assembly.poses, truth, largest)):
+        chamfer = fragment_metrics.piece_chamfer(fragments.points, answer, truth)
+        shares.append(100 * float(fragment_metrics.right_pieces(chamfer).double().mean()))
+    return f"{shares[0]:.1f} % of the fragments right, {shares[1]:.1f} % as seen from the largest"
+
+
+SCORES: dict[type, Callable[[Assembly, Poses], str]] = {ImagePieces: _picture_score, FragmentPieces: _object_score}

@@ -1,1 +1,0 @@
-"""How well two borders fit: Mates, and the votes that mates cast on each other's poses."""

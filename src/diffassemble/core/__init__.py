@@ -1,0 +1,27 @@
+"""The nouns that everything else speaks: poses, pieces, boards, puzzles, matches, assemblies, solvers."""
+
+from diffassemble.core.assembly import Assembly, Solver, Step
+from diffassemble.core.board import Board
+from diffassemble.core.matches import Mates
+from diffassemble.core.pieces import FragmentPieces, ImagePieces, Mesh, Pieces
+from diffassemble.core.poses import Poses, nearest_turn, turn_matrix, turn_pixels
+from diffassemble.core.puzzle import InputError, Locks, Puzzle
+
+__all__ = [
+    "Assembly",
+    "Board",
+    "FragmentPieces",
+    "ImagePieces",
+    "InputError",
+    "Locks",
+    "Mates",
+    "Mesh",
+    "Pieces",
+    "Poses",
+    "Puzzle",
+    "Solver",
+    "Step",
+    "nearest_turn",
+    "turn_matrix",
+    "turn_pixels",
+]

@@ -1,0 +1,55 @@
+"""The lattice that the pieces of a picture lie on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from diffassemble.core.poses import Poses, nearest_turn, turn_matrix
+
+
+@dataclass(frozen=True)
+class Board:
+    """rows × cols cells, numbered row by row; its longer side spans [−1, 1], and the centre is the origin."""
+
+    rows: int
+    cols: int
+
+    @property
+    def cells(self) -> int:
+        return self.rows * self.cols
+
+    @property
+    def pitch(self) -> float:
+        """Distance between the centres of neighbouring cells."""
+        return 2 / max(self.rows, self.cols)
+
+    def centres(self) -> Float[Tensor, "cells 2"]:
+        """Centre (x, y) of every cell."""
+        row, col = torch.meshgrid(torch.arange(self.rows), torch.arange(self.cols), indexing="ij")
+        doubled = torch.stack([2 * col + 1 - self.cols, 2 * row + 1 - self.rows], -1).reshape(-1, 2)
+        return doubled * (self.pitch / 2)
+
+    def poses(self, cells: Int[Tensor, "n"], turns: Int[Tensor, "n"]) -> Poses:
+        """Poses of pieces that lie exactly on the given cells at the given quarter turns."""
+        return Poses(turn_matrix(turns), self.centres()[cells])
+
+    def snap(self, poses: Poses) -> tuple[Int[Tensor, "n"], Int[Tensor, "n"]]:
+        """Nearest cell and quarter turn of each piece; several pieces may share a cell."""
+        col, row = (poses.translation / self.pitch).unbind(-1)
+        col = (col + (self.cols - 1) / 2).round().clamp(0, self.cols - 1).long()
+        row = (row + (self.rows - 1) / 2).round().clamp(0, self.rows - 1).long()
+        return row * self.cols + col, nearest_turn(poses.rotation)
+
+    def turned(
+        self, cells: Int[Tensor, "n"], turns: Int[Tensor, "n"], by: int
+    ) -> tuple[Board, Int[Tensor, "n"], Int[Tensor, "n"]]:
+        """The same placement after turning the whole board clockwise: the new board, cells and turns."""
+        board, row, col = self, cells // self.cols, cells % self.cols
+        for _ in range(by % 4):
+            row, col = col, board.rows - 1 - row
+            board = Board(board.cols, board.rows)
+        return board, row * board.cols + col, (turns + by) % 4

@@ -1,0 +1,107 @@
+"""Answers that keep what is locked.
+
+Solvers that know of locks hold them all the way; whatever a solver answers, `held_steps` sees to it that locked pieces
+stand where they are locked and that the others make room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import roma
+import torch
+from jaxtyping import Float, Int
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+
+from diffassemble.core.assembly import Step
+from diffassemble.core.board import Board
+from diffassemble.core.poses import Poses, nearest_turn
+from diffassemble.core.puzzle import Locks, Puzzle
+from diffassemble.squares.upright import fitting_turns
+
+Placement = tuple[Int[Tensor, "n"], Int[Tensor, "n"]]
+
+
+def held_steps(puzzle: Puzzle, steps: Iterator[Step]) -> Iterator[Step]:
+    """The same steps with the locked pieces in their places; in the last one no two pieces share a cell."""
+    locks = puzzle.locks
+    if locks is None:
+        yield from steps
+        return
+    last = None
+    for last in steps:
+        yield replace(last, poses=locks.applied(last.poses))
+    if last is not None:
+        yield replace(last, poses=_held(last.poses, puzzle.lattice, locks))
+
+
+def _held(poses: Poses, lattice: Board | None, locks: Locks) -> Poses:
+    if lattice is None:
+        return locks.applied(moved_to_locks(poses, locks))
+    return lattice.poses(*hold(lattice.snap(poses), lattice, locks))
+
+
+def moved_to_locks(poses: Poses, locks: Locks) -> Poses:
+    """Loose poses in space, moved as a whole so that the locked pieces come close to their places."""
+    given, wanted = poses[locks.held], locks.poses[locks.held]
+    rotation = roma.special_procrustes((wanted.rotation @ given.rotation.mT).sum(0))
+    shift = (wanted.translation - given.translation @ rotation.T).mean(0)
+    return Poses(rotation @ poses.rotation, poses.translation @ rotation.T + shift)
+
+
+def hold(placement: Placement, board: Board, locks: Locks) -> Placement:
+    """A placement with the locked pieces in their cells: turned and shifted as a whole to agree with most of them.
+
+    Pieces whose cell is taken or lies off the board go to the nearest that are free.
+    """
+    wanted_cells, wanted_turns = board.snap(locks.poses)
+    wanted = torch.stack([wanted_cells // board.cols, wanted_cells % board.cols], 1)
+    best, most = None, -1
+    for by in fitting_turns(board):
+        _, cells, turns = board.turned(*placement, by)
+        place = torch.stack([cells // board.cols, cells % board.cols], 1)
+        turned_right = locks.held & (turns == wanted_turns)
+        for shift in _shifts((wanted - place)[turned_right]):
+            agreeing = int(((place + shift == wanted).all(1) & turned_right).sum())
+            if agreeing > most:
+                best, most = (place + shift, turns), agreeing
+    assert best is not None
+    return _settle(*best, board, locks)
+
+
+def settle(placement: Placement, board: Board, locks: Locks) -> Placement:
+    """A placement with the locked pieces in their cells; only those in their way go elsewhere, as near as can be."""
+    cells, turns = placement
+    return _settle(torch.stack([cells // board.cols, cells % board.cols], 1), turns, board, locks)
+
+
+def _shifts(wishes: Int[Tensor, "k 2"]) -> Int[Tensor, "j 2"]:
+    """No shift, and all that some locked piece asks for, the smallest first."""
+    shifts = torch.cat([torch.zeros(1, 2, dtype=torch.long), wishes]).unique(dim=0)
+    return shifts[shifts.abs().sum(1).argsort(stable=True)]
+
+
+def settle_loose(poses: Poses, board: Board, locks: Locks) -> Placement:
+    """The placement nearest to loose poses that has the locked pieces in their cells."""
+    col, row = (poses.translation / board.pitch).unbind(1)
+    places = torch.stack([row + (board.rows - 1) / 2, col + (board.cols - 1) / 2], 1)
+    return _settle(places, nearest_turn(poses.rotation), board, locks)
+
+
+def _settle(
+    places: Int[Tensor, "n 2"] | Float[Tensor, "n 2"], turns: Int[Tensor, "n"], board: Board, locks: Locks
+) -> Placement:
+    wanted, wanted_turns = board.snap(locks.poses)
+    loose = (~locks.held).nonzero().flatten()
+    taken = torch.zeros(board.cells, dtype=torch.bool)
+    taken[wanted[locks.held]] = True
+    free = (~taken).nonzero().flatten()
+    there = torch.stack([free // board.cols, free % board.cols], 1)
+    # The root lets few pieces go far rather than many a little.
+    apart = torch.cdist(places[loose].double(), there.double()).sqrt()
+    pieces, chosen = (torch.from_numpy(index) for index in linear_sum_assignment(apart.numpy()))
+    cells = wanted.clone()
+    cells[loose[pieces]] = free[chosen]
+    return cells, torch.where(locks.held, wanted_turns, turns)

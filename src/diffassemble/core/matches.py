@@ -1,0 +1,39 @@
+"""Pairwise evidence: which two pieces may touch, and how they then lie to each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from diffassemble.core.poses import Poses
+
+
+@dataclass(frozen=True)
+class Mates:
+    """If `second` stands at T, then `first` stands at T @ relative.
+
+    `slot` tells the kinds of mating of one pair apart (2D: 4·side of first + side of second);
+    `evidence` holds the channels, all in [0, 1], that say how well the two fit: the probability that
+    they really are mates, how highly the fit ranks among all others, and how good it is in absolute terms.
+    """
+
+    first: Int[Tensor, "m"]
+    second: Int[Tensor, "m"]
+    relative: Poses
+    slot: Int[Tensor, "m"]
+    evidence: Float[Tensor, "m channels"]
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @property
+    def weight(self) -> Float[Tensor, "m"]:
+        """How probable each mating is: the first channel."""
+        return self.evidence[:, 0]
+
+    def __getitem__(self, index: Tensor) -> Mates:
+        return Mates(
+            self.first[index], self.second[index], self.relative[index], self.slot[index], self.evidence[index]
+        )

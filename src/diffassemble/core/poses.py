@@ -1,0 +1,78 @@
+"""Rigid motions of n things in d dimensions, and quarter turns of pictures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Rigid motions of n things in d dimensions.
+
+
+@dataclass(frozen=True)
+class Poses:
+    """Where each piece stands: x_assembled = rotation @ x_piece + translation.
+
+    `rotation` need not be orthogonal: noisy poses are Poses too, and composition stays linear in them.
+    """
+
+    rotation: Float[Tensor, "n d d"]
+    translation: Float[Tensor, "n d"]
+
+    @staticmethod
+    def identity(count: int, dimension: int) -> Poses:
+        """`count` poses that move nothing."""
+        return Poses(torch.eye(dimension).repeat(count, 1, 1), torch.zeros(count, dimension))
+
+    def __len__(self) -> int:
+        return len(self.translation)
+
+    def __getitem__(self, index: Tensor | slice | list[int]) -> Poses:
+        return Poses(self.rotation[index], self.translation[index])
+
+    def __matmul__(self, other: Poses) -> Poses:
+        """`(a @ b).apply(x) == a.apply(b.apply(x))`, pose by pose."""
+        moved = (self.rotation @ other.translation[..., None])[..., 0]
+        return Poses(self.rotation @ other.rotation, moved + self.translation)
+
+    def inverse(self) -> Poses:
+        """The motions that undo these; rotations must be orthogonal."""
+        back = self.rotation.transpose(-1, -2)
+        return Poses(back, -(back @ self.translation[..., None])[..., 0])
+
+    def apply(self, points: Float[Tensor, "n p d"]) -> Float[Tensor, "n p d"]:
+        """Move each piece's points from its own frame into the assembled frame."""
+        return points @ self.rotation.transpose(-1, -2) + self.translation[:, None]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Quarter turns of pictures. The frame is x to the right, y down, so a positive turn is clockwise as seen.
+
+
+_QUARTER_TURNS = torch.tensor(
+    [[[1, 0], [0, 1]], [[0, -1], [1, 0]], [[-1, 0], [0, -1]], [[0, 1], [-1, 0]]], dtype=torch.float32
+)
+
+
+def turn_matrix(turns: Int[Tensor, "*n"]) -> Float[Tensor, "*n 2 2"]:
+    """Rotation matrices of clockwise quarter turns (any integer; taken modulo 4)."""
+    return _QUARTER_TURNS.to(turns.device)[turns % 4]
+
+
+def nearest_turn(rotation: Float[Tensor, "n 2 2"]) -> Int[Tensor, "n"]:
+    """The quarter turn (0…3) closest to each rotation, which may be noisy or scaled."""
+    cosine = rotation[:, 0, 0] + rotation[:, 1, 1]
+    sine = rotation[:, 1, 0] - rotation[:, 0, 1]
+    return torch.round(torch.atan2(sine, cosine) / (torch.pi / 2)).long() % 4
+
+
+def turn_pixels(pixels: Float[Tensor, "n c s s"], turns: Int[Tensor, "n"]) -> Float[Tensor, "n c s s"]:
+    """Turn each square picture clockwise by its own number of quarter turns."""
+    turned = pixels.clone()
+    for quarter in (1, 2, 3):
+        chosen = turns % 4 == quarter
+        turned[chosen] = torch.rot90(pixels[chosen], -quarter, (-2, -1))
+    return turned

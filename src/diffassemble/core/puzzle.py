@@ -1,0 +1,103 @@
+"""One thing to be put together, what is locked in it, and what goes wrong with input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from diffassemble.core.board import Board
+from diffassemble.core.pieces import FragmentPieces, ImagePieces
+from diffassemble.core.poses import Poses
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What goes wrong through no fault of the program.
+
+
+class InputError(ValueError):
+    """Bad input: one line that says what is wrong, in which file, and what to do. The command line exits with 2."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Pieces whose places somebody knows already.
+
+
+@dataclass(frozen=True)
+class Locks:
+    """Where `held`, the pose of a piece is settled and solvers leave it as it is; the other poses mean nothing."""
+
+    held: Bool[Tensor, "n"]
+    poses: Poses
+
+    def __getitem__(self, index: Int[Tensor, "m"]) -> Locks:
+        return Locks(self.held[index], self.poses[index])
+
+    def applied(self, poses: Poses) -> Poses:
+        """The same poses, with the settled ones as they are settled."""
+        return Poses(
+            torch.where(self.held[:, None, None], self.poses.rotation, poses.rotation),
+            torch.where(self.held[:, None], self.poses.translation, poses.translation),
+        )
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# One thing to be put together.
+
+
+@dataclass(frozen=True)
+class Puzzle:
+    """Pieces, the lattice they belong on, if they belong on one, and, if known, the truth.
+
+    A lattice may have more cells than there are pieces. An object's whole is centred, its longest side is 1.
+    With `locks` some poses are settled beforehand.
+    """
+
+    pieces: ImagePieces | FragmentPieces
+    lattice: Board | None
+    names: tuple[str, ...]
+    truth: Poses | None = None
+    locks: Locks | None = None
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    @property
+    def board(self) -> Board:
+        """The lattice, for those who can't do without."""
+        if self.lattice is None:
+            raise InputError("these are fragments of an object, which lie on no board; choose a solver for fragments")
+        return self.lattice
+
+    @property
+    def pictures(self) -> ImagePieces:
+        """The pieces, for those who know pictures only."""
+        if not isinstance(self.pieces, ImagePieces):
+            raise InputError("these are fragments of an object, not of a picture; choose a solver for fragments")
+        return self.pieces
+
+    @property
+    def pixels(self) -> Float[Tensor, "n 3 s s"]:
+        return self.pictures.pixels
+
+    @property
+    def fragments(self) -> FragmentPieces:
+        """The pieces, for those who know fragments only."""
+        if not isinstance(self.pieces, FragmentPieces):
+            raise InputError("these are pieces of a picture, not of an object; choose a solver for pictures")
+        return self.pieces
+
+    def reordered(self, order: Int[Tensor, "n"]) -> Puzzle:
+        """The same puzzle with its pieces listed in another order."""
+        return replace(
+            self,
+            pieces=self.pieces[order],
+            names=tuple(self.names[i] for i in order.tolist()),
+            truth=None if self.truth is None else self.truth[order],
+            locks=None if self.locks is None else self.locks[order],
+        )
+
+    def without_truth(self) -> Puzzle:
+        """What a solver may see."""
+        return replace(self, truth=None)

@@ -1,0 +1,149 @@
+"""Triangles in space: areas, points drawn from them, clean-up, and the distance of clouds."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Triangles in space: their areas, and points drawn evenly from them.
+
+
+def triangle_normals(vertices: Float[Tensor, "v 3"], faces: Int[Tensor, "f 3"]) -> Float[Tensor, "f 3"]:
+    """Normals as long as twice the triangles' areas; outward where corners run counter-clockwise seen from outside."""
+    first, second, third = vertices[faces].unbind(1)
+    return torch.linalg.cross(second - first, third - first)
+
+
+def surface_area(vertices: Float[Tensor, "v 3"], faces: Int[Tensor, "f 3"]) -> float:
+    """Area of all triangles together."""
+    return float(triangle_normals(vertices, faces).norm(dim=-1).double().sum() / 2)
+
+
+def sample_surface(
+    vertices: Float[Tensor, "v 3"], faces: Int[Tensor, "f 3"], count: int, generator: torch.Generator
+) -> tuple[Float[Tensor, "p 3"], Float[Tensor, "p 3"]]:
+    """Points drawn evenly by area, and the unit normals there.
+
+    Without triangles (or area) they are drawn from the vertices, as evenly as numbers allow, with normals of zero.
+    """
+    normals = triangle_normals(vertices, faces)
+    area = normals.norm(dim=-1).double()
+    if not area.sum() > 0:
+        rounds = -(-count // len(vertices))
+        chosen = torch.cat([torch.randperm(len(vertices), generator=generator) for _ in range(rounds)])[:count]
+        return vertices[chosen], torch.zeros(count, 3)
+    ends = area.cumsum(0)
+    drawn = torch.rand(count, generator=generator, dtype=torch.double) * ends[-1]
+    chosen = torch.searchsorted(ends, drawn).clamp(max=len(faces) - 1)
+    along = torch.rand(count, 2, generator=generator)
+    along = torch.where(along.sum(1, keepdim=True) > 1, 1 - along, along)
+    first, second, third = vertices[faces[chosen]].unbind(1)
+    points = first + along[:, :1] * (second - first) + along[:, 1:] * (third - first)
+    return points, torch.nn.functional.normalize(normals[chosen], dim=-1)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Triangles as files give them, made sound: corners shared, doubled walls gone, open edges found.
+
+
+def clean_surface(
+    vertices: Float[Tensor, "v 3"], faces: Int[Tensor, "f 3"]
+) -> tuple[Float[Tensor, "w 3"], Int[Tensor, "g 3"]]:
+    """The same surface with equal corners merged, and without doubled walls, collapsed triangles and unused corners.
+
+    Corners and triangles keep their order. Without triangles, only equal points are merged.
+    """
+    # Adding zero turns −0 into 0.
+    vertices = vertices + 0.0
+    first, merged = distinct_rows(vertices)
+    if not len(faces):
+        return vertices[first], faces
+    vertices, faces = vertices[first], merged[faces]
+    faces = faces[(faces != faces.roll(1, 1)).all(1)]
+    faces = without_doubled_walls(faces)
+    used = torch.zeros(len(vertices), dtype=torch.bool)
+    used[faces.flatten()] = True
+    return vertices[used], (used.cumsum(0) - 1)[faces]
+
+
+def without_doubled_walls(faces: Int[Tensor, "f 3"]) -> Int[Tensor, "g 3"]:
+    """Triangles without the pairs that share corners but face opposite ways, and without mere repetitions.
+
+    A sheet that is nothing but such pairs keeps one side, so that something is left.
+    """
+    if not len(faces):
+        return faces
+    first, which = distinct_rows(faces.sort(1).values)
+    # Two of three ascending steps around the triangle: an even order of the sorted corners; one of three: an odd one.
+    sign = (faces.roll(-1, 1) > faces).sum(1) * 2 - 3
+    total = torch.zeros(len(first), dtype=torch.long).index_add_(0, which, sign)
+    matching = sign * total[which] > 0
+    if not matching.any():
+        return faces[first]
+    numbers = torch.where(matching, torch.arange(len(faces)), len(faces))
+    kept = torch.full((len(first),), len(faces)).scatter_reduce_(0, which, numbers, "amin")
+    return faces[kept[kept < len(faces)].sort().values]
+
+
+def is_closed(faces: Int[Tensor, "f 3"]) -> bool:
+    """Whether every edge joins an even number of triangles, so that the surface has no border."""
+    if not len(faces):
+        return False
+    edges = torch.cat([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]).sort(1).values
+    _, which = distinct_rows(edges)
+    return bool((which.bincount() % 2 == 0).all())
+
+
+def distinct_rows(rows: Shaped[Tensor, "m c"]) -> tuple[Int[Tensor, "k"], Int[Tensor, "m"]]:
+    """Where each distinct row stands first, in that order, and for every row which of them it is."""
+    count = len(rows)
+    if not count:
+        return torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.long)
+    which = torch.zeros(count, dtype=torch.long)
+    # Numbering column by column is many times faster than comparing rows.
+    for column in rows.unbind(1):
+        rank = column.unique(return_inverse=True)[1]
+        which = (which * (rank.max() + 1) + rank).unique(return_inverse=True)[1]
+    first = torch.full((int(which.max()) + 1,), count).scatter_reduce_(0, which, torch.arange(count), "amin")
+    order = first.argsort()
+    return first[order], order.argsort()[which]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# How far two clouds of points are apart, whichever points belong together.
+
+
+_PAIRS = 4_000_000
+
+
+def chamfer_distance(first: Float[Tensor, "n p 3"], second: Float[Tensor, "n q 3"]) -> Float[Tensor, "n"]:
+    """Mean squared distance to the nearest point of the other cloud, first to second plus second to first.
+
+    Differentiable: the nearest points are found first, some pairs at a time, then only their distances are taken.
+    """
+    there, back = _nearest(first, second), _nearest(second, first)
+    return _mean_square(first, second, there) + _mean_square(second, first, back)
+
+
+def _mean_square(
+    cloud: Float[Tensor, "n p 3"], other: Float[Tensor, "n q 3"], nearest: Int[Tensor, "n p"]
+) -> Float[Tensor, "n"]:
+    partner = other.gather(1, nearest[..., None].expand(-1, -1, 3))
+    return (cloud - partner).square().sum(-1).mean(-1)
+
+
+@torch.no_grad()
+def _nearest(cloud: Float[Tensor, "n p 3"], other: Float[Tensor, "n q 3"]) -> Int[Tensor, "n p"]:
+    """For each point, the nearest one of the other cloud."""
+    count, size, _ = cloud.shape
+    clouds = max(1, _PAIRS // (size * other.shape[1]))
+    rows = max(1, _PAIRS // (clouds * other.shape[1]))
+    found = cloud.new_empty(count, size, dtype=torch.long)
+    for start in range(0, count, clouds):
+        few = slice(start, start + clouds)
+        for row in range(0, size, rows):
+            some = slice(row, row + rows)
+            found[few, some] = torch.cdist(cloud[few, some], other[few]).argmin(-1)
+    return found

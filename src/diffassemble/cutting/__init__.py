@@ -1,1 +1,0 @@
-"""Whole things become pieces with true poses."""

@@ -1,0 +1,112 @@
+"""Pictures in and out: any common file becomes colours in [0, 1], and colours become PNG."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float, UInt8
+from PIL import Image, ImageOps
+from torch import Tensor
+
+from diffassemble.core import InputError
+from diffassemble.files.atomic import write_file
+
+# Kept just under Pillow's own limit, so that the answer is the same whichever check comes first.
+MOST_PIXELS = 178_000_000
+_FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF", "PPM")
+
+
+def read_picture(path: Path | str) -> Float[Tensor, "3 H W"]:
+    """Colours of a picture file, upright by its EXIF orientation; see-through parts lie on white."""
+    path = Path(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        image = _opened(path)
+        try:
+            with image:
+                levels, white = _levels(ImageOps.exif_transpose(image))
+        # Decoders fail on broken files in every way there is, not only with OSError.
+        except Exception as error:
+            raise InputError(f"{path}: the picture is broken or cut short ({_one_line(error)})") from error
+    if levels.dtype != np.uint8 and not ((levels >= 0) & (levels <= white)).all():
+        raise InputError(f"{path}: has colours outside 0…{white}; save it as 8 or 16 bit")
+    planes = np.moveaxis(levels, -1, 0) if levels.ndim == 3 else levels[None]
+    return torch.from_numpy(planes.astype(np.float32, order="C")).div_(white).expand(3, -1, -1).contiguous()
+
+
+def picture_size(path: Path | str) -> tuple[int, int]:
+    """Width and height as the file's head tells them, without decoding."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with _opened(Path(path)) as image:
+            return image.size
+
+
+def write_picture(picture: Float[Tensor, "3 H W"], path: Path | str) -> None:
+    """Write colours as an 8-bit PNG; an older file of that name is replaced in one go."""
+    write_file(Path(path), png_bytes(to_image(picture)))
+
+
+def to_levels(colours: Float[Tensor, "*shape"]) -> UInt8[Tensor, "*shape"]:
+    """Colours in [0, 1] as 8-bit levels; exact for colours that came from 8-bit files."""
+    return (colours.clamp(0, 1) * 255).round().to(torch.uint8)
+
+
+def to_image(picture: Float[Tensor, "3 H W"]) -> Image.Image:
+    """The same picture as a Pillow image."""
+    return Image.fromarray(to_levels(picture).movedim(0, -1).contiguous().cpu().numpy())
+
+
+def png_bytes(image: Image.Image) -> bytes:
+    """The image as the content of a PNG file."""
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def _opened(path: Path) -> Image.Image:
+    """The image with its head read and its size checked, not yet decoded."""
+    try:
+        if not path.is_file():
+            path.stat()
+            raise InputError(f"{path}: is not a file; give a picture")
+        if path.stat().st_size == 0:
+            raise InputError(f"{path}: is empty (0 bytes)")
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    try:
+        image = Image.open(path, formats=_FORMATS)
+    except Image.DecompressionBombError as error:
+        raise _too_large(path) from error
+    except Exception as error:
+        raise InputError(f"{path}: is not a picture; give a PNG, JPEG, WebP or TIFF file") from error
+    if image.width * image.height > MOST_PIXELS:
+        image.close()
+        raise _too_large(path)
+    return image
+
+
+def _levels(image: Image.Image) -> tuple[np.ndarray, int]:
+    """Grey (H, W) or colour (H, W, 3) levels, and the level that means white."""
+    if image.mode == "F":
+        return np.asarray(image), 1
+    if image.mode.startswith("I"):
+        return np.asarray(image), 65535
+    if image.has_transparency_data:
+        image = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+    return np.asarray(image.convert("RGB")), 255
+
+
+def _too_large(path: Path) -> InputError:
+    return InputError(f"{path}: has more than {MOST_PIXELS // 10**6} megapixels; make it smaller first")
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

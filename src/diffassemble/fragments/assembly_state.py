@@ -1,0 +1,263 @@
+"""Clusters of fragments on their way to an assembly: what is known about how they fit, and how two become one."""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Float64
+from scipy.spatial.transform import Rotation
+
+from diffassemble.fragments.clusters import STAY, Cluster, Fragment, Judges, Pose, composed
+from diffassemble.fragments.contact import undone
+from diffassemble.fragments.gap_insertion import CAST
+from diffassemble.fragments.spatial import nearest_within
+from diffassemble.fragments.verification import Fit, review
+
+# ----------------------------------------------------------------------------------------------------------------------
+# All members of an assembly moved a little at once, until their breaks lie on each other: loops close.
+
+
+# In spacings: how far touching points may be apart in the first and in the last round, and which deviation is doubtful.
+_FIRST, _LAST, _DOUBT = 1.6, 1.1, 0.25
+_FACING = -0.6
+_ROUNDS = 5
+_LEAST = 12
+
+
+def polished(cluster: Cluster, held: Collection[int]) -> Cluster:
+    """The same members after a joint point-to-plane refinement over all pairs that touch; those held do not move.
+
+    Where nothing touches, poses stay.
+    """
+    loose = [piece for piece in cluster.members if piece not in held]
+    if not loose or len(cluster.members) < 2:
+        return cluster
+    spacing, poses = cluster.fragments[0].spacing, dict(cluster.poses)
+    number = {piece: index for index, piece in enumerate(loose)}
+    for reach in np.linspace(_FIRST, _LAST, _ROUNDS):
+        matrix, vector = np.zeros((6 * len(loose),) * 2), np.zeros(6 * len(loose))
+        parts = {piece: cluster.fragments[piece].breaks(0).moved(poses[piece]) for piece in cluster.members}
+        for first in cluster.members:
+            for second in cluster.members:
+                if first != second:
+                    _add_pair(matrix, vector, parts, (first, second), number, (reach * spacing, _DOUBT * spacing))
+        scale = np.maximum(np.diag(matrix), 1e-9)
+        motion = np.linalg.solve(matrix + np.diag(1e-3 * scale + 1e-9), vector)
+        for piece, index in number.items():
+            poses[piece] = _moved_pose(poses[piece], motion[6 * index : 6 * index + 6])
+    return Cluster(cluster.fragments, poses)
+
+
+def _add_pair(matrix, vector, parts, pair, number, limits) -> None:  # type: ignore[no-untyped-def]
+    """Add the normal equations of the points of the first piece that lie on the second."""
+    (first, second), (reach, doubt) = pair, limits
+    own, other = parts[first], parts[second]
+    if not len(own.points) or not len(other.points):
+        return
+    apart = np.maximum(own.points.min(0) - other.points.max(0), other.points.min(0) - own.points.max(0))
+    if (apart > reach).any():
+        return
+    near = nearest_within(own.points, other.points, np.float32(reach))
+    found = np.flatnonzero(near >= 0)
+    found = found[(own.smooth[found] * other.smooth[near[found]]).sum(1) < _FACING]
+    if len(found) < _LEAST:
+        return
+    here, there = own.points[found].astype(np.float64), other.points[near[found]].astype(np.float64)
+    normal = other.smooth[near[found]].astype(np.float64) - own.smooth[found]
+    normal /= np.linalg.norm(normal, axis=1, keepdims=True)
+    apart = ((there - here) * normal).sum(1)
+    weight = 1 / (1 + (apart / doubt) ** 2)
+    rows = {first: np.concatenate([np.cross(here, normal), normal], 1)}
+    rows[second] = -np.concatenate([np.cross(there, normal), normal], 1)
+    for one in pair:
+        if one in number:
+            a = 6 * number[one]
+            vector[a : a + 6] += rows[one].T @ (weight * apart)
+            for two in pair:
+                if two in number:
+                    b = 6 * number[two]
+                    matrix[a : a + 6, b : b + 6] += rows[one].T @ (weight[:, None] * rows[two])
+
+
+def _moved_pose(pose: Pose, motion: Float64[np.ndarray, "6"]) -> Pose:
+    """A pose after a turn about the origin and a shift."""
+    turn = Rotation.from_rotvec(motion[:3]).as_matrix()
+    return np.concatenate([(turn @ pose[:9].reshape(3, 3)).ravel(), turn @ pose[9:] + motion[3:]])
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Clusters of fragments on a workbench: what is known about how they fit, and how two become one.
+
+
+_KEPT = 6
+Known = tuple[Cluster, Cluster, Fit]
+"""Two clusters and one of the fits that are known between them."""
+
+# This share of the time is for searching, the rest for joining what was found.
+_SEARCHING = 0.85
+
+
+class Bench:
+    """Clusters, the fits known between them, and how sure each piece's place beside the anchor is.
+
+    `pairs` remembers all fits of two single fragments, `joins` what was joined, `round` how far the search has come.
+
+    What is locked starts as one cluster, whose members keep their poses to each other; the anchor is the largest of
+    them, or of all. After `until` (of `time.monotonic`) nothing is judged anew, and some time before nothing searched.
+    """
+
+    def __init__(
+        self,
+        fragments: Sequence[Fragment],
+        judges: Judges,
+        seed: int,
+        until: float = math.inf,
+        locked: Mapping[int, Pose] | None = None,
+    ) -> None:
+        self.fragments, self.judges, self.seed, self.until = fragments, judges, seed, until
+        now = time.monotonic()
+        self.search_until = now + _SEARCHING * (until - now)
+        self.locked = dict(locked or {})
+        free = [piece for piece in range(len(fragments)) if piece not in self.locked]
+        self.clusters = [Cluster(fragments, {piece: STAY}) for piece in free]
+        if self.locked:
+            self.clusters.append(Cluster(fragments, self.locked))
+        self.fits: dict[tuple[Cluster, Cluster], list[Fit]] = {}
+        self.pairs: dict[tuple[int, int], list[Fit]] = {}
+        self.joins: list[Known] = []
+        self.round = 0
+        self.searched: set[tuple[Cluster, Cluster, int]] = set()
+        self.confidence = [1.0] * len(fragments)
+        self.anchor = self.largest(sorted(self.locked) or range(len(fragments)))
+
+    @property
+    def late(self) -> bool:
+        """Whether there is no time for anything."""
+        return time.monotonic() > self.until
+
+    @property
+    def search_late(self) -> bool:
+        """Whether there is no time to search."""
+        return time.monotonic() > self.search_until
+
+    @property
+    def ordered(self) -> list[Cluster]:
+        """The clusters, the one with what is locked first, then the largest."""
+        return sorted(
+            self.clusters,
+            key=lambda cluster: (not self.locked.keys() & set(cluster.members), -cluster.area, cluster.members),
+        )
+
+    def largest(self, pieces: Sequence[int]) -> int:
+        """The piece with the largest surface."""
+        return max(pieces, key=lambda piece: (self.fragments[piece].area, -piece))
+
+    def branch(self) -> Bench:
+        """Another bench that knows the same; what is then done on one does not touch the other."""
+        other = copy.copy(self)
+        other.take_over(self)
+        return other
+
+    def take_over(self, other: Bench) -> None:
+        """Stand as another bench of the same fragments stands."""
+        self.clusters, self.fits, self.joins = list(other.clusters), dict(other.fits), list(other.joins)
+        self.searched, self.confidence, self.round = set(other.searched), list(other.confidence), other.round
+
+    def learn(self, first: Cluster, second: Cluster, fits: list[Fit]) -> None:
+        """Keep the most probable fits of two clusters."""
+        if len(first.members) == len(second.members) == 1 and not self.locked.keys() & {
+            *first.members,
+            *second.members,
+        }:
+            self.pairs.setdefault((first.members[0], second.members[0]), []).extend(fits)
+        known = self.fits.get((first, second), [])
+        self.fits[first, second] = sorted(known + fits, key=lambda fit: -fit.probability)[:_KEPT]
+
+    def forget(self, wrong: Callable[[Cluster, Cluster, Fit], bool]) -> None:
+        """Drop fits of two clusters that are known to be wrong."""
+        self.fits = {
+            (first, second): [fit for fit in fits if not wrong(first, second, fit)]
+            for (first, second), fits in self.fits.items()
+        }
+
+    def join_down_to(self, least: float) -> Iterator[float]:
+        """Join the surest fit as long as there is one of at least this probability; yields the probabilities."""
+        while len(self.clusters) > 1:
+            best = self.surest()
+            if best is None or best[2].probability < least:
+                return
+            self.join(*best)
+            yield best[2].probability
+
+    def polish(self) -> None:
+        """Let the members of every cluster settle together; the largest of each and what is locked stay."""
+        for cluster in list(self.clusters):
+            if not self.late and len(cluster.members) > 1:
+                new = polished(cluster, {self.largest(cluster.members), *self.locked})
+                self.clusters = [new if one is cluster else one for one in self.clusters]
+                self.fits = {
+                    (new if first is cluster else first, new if second is cluster else second): fits
+                    for (first, second), fits in self.fits.items()
+                }
+                self.searched = {
+                    (new if first is cluster else first, new if second is cluster else second, number)
+                    for first, second, number in self.searched
+                }
+
+    def surest(self) -> Known | None:
+        """The most probable of all fits."""
+        ranked = [(fits[0].probability, pair) for pair, fits in self.fits.items() if fits]
+        if not ranked:
+            return None
+        _, pair = max(ranked, key=lambda entry: (entry[0], entry[1][0].members, entry[1][1].members))
+        return *pair, self.fits[pair][0]
+
+    def join(self, first: Cluster, second: Cluster, fit: Fit) -> None:
+        """Make one cluster of two, and carry over what is known about both."""
+        if self.locked.keys() & set(first.members):
+            first, second, fit = second, first, fit.turned_round()
+        loose = first if self.anchor not in first.members and first.area <= second.area else second
+        if self.anchor in loose.members:
+            loose = second if loose is first else first
+        for piece in loose.members:
+            self.confidence[piece] *= fit.probability
+        self.joins.append((first, second, fit))
+        both = first.with_other(second, fit.pose)
+        self.clusters = [c for c in self.clusters if c is not first and c is not second] + [both]
+        self.searched = {entry for entry in self.searched if first not in entry and second not in entry}
+        carried = self._carry(first, fit.pose) + self._carry(second, STAY)
+        self.fits = {pair: fits for pair, fits in self.fits.items() if first not in pair and second not in pair}
+        for other in self.clusters:
+            known = [fit for partner, fit in carried if partner is other]
+            if other is not both and known:
+                self.learn(other, both, known if self.late else self._reviewed(other, both, known))
+
+    def _reviewed(self, first: Cluster, second: Cluster, fits: list[Fit]) -> list[Fit]:
+        """Fits judged anew; those of castings stay as they are."""
+        known = [fit for fit in fits if fit.level != CAST]
+        return [fit for fit in fits if fit.level == CAST] + review(first, second, known, self.judges)
+
+    def _carry(self, cluster: Cluster, pose: Pose) -> list[tuple[Cluster, Fit]]:
+        """Fits of others with a cluster that now stands at the pose, as (the other, its fit with the whole)."""
+        carried = []
+        for (first, second), fits in self.fits.items():
+            for fit in fits:
+                if second is cluster:
+                    carried.append((first, _moved_fit(fit, pose)))
+                elif first is cluster:
+                    carried.append((second, _moved_fit(fit.turned_round(), pose)))
+        return carried
+
+
+def _moved_fit(fit: Fit, pose: Pose) -> Fit:
+    """The fit after its second cluster was moved."""
+    return Fit(composed(pose, fit.pose), fit.probability, fit.level, fit.votes, fit.numbers)
+
+
+def standing(cluster: Cluster, piece: int) -> Pose:
+    """The pose that brings a cluster into the frame of one of its pieces."""
+    return undone(cluster.poses[piece])

@@ -1,0 +1,291 @@
+"""A solid breaks into fragments along bent, rough sheets, and these become a puzzle."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import roma
+import torch
+from jaxtyping import Float, Int
+from manifold3d import Manifold
+from torch import Tensor
+
+from diffassemble.core import FragmentPieces, InputError, Mesh, Poses, Puzzle
+from diffassemble.core.damage import surviving
+from diffassemble.core.surfaces import sample_surface
+from diffassemble.fragments.solids import bodies, bounds, mesh_of, solid_of, surface_solid
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The shape of a break: a bent, rough sheet through a solid.
+
+
+BEND = 0.8
+ROUGHNESS = 0.1
+# Waves across the solid, and how high each kind stands.
+FREQUENCIES = (2.0, 6.0, 16.0, 40.0)
+WEIGHTS = (0.55, 0.28, 0.14, 0.07)
+WAVES = 3
+FEWEST_CELLS = 10
+MOST_CELLS = 32
+_MARGIN = 1.05
+
+Points = Float[np.ndarray, "p 3"]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Where a break runs: `frame` has its two directions and its normal in rows, `centre` lies on it."""
+
+    frame: Float[np.ndarray, "3 3"]
+    centre: Float[np.ndarray, "3"]
+
+
+def across(normal: Float[np.ndarray, "3"], centre: Float[np.ndarray, "3"], generator: torch.Generator) -> Sheet:
+    """A sheet with this normal, its other directions drawn at random."""
+    upward = normal / np.linalg.norm(normal)
+    first = np.cross(upward, torch.randn(3, generator=generator, dtype=torch.double).numpy())
+    first = first / np.linalg.norm(first)
+    return Sheet(np.stack([first, np.cross(upward, first), upward]), centre)
+
+
+def block_below(sheet: Sheet, points: Points, generator: torch.Generator) -> Manifold:
+    """A closed block that reaches from the sheet to below all points, with the break as its top.
+
+    Lengths are in shares of the whole solid, whose longest side is 1: so is the grain of the break.
+    """
+    local = (points - sheet.centre) @ sheet.frame.T
+    low, high = local.min(0), local.max(0)
+    middle, half = (low + high) / 2, _MARGIN * (high - low) / 2 + 1e-3
+    size = float(half[:2].max())
+    cells = [max(FEWEST_CELLS, min(MOST_CELLS, math.ceil(2 * side * MOST_CELLS))) for side in half[:2]]
+    flat = _jittered_grid(cells[0], cells[1], generator)
+    plane = middle[:2] + flat * half[:2]
+    height = size * _relief(plane / max(size, 1e-6), 2 * size, generator)
+    floor = min(low[2], float(height.min())) - 0.1 * size
+    top = np.column_stack([plane, height])
+    border, faces = _block_faces(cells[0] + 1, cells[1] + 1)
+    edge = np.concatenate([plane[border], middle[None, :2]])
+    bottom = np.column_stack([edge, np.full(len(edge), floor)])
+    return surface_solid(np.concatenate([top, bottom]) @ sheet.frame + sheet.centre, faces)
+
+
+def _relief(plane: Float[np.ndarray, "p 2"], extent: float, generator: torch.Generator) -> Float[np.ndarray, "p"]:
+    """Heights over the plane, both in half sizes of the piece: bent, with waves of several lengths upon it."""
+    bend = BEND * torch.randn(3, generator=generator, dtype=torch.double).numpy() / 2
+    x, y = plane.T
+    height = bend[0] * (x * x - 0.3) + bend[1] * (y * y - 0.3) + bend[2] * x * y
+    for frequency, weight in zip(FREQUENCIES, WEIGHTS, strict=True):
+        angle, phase = 2 * math.pi * torch.rand(2, WAVES, generator=generator, dtype=torch.double).numpy()
+        waves = math.pi * frequency * np.stack([np.cos(angle), np.sin(angle)])
+        height = height + ROUGHNESS * weight * np.sin(plane @ waves * max(extent, 0.3) + phase).sum(1)
+    return height
+
+
+def _jittered_grid(rows: int, cols: int, generator: torch.Generator) -> Float[np.ndarray, "p 2"]:
+    """Corners of a grid over [−1, 1]², row by row; those within are moved about, so that no lattice shows."""
+    x, y = np.meshgrid(np.linspace(-1, 1, rows + 1), np.linspace(-1, 1, cols + 1), indexing="ij")
+    grid = np.stack([x, y], -1)
+    jitter = torch.rand(rows - 1, cols - 1, 2, generator=generator, dtype=torch.double).numpy() - 0.5
+    grid[1:-1, 1:-1] += 1.2 * jitter / (rows, cols)
+    return grid.reshape(-1, 2)
+
+
+def _block_faces(rows: int, cols: int) -> tuple[Int[np.ndarray, "e"], Int[np.ndarray, "f 3"]]:
+    """The border of a top that is numbered row by row, and the triangles of the block below it.
+
+    After the corners of the top come those below its border, in the border's order, and the middle of the bottom.
+    """
+    number = np.arange(rows * cols).reshape(rows, cols)
+    a, b, c, d = (x.ravel() for x in (number[:-1, :-1], number[1:, :-1], number[1:, 1:], number[:-1, 1:]))
+    border = np.concatenate([number[:-1, 0], number[-1, :-1], number[:0:-1, -1], number[0, :0:-1]])
+    under = rows * cols + np.arange(len(border))
+    after, under_after = np.roll(border, -1), np.roll(under, -1)
+    middle = np.full(len(border), under[-1] + 1)
+    corners = [(a, b, c), (a, c, d), (border, under, after), (after, under, under_after), (middle, under_after, under)]
+    return border, np.concatenate([np.stack(three, 1) for three in corners])
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Fragments in their places become a puzzle: each centred, turned at random, and shuffled among the others.
+
+
+POINTS = 1000
+
+
+def scatter(meshes: Sequence[Mesh], generator: torch.Generator, points: int = POINTS) -> Puzzle:
+    """A puzzle out of fragments that stand assembled, by the benchmark's protocol.
+
+    The whole's longest side becomes 1 and its middle the origin; a fragment's frame has its origin at the mean of its
+    points and is turned at random. The truth puts all back.
+    """
+    corners = torch.cat([mesh.vertices for mesh in meshes])
+    low, high = corners.amin(0), corners.amax(0)
+    unit, middle = float((high - low).max()), (low + high) / 2
+    order = torch.randperm(len(meshes), generator=generator).tolist()
+    standing = [Mesh((meshes[i].vertices - middle) / unit, meshes[i].faces) for i in order]
+    drawn = torch.stack([sample_surface(mesh.vertices, mesh.faces, points, generator)[0] for mesh in standing])
+    centres = drawn.mean(1)
+    turns = random_rotations(len(meshes), generator)
+    local = (drawn - centres[:, None]) @ turns.transpose(-1, -2)
+    moved = [
+        Mesh((mesh.vertices - centre) @ turn.T, mesh.faces)
+        for mesh, centre, turn in zip(standing, centres, turns, strict=True)
+    ]
+    pieces = FragmentPieces(local, tuple(moved), torch.zeros(len(meshes), 3), unit)
+    width = max(2, len(str(len(meshes) - 1)))
+    names = tuple(f"fragment_{number:0{width}d}" for number in range(len(meshes)))
+    return Puzzle(pieces, None, names, Poses(turns.transpose(-1, -2), centres))
+
+
+def random_rotations(count: int, generator: torch.Generator) -> Float[Tensor, "n 3 3"]:
+    """Rotations of space, all equally probable."""
+    quaternions = torch.randn(count, 4, generator=generator)
+    return roma.unitquat_to_rotmat(torch.nn.functional.normalize(quaternions, dim=-1))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A solid breaks into fragments, and these become a puzzle.
+
+
+MOST_PIECES = 200
+VOLUME_ERROR = 1e-4
+# A fragment has at least this share of what would be its part if all were alike; a chip lies between such shares.
+SLIVER = 0.02
+CHIP = (0.01, 0.12)
+ATTEMPTS = 60
+# Broken objects keep one large part: a break takes half of u^UNEVENNESS off a piece, u drawn evenly from [0, 1].
+UNEVENNESS = 2.6
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One fragment while the breaking goes on; chips are not broken again."""
+
+    solid: Manifold
+    volume: float
+    chip: bool = False
+
+
+def fracture(mesh: Mesh, pieces: int, generator: torch.Generator, chips: float = 0.0) -> list[Mesh]:
+    """Break a solid into exactly so many fragments, which stand where they were in the whole.
+
+    Breaks are bent and rough; every fragment is watertight and in one part. A share `chips` of the fragments
+    (but never all) are small ones, off the edges of the others.
+    """
+    _check_numbers(pieces, chips)
+    low, high = mesh.vertices.amin(0), mesh.vertices.amax(0)
+    middle, unit = (low + high) / 2, float((high - low).max())
+    whole = solid_of(Mesh((mesh.vertices - middle) / max(unit, 1e-30), mesh.faces))
+    parts = [_Part(body, body.volume()) for body in bodies(whole)]
+    if len(parts) > pieces:
+        raise InputError(f"has {len(parts)} separate parts; ask for at least {len(parts)} pieces")
+    small = min(round(pieces * chips), pieces - len(parts))
+    parts = _broken(parts, pieces - small, pieces, generator)
+    parts = _chipped(parts, pieces, generator)
+    volume = whole.volume()
+    if abs(sum(part.volume for part in parts) - volume) > VOLUME_ERROR * volume:
+        raise InputError("intersects itself, so that it cannot be broken cleanly; repair it and try again")
+    return [mesh_of(part.solid, unit, middle) for part in parts]
+
+
+def fracture_puzzle(
+    mesh: Mesh,
+    pieces: int,
+    generator: torch.Generator,
+    missing: float = 0.0,
+    chips: float = 0.0,
+    points: int = POINTS,
+) -> Puzzle:
+    """Break a solid into fragments, each centred and turned at random, and lose a share `missing` of them.
+
+    Middle and size of the whole are those before any fragment was lost.
+    """
+    if not 0 <= missing < 1:
+        raise InputError(f"missing share {missing} is not at least 0 and under 1; 0.2 takes 20 % of the pieces away")
+    puzzle = scatter(fracture(mesh, pieces, generator, chips), generator, points)
+    kept = puzzle.reordered(surviving(len(puzzle), missing, generator))
+    return Puzzle(kept.pieces, None, puzzle.names[: len(kept)], kept.truth)
+
+
+def _check_numbers(pieces: int, chips: float) -> None:
+    if not 2 <= pieces <= MOST_PIECES:
+        raise InputError(f"cannot break into {pieces} pieces; ask for 2 to {MOST_PIECES}")
+    if not 0 <= chips < 1:
+        raise InputError(f"share of chips {chips} is not at least 0 and under 1; 0.3 makes 30 % of the pieces small")
+
+
+def _broken(parts: list[_Part], wanted: int, pieces: int, generator: torch.Generator) -> list[_Part]:
+    """Break part after part, large ones rather than small ones, until there are so many."""
+    total = sum(part.volume for part in parts)
+    least, failures = SLIVER * total / pieces, 0
+    while len(parts) < wanted:
+        volumes = torch.tensor([part.volume for part in parts])
+        chosen = int(torch.multinomial(volumes, 1, generator=generator))
+        found = _split(parts[chosen].solid, _break_through(parts[chosen].solid, generator), generator)
+        room = wanted - len(parts) + 1
+        if 2 <= len(found) <= room and min(part.volume for part in found) > least:
+            parts = [*parts[:chosen], *parts[chosen + 1 :], *found]
+            continue
+        failures += 1
+        if failures % ATTEMPTS == 0:
+            least /= 4
+        if failures > ATTEMPTS * (3 + wanted):
+            raise InputError(f"cannot be broken into {pieces} pieces; ask for fewer")
+    return parts
+
+
+def _chipped(parts: list[_Part], pieces: int, generator: torch.Generator) -> list[_Part]:
+    """Take chips off parts that are none until there are so many fragments; the depth of a break is found by trying."""
+    mean, failures, depth = sum(part.volume for part in parts) / pieces, 0, 0.1
+    while len(parts) < pieces:
+        volumes = torch.tensor([0.0 if part.chip else part.volume for part in parts])
+        chosen = int(torch.multinomial(volumes, 1, generator=generator))
+        found = _split(parts[chosen].solid, _break_off(parts[chosen].solid, depth, generator), generator)
+        found.sort(key=lambda part: part.volume)
+        if len(found) == 2 and CHIP[0] * mean < found[0].volume < CHIP[1] * mean:
+            chip = _Part(found[0].solid, found[0].volume, chip=True)
+            parts = [*parts[:chosen], *parts[chosen + 1 :], chip, found[1]]
+            continue
+        taken = sum(part.volume for part in found[:-1])
+        depth = max(depth / 1.5, 0.003) if taken > CHIP[0] * mean else min(depth * 1.3, 0.3)
+        failures += 1
+        if failures > ATTEMPTS * (3 + pieces):
+            raise InputError(f"cannot be broken into {pieces} pieces with so many chips; ask for fewer")
+    return parts
+
+
+def _split(solid: Manifold, sheet: Sheet, generator: torch.Generator) -> list[_Part]:
+    """What a break along the sheet leaves of a solid."""
+    halves = solid.split(block_below(sheet, _corners(solid), generator))
+    return [_Part(body, body.volume()) for half in halves if not half.is_empty() for body in bodies(half)]
+
+
+def _break_through(solid: Manifold, generator: torch.Generator) -> Sheet:
+    """Where a piece breaks: mostly across its long axes, some way off its middle."""
+    points = _corners(solid)
+    spread, axes = np.linalg.eigh(np.cov(points.T) + 1e-12 * np.eye(3))
+    drawn = torch.randn(3, generator=generator, dtype=torch.double).numpy()
+    normal = axes @ (np.sqrt(spread) * drawn)
+    share, along, side = torch.rand(3, generator=generator, dtype=torch.double).tolist()
+    share = max(0.02, 0.5 * share**UNEVENNESS)
+    normal = normal / np.linalg.norm(normal)
+    offset = np.quantile(points @ normal, share if side < 0.5 else 1 - share)
+    nearest = points[np.argsort(np.abs(points @ normal - offset))[: max(1, len(points) // 10)]]
+    return across(normal, nearest[int(along * len(nearest))], generator)
+
+
+def _break_off(solid: Manifold, depth: float, generator: torch.Generator) -> Sheet:
+    """A break just below some outermost corner of a piece."""
+    points = _corners(solid)
+    low, high = bounds(solid)
+    direction = torch.randn(3, generator=generator, dtype=torch.double).numpy() * np.sqrt(high - low)
+    normal = direction / np.linalg.norm(direction)
+    tip = points[np.argmax(points @ normal)]
+    return across(normal, tip - depth * normal, generator)
+
+
+def _corners(solid: Manifold) -> Float[np.ndarray, "v 3"]:
+    return np.array(solid.to_mesh().vert_properties[:, :3], np.float64)

@@ -1,0 +1,204 @@
+"""How two surfaces meet when one is moved towards the other, and the pose at which they meet best (ICP)."""
+
+from __future__ import annotations
+
+from typing import no_type_check
+
+import numpy as np
+from numba import njit
+
+from diffassemble.fragments.spatial import INSIDE, look_up
+
+# ----------------------------------------------------------------------------------------------------------------------
+# How two surfaces meet when one is moved towards the other: loops that numba compiles.
+#
+# A pose is 12 numbers: rotation row by row, then translation; it moves the points of the first side into the second's
+# frame. Type checkers are kept away from what numba compiles.
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def place(pose, p):
+    """A point, moved."""
+    return (
+        pose[0] * p[0] + pose[1] * p[1] + pose[2] * p[2] + pose[9],
+        pose[3] * p[0] + pose[4] * p[1] + pose[5] * p[2] + pose[10],
+        pose[6] * p[0] + pose[7] * p[1] + pose[8] * p[2] + pose[11],
+    )
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def turn(pose, n):
+    """A direction, turned."""
+    return (
+        pose[0] * n[0] + pose[1] * n[1] + pose[2] * n[2],
+        pose[3] * n[0] + pose[4] * n[1] + pose[5] * n[2],
+        pose[6] * n[0] + pose[7] * n[1] + pose[8] * n[2],
+    )
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def touches(pose, point, normal, voxels, points, normals, reach, plane, facing):
+    """Whether a moved point lies on the other break: near it, in its plane, and facing it."""
+    x, y, z = place(pose, point)
+    j = look_up(x, y, z, voxels.low, voxels.side, voxels.directory, voxels.blocks)
+    if j < 0:
+        return False
+    u, v, w = x - points[j, 0], y - points[j, 1], z - points[j, 2]
+    if u * u + v * v + w * w > reach * reach:
+        return False
+    a, b, c = normals[j, 0], normals[j, 1], normals[j, 2]
+    if abs(u * a + v * b + w * c) > plane:
+        return False
+    p, q, r = turn(pose, normal)
+    return p * a + q * b + r * c < facing
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def buried(pose, point, voxels, points, normals, depth):
+    """Whether a moved point lies inside the other body, deeper than `depth`."""
+    x, y, z = place(pose, point)
+    j = look_up(x, y, z, voxels.low, voxels.side, voxels.directory, voxels.blocks)
+    if j < 0:
+        return j == INSIDE
+    u, v, w = x - points[j, 0], y - points[j, 1], z - points[j, 2]
+    height = u * normals[j, 0] + v * normals[j, 1] + w * normals[j, 2]
+    # Beside a sharp rim the nearest point's plane says little: the place must lie rather below it than beside it.
+    return height < -depth and 2 * height * height > u * u + v * v + w * w
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def count_buried(pose, body, voxels, points, normals, depth):
+    """How many of the points lie inside the other body."""
+    count = 0
+    for i in range(len(body)):
+        if buried(pose, body[i], voxels, points, normals, depth):
+            count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def count_touching(pose, own, own_normals, voxels, points, normals, reach, plane, facing):
+    """How many of the points lie on the other break."""
+    count = 0
+    for i in range(len(own)):
+        if touches(pose, own[i], own_normals[i], voxels, points, normals, reach, plane, facing):
+            count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def meet(pose, own, own_normals, voxels, points, normals):
+    """For each point: its nearest on the other break or −1, distance, height above it, and product of normals."""
+    near = np.full(len(own), -1, np.int64)
+    numbers = np.zeros((len(own), 3), np.float32)
+    for i in range(len(own)):
+        x, y, z = place(pose, own[i])
+        j = look_up(x, y, z, voxels.low, voxels.side, voxels.directory, voxels.blocks)
+        if j < 0:
+            continue
+        u, v, w = x - points[j, 0], y - points[j, 1], z - points[j, 2]
+        p, q, r = turn(pose, own_normals[i])
+        near[i] = j
+        numbers[i, 0] = np.sqrt(u * u + v * v + w * w)
+        numbers[i, 1] = u * normals[j, 0] + v * normals[j, 1] + w * normals[j, 2]
+        numbers[i, 2] = p * normals[j, 0] + q * normals[j, 1] + r * normals[j, 2]
+    return near, numbers
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def undone(pose):
+    """The pose that moves back."""
+    back = np.empty(12)
+    for i in range(3):
+        for j in range(3):
+            back[3 * i + j] = pose[3 * j + i]
+    for i in range(3):
+        back[9 + i] = -(back[3 * i] * pose[9] + back[3 * i + 1] * pose[10] + back[3 * i + 2] * pose[11])
+    return back
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Refine a pose: slide one break along the other until their surfaces coincide (symmetric point to plane).
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def refine(pose, own, own_normals, voxels, points, normals, first, last, rounds):
+    """The pose after some rounds, in which points are matched within a radius that falls from `first` to `last`."""
+    pose = pose.copy()
+    for number in range(rounds):
+        radius = first + (last - first) * number / max(1, rounds - 1)
+        matrix, vector, count, middle = _equations(pose, own, own_normals, voxels, points, normals, radius)
+        if count < 6:
+            break
+        scale = np.trace(matrix[:3, :3]) / 3
+        for k in range(6):
+            # Where the break is flat nothing holds the pose: then it shall stay.
+            matrix[k, k] += 1e-3 * scale if k < 3 else 1e-3 * count
+        _move(pose, np.linalg.solve(matrix, vector), middle)
+    return pose
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def _equations(pose, own, own_normals, voxels, points, normals, radius):
+    """Normal equations of the motion (turn about the middle of the matched points, then shift)."""
+    matrix, vector, middle = np.zeros((6, 6)), np.zeros(6), np.zeros(3)
+    pairs = np.empty((len(own), 9))
+    count = 0
+    for i in range(len(own)):
+        x, y, z = place(pose, own[i])
+        j = look_up(x, y, z, voxels.low, voxels.side, voxels.directory, voxels.blocks)
+        if j < 0:
+            continue
+        u, v, w = points[j, 0] - x, points[j, 1] - y, points[j, 2] - z
+        if u * u + v * v + w * w > radius * radius:
+            continue
+        p, q, r = turn(pose, own_normals[i])
+        a, b, c = normals[j, 0] - p, normals[j, 1] - q, normals[j, 2] - r
+        if p * normals[j, 0] + q * normals[j, 1] + r * normals[j, 2] > -0.4:
+            continue
+        length = np.sqrt(a * a + b * b + c * c)
+        pairs[count, 0], pairs[count, 1], pairs[count, 2] = x + u / 2, y + v / 2, z + w / 2
+        pairs[count, 3], pairs[count, 4], pairs[count, 5] = a / length, b / length, c / length
+        pairs[count, 6] = (u * a + v * b + w * c) / length
+        middle += pairs[count, :3]
+        count += 1
+    middle /= max(1, count)
+    row = np.empty(6)
+    for i in range(count):
+        g, n = pairs[i, :3] - middle, pairs[i, 3:6]
+        row[0], row[1], row[2] = g[1] * n[2] - g[2] * n[1], g[2] * n[0] - g[0] * n[2], g[0] * n[1] - g[1] * n[0]
+        row[3], row[4], row[5] = n[0], n[1], n[2]
+        for k in range(6):
+            vector[k] += row[k] * pairs[i, 6]
+            for m in range(6):
+                matrix[k, m] += row[k] * row[m]
+    return matrix, vector, count, middle
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def _move(pose, motion, middle):
+    """Turn the pose about the middle by a rotation vector, and shift it, in place."""
+    angle = np.sqrt(motion[0] ** 2 + motion[1] ** 2 + motion[2] ** 2)
+    spin = np.eye(3)
+    if angle > 1e-12:
+        x, y, z = motion[0] / angle, motion[1] / angle, motion[2] / angle
+        c, s = np.cos(angle), np.sin(angle)
+        d = 1 - c
+        spin[0, 0], spin[0, 1], spin[0, 2] = c + x * x * d, x * y * d - z * s, x * z * d + y * s
+        spin[1, 0], spin[1, 1], spin[1, 2] = y * x * d + z * s, c + y * y * d, y * z * d - x * s
+        spin[2, 0], spin[2, 1], spin[2, 2] = z * x * d - y * s, z * y * d + x * s, c + z * z * d
+    turned = spin @ np.ascontiguousarray(pose[:9]).reshape(3, 3)
+    shifted = spin @ (pose[9:] - middle) + middle + motion[3:]
+    pose[:9] = turned.copy().reshape(9)
+    pose[9:] = shifted

@@ -1,0 +1,308 @@
+"""What the surface around a point looks like, where it is broken, and what distinguishes a point of a break."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import no_type_check
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float32, Int64
+from numba import njit
+
+from diffassemble.core import Mesh
+from diffassemble.fragments.spatial import bucket, nearest_within, sort_points
+from diffassemble.fragments.surface import Sample, sample, sample_near, smoothed, smoothed_normals
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What the surface around a point looks like, seen from its normal: numbers that do not change when it is moved.
+#
+# `NAMES` lists them; partners see the negative of each other's relief, so for the mate `SIGNS` flips what is
+# height-like. Type checkers are kept away from what numba compiles.
+
+
+NAMES = (
+    "area",
+    "likeness",
+    "likeness_deviation",
+    "opposed",
+    "height",
+    "height_deviation",
+    "height_skew",
+    "bulge",
+    "position_small",
+    "position_middle",
+    "position_large",
+    "normal_small",
+    "normal_middle",
+    "normal_large",
+    "offset",
+)
+SIGNS = np.array([-1.0 if name in ("height", "height_skew", "bulge") else 1.0 for name in NAMES], np.float32)
+
+
+def neighbourhood(
+    points: Float32[np.ndarray, "q 3"], normals: Float32[np.ndarray, "q 3"], support: Sample, radius: float
+) -> Float32[np.ndarray, "q f"]:
+    """The numbers of `NAMES` for each point, from those points of the support that lie within the radius of it."""
+    return _measure(points, normals, support.points, support.normals, np.float32(support.area), np.float32(radius))
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+@no_type_check
+def eigenvalues(xx, xy, xz, yy, yz, zz):
+    """Eigenvalues of a symmetric 3×3 matrix, smallest first, in closed form."""
+    mean = (xx + yy + zz) / 3
+    off = xy * xy + xz * xz + yz * yz
+    a, b, c = xx - mean, yy - mean, zz - mean
+    spread = np.sqrt(max((a * a + b * b + c * c + 2 * off) / 6, 1e-20))
+    determinant = a * (b * c - yz * yz) - xy * (xy * c - yz * xz) + xz * (xy * yz - b * xz)
+    angle = np.arccos(min(1.0, max(-1.0, determinant / (2 * spread**3)))) / 3
+    large = mean + 2 * spread * np.cos(angle)
+    small = mean + 2 * spread * np.cos(angle + 2 * np.pi / 3)
+    return max(small, 0.0), max(3 * mean - large - small, 0.0), max(large, 0.0)
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+@no_type_check
+def _measure(points, normals, others, other_normals, area, radius):
+    start, order, cubes = sort_points(others, radius)
+    mask = len(start) - 2
+    packed, facing = others[order], other_normals[order]
+    result = np.zeros((len(points), 15), np.float32)
+    moments = np.zeros(24)
+    for q in range(len(points)):
+        x, y, z = points[q, 0], points[q, 1], points[q, 2]
+        nx, ny, nz = normals[q, 0], normals[q, 1], normals[q, 2]
+        cx, cy, cz = int(np.floor(x / radius)), int(np.floor(y / radius)), int(np.floor(z / radius))
+        moments[:] = 0
+        for dx in range(-1, 2):
+            for dy in range(-1, 2):
+                for dz in range(-1, 2):
+                    b = bucket(cx + dx, cy + dy, cz + dz, mask)
+                    for k in range(start[b], start[b + 1]):
+                        u, v, w = packed[k, 0] - x, packed[k, 1] - y, packed[k, 2] - z
+                        if u * u + v * v + w * w > radius * radius:
+                            continue
+                        cube = cubes[order[k]]
+                        if cube[0] == cx + dx and cube[1] == cy + dy and cube[2] == cz + dz:
+                            _add(moments, u, v, w, facing[k], nx, ny, nz)
+        _summarise(moments, area, radius, result[q])
+    return result
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+@no_type_check
+def _add(moments, u, v, w, facing, nx, ny, nz):
+    """Add one neighbour to the sums."""
+    a, b, c = facing[0], facing[1], facing[2]
+    like = a * nx + b * ny + c * nz
+    height = u * nx + v * ny + w * nz
+    moments[0] += 1
+    moments[1] += like
+    moments[2] += like * like
+    moments[3] += 1.0 if like < -0.5 else 0.0
+    moments[4] += height
+    moments[5] += height * height
+    moments[6] += height * height * height
+    moments[7] += u * a + v * b + w * c
+    moments[8] += u
+    moments[9] += v
+    moments[10] += w
+    moments[11] += u * u
+    moments[12] += u * v
+    moments[13] += u * w
+    moments[14] += v * v
+    moments[15] += v * w
+    moments[16] += w * w
+    moments[17] += a * a
+    moments[18] += a * b
+    moments[19] += a * c
+    moments[20] += b * b
+    moments[21] += b * c
+    moments[22] += c * c
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+@no_type_check
+def _summarise(moments, area, radius, result):
+    """Sums become the numbers of NAMES, lengths in radii."""
+    count = moments[0]
+    result[0] = count * area / (np.pi * radius * radius)
+    if count < 1:
+        return
+    m = moments / count
+    result[1] = m[1]
+    result[2] = np.sqrt(max(m[2] - m[1] * m[1], 0.0))
+    result[3] = m[3]
+    height = m[4] / radius
+    variance = max(m[5] / radius**2 - height * height, 0.0)
+    result[4] = height
+    result[5] = np.sqrt(variance)
+    result[6] = np.cbrt(m[6] / radius**3 - 3 * height * m[5] / radius**2 + 2 * height**3)
+    result[7] = m[7] / radius
+    scale = 1 / radius**2
+    low, middle, high = eigenvalues(
+        (m[11] - m[8] * m[8]) * scale,
+        (m[12] - m[8] * m[9]) * scale,
+        (m[13] - m[8] * m[10]) * scale,
+        (m[14] - m[9] * m[9]) * scale,
+        (m[15] - m[9] * m[10]) * scale,
+        (m[16] - m[10] * m[10]) * scale,
+    )
+    result[8], result[9], result[10] = np.sqrt(low), np.sqrt(middle), np.sqrt(high)
+    low, middle, high = eigenvalues(m[17], m[18], m[19], m[20], m[21], m[22])
+    result[11], result[12], result[13] = np.sqrt(low), np.sqrt(middle), np.sqrt(high)
+    result[14] = np.sqrt(m[8] * m[8] + m[9] * m[9] + m[10] * m[10]) / radius
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# One fragment, sampled from coarse to fine, and what its surface looks like around each point.
+
+
+LEVELS = 3
+# Around the break, a finer level reaches this far, in spacings of the coarser one.
+_MARGIN = 1.6
+# Fragments with fewer points than this at level 0 are sampled whole at finer levels.
+_SMALL = 700
+
+
+def surface_features(level: int) -> int:
+    """How many numbers describe the surroundings of a point at a level."""
+    return len(NAMES) * (4 + level)
+
+
+@dataclass(frozen=True)
+class Layers:
+    """`levels[L]` has spacing s / 2^L; all of the surface at level 0, what lies near the break at finer ones.
+
+    `coarse` are level 0 thinned to spacings 2 s and 4 s.
+    """
+
+    spacing: float
+    levels: tuple[Sample, ...]
+    coarse: tuple[Sample, Sample]
+
+    @staticmethod
+    def of(mesh: Mesh, spacing: float, generator: torch.Generator) -> Layers:
+        """The whole surface at level 0."""
+        whole = sample(mesh, spacing, generator)
+        return Layers(spacing, (whole,), (whole.thinned(2 * spacing), whole.thinned(4 * spacing)))
+
+    def refined(self, mesh: Mesh, near: Float32[np.ndarray, "k 3"], generator: torch.Generator) -> Layers:
+        """With one more, finer level around given points of the break; all of a small fragment."""
+        fine = self.spacing / 2 ** len(self.levels)
+        if len(self.levels[0]) < _SMALL:
+            finer = sample(mesh, fine, generator)
+        else:
+            finer = sample_near(mesh, fine, near, 2 * _MARGIN * fine, generator)
+        return Layers(self.spacing, (*self.levels, finer), self.coarse)
+
+    def features(self, level: int, chosen: Int64[np.ndarray, "k"] | slice = slice(None)) -> Float32[np.ndarray, "k f"]:
+        """Surroundings of all or some points, at radii from 2.5 spacings of the level, doubling, to 20 of level 0."""
+        here = self.levels[level]
+        points, normals = here.points[chosen], here.normals[chosen]
+        supports = [here, here, *reversed(self.levels[:level]), *self.coarse]
+        radius = 2.5 * self.spacing / 2**level
+        columns = []
+        for support in supports:
+            columns.append(neighbourhood(points, normals, support, radius))
+            radius *= 2
+        return np.concatenate(columns, 1)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Where is the break: how probable it is that a point of a fragment's surface was once inside the whole.
+
+
+_SMOOTHING = 2.2
+
+
+def smooth_breaks(here: Sample, spacing: float, probability: Float32[np.ndarray, "p c"]) -> Float32[np.ndarray, "p c"]:
+    """Probabilities averaged twice over close neighbours that face the same way."""
+    for _ in range(2):
+        probability = smoothed(here.points, here.normals, probability, _SMOOTHING * spacing)
+    return probability
+
+
+def true_breaks(standing: Sequence[Sample], spacing: float) -> list[Bool[np.ndarray, "p"]]:
+    """Which points of fragments that stand assembled lie on another fragment that faces them."""
+    from scipy.spatial import cKDTree
+
+    trees = [cKDTree(piece.points) if len(piece) else None for piece in standing]
+    labels = []
+    for number, piece in enumerate(standing):
+        touches = np.zeros(len(piece), bool)
+        for other, tree in zip(standing, trees, strict=True):
+            if tree is None or other is piece:
+                continue
+            far, near = tree.query(piece.points, 1, distance_upper_bound=1.2 * spacing)
+            close = np.isfinite(far)
+            at = near[close]
+            apart = ((piece.points[close] - other.points[at]) * other.normals[at]).sum(1)
+            facing = (piece.normals[close] * other.normals[at]).sum(1)
+            touches[close] |= (np.abs(apart) < 0.35 * spacing) & (facing < -0.3)
+        labels.append(touches)
+        assert len(touches) == len(standing[number])
+    return labels
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The broken part of a fragment's surface at one level, with all that is needed to find what it fits.
+
+
+_RADII = (4.0, 8.0, 16.0)
+_RIM = 6.0
+FACE_FEATURES = len(NAMES) * len(_RADII) + 4
+"""How many numbers describe a point of a break for matching."""
+
+MATE_SIGNS = np.concatenate([np.tile(SIGNS, len(_RADII)), np.ones(4, np.float32)])
+"""What a point's features are multiplied with to become those that its mate should have."""
+
+
+@dataclass(frozen=True)
+class Relief:
+    """Points of a break with smooth normals, how far they are from the rim, and the original surface's normal there.
+
+    `rim` is in spacings, at most 6; `original` is zero where the rim is farther. All arrays have a row a point.
+    """
+
+    points: Float32[np.ndarray, "p 3"]
+    normals: Float32[np.ndarray, "p 3"]
+    smooth: Float32[np.ndarray, "p 3"]
+    rim: Float32[np.ndarray, "p"]
+    original: Float32[np.ndarray, "p 3"]
+    features: Float32[np.ndarray, "p f"]
+
+
+def relief(here: Sample, broken: Bool[np.ndarray, "p"], spacing: float) -> Relief:
+    """The break of a fragment, seen without the rest of its surface."""
+    points, normals = here.points[broken], here.normals[broken]
+    smooth = smoothed_normals(points, normals, 2.5 * spacing)
+    rim, original = _rim(here, broken, spacing)
+    face = Sample(points, smooth, here.area)
+    supports = (face, face.thinned(1.6 * spacing), face.thinned(3.2 * spacing))
+    columns = [
+        neighbourhood(points, smooth, support, radius * spacing)
+        for support, radius in zip(supports, _RADII, strict=True)
+    ]
+    at_rim = (rim < _RIM).astype(np.float32)
+    angle = (smooth * original).sum(1)
+    edge = np.stack([rim / _RIM, at_rim, angle * at_rim, (rim < 2).astype(np.float32)], 1)
+    return Relief(points, normals, smooth, rim, original, np.concatenate([*columns, edge], 1))
+
+
+def _rim(here: Sample, broken: np.ndarray, spacing: float) -> tuple[np.ndarray, np.ndarray]:
+    """Distance of the broken points to the rim in spacings, and the normal of the original surface there."""
+    points = here.points[broken]
+    rim, original = np.full(len(points), _RIM, np.float32), np.zeros((len(points), 3), np.float32)
+    if broken.all() or not len(points):
+        return rim, original
+    outer = here.points[~broken]
+    smooth = smoothed_normals(outer, here.normals[~broken], 2.5 * spacing)
+    near = nearest_within(points, outer, _RIM * spacing)
+    found = near >= 0
+    rim[found] = np.linalg.norm(points[found] - outer[near[found]], axis=1) / spacing
+    original[found] = smooth[near[found]]
+    return np.minimum(rim, np.float32(_RIM)), original

@@ -1,0 +1,123 @@
+"""Geometry joins fragments, one network stands the object up, and another guesses what geometry can't place.
+
+Breaks tell how fragments lie to each other, and nothing of how the whole stood. So what `mend` has joined is looked at
+as a whole and turned to how such objects stand. Then it counts as one large fragment that stays where it is, and
+diffusion, which has learnt from fragments joined at random, places what is left around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from diffassemble.core import FragmentPieces, Locks, Mesh, Poses, Puzzle, Solver, Step
+from diffassemble.core.surfaces import surface_area
+from diffassemble.squares.baselines.filling import in_content_order
+
+# Share of the work that joining is.
+_JOINING = 0.8
+# No guess is surer than this: samples that agree with each other may all be wrong.
+GUESS = 0.5
+
+Stander = Callable[[Float[Tensor, "p 3"]], Float[Tensor, "3 3"]]
+"""Says by which rotation an object, given as a cloud, must be turned to stand as its kind does."""
+
+
+@dataclass(frozen=True)
+class FragmentHybridSolver:
+    """Joins by `mend`, stands the joined up by `stander`, then poses the loose ones by `diffusion`.
+
+    Without a stander diffusion poses the joined too. Confidence is that of `mend`; for what it could not place, how far
+    the network's samples agree, halved. Where some fragments are locked they say how the object stands, and nothing is
+    left to the networks.
+    """
+
+    mend: Solver
+    diffusion: Solver
+    stander: Stander | None = None
+    name: str = "hybrid"
+
+    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
+        """Yield the fragments being joined, then the joined and the loose ones finding their places.
+
+        The answer does not depend on the order in which the fragments are listed.
+        """
+        return in_content_order(puzzle, lambda ordered: self._ordered_steps(ordered, generator))
+
+    def _ordered_steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
+        for mended in self.mend.steps(puzzle, generator):
+            yield replace(mended, done=_JOINING * mended.done)
+        sure = mended.confidence
+        if puzzle.locks is not None or sure is None:
+            yield mended
+            return
+        joined = sure > 0 if bool((sure > 0).any()) else _largest(puzzle.fragments)
+        coarse, centre = coarsened(puzzle, mended.poses, joined, generator)
+        if self.stander is not None:
+            standing = stood_up(coarse, self.stander)
+            if len(coarse) == 1:
+                yield Step(_spread(standing, mended.poses, joined, centre), 1.0, sure)
+                return
+            coarse = replace(coarse, locks=Locks(torch.arange(len(coarse)) == 0, standing))
+        for step in self.diffusion.steps(coarse, generator):
+            poses = _spread(step.poses, mended.poses, joined, centre)
+            if step.confidence is not None:
+                sure = sure.masked_scatter(~joined, GUESS * step.confidence[1:])
+            yield Step(poses, _JOINING + (1 - _JOINING) * step.done, None if step.confidence is None else sure)
+
+
+def coarsened(
+    puzzle: Puzzle, poses: Poses, joined: Bool[Tensor, "n"], generator: torch.Generator
+) -> tuple[Puzzle, Float[Tensor, "3"]]:
+    """The puzzle in which the joined fragments, at these poses, are one: the first. Also where its origin lies."""
+    pieces = puzzle.fragments
+    members, loose = joined.nonzero()[:, 0], (~joined).nonzero()[:, 0]
+    size = pieces.points.shape[1]
+    shares = _areas(pieces)[members]
+    whose = members[torch.multinomial(shares, size, replacement=True, generator=generator)]
+    which = torch.randperm(size, generator=generator)
+    cloud = poses[whose].apply(pieces.points[whose, which][:, None])[:, 0]
+    centre = cloud.mean(0)
+    whole = cloud - centre
+    rest = pieces[loose]
+    clouds = (Mesh(whole, torch.zeros(0, 3, dtype=torch.long)), *rest.meshes)
+    origins = torch.cat([torch.zeros(1, 3), rest.origins])
+    content = FragmentPieces(torch.cat([whole[None], rest.points]), clouds, origins, pieces.unit)
+    return Puzzle(content, None, ("joined", *(puzzle.names[i] for i in loose.tolist()))), centre
+
+
+def stood_up(coarse: Puzzle, stander: Stander) -> Poses:
+    """Poses of which the first stands the first fragment up, the middle of its bounding box at the origin."""
+    cloud, poses = coarse.fragments.points[0], Poses.identity(len(coarse), 3)
+    poses.rotation[0] = stander(cloud)
+    standing = cloud @ poses.rotation[0].mT
+    poses.translation[0] = -(standing.amin(0) + standing.amax(0)) / 2
+    return poses
+
+
+def _spread(coarse: Poses, mended: Poses, joined: Bool[Tensor, "n"], centre: Float[Tensor, "3"]) -> Poses:
+    """Poses of all fragments: the joined ones move together, the loose ones each by itself."""
+    members = joined.nonzero()[:, 0]
+    whole = coarse[torch.zeros(len(members), dtype=torch.long)]
+    local = Poses(mended.rotation[members], mended.translation[members] - centre)
+    placed = whole @ local
+    rotation, translation = mended.rotation.clone(), mended.translation.clone()
+    rotation[members], translation[members] = placed.rotation, placed.translation
+    rotation[~joined], translation[~joined] = coarse.rotation[1:], coarse.translation[1:]
+    return Poses(rotation, translation)
+
+
+def _areas(pieces: FragmentPieces) -> Float[Tensor, "n"]:
+    """How much surface each fragment has; of clouds, what their spread suggests."""
+    spread = pieces.points.var(1).sum(-1)
+    areas = [surface_area(mesh.vertices, mesh.faces) for mesh in pieces.meshes]
+    return torch.tensor([area or float(guess) for area, guess in zip(areas, spread, strict=True)]).clamp(min=1e-12)
+
+
+def _largest(pieces: FragmentPieces) -> Bool[Tensor, "n"]:
+    """Where nothing fits, the largest fragment stands for the whole."""
+    return torch.arange(len(pieces)) == _areas(pieces).argmax()

@@ -1,0 +1,437 @@
+"""Mends broken objects: fracture faces are found, matched and verified, and fragments joined, the surest fit first."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from diffassemble.core import FragmentPieces, Locks, Poses, Puzzle, Step
+from diffassemble.fragments.assembly_state import Bench, Known, standing
+from diffassemble.fragments.clusters import STAY, Cluster, Judges, Pose, composed
+from diffassemble.fragments.contact import count_buried, undone
+from diffassemble.fragments.gap_insertion import CAST, cast, find_gaps
+from diffassemble.fragments.matches import prepare
+from diffassemble.fragments.pair_search import Effort
+from diffassemble.fragments.surface import is_cloud
+from diffassemble.fragments.verification import Fit, can_refine, level_for, match, review
+from diffassemble.squares.diffusion import content_order
+
+# ----------------------------------------------------------------------------------------------------------------------
+# How clusters come together: round by round harder looked at, the surest fit joined first, small pieces cast last.
+
+
+Joining = Callable[[Bench, float], Iterator[float]]
+"""Makes all joins of a bench down to a probability, and yields their probabilities."""
+
+QUICK = Effort()
+HARD = Effort(keys=600, mates=60, draws=2_000_000, proposals=1200, refined=50, kept=10, everywhere=6)
+SURE, LIKELY, POSSIBLE = 0.9, 0.5, 0.15
+# Where both breaks have more points than this, a finer level shows nothing new.
+_LARGE = 1200
+_ALL, _AT_ONCE = 1000, 200
+# Pieces whose break has fewer points than this at level 0 are not compared with others, only cast.
+_LEAST = 40
+# Before this round small pieces, of at most this share of the whole surface, are cast into the gaps of the largest
+# cluster, which are looked at in this part of the spacing of level 0; then again, for those whose gap another one took.
+_CASTING, _SMALL, _GAP, _PASSES = 4, 0.006, 1 / 3, 3
+# Middles of two small pieces are at least this share of both widths apart.
+_CROWDED = 0.3
+
+
+@dataclass(frozen=True)
+class Round:
+    """How hard pairs are looked at anew, how much finer than needed, how probable a fit must be to be used, how many of
+    the largest clusters the others are compared with, and how many points a break must have at level 0."""
+
+    effort: Effort
+    finer: int
+    least: float
+    partners: int
+    smallest: int = 0
+
+    def repeats(self, other: Round) -> bool:
+        """Whether it looks as another round did."""
+        return (self.effort, self.finer) == (other.effort, other.finer)
+
+
+ROUNDS = (
+    Round(QUICK, 0, SURE, _ALL, 150),
+    Round(QUICK, 0, LIKELY, _ALL, 150),
+    Round(QUICK, 0, LIKELY, 3, _LEAST),
+    Round(QUICK, 1, LIKELY, 3, _LEAST),
+    Round(HARD, 0, LIKELY, 2, _LEAST),
+    Round(HARD, 0, POSSIBLE, 2, _LEAST),
+)
+
+
+def assemble(bench: Bench, least: float, join: Joining = Bench.join_down_to) -> Iterator[float]:
+    """Join what fits with at least this probability; yields the probability of each join as it is made.
+
+    Goes on with the round in which the bench stands.
+    """
+    for number in range(bench.round, len(ROUNDS)):
+        bench.round = number
+        goal = max(ROUNDS[number].least, least)
+        yield from join(bench, goal)
+        if number == _CASTING:
+            yield from cast_small(bench, max(LIKELY, least))
+        while len(bench.clusters) > 1 and not bench.search_late and search_some(bench, number):
+            yield from join(bench, goal)
+    # What was found in haste was not judged beside the rest: then only what is likely is used.
+    yield from join_apart(bench, max(LIKELY, least) if bench.late else least)
+    bench.polish()
+
+
+def search_some(bench: Bench, number: int) -> bool:
+    """Look for fits of pairs of clusters that were not yet looked at in this round; whether there were any.
+
+    The largest clusters come first; of very many pairs only some, so that what is found can be joined in between.
+    """
+    effort = ROUNDS[number]
+    ordered = bench.ordered
+    pairs = [(ordered[i], ordered[j]) for j in range(len(ordered)) for i in range(min(j, effort.partners))]
+    todo = [pair for pair in pairs if pair[1].points >= effort.smallest and (*pair, number) not in bench.searched]
+    jobs = []
+    for large, small in todo[:_AT_ONCE]:
+        again = (large, small, number - 1) in bench.searched and effort.repeats(ROUNDS[number - 1])
+        bench.searched.add((large, small, number))
+        level = level_for(small, large)
+        if again or (effort.finer and not _gains_by(level + effort.finer, small, large)):
+            continue
+        # Sides are made here, one after another, since what is drawn for them depends on the order.
+        if small.side(level + effort.finer) is not None and large.side(level + effort.finer) is not None:
+            jobs.append((small, large, level + effort.finer))
+        if bench.search_late:
+            break
+
+    def look(job: tuple[Cluster, Cluster, int]) -> list[Fit]:
+        small, large, level = job
+        if bench.search_late:
+            return []
+        seed = hash((bench.seed, number, large.members, small.members)) & 0x7FFFFFFF
+        return match(small, large, level, effort.effort, bench.judges, seed)
+
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+        for (small, large, _), fits in zip(jobs, pool.map(look, jobs), strict=True):
+            bench.learn(small, large, fits)
+    return bool(todo)
+
+
+def cast_small(bench: Bench, least: float) -> Iterator[float]:
+    """Cast small single pieces into the gaps of the first cluster; yields the probabilities of joins."""
+    limit = _small(bench)
+    for _ in range(_PASSES):
+        before = len(bench.clusters)
+        if before < 2 or bench.search_late:
+            return
+        bench.polish()
+        main, *others = bench.ordered
+        small = [other for other in others if len(other.members) == 1 and other.area < limit]
+        small = [other for other in small if not any(fit.level == CAST for fit in bench.fits.get((other, main), []))]
+        # Clouds of points show nothing finer than what was looked at already.
+        if not small or len(main.members) < 2 or any(is_cloud(fragment.mesh) for fragment in bench.fragments):
+            return
+        gaps = find_gaps(main, _GAP * bench.fragments[0].spacing)
+        for other in small:
+            if not bench.search_late:
+                seed = hash((bench.seed, other.members, main.members)) & 0x7FFFFFFF
+                bench.learn(other, main, cast(bench.fragments[other.members[0]], main, gaps, seed))
+        yield from join_apart(bench, least)
+        if len(bench.clusters) == before:
+            return
+
+
+def join_apart(bench: Bench, least: float) -> Iterator[float]:
+    """Join down to a probability, but cast no two small pieces into one gap."""
+    limit = _small(bench)
+    for probability in bench.join_down_to(least):
+        bench.forget(lambda first, second, fit: fit.level == CAST and crowded(first, second, fit.pose, limit))
+        yield probability
+
+
+def crowded(small: Cluster, whole: Cluster, pose: Pose, limit: float) -> bool:
+    """Whether a single piece at a pose would stand where another one, of less than this area, stands already."""
+    if len(small.members) > 1:
+        return False
+    middle, width = _measure(small, small.members[0], pose)
+    for piece in whole.members:
+        if whole.fragments[piece].area < limit:
+            other, wide = _measure(whole, piece, STAY)
+            if np.linalg.norm(middle - other) < _CROWDED * (width + wide):
+                return True
+    return False
+
+
+def _small(bench: Bench) -> float:
+    """The area below which a piece counts as small."""
+    return _SMALL * sum(fragment.area for fragment in bench.fragments)
+
+
+def _measure(cluster: Cluster, piece: int, pose: Pose) -> tuple[np.ndarray, float]:
+    """The middle of a member of a cluster at a pose, and how wide it is."""
+    corners = cluster.fragments[piece].mesh.vertices.numpy()
+    stands = composed(pose, cluster.poses[piece])
+    middle = stands[:9].reshape(3, 3) @ ((corners.min(0) + corners.max(0)) / 2) + stands[9:]
+    return middle, float(np.linalg.norm(np.ptp(corners, axis=0)))
+
+
+def _gains_by(level: int, small: Cluster, large: Cluster) -> bool:
+    """Whether a finer level shows more: not where both breaks are large already."""
+    sides = small.side(level - 1), large.side(level - 1)
+    few = any(side is not None and len(side.points) < _LARGE for side in sides)
+    return few and can_refine(small, large, level)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Several assemblies: where likely fits contradict each other, each is followed, and the evidence decides at last.
+
+
+# A fit rivals the surest one if its odds are at least this part of the other's.
+_RIVAL = 0.1
+# Of such fits only the surest few are looked at.
+_MOST = 4
+# It is contradicted if, after the surest was joined, no more than this part of its probability is left.
+_LEFT = 0.5
+# Poses are alike within so many degrees and spacings.
+_DEGREES, _OFF = 8.0, 3.0
+# Two fragments enter each other if more than this share of one's surface lies inside the other.
+_ENTERED = 0.1
+_PROBES = 160
+# No fit counts for more than one of this probability.
+_SUREST = 0.95
+
+
+def assemble_best(bench: Bench, least: float, width: int) -> Iterator[float]:
+    """Join what fits, as `rounds.assemble`; where it was not sure of all, also up to `width` − 1 other ways.
+
+    The bench ends with the assembly that has most evidence; yields the probabilities of the joins of the first.
+    """
+    rivals: list[Bench] = []
+
+    def join(one: Bench, goal: float) -> Iterator[float]:
+        return join_and_branch(one, goal, rivals, width - 1)
+
+    yield from assemble(bench, least, join)
+    if not rivals or (min(bench.confidence) >= SURE and len(bench.clusters) == 1):
+        return
+    ends = [bench.branch()]
+    for rival in rivals:
+        if not bench.late:
+            for _ in assemble(rival, least):
+                pass
+            ends.append(rival)
+    bench.take_over(max(ends, key=lambda end: (not entering(end), evidence(end))))
+
+
+def join_and_branch(bench: Bench, least: float, rivals: list[Bench], most: int) -> Iterator[float]:
+    """Make all joins down to a probability; what a join contradicts starts a rival, while there are fewer than `most`.
+
+    A rival is a bench on which the contradicted fit was joined instead.
+    """
+    while len(bench.clusters) > 1:
+        best = bench.surest()
+        if best is None or best[2].probability < least:
+            return
+        close = [] if len(rivals) >= most or bench.late else comparable(bench, best, least)
+        before = bench.branch()
+        bench.join(*best)
+        lost = [other for other in close if contradicted(bench, best, other)]
+        for other in lost[: most - len(rivals)]:
+            rivals.append(before.branch())
+            rivals[-1].join(*other)
+        yield best[2].probability
+
+
+def comparable(bench: Bench, best: Known, least: float) -> list[Known]:
+    """Other fits of one of two clusters that are about as probable as theirs, the surest first."""
+    odds = _RIVAL * _odds(best[2])
+    found = [
+        (first, second, fit)
+        for (first, second), fits in bench.fits.items()
+        if first in best[:2] or second in best[:2]
+        for fit in fits
+        if fit is not best[2] and fit.level != CAST and fit.probability >= least and _odds(fit) >= odds
+    ]
+    return sorted(found, key=lambda known: -known[2].probability)[:_MOST]
+
+
+def contradicted(bench: Bench, joined: Known, other: Known) -> bool:
+    """Whether a fit is no longer likely on a bench on which another one was joined."""
+    first, second, fit = other
+    if {first, second} == {*joined[:2]}:
+        pose = fit.pose if first is joined[0] else undone(fit.pose)
+        return not alike(pose, joined[2].pose, joined[0])
+    if first in joined[:2]:
+        first, second, fit = second, first, fit.turned_round()
+    whole = next(cluster for cluster in bench.clusters if set(second.members) < set(cluster.members))
+    member = second.members[0]
+    moved = composed(composed(whole.poses[member], undone(second.poses[member])), fit.pose)
+    judged = review(first, whole, [Fit(moved, fit.probability, fit.level, fit.votes, fit.numbers)], bench.judges)
+    return not judged or judged[0].probability < _LEFT * fit.probability
+
+
+def alike(one: Pose, two: Pose, cluster: Cluster) -> bool:
+    """Whether a cluster stands about the same at two poses."""
+    cosine = ((one[:9] * two[:9]).sum() - 1) / 2
+    off = (one[:9] - two[:9]).reshape(3, 3) @ cluster.body.points.mean(0) + one[9:] - two[9:]
+    near = float(np.linalg.norm(off)) < _OFF * cluster.fragments[0].spacing
+    return near and bool(np.degrees(np.arccos(np.clip(cosine, -1, 1))) < _DEGREES)
+
+
+def evidence(bench: Bench) -> float:
+    """Log odds of all joins, and of all other fits of two single fragments with which the assembly agrees.
+
+    What is less likely than not counts nothing: a guess is no worse than a piece left out.
+    """
+    total = sum(_log_odds(fit) for _, _, fit in bench.joins)
+    done = {frozenset(first.members + second.members) for first, second, _ in bench.joins}
+    for (one, two), fits in bench.pairs.items():
+        cluster = next((cluster for cluster in bench.clusters if {one, two} <= set(cluster.members)), None)
+        if cluster is not None and frozenset((one, two)) not in done:
+            single = Cluster(bench.fragments, {one: STAY})
+            pose = composed(undone(cluster.poses[two]), cluster.poses[one])
+            total += max((_log_odds(fit) for fit in fits if alike(fit.pose, pose, single)), default=0.0)
+    return total
+
+
+def entering(bench: Bench) -> bool:
+    """Whether two fragments that were joined stand in each other."""
+    bodies = [Cluster(bench.fragments, {piece: STAY}).body for piece in range(len(bench.fragments))]
+    for cluster in bench.clusters:
+        for pair in combinations(cluster.members, 2):
+            for one, two in (pair, pair[::-1]):
+                pose = composed(undone(cluster.poses[two]), cluster.poses[one])
+                points = bodies[one].points[:: max(1, len(bodies[one].points) // _PROBES)]
+                body = bodies[two]
+                inside = count_buried(pose, points, body.voxels, body.points, body.normals, body.spacing)
+                if inside > _ENTERED * len(points):
+                    return True
+    return False
+
+
+def _odds(fit: Fit) -> float:
+    return fit.probability / max(1e-9, 1 - fit.probability)
+
+
+def _log_odds(fit: Fit) -> float:
+    """Not below 0, and of no probability above the surest."""
+    chance = min(fit.probability, _SUREST)
+    return max(0.0, float(np.log(max(1e-9, chance) / (1 - chance))))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Mends broken objects: fracture faces are found, matched and verified, and fragments joined, the surest fit first.
+
+
+# The least probability with which pieces are joined: mere guesses, where all belong to one object; likely fits, where
+# there may be several.
+_GUESS = 0.1
+
+
+@dataclass(frozen=True)
+class MendSolver:
+    """Joins fragments along their breaks; what fits nowhere is laid beside, with confidence 0.
+
+    The largest fragment stays turned as it was given: geometry can't know how the object stood. After `budget` seconds
+    nothing more is searched for, and what is known by then is used. With `several` the fragments may be of more than
+    one object: only likely fits count, and every group that holds together is an object of its own. Where fits
+    contradict each other, up to `beam` assemblies are made, and the one with most evidence is the answer.
+    """
+
+    judges: Judges
+    budget: float = math.inf
+    several: bool = False
+    beam: int = 3
+    name: str = "mend"
+
+    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
+        """Yield the fragments lying apart, then after every join, and the whole with confidences at last.
+
+        The answer does not depend on the order in which the fragments are listed.
+        """
+        until = time.monotonic() + self.budget
+        pieces = puzzle.fragments
+        order = content_order(pieces.content)
+        back = order.argsort()
+        seed = int(torch.randint(1 << 30, (1,), generator=generator))
+        locked = {} if puzzle.locks is None else _locked(puzzle.locks[order])
+        for step in self._ordered_steps(pieces[order], locked, seed, until):
+            sure = None if step.confidence is None else step.confidence[back]
+            yield Step(step.poses[back], step.done, sure, None if step.objects is None else step.objects[back])
+
+    def _ordered_steps(
+        self, pieces: FragmentPieces, locked: dict[int, Pose], seed: int, until: float
+    ) -> Iterator[Step]:
+        bench = Bench(prepare(pieces, self.judges, seed), self.judges, seed, until, locked)
+        yield Step(lay_out(bench.clusters, bench.anchor, pieces), done=0.0)
+        for joins, _ in enumerate(assemble_best(bench, LIKELY if self.several else _GUESS, self.beam), 1):
+            yield Step(lay_out(bench.clusters, bench.anchor, pieces), done=0.99 * joins / len(pieces))
+        objects = found_objects(bench, self.several)
+        sure = torch.tensor(bench.confidence).where(objects >= 0, 0.0)
+        yield Step(lay_out(bench.clusters, bench.anchor, pieces), 1.0, sure, objects)
+
+
+def found_objects(bench: Bench, several: bool) -> Int[Tensor, "n"]:
+    """Which object each fragment belongs to, 0 that of the anchor, then the largest; −1 for what was left out.
+
+    Where there is one object, what does not hold to the anchor is left out; where there are several, single pieces.
+    """
+    objects = torch.full((len(bench.fragments),), -1)
+    number = 0
+    for cluster in sorted(bench.clusters, key=lambda cluster: (bench.anchor not in cluster.members, -cluster.area)):
+        if bench.anchor in cluster.members or (several and len(cluster.members) > 1):
+            objects[list(cluster.members)] = number
+            number += 1
+    return objects
+
+
+def _locked(locks: Locks) -> dict[int, Pose]:
+    """The poses of the locked pieces."""
+    numbers = torch.cat([locks.poses.rotation.flatten(1), locks.poses.translation], 1).double().numpy()
+    return {piece: numbers[piece] for piece in locks.held.nonzero().flatten().tolist()}
+
+
+def lay_out(clusters: Sequence[Cluster], anchor: int, pieces: FragmentPieces) -> Poses:
+    """The cluster of the anchor in the middle, the others beside it in a row, the largest first."""
+    poses = np.zeros((len(pieces), 12))
+    ranked = sorted(clusters, key=lambda cluster: (anchor not in cluster.members, -cluster.area, cluster.members))
+    edge = 0.0
+    for number, cluster in enumerate(ranked):
+        own = {piece: composed(standing(cluster, _largest(cluster, anchor)), cluster.poses[piece])
+               for piece in cluster.members}  # fmt: skip
+        low, high = _bounds(own, pieces)
+        shift = -(low + high) / 2
+        if number:
+            shift[0] = edge + 0.1 - low[0]
+            edge += 0.1 + float(high[0] - low[0])
+        else:
+            edge = float(high[0] - low[0]) / 2
+        for piece, pose in own.items():
+            poses[piece] = pose
+            poses[piece, 9:] += shift
+    moved = torch.from_numpy(poses.astype(np.float32))
+    return Poses(moved[:, :9].reshape(-1, 3, 3), moved[:, 9:])
+
+
+def _largest(cluster: Cluster, anchor: int) -> int:
+    """The piece in whose frame a cluster is shown."""
+    if anchor in cluster.members:
+        return anchor
+    return max(cluster.members, key=lambda piece: (cluster.fragments[piece].area, -piece))
+
+
+def _bounds(poses: dict[int, Pose], pieces: FragmentPieces) -> tuple[np.ndarray, np.ndarray]:
+    """Lowest and highest corner of some pieces at their poses."""
+    corners = np.concatenate(
+        [pieces.points[piece].numpy() @ pose[:9].reshape(3, 3).T + pose[9:] for piece, pose in poses.items()]
+    )
+    return corners.min(0), corners.max(0)

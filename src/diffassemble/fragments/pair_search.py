@@ -1,0 +1,181 @@
+"""How may two breaks fit: propose very many poses, keep the best, refine them, and drop those that are alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from diffassemble.fragments.clusters import Side
+from diffassemble.fragments.contact import count_buried, count_touching, refine, undone
+from diffassemble.fragments.proposals import likeness, propose, propose_everywhere
+
+_AROUND = 14
+_COMPANY = 25.0
+_POOL = 1200
+_TABLE = 1 << 16
+_SHARPNESS = 10.0
+# Only breaks with fewer points than this are tried everywhere.
+_SMALL = 1500
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to look: points of the first break, mates of each, pairs drawn, poses kept and refined.
+
+    With `everywhere`, so many points of a small break are tried on up to 1500 places of the second, at all turns.
+    """
+
+    keys: int = 400
+    mates: int = 28
+    draws: int = 600_000
+    proposals: int = 600
+    refined: int = 32
+    kept: int = 8
+    everywhere: int = 0
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Poses of the first side in the second's frame, best first, their scores, and how many guesses led to each."""
+
+    poses: Float64[np.ndarray, "c 12"]
+    scores: Float64[np.ndarray, "c"]
+    votes: Int64[np.ndarray, "c"]
+
+
+def search(first: Side, second: Side, spacing: float, effort: Effort, seed: int) -> Candidates:
+    """The few best poses of the first side, which should be the one with the smaller break."""
+    nothing = Candidates(np.zeros((0, 12)), np.zeros(0), np.zeros(0, np.int64))
+    if len(first.points) < 20 or len(second.points) < 20:
+        return nothing
+    chance = np.random.Generator(np.random.PCG64(seed))
+    keys = chance.permutation(len(first.points))[: effort.keys]
+    mates, table = correspondences(first, second, keys, effort.mates, chance)
+    trial = chance.permutation(len(first.points))[:250]
+    extent = float(np.linalg.norm(np.ptp(first.points, axis=0)))
+    shortest = min(5 * spacing, 0.25 * extent)
+    poses, scores = propose(
+        first, keys, mates, table, company(first, keys, shortest, spacing, chance), surroundings(first, keys, spacing),
+        trial, second, float(spacing), effort.draws,
+        effort.proposals, shortest, int(chance.integers(1 << 62)),
+    )  # fmt: skip
+    if effort.everywhere and len(first.points) < _SMALL:
+        tried = chance.permutation(len(first.points))
+        places = chance.permutation(len(second.points))[:1500]
+        more, worth = propose_everywhere(
+            first, tried[: effort.everywhere], tried[:60], second, places, float(spacing), 20, 200, 0.45
+        )
+        poses, scores = np.concatenate([poses, more]), np.concatenate([scores, worth * (0.3 * len(trial) / 60)])
+    if not len(poses):
+        return nothing
+    best = distinct(poses, scores, first, 10.0, 4 * spacing, effort.refined)[0]
+    sharp = np.stack([polished(poses[i], first, second, spacing, chance) for i in best])
+    some = np.arange(0, len(first.points), max(1, len(first.points) // 600))
+    worth = np.array([tight_likeness(pose, first, second, some, spacing) for pose in sharp])
+    kept, votes = distinct(sharp, worth, first, 4.0, 1.5 * spacing, effort.kept)
+    return Candidates(sharp[kept], worth[kept], votes)
+
+
+def correspondences(
+    first: Side, second: Side, keys: Int64[np.ndarray, "k"], count: int, chance: np.random.Generator
+) -> tuple[Int64[np.ndarray, "k m"], Int64[np.ndarray, "t"]]:
+    """The most similar points of the second break for each key, and a table to draw correspondences from."""
+    # Few enough that true mates are among the best, and dense enough that one lies near each place.
+    pool = chance.permutation(len(second.points))[:_POOL]
+    likeness = first.sought[keys] @ second.seen[pool].T + first.seen[keys] @ second.sought[pool].T
+    count = min(count, len(pool))
+    best = np.argpartition(-likeness, count - 1, axis=1)[:, :count]
+    value = np.take_along_axis(likeness, best, 1)
+    weight = np.exp(_SHARPNESS * (value - value.max(1, keepdims=True) * 0.5 - value.max() * 0.5)).ravel()
+    ends = np.cumsum(weight)
+    table = np.searchsorted(ends, (np.arange(_TABLE) + chance.random()) * (ends[-1] / _TABLE))
+    return pool[best], np.minimum(table, len(ends) - 1)
+
+
+def company(
+    side: Side, keys: Int64[np.ndarray, "k"], shortest: float, spacing: float, chance: np.random.Generator
+) -> Int64[np.ndarray, "k c"]:
+    """For each key some others, by their numbers among the keys, that are neither near nor far; or itself."""
+    points = side.points[keys]
+    far = np.linalg.norm(points[:, None] - points, axis=-1)
+    fit = (far > shortest) & (far < _COMPANY * spacing)
+    order = np.argsort(np.where(fit, chance.random(far.shape), 2), axis=1)[:, :_AROUND]
+    return np.where(np.take_along_axis(fit, order, 1), order, np.arange(len(keys))[:, None])
+
+
+def surroundings(side: Side, keys: Int64[np.ndarray, "k"], spacing: float) -> Int64[np.ndarray, "k a"]:
+    """Points of the break around each key, about two spacings apart."""
+    from scipy.spatial import cKDTree
+
+    thinned = np.arange(len(side.points))[:: 2 if len(side.points) > 60 else 1]
+    count = min(_AROUND, len(thinned))
+    _, near = cKDTree(side.points[thinned]).query(side.points[keys], count)
+    return thinned[np.asarray(near).reshape(len(keys), count)]
+
+
+def polished(
+    pose: Float64[np.ndarray, "12"], first: Side, second: Side, spacing: float, chance: np.random.Generator
+) -> Float64[np.ndarray, "12"]:
+    """A pose refined on a part of the first break, in narrowing radius."""
+    some = chance.permutation(len(first.points))[:350]
+    return refine(
+        pose, first.points[some], first.smooth[some], second.voxels, second.points, second.smooth,
+        2.6 * spacing, 1.3 * spacing, 8,
+    )  # fmt: skip
+
+
+def tight_likeness(
+    pose: Float64[np.ndarray, "12"], first: Side, second: Side, some: Int64[np.ndarray, "k"], spacing: float
+) -> float:
+    """How much the points that lie closely on the second break look as their mates should, less what lies inside."""
+    body, own = second.body, first.body
+    sunk = count_buried(pose, first.probe, body.voxels, body.points, body.normals, body.spacing) / len(first.probe)
+    back = undone(pose)
+    held = count_buried(back, second.probe, own.voxels, own.points, own.normals, own.spacing) / len(second.probe)
+    return likeness(pose, first, second, some, 1.5, 0.6, -0.6, spacing) / len(some) - sunk - held
+
+
+def rating(pose: Float64[np.ndarray, "12"], first: Side, second: Side, spacing: float) -> float:
+    """Points of the first break that lie closely on the second, less points that lie inside."""
+    step = max(1, len(first.points) // 800)
+    own, smooth = first.points[::step], first.smooth[::step]
+    tight = count_touching(
+        pose, own, smooth, second.voxels, second.points, second.smooth, 1.5 * spacing, 0.6 * spacing, -0.6
+    )
+    there = count_buried(
+        pose, first.probe, second.body.voxels, second.body.points, second.body.normals, second.body.spacing
+    )
+    back = undone(pose)
+    here = count_buried(
+        back, second.probe, first.body.voxels, first.body.points, first.body.normals, first.body.spacing
+    )
+    return float(tight * step - 2.0 * len(own) * step / max(1, len(first.probe)) * (there + here))
+
+
+def distinct(
+    poses: Float64[np.ndarray, "c 12"],
+    scores: Float64[np.ndarray, "c"],
+    side: Side,
+    degrees: float,
+    distance: float,
+    most: int,
+) -> tuple[Int64[np.ndarray, "k"], Int64[np.ndarray, "k"]]:
+    """Numbers of the best poses that are not alike, and how many poses each stands for."""
+    middle = side.points.mean(0)
+    places = poses[:, :9].reshape(-1, 3, 3) @ middle + poses[:, 9:]
+    least = 1 + 2 * np.cos(np.radians(degrees))
+    kept: list[int] = []
+    votes: list[int] = []
+    for i in np.argsort(-scores, kind="stable"):
+        if kept:
+            trace = (poses[kept, :9] * poses[i, :9]).sum(1)
+            near = (trace > least) & (np.linalg.norm(places[kept] - places[i], axis=1) < distance)
+            if near.any():
+                votes[int(np.argmax(near))] += 1
+                continue
+        if len(kept) < most:
+            kept.append(int(i))
+            votes.append(1)
+    return np.array(kept, np.int64), np.array(votes, np.int64)

@@ -1,0 +1,1 @@
+"""Everyday solids out of nothing but chance."""

@@ -1,0 +1,137 @@
+"""Everyday solids by name: endlessly many of each, watertight, in one body, upright, of length 1."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import torch
+from manifold3d import Error, Manifold
+
+from diffassemble.core import InputError, Mesh, Puzzle
+from diffassemble.core.surfaces import clean_surface
+from diffassemble.files.meshes import MESH_ENDINGS, read_mesh
+from diffassemble.fragments.breaking import fracture_puzzle
+from diffassemble.fragments.shapes import figures, vessels
+from diffassemble.fragments.shapes import figures as flat
+from diffassemble.fragments.shapes import vessels as bottles
+from diffassemble.fragments.shapes import vessels as handled
+from diffassemble.fragments.shapes.tools import Dice
+from diffassemble.fragments.solids import bounds, every_edge_joins_two, mesh_of, surface_solid
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Everyday solids by name: endlessly many of each, watertight, in one body, upright, of length 1.
+
+
+ATTEMPTS = 20
+FEWEST_TRIANGLES, MOST_TRIANGLES = 2000, 8000
+LEAST_VOLUME = 1e-4
+
+
+def _finished(build: Callable[[Dice], Manifold], generator: torch.Generator) -> Mesh:
+    """Draw solids until one is sound, which is nearly always the first."""
+    for _ in range(ATTEMPTS):
+        drawn = build(Dice(generator))
+        if drawn.status() != Error.NoError or drawn.is_empty():
+            continue
+        mesh = mesh_of(_fitted(drawn))
+        if _is_sound(mesh):
+            return mesh
+    raise RuntimeError(f"no sound solid in {ATTEMPTS} attempts")
+
+
+def _is_sound(mesh: Mesh) -> bool:
+    """Whether a mesh with rounded corners, those at one place joined, is still one body with a volume."""
+    vertices, faces = clean_surface(mesh.vertices, mesh.faces)
+    if not every_edge_joins_two(faces):
+        return False
+    solid = surface_solid(vertices.numpy(), faces.numpy())
+    return solid.status() == Error.NoError and solid.volume() > LEAST_VOLUME and len(solid.decompose()) == 1
+
+
+def _fitted(solid: Manifold) -> Manifold:
+    """The solid with its box centred on the origin, its longest side 1, and neither too few nor too many triangles."""
+    low, high = bounds(solid)
+    size = float((high - low).max())
+    fitted = solid.translate(tuple(-(low + high) / 2)).scale((1 / size,) * 3).simplify(1e-5)
+    tolerance = 2.5e-4
+    while fitted.num_tri() > MOST_TRIANGLES and tolerance < 0.01:
+        fitted, tolerance = fitted.simplify(tolerance), 2 * tolerance
+    length = 0.25
+    while fitted.num_tri() < FEWEST_TRIANGLES:
+        fitted, length = fitted.refine_to_length(length), 0.8 * length
+    return fitted
+
+
+_BUILDERS: dict[str, Callable[[Dice], Manifold]] = {
+    "BeerBottle": bottles.beer_bottle,
+    "Bottle": bottles.bottle,
+    "Bowl": vessels.bowl,
+    "Cookie": flat.cookie,
+    "Cup": vessels.cup,
+    "DrinkBottle": bottles.drink_bottle,
+    "DrinkingUtensil": vessels.drinking_utensil,
+    "Mirror": flat.mirror,
+    "Mug": handled.mug,
+    "PillBottle": bottles.pill_bottle,
+    "Plate": vessels.plate,
+    "Ring": flat.ring,
+    "Spoon": flat.spoon,
+    "Statue": figures.statue,
+    "Teacup": handled.teacup,
+    "Teapot": handled.teapot,
+    "ToyFigure": figures.toy_figure,
+    "Vase": vessels.vase,
+    "WineBottle": bottles.wine_bottle,
+    "WineGlass": vessels.wine_glass,
+}
+
+SOLIDS: dict[str, Callable[[torch.Generator], Mesh]] = {
+    name: partial(_finished, build) for name, build in _BUILDERS.items()
+}
+
+
+def solid_name(word: str) -> str | None:
+    """The class that a word means, whatever its capitals, dashes and spaces; none if it means none."""
+    plain = word.lower().translate(str.maketrans("", "", "-_ "))
+    return next((name for name in SOLIDS if name.lower() == plain), None)
+
+
+def make_solid(name: str, generator: torch.Generator) -> Mesh:
+    """A solid of the class with this name, another one with every draw."""
+    known = solid_name(name)
+    if known is None:
+        raise InputError(f"unknown solid {name!r}; use one of: {', '.join(SOLIDS)}")
+    return SOLIDS[known](generator)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A mesh file, or a solid made up by name, becomes a puzzle of fragments.
+
+
+def fracture_file(source: Path | str, pieces: int, seed: int = 0, missing: float = 0.0, chips: float = 0.0) -> Puzzle:
+    """Break the solid of a mesh file, or a made-up one if `source` is the name of a class and no file.
+
+    The same seed gives the same puzzle.
+    """
+    if not 0 <= seed < 2**63:
+        raise InputError(f"seed {seed} is out of range; give a number from 0 to 2^63 − 1")
+    generator = torch.Generator().manual_seed(seed)
+    mesh = _mesh(Path(source), generator)
+    try:
+        return fracture_puzzle(mesh, pieces, generator, missing, chips)
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from error
+
+
+def _mesh(source: Path, generator: torch.Generator) -> Mesh:
+    if not source.exists() and solid_name(str(source)) is not None:
+        return make_solid(str(source), generator)
+    if not source.exists() and source.suffix.lower() not in MESH_ENDINGS:
+        raise InputError(f"{source}: is neither a mesh file nor the name of a solid; solids are: {', '.join(SOLIDS)}")
+    with warnings.catch_warnings():
+        # An open mesh is refused a moment later, in one line.
+        warnings.simplefilter("ignore")
+        return read_mesh(source)

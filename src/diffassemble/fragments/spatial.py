@@ -1,0 +1,251 @@
+"""Neighbours in space, found at once: points sorted into cubes, and voxels that know the nearest point."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, no_type_check
+
+import numpy as np
+from jaxtyping import Float32, Float64, Int32
+from numba import njit
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Points sorted into cubes of space by hashing, so that neighbours are found at once: loops that numba compiles.
+#
+# Type checkers are kept away: they would wrap the functions, and then numba couldn't compile them.
+
+
+@njit(cache=True, nogil=True, inline="always")
+@no_type_check
+def bucket(x, y, z, mask):
+    """Number of the bucket that the points of a cube lie in; cubes may share one."""
+    return ((x * 73856093) ^ (y * 19349663) ^ (z * 83492791)) & mask
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def sort_points(points, side):
+    """Cubes of the given side: where each bucket starts, point numbers in order of bucket, and each point's cube."""
+    count = len(points)
+    size = 64
+    while size < 2 * count:
+        size *= 2
+    mask = size - 1
+    cubes = np.empty((count, 3), np.int64)
+    start = np.zeros(size + 1, np.int64)
+    for i in range(count):
+        for k in range(3):
+            cubes[i, k] = int(np.floor(points[i, k] / side))
+        start[bucket(cubes[i, 0], cubes[i, 1], cubes[i, 2], mask) + 1] += 1
+    for b in range(size):
+        start[b + 1] += start[b]
+    fill = start[:-1].copy()
+    order = np.empty(count, np.int64)
+    for i in range(count):
+        b = bucket(cubes[i, 0], cubes[i, 1], cubes[i, 2], mask)
+        order[fill[b]] = i
+        fill[b] += 1
+    return start, order, cubes
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def thin(points, distance):
+    """Numbers of points, taken as they come, of which no two lie nearer to each other than the distance."""
+    size = 64
+    while size < len(points):
+        size *= 2
+    mask = size - 1
+    head = np.full(size, -1, np.int64)
+    following = np.full(len(points), -1, np.int64)
+    kept = np.empty(len(points), np.int64)
+    found = 0
+    limit = distance * distance
+    for i in range(len(points)):
+        x, y, z = points[i, 0], points[i, 1], points[i, 2]
+        cx, cy, cz = int(np.floor(x / distance)), int(np.floor(y / distance)), int(np.floor(z / distance))
+        free = True
+        for dx in range(-1, 2):
+            for dy in range(-1, 2):
+                for dz in range(-1, 2):
+                    j = head[bucket(cx + dx, cy + dy, cz + dz, mask)]
+                    while j >= 0 and free:
+                        u, v, w = points[j, 0] - x, points[j, 1] - y, points[j, 2] - z
+                        if u * u + v * v + w * w < limit:
+                            free = False
+                        j = following[j]
+                    if not free:
+                        break
+                if not free:
+                    break
+            if not free:
+                break
+        if free:
+            b = bucket(cx, cy, cz, mask)
+            following[i] = head[b]
+            head[b] = i
+            kept[found] = i
+            found += 1
+    return kept[:found]
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def nearest_within(queries, points, radius):
+    """Number of the nearest point within the radius of each query, or −1."""
+    start, order, _ = sort_points(points, radius)
+    mask = len(start) - 2
+    nearest = np.full(len(queries), -1, np.int64)
+    for q in range(len(queries)):
+        x, y, z = queries[q, 0], queries[q, 1], queries[q, 2]
+        cx, cy, cz = int(np.floor(x / radius)), int(np.floor(y / radius)), int(np.floor(z / radius))
+        best = radius * radius
+        for dx in range(-1, 2):
+            for dy in range(-1, 2):
+                for dz in range(-1, 2):
+                    b = bucket(cx + dx, cy + dy, cz + dz, mask)
+                    for k in range(start[b], start[b + 1]):
+                        j = order[k]
+                        u, v, w = points[j, 0] - x, points[j, 1] - y, points[j, 2] - z
+                        far = u * u + v * v + w * w
+                        if far < best:
+                            best = far
+                            nearest[q] = j
+    return nearest
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The nearest point of a surface, looked up at once: blocks of voxels around the surface, none where there is nothing.
+#
+# A voxel near the surface holds the number of the sample point nearest to its middle; beyond, it is OUTSIDE, or INSIDE
+# where a flood from outside does not come. Type checkers are kept away from what numba compiles.
+
+
+OUTSIDE, INSIDE = -1, -2
+_BLOCK = 8
+_BAND = 3
+# More blocks in a row than this are never made: voxels grow instead.
+_MOST_BLOCKS = 160
+
+
+class Voxels(NamedTuple):
+    """Where the voxels lie, and what they hold; a directory entry is a block's number, or OUTSIDE or INSIDE."""
+
+    low: Float64[np.ndarray, "3"]
+    side: float
+    directory: Int32[np.ndarray, "x y z"]
+    blocks: Int32[np.ndarray, "b v"]
+
+
+def voxelise(points: Float32[np.ndarray, "p 3"], spacing: float, closed: bool = True) -> Voxels:
+    """Voxels of the given side that know the points nearest to them, up to three voxels away."""
+    low = points.min(0).astype(np.float64) - (_BAND + 1) * spacing
+    extent = points.max(0).astype(np.float64) + (_BAND + 1) * spacing - low
+    side = max(float(spacing), float(extent.max()) / (_MOST_BLOCKS * _BLOCK))
+    size = np.ceil(extent / (side * _BLOCK)).astype(np.int64) + 1
+    directory = np.full(tuple(size), OUTSIDE, np.int32)
+    count = _open_blocks(points, low, side, directory)
+    blocks = np.full((count, _BLOCK**3), OUTSIDE, np.int32)
+    _write_nearest(points, low, side, directory, blocks)
+    if closed:
+        _mark_inside(points, low, extent, spacing, side, directory, blocks)
+    return Voxels(low, side, directory, blocks)
+
+
+def _mark_inside(points, low, extent, spacing, side, directory, blocks) -> None:  # type: ignore[no-untyped-def]
+    """Flood a coarse grid from outside; what stays dry and holds no surface is inside."""
+    from scipy.ndimage import binary_dilation, label
+
+    coarse = max(1.3 * spacing, float(extent.max()) / 150)
+    shape = np.ceil(extent / coarse).astype(np.int64) + 3
+    wall = np.zeros(tuple(shape), bool)
+    cells = np.floor((points - low) / coarse).astype(np.int64) + 1
+    wall[cells[:, 0], cells[:, 1], cells[:, 2]] = True
+    wall = binary_dilation(wall, np.ones((3, 3, 3), bool))  # no gaps between points, so that nothing leaks in
+    regions, _ = label(~wall)
+    dry = ~wall & (regions != regions[0, 0, 0])
+    if dry.any():
+        _fill_inside(low, side, coarse, dry, directory, blocks)
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def _open_blocks(points, low, side, directory):
+    """Number the blocks that come within the band around a point."""
+    count = 0
+    reach = _BAND * side
+    for i in range(len(points)):
+        a = points[i] - low
+        x0, x1 = int((a[0] - reach) / side) // 8, int((a[0] + reach) / side) // 8
+        y0, y1 = int((a[1] - reach) / side) // 8, int((a[1] + reach) / side) // 8
+        z0, z1 = int((a[2] - reach) / side) // 8, int((a[2] + reach) / side) // 8
+        for x in range(x0, x1 + 1):
+            for y in range(y0, y1 + 1):
+                for z in range(z0, z1 + 1):
+                    if directory[x, y, z] < 0:
+                        directory[x, y, z] = count
+                        count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def _write_nearest(points, low, side, directory, blocks):
+    """Write each point's number into the voxels around it, unless a nearer one stands there."""
+    best = np.full(blocks.shape, np.float32(np.inf), np.float32)
+    for i in range(len(points)):
+        a = (points[i, 0] - low[0]) / side
+        b = (points[i, 1] - low[1]) / side
+        c = (points[i, 2] - low[2]) / side
+        for x in range(int(a) - 2, int(a) + 3):
+            for y in range(int(b) - 2, int(b) + 3):
+                for z in range(int(c) - 2, int(c) + 3):
+                    u, v, w = x + 0.5 - a, y + 0.5 - b, z + 0.5 - c
+                    far = u * u + v * v + w * w
+                    block = directory[x // 8, y // 8, z // 8]
+                    cell = ((x % 8) * 8 + y % 8) * 8 + z % 8
+                    if far < best[block, cell]:
+                        best[block, cell] = far
+                        blocks[block, cell] = i
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def _fill_inside(low, side, coarse, dry, directory, blocks):
+    """Empty voxels and blocks whose middle stayed dry are inside."""
+    ratio = side / coarse
+    for x in range(directory.shape[0]):
+        for y in range(directory.shape[1]):
+            for z in range(directory.shape[2]):
+                block = directory[x, y, z]
+                if block < 0:
+                    if _is_dry((8 * x + 4) * ratio, (8 * y + 4) * ratio, (8 * z + 4) * ratio, dry):
+                        directory[x, y, z] = INSIDE
+                    continue
+                for cell in range(512):
+                    if blocks[block, cell] < 0:
+                        a, b, c = 8 * x + cell // 64, 8 * y + (cell // 8) % 8, 8 * z + cell % 8
+                        if _is_dry((a + 0.5) * ratio, (b + 0.5) * ratio, (c + 0.5) * ratio, dry):
+                            blocks[block, cell] = INSIDE
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def _is_dry(x, y, z, dry):
+    a, b, c = int(x) + 1, int(y) + 1, int(z) + 1
+    return a < dry.shape[0] and b < dry.shape[1] and c < dry.shape[2] and dry[a, b, c]
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def look_up(x, y, z, low, side, directory, blocks):
+    """Number of the point nearest to a place (to about a voxel), or OUTSIDE or INSIDE."""
+    a, b, c = (x - low[0]) / side, (y - low[1]) / side, (z - low[2]) / side
+    if a < 0 or b < 0 or c < 0:
+        return OUTSIDE
+    i, j, k = int(a), int(b), int(c)
+    if i >> 3 >= directory.shape[0] or j >> 3 >= directory.shape[1] or k >> 3 >= directory.shape[2]:
+        return OUTSIDE
+    block = directory[i >> 3, j >> 3, k >> 3]
+    if block < 0:
+        return block
+    return blocks[block, ((i & 7) * 8 + (j & 7)) * 8 + (k & 7)]

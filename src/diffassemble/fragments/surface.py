@@ -1,0 +1,284 @@
+"""Fragments as even samples of their surfaces, at several levels of fineness."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import no_type_check
+
+import numpy as np
+import torch
+from jaxtyping import Float32
+from numba import njit
+
+from diffassemble.core import FragmentPieces, InputError, Mesh
+from diffassemble.core.surfaces import is_closed, surface_area
+from diffassemble.fragments.spatial import bucket, sort_points, thin
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Points drawn evenly from triangles, many at once: a loop that numba compiles.
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def draw(vertices, faces, chance):
+    """One point for each row of three chances in [0, 1), evenly by area, triangle by triangle, and the unit normals.
+
+    The surface's area is cut into as many equal parts as points are wanted, and each part gives one.
+    """
+    count = len(chance)
+    ends = np.empty(len(faces))
+    normals = np.empty((len(faces), 3), np.float32)
+    total = 0.0
+    for f in range(len(faces)):
+        a, b, c = vertices[faces[f, 0]], vertices[faces[f, 1]], vertices[faces[f, 2]]
+        ux, uy, uz = b[0] - a[0], b[1] - a[1], b[2] - a[2]
+        vx, vy, vz = c[0] - a[0], c[1] - a[1], c[2] - a[2]
+        x, y, z = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
+        length = np.sqrt(float(x) * x + float(y) * y + float(z) * z)
+        total += length
+        ends[f] = total
+        scale = 1 / max(length, 1e-30)
+        normals[f, 0], normals[f, 1], normals[f, 2] = x * scale, y * scale, z * scale
+    points, outward = np.empty((count, 3), np.float32), np.empty((count, 3), np.float32)
+    f = 0
+    for i in range(count):
+        place = (i + chance[i, 0]) / count * total
+        while f < len(faces) - 1 and ends[f] < place:
+            f += 1
+        s, t = chance[i, 1], chance[i, 2]
+        if s + t > 1:
+            s, t = 1 - s, 1 - t
+        a, b, c = vertices[faces[f, 0]], vertices[faces[f, 1]], vertices[faces[f, 2]]
+        for k in range(3):
+            points[i, k] = a[k] + s * (b[k] - a[k]) + t * (c[k] - a[k])
+            outward[i, k] = normals[f, k]
+    return points, outward
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Normals of a cloud of points: planes through neighbours, and one consistent side of them as outside.
+
+
+_NEIGHBOURS = 16
+_LINKS = 8
+
+
+def outward_normals(points: Float32[np.ndarray, "p 3"]) -> Float32[np.ndarray, "p 3"]:
+    """Unit normals that agree with those of their neighbours and point away from the inside.
+
+    The side spreads along a spanning tree that prefers neighbours in one plane, so that it does not jump through thin
+    walls; then each part is turned such that it encloses a positive volume.
+    """
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
+    from scipy.spatial import cKDTree
+
+    if len(points) < 4:
+        return np.tile(np.array([[0, 0, 1]], np.float32), (len(points), 1))
+    _, near = cKDTree(points).query(points, min(_NEIGHBOURS, len(points)))
+    centred = points[near] - points[near].mean(1, keepdims=True)
+    _, axes = np.linalg.eigh(np.einsum("pki,pkj->pij", centred, centred).astype(np.float64))
+    normals = axes[:, :, 0]
+    first = np.repeat(np.arange(len(points)), min(_LINKS, near.shape[1] - 1))
+    second = near[:, 1 : _LINKS + 1].reshape(-1)
+    across = points[second] - points[first]
+    across /= np.linalg.norm(across, axis=1, keepdims=True) + 1e-12
+    off_plane = np.abs((across * normals[first]).sum(1)) + np.abs((across * normals[second]).sum(1))
+    unlike = 1 - np.abs((normals[first] * normals[second]).sum(1)) + off_plane + 1e-4
+    links = coo_matrix((unlike, (first, second)), (len(points), len(points)))
+    tree = minimum_spanning_tree(links.maximum(links.T))
+    return _spread(points, normals, tree, breadth_first_order).astype(np.float32)
+
+
+def _spread(points: np.ndarray, normals: np.ndarray, tree: object, breadth_first_order: object) -> np.ndarray:
+    """Turn normals around so that they agree along the tree, part by part."""
+    normals = normals.copy()
+    outward = points - points.mean(0)
+    left = np.ones(len(points), bool)
+    for seed in np.argsort(-(outward**2).sum(1), kind="stable"):
+        if not left[seed]:
+            continue
+        order, before = breadth_first_order(tree, seed, directed=False)  # type: ignore[operator]
+        for point in order[1:]:
+            if normals[point] @ normals[before[point]] < 0:
+                normals[point] *= -1
+        if (normals[order] * outward[order]).sum() < 0:
+            normals[order] *= -1
+        left[order] = False
+    return normals
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Values on a surface, averaged over neighbours that face the same way: a loop that numba compiles.
+
+
+def smoothed(
+    points: Float32[np.ndarray, "p 3"],
+    normals: Float32[np.ndarray, "p 3"],
+    values: Float32[np.ndarray, "p c"],
+    radius: float,
+) -> Float32[np.ndarray, "p c"]:
+    """Means over the neighbours within the radius, weighted by how much their normals agree."""
+    return _average(points, normals, np.ascontiguousarray(values), np.float32(radius))
+
+
+def smoothed_normals(
+    points: Float32[np.ndarray, "p 3"], normals: Float32[np.ndarray, "p 3"], radius: float
+) -> Float32[np.ndarray, "p 3"]:
+    """Unit normals without the roughness below the radius."""
+    mean = smoothed(points, normals, normals, radius)
+    return mean / np.maximum(np.linalg.norm(mean, axis=1, keepdims=True), np.float32(1e-6))
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def _average(points, normals, values, radius):
+    start, order, cubes = sort_points(points, radius)
+    mask = len(start) - 2
+    result = np.zeros_like(values)
+    for q in range(len(points)):
+        x, y, z = points[q, 0], points[q, 1], points[q, 2]
+        cx, cy, cz = cubes[q, 0], cubes[q, 1], cubes[q, 2]
+        total = 0.0
+        for dx in range(-1, 2):
+            for dy in range(-1, 2):
+                for dz in range(-1, 2):
+                    b = bucket(cx + dx, cy + dy, cz + dz, mask)
+                    for k in range(start[b], start[b + 1]):
+                        j = order[k]
+                        u, v, w = points[j, 0] - x, points[j, 1] - y, points[j, 2] - z
+                        if u * u + v * v + w * w > radius * radius:
+                            continue
+                        if cubes[j, 0] != cx + dx or cubes[j, 1] != cy + dy or cubes[j, 2] != cz + dz:
+                            continue
+                        like = normals[q, 0] * normals[j, 0] + normals[q, 1] * normals[j, 1]
+                        like += normals[q, 2] * normals[j, 2]
+                        if like > 0:
+                            total += like
+                            for c in range(values.shape[1]):
+                                result[q, c] += like * values[j, c]
+        for c in range(values.shape[1]):
+            result[q, c] /= max(total, 1e-6)
+    return result
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Fragments as even samples of their surfaces, at several levels of fineness.
+#
+# Level L has spacing s / 2^L, where s is such that the whole object has about 40,000 points at level 0.
+
+
+POINTS = 40_000
+# Points at a mutual distance of at least 0.74 d, drawn from many, have about the density of one in d².
+_DISTANCE = 0.74
+_DRAWN = 5
+_MOST_DRAWN = 4_000_000
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Evenly spaced points of a surface, their outward unit normals, and the area that each stands for."""
+
+    points: Float32[np.ndarray, "p 3"]
+    normals: Float32[np.ndarray, "p 3"]
+    area: float
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def thinned(self, spacing: float) -> Sample:
+        """Fewer points of the same surface, evenly spaced."""
+        kept = thin(self.points, _DISTANCE * spacing)
+        return Sample(self.points[kept], self.normals[kept], self.area * len(self) / max(1, len(kept)))
+
+
+def is_cloud(mesh: Mesh) -> bool:
+    """Whether there is no surface, only points."""
+    return not len(mesh.faces) or surface_area(mesh.vertices, mesh.faces) == 0
+
+
+def facing_outward(mesh: Mesh) -> Mesh:
+    """The mesh with its triangles turned round if they enclose a negative volume, as in files that are inside out."""
+    corners = mesh.vertices.double()[mesh.faces] - mesh.vertices.double().mean(0)
+    volume = torch.linalg.det(corners).sum() if len(corners) else torch.zeros(())
+    return Mesh(mesh.vertices, mesh.faces.flip(1)) if volume < 0 and is_closed(mesh.faces) else mesh
+
+
+def spacing_of(pieces: FragmentPieces) -> float:
+    """The spacing s of level 0, from the surface of all pieces together; no finer than the sparsest cloud of points."""
+    finest, total = 0.0, 0.0
+    for mesh in pieces.meshes:
+        if is_cloud(mesh):
+            gap = cloud_gap(mesh)
+            total += len(mesh.vertices) * gap**2
+            finest = max(finest, gap)
+        else:
+            total += surface_area(mesh.vertices, mesh.faces)
+    spacing = max(float(np.sqrt(total / POINTS)), finest)
+    if not spacing > 0 or not np.isfinite(spacing):
+        raise InputError("the fragments have neither surface nor extent; give meshes or clouds of points")
+    return spacing
+
+
+def cloud_gap(mesh: Mesh) -> float:
+    """Typical distance of neighbouring points, such that a point stands for the square of it."""
+    from scipy.spatial import cKDTree
+
+    points = np.unique(mesh.vertices.numpy(), axis=0)
+    if len(points) < 7:
+        return float(np.ptp(points, axis=0).max()) if len(points) else 0.0
+    far = cKDTree(points).query(points, 7)[0][:, 6]
+    return float(np.sqrt(np.pi * np.median(far) ** 2 / 6.5))
+
+
+def sample(mesh: Mesh, spacing: float, generator: torch.Generator) -> Sample:
+    """An even sample of the whole surface; clouds of points are thinned and given normals."""
+    if is_cloud(mesh):
+        return _sample_cloud(mesh, spacing, generator)
+    return _sample_faces(mesh, spacing, generator)
+
+
+def sample_near(
+    mesh: Mesh, spacing: float, near: Float32[np.ndarray, "k 3"], radius: float, generator: torch.Generator
+) -> Sample:
+    """An even sample of that part of the surface that lies within the radius of given points."""
+    if is_cloud(mesh):
+        whole = _sample_cloud(mesh, spacing, generator)
+        kept = _close(whole.points, near, radius)
+        return Sample(whole.points[kept], whole.normals[kept], whole.area)
+    corners = mesh.vertices[mesh.faces]
+    centres = corners.mean(1)
+    reach = (corners - centres[:, None]).norm(dim=-1).amax(1)
+    part = torch.from_numpy(_close(centres.numpy(), near, radius + reach.numpy()))
+    if not bool(part.any()):
+        return Sample(np.zeros((0, 3), np.float32), np.zeros((0, 3), np.float32), spacing**2)
+    drawn = _sample_faces(Mesh(mesh.vertices, mesh.faces[part]), spacing, generator)
+    kept = _close(drawn.points, near, radius)
+    return Sample(drawn.points[kept], drawn.normals[kept], drawn.area)
+
+
+def _close(points: np.ndarray, near: np.ndarray, radius: float | np.ndarray) -> np.ndarray:
+    """Which points lie within the radius, or each within its own, of given ones."""
+    from scipy.spatial import cKDTree
+
+    if not len(near):
+        return np.zeros(len(points), bool)
+    return cKDTree(near).query(points, 1, distance_upper_bound=1.001 * np.max(radius))[0] <= radius
+
+
+def _sample_faces(mesh: Mesh, spacing: float, generator: torch.Generator) -> Sample:
+    area = surface_area(mesh.vertices, mesh.faces)
+    count = int(np.clip(_DRAWN * area / spacing**2, 50, _MOST_DRAWN))
+    chance = torch.rand(count, 3, generator=generator).numpy()
+    drawn, outward = draw(mesh.vertices.numpy(), mesh.faces.numpy(), chance)
+    kept = thin(drawn, _DISTANCE * spacing)
+    return Sample(drawn[kept], outward[kept], area / max(1, len(kept)))
+
+
+def _sample_cloud(mesh: Mesh, spacing: float, generator: torch.Generator) -> Sample:
+    points = np.ascontiguousarray(np.unique(mesh.vertices.numpy(), axis=0))
+    order = torch.randperm(len(points), generator=generator).numpy()
+    normals = outward_normals(points)
+    kept = order[thin(points[order], _DISTANCE * spacing)]
+    gap = cloud_gap(mesh)
+    return Sample(points[kept], normals[kept], len(points) * gap**2 / max(1, len(kept)))

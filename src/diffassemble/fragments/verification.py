@@ -1,0 +1,213 @@
+"""Two clusters matched: a few fits, each with the probability that it is true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float32, Float64
+
+from diffassemble.fragments.clusters import Cluster, Judges, Pose, Side
+from diffassemble.fragments.contact import count_buried, meet, refine, undone
+from diffassemble.fragments.descriptors import LEVELS
+from diffassemble.fragments.pair_search import Effort, rating, search
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Is a fit a true one: numbers that tell how two sides meet, for a trained judge.
+
+
+VERIFIED = 26
+"""How many numbers a fit is judged by."""
+
+_MOST = 2500
+
+
+def fit_numbers(
+    pose: Float64[np.ndarray, "12"],
+    first: Side,
+    second: Side,
+    spacing: float,
+    level: int,
+    votes: int,
+    margin: float,
+) -> Float32[np.ndarray, "v"]:
+    """How the first side, moved by the pose, meets the second; lengths in spacings, areas in their squares.
+
+    `votes` guesses led to this pose, and `margin` is its rating over that of the best other pose of the same two sides.
+    """
+    here, there = _meeting(pose, first, second, spacing), _meeting(undone(pose), second, first, spacing)
+    depth = first.body.spacing
+    body, other = first.body, second.body
+    sunk = count_buried(pose, first.probe, other.voxels, other.points, other.normals, depth) / len(first.probe)
+    swallowed = count_buried(undone(pose), second.probe, body.voxels, body.points, body.normals, depth)
+    area = min(here["tight"], there["tight"])
+    entered = (sunk * len(body.points) + swallowed / len(second.probe) * len(other.points)) * (depth / spacing) ** 2
+    numbers = [
+        np.log1p(area),
+        np.log1p(max(here["tight"], there["tight"])),
+        np.log1p(here["loose"]),
+        here["tight"] / max(1.0, here["loose"]),
+        here["tight"] / len(first.points),
+        there["tight"] / len(second.points),
+        here["loose"] / len(first.points),
+        there["loose"] / len(second.points),
+        here["height"],
+        there["height"],
+        here["facing"],
+        there["facing"],
+        np.log1p(entered),
+        entered / max(10.0, area),
+        here["rim"],
+        there["rim"],
+        here["original"],
+        np.log1p(here["rims"]),
+        here["likeness"],
+        float(level),
+        np.log1p(len(first.points)),
+        np.log1p(len(second.points)),
+        here["relief"],
+        here["stretch"],
+        np.log1p(votes),
+        np.clip(margin, 0, 5),
+    ]
+    return np.array(numbers, np.float32)
+
+
+def _meeting(pose: np.ndarray, first: Side, second: Side, spacing: float) -> dict[str, float]:
+    """Sums over the points of the first break that touch the second."""
+    step = max(1, len(first.points) // _MOST)
+    own = slice(None, None, step)
+    near, numbers = meet(pose, first.points[own], first.smooth[own], second.voxels, second.points, second.smooth)
+    far, height, facing = numbers[:, 0] / spacing, np.abs(numbers[:, 1]) / spacing, numbers[:, 2]
+    loose = (near >= 0) & (far < 2.2) & (height < 1.2) & (facing < -0.4)
+    tight = loose & (far < 1.5) & (height < 0.5) & (facing < -0.7)
+    count = max(1, int(loose.sum()))
+    mates = near[tight]
+    rim, other_rim = first.rim[own][tight], second.rim[mates]
+    both = (rim < 2.5) & (other_rim < 2.5)
+    either = (rim < 2.0) | (other_rim < 2.0)
+    turned = first.original[own][tight] @ pose[:9].reshape(3, 3).T.astype(np.float32)
+    alike = (turned * second.original[mates]).sum(1)
+    likeness = (first.sought[own][tight] * second.seen[mates]).sum(1)
+    held = max(1, int(tight.sum()))
+    return {
+        "tight": float(tight.sum()) * step,
+        "loose": float(loose.sum()) * step,
+        "height": float(height[loose].sum()) / count,
+        "facing": float(facing[loose].sum()) / count,
+        "rim": float((np.abs(rim - other_rim)[either] < 1.5).sum()) / max(1, int(either.sum())),
+        "rims": float(both.sum()) * step,
+        "original": float(alike[both].sum()) / max(1, int(both.sum())),
+        "likeness": float(likeness.sum()) / held,
+        **_spread(first.points[own][tight], first.smooth[own][tight], spacing),
+    }
+
+
+def _spread(points: np.ndarray, normals: np.ndarray, spacing: float) -> dict[str, float]:
+    """How rough the touching part is, and how far it stretches across its length."""
+    if len(points) < 4:
+        return {"relief": 0.0, "stretch": 0.0}
+    centred = points - points.mean(0)
+    widths = np.sqrt(np.maximum(np.linalg.eigvalsh(centred.T @ centred / len(points)), 0)) / spacing
+    turned = np.sqrt(np.maximum(np.linalg.eigvalsh(normals.T @ normals / len(points)), 0))
+    return {"relief": float(turned[0] + turned[1]), "stretch": float(np.log1p(widths[1]))}
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Two clusters matched: a few fits, each with the probability that it is true.
+
+
+# Breaks with fewer points than this at levels 0 and 1 are looked at one level finer.
+_FEW = (300, 80)
+# Breaks with more points than this are not looked at any finer.
+_MANY = 5000
+_KEPT = 4
+
+
+@dataclass(frozen=True)
+class Fit:
+    """If the second cluster stays, the first stands at the pose."""
+
+    pose: Pose
+    probability: float
+    level: int
+    votes: int
+    numbers: Float32[np.ndarray, "v"]
+
+    def turned_round(self) -> Fit:
+        """The same fit with first and second exchanged."""
+        return Fit(undone(self.pose), self.probability, self.level, self.votes, self.numbers)
+
+
+def level_for(first: Cluster, second: Cluster) -> int:
+    """The coarsest level at which both breaks have points enough."""
+    for level in range(LEVELS - 1):
+        sides = first.side(level), second.side(level)
+        if all(side is not None and len(side.points) >= _FEW[level] for side in sides):
+            return level
+    return LEVELS - 1 if can_refine(first, second, LEVELS - 1) else LEVELS - 2
+
+
+def can_refine(first: Cluster, second: Cluster, level: int) -> bool:
+    """Whether a level exists at which neither break has too many points to handle, judging by the coarser one."""
+    sides = first.side(level - 1), second.side(level - 1)
+    return level < LEVELS and all(side is None or len(side.points) < _MANY for side in sides)
+
+
+def match(first: Cluster, second: Cluster, level: int, effort: Effort, judges: Judges, seed: int) -> list[Fit]:
+    """Search for fits of two clusters at one level, the most probable first."""
+    own, other = first.side(level), second.side(level)
+    if own is None or other is None:
+        return []
+    if len(own.points) > len(other.points):
+        return [fit.turned_round() for fit in match(second, first, level, effort, judges, seed)]
+    spacing = first.fragments[0].spacing / 2**level
+    found = search(own, other, spacing, effort, seed)
+    return judge(found.poses, found.votes, own, other, spacing, level, judges)[:_KEPT]
+
+
+def review(first: Cluster, second: Cluster, fits: Sequence[Fit], judges: Judges) -> list[Fit]:
+    """Fits that were found for members of two clusters, refined and judged anew for the clusters."""
+    result: list[Fit] = []
+    for level in sorted({fit.level for fit in fits}):
+        own, other = first.side(level), second.side(level)
+        if own is None or other is None:
+            continue
+        spacing = first.fragments[0].spacing / 2**level
+        here = [fit for fit in fits if fit.level == level]
+        swapped = len(own.points) > len(other.points)
+        if swapped:
+            own, other, here = other, own, [fit.turned_round() for fit in here]
+        poses = np.stack([sharpened(fit.pose, own, other, spacing) for fit in here])
+        votes = np.array([fit.votes for fit in here])
+        judged = judge(poses, votes, own, other, spacing, level, judges)
+        result += [fit.turned_round() for fit in judged] if swapped else judged
+    return sorted(result, key=lambda fit: -fit.probability)
+
+
+def sharpened(pose: Pose, own: Side, other: Side, spacing: float) -> Pose:
+    """A pose refined on all of the break."""
+    step = max(1, len(own.points) // 1500)
+    return refine(
+        pose, own.points[::step], own.smooth[::step], other.voxels, other.points, other.smooth,
+        1.6 * spacing, 1.0 * spacing, 5,
+    )  # fmt: skip
+
+
+def judge(
+    poses: np.ndarray, votes: np.ndarray, own: Side, other: Side, spacing: float, level: int, judges: Judges
+) -> list[Fit]:
+    """Poses of one side against another with the probabilities that they are true."""
+    if not len(poses):
+        return []
+    worth = np.array([rating(pose, own, other, spacing) for pose in poses])
+    numbers = []
+    for i, pose in enumerate(poses):
+        others = np.delete(worth, i)
+        margin = worth[i] / max(10.0, others.max()) if len(others) else 5.0
+        numbers.append(fit_numbers(pose, own, other, spacing, level, int(votes[i]), float(margin)))
+    table = np.stack(numbers)
+    chance = judges.fits(table)
+    fits = [Fit(poses[i], float(chance[i]), level, int(votes[i]), table[i]) for i in range(len(poses))]
+    return sorted(fits, key=lambda fit: -fit.probability)

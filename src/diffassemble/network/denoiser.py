@@ -1,0 +1,326 @@
+"""The network: features of each piece, noisy poses and time in; clean poses out."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from diffassemble.core import InputError, Mates, Poses
+from diffassemble.diffusion.schedule import Schedule
+from diffassemble.diffusion.spaces import SPACES, Space
+from diffassemble.network.batch import BOARD_WIDTH, PuzzleBatch
+from diffassemble.network.board_places import Stands, find_stands
+from diffassemble.network.config import ModelConfig
+from diffassemble.network.encoders import Encoder, make_encoder
+from diffassemble.network.encoders.points import PointEncoder
+from diffassemble.network.encoders.vector_neurons import Invariants
+from diffassemble.network.evidence import (
+    POWERS,
+    THRESHOLDS,
+    Clusters,
+    cast_votes,
+    flatten_poses,
+    grow_clusters,
+    unflatten_poses,
+    vote_matrix,
+)
+from diffassemble.network.graph.edges import complete_edges, drop_edges, expander_edges, mate_edges
+from diffassemble.network.graph.layout import DenseGraph, Graph, edge_graph
+from diffassemble.network.layers import STACKS
+from diffassemble.network.pretrained import Pretrained
+from diffassemble.squares.edge_model import Judge, SideJudge
+from diffassemble.squares.edges import CHANNELS, SIDES
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What training and solving ask of a network that predicts poses.
+
+
+class PoseNetwork(Pretrained, ABC):
+    """Predicts X₀ from noisy poses x_t. `condition` runs once a puzzle, `forward` once a step."""
+
+    space: Space
+    schedule: Schedule
+    judge: Judge | None = None
+    """who says for it which sides fit; without one, border gradients alone"""
+
+    @property
+    def pairwise(self) -> bool:
+        """Whether batches must come with mates."""
+        return False
+
+    @abstractmethod
+    def condition(self, batch: PuzzleBatch, generator: torch.Generator | None = None) -> Any:
+        """All that stays the same while poses are denoised."""
+
+    @abstractmethod
+    def forward(
+        self, noisy: Float[Tensor, "n k p"], time: Int[Tensor, "n k"], condition: Any
+    ) -> Float[Tensor, "n k p"]:
+        """Predicted X₀, in the raw numbers that `space.clean` understands, of k noisy versions of the same n pieces."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Which graph a network works on: complete, or sparse by its configuration or because the puzzle is large.
+
+
+SLOTS = SIDES * SIDES
+# Where the configuration does not say how sparse a large graph is: neighbours in the expander, and mates of a side.
+LARGE_DEGREE, LARGE_TOP = 16.0, 8
+
+
+def wire(config: ModelConfig, batch: PuzzleBatch, generator: torch.Generator | None) -> Graph:
+    """The graph of a batch: for learning if there is a generator, else for solving."""
+    evidence = batch.mates if config.edge_features else None
+    edges = _chosen_edges(config, batch.puzzle, batch.mates, generator)
+    if edges is None:
+        return DenseGraph.of(batch.puzzle, evidence, SLOTS, config.virtual_nodes)
+    return edge_graph(edges, batch.puzzle, evidence, SLOTS, config.virtual_nodes)
+
+
+def is_large(config: ModelConfig, puzzle: Int[Tensor, "n"]) -> bool:
+    """Whether a puzzle of the batch is too large for a complete graph."""
+    return int(torch.bincount(puzzle).max()) > config.complete_up_to
+
+
+def _chosen_edges(
+    config: ModelConfig, puzzle: Int[Tensor, "n"], mates: Mates | None, generator: torch.Generator | None
+) -> Int[Tensor, "2 e"] | None:
+    """The edges between pieces; none if the graph is complete."""
+    large, thinned = is_large(config, puzzle), config.degree > 0 or config.dropped_edges > 0
+    if not large and not (thinned and (generator is not None or config.sparse_solving)):
+        return None
+    # Solving draws the same graph for the same puzzle.
+    generator = generator or torch.Generator().manual_seed(len(puzzle))
+    if config.degree == 0 and not large:
+        return drop_edges(complete_edges(puzzle), config.dropped_edges, generator)
+    edges = [expander_edges(puzzle, config.degree or LARGE_DEGREE, generator)]
+    top = config.top_k or (LARGE_TOP if large else 0)
+    if mates is not None and top:
+        edges.append(mate_edges(mates, top, SIDES))
+    return torch.cat(edges, 1)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Fragments seen as they stand in a noisy pose, and turned on from there by their own vectors.
+
+
+class Standing(nn.Module):
+    """What turns with a fragment is used as such, instead of being learnt for every rotation anew.
+
+    A row of the wanted rotation is an axis of the whole as the fragment sees it: a mixture of the fragment's vectors,
+    by weights that the network says. If the weights don't change when the fragment is turned, the answer turns with it.
+    """
+
+    def __init__(self, encoder: Encoder, width: int) -> None:
+        super().__init__()
+        if not isinstance(encoder, PointEncoder) or not encoder.vectors:
+            raise InputError("model.posed needs features that turn freely: use an equivariant encoder of points")
+        self.vectors = encoder.vectors
+        self.invariants = Invariants(encoder.vectors)
+        self.weights = nn.Linear(width, 3 * encoder.vectors)
+        nn.init.zeros_(self.weights.weight)
+        nn.init.zeros_(self.weights.bias)
+
+    @property
+    def width(self) -> int:
+        """Numbers that `shape` gives for a fragment."""
+        return 3 * self.vectors
+
+    def shape(self, features: Float[Tensor, "n f"]) -> Float[Tensor, "n s"]:
+        """What fragments are like, however they are turned."""
+        return self.invariants(self._vectors(features).mT)
+
+    def axes(self, nodes: Float[Tensor, "n k w"], features: Float[Tensor, "n k f"]) -> Float[Tensor, "n k 3 3"]:
+        """Mixtures of vectors, one for each axis of the whole."""
+        weights = self.weights(nodes).unflatten(-1, (3, self.vectors))
+        return weights.float() @ self._vectors(features).float() / self.vectors**0.5
+
+    def _vectors(self, features: Float[Tensor, "*n f"]) -> Float[Tensor, "*n v 3"]:
+        return features[..., : self.width].unflatten(-1, (self.vectors, 3))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The network: features of each piece, noisy poses and time in; clean poses out.
+
+
+FARTHEST = 4.0
+# Pieces that are encoded at once.
+_ENCODED = 2048
+CLUSTER_WIDTH = len(THRESHOLDS) * (1 + SIDES)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """All that stays the same while poses are denoised: piece features, graph, and who votes for whom."""
+
+    features: Float[Tensor, "n f"]
+    surroundings: Float[Tensor, "n g"]
+    graph: Graph
+    votes: Float[Tensor, "flat flat"] | None
+    clusters: Sequence[tuple[Clusters, Stands]]
+
+
+class Denoiser(PoseNetwork):
+    """The paper's network: a graph of all pieces, each with its features, its noisy pose and the time."""
+
+    config_class = ModelConfig
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.space = SPACES[config.space]
+        self.schedule = Schedule(config.times)
+        self.encoder: Encoder = make_encoder(config.backbone, config.symmetry, config.features)
+        if config.judge and config.pairwise:
+            self.judge = SideJudge.from_pretrained(config.judge).judge
+        opinions = 1 + len(POWERS) + 2 * len(THRESHOLDS) if config.votes else 1
+        self.pose_embedding = nn.Sequential(
+            nn.Linear(opinions * self.space.width, config.pose_hidden),
+            nn.GELU(),
+            nn.Linear(config.pose_hidden, config.pose_width),
+        )
+        evidence = SLOTS * CHANNELS
+        self.standing = Standing(self.encoder, config.width) if config.posed else None
+        node_width = (
+            self.encoder.width
+            + (self.standing.width if self.standing else 0)
+            + (evidence if config.pairwise else 0)
+            + (CLUSTER_WIDTH if config.votes else 0)
+            + (BOARD_WIDTH if config.board else 0)
+            + config.pose_width
+            + config.time_width
+        )
+        self.join = nn.Sequential(
+            nn.Linear(node_width, config.join_hidden), nn.GELU(), nn.Linear(config.join_hidden, config.width)
+        )
+        self.stack = STACKS[config.stack](config, evidence if config.edge_features else None)
+        self.head = nn.Sequential(nn.Linear(config.width, 32), nn.GELU(), nn.Linear(32, self.space.width))
+        self.trust = nn.Linear(config.width, 2 * opinions) if config.votes else None
+        self.virtual = nn.Parameter(torch.empty(config.virtual_nodes, config.width)) if config.virtual_nodes else None
+        if self.virtual is not None:
+            nn.init.normal_(self.virtual)
+        if self.trust is not None:  # at first all opinions are trusted alike
+            nn.init.zeros_(self.trust.weight)
+            nn.init.ones_(self.trust.bias)
+
+    @property
+    def pairwise(self) -> bool:
+        return self.config.pairwise
+
+    def condition(self, batch: PuzzleBatch, generator: torch.Generator | None = None) -> Condition:
+        """Encode the pieces and compare their borders; with a `generator`, for learning on random sparse graphs."""
+        config = self.config
+        features = self._encoded(batch.content)
+        nodes = [batch.board.new_empty(len(batch.puzzle), 0)]
+        votes: Tensor | None = None
+        clusters: list[tuple[Clusters, Stands]] = []
+        count = len(batch.puzzle)
+        if config.pairwise:
+            assert batch.mates is not None, "this model needs pairwise evidence: pack(..., pairwise=True)"
+            nodes.append(best_evidence(batch.mates, count))
+        if config.votes and batch.mates is not None:
+            votes, grown = vote_matrix(batch.mates, count), grow_clusters(batch.mates, count, batch.room)
+            pieces = torch.bincount(batch.puzzle)[batch.puzzle]
+            nodes += [c.reach() for c in grown] + [(c.sizes() / pieces)[:, None] for c in grown]
+            clusters = [(c, find_stands(c, batch.room, batch.board[:, 2])) for c in grown]
+        if config.board:
+            nodes.append(batch.board)
+        if self.standing is not None:
+            nodes.append(self.standing.shape(features))
+        return Condition(features, torch.cat(nodes, 1), wire(config, batch, generator), votes, clusters)
+
+    def _encoded(self, content: Float[Tensor, "n *x"]) -> Float[Tensor, "n f"]:
+        """The features of all pieces; those of large puzzles in blocks, if nothing is learnt from them."""
+        blocks = [content] if torch.is_grad_enabled() else content.split(_ENCODED)
+        return torch.cat([self.encoder(block).flatten(1) for block in blocks])
+
+    def forward(
+        self, noisy: Float[Tensor, "n k p"], time: Int[Tensor, "n k"], condition: Condition
+    ) -> Float[Tensor, "n k p"]:
+        """Predicted X₀ of k noisy versions of the same n pieces."""
+        samples = noisy.shape[1]
+        opinions = self._opinions(noisy, time, condition)
+        seen = condition.features[:, None].expand(-1, samples, -1)
+        if self.standing is not None:
+            rotation = self.space.to_poses(noisy.flatten(0, 1)).rotation.unflatten(0, noisy.shape[:2])
+            assert isinstance(self.encoder, PointEncoder)
+            seen = self.encoder.turned(seen, rotation)
+        parts = [
+            seen,
+            condition.surroundings[:, None].expand(-1, samples, -1),
+            self.pose_embedding(opinions.flatten(2)),
+            time_embedding(time / self.config.times, self.config.time_width),
+        ]
+        nodes = condition.graph.spread(self.join(torch.cat(parts, -1)), self.virtual)
+        nodes = condition.graph.gather(self.stack(nodes, condition.graph))
+        predicted = self.head(nodes)
+        if self.standing is not None:
+            predicted = self._turned_on(predicted, self.standing.axes(nodes, seen), rotation)
+        return predicted if self.trust is None else predicted + self._mixture(self.trust(nodes), opinions)
+
+    def _turned_on(
+        self, raw: Float[Tensor, "n k p"], axes: Float[Tensor, "n k 3 3"], stands: Float[Tensor, "n k 3 3"]
+    ) -> Float[Tensor, "n k p"]:
+        """What is said of pieces as they stand, from how they lie: a rotation by the head and one by their vectors."""
+        said = self.space.to_poses(raw.float().flatten(0, 1))
+        rotation = (said.rotation + axes.flatten(0, 1)) @ stands.flatten(0, 1)
+        return self.space.to_vector(Poses(rotation, said.translation)).view_as(raw)
+
+    @torch.no_grad()
+    def _opinions(
+        self, noisy: Float[Tensor, "n k p"], time: Int[Tensor, "n k"], condition: Condition
+    ) -> Float[Tensor, "n k o p"]:
+        """What is said about each clean pose: the noisy pose itself, the mates' votes, and what the clusters say.
+
+        An opinion with noise variance v estimates x₀ best as √ᾱ / (ᾱ + v) times itself; voting makes v small.
+        """
+        if condition.votes is None:
+            return noisy[:, :, None]
+        shape = noisy.shape[:2]
+        alpha_bar = self.schedule.alpha_bar.to(time.device)[time].flatten()
+        poses = self.space.to_poses(noisy.float().flatten(0, 1))
+        flat = flatten_poses(poses).unflatten(0, shape)
+        with torch.autocast(noisy.device.type, enabled=False):  # many rounds need all the digits
+            votes = cast_votes(condition.votes, flat.transpose(1, 2).contiguous()).permute(0, 3, 1, 2)
+        vectors = self.space.to_vector(unflatten_poses(votes.flatten(0, 2))).unflatten(0, votes.shape[:3])
+        linear: list[Tensor] = [noisy[:, :, None], vectors]
+        decided: list[Tensor] = []
+        for clusters, stands in condition.clusters:
+            placed = clusters.placed(poses, shape[1])
+            settled = stands.posterior_mean(poses, alpha_bar.unflatten(0, shape))
+            for opinion, answers in ((placed, linear), (settled, decided)):
+                vector = self.space.to_vector(clusters.members(opinion, shape[1]))
+                answers.append(vector.unflatten(0, shape)[:, :, None])
+        scale = (alpha_bar.sqrt() / (alpha_bar + 0.1 * (1 - alpha_bar))).unflatten(0, shape)
+        # Mates that contradict each other push pieces further away with every round; beyond this it is nonsense.
+        estimates = torch.cat(linear, 2).clamp(-FARTHEST, FARTHEST) * scale[..., None, None]
+        return torch.cat([estimates, *decided], 2)
+
+    def _mixture(self, trust: Float[Tensor, "n k two_o"], opinions: Float[Tensor, "n k o p"]) -> Float[Tensor, "n k p"]:
+        """The opinions mixed by how far each is trusted in translation and in rotation."""
+        trust = trust.unflatten(-1, (2, -1)) / opinions.shape[2]
+        split = self.space.translation_width
+        translation = (trust[:, :, 0, :, None] * opinions[..., :split]).sum(2)
+        rotation = (trust[:, :, 1, :, None] * opinions[..., split:]).sum(2)
+        return torch.cat([translation, rotation], -1)
+
+
+def best_evidence(mates: Mates, count: int) -> Float[Tensor, "n s"]:
+    """For every piece and kind of mating, the best evidence of each channel: does this side have a partner at all?"""
+    best = mates.evidence.new_zeros(count * SLOTS, mates.evidence.shape[-1])
+    row = (mates.first * SLOTS + mates.slot)[:, None].expand_as(mates.evidence)
+    return best.scatter_reduce(0, row, mates.evidence, "amax").view(count, -1)
+
+
+def time_embedding(share: Float[Tensor, "*n"], width: int) -> Float[Tensor, "*n w"]:
+    """Sines and cosines of time in [0, 1] at frequencies from 1 to 1000."""
+    frequency = torch.exp(torch.linspace(0, math.log(1000), width // 2, device=share.device))
+    angle = share[..., None] * frequency
+    return torch.cat([angle.sin(), angle.cos()], -1)

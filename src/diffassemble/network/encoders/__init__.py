@@ -1,0 +1,20 @@
+"""Encoders of pieces, by the name of their backbone."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from diffassemble.network.encoders.image import ImageBackbone, ImageEncoder, Symmetry
+from diffassemble.network.encoders.points import PointBackbone, PointEncoder
+
+Backbone = ImageBackbone | PointBackbone
+Encoder = ImageEncoder | PointEncoder
+ENCODERS: dict[str, Any] = {
+    **dict.fromkeys(get_args(ImageBackbone), ImageEncoder),
+    **dict.fromkeys(get_args(PointBackbone), PointEncoder),
+}
+
+
+def make_encoder(backbone: Backbone, symmetry: Symmetry, features: int) -> Encoder:
+    """An encoder of pixels or points; all have a `width` and map the content of n pieces to n features."""
+    return ENCODERS[backbone](backbone, symmetry, features)

@@ -1,0 +1,203 @@
+"""Features of square pieces, exactly equivariant to quarter turns."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from diffassemble.core import InputError
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Convolutions over the plane and its four quarter turns (Cohen & Welling 2016), exactly Z4-equivariant.
+#
+# A feature map has a turn axis: (n, channels, 4, h, w). Turning the input picture clockwise turns every map and
+# shifts the turn axis by one: new[k] = turned old[k + 1]. Maps are halved by 2×2 means, never by strided 3×3
+# convolutions, whose sampling grid is not symmetric on even maps.
+
+
+class LiftingConvolution(nn.Module):
+    """Pixels (n, c, h, w) → maps with a turn axis: one filter, seen at four turns."""
+
+    def __init__(self, channels_in: int, channels_out: int, kernel: int = 3) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(channels_out, channels_in, kernel, kernel))
+        nn.init.kaiming_normal_(self.weight)
+
+    def forward(self, pixels: Float[Tensor, "n c h w"]) -> Float[Tensor, "n o 4 h w"]:
+        # rot90 turns counter-clockwise: slot k holds the filter turned back by k, which is the piece turned on by k.
+        turned = torch.stack([torch.rot90(self.weight, turn, (-2, -1)) for turn in range(4)], 1)
+        maps = F.conv2d(pixels, turned.flatten(0, 1), padding=self.weight.shape[-1] // 2)
+        return maps.unflatten(1, (-1, 4))
+
+
+class GroupConvolution(nn.Module):
+    """Maps with a turn axis → maps with a turn axis."""
+
+    def __init__(self, channels_in: int, channels_out: int, kernel: int = 3) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(channels_out, channels_in, 4, kernel, kernel))
+        nn.init.normal_(self.weight, std=(2 / (channels_in * 4 * kernel**2)) ** 0.5)
+
+    def forward(self, maps: Float[Tensor, "n c 4 h w"]) -> Float[Tensor, "n o 4 h w"]:
+        turned = torch.stack([torch.rot90(self.weight, turn, (-2, -1)).roll(turn, 2) for turn in range(4)], 1)
+        kernel = self.weight.shape[-1]
+        out = F.conv2d(maps.flatten(1, 2), turned.flatten(0, 1).flatten(1, 2), padding=kernel // 2)
+        return out.unflatten(1, (-1, 4))
+
+
+class GroupNorm(nn.Module):
+    """Normalises over channels, turns and places of one piece; one scale per channel, the same for all turns."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(channels))
+        self.shift = nn.Parameter(torch.zeros(channels))
+
+    def forward(self, maps: Float[Tensor, "n c 4 h w"]) -> Float[Tensor, "n c 4 h w"]:
+        normal = F.layer_norm(maps, maps.shape[1:])
+        return normal * self.scale[:, None, None, None] + self.shift[:, None, None, None]
+
+
+def halve(maps: Float[Tensor, "n c 4 h w"]) -> Float[Tensor, "n c 4 h/2 w/2"]:
+    """2×2 means, which commute with quarter turns on even maps."""
+    return F.avg_pool2d(maps.flatten(1, 2), 2).unflatten(1, (-1, 4))
+
+
+class ResidualBlock(nn.Module):
+    """Two group convolutions around a shortcut; `shrink` halves the map."""
+
+    def __init__(self, channels_in: int, channels_out: int, shrink: bool) -> None:
+        super().__init__()
+        self.shrink = shrink
+        self.first = GroupConvolution(channels_in, channels_out)
+        self.first_norm = GroupNorm(channels_out)
+        self.second = GroupConvolution(channels_out, channels_out)
+        self.second_norm = GroupNorm(channels_out)
+        plain = channels_in == channels_out
+        self.shortcut = nn.Identity() if plain else GroupConvolution(channels_in, channels_out, kernel=1)
+
+    def forward(self, maps: Float[Tensor, "n c 4 h w"]) -> Float[Tensor, "n o 4 _h _w"]:
+        if self.shrink:
+            maps = halve(maps)
+        inner = F.relu(self.first_norm(self.first(maps)))
+        return F.relu(self.second_norm(self.second(inner)) + self.shortcut(maps))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Features of square pieces, exactly equivariant to quarter turns.
+#
+# Features come as four slots of f numbers. Turning a piece clockwise by one quarter only shifts the slots:
+# new slot k is old slot k + 1. The invariant and plain variants exist for the ablation.
+
+
+ImageBackbone = Literal["light", "resnet18"]
+Symmetry = Literal["equivariant", "invariant", "plain"]
+PIECE_PIXELS = 32
+
+
+class Patches(nn.Module):
+    """A convolution over patches that don't overlap, as one matrix product: (n, h, w, c) → (n, h/k, w/k, out)."""
+
+    def __init__(self, kernel: int, channels_in: int, channels_out: int) -> None:
+        super().__init__()
+        self.kernel = kernel
+        self.linear = nn.Linear(channels_in * kernel**2, channels_out)
+
+    def forward(self, maps: Float[Tensor, "n h w c"]) -> Float[Tensor, "n _h _w out"]:
+        patches = maps.unflatten(2, (-1, self.kernel)).unflatten(1, (-1, self.kernel)).transpose(2, 3)
+        return self.linear(patches.flatten(3))
+
+
+class LightBackbone(nn.Module):
+    """A small network made for CPUs (patches of 4, 8, then all 32 pixels); sees one view of a piece, channels last.
+
+    Mean colour and contrast are told apart from the pattern, so that faint patterns are seen as well as strong ones.
+    """
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.patterns = nn.Sequential(Patches(4, 3, 64), nn.GELU(), Patches(2, 64, 128), nn.GELU(), nn.Flatten())
+        self.summary = nn.Sequential(
+            nn.Linear(128 * (PIECE_PIXELS // 8) ** 2 + 4, 256), nn.GELU(), nn.Linear(256, features)
+        )
+        for layer in self.modules():
+            if isinstance(layer, nn.Linear):
+                nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+                nn.init.zeros_(layer.bias)
+
+    def forward(self, views: Float[Tensor, "n s s 3"]) -> Float[Tensor, "n f"]:
+        colour = views.mean((1, 2), keepdim=True)
+        contrast = (views - colour).square().mean((1, 2, 3), keepdim=True).sqrt()
+        patterns = self.patterns((views - colour) / (contrast + 0.1))
+        return self.summary(torch.cat([patterns, colour.flatten(1), contrast.flatten(1)], 1))
+
+
+class GroupResNet18(nn.Module):
+    """The paper's group-equivariant ResNet18: stem 32, stages 32/64/64/128 channels per turn."""
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.stem = LiftingConvolution(3, 32)
+        self.stem_norm = GroupNorm(32)
+        widths = (32, 32, 64, 64, 128)
+        self.stages = nn.Sequential(
+            *(
+                block
+                for stage in range(4)
+                for block in (
+                    ResidualBlock(widths[stage], widths[stage + 1], shrink=stage > 0),
+                    ResidualBlock(widths[stage + 1], widths[stage + 1], shrink=False),
+                )
+            )
+        )
+        self.head = nn.Linear(widths[-1] * 4, features)
+
+    def forward(self, pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n 4 f"]:
+        maps = self.stages(F.relu(self.stem_norm(self.stem(pixels))))
+        slots = maps.mean((-2, -1)).transpose(1, 2)  # n, 4, channels
+        # Each slot sees all turns, starting from its own: a linear map over the group.
+        seen = torch.cat([slots.roll(-shift, 1) for shift in range(4)], -1)
+        return self.head(seen)
+
+
+class ImageEncoder(nn.Module):
+    """Pieces of any size → (n, 4, f) slots; smaller or larger pieces are resized to 32 pixels."""
+
+    def __init__(self, backbone: ImageBackbone, symmetry: Symmetry, features: int) -> None:
+        super().__init__()
+        self.symmetry = symmetry
+        self.features = features
+        if backbone == "resnet18" and symmetry == "plain":
+            raise InputError("the plain encoder has no group convolutions; use backbone 'light'")
+        if backbone == "resnet18":
+            self.backbone: nn.Module = GroupResNet18(features)
+        else:
+            self.backbone = LightBackbone(4 * features if symmetry == "plain" else features)
+        self.over_group = backbone == "resnet18"
+
+    @property
+    def width(self) -> int:
+        """Numbers a piece, in all slots together."""
+        return 4 * self.features
+
+    def forward(self, pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n 4 f"]:
+        if pixels.shape[-1] != PIECE_PIXELS:
+            shape = (PIECE_PIXELS, PIECE_PIXELS)
+            pixels = F.interpolate(pixels, shape, mode="bilinear", antialias=True, align_corners=False)
+        pixels = (pixels - 0.5) / 0.25
+        if self.over_group:
+            slots = self.backbone(pixels)
+        elif self.symmetry == "plain":
+            slots = self.backbone(pixels.permute(0, 2, 3, 1)).unflatten(-1, (4, self.features))
+        else:
+            upright = pixels.permute(0, 2, 3, 1).contiguous()
+            views = torch.stack([torch.rot90(upright, -turn, (1, 2)) for turn in range(4)], 1)
+            slots = self.backbone(views.flatten(0, 1)).unflatten(0, (-1, 4))
+        if self.symmetry == "invariant":
+            slots = slots.mean(1, keepdim=True).expand(-1, 4, -1)
+        # All slots together, which keeps the symmetry; else what a piece shows starts, and stays, a whisper.
+        return F.layer_norm(slots, slots.shape[1:])

@@ -1,0 +1,215 @@
+"""What matches say about poses: votes of each piece's matches, and clusters of pieces that hang together."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float64, Int, Int64
+from torch import Tensor
+
+from diffassemble.core import Mates, Poses
+from diffassemble.network.forest import join
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What the mates of each piece say about its pose: a linear map on all poses at once.
+#
+# This is the synchronisation step of a graph connection Laplacian. It is linear in the poses, so on noisy poses
+# its answer is unbiased for the scaled true ones, and repeating it averages the noise over ever more pieces.
+
+
+# What is used here, products of sparse and dense matrices, has long been stable.
+warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
+
+POWERS = (1, 2, 4, 8, 16)
+
+
+def vote_matrix(mates: Mates, count: int) -> Float[Tensor, "flat flat"]:
+    """The sparse matrix that maps flattened poses of `count` pieces halfway to their mates' mean vote.
+
+    Halfway, because a lattice is a checkerboard: whole steps would only ever mix pieces of one colour.
+    A piece without mates stays where it is, and a true assembly is a fixed point.
+    """
+    dimension = mates.relative.translation.shape[-1]
+    width = dimension + dimension**2
+    rows, cols, factors = _blocks(mates.relative)
+    everyone = torch.arange(count * width, device=mates.first.device)
+    row = torch.cat([(mates.first[:, None] * width + rows).flatten(), everyone])
+    col = torch.cat([(mates.second[:, None] * width + cols).flatten(), everyone])
+    order = row.argsort(stable=True)
+    starts = torch.cat([row.new_zeros(1), torch.bincount(row, minlength=count * width).cumsum(0)])
+    total = mates.weight.new_zeros(count).index_add(0, mates.first, mates.weight)
+    heard = 0.5 * (total > 1e-9)
+    share = heard[mates.first] * mates.weight / total.clamp(min=1e-9)[mates.first]
+    value = torch.cat([(share[:, None] * factors).flatten(), (1 - heard).repeat_interleave(width)])[order]
+    parts = starts, col[order], value, (count * width, count * width)
+    return torch.sparse_csr_tensor(*parts, device=value.device, check_invariants=False)
+
+
+def _blocks(relative: Poses) -> tuple[Int[Tensor, "x"], Int[Tensor, "x"], Float[Tensor, "m x"]]:
+    """Composition with `relative` as a matrix on [t, R]: where its entries stand, and their values for every mating."""
+    count, dimension = relative.translation.shape
+    entries: list[tuple[int, int, Tensor]] = []
+    for a in range(dimension):
+        entries.append((a, a, relative.translation.new_ones(count)))  # t_first = t_second + R_second t_relative
+        for c in range(dimension):
+            seen = dimension + a * dimension + c
+            entries.append((a, seen, relative.translation[:, c]))
+            for b in range(dimension):  # R_first = R_second R_relative
+                entries.append((dimension + a * dimension + b, seen, relative.rotation[:, c, b]))
+    rows, cols, values = zip(*entries, strict=True)
+    device = relative.translation.device
+    return torch.tensor(rows, device=device), torch.tensor(cols, device=device), torch.stack(values, -1)
+
+
+def cast_votes(
+    matrix: Float[Tensor, "flat flat"], flat: Float[Tensor, "n width k"]
+) -> Float[Tensor, "n votes width k"]:
+    """Votes after 1, 2, 4, 8 and 16 rounds, for k sets of flattened poses at once."""
+    votes = []
+    current = flat.reshape(-1, flat.shape[-1])
+    for round_number in range(1, POWERS[-1] + 1):
+        current = matrix @ current
+        if round_number in POWERS:
+            votes.append(current.view(flat.shape))
+    return torch.stack(votes, 1)
+
+
+def flatten_poses(poses: Poses) -> Float[Tensor, "n width"]:
+    """[translation, rotation row by row]: the order that vote matrices speak of."""
+    return torch.cat([poses.translation, poses.rotation.flatten(1)], 1)
+
+
+def unflatten_poses(flat: Float[Tensor, "n width"]) -> Poses:
+    """Back from the flattened order."""
+    dimension = round((flat.shape[1] + 0.25) ** 0.5 - 0.5)  # width = d + d²
+    return Poses(flat[:, dimension:].unflatten(1, (dimension, dimension)), flat[:, :dimension])
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Pieces that hang together: matings joined greedily, the most probable first.
+#
+# Within a cluster all relative poses are settled, so the noisy poses of its members can be averaged as one: the
+# synchronisation step of `votes` carried to its limit, on matings that don't contradict each other.
+
+
+THRESHOLDS = (0.9, 0.5, 0.1)
+# How many pairs of pieces are looked at at once.
+_BLOCK = 2**22
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """`label` is the same for all members of a cluster; `frame` is each piece's pose in the frame of its cluster.
+
+    The frame's origin is the middle of the box around the members.
+    """
+
+    label: Int[Tensor, "n"]
+    frame: Poses
+
+    def sizes(self) -> Int[Tensor, "n"]:
+        """How many pieces each piece's cluster has."""
+        return torch.bincount(self.label, minlength=len(self.label))[self.label]
+
+    def placed(self, poses: Poses, samples: int) -> Poses:
+        """Where a cluster's frame stands according to the mean of its members, told to every member.
+
+        Takes and gives k poses of every piece (n·k, piece by piece). Linear in the poses.
+        """
+        label, frame = self._repeated(samples)
+        size = torch.bincount(label, minlength=len(label)).clamp(min=1)
+
+        def mean(values: Tensor) -> Tensor:
+            total = torch.zeros_like(values).index_add(0, label, values)
+            return (total / size.view(-1, *[1] * (values.dim() - 1)))[label]
+
+        rotation = mean(poses.rotation @ frame.rotation.transpose(-1, -2))
+        centre = (rotation @ mean(frame.translation)[..., None])[..., 0]
+        return Poses(rotation, mean(poses.translation) - centre)
+
+    def members(self, placed: Poses, samples: int) -> Poses:
+        """The poses of all pieces, given where their clusters' frames stand."""
+        return placed @ self._repeated(samples)[1]
+
+    def _repeated(self, samples: int) -> tuple[Int[Tensor, "nk"], Poses]:
+        count, device = len(self.label), self.label.device
+        label = self.label.repeat_interleave(samples) * samples + torch.arange(samples, device=device).repeat(count)
+        return label, self.frame[torch.arange(count, device=device).repeat_interleave(samples)]
+
+    def reach(self) -> Float[Tensor, "n two_d"]:
+        """How far a piece's cluster stretches beyond it along its own axes, forwards then backwards."""
+        rotation = self.frame.rotation
+        if torch.equal(rotation, rotation.round()):  # quarter turns: what counts are the sides of the cluster's box
+            return self._reach_of_box()
+        every = torch.arange(len(self.label), device=self.label.device)
+        return torch.cat([self._reach_of(pieces) for pieces in every.split(max(1, _BLOCK // len(every)))])
+
+    def _reach_of_box(self) -> Float[Tensor, "n two_d"]:
+        place, index = self.frame.translation, self.label[:, None].expand_as(self.frame.translation)
+        low, high = (
+            torch.zeros_like(place).scatter_reduce(0, index, place, way, include_self=False) for way in ("amin", "amax")
+        )
+        above, below = high[self.label] - place, place - low[self.label]
+        along, against = self.frame.rotation.clamp(min=0), (-self.frame.rotation).clamp(min=0)
+
+        def seen(forth: Tensor, back: Tensor) -> Tensor:
+            return torch.einsum("nc,nca->na", above, forth) + torch.einsum("nc,nca->na", below, back)
+
+        return torch.cat([seen(along, against), seen(against, along)], -1)
+
+    def _reach_of(self, pieces: Int[Tensor, "m"]) -> Float[Tensor, "m two_d"]:
+        apart = self.frame.translation[None] - self.frame.translation[pieces, None]
+        seen = torch.einsum("ijc,ica->ija", apart, self.frame.rotation[pieces])
+        other = self.label[pieces, None] != self.label
+        both = torch.cat([seen, -seen], -1).masked_fill(other[..., None], 0)
+        return both.amax(1)
+
+
+def grow_clusters(mates: Mates, count: int, room: Float[Tensor, "n d"] | None = None) -> list[Clusters]:
+    """Clusters of all matings at least as probable as each of THRESHOLDS.
+
+    A mating that would put two pieces closer together than half its own distance is passed over, and so is one that
+    would make a cluster too large for its board: `room` holds, for every piece, the sides of the board.
+    """
+    ranked = mates[mates.weight.argsort(descending=True, stable=True)]
+    pairs = torch.stack([ranked.first, ranked.second], 1).cpu().numpy()
+    relative = _matrices(ranked.relative)
+    closest = 0.25 * np.square(relative[:, :-1, -1]).sum(1)
+    limits = (
+        np.full((count, relative.shape[-1] - 1), np.inf)
+        if room is None
+        else np.sort(room.double().cpu().numpy(), 1) + 1e-4
+    )
+    label, following, size = np.arange(count), np.arange(count), np.ones(count, np.int64)
+    frame = np.tile(np.eye(relative.shape[-1]), (count, 1, 1))
+    clusters, done = [], 0
+    for threshold in THRESHOLDS:
+        enough = int((ranked.weight.double() >= threshold).sum())
+        chosen = slice(done, enough)
+        join(pairs[chosen], relative[chosen], closest[chosen], limits, label, following, size, frame)
+        clusters.append(_snapshot(label, frame, mates.first.device))
+        done = enough
+    return clusters
+
+
+def _matrices(poses: Poses) -> Float64[np.ndarray, "m e e"]:
+    """Poses as matrices with one more row and column."""
+    count, dimension = poses.translation.shape
+    matrices = np.tile(np.eye(dimension + 1), (count, 1, 1))
+    matrices[:, :-1, :-1] = poses.rotation.cpu().numpy()
+    matrices[:, :-1, -1] = poses.translation.cpu().numpy()
+    return matrices
+
+
+def _snapshot(label: Int64[np.ndarray, "n"], frame: Float64[np.ndarray, "n e e"], device: torch.device) -> Clusters:
+    """The clusters as they are now, told from the middle of each one's box."""
+    translation = frame[:, :-1, -1]
+    low, high = np.full_like(translation, np.inf), np.full_like(translation, -np.inf)
+    np.minimum.at(low, label, translation)
+    np.maximum.at(high, label, translation)
+    centred = translation - (low[label] + high[label]) / 2
+    rotation, centred = (torch.from_numpy(part.astype(np.float32, order="C")) for part in (frame[:, :-1, :-1], centred))
+    return Clusters(torch.from_numpy(label.copy()).to(device), Poses(rotation.to(device), centred.to(device)))

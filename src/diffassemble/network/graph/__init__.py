@@ -1,0 +1,1 @@
+"""Which piece talks to which, and the layouts that message passing takes."""

@@ -1,0 +1,198 @@
+"""Edge lists in PyG's form (row 0 the sender, row 1 the receiver), expanders among them."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from jaxtyping import Int, Int64
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor
+
+from diffassemble.core import InputError, Mates
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Edge lists in PyG's form: row 0 the sender, row 1 the receiver; a piece also hears itself.
+
+
+def complete_edges(puzzle: Int[Tensor, "n"]) -> Int[Tensor, "2 e"]:
+    """Every piece with every piece of the same puzzle; `puzzle` is sorted."""
+    counts = torch.bincount(puzzle)
+    start = torch.cumsum(counts, 0) - counts
+    senders, receivers = [], []
+    for first, count in zip(start.tolist(), counts.tolist(), strict=True):
+        own = torch.arange(first, first + count, device=puzzle.device)
+        senders.append(own.repeat(count))
+        receivers.append(own.repeat_interleave(count))
+    return torch.stack([torch.cat(senders), torch.cat(receivers)])
+
+
+def drop_edges(edges: Int[Tensor, "2 e"], share: float, generator: torch.Generator) -> Int[Tensor, "2 kept"]:
+    """Lose a random `share` of the edges between different pieces; the paper's comparison to expanders."""
+    kept = torch.rand(edges.shape[1], generator=generator, device=generator.device).to(edges.device) >= share
+    return edges[:, kept | (edges[0] == edges[1])]
+
+
+def virtual_edges(puzzle: Int[Tensor, "n"], virtual: int) -> Int[Tensor, "2 e"]:
+    """So many virtual nodes a puzzle, numbered behind all n pieces: each with its puzzle's pieces both ways, and with
+    all virtual nodes of that puzzle; never across puzzles."""
+    pieces, puzzles = torch.arange(len(puzzle), device=puzzle.device), int(puzzle[-1]) + 1
+    number = torch.arange(virtual, device=puzzle.device)
+    own = len(puzzle) + puzzle[:, None] * virtual + number
+    piece = pieces[:, None].expand_as(own)
+    first = len(puzzle) + virtual * torch.arange(puzzles, device=puzzle.device)[:, None, None]
+    among = (first + number[:, None]).expand(-1, -1, virtual), (first + number).expand(-1, virtual, -1)
+    sender = torch.cat([own.flatten(), piece.flatten(), among[0].flatten()])
+    receiver = torch.cat([piece.flatten(), own.flatten(), among[1].flatten()])
+    return torch.stack([sender, receiver])
+
+
+def mate_edges(mates: Mates, top: int, kinds: int) -> Int[Tensor, "2 e"]:
+    """Every piece with the `top` most probable mates of each of its sides, both ways; pairs may come twice.
+
+    Matings of one side of `first` share slot // kinds.
+    """
+    side = mates.first * (int(mates.slot.max()) // kinds + 1 if len(mates) else 1) + mates.slot // kinds
+    order = mates.weight.argsort(descending=True, stable=True)
+    order = order[side[order].argsort(stable=True)]
+    counts = torch.bincount(side)
+    start = torch.cumsum(counts, 0) - counts
+    rank = torch.arange(len(order), device=order.device) - start[side[order]]
+    chosen = order[rank < top]
+    pairs = torch.stack([mates.second[chosen], mates.first[chosen]])
+    return torch.cat([pairs, pairs.flip(0)], 1)
+
+
+def sorted_edges(edges: Int[Tensor, "2 e"], count: int) -> Int[Tensor, "2 kept"]:
+    """Edges among `count` nodes by receiver, then by sender, each once."""
+    key = (edges[1] * count + edges[0]).unique()
+    return torch.stack([key % count, key // count])
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Expanders: sparse random graphs in which everyone is near everyone else.
+#
+# A graph of d neighbours each mixes as fast as its second eigenvalue is small, and no such graph does much better than
+# 2√(d−1) (Alon, Boppana); random regular graphs come close to it (Friedman), lattices and rings do not. Here a graph is
+# the union of random Hamiltonian cycles, and of a random perfect matching if d is odd; edges drawn twice are exchanged
+# for others. Graphs of more than half of all pairs are what such a graph leaves out.
+
+
+Pairs = Int64[np.ndarray, "m 2"]
+
+
+def neighbours_of(degree: float, count: int) -> int:
+    """How many neighbours every one of `count` pieces gets.
+
+    A degree of up to 1 is a share of the count − 1 others, more is a number. At least two, since one can't connect
+    all; one more where pieces and neighbours are both odd in number, which no graph allows; never more than there are.
+    """
+    check_degree(degree)
+    wanted = round(degree * (count - 1)) if degree <= 1 else int(degree)
+    wanted = max(2, wanted)
+    return min(wanted + count * wanted % 2, count - 1)
+
+
+def check_degree(degree: float) -> None:
+    """Refuse what is neither a share nor a number of neighbours."""
+    if not degree > 0:
+        raise InputError(f"degree {degree:g} joins no pieces; give a share up to 1, or a number from 2 on")
+    if degree > 1 and degree != int(degree):
+        raise InputError(f"degree {degree:g} is neither a share up to 1 nor a whole number of neighbours")
+
+
+def expander_edges(puzzle: Int[Tensor, "n"], degree: float, generator: torch.Generator) -> Int[Tensor, "2 e"]:
+    """An expander for every puzzle, never across puzzles, and everyone with itself; `puzzle` is sorted.
+
+    Puzzles too small for the degree are joined completely.
+    """
+    check_degree(degree)
+    counts = torch.bincount(puzzle).tolist()
+    parts, start = [], 0
+    for count in counts:
+        neighbours = neighbours_of(degree, count)
+        if neighbours == count - 1:
+            own = complete_edges(torch.zeros(count, dtype=torch.long, device="cpu"))
+        else:
+            own = _with_loops(regular_expander(count, neighbours, generator), count)
+        parts.append(own + start)
+        start += count
+    return torch.cat(parts, 1).to(puzzle.device)
+
+
+def regular_expander(count: int, degree: int, generator: torch.Generator) -> Int[Tensor, "2 e"]:
+    """A connected random graph in which everyone has `degree` different neighbours; each edge both ways."""
+    _check_regular(count, degree)
+    random = np.random.default_rng(int(torch.randint(2**62, (), generator=generator, device=generator.device)))
+    sparse = min(degree, count - 1 - degree)
+    while True:
+        pairs = _regular(count, sparse, random)
+        if sparse < degree:
+            pairs = _all_others(pairs, count)
+        if _connected(pairs, count):
+            return torch.from_numpy(np.concatenate([pairs, pairs[:, ::-1]]).T.copy())
+
+
+def _check_regular(count: int, degree: int) -> None:
+    if count < 2:
+        raise InputError("one piece has no neighbours; an expander needs two pieces or more")
+    if degree > count - 1:
+        raise InputError(f"degree {degree} is more than {count} pieces allow; give at most {count - 1}")
+    if degree < min(2, count - 1):
+        raise InputError(f"degree {degree} can't connect {count} pieces; give 2 or more")
+    if count * degree % 2:
+        raise InputError(f"{count} pieces can't have {degree} neighbours each: both are odd; give {degree + 1}")
+
+
+def _regular(count: int, degree: int, random: np.random.Generator) -> Pairs:
+    """Random cycles through all, and a matching if the degree is odd; no pair twice."""
+    parts = [np.zeros((0, 2), np.int64)]
+    for _ in range(degree // 2):
+        order = random.permutation(count)
+        parts.append(np.stack([order, np.roll(order, -1)], 1))
+    if degree % 2:
+        parts.append(random.permutation(count).reshape(-1, 2))
+    return _without_repeats(np.concatenate(parts), count, random)
+
+
+def _without_repeats(pairs: Pairs, count: int, random: np.random.Generator) -> Pairs:
+    """Exchange ends between repeated pairs and random others until no pair is there twice; degrees stay."""
+    ends = pairs.tolist()
+
+    def key(a: int, b: int) -> int:
+        return min(a, b) * count + max(a, b)
+
+    seen: set[int] = set()
+    repeated = []
+    for number, (a, b) in enumerate(ends):
+        (repeated.append(number) if key(a, b) in seen else seen.add(key(a, b)))
+    waiting = set(repeated)
+    while repeated:
+        number, other = repeated[-1], int(random.integers(len(ends)))
+        (a, b), (c, d) = ends[number], ends[other]
+        if random.random() < 0.5:
+            c, d = d, c
+        new = key(a, c), key(b, d)
+        if other in waiting or a == c or b == d or new[0] in seen or new[1] in seen or new[0] == new[1]:
+            continue
+        seen.discard(key(c, d))
+        seen.update(new)
+        ends[number], ends[other] = [a, c], [b, d]
+        waiting.discard(repeated.pop())
+    return np.array(ends, np.int64).reshape(-1, 2)
+
+
+def _all_others(pairs: Pairs, count: int) -> Int64[np.ndarray, "others 2"]:
+    """The pairs that are not among these."""
+    absent = np.triu(np.ones((count, count), bool), 1)
+    absent[pairs.min(1), pairs.max(1)] = False
+    return np.argwhere(absent)
+
+
+def _connected(pairs: Pairs, count: int) -> bool:
+    matrix = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), (count, count))
+    return int(connected_components(matrix, directed=False, return_labels=False)) == 1
+
+
+def _with_loops(edges: Int[Tensor, "2 e"], count: int) -> Int[Tensor, "2 f"]:
+    return torch.cat([edges, torch.arange(count, device=edges.device).expand(2, -1)], 1)

@@ -1,0 +1,331 @@
+"""The two forms of a graph that message passing takes: dense for complete graphs, an edge list for all others."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch_geometric.utils import to_dense_batch
+
+from diffassemble.core import Mates
+from diffassemble.network.graph.edges import sorted_edges, virtual_edges
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Products along the edges of a sparse graph, without a copy of the nodes for every edge.
+#
+# Torch's own products of sparse matrices: what receivers and senders have in common on every edge, and sums over
+# senders. Both know their gradients, which are products of the same kind. g is whatever asks at once: samples times
+# heads. Half precision is not known here: everything is computed with 32 bits.
+
+
+# What is used here, products of sparse and dense matrices, has long been stable.
+warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
+
+
+@dataclass(frozen=True)
+class Incidence:
+    """Edges listed by receiver, and the same edges listed by sender.
+
+    The edges of receiver i are those from `starts[i]` to `starts[i + 1]`; `back` takes values per edge to the order
+    by sender.
+    """
+
+    starts: Int[Tensor, "n_and_one"]
+    sender: Int[Tensor, "e"]
+    receiver: Int[Tensor, "e"]
+    back_starts: Int[Tensor, "n_and_one"]
+    back: Int[Tensor, "e"]
+
+    @staticmethod
+    def of(edges: Int[Tensor, "2 e"], count: int) -> Incidence:
+        """Edges (sender, receiver) among `count` nodes, sorted by receiver and then by sender."""
+        sender, receiver = edges
+        return Incidence(
+            _starts(receiver, count), sender, receiver, _starts(sender, count), sender.argsort(stable=True)
+        )
+
+    def forth(self, values: Float[Tensor, "e"]) -> Tensor:
+        """A sparse matrix, receivers down, senders across."""
+        return _matrix(self.starts, self.sender, values)
+
+    def reversed(self, values: Float[Tensor, "e"]) -> Tensor:
+        """Its transpose."""
+        return _matrix(self.back_starts, self.receiver[self.back], values[self.back])
+
+
+def _matrix(starts: Int[Tensor, "n_and_one"], cols: Int[Tensor, "e"], values: Float[Tensor, "e"]) -> Tensor:
+    shape = len(starts) - 1, len(starts) - 1
+    return torch.sparse_csr_tensor(starts, cols, values, shape, device=values.device, check_invariants=False)
+
+
+def _starts(ends: Int[Tensor, "e"], count: int) -> Int[Tensor, "n_and_one"]:
+    return torch.cat([ends.new_zeros(1), torch.bincount(ends, minlength=count).cumsum(0)])
+
+
+def _common(one: Tensor, other: Tensor, incidence: Incidence) -> Float[Tensor, "e g"]:
+    pattern = incidence.forth(one.new_zeros(len(incidence.sender)))
+    return torch.stack(
+        [
+            torch.sparse.sampled_addmm(pattern, ours, theirs.T, beta=0).values()
+            for ours, theirs in zip(_apart(one), _apart(other), strict=True)
+        ],
+        1,
+    )
+
+
+def _summed(weights: Tensor, values: Tensor, incidence: Incidence, back: bool) -> Float[Tensor, "n g c"]:
+    matrix = incidence.reversed if back else incidence.forth
+    parts = zip(weights.T.contiguous(), _apart(values), strict=True)
+    return torch.stack([matrix(weight) @ part for weight, part in parts], 1)
+
+
+def _apart(values: Float[Tensor, "n g c"]) -> Float[Tensor, "g n c"]:
+    return values.transpose(0, 1).contiguous()
+
+
+class _Common(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, one: Tensor, other: Tensor, incidence: Incidence) -> Tensor:
+        ctx.save_for_backward(one, other)
+        ctx.incidence = incidence
+        return _common(one, other, incidence)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        one, other = ctx.saved_tensors
+        (gradient,) = gradients
+        forth, back = (_summed(gradient, part, ctx.incidence, way) for part, way in ((other, False), (one, True)))
+        return forth, back, None
+
+
+class _Summed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, weights: Tensor, values: Tensor, incidence: Incidence) -> Tensor:
+        ctx.save_for_backward(weights, values)
+        ctx.incidence = incidence
+        return _summed(weights, values, incidence, back=False)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        weights, values = ctx.saved_tensors
+        (gradient,) = gradients
+        return _common(gradient, values, ctx.incidence), _summed(weights, gradient, ctx.incidence, back=True), None
+
+
+def common(
+    receivers: Float[Tensor, "n g c"], senders: Float[Tensor, "n g c"], incidence: Incidence
+) -> Float[Tensor, "e g"]:
+    """The scalar product of what stands at the two ends of every edge."""
+    with torch.autocast(receivers.device.type, enabled=False):
+        return _Common.apply(receivers.float(), senders.float(), incidence)
+
+
+def summed(
+    weights: Float[Tensor, "e g"], senders: Float[Tensor, "n g c"], incidence: Incidence
+) -> Float[Tensor, "n g c"]:
+    """For every receiver the sum over its senders, weighed edge by edge."""
+    with torch.autocast(senders.device.type, enabled=False):
+        return _Summed.apply(weights.float(), senders.float(), incidence)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What receivers know of senders along the edges of a sparse graph: only where there is something to know.
+
+
+@dataclass(frozen=True)
+class EdgeEvidence:
+    """One row for each kind (`slot`) of mating along an edge; n nodes, g as in `features`."""
+
+    edge: Int[Tensor, "m"]
+    receiver: Int[Tensor, "m"]
+    slot: Int[Tensor, "m"]
+    values: Float[Tensor, "m c"]
+    slots: int
+
+    def ask(self, logits: Float[Tensor, "e g"], asked: Float[Tensor, "n g s"]) -> Float[Tensor, "e g"]:
+        """Logits plus the evidence along every edge, weighed by what each receiver asks for."""
+        wanted = asked.unflatten(-1, (self.slots, -1))[self.receiver, :, self.slot]
+        return logits.index_add(0, self.edge, (wanted * self.values[:, None]).sum(-1).to(logits.dtype))
+
+    def hear(self, attention: Float[Tensor, "e g"], count: int) -> Float[Tensor, "n g s"]:
+        """The evidence that each of `count` receivers hears, given its attention to every edge."""
+        given = attention[self.edge][..., None] * self.values[:, None].to(attention.dtype)
+        place = self.receiver * self.slots + self.slot
+        heard = attention.new_zeros(count * self.slots, *given.shape[1:]).index_add(0, place, given)
+        return heard.unflatten(0, (count, self.slots)).transpose(1, 2).flatten(2)
+
+    def features(self, edges: int) -> Float[Tensor, "e s"]:
+        """The same as one row for every edge, most of it zero: what PyG's layers take."""
+        rows = self.values.new_zeros(edges, self.slots, self.values.shape[-1])
+        rows[self.edge, self.slot] = self.values
+        return rows.flatten(-2)
+
+
+def find_evidence(edges: Int[Tensor, "2 e"], count: int, mates: Mates, slots: int) -> EdgeEvidence:
+    """The mates' evidence on edges among `count` nodes, which are sorted by receiver and sender."""
+    key = edges[1] * count + edges[0]
+    known = (mates.first < count) & (mates.second < count)
+    wanted = torch.where(known, mates.first * count + mates.second, -1)
+    edge = torch.searchsorted(key, wanted).clamp(max=len(key) - 1)
+    heard = key[edge] == wanted
+    return EdgeEvidence(edge[heard], mates.first[heard], mates.slot[heard], mates.evidence[heard], slots)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What receivers know of senders in a complete graph, in two forms that give the same numbers.
+#
+# Most pairs of pieces are no mates and have no features at all, so large graphs keep a list of those that do.
+# g is whatever asks at once: samples times heads.
+
+
+@dataclass(frozen=True)
+class DenseFeatures:
+    """`values[b, i, j]` is what receiver i knows of sender j; fastest for small graphs."""
+
+    values: Float[Tensor, "b w w e"]
+
+    def ask(self, logits: Float[Tensor, "b g w w"], asked: Float[Tensor, "b w g e"]) -> Float[Tensor, "b g w w"]:
+        """Logits (receiver, sender) plus the features of every sender, weighed by what each receiver asks for."""
+        return logits + (asked @ self.values.transpose(-1, -2)).transpose(1, 2)
+
+    def hear(self, attention: Float[Tensor, "b g w w"]) -> Float[Tensor, "b w g e"]:
+        """The features that each receiver hears, given its attention to every sender."""
+        return attention.transpose(1, 2) @ self.values
+
+
+@dataclass(frozen=True)
+class ListedFeatures:
+    """Only the pairs that have features: one row for each kind (`slot`) of mating; costs nothing for all others."""
+
+    graph: Int[Tensor, "m"]
+    receiver: Int[Tensor, "m"]
+    sender: Int[Tensor, "m"]
+    slot: Int[Tensor, "m"]
+    evidence: Float[Tensor, "m c"]
+    slots: int
+
+    def ask(self, logits: Float[Tensor, "b g w w"], asked: Float[Tensor, "b w g e"]) -> Float[Tensor, "b g w w"]:
+        """Logits (receiver, sender) plus the features of every sender, weighed by what each receiver asks for."""
+        wanted = asked.unflatten(-1, (self.slots, -1))[self.graph, self.receiver, :, self.slot]
+        told = (wanted * self.evidence[:, None]).sum(-1).to(logits.dtype)
+        # Only these few places change: no second tensor of that size is made.
+        return logits.view(-1).index_add_(0, self._places(logits), told.flatten()).view(logits.shape)
+
+    def hear(self, attention: Float[Tensor, "b g w w"]) -> Float[Tensor, "b w g e"]:
+        """The features that each receiver hears, given its attention to every sender."""
+        b, g, w, _ = attention.shape
+        given = attention.view(-1)[self._places(attention)].view(-1, g, 1) * self.evidence[:, None].to(attention.dtype)
+        place = (self.graph * w + self.receiver) * self.slots + self.slot
+        heard = attention.new_zeros(b * w * self.slots, *given.shape[1:]).index_add(0, place, given)
+        return heard.view(b, w, self.slots, g, -1).transpose(2, 3).flatten(3)
+
+    def _places(self, pairs: Float[Tensor, "b g w w"]) -> Int[Tensor, "mg"]:
+        """Where all g values of every listed pair stand in the flattened tensor."""
+        _, g, w, _ = pairs.shape
+        every = torch.arange(g, device=self.graph.device)
+        return (((self.graph[:, None] * g + every) * w + self.receiver[:, None]) * w + self.sender[:, None]).flatten()
+
+
+PairFeatures = DenseFeatures | ListedFeatures
+# Above this many pieces the list is faster than products with a mostly empty tensor.
+LISTED_ABOVE = 250
+
+
+def pair_features(listed: ListedFeatures, b: int, w: int) -> PairFeatures:
+    """The faster of the two forms."""
+    if w > LISTED_ABOVE:
+        return listed
+    values = listed.evidence.new_zeros(b, w, w, listed.slots, listed.evidence.shape[-1])
+    values[listed.graph, listed.receiver, listed.sender, listed.slot] = listed.evidence
+    return DenseFeatures(values.flatten(-2))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The two forms of a graph that message passing takes: dense for complete graphs, an edge list for all others.
+
+
+@dataclass(frozen=True)
+class DenseGraph:
+    """Complete graphs side by side, padded to the largest, with what receivers know of senders.
+
+    The last `virtual` nodes of each graph are no pieces.
+    """
+
+    puzzle: Int[Tensor, "n"]
+    present: Bool[Tensor, "b w"]
+    features: PairFeatures | None
+    virtual: int = 0
+
+    def spread(
+        self, packed: Float[Tensor, "n k f"], virtual: Float[Tensor, "v f"] | None = None
+    ) -> Float[Tensor, "b w k f"]:
+        """Packed rows into the padded layout, and the same virtual nodes behind those of every graph."""
+        padded = to_dense_batch(packed, self.puzzle, batch_size=len(self.present))[0]
+        if virtual is None:
+            return padded
+        return torch.cat([padded, virtual[None, :, None].expand(len(padded), -1, packed.shape[1], -1)], 1)
+
+    def gather(self, padded: Float[Tensor, "b w k f"]) -> Float[Tensor, "n k f"]:
+        """Back from the padded layout."""
+        width = self.present.shape[1] - self.virtual
+        return padded[:, :width][self.present[:, :width]]
+
+    @staticmethod
+    def of(puzzle: Int[Tensor, "n"], mates: Mates | None, slots: int, virtual: int = 0) -> DenseGraph:
+        """Complete graphs with the mates' evidence as edge features."""
+        counts = torch.bincount(puzzle)
+        width = int(counts.max())
+        present = torch.arange(width, device=puzzle.device) < counts[:, None]
+        present = torch.cat([present, present.new_ones(len(counts), virtual)], 1)
+        if mates is None:
+            return DenseGraph(puzzle, present, None, virtual)
+        place = torch.arange(len(puzzle), device=puzzle.device) - (torch.cumsum(counts, 0) - counts)[puzzle]
+        first, second = place[mates.first], place[mates.second]
+        listed = ListedFeatures(puzzle[mates.first], first, second, mates.slot, mates.evidence, slots)
+        return DenseGraph(puzzle, present, pair_features(listed, len(counts), width + virtual), virtual)
+
+
+@dataclass(frozen=True)
+class EdgeGraph:
+    """Any graph as a list of edges (sender, receiver), sorted by receiver, with what is known along some of them.
+
+    Nodes are the n pieces, and behind them the virtual nodes of the first puzzle, of the second, and so on.
+    """
+
+    edges: Int[Tensor, "2 e"]
+    incidence: Incidence
+    evidence: EdgeEvidence | None
+    pieces: int
+
+    def spread(
+        self, packed: Float[Tensor, "n k f"], virtual: Float[Tensor, "v f"] | None = None
+    ) -> Float[Tensor, "m k f"]:
+        """The pieces, and behind them the same virtual nodes for every puzzle."""
+        if virtual is None:
+            return packed
+        times = (len(self.incidence.starts) - 1 - self.pieces) // len(virtual)
+        return torch.cat([packed, virtual.repeat(times, 1)[:, None].expand(-1, packed.shape[1], -1)])
+
+    def gather(self, nodes: Float[Tensor, "m k f"]) -> Float[Tensor, "n k f"]:
+        """The pieces alone."""
+        return nodes[: self.pieces]
+
+
+Graph = DenseGraph | EdgeGraph
+
+
+def edge_graph(
+    edges: Int[Tensor, "2 e"], puzzle: Int[Tensor, "n"], mates: Mates | None, slots: int, virtual: int = 0
+) -> EdgeGraph:
+    """A graph of these edges, with the mates' evidence on those that have some; mates without an edge are not heard.
+
+    Virtual nodes hear all pieces of their puzzle and each other, and are heard by them.
+    """
+    count = len(puzzle) + virtual * (int(puzzle[-1]) + 1)
+    edges = sorted_edges(torch.cat([edges, virtual_edges(puzzle, virtual)], 1), count)
+    evidence = None if mates is None else find_evidence(edges, count, mates, slots)
+    return EdgeGraph(edges, Incidence.of(edges, count), evidence, len(puzzle))

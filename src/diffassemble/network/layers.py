@@ -1,0 +1,156 @@
+"""Message passing layers and stacks of them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch_geometric.nn import GCNConv, TransformerConv
+from torch_geometric.utils import softmax
+
+from diffassemble.core import InputError
+from diffassemble.network.config import ModelConfig
+from diffassemble.network.graph.layout import DenseGraph, EdgeGraph, Graph, PairFeatures, common, summed
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Message passing layers with two paths that give the same numbers: dense for complete graphs, sparse for edge lists.
+#
+# Dense nodes are (b, w, k, f): puzzles, padded pieces, samples, features. Samples of one puzzle share its graph.
+
+
+class UniMP(TransformerConv):
+    """UniMP (Shi et al. 2021): multi-head attention over the neighbours, with PyG's parameters and numbers.
+
+    PyG's own way gathers a copy of query, key and value for every edge; neither of the two here does.
+    """
+
+    def __init__(self, width_in: int, width_out: int, heads: int, edge_width: int | None) -> None:
+        if width_out % heads:
+            raise InputError(f"a width of {width_out} cannot be shared by {heads} heads; choose a multiple of {heads}")
+        super().__init__(width_in, width_out // heads, heads=heads, edge_dim=edge_width)
+
+    def message_passing(self, nodes: Float[Tensor, "*places k f"], graph: Graph) -> Float[Tensor, "*places k g"]:
+        """Nodes (b, w, k, f) on dense graphs, (n, k, f) on edge lists."""
+        return self._sparse(nodes, graph) if isinstance(graph, EdgeGraph) else self._dense(nodes, graph)
+
+    def _sparse(self, nodes: Float[Tensor, "n k f"], graph: EdgeGraph) -> Float[Tensor, "n k g"]:
+        count, samples = nodes.shape[:2]
+
+        def by_head(linear: torch.nn.Module) -> Float[Tensor, "n kh c"]:
+            return linear(nodes).unflatten(-1, (self.heads, self.out_channels)).flatten(1, 2)
+
+        query, key, value = by_head(self.lin_query), by_head(self.lin_key), by_head(self.lin_value)
+        query = query / self.out_channels**0.5
+        logits = common(query, key, graph.incidence)
+        if graph.evidence is None:
+            heard = summed(softmax(logits, ptr=graph.incidence.starts), value, graph.incidence)
+        else:  # as in the dense path, W_e is applied to q and to Σ α e
+            weight = self.lin_edge.weight.view(self.heads, self.out_channels, -1)
+            asked = torch.einsum("nkhc,hce->nkhe", query.unflatten(1, (samples, -1)), weight).flatten(1, 2)
+            attention = softmax(graph.evidence.ask(logits, asked), ptr=graph.incidence.starts)
+            evidence = graph.evidence.hear(attention, count).unflatten(1, (samples, -1))
+            told = torch.einsum("nkhe,hce->nkhc", evidence, weight).flatten(1, 2)
+            heard = summed(attention, value, graph.incidence) + told
+        return heard.unflatten(1, (samples, -1)).flatten(2).to(nodes.dtype) + self.lin_skip(nodes)
+
+    def _dense(self, nodes: Float[Tensor, "b w k f"], graph: DenseGraph) -> Float[Tensor, "b w k g"]:
+        def by_head(linear: torch.nn.Module) -> Float[Tensor, "b k h w c"]:
+            return linear(nodes).unflatten(-1, (self.heads, self.out_channels)).permute(0, 2, 3, 1, 4)
+
+        query, key, value = by_head(self.lin_query), by_head(self.lin_key), by_head(self.lin_value)
+        mask = graph.present[:, None, None, None, :]
+        if graph.features is None:
+            heard = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        else:
+            heard = self._with_edges(query, key, value, mask, graph.features)
+        return heard.permute(0, 3, 1, 2, 4).flatten(-2) + self.lin_skip(nodes)
+
+    def _with_edges(
+        self,
+        query: Float[Tensor, "b k h w c"],
+        key: Float[Tensor, "b k h w c"],
+        value: Float[Tensor, "b k h w c"],
+        mask: Bool[Tensor, "b 1 1 1 w"],
+        features: PairFeatures,
+    ) -> Float[Tensor, "b k h w c"]:
+        """Keys and values gain W_e e_ij, without ever making a (w, w, f) tensor: W_e is applied to q and to Σ α e."""
+        b, k, h, w, c = query.shape
+        weight = self.lin_edge.weight.view(h, c, -1)
+        query = query / c**0.5
+        asked = torch.einsum("bkhwc,hce->bwkhe", query, weight).flatten(2, 3)
+        logits = features.ask((query @ key.transpose(-1, -2)).flatten(1, 2), asked)
+        if not mask.all():
+            logits = logits.masked_fill(~mask[:, 0], -torch.inf)
+        attention = logits.softmax(-1)
+        evidence = features.hear(attention).view(b, w, k, h, -1)
+        told = torch.einsum("bwkhe,hce->bkhwc", evidence, weight)
+        return attention.unflatten(1, (k, h)) @ value + told
+
+
+class GCN(GCNConv):
+    """The paper's ablation: a plain graph convolution with an all-ones adjacency, so every piece hears the mean."""
+
+    def __init__(self, width_in: int, width_out: int) -> None:
+        super().__init__(width_in, width_out, add_self_loops=False)
+
+    def message_passing(self, nodes: Float[Tensor, "*places k f"], graph: Graph) -> Float[Tensor, "*places k g"]:
+        """Nodes (b, w, k, f) on dense graphs, (n, k, f) on edge lists."""
+        if isinstance(graph, EdgeGraph):
+            samples = nodes.unbind(1)
+            return torch.stack([super(GCN, self).forward(x, graph.edges) for x in samples], 1)
+        present = graph.present[:, :, None, None]
+        mean = (self.lin(nodes) * present).sum(1, keepdim=True) / present.sum(1, keepdim=True)
+        return (mean + self.bias).expand(-1, nodes.shape[1], -1, -1)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Layers on layers: how the nodes of the graph come to agree.
+
+
+def _layer(config: ModelConfig, width_in: int, width_out: int, edge_width: int | None) -> UniMP | GCN:
+    if config.layer == "gcn":
+        return GCN(width_in, width_out)
+    return UniMP(width_in, width_out, config.heads, edge_width)
+
+
+class TransformerStack(nn.Module):
+    """Normalised residual layers, each followed by a feed-forward part."""
+
+    def __init__(self, config: ModelConfig, edge_width: int | None) -> None:
+        super().__init__()
+        width, depth = config.width, range(config.layers)
+        self.layers = nn.ModuleList(_layer(config, width, width, edge_width) for _ in depth)
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in depth)
+        self.feed_forward = nn.ModuleList(
+            nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+            for _ in depth
+        )
+        self.last_norm = nn.LayerNorm(width)
+
+    def forward(self, nodes: Float[Tensor, "*places k f"], graph: Graph) -> Float[Tensor, "*places k f"]:
+        for layer, norm, feed_forward in zip(self.layers, self.norms, self.feed_forward, strict=True):
+            nodes = nodes + layer.message_passing(norm(nodes), graph)  # type: ignore[operator]
+            nodes = nodes + feed_forward(nodes)
+        return self.last_norm(nodes)
+
+
+class PublishedStack(nn.Module):
+    """The paper's layers: width → hidden → … → width, one residual around them all."""
+
+    def __init__(self, config: ModelConfig, edge_width: int | None) -> None:
+        super().__init__()
+        widths = [config.width, *[config.hidden] * (config.layers - 1), config.width]
+        self.layers = nn.ModuleList(_layer(config, a, b, edge_width) for a, b in pairwise(widths))
+
+    def forward(self, nodes: Float[Tensor, "*places k f"], graph: Graph) -> Float[Tensor, "*places k f"]:
+        first, *others = self.layers
+        inner = first.message_passing(nodes, graph)  # type: ignore[operator]
+        for layer in others:
+            inner = layer.message_passing(F.gelu(inner), graph)  # type: ignore[operator]
+        return nodes + inner
+
+
+STACKS = {"transformer": TransformerStack, "published": PublishedStack}

@@ -1,0 +1,286 @@
+"""Pictures of puzzles and assemblies: pieces laid on a board, captions and scales around them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+from torch import Tensor
+
+from diffassemble.core import Assembly, Board, Poses, Puzzle, turn_pixels
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The table that pieces are drawn on: an empty board, and one piece laid down at any place and angle.
+
+
+Colour = tuple[int, int, int]
+
+TABLE: Colour = (250, 250, 248)
+EMPTY_CELL: Colour = (221, 224, 227)
+CELL_LINE: Colour = (208, 212, 216)
+
+_CLOCKWISE = {1: Image.Transpose.ROTATE_270, 2: Image.Transpose.ROTATE_180, 3: Image.Transpose.ROTATE_90}
+
+
+def piece_images(pixels: Float[Tensor, "n 3 s s"], cell: int) -> list[Image.Image]:
+    """Each piece as it lies, `cell` pixels wide; untouched pixels when that is its own size."""
+    bytes_ = (pixels.detach().cpu() * 255).round().clamp(0, 255).byte().permute(0, 2, 3, 1).numpy()
+    images = [Image.fromarray(piece) for piece in bytes_]
+    if cell == pixels.shape[-1]:
+        return images
+    return [image.resize((cell, cell), Image.Resampling.LANCZOS) for image in images]
+
+
+def angles(poses: Poses) -> NDArray[np.float64]:
+    """Angle (radians, clockwise as seen) of the rotation nearest to each pose, which may be noisy."""
+    rotation = poses.rotation.detach().cpu().double().numpy()
+    return np.arctan2(rotation[:, 1, 0] - rotation[:, 0, 1], rotation[:, 0, 0] + rotation[:, 1, 1])
+
+
+def centres(board: Board, poses: Poses, cell: int) -> NDArray[np.float64]:
+    """Centre (x, y) of each piece in pixels, from the board's upper left corner."""
+    middle = np.array([board.cols, board.rows]) / 2
+    return (poses.translation.detach().cpu().double().numpy() / board.pitch + middle) * cell
+
+
+def empty_board(board: Board, cell: int, margin: int, background: Colour) -> Image.Image:
+    """A board without pieces, its cells faintly drawn, with `margin` pixels of table around it."""
+    width, height = board.cols * cell, board.rows * cell
+    canvas = Image.new("RGB", (width + 2 * margin, height + 2 * margin), background)
+    draw = ImageDraw.Draw(canvas)
+    for row in range(board.rows):
+        for col in range(board.cols):
+            left, top = margin + col * cell, margin + row * cell
+            corners = (left, top, left + cell - 1, top + cell - 1)
+            draw.rectangle(corners, fill=EMPTY_CELL, outline=CELL_LINE if cell >= 8 else None)
+    return canvas
+
+
+def lay_pieces(
+    canvas: Image.Image,
+    pieces: Sequence[Image.Image],
+    places: NDArray[np.float64],
+    turned: NDArray[np.float64],
+) -> None:
+    """Draw pieces into `canvas` one after another, at their centres (pixels) and angles (radians)."""
+    for piece, (x, y), angle in zip(pieces, places.tolist(), turned.tolist(), strict=True):
+        lay_piece(canvas, piece, (x, y), angle)
+
+
+def lay_piece(canvas: Image.Image, piece: Image.Image, centre: tuple[float, float], angle: float) -> None:
+    """Draw a piece into `canvas`: exact pixels at quarter turns on whole pixels, smooth edges elsewhere."""
+    left, top = centre[0] - piece.width / 2, centre[1] - piece.height / 2
+    quarters = angle / (math.pi / 2)
+    # Single precision leaves a lattice pose a little beside its pixel.
+    if max(abs(value - round(value)) for value in (left, top, quarters)) < 2e-3:
+        turn = _CLOCKWISE.get(round(quarters) % 4)
+        canvas.paste(piece if turn is None else piece.transpose(turn), (round(left), round(top)))
+        return
+    patch, corner = _turned_patch(piece, centre, angle)
+    canvas.paste(patch, corner, patch)
+
+
+def _turned_patch(piece: Image.Image, centre: tuple[float, float], angle: float) -> tuple[Image.Image, tuple[int, int]]:
+    """The piece at its angle on a transparent patch, and the patch's upper left corner on the canvas."""
+    padded = Image.new("RGBA", (piece.width + 2, piece.height + 2))
+    padded.paste(piece, (1, 1))
+    reach = math.hypot(*padded.size) / 2
+    left, top = math.floor(centre[0] - reach), math.floor(centre[1] - reach)
+    side = math.ceil(2 * reach) + 1
+    cosine, sine = math.cos(angle), math.sin(angle)
+    # Pillow asks where each pixel of the patch comes from: the inverse motion, about both centres.
+    x, y = centre[0] - left, centre[1] - top
+    start_x = padded.width / 2 - cosine * x - sine * y
+    start_y = padded.height / 2 + sine * x - cosine * y
+    inverse = (cosine, sine, start_x, -sine, cosine, start_y)
+    patch = padded.transform((side, side), Image.Transform.AFFINE, inverse, resample=Image.Resampling.BILINEAR)
+    return patch, (left, top)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Words and scales around pictures.
+
+
+INK: Colour = (70, 74, 80)
+LINE = 30
+GAP = 56
+
+# Red to blue by way of yellow: told apart with every common kind of colour vision.
+_CONFIDENCE_RAMP: tuple[Colour, ...] = ((201, 52, 60), (246, 196, 84), (38, 110, 178))
+
+
+def confidence_colour(sure: float) -> Colour:
+    """Red for 0, yellow for one half, blue for 1."""
+    place = min(max(sure, 0.0), 1.0) * (len(_CONFIDENCE_RAMP) - 1)
+    below = min(int(place), len(_CONFIDENCE_RAMP) - 2)
+    low, high = list(pairwise(_CONFIDENCE_RAMP))[below]
+    red, green, blue = (round(a + (b - a) * (place - below)) for a, b in zip(low, high, strict=True))
+    return red, green, blue
+
+
+def under_title(picture: Image.Image, title: str) -> Image.Image:
+    """The picture with a line of text above it; the canvas grows if the text is wider."""
+    font = ImageFont.load_default(size=18)
+    width = max(picture.width, round(font.getlength(title)) + 4)
+    canvas = Image.new("RGB", (width, picture.height + LINE), TABLE)
+    ImageDraw.Draw(canvas).text((width / 2, LINE / 2 - 3), title, fill=INK, font=font, anchor="mm")
+    canvas.paste(picture, ((width - picture.width) // 2, LINE))
+    return canvas
+
+
+def beside(left: Image.Image, right: Image.Image, *more: Image.Image) -> Image.Image:
+    """Pictures of equal height in a row, an arrow from the first to the second, framed by some table."""
+    edge, panels = 20, (left, right, *more)
+    width = sum(panel.width for panel in panels) + GAP * (len(panels) - 1)
+    canvas = Image.new("RGB", (width + 2 * edge, left.height + 2 * edge), TABLE)
+    place = edge
+    for panel in panels:
+        canvas.paste(panel, (place, edge))
+        place += panel.width + GAP
+    canvas.paste(_arrow(), (edge + left.width + GAP // 2 - 16, edge + LINE + (left.height - LINE) // 2 - 16))
+    return canvas
+
+
+def with_legend(picture: Image.Image, title: str) -> Image.Image:
+    """The picture over a scale of the confidence colours."""
+    font, edge, bar = ImageFont.load_default(size=15), 20, 12
+    width = max(picture.width, 300)
+    canvas = Image.new("RGB", (width + 2 * edge, picture.height + 2 * edge + 54), TABLE)
+    canvas.paste(picture, (edge + (width - picture.width) // 2, edge))
+    draw, top = ImageDraw.Draw(canvas), edge + picture.height + 16
+    for x in range(width):
+        colour = confidence_colour(x / (width - 1))
+        draw.line((edge + x, top, edge + x, top + bar - 1), fill=colour)
+    words = ((0.0, "0 doubtful", "la"), (0.5, title, "ma"), (1.0, "sure 1", "ra"))
+    for share, text, anchor in words:
+        draw.text((edge + share * width, top + bar + 8), text, fill=INK, font=font, anchor=anchor)
+    return canvas
+
+
+def _arrow() -> Image.Image:
+    """A small arrow to the right, drawn large and reduced for smooth edges."""
+    canvas = Image.new("RGB", (128, 128), TABLE)
+    draw = ImageDraw.Draw(canvas)
+    draw.line((12, 64, 108, 64), fill=INK, width=11)
+    draw.line((72, 26, 110, 64, 72, 102), fill=INK, width=11, joint="curve")
+    return canvas.resize((32, 32), Image.Resampling.LANCZOS)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Pictures of puzzles and assemblies.
+
+
+PANEL = 480
+
+
+def draw_poses(
+    puzzle: Puzzle,
+    poses: Poses,
+    *,
+    cell: int | None = None,
+    confidence: Float[Tensor, "n"] | None = None,
+    background: Colour = TABLE,
+    margin: int | None = None,
+) -> Image.Image:
+    """Draw the pieces wherever they stand, over the board; later pieces lie on top of earlier ones.
+
+    `cell` is the width of a cell in pixels (default: a piece's own), `margin` the table around the board
+    (default: as much as the pieces need, up to half a board). With `confidence` the pieces are tinted by it.
+    """
+    cell = cell or puzzle.pictures.size
+    if margin is None:
+        margin = needed_margin(puzzle, poses, cell)
+    images = piece_images(puzzle.pixels, cell)
+    if confidence is not None:
+        images = [_tinted(image, float(sure)) for image, sure in zip(images, confidence, strict=True)]
+    canvas = empty_board(puzzle.board, cell, margin, background)
+    lay_pieces(canvas, images, centres(puzzle.board, poses, cell) + margin, angles(poses))
+    return canvas
+
+
+def needed_margin(puzzle: Puzzle, poses: Poses, cell: int) -> int:
+    """Pixels of table that pieces outside the board need, but at most half the board's longer side."""
+    board, angle = puzzle.board, torch.from_numpy(angles(poses))
+    reach = cell / 2 * (angle.cos().abs() + angle.sin().abs())[:, None]
+    places = torch.from_numpy(centres(board, poses, cell))
+    size = torch.tensor([board.cols * cell, board.rows * cell])
+    outside = torch.maximum(reach - places, places + reach - size).clamp(min=0).max()
+    # A thousandth of a pixel is rounding, not a piece that sticks out.
+    return math.ceil(min(float(outside) - 1e-3, max(board.rows, board.cols) * cell / 2))
+
+
+def draw_assembly(assembly: Assembly) -> Image.Image:
+    """The assembled picture itself, pixel by pixel and without margins; empty cells stay grey."""
+    board, pieces = assembly.puzzle.board, assembly.puzzle.pictures
+    cells, turns = board.snap(assembly.poses)
+    upright = turn_pixels(pieces.pixels, turns)
+    canvas = Image.new("RGB", (board.cols * pieces.size, board.rows * pieces.size), EMPTY_CELL)
+    for image, cell in zip(piece_images(upright, pieces.size), cells.tolist(), strict=True):
+        canvas.paste(image, (cell % board.cols * pieces.size, cell // board.cols * pieces.size))
+    return canvas
+
+
+def draw_table(puzzle: Puzzle, width: int = PANEL) -> Image.Image:
+    """The pieces as they lie, in the order given, a little apart from each other, on a board-shaped table."""
+    board = puzzle.board
+    pitch = width / max(board.rows, board.cols)
+    gap = max(1, round(pitch / 16))
+    canvas = Image.new("RGB", (round(board.cols * pitch), round(board.rows * pitch)), TABLE)
+    for index, image in enumerate(piece_images(puzzle.pixels, max(1, math.floor(pitch) - gap))):
+        left, top = index % board.cols * pitch, index // board.cols * pitch
+        canvas.paste(image, (round(left + gap / 2), round(top + gap / 2)))
+    return canvas
+
+
+def draw_before_after(assembly: Assembly) -> Image.Image:
+    """The pieces as they were given beside what became of them, captioned."""
+    before = draw_table(assembly.puzzle)
+    after = draw_assembly(assembly).resize(before.size, Image.Resampling.LANCZOS)
+    count, board = len(assembly.puzzle), assembly.puzzle.board
+    empty = board.cells - count
+    result = f"assembled, {board.rows} by {board.cols}" + (f", {empty} missing" if empty else "")
+    return beside(under_title(before, f"{count} pieces, shuffled and turned"), under_title(after, result))
+
+
+def draw_confidence(assembly: Assembly) -> Image.Image:
+    """The assembled picture tinted by how sure each piece is, with a legend."""
+    board = assembly.puzzle.board
+    cell = max(assembly.puzzle.pictures.size, PANEL // max(board.rows, board.cols))
+    cells, turns = board.snap(assembly.poses)
+    picture = draw_poses(
+        assembly.puzzle, board.poses(cells, turns), cell=cell, confidence=assembly.confidence, margin=0
+    )
+    return with_legend(picture, f"confidence, mean {float(assembly.confidence.mean()):.2f}")
+
+
+def _tinted(image: Image.Image, sure: float) -> Image.Image:
+    """A piece in shades of the colour of its confidence."""
+    colour = Image.new("RGB", image.size, confidence_colour(sure))
+    return Image.blend(image.convert("L").convert("RGB"), colour, 0.5)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A photograph with the pieces that were found in it.
+
+
+OUTLINE: Colour = (220, 30, 110)
+
+
+def draw_outlines(photo: Image.Image, corners: Float[Tensor, "n 4 2"]) -> Image.Image:
+    """The photograph with numbered outlines, in the order of the pieces' files; corners are (x, y) in pixels."""
+    canvas = photo.convert("RGB")
+    draw, width = ImageDraw.Draw(canvas), max(2, max(photo.size) // 500)
+    side = float((corners[:, 0] - corners[:, 1]).norm(dim=-1).mean())
+    font = ImageFont.load_default(size=max(10, side / 4))
+    for number, corner in enumerate(corners):
+        points = [(float(x), float(y)) for x, y in corner]
+        draw.line([*points, points[0]], fill=OUTLINE, width=width, joint="curve")
+        x, y = corner.mean(0).tolist()
+        draw.text((x, y), str(number), fill="white", stroke_fill=OUTLINE, stroke_width=width, font=font, anchor="mm")
+    return canvas

@@ -1,0 +1,1 @@
+"""Equal square pieces on a grid: cut, photographed, compared by their edges, and put together."""

@@ -1,0 +1,314 @@
+"""From a forest to a placement: the largest tree within the best frame, all other pieces filled in."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float64, Int, Int64
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor
+
+from diffassemble.core import Board, Poses, Puzzle, Step, turn_matrix
+from diffassemble.squares.baselines.candidates import Candidates
+from diffassemble.squares.diffusion import content_order
+from diffassemble.squares.edges import SIDES, Borders, Partners, evidence
+from diffassemble.squares.forest import WAYS, Forest, held_by_frames, turned
+from diffassemble.squares.upright import Uprighter, fitting_turns
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What all solvers that go by borders end with: how sure each piece is, and which way is up.
+#
+#     finish(puzzle, cells, turns, partners, upright) -> the last steps
+#
+# `partners` is `Borders.of(pixels).best(8)` of the same pieces in the same order.
+
+
+def finish(
+    puzzle: Puzzle, cells: Int[Tensor, "n"], turns: Int[Tensor, "n"], partners: Partners, upright: Uprighter | None
+) -> Iterator[Step]:
+    """Yield the final placement; if `upright` says that the whole must be turned, then first as it was before."""
+    board, placed = puzzle.board, puzzle.board.poses(cells, turns)
+    confidence = border_confidence(board, cells, turns, partners)
+    yield Step(placed, done=1.0, confidence=confidence)
+    by = 0 if upright is None else upright(puzzle, placed, fitting_turns(board))
+    if by:
+        yield Step(board.poses(*board.turned(cells, turns, by)[1:]), done=1.0, confidence=confidence)
+
+
+def border_confidence(
+    board: Board, cells: Int[Tensor, "n"], turns: Int[Tensor, "n"], partners: Partners
+) -> Float[Tensor, "n"]:
+    """How probable it is that a piece belongs beside its neighbours, on the average; 0 for a piece without any."""
+    first, second = touching_sides(board, cells, turns)
+    if not len(first):
+        return torch.zeros(len(cells))
+    probable = evidence(partners)[first, :, 0]
+    fitting = torch.where(partners.side[first] == second[:, None], probable, 0).sum(1)
+    total = torch.zeros(len(cells)).index_add(0, first // SIDES, fitting)
+    return total / torch.bincount(first // SIDES, minlength=len(cells)).clamp(min=1)
+
+
+def touching_sides(
+    board: Board, cells: Int[Tensor, "n"], turns: Int[Tensor, "n"]
+) -> tuple[Int[Tensor, "m"], Int[Tensor, "m"]]:
+    """All pairs of sides that lie against each other, each pair both ways round."""
+    piece = torch.full((board.rows + 2, board.cols + 2), -1)
+    row, col = cells // board.cols + 1, cells % board.cols + 1
+    piece[row, col] = torch.arange(len(cells))
+    # A piece turned by t shows side a to the way a + t: right, below, left, above.
+    around = torch.stack([piece[row, col + 1], piece[row + 1, col], piece[row, col - 1], piece[row - 1, col]], 1)
+    first, way = (around >= 0).nonzero().unbind(1)
+    second = around[first, way]
+    return SIDES * first + (way - turns[first]) % SIDES, SIDES * second + (way + 2 - turns[second]) % SIDES
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Loose pieces into the empty cells: the last step of border solvers (Gallagher 2012, "Filling").
+#
+#     fill_board(board, cells, turns, borders, budget=inf) -> (cells, turns)
+#
+# `cells` of loose pieces are −1, and their `turns` are not looked at; pieces that have a cell stay as they are, one a
+# cell. `borders` is `Borders.of(pixels)` of the same pieces in the same order. Every piece gets a cell of its own.
+
+
+def fill_board(
+    board: Board, cells: Int[Tensor, "n"], turns: Int[Tensor, "n"], borders: Borders, budget: float = math.inf
+) -> tuple[Int[Tensor, "n"], Int[Tensor, "n"]]:
+    """Give every loose piece an empty cell and a turn, one after the other.
+
+    Next comes always a cell with as many neighbours as any empty one has, and of all these cells, loose pieces and
+    turns those whose borders fit best. After `budget` seconds the rest is put down as it comes.
+    """
+    state = _Filling(board, cells.numpy().copy(), turns.numpy() % SIDES, borders)
+    until = time.monotonic() + budget
+    while state.waiting.any() and time.monotonic() < until:
+        state.put(*state.best())
+    state.put_rest()
+    return torch.from_numpy(state.cells), torch.from_numpy(state.turns)
+
+
+class _Filling:
+    """A board that is being filled: what it would cost to put each loose piece at each turn into each empty cell."""
+
+    def __init__(
+        self, board: Board, cells: Int64[np.ndarray, "n"], turns: Int64[np.ndarray, "n"], borders: Borders
+    ) -> None:
+        self.board, self.cells, self.turns, self.borders = board, cells, turns, borders
+        self.loose = np.flatnonzero(cells < 0)
+        self.answers = borders[(SIDES * torch.from_numpy(self.loose)[:, None] + torch.arange(SIDES)).flatten()]
+        self.waiting = np.ones(len(self.loose), bool)
+        self.empty = np.ones(board.cells, bool)
+        self.empty[cells[cells >= 0]] = False
+        self.row_of = np.cumsum(self.empty) - 1
+        shape = int(self.empty.sum()), len(self.loose), SIDES
+        self.cost = np.zeros(shape, np.float32)
+        self.neighbours = np.zeros(board.cells, np.int64)
+        self.choice = np.zeros(board.cells, np.int64)
+        self.price = np.full(board.cells, np.inf)
+        self._look_around(np.flatnonzero(cells >= 0))
+
+    def best(self) -> tuple[int, int]:
+        """The next cell, and the place of its piece and turn in the flattened costs."""
+        crowd = np.where(self.empty, self.neighbours, -1)
+        if not crowd.max():  # the board is bare: the first piece as it lies
+            return 0, 0
+        candidates = np.flatnonzero(crowd == crowd.max())
+        cell = int(candidates[self.price[candidates].argmin()])
+        return cell, int(self.choice[cell])
+
+    def put(self, cell: int, choice: int) -> None:
+        """Put a loose piece down and see what that means for the others."""
+        index, turn = divmod(choice, SIDES)
+        piece = self.loose[index]
+        self.cells[piece], self.turns[piece] = cell, turn
+        self.empty[cell], self.waiting[index] = False, False
+        self._look_around(np.array([piece]))
+        self._choose(np.flatnonzero(self.empty & (self.neighbours > 0) & (self.choice // SIDES == index)))
+
+    def put_rest(self) -> None:
+        """Put all pieces that still wait, as they lie, into the first empty cells."""
+        rest = self.loose[self.waiting]
+        self.cells[rest], self.turns[rest] = np.flatnonzero(self.empty)[: len(rest)], 0
+
+    def _look_around(self, pieces: Int64[np.ndarray, "k"]) -> None:
+        """Add to the empty cells around these pieces what it costs to lie beside them."""
+        there, way, shown = self._open_sides(pieces)
+        if len(there):
+            scores = self.borders[torch.from_numpy(shown)].against(self.answers).numpy()
+            # Turned by t, a piece answers with the side that then faces back.
+            answering = (way[:, None] + 2 - np.arange(SIDES)) % SIDES
+            by_side = scores.reshape(len(there), -1, SIDES)
+            added = np.take_along_axis(by_side, np.broadcast_to(answering[:, None], by_side.shape), 2)
+            np.add.at(self.cost, self.row_of[there], added)
+            np.add.at(self.neighbours, there, 1)
+            self._choose(np.unique(there))
+
+    def _open_sides(self, pieces: Int64[np.ndarray, "k"]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The empty cells beside these pieces, which way they lie, and the sides that are shown to them."""
+        way = np.repeat(np.arange(SIDES), len(pieces))
+        piece = np.tile(pieces, SIDES)
+        row, col = np.divmod(self.cells[piece], self.board.cols)
+        row, col = row + WAYS[way, 1], col + WAYS[way, 0]
+        inside = (row >= 0) & (row < self.board.rows) & (col >= 0) & (col < self.board.cols)
+        there = np.where(inside, row * self.board.cols + col, 0)
+        open_ = inside & self.empty[there]
+        shown = SIDES * piece + (way - self.turns[piece]) % SIDES
+        return there[open_], way[open_], shown[open_]
+
+    def _choose(self, cells: Int64[np.ndarray, "k"]) -> None:
+        """The best waiting piece and turn for each of these cells."""
+        if not self.waiting.any() or not len(cells):
+            return
+        costs = np.where(self.waiting[:, None], self.cost[self.row_of[cells]], np.inf).reshape(len(cells), -1)
+        self.choice[cells] = costs.argmin(1)
+        self.price[cells] = costs.min(1)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# From a forest to a placement: the largest tree within the best frame, all other pieces filled in.
+#
+# Where the frame could lie in several ways, all are tried, and the placement is taken whose borders fit best, as the
+# authors of Yu 2015 choose among their solutions.
+
+
+# Frames that hold less than this share of what the best one holds are not tried, nor more than so many.
+_WORTH_TRYING = 0.75
+_FRAMES = 6
+# Pieces that hang on the tree by improbable matches only have this say in where the frame lies.
+_LOOSE = 0.01
+_PROBABLE = 0.5
+# So much, for or against, does an empty cell count into which some piece fits, or none.
+_WANTED = 0.3
+
+
+@dataclass(frozen=True)
+class Placement:
+    """One piece a cell, or −1, and how well that fits: the probabilities of all borders that touch, added up."""
+
+    cells: Int[Tensor, "n"]
+    turns: Int[Tensor, "n"]
+    worth: float
+
+    @staticmethod
+    def of(board: Board, cells: Int[Tensor, "n"], turns: Int[Tensor, "n"], candidates: Candidates) -> Placement:
+        """With its worth."""
+        there = (cells >= 0).nonzero()[:, 0]
+        first, second = touching_sides(board, cells[there], turns[there])
+        first, second = (SIDES * there[sides // SIDES] + sides % SIDES for sides in (first, second))
+        own = first.numpy()
+        fits = np.where(candidates.side[own] == second.numpy()[:, None], candidates.probability[own], 0)
+        return Placement(cells, turns, float(fits.sum()))
+
+
+def place(trimmed: list[Placement], board: Board, candidates: Candidates, borders: Borders, until: float) -> Placement:
+    """Fill the trimmed trees in turn, and take the best; `until` is when to stop, by the monotonic clock."""
+    found: list[Placement] = []
+    for tree in trimmed:
+        filled = fill_board(board, tree.cells, tree.turns, borders, until - time.monotonic())
+        found.append(Placement.of(board, *filled, candidates))
+        if (tree.cells >= 0).all() or time.monotonic() > until:
+            break
+    return max(found, key=lambda placement: placement.worth)
+
+
+def trim(forest: Forest, board: Board, candidates: Candidates, borders: Borders) -> list[Placement]:
+    """The largest tree in each frame worth trying, that which holds most first; the cells of all else are −1.
+
+    If pieces are missing, an empty cell costs nothing, so filling can't tell where the frame lies: only one is tried.
+    """
+    members, core = forest.largest, _core(forest, candidates)
+    whole = len(forest.label) == board.cells
+    places, weights = [forest.place[members]], [np.where(np.isin(members, core), 1.0, _LOOSE)]
+    if whole and len(core) < board.cells:
+        wanted, weight = _wanted(forest, core, borders)
+        places, weights = [*places, wanted], [*weights, weight]
+    place, weight = np.concatenate(places), np.concatenate(weights)
+    ways = (0,) if board.rows == board.cols else (0, 1)
+    frames = [frame for by in ways for frame in _frames(turned(place, by), weight, board, by)]
+    frames.sort(key=lambda frame: -frame[0])
+    found = []
+    for held, by, framed in frames[: _FRAMES if whole else 1]:
+        if held >= _WORTH_TRYING * frames[0][0]:
+            cells, turns = np.full(len(forest.label), -1), forest.turn.copy()
+            cells[members], turns[members] = framed[: len(members)], (turns[members] + by) % SIDES
+            found.append(Placement.of(board, torch.from_numpy(cells), torch.from_numpy(turns), candidates))
+    return found
+
+
+def _core(forest: Forest, candidates: Candidates) -> Int64[np.ndarray, "k"]:
+    """The largest part of the largest tree that hangs together by probable borders."""
+    members = forest.largest
+    pairs = candidates.probable(_PROBABLE)
+    pairs = pairs[np.isin(pairs // SIDES, members).all(1)]
+    first, second = (pairs // SIDES).T
+    turn, place = forest.turn, forest.place
+    way = (turn[second] + pairs[:, 1]) % SIDES
+    apart = place[first] - place[second]
+    facing = (way + 2 - turn[first] - pairs[:, 0]) % SIDES == 0
+    joined = facing & (apart == WAYS[way]).all(1)
+    links = coo_array((np.ones(joined.sum()), (first[joined], second[joined])), (len(turn), len(turn)))
+    part = connected_components(links, directed=False)[1][members]
+    return members[part == np.bincount(part).argmax()]
+
+
+def _wanted(
+    forest: Forest, core: Int64[np.ndarray, "k"], borders: Borders
+) -> tuple[Int64[np.ndarray, "c 2"], Float64[np.ndarray, "c"]]:
+    """Cells beside the core, and how much the frame should hold them: by whether a piece from outside fits there."""
+    outside = np.setdiff1d(np.arange(len(forest.label)), core)
+    sides = (SIDES * core[:, None] + np.arange(SIDES)).ravel()
+    beside = forest.place[sides // SIDES] + WAYS[(sides + forest.turn[sides // SIDES]) % SIDES]
+    taken = {tuple(place) for place in forest.place[core].tolist()}
+    free = np.array([tuple(place) not in taken for place in beside.tolist()])
+    answers = torch.from_numpy((SIDES * outside[:, None] + np.arange(SIDES)).ravel())
+    best = borders[torch.from_numpy(sides[free])].against(borders[answers]).amin(1).double().numpy()
+    return beside[free], _WANTED * (1 / (1 + (best / 2) ** 2) - 0.5)
+
+
+def _frames(
+    place: Int64[np.ndarray, "k 2"], weight: Float64[np.ndarray, "k"], board: Board, by: int
+) -> list[tuple[float, int, Int64[np.ndarray, "k"]]]:
+    """The best frames for pieces at these places: what each holds, and the pieces' cells in it, −1 outside.
+
+    Of frames that hold as much, those in the middle come first.
+    """
+    shape = board.cols, board.rows
+    held = held_by_frames(place, weight, shape)
+    corners = np.argwhere(np.isfinite(held))
+    value = np.round(held.ravel(), 6)
+    middle = corners[value == value.max()].mean(0)
+    order = np.lexsort((np.abs(corners - middle).sum(1), -value))[:_FRAMES]
+    found = []
+    for index in order:
+        col, row = (place - place.min(0) + np.array(shape) - corners[index]).T
+        inside = (col >= 0) & (col < board.cols) & (row >= 0) & (row < board.rows)
+        found.append((float(value[index]), by, np.where(inside, row * board.cols + col, -1)))
+    return found
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What solvers that join trees of pieces show of their work.
+
+
+def in_content_order(puzzle: Puzzle, solve: Callable[[Puzzle], Iterator[Step]]) -> Iterator[Step]:
+    """Solve the puzzle with its pieces listed by what they show, so that the answer does not depend on their order."""
+    order = content_order(puzzle.pieces.content)
+    back = order.argsort()
+    for step in solve(puzzle.reordered(order)):
+        yield Step(step.poses[back], step.done, None if step.confidence is None else step.confidence[back])
+
+
+def lay_out(forest: Forest, board: Board) -> Poses:
+    """Every tree around the middle of the cells that its pieces would have if they were listed row by row."""
+    start = board.centres()[: len(forest.label)]
+    place = torch.from_numpy(forest.place) * board.pitch
+    label = torch.from_numpy(forest.label)
+    offset = torch.zeros_like(start).index_add(0, label, start - place)
+    offset = offset / torch.from_numpy(forest.size)[:, None]
+    return Poses(turn_matrix(torch.from_numpy(forest.turn)), place + offset[label])

@@ -1,0 +1,216 @@
+"""R. Yu, C. Russell, L. Agapito, "Solving Jigsaw Puzzles with Linear Programming", BMVC 2016 (arXiv 1511.04472)."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float64, Int64
+from scipy.optimize import linprog
+from scipy.sparse import coo_array, csr_array, eye_array, hstack
+
+from diffassemble.core import Puzzle, Step
+from diffassemble.squares.baselines.candidates import Candidates, Matches, on_cycles, turn_between
+from diffassemble.squares.baselines.filling import Placement, finish, in_content_order, lay_out, place, trim
+from diffassemble.squares.edges import SIDES, Borders
+from diffassemble.squares.forest import Forest, FramedForest
+from diffassemble.squares.upright import Uprighter
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Where pieces stand if as many matches as possible shall hold: a weighted L1 linear program (Yu 2015, section 3).
+#
+# If side a of piece i lies against side b of piece j, then P_i = P_j + R^(k_j) u_b and k_i = k_j + b + 2 − a, with
+# places P, quarter turns k, R the turn by one quarter, and u_b the way that side b looks. The program is
+#
+#     minimise Σ w (|ex| + |ey|)   with   e = P_i − P_j − R^(k_j) u_b .
+#
+# For unknown turns (section 3.5) the paper takes four copies of each piece, one a turn, and every match holds four
+# times. Turning the whole maps its solutions to each other, and the mean of a solution and its turned ones is as good,
+# for the program is convex: one may ask that the copies of a piece stand at R^k p. Then all four equations are one,
+#
+#     e = R^(b + 2 − a) p_i − p_j − u_b ,
+#
+# no turn is left in it, and two unknowns a piece suffice instead of eight.
+
+
+_QUARTERS = np.array([[[1, 0], [0, 1]], [[0, -1], [1, 0]], [[-1, 0], [0, -1]], [[0, 1], [-1, 0]]])
+_OPTIMAL = 0
+
+
+def inconsistency(
+    forest: Forest,
+    sides: Int64[np.ndarray, "m 2"],
+    weight: Float64[np.ndarray, "m"],
+    budget: float = math.inf,
+) -> Float64[np.ndarray, "m"]:
+    """How far each match is from holding (in cells) in the solution of the program in which trees are rigid.
+
+    That is the paper's constrained variant; trees of one piece give the free one. Infinite for all if HiGHS finds no
+    solution within `budget` seconds.
+    """
+    equations, goal = _equations(forest, sides)
+    count, unknowns = equations.shape
+    slack = eye_array(count)
+    cost = np.repeat(weight, 2)
+    solved = linprog(
+        np.concatenate([np.zeros(unknowns), cost, cost]),
+        A_eq=hstack([equations, -slack, slack], format="csc"),
+        b_eq=goal,
+        bounds=np.repeat([[-np.inf, np.inf], [0, np.inf]], [unknowns, 2 * count], axis=0),
+        method="highs-ds",
+        options={"time_limit": max(budget, 0.0)} if math.isfinite(budget) else {},
+    )
+    if solved.status != _OPTIMAL:
+        return np.full(len(sides), np.inf)
+    missed = equations @ solved.x[:unknowns] - goal
+    return np.abs(missed).reshape(-1, 2).max(1)
+
+
+def _equations(forest: Forest, sides: Int64[np.ndarray, "m 2"]) -> tuple[csr_array, Float64[np.ndarray, "equations"]]:
+    """Two equations a match in two unknowns a tree: those of its pieces, which stand and lie fast in its frame."""
+    tree = np.unique(forest.label, return_inverse=True)[1]
+    first, second = (sides // SIDES).T
+    quarters = (turn_between(sides % SIDES) + forest.turn[second] - forest.turn[first]) % SIDES
+    turn = _QUARTERS[quarters]
+    look = _QUARTERS[(sides[:, 1] + forest.turn[second]) % SIDES][:, :, 0]
+    goal = forest.place[second] + look - (turn @ forest.place[first][:, :, None])[:, :, 0]
+    row = 2 * np.arange(len(sides))[:, None, None] + np.array([[0, 0], [1, 1]])
+    col = 2 * tree[first][:, None, None] + np.array([[0, 1], [0, 1]])
+    own = coo_array((turn.ravel(), (row.ravel(), col.ravel())), (2 * len(sides), 2 * (tree.max() + 1)))
+    standing = 2 * tree[second][:, None] + np.arange(2)
+    other = coo_array((np.ones(2 * len(sides)), (np.arange(2 * len(sides)), standing.ravel())), own.shape)
+    equations = (own - other).tocsr()
+    equations.eliminate_zeros()
+    return equations, goal.ravel().astype(np.float64)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Successive linear programs over matches (Yu 2015, sections 3.2 to 3.4).
+#
+# Each round takes the best match of every side that is still open, weighs it by how clear it is, and solves the
+# program. Matches that do not hold in its solution are rejected for good, those that do join trees, which stay rigid
+# from then on; in the next round, others take the place of the rejected ones. It ends when nothing more can be joined.
+
+
+# In cells. Solutions lie on corners of the program: what holds, holds to many digits.
+_TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class Caution:
+    """Which matches are believed: those whose ratio is below `clear` take part, and in the solution must hold.
+
+    Matches that close no cycle hold in any case: they must have a ratio below `sure`.
+    """
+
+    clear: float = 0.9
+    sure: float = 0.6
+    rounds: int = 20
+
+
+def join_consistent(
+    framed: FramedForest,
+    candidates: Candidates,
+    possible: Bool[np.ndarray, "sides keep"],
+    caution: Caution,
+    until: float = math.inf,
+) -> Iterator[None]:
+    """Join trees by one linear program after the other, and say so after each.
+
+    `possible` tells which candidates may be thought of at all, `until` is when to stop, by the monotonic clock.
+    """
+    pairs = candidates.pairs
+    numbers = pairs.min(-1) * len(pairs) + pairs.max(-1)
+    for _ in range(caution.rounds):
+        free = framed.open_sides()
+        label = framed.forest.label[pairs // SIDES]
+        possible = possible & free[:, None] & free[candidates.side] & (label[..., 0] != label[..., 1])
+        matches = candidates.best(possible)
+        matches = matches[matches.ratio < caution.clear]
+        if not len(matches) or time.monotonic() > until:
+            return
+        accepted, rejected = _judge(framed, matches, caution, until)
+        accepted = accepted[np.argsort(accepted.ratio, kind="stable")]
+        refused = framed.join(accepted.sides)
+        never = np.concatenate([rejected.sides, accepted.sides[refused]])
+        possible &= ~np.isin(numbers, never.min(-1) * len(pairs) + never.max(-1))
+        yield
+        if refused.all():
+            return
+
+
+def _judge(framed: FramedForest, matches: Matches, caution: Caution, until: float) -> tuple[Matches, Matches]:
+    """Matches to join along, and those that the solution rejects; some are neither."""
+    missed = inconsistency(framed.forest, matches.sides, matches.weight, until - time.monotonic())
+    holds = np.flatnonzero((missed < _TOLERANCE) & (matches.ratio < 1))
+    tree = np.unique(framed.forest.label, return_inverse=True)[1]
+    first, second = _trees(tree, matches.sides[holds])
+    supported = on_cycles(first, second, int(tree.max()) + 1)
+    believed = holds[supported | (matches.ratio[holds] < caution.sure)]
+    return matches[believed], matches[np.flatnonzero(missed >= _TOLERANCE)]
+
+
+def _trees(tree: Int64[np.ndarray, "n"], sides: Int64[np.ndarray, "m 2"]) -> tuple[np.ndarray, np.ndarray]:
+    return tree[sides[:, 0] // SIDES], tree[sides[:, 1] // SIDES]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# R. Yu, C. Russell, L. Agapito, "Solving Jigsaw Puzzles with Linear Programming", BMVC 2016 (arXiv 1511.04472).
+#
+# The paper's steps: the best match of every side by Mahalanobis gradient compatibility, weighed by how much worse its
+# rivals are (section 3.1, `matches`); linear programs over the places of all pieces at once, which reject matches until
+# the rest agrees (sections 3.2 to 3.4, `consistent`); unknown turns by copies of each piece in all of them (section
+# 3.5, `linear_program`); what still lies apart is assembled like Gallagher's trees, trimmed to the frame and filled in.
+#
+# The authors run several settings and take the best result; so does this solver, with four readings of which matches
+# are to be believed. Missing pieces, of which the paper does not speak, leave sides without a match that is clear.
+
+
+MATCHES = 40
+TRUSTED = 8
+# Few but clear matches; all mutual ones; those on cycles only; cycles or not.
+_READINGS = (Caution(clear=0.8), Caution(clear=1.0), Caution(sure=0.0), Caution(sure=1.0))
+
+
+@dataclass(frozen=True)
+class YuSolver:
+    """Finds the places of all pieces at once, in which the clearest matches of sides hold, by linear programs.
+
+    Borders can't tell which way is up: `upright` does; without it, the whole stays as it was assembled. After `budget`
+    seconds no more programs are solved, and what is loose is put down as it comes.
+    """
+
+    budget: float = math.inf
+    upright: Uprighter | None = None
+    name: str = "yu"
+
+    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
+        """Yield the trees after every linear program, then the final placement; nothing is random.
+
+        The answer does not depend on the order in which the pieces are listed.
+        """
+        until = time.monotonic() + self.budget
+        return in_content_order(puzzle, lambda ordered: self._ordered_steps(ordered, until))
+
+    def _ordered_steps(self, puzzle: Puzzle, until: float) -> Iterator[Step]:
+        board = puzzle.board
+        borders = Borders.of(puzzle.pixels)
+        partners = borders.best(MATCHES)
+        candidates = Candidates.of(partners)
+        best: list[Placement] = []
+        for number, reading in enumerate(_READINGS):
+            framed = FramedForest.of(board, np.zeros(len(puzzle), np.int64))
+            for _ in join_consistent(framed, candidates, np.ones(candidates.side.shape, bool), reading, until):
+                yield Step(lay_out(framed.forest, board), done=(number + 0.5) / len(_READINGS))
+            framed.join(candidates.probable())
+            trimmed = trim(framed.forest, board, candidates, borders)
+            if not best or trimmed[0].worth > best[0].worth:
+                best = trimmed
+            if time.monotonic() > until:
+                break
+        placement = place(best, board, candidates, borders, until)
+        yield from finish(puzzle, placement.cells, placement.turns, partners.first(TRUSTED), self.upright)

@@ -1,0 +1,275 @@
+"""How like a picture a placement looks, and what that decides on boards with empty cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int, Int64
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor, nn
+
+from diffassemble.core import Board, Puzzle, turn_pixels
+from diffassemble.network.pretrained import Pretrained
+from diffassemble.squares.energy import State, Terms
+from diffassemble.squares.search import NOWHERE, beside, facing
+from diffassemble.squares.upright import ResidualBlock
+
+# ----------------------------------------------------------------------------------------------------------------------
+# How like a picture a placement looks: whether the whole lies where it should, and every lone piece with it.
+#
+# Where pieces are missing, borders can't tell by how far the whole is shifted, nor where a piece belongs whose
+# neighbours are all lost. What the picture shows often can: faces stand in the middle, the sky is above.
+
+
+_UNKNOWN = 0.5
+_TURNS = 4
+# Placements that are looked at together.
+_TOGETHER = 64
+
+
+@dataclass(frozen=True)
+class CriticConfig:
+    """What the scoring network is made of."""
+
+    size: int = 60
+    """pixels a side at which placements are looked at"""
+    stem: int = 24
+    """channels of the first convolution"""
+    widths: tuple[int, ...] = (48, 72, 96)
+    """channels of the residual blocks, each at half the resolution of the one before"""
+    hidden: int = 64
+    """width between what is seen and the score"""
+    dropout: float = 0.2
+
+
+class Critic(Pretrained):
+    """Scores of placements of the same pieces: differences of two are log odds of which one is true."""
+
+    config_class = CriticConfig
+
+    def __init__(self, config: CriticConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.stem = nn.Conv2d(6, config.stem, 5, stride=2, padding=2, bias=False)
+        self.stem_norm = nn.BatchNorm2d(config.stem)
+        channels = (config.stem, *config.widths)
+        self.blocks = nn.Sequential(*map(ResidualBlock, channels[:-1], channels[1:]))
+        side = config.size
+        for _ in channels:
+            side = (side + 1) // 2
+        self.head = nn.Sequential(
+            nn.Flatten(),
+            nn.Dropout(config.dropout),
+            nn.Linear(channels[-1] * side * side, config.hidden),
+            nn.ReLU(),
+            nn.Linear(config.hidden, 1),
+        )
+
+    def forward(self, pictures: Float[Tensor, "b 4 s s"]) -> Float[Tensor, "b"]:
+        """How true pictures look: three colours, 0.5 where nothing is known, and whether something is known."""
+        span = torch.linspace(-1, 1, self.config.size, device=pictures.device, dtype=pictures.dtype)
+        places = torch.stack(torch.meshgrid(span, span, indexing="ij"))
+        colours = (pictures[:, :3] - _UNKNOWN) * 4
+        maps = torch.cat([colours, pictures[:, 3:], places.expand(len(pictures), -1, -1, -1)], 1)
+        maps = maps.contiguous(memory_format=torch.channels_last)
+        return self.head(self.blocks(F.relu(self.stem_norm(self.stem(maps))))).squeeze(-1)
+
+    @torch.no_grad()
+    def judge(
+        self,
+        tiles: Float[Tensor, "n 4 3 c c"],
+        at: Int[Tensor, "k cells"],
+        turns: Int[Tensor, "k cells"],
+        board: Board,
+    ) -> Float[Tensor, "k"]:
+        """Scores of placements: the piece on each cell, or −1, and its turn. The mirror images are asked, too."""
+        scores = []
+        for some, turned in zip(at.split(_TOGETHER), turns.split(_TOGETHER), strict=True):
+            pictures = laid(tiles, some, turned, board, self.config.size)
+            scores.append((self(pictures) + self(pictures.flip(-1))) / 2)
+        return torch.cat(scores)
+
+
+def tiles_of(pixels: Float[Tensor, "n 3 s s"], board: Board, size: int) -> Float[Tensor, "n 4 3 c c"]:
+    """Pieces, small enough for a picture of `size` pixels, in their four turns."""
+    side = max(1, round(size / max(board.rows, board.cols)))
+    small = F.interpolate(pixels, (side, side), mode="bilinear", antialias=True)
+    return torch.stack([turn_pixels(small, torch.full((len(small),), turn)) for turn in range(_TURNS)], 1)
+
+
+def laid(
+    tiles: Float[Tensor, "n 4 3 c c"],
+    at: Int[Tensor, "k cells"],
+    turns: Int[Tensor, "k cells"],
+    board: Board,
+    size: int,
+) -> Float[Tensor, "k 4 s s"]:
+    """The pictures that placements make, and where there is a piece."""
+    known = at >= 0
+    shown = torch.where(known[..., None, None, None], tiles[at.clamp(min=0), turns % _TURNS], _UNKNOWN)
+    side = tiles.shape[-1]
+    mask = known[..., None, None, None].expand(-1, -1, 1, side, side).to(tiles)
+    grid = torch.cat([shown, mask], 2).unflatten(1, (board.rows, board.cols)).permute(0, 3, 1, 4, 2, 5)
+    pictures = grid.reshape(len(at), 4, board.rows * side, board.cols * side)
+    if pictures.shape[-2:] == (size, size):
+        return pictures
+    return F.interpolate(pictures, (size, size), mode="bilinear", antialias=True)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A second look at a board with empty cells: what borders can't decide is decided by how the picture looks.
+#
+# Borders hold parts of the picture together. By how far the largest part is shifted, and where small parts and lone
+# pieces belong, they often don't say; then a critic compares the pictures. What counts is the sum of both, in log odds.
+
+
+# Sides that meet hold together from these log odds on.
+_HOLDS = 1.0
+# The whole is shifted by up to so many cells; of the places of a part so many are looked at, the most valuable first.
+_REACH, _LOOKED_AT = 2, 24
+# How often all small parts are looked at again.
+_ROUNDS = 2
+# With more cells a side than this a cell is too small to be seen.
+_MOST = 14
+
+
+@dataclass(frozen=True)
+class SecondLook:
+    """Says whether a placement should be another one; `weight` is how much the critic counts beside borders."""
+
+    critic: Critic
+    weight: float = 2.5
+
+    def __call__(self, puzzle: Puzzle, terms: Terms, state: State) -> State:
+        """The most valuable of what this placement could be; the same one if nothing is to be decided."""
+        board = puzzle.board
+        if len(puzzle) == board.cells or puzzle.locks is not None or max(board.rows, board.cols) > _MOST:
+            return state
+        tiles = tiles_of(puzzle.pixels, board, self.critic.config.size)
+        state = self._framed(state, terms, tiles)
+        for _ in range(_ROUNDS):
+            before = state
+            for part in parts(state, terms)[1:]:
+                state = self._settled(state, part, terms, tiles)
+            if np.array_equal(before.where, state.where) and np.array_equal(before.turn, state.turn):
+                break
+        return state
+
+    def _framed(self, state: State, terms: Terms, tiles: Float[Tensor, "n 4 3 c c"]) -> State:
+        """The whole in its best turn and shift, judged by its largest part."""
+        others = np.concatenate([np.zeros(0, np.int64), *parts(state, terms)[1:]])
+        candidates = list(shifts(state, terms))
+        return self._best(candidates, [without(candidate, others) for candidate in candidates], terms, tiles)
+
+    def _settled(
+        self, state: State, part: Int64[np.ndarray, "m"], terms: Terms, tiles: Float[Tensor, "n 4 3 c c"]
+    ) -> State:
+        """A part of the whole on its best place."""
+        places = sorted(placings(state, part, terms.board), key=terms.worth, reverse=True)[:_LOOKED_AT]
+        return self._best([state, *places], [state, *places], terms, tiles)
+
+    def _best(self, states: list[State], shown: list[State], terms: Terms, tiles: Float[Tensor, "n 4 3 c c"]) -> State:
+        at = torch.from_numpy(np.stack([state.at for state in shown]))
+        turns = torch.from_numpy(np.stack([np.where(s.at >= 0, s.turn[s.at], 0) for s in shown]))
+        looks = self.critic.judge(tiles, at, turns, terms.board)
+        worths = torch.tensor([terms.worth(state) for state in states])
+        return states[int((worths + self.weight * looks).argmax())]
+
+
+def parts(state: State, terms: Terms) -> list[Int64[np.ndarray, "m"]]:
+    """The pieces that hold together by their borders, the largest part first."""
+    links, cols = [], terms.board.cols
+    for cell in np.flatnonzero(state.at >= 0).tolist():
+        piece = state.at[cell]
+        for direction in (0, 1):
+            gain = facing(
+                piece, state.turn[piece], cell, direction, state.at, state.turn, terms.gains, terms.board.cols
+            )
+            if gain > _HOLDS:
+                links.append((piece, state.at[beside(cell, direction, len(state.at), cols)]))
+    one, two = np.array(links, np.int64).reshape(-1, 2).T
+    count = len(state.where)
+    _, label = connected_components(coo_array((np.ones(len(one)), (one, two)), (count, count)), directed=False)
+    groups = [np.flatnonzero(label == number) for number in range(label.max() + 1)]
+    return sorted(groups, key=len, reverse=True)
+
+
+def shifts(state: State, terms: Terms) -> Iterator[State]:
+    """The placement itself, then in other turns and shifts of the whole; what falls off is put down by its borders."""
+    board = terms.board
+    yield state
+    placed = np.flatnonzero(state.where >= 0)
+    whole = state.where[placed] // board.cols, state.where[placed] % board.cols
+    for turn in range(4) if board.rows == board.cols else (0, 2):
+        rows, cols = turned_cells(*whole, turn, board)
+        for down in range(-_REACH, _REACH + 1):
+            for right in range(-_REACH, _REACH + 1):
+                if turn or down or right:
+                    moved = _moved(state, placed, rows + down, cols + right, turn, board)
+                    yield terms.improve(moved, 0, 0.0, 0.0, np.random.default_rng(0))
+
+
+def placings(state: State, part: Int64[np.ndarray, "m"], board: Board) -> Iterator[State]:
+    """A part, without the others moving, on all free places in all turns."""
+    rest = without(state, part)
+    rows, cols = state.where[part] // board.cols, state.where[part] % board.cols
+    for turn in range(4):
+        own_rows, own_cols = _about(rows, cols, turn)
+        for down in range(board.rows - int(np.ptp(own_rows))):
+            for right in range(board.cols - int(np.ptp(own_cols))):
+                new_rows, new_cols = own_rows - own_rows.min() + down, own_cols - own_cols.min() + right
+                if (rest.at[new_rows * board.cols + new_cols] == NOWHERE).all():
+                    yield _moved(rest, part, new_rows, new_cols, turn, board, state.turn)
+
+
+def without(state: State, pieces: Int64[np.ndarray, "m"]) -> State:
+    """The same placement, these pieces lying nowhere."""
+    at, where = state.at.copy(), state.where.copy()
+    lying = where[pieces]
+    at[lying[lying >= 0]] = NOWHERE
+    where[pieces] = NOWHERE
+    return replace(state, at=at, where=where)
+
+
+def turned_cells(
+    rows: Int64[np.ndarray, "m"], cols: Int64[np.ndarray, "m"], turn: int, board: Board
+) -> tuple[Int64[np.ndarray, "m"], Int64[np.ndarray, "m"]]:
+    """Where cells come to lie when the whole board is turned clockwise."""
+    for _ in range(turn % 2):
+        rows, cols = cols, board.rows - 1 - rows
+    if turn >= 2:
+        rows, cols = board.rows - 1 - rows, board.cols - 1 - cols
+    return rows, cols
+
+
+def _about(
+    rows: Int64[np.ndarray, "m"], cols: Int64[np.ndarray, "m"], turn: int
+) -> tuple[Int64[np.ndarray, "m"], Int64[np.ndarray, "m"]]:
+    for _ in range(turn):
+        rows, cols = cols, -rows
+    return rows, cols
+
+
+def _moved(
+    state: State,
+    pieces: Int64[np.ndarray, "m"],
+    rows: Int64[np.ndarray, "m"],
+    cols: Int64[np.ndarray, "m"],
+    turn: int,
+    board: Board,
+    turns: Int64[np.ndarray, "n"] | None = None,
+) -> State:
+    """Pieces taken up and put on these cells, turned on; those beyond the board lie nowhere."""
+    fresh = without(state, pieces)
+    old = state.turn if turns is None else turns
+    quarter = state.turn.copy()
+    quarter[pieces] = (old[pieces] + turn) % 4
+    inside = (rows >= 0) & (rows < board.rows) & (cols >= 0) & (cols < board.cols)
+    cells = rows[inside] * board.cols + cols[inside]
+    fresh.at[cells], fresh.where[pieces[inside]] = pieces[inside], cells
+    return replace(fresh, turn=quarter)

@@ -1,0 +1,74 @@
+"""A picture becomes square pieces with true poses."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from diffassemble.core import Board, ImagePieces, InputError, Puzzle, turn_pixels
+from diffassemble.core.damage import erode_pixels, surviving
+
+SMALLEST_PIECE = 4
+
+
+def crop_to_board(picture: Float[Tensor, "3 H W"], board: Board) -> Float[Tensor, "3 h w"]:
+    """The largest centred part of the picture with the board's shape, so that cells are square."""
+    height, width = picture.shape[-2:]
+    unit = min(height / board.rows, width / board.cols)
+    rows, cols = round(unit * board.rows), round(unit * board.cols)
+    top, left = (height - rows) // 2, (width - cols) // 2
+    return picture[:, top : top + rows, left : left + cols]
+
+
+def resize_to_board(picture: Float[Tensor, "3 H W"], board: Board, size: int) -> Float[Tensor, "3 h w"]:
+    """Resize so that every cell measures size × size pixels."""
+    shape = (board.rows * size, board.cols * size)
+    if picture.shape[-2:] == shape:
+        return picture
+    return F.interpolate(picture[None], shape, mode="bicubic", antialias=True)[0].clamp(0, 1)
+
+
+def tiles(picture: Float[Tensor, "3 h w"], board: Board) -> Float[Tensor, "cells 3 s s"]:
+    """The cells of a picture whose sides are multiples of the board's, row by row."""
+    size = picture.shape[-1] // board.cols
+    cells = picture.reshape(3, board.rows, size, board.cols, size)
+    return cells.permute(1, 3, 0, 2, 4).reshape(board.cells, 3, size, size)
+
+
+def cut_picture(
+    picture: Float[Tensor, "3 H W"],
+    board: Board,
+    generator: torch.Generator,
+    *,
+    size: int | None = None,
+    turn: bool = True,
+    missing: float = 0.0,
+    erode: int = 0,
+) -> Puzzle:
+    """Cut the centre of a picture into shuffled pieces, each turned by a random quarter turn.
+
+    Without `size` the pieces keep as many pixels as the picture has; with it the picture is resized.
+    """
+    cropped = crop_to_board(picture, board)
+    natural = min(cropped.shape[-2] // board.rows, cropped.shape[-1] // board.cols)
+    size = natural if size is None else size
+    if min(natural, size - 2 * erode) < SMALLEST_PIECE:
+        height, width = picture.shape[-2:]
+        raise InputError(
+            f"a {width}x{height} picture cut {board.rows}x{board.cols} leaves pieces of under {SMALLEST_PIECE} pixels; "
+            "use a larger picture, a coarser grid or less erosion"
+        )
+    if natural == size:
+        top, left = cropped.shape[-2] - size * board.rows, cropped.shape[-1] - size * board.cols
+        sharp = cropped[:, top // 2 :, left // 2 :][:, : size * board.rows, : size * board.cols]
+    else:
+        sharp = resize_to_board(cropped, board, size)
+    cells = surviving(board.cells, missing, generator)
+    turns = torch.randint(0, 4 if turn else 1, (len(cells),), generator=generator)
+    # Real pieces are files of 8 bits: finer colours would give away which borders belong together.
+    whole = (sharp * 255).round() / 255
+    pixels = turn_pixels(erode_pixels(tiles(whole, board)[cells], erode), -turns)
+    names = tuple(f"piece_{index:03d}.png" for index in range(len(cells)))
+    return Puzzle(ImagePieces(pixels), board, names, board.poses(cells, turns))

@@ -1,0 +1,160 @@
+"""The paper's solver: noise becomes poses, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from diffassemble.core import Board, Locks, Mates, Poses, Puzzle, Step
+from diffassemble.core.locks import settle_loose
+from diffassemble.diffusion.samplers import sample
+from diffassemble.network.batch import PuzzleBatch, pack
+from diffassemble.network.consensus import average
+from diffassemble.network.denoiser import PoseNetwork
+from diffassemble.squares.placement import agreement, agreements, fit, place
+from diffassemble.squares.upright import Uprighter, fitting_turns
+
+Placement = tuple[Int[Tensor, "n"], Int[Tensor, "n"]]
+Answer = tuple[Placement, Float[Tensor, "n"]]
+# A challenger must be this much better to be shown instead of the leader, so that the eye can follow.
+_CLEARLY = 1.2
+# In sparse graphs a piece attends to few others, but has other costs, as many as so many pairs.
+_MOST_EACH = 900
+
+
+@dataclass(frozen=True)
+class DiffusionSolver:
+    """Denoises several samples at once and keeps the best: the one the others agree with, and borders if known.
+
+    `upright` knows which way is up; without it, the whole stays as it was assembled. `eta` 0 is DDIM, 1 is DDPM. Large
+    puzzles get fewer samples: pieces attend to each other in pairs, of which there are at most `most_pairs` in all.
+    """
+
+    model: PoseNetwork
+    denoising_steps: int = 20
+    samples: int = 8
+    eta: float = 0.0
+    upright: Uprighter | None = None
+    most_pairs: int = 1_000_000
+    name: str = "diffusion"
+
+    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
+        """Yield the poses of the leading sample after every reverse step, then the final placement.
+
+        The answer does not depend on the order in which the pieces are listed.
+        """
+        order = content_order(puzzle.pieces.content)
+        back = order.argsort()
+        for step in self._ordered_steps(puzzle.reordered(order), generator):
+            sure = None if step.confidence is None else step.confidence[back]
+            yield Step(step.poses[back], step.done, sure)
+
+    def _ordered_steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
+        batch = pack([puzzle], self.model.pairwise, self.model.judge)
+        samples = min(self.samples, max(1, self.most_pairs // (len(puzzle) * min(len(puzzle), _MOST_EACH))))
+        chain = denoise(self.model, batch, self.denoising_steps, samples, generator, self.eta, puzzle.locks)
+        total = len(self.model.schedule.visited(self.denoising_steps))
+        clean, leader = torch.empty(0), 0
+        for number, (noisy, clean) in enumerate(chain, 1):
+            leader = self._leader(clean, batch, leader)
+            yield Step(self.model.space.to_poses(noisy[:, leader]), done=number / total)
+        yield from self._finish(puzzle, batch, clean, leader)
+
+    def _leader(self, clean: Float[Tensor, "n k p"], batch: PuzzleBatch, leader: int) -> int:
+        if batch.mates is None:
+            return leader
+        fits = [float(loose_fit(self.model.space.to_poses(sample), batch)) for sample in clean.unbind(1)]
+        best = max(range(len(fits)), key=fits.__getitem__)
+        return best if fits[best] > _CLEARLY * fits[leader] else leader
+
+    def _finish(self, puzzle: Puzzle, batch: PuzzleBatch, clean: Float[Tensor, "n k p"], leader: int) -> Iterator[Step]:
+        if puzzle.lattice is None:
+            poses, confidence = average([self.model.space.to_poses(sample) for sample in clean.unbind(1)])
+            yield Step(poses, done=1.0, confidence=confidence)
+            return
+        board = puzzle.board
+        for chosen, confidence in self._answers(puzzle, batch, clean, leader):
+            placed = board.poses(*chosen)
+            yield Step(placed, done=1.0, confidence=confidence)
+        # What is locked says which way is up.
+        by = 0 if self.upright is None or puzzle.locks else self.upright(puzzle, placed, fitting_turns(board))
+        if by:
+            yield Step(board.poses(*board.turned(*chosen, by)[1:]), done=1.0, confidence=confidence)
+
+    def _answers(
+        self, puzzle: Puzzle, batch: PuzzleBatch, clean: Float[Tensor, "n k p"], leader: int
+    ) -> Iterator[Answer]:
+        """Better and better answers; here only one: the best sample, and how far the others agree."""
+        board = puzzle.board
+        placements = [held_place(self.model.space.to_poses(sample), puzzle) for sample in clean.unbind(1)]
+        ranks = rank_placements(placements, board, batch.mates)
+        best = leader if ranks[leader] == max(ranks) else max(range(len(ranks)), key=ranks.__getitem__)
+        chosen = placements.pop(best)
+        yield chosen, agreement(board, chosen, placements)
+
+
+def held_place(poses: Poses, puzzle: Puzzle) -> Placement:
+    """One piece a cell, the locked ones where they are locked."""
+    if puzzle.locks is None:
+        return place(poses, puzzle.board)
+    return settle_loose(poses, puzzle.board, puzzle.locks)
+
+
+def rank_placements(placements: list[Placement], board: Board, mates: Mates | None) -> list[float]:
+    """How good each placement is: its agreement with the others, in pieces, and the border evidence it realises."""
+    ranks = agreements(board, placements)
+    if mates is None:
+        return ranks
+    fits = [float(fit(board.poses(*placement), mates, board.pitch)) for placement in placements]
+    return [rank + realised for rank, realised in zip(ranks, fits, strict=True)]
+
+
+def content_order(content: Float[Tensor, "n *x"]) -> Int[Tensor, "n"]:
+    """An order of the pieces that depends on what they are and not on how they are listed."""
+    flat = content.flatten(1).double()
+    ruler = torch.randn(flat.shape[1], generator=torch.Generator().manual_seed(0), dtype=torch.double)
+    return (flat * ruler).sum(-1).argsort(stable=True)
+
+
+def loose_fit(poses: Poses, batch: PuzzleBatch) -> Float[Tensor, ""]:
+    """Evidence that loose poses agree with: matings count in full when realised and fade with distance."""
+    mates = batch.mates
+    assert mates is not None
+    wanted = poses[mates.second] @ mates.relative
+    pitch = batch.board[mates.first, 2]
+    apart = (wanted.translation - poses.translation[mates.first]).norm(dim=-1) / pitch
+    twist = (wanted.rotation - poses.rotation[mates.first]).flatten(1).norm(dim=-1)
+    return (mates.weight * torch.exp(-4 * apart**2 - 2 * twist**2)).sum()
+
+
+def denoise(
+    model: PoseNetwork,
+    batch: PuzzleBatch,
+    steps: int,
+    samples: int,
+    generator: torch.Generator,
+    eta: float = 0.0,
+    locks: Locks | None = None,
+) -> Iterator[tuple[Float[Tensor, "n k p"], Float[Tensor, "n k p"]]]:
+    """Yield (x_t, predicted x_0) of `samples` chains for all puzzles of the batch, from sampled noise to time 0.
+
+    The network may be on another device than the batch, to which its answers come back. For locked pieces the
+    prediction is what they are locked to, so that their x_t is at every step the settled pose under noise.
+    """
+    device, count = next(model.parameters()).device, len(batch.puzzle)
+    with torch.no_grad():
+        condition = model.condition(batch.to(device))
+    start = model.space.prior((count, samples), generator)
+    settled = torch.empty(0) if locks is None else model.space.to_vector(locks.poses)
+
+    def predict(noisy: Tensor, time: int) -> Tensor:
+        with torch.no_grad():
+            times = torch.full((count, samples), time, device=device)
+            clean = model.space.clean(model(noisy.to(device), times, condition)).to(noisy.device)
+            return clean if locks is None else torch.where(locks.held[:, None, None], settled[:, None], clean)
+
+    yield from sample(predict, start, model.space, model.schedule, steps, generator, eta)

@@ -1,0 +1,330 @@
+"""Learned edge compatibility: which sides continue each other, also across a gap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from diffassemble.core import Mates, Puzzle
+from diffassemble.network.pretrained import Pretrained
+from diffassemble.squares.edges import (
+    FEWEST_ROWS,
+    SIDES,
+    Borders,
+    certainty_evidence,
+    image_mates,
+    mates_of_sides,
+    rank_evidence,
+)
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Border gradients and a learned judgement of the same sides, weighed to one probability.
+#
+# The judgement comes from a network that this room knows nothing of. Its weight against the gradients depends on how
+# many pixels the pieces have lost, so the numbers that weigh them come with it.
+
+
+# How many scores are computed at once.
+_BLOCK = 2**20
+_NEVER = -1e4
+# Log odds beyond this are not told apart.
+_CERTAIN = 12.0
+# Added to border scores before their logarithm is taken.
+_SOFTENING = 0.02
+# Levels that differ by less are the same, whichever way they were computed.
+_SAME = 1e-4
+TERMS = 18
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What every side foretells and what it shows; their product, both ways, is how much a pair fits.
+
+    Over all sides and `alone`, the case that no partner is there, these are log probabilities but for a constant.
+    `odds` are the coefficients of `Candidates.terms`; `gap` is how many pixels pieces are taken to have lost at every
+    side.
+    """
+
+    foretold: Float[Tensor, "sides w"]
+    shown: Float[Tensor, "sides w"]
+    alone: Float[Tensor, ""]
+    odds: Float[Tensor, "terms"]
+    gap: int
+
+    def __len__(self) -> int:
+        return len(self.shown)
+
+    def fits(self, rows: Int[Tensor, "r"]) -> Float[Tensor, "r sides"]:
+        """How much some sides fit all sides; never within one piece. Symmetric."""
+        piece = torch.arange(len(self), device=rows.device) // SIDES
+        fits = self.foretold[rows] @ self.shown.T + self.shown[rows] @ self.foretold.T
+        return fits.masked_fill(piece[rows][:, None] == piece, _NEVER)
+
+    def normaliser(self, fits: Float[Tensor, "r sides"]) -> Float[Tensor, "r"]:
+        """What to subtract from the fits of some sides to get log probabilities."""
+        return torch.logaddexp(fits.logsumexp(1), self.alone)
+
+
+Judge = Callable[[Float[Tensor, "n 3 s s"]], Judgement]
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The most promising partners of every side, with what is known of the pairs.
+
+    `level` is the logarithm of a pair's border score; `lead` and `lead_there` by how much those of its rivals, the
+    best others of either side, are higher; `chance` and `chance_there` its log odds as the judge sees it from
+    either side.
+    """
+
+    side: Int[Tensor, "sides keep"]
+    level: Float[Tensor, "sides keep"]
+    lead: Float[Tensor, "sides keep"]
+    lead_there: Float[Tensor, "sides keep"]
+    chance: Float[Tensor, "sides keep"]
+    chance_there: Float[Tensor, "sides keep"]
+
+    def terms(self) -> Float[Tensor, "sides keep 18"]:
+        """What the log odds of pairs are made of."""
+        level, low, high = self.level, *_sorted(self.lead, self.lead_there)
+        less, more = _sorted(self.chance, self.chance_there)
+        plain = [torch.ones_like(level), level, low, high, less, more]
+        squares = [level**2, low**2, high**2, less**2 / 4, more**2 / 4]
+        products = [low * high, level * low, level * high]
+        shared = [less * more / 4, less * low / 2, more * low / 2, level * less / 2]
+        return torch.stack([*plain, *squares, *products, *shared], -1).clamp(-40, 40)
+
+    def evidence(self, odds: Float[Tensor, "terms"]) -> Float[Tensor, "sides keep 3"]:
+        """The channels of pairs as border gradients alone give them, but for the probability, which is the judge's."""
+        behind = self.lead.clamp(max=0) + self.lead_there.clamp(max=0)
+        score = self.level.exp() - _SOFTENING
+        return torch.stack([(self.terms() @ odds).sigmoid(), rank_evidence(behind), certainty_evidence(score)], -1)
+
+    def mates(self, odds: Float[Tensor, "terms"], pitch: float) -> Mates:
+        """The pairs as matings on a lattice."""
+        rows = torch.arange(len(self.side)).repeat_interleave(self.side.shape[1])
+        return mates_of_sides(rows, self.side.flatten(), pitch, self.evidence(odds).flatten(0, 1))
+
+
+def _sorted(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.minimum(one, other), torch.maximum(one, other)
+
+
+def find_candidates(borders: Borders, judgement: Judgement, keep: int) -> Candidates:
+    """The `keep` partners of every side that promise most to both, in blocks; none if there are not two others."""
+    every = torch.arange(len(borders))
+    keep = min(keep, len(borders) - SIDES)
+    # Made beforehand: small pieces of memory kept between large ones that come and go would hold all of it.
+    side, (level, fit) = every.new_empty(len(every), keep), torch.empty(2, len(every), keep).unbind()
+    best, normaliser = torch.empty(len(every), 2), torch.empty(len(every))
+    for rows in every.split(max(FEWEST_ROWS, _BLOCK // len(borders))):
+        side[rows], level[rows], fit[rows], best[rows], normaliser[rows] = _look(rows, borders, judgement, keep)
+    first, second = best[:, :1], best[:, 1:]
+    lead = torch.where(level <= first + _SAME, second, first) - level
+    lead_there = torch.where(level <= first[side, 0] + _SAME, second[side, 0], first[side, 0]) - level
+    return Candidates(
+        side, level, lead, lead_there, _log_odds(fit - normaliser[:, None]), _log_odds(fit - normaliser[side])
+    )
+
+
+def _look(rows: Int[Tensor, "r"], borders: Borders, judgement: Judgement, keep: int) -> tuple[Tensor, ...]:
+    """For some sides: their candidates, levels and fits, the two lowest levels of all, and the fits' normaliser."""
+    levels = torch.log(borders.scores(rows, torch.arange(len(borders))) + _SOFTENING)
+    fits = judgement.fits(rows)
+    chosen = (fits - levels).topk(keep).indices
+    best = levels.topk(2, largest=False).values
+    return chosen, levels.gather(1, chosen), fits.gather(1, chosen), best, judgement.normaliser(fits)
+
+
+def _log_odds(log_probability: Tensor) -> Tensor:
+    probable = log_probability.clamp(max=-1e-6)
+    return (probable - torch.log(-torch.expm1(probable))).clamp(-_CERTAIN, _CERTAIN)
+
+
+def judged_mates(pixels: Float[Tensor, "n 3 s s"], pitch: float, judge: Judge, keep: int = 8) -> Mates:
+    """The most promising partners of every side, as matings on a lattice of the given pitch."""
+    judgement = judge(pixels)
+    return find_candidates(Borders.of(pixels), judgement, keep).mates(judgement.odds, pitch)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Mates of any puzzle.
+
+
+def find_mates(puzzle: Puzzle, judge: Judge | None = None, keep: int = 8) -> Mates:
+    """Which pieces may touch, and how they then lie to each other: the `keep` best partners of every side.
+
+    Without a judge, border gradients alone say so.
+    """
+    if judge is None:
+        return image_mates(puzzle.pixels, puzzle.board.pitch, keep)
+    return judged_mates(puzzle.pixels, puzzle.board.pitch, judge, keep)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Which sides continue each other, also across a gap: learnt, where gradients alone no longer tell.
+#
+# Every side foretells what its neighbour shows, colour by colour along the border, and how sure it is of each; besides
+# it has a learned embedding. So a side is two vectors, what it foretells and what it shows, and all pairs of sides are
+# one matrix product. Sides are numbered as in `compatibility.image`, and read clockwise.
+
+
+# Brightness, red against blue, and green against both: nearly independent in pictures.
+_COLOURS = ((1 / 3, 1 / 3, 1 / 3), (0.5, 0.0, -0.5), (0.25, -0.5, 0.25))
+# No side is surer of a colour than to this deviation, about one and a half grey levels.
+_SUREST = 0.006
+# A strip of less contrast than this counts as flat.
+_FLAT = 0.01
+# Border scores (true neighbours: near 1) by which pieces count as worn: if the best of every side are higher, by their
+# median. Then this many pixels are taken to be lost at every side; being wrong by one or two costs little.
+_UNWORN = 3.0
+_USUAL_GAP = 2
+# Of more sides than this, only about so many are looked at for that.
+_TYPICAL, _SEEN = 8000, 400
+# Pieces that are judged at once.
+_TOGETHER = 1000
+
+
+@dataclass(frozen=True)
+class SideJudgeConfig:
+    """What the judging network is made of."""
+
+    depth: int = 8
+    """pixels of a piece that are looked at, from the side inwards"""
+    length: int = 32
+    """numbers to which a strip is brought along the side, even"""
+    width: int = 64
+    blocks: int = 2
+    """residual blocks"""
+    shown: int = 6
+    """numbers that a side shows at each place, a multiple of the three colours"""
+    embedding: int = 8
+    """channels of the learned embedding"""
+    widest_gap: int = 4
+    """pixels that pieces may have lost at every side"""
+
+
+class ResidualBlock(nn.Module):
+    """Two convolutions along the side, beside a shortcut."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm = nn.GroupNorm(1, width)
+        self.first = nn.Conv1d(width, width, 3, padding=1)
+        self.second = nn.Conv1d(width, width, 3, padding=1)
+        for parameter in self.second.parameters():
+            nn.init.zeros_(parameter)
+
+    def forward(self, maps: Float[Tensor, "sides w l"]) -> Float[Tensor, "sides w l"]:
+        return maps + self.second(F.relu(self.first(self.norm(maps))))
+
+
+class SideJudge(Pretrained):
+    """Judges sides of square pieces that lost a known number of pixels; `judge` finds out if it did.
+
+    `odds` holds, for every gap, how the judgement is weighed with border gradients (`compatibility.judging`).
+    """
+
+    config_class = SideJudgeConfig
+    odds: Tensor
+    mirrored: Tensor
+    colours: Tensor
+
+    def __init__(self, config: SideJudgeConfig) -> None:
+        super().__init__()
+        self.config = config
+        gaps, width, shown = config.widest_gap + 1, config.width, config.shown
+        self.stem = nn.Conv1d(3 * config.depth, width, 5, stride=2, padding=2)
+        self.setting = nn.Linear(5 + gaps, width)
+        self.blocks = nn.Sequential(*(ResidualBlock(width) for _ in range(config.blocks)))
+        self.norm = nn.GroupNorm(1, width)
+        self.foretell = nn.Conv1d(width, 4 * shown, 1)  # colour and certainty of two places
+        self.embed = nn.Conv1d(width, 2 * config.embedding, 1)
+        self.rare = nn.Linear(width, 1)
+        for layer in (self.foretell, self.rare):
+            for parameter in layer.parameters():
+                nn.init.zeros_(parameter)
+        # At first a side shows its colours, then their slope inwards, which the neighbour sees the other way round.
+        sloping = torch.arange(shown)[:, None] >= 3
+        slope = torch.arange(config.depth) == min(2, config.depth - 1)
+        self.show = nn.Parameter((torch.arange(config.depth) == 0).float() - (sloping & slope).float())
+        self.register_buffer("mirrored", 1 - 2 * sloping.float(), persistent=False)
+        self.register_buffer("colours", torch.tensor(_COLOURS), persistent=False)
+        self.level = nn.Parameter(torch.ones(shown, 1))
+        self.heat = nn.Parameter(torch.tensor(-4.0))
+        self.alone = nn.Parameter(torch.tensor(0.0))
+        self.register_buffer("odds", torch.zeros(gaps, TERMS))
+
+    def forward(self, pixels: Float[Tensor, "n 3 s s"], gap: int) -> Judgement:
+        """Judge all sides of pieces that lost `gap` pixels at every side; colours in [0, 1]."""
+        strips = torch.einsum("oc,ncdl->nodl", self.colours, side_strips(pixels, self.config) - 0.5)
+        mean = strips.mean((2, 3), keepdim=True)
+        contrast = (strips - mean).square().mean((2, 3), keepdim=True).sqrt() + _FLAT
+        size = torch.full_like(mean[:, :1, 0, 0], pixels.shape[-1] / 32 - 0.75)
+        told = F.one_hot(torch.tensor(gap), self.config.widest_gap + 1).to(size).expand(len(strips), -1)
+        setting = torch.cat([3 * mean[:, :1, 0, 0], contrast[..., 0, 0].log() + 3, size, told], 1)
+        maps = self.stem(((strips - mean) / contrast).flatten(1, 2)) + self.setting(setting)[..., None]
+        maps = F.relu(self.norm(self.blocks(maps)))
+        foretold, shown = self._continuation(strips, contrast, maps)
+        # What is rare counts more when it fits.
+        constant = self.rare(maps.mean(-1)).float()
+        own, answer = self.embed(maps).float().chunk(2, 1)
+        return Judgement(
+            torch.cat([foretold, constant, 0.1 * own.flatten(1)], 1),
+            torch.cat([shown, torch.ones_like(constant), answer.flip(-1).flatten(1)], 1),
+            self.alone + 0.0,  # not a parameter any more, where no gradients are wanted
+            self.odds[gap],
+            gap,
+        )
+
+    def _continuation(
+        self,
+        strips: Float[Tensor, "sides 3 d l"],
+        contrast: Float[Tensor, "sides 3 1 1"],
+        maps: Float[Tensor, "sides w h"],
+    ) -> tuple[Float[Tensor, "sides f"], Float[Tensor, "sides f"]]:
+        """The log likelihood of what one side shows under the Gaussian that another foretells, as a product."""
+        colour = torch.arange(self.config.shown, device=strips.device) % 3
+        shown = torch.einsum("kd,nkdl->nkl", self.show, strips[:, colour])
+        scale = contrast[:, colour, 0]
+        change, certainty = self.foretell(maps).float().unflatten(1, (2, -1, 2)).mT.flatten(-2).unbind(1)
+        mean = shown * self.mirrored + scale * change
+        precision = ((self.level + certainty).exp() / scale.square()).clamp(max=_SUREST**-2)
+        constant = (0.5 * precision.log() - precision * mean.square()).sum((1, 2))[:, None]
+        heat = self.heat.exp() / self.config.length**0.5
+        foretold = heat * torch.cat([-precision.flatten(1), (2 * precision * mean).flatten(1), constant], 1)
+        facing = shown.flip(-1)  # the neighbour reads the common border the other way
+        return foretold, torch.cat([facing.square().flatten(1), facing.flatten(1), torch.ones_like(constant)], 1)
+
+    @torch.no_grad()
+    def judge(self, pixels: Float[Tensor, "n 3 s s"]) -> Judgement:
+        """Judge all sides; whether pieces lost pixels at them is seen from how well the best of them fit."""
+        borders = Borders.of(pixels)
+        if len(borders) <= _TYPICAL:
+            best = borders.best(1).score
+        else:  # so many tell as much as all
+            every = torch.arange(len(borders), device=pixels.device)
+            best = borders.scores(every[:: len(borders) // _SEEN], every).amin(1)
+        worn = best.numel() > 0 and float(best.median()) > _UNWORN
+        gap = min(_USUAL_GAP, self.config.widest_gap) if worn else 0
+        # In blocks: what is computed on the way takes far more room than what comes of it.
+        parts: list[Judgement] = [self(block, gap) for block in pixels.split(_TOGETHER)]
+        foretold, shown = torch.cat([part.foretold for part in parts]), torch.cat([part.shown for part in parts])
+        return Judgement(foretold, shown, parts[0].alone, parts[0].odds, gap)
+
+
+def side_strips(pixels: Float[Tensor, "n 3 s s"], config: SideJudgeConfig) -> Float[Tensor, "sides 3 d l"]:
+    """What lies along every side, from the outermost line of pixels inwards; pieces may be of any size."""
+    views = [torch.rot90(pixels, side, (-2, -1))[..., -config.depth :] for side in range(SIDES)]
+    strips = torch.stack(views, 1).flatten(0, 1).flip(-1).mT
+    lacking = config.depth - strips.shape[2]
+    strips = torch.cat([strips, strips[:, :, -1:].expand(-1, -1, lacking, -1)], 2)
+    if strips.shape[-1] == config.length:
+        return strips
+    resampled = F.interpolate(strips.flatten(1, 2), config.length, mode="linear", align_corners=False)
+    return resampled.unflatten(1, (3, config.depth))

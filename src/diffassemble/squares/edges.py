@@ -1,0 +1,208 @@
+"""Which sides of square pieces continue each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from diffassemble.core import Mates, Poses, turn_matrix
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Which sides of square pieces continue each other.
+#
+# Mahalanobis gradient compatibility (Gallagher 2012): side i predicts the pixels beyond itself, c = edge + mean
+# gradient, with the covariance S of its own gradients; side j is judged by Σ_r (x_r − c_r)ᵀ S⁻¹ (x_r − c_r).
+# Expanded, all pairs of sides are one matrix product.
+#
+# Sides of a piece, clockwise from the right: 0 right, 1 bottom, 2 left, 3 top. Side a of piece i has index 4i + a.
+
+
+SIDES = 4
+CHANNELS = 3
+# A side whose own pixels hardly vary would trust itself without limit. Two squared grey levels measured best.
+_VARIANCE_FLOOR = 2 / 255**2
+# How many scores are computed at once when only the best are kept.
+_BLOCK = 2**20
+# At least so many sides at once: products of fewer rows take more than twice as long a row.
+FEWEST_ROWS = 104
+# Log odds that two sides are true neighbours, fitted by `benchmarks/calibrate_borders.py` on training pictures:
+# constant, level, level², low, high, low², high², low·high, level·low, level·high (see `odds_terms`).
+_ODDS = (-1.3761, -0.0054, -0.0881, 1.8372, 2.5002, -0.1255, -0.5875, 0.4203, -0.1426, -0.2626)
+
+
+def side_lines(pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "sides two s 3"]:
+    """Outermost and second line of pixels of every side, read clockwise around the piece."""
+    views = torch.stack([torch.rot90(pixels, side, (-2, -1))[..., -2:] for side in range(SIDES)], 1)
+    lines = torch.stack([views[..., -1], views[..., -2]], 2)  # n, side, line, colour, along
+    return lines.transpose(-1, -2).flatten(0, 1)
+
+
+@dataclass(frozen=True)
+class Partners:
+    """The best partners of every side, best first, and their scores."""
+
+    side: Int[Tensor, "sides keep"]
+    score: Float[Tensor, "sides keep"]
+
+    def first(self, keep: int) -> Partners:
+        """Only the best `keep` of them."""
+        return Partners(self.side[:, :keep], self.score[:, :keep])
+
+
+@dataclass(frozen=True)
+class Borders:
+    """What every side foretells and what it shows, so that the scores of any pairs are one matrix product.
+
+    A score is the both-way Mahalanobis gradient compatibility over its expected value: near 1 for true neighbours,
+    several times that for others. Symmetric.
+    """
+
+    foretold: Float[Tensor, "sides w"]
+    shown: Float[Tensor, "sides w"]
+
+    @staticmethod
+    def of(pixels: Float[Tensor, "n 3 s s"]) -> Borders:
+        """The borders of square pieces; side a of piece i is number 4i + a."""
+        lines = side_lines(pixels).double() - 0.5
+        edge, inner = lines[:, 0], lines[:, 1]
+        facing = edge.flip(1)  # the neighbour reads the common border the other way
+        gradient = edge - inner
+        mean = gradient.mean(1, keepdim=True)
+        size = edge.shape[1]
+        covariance = (gradient - mean).transpose(1, 2) @ (gradient - mean) / size
+        precision = torch.linalg.inv(covariance + _VARIANCE_FLOOR * torch.eye(3).to(covariance))
+        predicted = edge + mean
+        weighted = predicted @ precision
+        constant = (weighted * predicted).sum((1, 2))[:, None]
+        foretold = torch.cat([precision.flatten(1), -2 * weighted.flatten(1), constant], 1) / (6 * size)
+        moments = (facing.transpose(1, 2) @ facing).flatten(1)
+        return Borders(foretold, torch.cat([moments, facing.flatten(1), torch.ones_like(constant)], 1))
+
+    def __len__(self) -> int:
+        return len(self.shown)
+
+    def __getitem__(self, sides: Int[Tensor, "k"]) -> Borders:
+        return Borders(self.foretold[sides], self.shown[sides])
+
+    def against(self, other: Borders) -> Float[Tensor, "r c"]:
+        """The scores of all these sides with all those of other pieces."""
+        there = (self.foretold @ other.shown.T).clamp_(min=0)
+        return there.add_((self.shown @ other.foretold.T).clamp_(min=0)).float()
+
+    def scores(self, rows: Int[Tensor, "r"], cols: Int[Tensor, "c"]) -> Float[Tensor, "r c"]:
+        """The scores of all pairs of some sides with some others; infinite within one piece."""
+        same = (rows // SIDES)[:, None] == cols // SIDES
+        return self[rows].against(self[cols]).masked_fill_(same, torch.inf)
+
+    def best(self, keep: int) -> Partners:
+        """The `keep` best partners of every side, in blocks: the whole matrix is never there at once."""
+        every = torch.arange(len(self), device=self.shown.device)
+        keep = min(keep, len(self) - SIDES)
+        # Made beforehand: small pieces of memory kept between large ones that come and go would hold all of it.
+        side, score = every.new_empty(len(self), keep), self.shown.new_empty(len(self), keep, dtype=torch.float32)
+        for rows in every.split(max(FEWEST_ROWS, _BLOCK // len(self))):
+            same = (rows // SIDES)[:, None] == every // SIDES
+            scores = self[rows].against(self).masked_fill_(same, torch.inf)
+            score[rows], side[rows] = scores.topk(keep, largest=False)
+        return Partners(side, score)
+
+
+def border_scores(pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "sides sides"]:
+    """The scores of all pairs of sides at once, for puzzles small enough; infinite within one piece."""
+    borders = Borders.of(pixels)
+    one_way = (borders.foretold @ borders.shown.T).clamp_(min=0)
+    piece = torch.arange(len(borders), device=pixels.device) // SIDES
+    return (one_way + one_way.T).float().masked_fill_(piece[:, None] == piece, torch.inf)
+
+
+def odds_terms(partners: Partners) -> Float[Tensor, "sides keep 10"]:
+    """What the log odds of pairs are made of: a pair's own level, and its lower and higher lead over its rivals.
+
+    A pair's rivals are the best other partner of each of its two sides.
+    """
+    logs = torch.log(partners.score + 0.02)
+    best, second = logs[:, :1], logs[:, 1:2]
+    own_rival = torch.cat([second, best.expand(-1, logs.shape[1] - 1)], 1)
+    everyone = torch.arange(len(logs), device=logs.device)[:, None]
+    mutual = partners.side[partners.side, 0] == everyone
+    their_rival = torch.where(mutual, second[partners.side, 0], best[partners.side, 0])
+    leads = own_rival - logs, their_rival - logs
+    low, high = torch.minimum(*leads), torch.maximum(*leads)
+    products = [low**2, high**2, low * high, logs * low, logs * high]
+    return torch.stack([torch.ones_like(logs), logs, logs**2, low, high, *products], -1).clamp(-20, 20)
+
+
+def evidence(partners: Partners) -> Float[Tensor, "sides keep 3"]:
+    """The channels of pairs: probability of being neighbours, rank among rivals, absolute certainty."""
+    probability = (odds_terms(partners) @ partners.score.new_tensor(_ODDS)).sigmoid()
+    levels = torch.log(partners.score + 1e-3)
+    behind = levels[:, :1] + levels[partners.side, 0] - 2 * levels
+    return torch.stack([probability, rank_evidence(behind), certainty_evidence(partners.score)], -1)
+
+
+def rank_evidence(behind: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
+    """1 for pairs that are both sides' best, less by how far they are behind the best of both, in logarithms."""
+    return (3 * behind).exp()
+
+
+def certainty_evidence(score: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
+    """Near 1 for border scores that only true neighbours have."""
+    return 1 / (1 + (score / 2) ** 2)
+
+
+def image_mates(pixels: Float[Tensor, "n 3 s s"], pitch: float, keep: int = 8) -> Mates:
+    """The `keep` best partners of every side of every piece, as matings on a lattice of the given pitch."""
+    return mates_of_partners(Borders.of(pixels).best(keep), pitch)
+
+
+def mates_of_partners(partners: Partners, pitch: float) -> Mates:
+    """Every side with each of its partners (none, or two or more), with the evidence for them."""
+    sides, keep = partners.side.shape
+    rows = torch.arange(sides, device=partners.side.device).repeat_interleave(keep)
+    channels = evidence(partners).flatten(0, 1) if keep else partners.score.new_zeros(0, CHANNELS)
+    return mates_of_sides(rows, partners.side.flatten(), pitch, channels)
+
+
+def mates_of_sides(
+    first_side: Int[Tensor, "m"], second_side: Int[Tensor, "m"], pitch: float, channels: Float[Tensor, "m c"]
+) -> Mates:
+    """Matings of side pairs: side a of first lies against side b of second, one pitch away from its centre."""
+    a, b = first_side % SIDES, second_side % SIDES
+    outward = turn_matrix(b)[:, :, 0]  # where the right side's direction, (1, 0), is turned to
+    relative = Poses(turn_matrix(b + 2 - a), pitch * outward)
+    return Mates(first_side // SIDES, second_side // SIDES, relative, SIDES * a + b, channels)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The measures that others used before gradients: how unlike two sides are, colour by colour.
+#
+# Sides are numbered as in `image`; pairs within one piece are infinitely unlike. Symmetric.
+
+
+def squared_differences(pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "sides sides"]:
+    """The sum of squared colour differences across the border (Cho, Avidan and Freeman 2010), as one product."""
+    edge = side_lines(pixels)[:, 0].double() - 0.5
+    power = edge.square().sum((1, 2))
+    shared = edge.flatten(1) @ edge.flip(1).flatten(1).T
+    return _apart((power[:, None] + power - (shared + shared.T)).clamp(min=0))
+
+
+def prediction_errors(
+    pixels: Float[Tensor, "n 3 s s"], p: float = 0.3, q: float = 1 / 16
+) -> Float[Tensor, "sides sides"]:
+    """Each side continues its gradient into the other: (Σ |error|^p)^(q/p), both ways (Pomeranz et al. 2011).
+
+    With p = q = 1 it is the plain L1 measure.
+    """
+    edge, inner = side_lines(pixels).double().unbind(1)
+    foretold, facing = 2 * edge - inner, edge.flip(1)
+    one_way = torch.cdist(foretold.flatten(1), facing.flatten(1), p=p) ** p
+    return _apart((one_way + one_way.T) ** (q / p))
+
+
+def _apart(unlike: Float[Tensor, "sides sides"]) -> Float[Tensor, "sides sides"]:
+    piece = torch.arange(len(unlike), device=unlike.device) // SIDES
+    return unlike.float().masked_fill_(piece[:, None] == piece, torch.inf)

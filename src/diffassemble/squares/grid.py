@@ -1,0 +1,108 @@
+"""The board of a puzzle that does not tell it, and pieces that do not belong to the picture."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from diffassemble.core import Board, ImagePieces, Poses, Puzzle, Solver
+from diffassemble.squares.edges import image_mates
+from diffassemble.squares.placement import fit
+from diffassemble.squares.upright import Uprighter
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The board of a puzzle that does not tell it.
+
+
+STRETCH = 3.0
+
+
+def candidate_boards(count: int) -> list[Board]:
+    """Square and landscape boards, at most 3 : 1, that `count` pieces fill.
+
+    If there is none, those that hold them and of which neither a row nor a column could be spared.
+    """
+    boards = [Board(rows, math.ceil(count / rows)) for rows in range(1, math.ceil(count**0.5) + 1)]
+    shapely = [board for board in boards if board.rows <= board.cols <= STRETCH * board.rows]
+    tight = [board for board in shapely if (board.rows - 1) * board.cols < count]
+    return [board for board in tight if board.cells == count] or tight
+
+
+def choose_board(pieces: ImagePieces, solver: Solver, seed: int, upright: Uprighter | None = None) -> Board:
+    """Solve on every candidate board and keep the one whose placement realises most border evidence.
+
+    Whether rows × cols or cols × rows is meant can't be told from borders: `upright` looks at the picture;
+    without it the wider one is taken.
+    """
+    boards = candidate_boards(len(pieces))
+    if len(boards) == 1 and upright is None:
+        return boards[0]
+    names = tuple(str(index) for index in range(len(pieces)))
+    trials = [_try(Puzzle(pieces, board, names), solver, seed) for board in boards]
+    puzzle, placed, _ = max(trials, key=lambda trial: trial[2])
+    board = puzzle.board
+    if upright is None or board.rows == board.cols or upright(puzzle, placed, (0, 1, 2, 3)) % 2 == 0:
+        return board
+    return Board(board.cols, board.rows)
+
+
+def _try(puzzle: Puzzle, solver: Solver, seed: int) -> tuple[Puzzle, Poses, float]:
+    """The puzzle, its answer, and the border evidence that the answer realises."""
+    *_, last = solver.steps(puzzle, torch.Generator().manual_seed(seed))
+    pitch = puzzle.board.pitch
+    return puzzle, last.poses, float(fit(last.poses, image_mates(puzzle.pixels, pitch), pitch))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Pieces that do not belong to the picture: those that nobody wants beside them.
+
+
+# Matings expected with the rest of the picture, below which a piece does not belong to it.
+_FITS = 0.25
+_ROUNDS = 30
+
+
+@dataclass(frozen=True)
+class SetAside:
+    """A puzzle without the pieces that do not belong, and the names of those."""
+
+    puzzle: Puzzle
+    extra: tuple[str, ...]
+
+
+def set_aside(puzzle: Puzzle) -> SetAside:
+    """Take away the pieces for which there is no cell, and those whose borders nobody in the picture continues.
+
+    From its heart, or from what is locked, the picture grows by the piece that fits best to all that belong already.
+    """
+    bonds = _bonds(puzzle)
+    belongs = _heart(bonds) if puzzle.locks is None else puzzle.locks.held.clone()
+    while int(belongs.sum()) < puzzle.board.cells:
+        fits = bonds[:, belongs].sum(1).masked_fill(belongs, -1.0)
+        # A puzzle needs two pieces, however little they fit.
+        if float(fits.max()) < (_FITS if int(belongs.sum()) > 1 else 0):
+            break
+        belongs[fits.argmax()] = True
+    names = tuple(name for name, kept in zip(puzzle.names, belongs.tolist(), strict=True) if not kept)
+    return SetAside(puzzle.reordered(belongs.nonzero().flatten()), names)
+
+
+def _bonds(puzzle: Puzzle) -> Float[Tensor, "n n"]:
+    """How probably two pieces are neighbours, on whatever side."""
+    mates = image_mates(puzzle.pixels, puzzle.board.pitch)
+    bonds = torch.zeros(len(puzzle), len(puzzle))
+    bonds.index_put_((mates.first, mates.second), mates.weight, accumulate=True)
+    return ((bonds + bonds.T) / 2).clamp(max=1).fill_diagonal_(0)
+
+
+def _heart(bonds: Float[Tensor, "n n"]) -> Bool[Tensor, "n"]:
+    """The piece amid most bonds, those of its neighbours counted too, and so on."""
+    central = torch.ones(len(bonds))
+    for _ in range(_ROUNDS):
+        central = bonds @ central + 1e-6
+        central = central / central.max()
+    return torch.arange(len(bonds)) == central.argmax()

@@ -1,0 +1,177 @@
+"""Collections of pictures to cut puzzles from: any folder, and the two collections of the paper."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from diffassemble.core import InputError
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Any folder of pictures.
+
+
+PICTURE_ENDINGS = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
+
+
+def picture_paths(folder: Path) -> list[Path]:
+    """All pictures in a folder and the folders below it, sorted by path; hidden files are passed over."""
+    if not folder.exists():
+        raise InputError(f"{folder} does not exist; pass a folder of pictures")
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder; pass the folder that holds the pictures")
+    found = sorted(
+        path
+        for path in folder.rglob("*")
+        if path.suffix.lower() in PICTURE_ENDINGS and not path.name.startswith(".") and path.is_file()
+    )
+    if not found:
+        known = " ".join(sorted(PICTURE_ENDINGS))
+        raise InputError(f"{folder} holds no pictures; pass a folder with files ending in {known}")
+    return found
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The two picture collections of the paper, where the user has them.
+#
+# The paper (supplementary, "Dataset Details") gives the sizes of its splits, 80 % to 20 %, but not which
+# picture is on which side. The lists stand in the authors' repository (github.com/IIT-PAVIS/DiffAssemble,
+# folder datasets/data_splits), which has no licence, so they are not part of this package: put the two text
+# files of a collection into its folder, or into `data_splits` in it, and they decide. Without them a fixed
+# split of the same sizes is used, which is not the paper's: CelebA-HQ by number, 0…23999 for training and
+# 24000…29999 for testing; WikiArt by a seeded hash of the file's name, so neither machine nor folder matters.
+
+
+@dataclass(frozen=True)
+class PublishedCollection:
+    """Sizes of a collection's split, names of its list files, and how to come by the pictures."""
+
+    title: str
+    train: int
+    test: int
+    lists: tuple[str, str]
+    source: str
+    numbered: bool
+
+
+COLLECTIONS = {
+    "celeba-hq": PublishedCollection(
+        title="CelebA-HQ",
+        train=24_000,
+        test=6_000,
+        lists=("CelebA-HQ_train.txt", "CelebA-HQ_test.txt"),
+        source="CelebAMask-HQ (github.com/switchablenorms/CelebAMask-HQ); pass its folder CelebA-HQ-img",
+        numbered=True,
+    ),
+    "wikiart": PublishedCollection(
+        title="WikiArt",
+        train=50_503,
+        test=12_625,
+        lists=("wikiart_subset_train.txt", "wikiart_subset_test.txt"),
+        source="ArtGAN (github.com/cs-chan/ArtGAN, folder 'WikiArt Dataset'); pass its folder wikiart",
+        numbered=False,
+    ),
+}
+
+
+def published_split(name: str, folder: Path, *, seed: int = 0) -> tuple[list[Path], list[Path]]:
+    """Training and test pictures of "celeba-hq" or "wikiart" (conventions: see this module's docstring).
+
+    `seed` chooses among the hashed splits of WikiArt; it has no effect where lists or numbers decide.
+    """
+    if name not in COLLECTIONS:
+        raise InputError(f"there is no collection {name!r}; choose one of {', '.join(COLLECTIONS)}")
+    collection = COLLECTIONS[name]
+    try:
+        paths = picture_paths(folder)
+    except InputError as error:
+        raise InputError(f"{error}; get {collection.title} from {collection.source}") from None
+    lists = _list_files(collection, folder)
+    if lists is not None:
+        return _listed(collection, paths, lists[0]), _listed(collection, paths, lists[1])
+    ordered = _numbered(collection, paths) if collection.numbered else _hashed(paths, seed)
+    # WikiArt has more pictures than the paper used; the rest is left alone.
+    total = collection.train + collection.test
+    if len(ordered) < total:
+        raise InputError(_too_few(collection, folder, len(ordered)))
+    return ordered[: collection.train], ordered[collection.train : total]
+
+
+def _list_files(collection: PublishedCollection, folder: Path) -> tuple[Path, Path] | None:
+    """The two lists of a collection, or none; one alone is a mistake."""
+    for place in (folder, folder / "data_splits"):
+        train, test = (place / name for name in collection.lists)
+        if train.is_file() and test.is_file():
+            return train, test
+        if train.is_file() or test.is_file():
+            raise InputError(f"{place} has one of {train.name} and {test.name}; add the other or remove it")
+    return None
+
+
+def _listed(collection: PublishedCollection, paths: list[Path], file: Path) -> list[Path]:
+    """The pictures named in a list file, each once, sorted by path."""
+    names = {line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()}
+    found = {path.name: path for path in reversed(paths) if path.name in names}
+    absent = sorted(names - set(found))
+    if absent:
+        raise InputError(
+            f"{file} names {len(names)} pictures, {len(absent)} of them are not there (first: {absent[0]}); "
+            f"get {collection.title} from {collection.source}"
+        )
+    return sorted(found.values())
+
+
+def _numbered(collection: PublishedCollection, paths: list[Path]) -> list[Path]:
+    """Pictures whose names are the numbers 0, 1, 2, … in order; others, such as masks, are passed over."""
+    total = collection.train + collection.test
+    numbers = {int(path.stem): path for path in paths if path.stem.isdecimal() and int(path.stem) < total}
+    return [numbers[number] for number in sorted(numbers)]
+
+
+def _hashed(paths: list[Path], seed: int) -> list[Path]:
+    """Paths in an order that looks random but follows from the seed and the file names alone."""
+    return sorted(paths, key=lambda path: hashlib.sha256(f"{seed}/{path.name}".encode()).digest())
+
+
+def _too_few(collection: PublishedCollection, folder: Path, count: int) -> str:
+    need = collection.train + collection.test
+    return (
+        f"{folder} holds {count} pictures of {collection.title}, the paper's split needs {need} "
+        f"({collection.train} + {collection.test}); get them all from {collection.source}"
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Pictures by what a user calls them.
+
+
+def held_out_pictures(name: str) -> list[Path]:
+    """Pictures to test on: all of a folder, or the test split of `celeba-hq=FOLDER` or `wikiart=FOLDER`."""
+    collection, equals, folder = name.partition("=")
+    if equals and collection in COLLECTIONS:
+        return published_split(collection, Path(folder))[1]
+    return picture_paths(Path(name))
+
+
+def training_pictures(name: str) -> list[Path]:
+    """Pictures to train on: all of a folder, or the training split of `celeba-hq=FOLDER` or `wikiart=FOLDER`."""
+    collection, equals, folder = name.partition("=")
+    if equals and collection in COLLECTIONS:
+        return published_split(collection, Path(folder))[0]
+    return picture_paths(Path(name))
+
+
+def short_name(name: str) -> str:
+    """What tables call a collection: its own name, or the last two folders of the path, on any machine alike."""
+    collection, equals, _ = name.partition("=")
+    return collection if equals and collection in COLLECTIONS else "/".join(Path(name).resolve().parts[-2:])
+
+
+def short_names(folders: Sequence[Path]) -> list[str]:
+    """What a log calls the folders: their short names, or their paths if these are not told apart by them."""
+    paths = [os.fspath(folder) for folder in folders]
+    names = [short_name(path) for path in paths]
+    return names if len(set(names)) == len(names) else paths

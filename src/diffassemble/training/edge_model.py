@@ -1,0 +1,96 @@
+"""The task of learning which sides continue each other."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from diffassemble.core import Board, Puzzle
+from diffassemble.squares.baselines.filling import touching_sides
+from diffassemble.squares.cut import cut_picture
+from diffassemble.squares.edge_model import Judgement, SideJudge
+from diffassemble.squares.pictures import short_names
+from diffassemble.training.checks import check_side_judge
+from diffassemble.training.config import Config, SideJudgeRun
+from diffassemble.training.jigsaw import smallest_picture
+from diffassemble.training.pictures import PuzzleStream, load_picture, load_store, seeded, split_paths, wear
+
+ALONE = -1
+"""the partner of a side that has none"""
+
+
+class SideJudgeTask:
+    """Every side of a batch has to find its neighbour among all others, or that it has none."""
+
+    defaults: Config = SideJudgeRun()
+
+    def __init__(self, config: SideJudgeRun) -> None:
+        check_side_judge(config)
+        self.config = config
+        self.batch = config.training.pieces, "pieces"
+        splits = [split_paths(folder, config.data.held_apart) for folder in config.data.folders]
+        smallest = smallest_picture(config.data)
+        store = load_store([train for train, _ in splits], config.data.shares, smallest)
+        self.stream = PuzzleStream(store, config.data, config.training.pieces, config.training.seed)
+        self.held_apart = [
+            (name, [load_picture(path, smallest) for path in held])
+            for name, (_, held) in zip(short_names(config.data.folders), splits, strict=True)
+        ]
+
+    def build(self) -> SideJudge:
+        """A fresh network."""
+        return SideJudge(self.config.model)
+
+    def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
+        """This process's part of the mean loss over the batch at `step`."""
+        training = self.config.training
+        portion = self.stream.batch(step, rank, world)
+        worn = [
+            wear(puzzle.pixels, training.worn_share, seeded(training.seed, step, portion.first + index, 3))
+            for index, puzzle in enumerate(portion.puzzles)
+        ]
+        device = next(model.parameters()).device
+        with torch.autocast(device.type, enabled=False):  # half precision can't tell neighbouring shades apart
+            judgement = model(torch.cat(worn).to(device), portion.erode)
+            return portion.weight * choice_loss(judgement, partners(portion.puzzles).to(device))
+
+    def validate(self, model: nn.Module) -> dict[str, float]:
+        """Percent of sides that rank their true neighbour first, by folder and erosion; "score" is the mean."""
+        assert isinstance(model, SideJudge)
+        favourite, device = self.config.data.favourite, next(model.parameters()).device
+        scores: dict[str, float] = {}
+        for name, pictures in self.held_apart:
+            for erode in range(self.config.data.erode + 1):
+                right = sides = 0
+                for index, picture in enumerate(pictures):
+                    board = Board(favourite, favourite)
+                    puzzle = cut_picture(picture.float() / 255, board, seeded(77, index), size=32, erode=erode)
+                    truth = partners([puzzle])
+                    with torch.no_grad():
+                        judgement = model(puzzle.pixels.to(device), erode)
+                        found = judgement.fits(torch.arange(len(truth), device=device)).argmax(1).cpu()
+                    right, sides = right + int((found == truth).sum()), sides + int((truth != ALONE).sum())
+                scores[f"{name} {erode} px"] = 100 * right / max(1, sides)
+        return {"score": sum(scores.values()) / max(1, len(scores)), **scores}
+
+
+def choice_loss(judgement: Judgement, partner: Int[Tensor, "sides"]) -> Float[Tensor, ""]:
+    """Cross-entropy of every side's choice among all sides of other pieces, and of being alone."""
+    fits = judgement.fits(torch.arange(len(partner), device=partner.device))
+    logits = torch.cat([fits, judgement.alone.expand(len(fits), 1)], 1)
+    return F.cross_entropy(logits, torch.where(partner == ALONE, len(fits), partner))
+
+
+def partners(puzzles: list[Puzzle]) -> Int[Tensor, "sides"]:
+    """The true neighbour of every side of several puzzles, numbered through, or ALONE."""
+    found, before = [], 0
+    for puzzle in puzzles:
+        assert puzzle.truth is not None
+        first, second = touching_sides(puzzle.board, *puzzle.board.snap(puzzle.truth))
+        own = torch.full((4 * len(puzzle),), ALONE)
+        own[first] = before + second
+        found.append(own)
+        before += len(own)
+    return torch.cat(found)

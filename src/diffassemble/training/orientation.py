@@ -1,0 +1,118 @@
+"""The task of learning how objects stand."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from diffassemble.fragments.breaking import random_rotations
+from diffassemble.fragments.orientation import Posture, centred, principal_axes
+from diffassemble.training.checks import check_posture
+from diffassemble.training.config import Config, PostureRun
+from diffassemble.training.fragment_data import Pool, pool_of
+from diffassemble.training.fragments import gather, pools_of
+from diffassemble.training.pictures import seeded, share_out, uniform
+
+UP = torch.tensor([0.0, 1.0, 0.0])
+# Directions that up has to stand out from: at random, and near misses between these angles.
+_RANDOM, _NEAR, _NEAREST, _FARTHEST = 14, 8, 7.0, 30.0
+# A direction this near to up, in degrees, counts as up.
+RIGHT = 15.0
+
+
+class PostureTask:
+    """Objects, some of whose fragments are lost, against themselves lying down; accuracy on objects held apart."""
+
+    defaults: Config = PostureRun()
+
+    def __init__(self, config: PostureRun) -> None:
+        check_posture(config)
+        self.config = config
+        self.batch = config.training.objects, "objects"
+        kinds, held_apart = gather(config.data)
+        named = list(zip(map(pools_of, kinds), config.data.shares, strict=True))
+        self.kinds = [pools for pools, share in named if pools and share > 0]
+        self.shares = torch.tensor([share for pools, share in named if pools and share > 0])
+        self.held_apart = [pool_of(fracture) for fracture in held_apart]
+
+    def build(self) -> Posture:
+        """A fresh network."""
+        return Posture(self.config.model)
+
+    def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
+        """This process's part of the mean loss over the batch at `step`."""
+        training = self.config.training
+        numbers, weight = share_out(training.objects, rank, world)
+        drawn = [self._object(seeded(training.seed, step, number)) for number in numbers]
+        points, directions = (
+            torch.stack(parts).to(next(model.parameters()).device) for parts in zip(*drawn, strict=True)
+        )
+        up, front = model(points, directions)
+        target = torch.zeros(len(points), dtype=torch.long, device=points.device)
+        smoothing = training.smoothing
+        losses = [F.cross_entropy(logits.float(), target, label_smoothing=smoothing) for logits in (up, front)]
+        return weight * (losses[0] + training.front_weight * losses[1])
+
+    def _object(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Points of a standing object, a little tilted, and directions, of which the first is up."""
+        data = self.config.data
+        kind = self.kinds[int(torch.multinomial(self.shares, 1, generator=generator))]
+        pool = kind[int(torch.randint(len(kind), (), generator=generator))]
+        lost = data.missing if uniform(0.0, 1.0, generator) > data.whole_share else 0.0
+        points = partly(pool, lost, data.points, generator)
+        stretch = 1 + data.stretch * (2 * torch.rand(3, generator=generator) - 1)
+        mirror = 1 - 2 * torch.randint(0, 2, (3,), generator=generator) * torch.tensor([0, 0, 1])
+        points = centred((points * stretch * mirror)[None])[0]
+        points = points + 0.01 * uniform(0.0, 1.0, generator) * torch.randn(points.shape, generator=generator)
+        return points, candidates(points, generator)
+
+    def validate(self, model: nn.Module) -> dict[str, float]:
+        """Percent of held-apart objects, turned at random, that stand up, and also face the right way."""
+        assert isinstance(model, Posture)
+        model.eval()
+        scores: dict[str, float] = {}
+        for name, lost in (("up", 0.0), ("up, pieces lost", self.config.data.missing)):
+            found = [_found(model, pool, lost, self.config.data.points, n) for n, pool in enumerate(self.held_apart)]
+            right = [(away < RIGHT, apart < 2 * RIGHT) for away, apart in found] or [(False, False)]
+            scores[name], scores[name.replace("up", "pose")] = (
+                100 * sum(some) / len(some) for some in zip(*right, strict=True)
+            )
+        return {"score": scores["up"], **scores}
+
+
+def partly(pool: Pool, lost: float, count: int, generator: torch.Generator) -> Float[Tensor, "p 3"]:
+    """Points of an object where it stands, drawn by area; up to a share `lost` of its fragments is not there."""
+    share = uniform(0.0, lost, generator)
+    order = torch.randperm(len(pool), generator=generator)
+    areas = pool.areas.clone()
+    gone = order[: int(share * len(pool))]
+    areas[gone[gone != areas.argmax()]] = 0
+    whose = torch.multinomial(areas, count, replacement=True, generator=generator)
+    which = torch.randint(pool.steps.shape[1], (count,), generator=generator)
+    return pool.points[whose, which]
+
+
+def candidates(points: Float[Tensor, "p 3"], generator: torch.Generator) -> Float[Tensor, "d 3"]:
+    """Up, then directions that are not: down, near misses, the axes of the shape and others at random."""
+    others = F.normalize(torch.randn(_RANDOM, 3, generator=generator), dim=-1)
+    sideways = F.normalize(torch.randn(_NEAR, 3, generator=generator) * (1 - UP), dim=-1)
+    angle = torch.deg2rad(_NEAREST + (_FARTHEST - _NEAREST) * torch.rand(_NEAR, 1, generator=generator))
+    near = angle.cos() * UP + angle.sin() * sideways
+    tried = torch.cat([-UP[None], near, principal_axes(points), others])
+    # What is too near to up is no wrong answer: down stands in for it.
+    close = tried @ UP > math.cos(math.radians(_NEAREST - 1))
+    return torch.cat([UP[None], torch.where(close[:, None], -UP, tried)])
+
+
+def _found(model: Posture, pool: Pool, lost: float, count: int, number: int) -> tuple[float, float]:
+    """By how many degrees up is missed, and the whole rotation."""
+    generator = seeded(81, number)
+    points = partly(pool, lost, count, generator)
+    turn = random_rotations(1, generator)[0]
+    answer = model.stand(points @ turn.mT) @ turn
+    up, trace = answer[1, 1].clamp(-1, 1).acos(), ((answer.trace() - 1) / 2).clamp(-1, 1).acos()
+    return math.degrees(float(up)), math.degrees(float(trace))

@@ -1,0 +1,196 @@
+"""What a run leaves in its folder and shows while it lasts: checkpoint, config.json, log.csv, weights, progress."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import pickle
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import Progress as Bar
+from torch import Tensor
+
+from diffassemble.core import InputError
+from diffassemble.files.atomic import write_file
+from diffassemble.network.pretrained import Pretrained
+from diffassemble.training.config import Config
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What a killed run needs to go on as if nothing had happened.
+
+
+FILE = "checkpoint.pt"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """State after `step` steps and `minutes` of training."""
+
+    step: int
+    minutes: float
+    best: float
+    weights: dict[str, Tensor]
+    average: dict[str, Tensor]
+    optimizer: dict[str, Any]
+
+
+def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
+    """Write beside and rename, so that a kill at any moment leaves the old or the new one, whole."""
+    content = io.BytesIO()
+    torch.save(vars(checkpoint), content)
+    # Always the same name: what a kill leaves half written is overwritten by the next one.
+    beside = folder / f".{FILE}.part"
+    try:
+        with beside.open("wb") as file:
+            file.write(content.getbuffer())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, folder / FILE)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise InputError(f"{folder / FILE}: cannot be written ({error.strerror}); the one before is kept") from error
+
+
+def read_checkpoint(folder: Path) -> Checkpoint | None:
+    """The last checkpoint of a run, if there is one; only tensors and plain values are read, never code."""
+    path = folder / FILE
+    if not path.exists():
+        return None
+    try:
+        return Checkpoint(**torch.load(path, map_location="cpu", weights_only=True))
+    except (pickle.UnpicklingError, RuntimeError, EOFError, TypeError, OSError) as error:
+        raise InputError(f"{path}: is not a checkpoint of this program; train anew with another --out") from error
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What a run leaves in its folder: config.json, log.csv, the best and the last weights, the checkpoint.
+
+
+BEST, LAST = "best", "last"
+
+
+class Record:
+    """Only one process keeps it. `best` is the highest score so far, −∞ before the first."""
+
+    def __init__(self, folder: Path, config: Config, done: int, best: float) -> None:
+        self.folder, self.log, self.best = folder, folder / "log.csv", best
+        self._saved = time.monotonic()
+        content = json.dumps(asdict(config), indent=2, default=os.fspath) + "\n"
+        write_file(folder / "config.json", content.encode())
+        self._forget_after(done)
+
+    def scored(self, network: Pretrained, row: dict[str, str], scores: dict[str, float]) -> None:
+        """Take note of a validation, and keep the network if it is the best so far."""
+        if scores["score"] > self.best:
+            self.best = scores["score"]
+            network.save_pretrained(self.folder / BEST)
+        row = row | {name: f"{value:.2f}" for name, value in scores.items()}
+        new = not self.log.exists()
+        with self.log.open("a", newline="") as file:
+            writer = csv.DictWriter(file, fieldnames=list(row))
+            if new:
+                writer.writeheader()
+            writer.writerow(row)
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Write the checkpoint."""
+        write_checkpoint(checkpoint, self.folder)
+        self._saved = time.monotonic()
+
+    @property
+    def age(self) -> float:
+        """Minutes of work that a kill would cost now."""
+        return (time.monotonic() - self._saved) / 60
+
+    def _forget_after(self, done: int) -> None:
+        """Rows of steps that are to be done again, or were cut short by a kill, would stand there twice."""
+        rows = list(csv.reader(self.log.read_text().splitlines())) if self.log.exists() else []
+        whole = [row for row in rows[1:] if len(row) == len(rows[0]) and row[0].isdecimal()]
+        kept = [row for row in whole if int(row[0]) <= done]
+        if not kept:
+            self.log.unlink(missing_ok=True)
+            return
+        content = io.StringIO()
+        csv.writer(content).writerows([rows[0], *kept])
+        write_file(self.log, content.getvalue().encode())
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What a run shows while it lasts.
+
+
+QUIET_SECONDS = 60
+
+
+class Progress:
+    """A live bar on a terminal, a plain line now and then in a log file: loss, accuracy, speed, time left.
+
+    Counts from step `first` to `steps`, or until `limit` minutes are over; a step takes a `batch` of so many of what.
+    """
+
+    def __init__(self, console: Console, steps: int, first: int, limit: float, batch: tuple[int, str]) -> None:
+        self.console, self.steps, self.first, self.limit, self.batch = console, steps, first, limit, batch
+        self.started = self.told = time.monotonic()
+        self.mean_loss = math.nan
+        self.accuracy = math.nan
+        columns = (BarColumn(bar_width=20), MofNCompleteColumn(), TextColumn("{task.description}"))
+        self.bar = Bar(*columns, console=console, disable=not console.is_terminal)
+        self.job = self.bar.add_task("", total=steps, completed=first)
+
+    def __enter__(self) -> Progress:
+        self.bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bar.stop()
+
+    @property
+    def minutes(self) -> float:
+        """Minutes since the start."""
+        return (time.monotonic() - self.started) / 60
+
+    def advance(self, done: int, loss: float) -> None:
+        """Take note of a finished step."""
+        self.mean_loss = loss if math.isnan(self.mean_loss) else 0.98 * self.mean_loss + 0.02 * loss
+        words = self._words(done)
+        self.bar.update(self.job, completed=done, description=words)
+        now = time.monotonic()
+        if not self.console.is_terminal and now - self.told > QUIET_SECONDS:
+            self.told = now
+            self.console.print(f"step {done}/{self.steps} · {words}", highlight=False, soft_wrap=True)
+
+    def report(self, scores: dict[str, float]) -> None:
+        """Print validation scores; the one called "score" stays in sight."""
+        self.accuracy = scores["score"]
+        words = " · ".join(f"{name} {value:.1f}" for name, value in scores.items())
+        self.console.print(f"validation: {words}", highlight=False, soft_wrap=True)
+
+    def _words(self, done: int) -> str:
+        rate = (done - self.first) / max(1e-9, 60 * self.minutes)
+        left = min((self.steps - done) / rate, 60 * (self.limit - self.minutes))
+        number, things = self.batch
+        words = [f"loss {self.mean_loss:.4f}", f"{rate * number:.0f} {things}/s", f"{duration(left)} left"]
+        if not math.isnan(self.accuracy):
+            words.insert(1, f"validation {self.accuracy:.1f} %")
+        return " · ".join(words)
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them, to two figures at most."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    minutes = round(whole / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"

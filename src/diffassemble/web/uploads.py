@@ -1,0 +1,131 @@
+"""What people bring becomes a puzzle; every file goes into the visitor's own folder first."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+
+from diffassemble.core import Board, ImagePieces, InputError, Puzzle
+from diffassemble.files.archives import MOST_FILES, is_zip, unpack
+from diffassemble.files.meshes import MESH_ENDINGS, read_mesh
+from diffassemble.files.pictures import read_picture
+from diffassemble.files.puzzles import knows_board, read_puzzle
+from diffassemble.kinds import make_solver
+from diffassemble.squares.cut import cut_picture
+from diffassemble.squares.files import check_count, check_pieces, read_pieces
+from diffassemble.squares.grid import choose_board
+from diffassemble.squares.photo import find_pieces
+
+PHOTO, SCATTERED, SHUFFLED, PIECES = (
+    "a picture to cut",
+    "a photo of pieces lying apart",
+    "a shuffled grid in one picture",
+    "pieces or fragments",
+)
+KINDS = (PHOTO, SCATTERED, SHUFFLED, PIECES)
+MOST_BYTES = 200_000_000
+# Pieces of a picture that is cut here are no larger than this, in pixels.
+_LARGEST = 128
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A file as the browser sends it."""
+
+    name: str
+    content: bytes
+
+
+def bring(upload: Upload, kind: str, board: Board | None, seed: int, folder: Path) -> Puzzle | None:
+    """The puzzle in an upload, or nothing if it is one of several pieces, which are collected in `folder`.
+
+    A zip file holds pieces, whatever kind is chosen; the grid to cut a picture by is none of theirs.
+    """
+    if len(upload.content) > MOST_BYTES:
+        raise too_large(upload.name, len(upload.content))
+    if is_zip(upload.name):
+        board = board if kind == PIECES else None
+        with TemporaryDirectory(dir=folder.parent) as home:
+            return open_folder(unpack(io.BytesIO(upload.content), upload.name, Path(home)), board, seed)
+    if kind == PIECES:
+        _collect(upload, folder)
+        return None
+    with TemporaryDirectory(dir=folder.parent) as home:
+        file = Path(home) / _plain_name(upload.name)
+        file.write_bytes(upload.content)
+        return _read_one(file, kind, board, seed)
+
+
+def usual_grid(kind: str) -> str:
+    """What stands in the field 'grid' before anybody writes into it: nothing, if it can be found out."""
+    return "4x4" if kind in (PHOTO, SHUFFLED) else ""
+
+
+def too_large(name: str, size: int) -> InputError:
+    """What is said of uploads beyond the limit."""
+    most = f"{MOST_BYTES // 10**6} MB"
+    return InputError(f"{name}: has {size // 10**6} MB, at most {most} are taken; use `diffassemble solve` instead")
+
+
+def open_folder(folder: Path, board: Board | None, seed: int) -> Puzzle:
+    """A puzzle folder, or any folder of pictures or meshes; an unknown grid is found out by what borders ask for."""
+    if board is None and not knows_board(folder):
+        pieces, names = read_pieces(folder)
+        return Puzzle(pieces, _fitting_board(pieces, seed), names)
+    return read_puzzle(folder, None if knows_board(folder) else board)
+
+
+def _read_one(file: Path, kind: str, board: Board | None, seed: int) -> Puzzle:
+    if kind == SCATTERED:
+        pieces, _ = find_pieces(file)
+        board = board or _fitting_board(pieces, seed)
+        check_count(len(pieces), board, Path(file.name))
+        return Puzzle(pieces, board, _numbered(len(pieces)))
+    if board is None:
+        raise InputError(f"{file.name}: write rows x columns into the field 'grid', such as 4x4")
+    if kind == SHUFFLED:
+        return read_puzzle(file, board)
+    picture, generator = read_picture(file), torch.Generator().manual_seed(seed)
+    natural = min(picture.shape[-2] // board.rows, picture.shape[-1] // board.cols)
+    size = min(natural, _LARGEST) or None
+    puzzle = cut_picture(picture, board, generator, size=size)
+    check_pieces(puzzle.pictures, puzzle.names, Path(file.name))
+    return puzzle
+
+
+def _fitting_board(pieces: ImagePieces, seed: int) -> Board:
+    return choose_board(pieces, make_solver("gallagher"), seed)
+
+
+def _numbered(count: int) -> tuple[str, ...]:
+    return tuple(f"piece_{index:03d}.png" for index in range(count))
+
+
+def _collect(upload: Upload, folder: Path) -> None:
+    """Keep one of several pieces; what can't be read is refused at once, not when the last one is there."""
+    file = folder / _plain_name(upload.name)
+    if file.exists():
+        raise InputError(f"{file.name}: was sent already; rename it if it is another piece")
+    there = [path.stat().st_size for path in folder.iterdir()]
+    if len(there) >= MOST_FILES or sum(there) + len(upload.content) > MOST_BYTES:
+        most = f"{MOST_FILES} pieces or {MOST_BYTES // 10**6} MB"
+        raise InputError(f"{file.name}: no more than {most} are taken; use `diffassemble solve` instead")
+    file.write_bytes(upload.content)
+    try:
+        read_mesh(file) if file.suffix.lower() in MESH_ENDINGS else read_picture(file)
+    except InputError:
+        file.unlink()
+        raise
+
+
+def _plain_name(name: str) -> str:
+    """A name that stays within its folder, whatever the browser calls the file."""
+    plain = re.sub(r"[^\w.+ -]", "_", re.split(r"[/\\]", name)[-1]).lstrip(".")[-100:]
+    if not plain:
+        raise InputError("the file has no name; rename it")
+    return plain
