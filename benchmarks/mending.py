@@ -25,11 +25,12 @@ def measure(solver: str, pieces: int, model: str) -> dict[str, float | int | str
     """Read, solve and write one object in this process."""
     import torch
 
+    from diffassemble.core.solver import assemble
     from diffassemble.files.puzzles import read_puzzle, write_puzzle
     from diffassemble.fragments.breaking import fracture, scatter
     from diffassemble.fragments.files import object_contents
     from diffassemble.fragments.shapes.catalogue import make_solid
-    from diffassemble.kinds import assemble, make_solver
+    from diffassemble.kinds import make_solver
 
     spent: dict[str, float] = {}
 

@@ -25,7 +25,7 @@ def measure(work: str, side: int, path: str, model: str, samples: int, steps: in
     from skimage import data
 
     from diffassemble.core import Board
-    from diffassemble.kinds import assemble
+    from diffassemble.core.solver import assemble
     from diffassemble.network.batch import pack
     from diffassemble.network.denoiser import Denoiser
     from diffassemble.squares.cut import cut_picture

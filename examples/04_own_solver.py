@@ -12,7 +12,7 @@ import torch
 
 import diffassemble as da
 from diffassemble.core import Step
-from diffassemble.kinds import assemble
+from diffassemble.core.solver import assemble
 
 
 class BrightnessSolver:

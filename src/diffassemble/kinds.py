@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 
-import torch
 from numba.core import event
 
-from diffassemble.core import Assembly, FragmentPieces, ImagePieces, InputError, Pieces, Puzzle, Solver, Step
-from diffassemble.core.locks import held_steps
+from diffassemble.core import Assembly, FragmentPieces, ImagePieces, InputError, Pieces, Puzzle, Solver
+from diffassemble.core.solver import assemble
 from diffassemble.fragments.chance import IdentitySolver, RandomSolver
+from diffassemble.fragments.diffusion import FragmentDiffusionSolver
 from diffassemble.fragments.hybrid import FragmentHybridSolver, Stander
 from diffassemble.fragments.mend import MendSolver
 from diffassemble.fragments.model import FractureMatcher
@@ -118,13 +117,15 @@ class SolverOptions:
 
 def _diffusion(options: SolverOptions) -> Solver:
     network = load_network(options.model)
+    if network.space.translation_width == 3:
+        return FragmentDiffusionSolver(network, options.steps, options.samples)
     return DiffusionSolver(network, options.steps, options.samples, upright=bundled_uprighter())
 
 
 def _hybrid(options: SolverOptions) -> Solver:
     network = Denoiser.from_pretrained(options.model)
     if isinstance(network.encoder, PointEncoder):
-        diffusion = DiffusionSolver(network, options.steps, options.samples)
+        diffusion = FragmentDiffusionSolver(network, options.steps, options.samples)
         return FragmentHybridSolver(_mend(options), diffusion, bundled_stander())
     return HybridSolver(
         network,
@@ -236,29 +237,3 @@ def solve(
     """
     chosen = solver_for(puzzle.pieces, solver, model=model, samples=samples, steps=steps, budget=budget)
     return assemble(puzzle, chosen, seed)
-
-
-def assemble(puzzle: Puzzle, solver: Solver, seed: int = 0, on_step: Callable[[Step], None] | None = None) -> Assembly:
-    """Run a solver to its end; `on_step` sees every step as it comes. The solver never sees the truth.
-
-    Locked pieces stand where they are locked, whatever the solver makes of them.
-    """
-    check_seed(seed)
-    began = time.monotonic()
-    history = []
-    step = None
-    for step in held_steps(puzzle, solver.steps(puzzle.without_truth(), torch.Generator().manual_seed(seed))):
-        history.append(step.poses)
-        if on_step is not None:
-            on_step(step)
-    assert step is not None, f"{solver.name} yielded no step"
-    sure = torch.ones(len(puzzle)) if step.confidence is None else step.confidence
-    seconds = time.monotonic() - began
-    objects = None if step.objects is None else tuple(step.objects.tolist())
-    return Assembly(puzzle, step.poses, sure, tuple(history), solver.name, seconds, objects=objects)
-
-
-def check_seed(seed: int) -> None:
-    """Refuse seeds that generators do not take."""
-    if not 0 <= seed < 2**63:
-        raise InputError(f"seed {seed} is out of range; give a number from 0 to 2^63 − 1")

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from diffassemble.core import Board, Puzzle
-from diffassemble.squares.edges import SIDES, prediction_errors, side_lines, squared_differences
+from diffassemble.core.board import SIDES
+from diffassemble.squares.edges import prediction_errors, side_lines, squared_differences
 
 TrueSides = Callable[[Board, Tensor, Tensor], tuple[Tensor, Tensor]]
 

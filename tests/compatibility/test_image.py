@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from diffassemble.core import Board, Mates, Puzzle, turn_pixels
+from diffassemble.core.board import SIDES
 from diffassemble.squares import edges as image
 from diffassemble.squares.edges import (
-    SIDES,
     Borders,
     Partners,
     border_scores,

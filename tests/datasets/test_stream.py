@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diffassemble.core import Puzzle
+from diffassemble.core.seeds import seeded
 from diffassemble.training.config import DataConfig
-from diffassemble.training.pictures import PictureStore, Portion, PuzzleStream, seeded, share_out
+from diffassemble.training.pictures import PictureStore, Portion, PuzzleStream, share_out
 
 SMALL = DataConfig(grids=(2, 5), favourite=3)
 

@@ -8,14 +8,13 @@ import pytest
 import torch
 
 from diffassemble.core import Puzzle
-from diffassemble.network import batch as batch_room
 from diffassemble.network.batch import pack
-from diffassemble.squares.edge_model import SideJudge, SideJudgeConfig, find_mates
+from diffassemble.squares.edge_model import find_mates
 from diffassemble.squares.edges import image_mates
 
 
 def test_rows_are_pieces_in_order(puzzles: list[Puzzle]) -> None:
-    batch = pack(puzzles, pairwise=False)
+    batch = pack(puzzles)
     assert batch.mates is None
     assert torch.bincount(batch.puzzle).tolist() == [6, 6, 1]
     for index, puzzle in enumerate(puzzles):
@@ -23,7 +22,7 @@ def test_rows_are_pieces_in_order(puzzles: list[Puzzle]) -> None:
 
 
 def test_boards_are_told_by_shape_pitch_and_share_of_pieces_left(puzzles: list[Puzzle]) -> None:
-    batch = pack(puzzles, pairwise=False)
+    batch = pack(puzzles)
     for owner, told in zip(batch.puzzle.tolist(), batch.board.tolist(), strict=True):
         puzzle = puzzles[owner]
         rows, cols = puzzle.board.rows, puzzle.board.cols
@@ -32,7 +31,7 @@ def test_boards_are_told_by_shape_pitch_and_share_of_pieces_left(puzzles: list[P
 
 
 def test_room_is_what_the_outermost_cells_lie_apart(puzzles: list[Puzzle]) -> None:
-    batch = pack(puzzles, pairwise=False)
+    batch = pack(puzzles)
     assert batch.room.shape == (13, 2)
     for owner, told in zip(batch.puzzle.tolist(), batch.room, strict=True):
         centres = puzzles[owner].board.centres()
@@ -40,7 +39,7 @@ def test_room_is_what_the_outermost_cells_lie_apart(puzzles: list[Puzzle]) -> No
 
 
 def test_mates_are_those_of_each_puzzle_and_never_cross(puzzles: list[Puzzle]) -> None:
-    batch = pack(puzzles, pairwise=True)
+    batch = pack(puzzles, find_mates)
     mates = batch.mates
     assert mates is not None
     assert torch.equal(batch.puzzle[mates.first], batch.puzzle[mates.second])
@@ -54,25 +53,9 @@ def test_mates_are_those_of_each_puzzle_and_never_cross(puzzles: list[Puzzle]) -
         assert torch.equal(own.relative.rotation, alone.relative.rotation)
 
 
-def test_a_judge_is_asked_about_every_puzzle_that_is_not_too_large(
-    puzzles: list[Puzzle], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    judge = SideJudge(SideJudgeConfig(depth=4, length=8, width=8, blocks=1, embedding=2, widest_gap=2)).eval().judge
-    mates = pack(puzzles, True, judge).mates
-    assert mates is not None
-    wanted = torch.cat([find_mates(puzzle, judge).evidence for puzzle in puzzles])
-    assert torch.equal(mates.evidence, wanted)
-    monkeypatch.setattr(batch_room, "_JUDGED", 5)
-    many = pack(puzzles, True, judge).mates
-    assert many is not None
-    assert torch.equal(
-        many.evidence, torch.cat([find_mates(p, judge if len(p) < 6 else None).evidence for p in puzzles])
-    )
-
-
 def test_everything_moves_to_another_device(puzzles: list[Puzzle]) -> None:
     there = torch.device("meta")
-    moved = pack(puzzles, pairwise=True).to(there)
+    moved = pack(puzzles, find_mates).to(there)
     mates = moved.mates
     assert mates is not None
     parts = (
@@ -86,4 +69,4 @@ def test_everything_moves_to_another_device(puzzles: list[Puzzle]) -> None:
         mates.evidence,
     )
     assert {part.device for part in (*parts, mates.relative.rotation, mates.relative.translation)} == {there}
-    assert pack(puzzles, pairwise=False).to(there).mates is None
+    assert pack(puzzles).to(there).mates is None

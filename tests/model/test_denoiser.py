@@ -17,7 +17,7 @@ from diffassemble.network.denoiser import CLUSTER_WIDTH, SLOTS, Denoiser, best_e
 from diffassemble.network.evidence import POWERS, THRESHOLDS
 from diffassemble.network.graph.edges import complete_edges
 from diffassemble.network.graph.layout import DenseGraph, EdgeGraph, edge_graph
-from diffassemble.squares.edge_model import SideJudge, SideJudgeConfig
+from diffassemble.squares.edge_model import SideJudge, SideJudgeConfig, find_mates, match_finder
 from diffassemble.training.presets import PRESETS
 
 Make = Callable[..., Denoiser]
@@ -45,7 +45,7 @@ def noisy_poses(count: int, samples: int, times: int) -> tuple[Tensor, Tensor]:
 
 def surely(puzzle: Puzzle) -> PuzzleBatch:
     """The puzzle with its true mates alone, all of them very probable."""
-    batch = pack([puzzle], pairwise=True)
+    batch = pack([puzzle], find_mates)
     mates, truth, board = batch.mates, puzzle.truth, puzzle.board
     assert mates is not None
     assert truth is not None
@@ -64,7 +64,7 @@ def _no_gradients() -> Iterator[None]:
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_dense_equals_listed(make_model: Make, puzzles: list[Puzzle], form: dict[str, object]) -> None:
-    model, batch = make_model(**form), pack(puzzles, pairwise=True)
+    model, batch = make_model(**form), pack(puzzles, find_mates)
     noisy, time = noisy_poses(13, 3, model.config.times)
     dense = model.condition(batch)
     assert isinstance(dense.graph, DenseGraph)
@@ -82,8 +82,8 @@ def test_the_order_of_pieces_does_not_matter(make_model: Make, puzzles: list[Puz
     model, puzzle = make_model(**form), puzzles[1]
     noisy, time = noisy_poses(len(puzzle), 2, model.config.times)
     order = torch.randperm(len(puzzle), generator=seeded(2))
-    plain = model(noisy, time, model.condition(pack([puzzle], pairwise=True)))
-    other = model(noisy[order], time[order], model.condition(pack([puzzle.reordered(order)], pairwise=True)))
+    plain = model(noisy, time, model.condition(pack([puzzle], find_mates)))
+    other = model(noisy[order], time[order], model.condition(pack([puzzle.reordered(order)], find_mates)))
     torch.testing.assert_close(other, plain[order], rtol=1e-5, atol=1e-5)
 
 
@@ -91,19 +91,19 @@ def test_the_order_of_pieces_does_not_matter(make_model: Make, puzzles: list[Puz
 def test_other_puzzles_of_the_batch_do_not_matter(
     make_model: Make, puzzles: list[Puzzle], form: dict[str, object]
 ) -> None:
-    model, batch = make_model(**form), pack(puzzles, pairwise=True)
+    model, batch = make_model(**form), pack(puzzles, find_mates)
     noisy, time = noisy_poses(13, 2, model.config.times)
     together = model(noisy, time, model.condition(batch))
     for index, puzzle in enumerate(puzzles):
         own = batch.puzzle == index
-        alone = model(noisy[own], time[own], model.condition(pack([puzzle], pairwise=True)))
+        alone = model(noisy[own], time[own], model.condition(pack([puzzle], find_mates)))
         torch.testing.assert_close(together[own], alone, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_samples_do_not_see_each_other(make_model: Make, puzzles: list[Puzzle], form: dict[str, object]) -> None:
     model = make_model(**form)
-    condition = model.condition(pack(puzzles, pairwise=True))
+    condition = model.condition(pack(puzzles, find_mates))
     noisy, time = noisy_poses(13, 3, model.config.times)
     together = model(noisy, time, condition)
     for sample in range(3):
@@ -114,7 +114,7 @@ def test_samples_do_not_see_each_other(make_model: Make, puzzles: list[Puzzle], 
 def test_pieces_poses_and_time_all_matter(make_model: Make, puzzles: list[Puzzle]) -> None:
     model, puzzle = make_model(edge_features=False, votes=False), puzzles[0]
     noisy, time = noisy_poses(len(puzzle), 1, model.config.times)
-    batch = pack([puzzle], pairwise=False)
+    batch = pack([puzzle])
     plain = model(noisy, time, model.condition(batch))
     for changed in (
         model(noisy, time, model.condition(replace(batch, content=batch.content.flip(-1)))),
@@ -128,11 +128,11 @@ def test_pieces_poses_and_time_all_matter(make_model: Make, puzzles: list[Puzzle
 def test_without_evidence_mates_are_not_needed(make_model: Make, puzzles: list[Puzzle]) -> None:
     model = make_model(edge_features=False, votes=False)
     noisy, time = noisy_poses(13, 1, model.config.times)
-    without, given = (model.condition(pack(puzzles, pairwise=pairwise)) for pairwise in (False, True))
+    without, given = (model.condition(pack(puzzles, finder)) for finder in (None, find_mates))
     assert torch.equal(model(noisy, time, without), model(noisy, time, given))
     for form in ({"edge_features": False}, {"votes": False}):
         with pytest.raises(AssertionError, match="pairwise"):
-            make_model(**form).condition(pack(puzzles, pairwise=False))
+            make_model(**form).condition(pack(puzzles))
 
 
 def test_a_judge_comes_by_its_name_with_who_looks_at_pairs(
@@ -142,21 +142,18 @@ def test_a_judge_comes_by_its_name_with_who_looks_at_pairs(
     named = make_model(judge=str(tmp_path / "judge"))
     named.save_pretrained(tmp_path / "model")
     again = Denoiser.from_pretrained(tmp_path / "model")
-    assert named.judge is not None
-    assert again.judge is not None
     assert again.state_dict().keys() == make_model().state_dict().keys()
-    batch, plain = pack(puzzles, True, again.judge), pack(puzzles, True)
+    batch, plain = pack(puzzles, match_finder(again)), pack(puzzles, find_mates)
     assert batch.mates is not None
     assert plain.mates is not None
     assert not torch.equal(batch.mates.weight, plain.mates.weight)
-    assert make_model().judge is None
-    assert make_model(edge_features=False, votes=False, judge="nowhere").judge is None
+    assert match_finder(make_model(edge_features=False, votes=False, judge="nowhere")) is None
     with pytest.raises(InputError, match="nowhere"):
-        make_model(judge="nowhere")
+        match_finder(make_model(judge="nowhere"))
 
 
 def test_without_votes_nobody_votes(make_model: Make, puzzles: list[Puzzle]) -> None:
-    batch = pack(puzzles, pairwise=True)
+    batch = pack(puzzles, find_mates)
     without, given = (make_model(votes=votes).condition(batch) for votes in (False, True))
     assert without.votes is None
     assert not without.clusters
@@ -169,7 +166,7 @@ def test_without_votes_nobody_votes(make_model: Make, puzzles: list[Puzzle]) -> 
 def test_pieces_know_how_far_their_clusters_reach_and_what_share_of_the_puzzle_they_are(
     make_model: Make, puzzles: list[Puzzle]
 ) -> None:
-    batch = pack(puzzles, pairwise=True)
+    batch = pack(puzzles, find_mates)
     condition = make_model().condition(batch)
     told = condition.surroundings[:, -BOARD_WIDTH - CLUSTER_WIDTH : -BOARD_WIDTH]
     reach, share = told[:, : -len(THRESHOLDS)].unflatten(1, (len(THRESHOLDS), 4)), told[:, -len(THRESHOLDS) :]
@@ -211,7 +208,7 @@ def test_an_untrained_network_believes_the_mean_of_all_opinions(make_model: Make
 
 
 def test_edges_are_dropped_only_by_a_generator(make_model: Make, puzzles: list[Puzzle]) -> None:
-    model, batch = make_model(dropped_edges=0.5), pack(puzzles, pairwise=True)
+    model, batch = make_model(dropped_edges=0.5), pack(puzzles, find_mates)
     noisy, time = noisy_poses(13, 2, model.config.times)
     assert isinstance(model.condition(batch).graph, DenseGraph)
     first, again, other = (model.condition(batch, seeded(seed)) for seed in (1, 1, 2))
@@ -224,7 +221,7 @@ def test_edges_are_dropped_only_by_a_generator(make_model: Make, puzzles: list[P
 def test_sparse_graphs_are_for_learning_for_solving_if_wanted_and_for_large_puzzles(
     make_model: Make, puzzles: list[Puzzle]
 ) -> None:
-    batch = pack(puzzles, pairwise=True)
+    batch = pack(puzzles, find_mates)
     noisy, time = noisy_poses(13, 2, 300)
     for settings, solving in (
         ({"degree": 2.0}, DenseGraph),
@@ -245,7 +242,7 @@ def test_sparse_graphs_are_for_learning_for_solving_if_wanted_and_for_large_puzz
 def test_sparse_graphs_of_all_neighbours_give_the_numbers_of_complete_ones(
     make_model: Make, puzzles: list[Puzzle]
 ) -> None:
-    batch = pack(puzzles, pairwise=True)
+    batch = pack(puzzles, find_mates)
     noisy, time = noisy_poses(13, 2, 300)
     whole, listed = make_model(virtual_nodes=2), make_model(virtual_nodes=2, degree=1.0, sparse_solving=True)
     expected = whole(noisy, time, whole.condition(batch))
@@ -261,7 +258,7 @@ def test_virtual_nodes_learn_and_models_without_them_keep_their_weights(
     assert set(model.state_dict()) - set(plain.state_dict()) == {"virtual"}
     noisy, time = noisy_poses(13, 2, 300)
     with torch.enable_grad():
-        model(noisy, time, model.condition(pack(puzzles, pairwise=True), seeded(0))).square().sum().backward()
+        model(noisy, time, model.condition(pack(puzzles, find_mates), seeded(0))).square().sum().backward()
     assert model.virtual is not None
     assert model.virtual.grad is not None
     assert model.virtual.grad.abs().max() > 0
@@ -270,7 +267,7 @@ def test_virtual_nodes_learn_and_models_without_them_keep_their_weights(
 def test_large_puzzles_are_encoded_in_blocks(
     make_model: Make, puzzles: list[Puzzle], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, batch = make_model(), pack(puzzles, pairwise=True)
+    model, batch = make_model(), pack(puzzles, find_mates)
     whole = model.condition(batch).features
     monkeypatch.setattr(denoiser, "_ENCODED", 4)
     torch.testing.assert_close(model.condition(batch).features, whole)
@@ -281,18 +278,18 @@ SPARSE = [{}, {"dropped_edges": 0.5}, {"degree": 2.0, "virtual_nodes": 2, "top_k
 
 @pytest.mark.parametrize("form", SPARSE, ids=str)
 def test_half_precision_stays_close(make_model: Make, puzzles: list[Puzzle], form: dict[str, object]) -> None:
-    model, batch = make_model(**form), pack(puzzles, pairwise=True)
+    model, batch = make_model(**form), pack(puzzles, find_mates)
     noisy, time = noisy_poses(13, 2, model.config.times)
     full = model(noisy, time, model.condition(batch, seeded(0)))
     with torch.autocast("cpu", torch.bfloat16):
-        half = model(noisy, time, model.condition(pack(puzzles, pairwise=True), seeded(0)))
+        half = model(noisy, time, model.condition(pack(puzzles, find_mates), seeded(0)))
     torch.testing.assert_close(half.float(), full, rtol=0.05, atol=0.05)
 
 
 @pytest.mark.parametrize("form", SPARSE, ids=str)
 def test_tensors_are_made_where_the_data_is(make_model: Make, puzzles: list[Puzzle], form: dict[str, object]) -> None:
     """With another default device, whatever is made without asking the data's device would not fit to it."""
-    model, batch = make_model(**form), pack(puzzles, pairwise=True)
+    model, batch = make_model(**form), pack(puzzles, find_mates)
     noisy, time = noisy_poses(13, 2, model.config.times)
     expected = model(noisy, time, model.condition(batch, seeded(0)))
     generator = seeded(0)
@@ -306,7 +303,7 @@ def test_tensors_are_made_where_the_data_is(make_model: Make, puzzles: list[Puzz
 def test_the_published_preset_has_the_published_sizes(puzzles: list[Puzzle]) -> None:
     torch.manual_seed(0)
     model = Denoiser(PRESETS["jigsaw-paper"].config.model).eval()
-    batch = pack(puzzles[:1], pairwise=False)
+    batch = pack(puzzles[:1])
     noisy, time = noisy_poses(6, 1, model.config.times)
     condition = model.condition(batch)
     assert condition.features.shape == (6, 1088)
@@ -351,6 +348,6 @@ def test_times_are_told_apart() -> None:
 
 def test_a_batch_of_one_lone_piece_runs(make_model: Make, puzzles: list[Puzzle]) -> None:
     model = make_model()
-    batch: PuzzleBatch = pack(puzzles[2:], pairwise=True)
+    batch: PuzzleBatch = pack(puzzles[2:], find_mates)
     noisy, time = noisy_poses(1, 2, model.config.times)
     assert model(noisy, time, model.condition(batch)).isfinite().all()

@@ -9,6 +9,7 @@ from diffassemble.network.batch import pack
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import is_large, wire
 from diffassemble.network.graph.layout import DenseGraph, EdgeGraph
+from diffassemble.squares.edge_model import find_mates
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -16,7 +17,7 @@ def seeded(seed: int = 0) -> torch.Generator:
 
 
 def test_without_wishes_graphs_are_complete(puzzles: list[Puzzle]) -> None:
-    batch = pack(puzzles, pairwise=True)
+    batch = pack(puzzles, find_mates)
     for generator in (None, seeded()):
         graph = wire(ModelConfig(), batch, generator)
         assert isinstance(graph, DenseGraph)
@@ -24,7 +25,7 @@ def test_without_wishes_graphs_are_complete(puzzles: list[Puzzle]) -> None:
 
 
 def test_large_puzzles_get_mates_and_an_expander_and_never_more(puzzles: list[Puzzle]) -> None:
-    batch = pack(puzzles, pairwise=True)
+    batch = pack(puzzles, find_mates)
     assert batch.mates is not None
     config = ModelConfig(complete_up_to=5, degree=2.0, top_k=1, virtual_nodes=2)
     assert is_large(config, batch.puzzle)
@@ -40,7 +41,7 @@ def test_large_puzzles_get_mates_and_an_expander_and_never_more(puzzles: list[Pu
 
 
 def test_large_puzzles_are_sparse_whatever_the_configuration_says(puzzles: list[Puzzle]) -> None:
-    batch = pack(puzzles, pairwise=False)
+    batch = pack(puzzles)
     assert isinstance(wire(ModelConfig(complete_up_to=5, dropped_edges=0.5), batch, None), EdgeGraph)
     assert isinstance(wire(ModelConfig(complete_up_to=6), batch, None), DenseGraph)
     dropped = wire(ModelConfig(dropped_edges=0.5, sparse_solving=True), batch, None)

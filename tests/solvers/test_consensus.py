@@ -8,7 +8,7 @@ import torch
 
 from diffassemble.core import Poses
 from diffassemble.fragments.breaking import random_rotations
-from diffassemble.network.consensus import average, twist
+from diffassemble.network.sampling import average, twist
 
 
 def samples() -> list[Poses]:

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from diffassemble.core import Puzzle
+from diffassemble.core.board import WAYS
 from diffassemble.squares.baselines.candidates import Candidates
 from diffassemble.squares.baselines.yu import Caution, join_consistent
 from diffassemble.squares.edges import Borders
-from diffassemble.squares.forest import WAYS, FramedForest
+from diffassemble.squares.forest import FramedForest
 
 
 def candidates_of(puzzle: Puzzle) -> Candidates:

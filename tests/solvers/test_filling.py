@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from diffassemble.core import Board, Puzzle
+from diffassemble.core.board import SIDES
 from diffassemble.squares.baselines.filling import fill_board
-from diffassemble.squares.edges import SIDES, Borders
+from diffassemble.squares.edges import Borders
 
 
 def truth_of(puzzle: Puzzle) -> tuple[Tensor, Tensor]:

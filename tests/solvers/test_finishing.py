@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from diffassemble.core import Board, Poses, Puzzle
+from diffassemble.core.board import SIDES
 from diffassemble.squares.baselines.filling import border_confidence, finish, touching_sides
-from diffassemble.squares.edges import SIDES, Borders, border_scores
+from diffassemble.squares.edges import Borders, border_scores
 
 
 def answer(puzzle: Puzzle) -> tuple[torch.Tensor, torch.Tensor]:

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from diffassemble.core import Board
+from diffassemble.core.board import WAYS
 from diffassemble.squares.baselines.filling import touching_sides
-from diffassemble.squares.forest import WAYS, FramedForest, held_by_frames
+from diffassemble.squares.forest import FramedForest, held_by_frames
 
 RIGHT, BOTTOM, LEFT, TOP = range(4)
 

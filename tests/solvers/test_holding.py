@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from diffassemble.core import Board, Locks, Poses, Puzzle, Step
 from diffassemble.core.locks import hold, moved_to_locks
+from diffassemble.core.solver import assemble
 from diffassemble.fragments.breaking import random_rotations
-from diffassemble.kinds import assemble, make_solver
+from diffassemble.kinds import make_solver
 from diffassemble.network.batch import pack
-from diffassemble.squares.diffusion import DiffusionSolver, denoise
+from diffassemble.network.sampling import denoise
+from diffassemble.squares.diffusion import DiffusionSolver
 from diffassemble.squares.hybrid import HybridSolver
 
 

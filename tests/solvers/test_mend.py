@@ -10,11 +10,11 @@ import torch
 from manifold3d import Manifold
 
 from diffassemble.core import Locks, Mesh, Poses, Puzzle, Solver, Step
+from diffassemble.core.solver import assemble
 from diffassemble.fragments.breaking import fracture, random_rotations, scatter
 from diffassemble.fragments.mend import MendSolver
 from diffassemble.fragments.model import FractureMatcher
 from diffassemble.fragments.solids import mesh_of
-from diffassemble.kinds import assemble
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from torch import Tensor
 from diffassemble.core import Board, Puzzle
 from diffassemble.squares import upright as orientation
 from diffassemble.squares.cut import tiles
-from diffassemble.squares.upright import Upright, assembled_pixels, fitting_turns, turn_to_upright
+from diffassemble.squares.upright import Upright, assembled_pixels, turn_to_upright
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (2, 4), (4, 3)])
@@ -45,8 +45,8 @@ def test_empty_cells_are_grey(cut: Callable[..., Puzzle]) -> None:
 
 
 def test_turns_that_fit_the_board() -> None:
-    assert fitting_turns(Board(4, 4)) == (0, 1, 2, 3)
-    assert fitting_turns(Board(4, 5)) == fitting_turns(Board(5, 4)) == (0, 2)
+    assert Board(4, 4).fitting_turns() == (0, 1, 2, 3)
+    assert Board(4, 5).fitting_turns() == Board(5, 4).fitting_turns() == (0, 2)
 
 
 def test_the_network_is_asked_about_the_assembled_picture(

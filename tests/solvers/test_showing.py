@@ -8,7 +8,8 @@ import numpy as np
 import torch
 
 from diffassemble.core import Board, Puzzle, Step
-from diffassemble.squares.baselines.filling import in_content_order, lay_out
+from diffassemble.core.solver import in_content_order
+from diffassemble.squares.baselines.filling import lay_out
 from diffassemble.squares.forest import Forest
 
 

@@ -11,7 +11,7 @@ import torch
 
 from diffassemble import kinds as solve
 from diffassemble.core import InputError, Puzzle, Step
-from diffassemble.kinds import assemble
+from diffassemble.core.solver import assemble
 from diffassemble.squares.diffusion import DiffusionSolver
 
 

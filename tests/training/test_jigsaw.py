@@ -50,7 +50,7 @@ def test_the_loss_weighs_translations_and_rotations(tiny: Callable[..., Config])
 
 
 def test_batches_go_to_another_device_as_a_whole(tiny: Callable[..., Config]) -> None:
-    batch = pack(JigsawTask(tiny()).stream.batch(0).puzzles, pairwise=True)
+    batch = pack(JigsawTask(tiny()).stream.batch(0).puzzles, find_mates)
     moved = batch.to(torch.device("meta"))
     assert moved.mates is not None
     mates = moved.mates

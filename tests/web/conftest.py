@@ -16,7 +16,8 @@ from PIL import Image
 
 from diffassemble.cli.grid import parse_grid
 from diffassemble.core import Board
-from diffassemble.kinds import assemble, make_solver
+from diffassemble.core.solver import assemble
+from diffassemble.kinds import make_solver
 from diffassemble.squares.cut import cut_picture
 from diffassemble.web.server import Workbench
 from diffassemble.web.session import Visit

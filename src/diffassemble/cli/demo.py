@@ -32,9 +32,10 @@ def demo(
         overwrite: Replace the folder if it holds an earlier demo.
     """
     from diffassemble.cli.inputs import assembled
+    from diffassemble.core.seeds import check_seed
     from diffassemble.files.atomic import check_free, fresh_folder
     from diffassemble.fragments.shapes.catalogue import fracture_file
-    from diffassemble.kinds import check_seed, make_solver, solver_for
+    from diffassemble.kinds import make_solver, solver_for
 
     check_seed(seed)
     names = (*SAMPLES, *OBJECTS)

@@ -118,13 +118,14 @@ def _learn(errand: Errand) -> Run:
     import torch
 
     from diffassemble.network.batch import pack
+    from diffassemble.squares.edge_model import match_finder
 
     network = _network(errand).train()
 
     def run(puzzle: Puzzle) -> None:
         assert puzzle.truth is not None
         generator = torch.Generator().manual_seed(errand.seed)
-        batch, clean = pack([puzzle], network.pairwise, network.judge), network.space.to_vector(puzzle.truth)[:, None]
+        batch, clean = pack([puzzle], match_finder(network)), network.space.to_vector(puzzle.truth)[:, None]
         times = torch.full((len(puzzle), 1), network.schedule.times // 2)
         noisy = network.space.noisy(clean, times, network.schedule, network.space.prior((len(puzzle), 1), generator))
         predicted = network(noisy, times, network.condition(batch, generator))

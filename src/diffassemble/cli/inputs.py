@@ -14,11 +14,12 @@ from rich.console import Console
 from rich.progress import Progress
 
 from diffassemble.core import Assembly, Board, FragmentPieces, ImagePieces, InputError, Pieces, Poses, Puzzle, Solver
+from diffassemble.core.solver import assemble
 from diffassemble.evaluation import metrics
 from diffassemble.evaluation import metrics as fragment_metrics
 from diffassemble.files.archives import is_zip, unpacked
 from diffassemble.files.puzzles import knows_board, read_puzzle
-from diffassemble.kinds import assemble, bundled_uprighter
+from diffassemble.kinds import bundled_uprighter
 from diffassemble.rendering.report import account
 from diffassemble.squares.files import read_pieces
 from diffassemble.squares.grid import choose_board

@@ -59,8 +59,9 @@ def solve(
     """
     from diffassemble.cli.grid import parse_grid
     from diffassemble.cli.inputs import Talk, load_puzzle
+    from diffassemble.core.seeds import check_seed
     from diffassemble.files.assemblies import check_assembly_folder
-    from diffassemble.kinds import check_seed, solver_for
+    from diffassemble.kinds import solver_for
 
     check_seed(seed)
     folder = _folder(pieces, out)

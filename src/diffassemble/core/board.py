@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from diffassemble.core.poses import Poses, nearest_turn, turn_matrix
+
+# Sides of a square piece, numbered clockwise from the right: 0 right, 1 bottom, 2 left, 3 top.
+SIDES = 4
+# The step (x, y) from a cell to its neighbour on each side.
+WAYS = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]])
+
+Placement = tuple[Int[Tensor, "n"], Int[Tensor, "n"]]
+"""The cell and the quarter turn of every piece."""
 
 
 @dataclass(frozen=True)
@@ -53,3 +62,7 @@ class Board:
             row, col = col, board.rows - 1 - row
             board = Board(board.cols, board.rows)
         return board, row * board.cols + col, (turns + by) % 4
+
+    def fitting_turns(self) -> tuple[int, ...]:
+        """The quarter turns after which a whole still fits this board."""
+        return (0, 1, 2, 3) if self.rows == self.cols else (0, 2)

@@ -16,12 +16,9 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from diffassemble.core.assembly import Step
-from diffassemble.core.board import Board
+from diffassemble.core.board import Board, Placement
 from diffassemble.core.poses import Poses, nearest_turn
 from diffassemble.core.puzzle import Locks, Puzzle
-from diffassemble.squares.upright import fitting_turns
-
-Placement = tuple[Int[Tensor, "n"], Int[Tensor, "n"]]
 
 
 def held_steps(puzzle: Puzzle, steps: Iterator[Step]) -> Iterator[Step]:
@@ -59,7 +56,7 @@ def hold(placement: Placement, board: Board, locks: Locks) -> Placement:
     wanted_cells, wanted_turns = board.snap(locks.poses)
     wanted = torch.stack([wanted_cells // board.cols, wanted_cells % board.cols], 1)
     best, most = None, -1
-    for by in fitting_turns(board):
+    for by in board.fitting_turns():
         _, cells, turns = board.turned(*placement, by)
         place = torch.stack([cells // board.cols, cells % board.cols], 1)
         turned_right = locks.held & (turns == wanted_turns)

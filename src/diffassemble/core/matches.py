@@ -9,6 +9,9 @@ from torch import Tensor
 
 from diffassemble.core.poses import Poses
 
+# Channels of evidence: probability, rank, absolute quality.
+CHANNELS = 3
+
 
 @dataclass(frozen=True)
 class Mates:

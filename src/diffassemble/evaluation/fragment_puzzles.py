@@ -12,9 +12,10 @@ from torch import Tensor
 
 from diffassemble.core import InputError, Mesh, Puzzle
 from diffassemble.core.damage import surviving
+from diffassemble.core.seeds import random_stream
 from diffassemble.core.surfaces import sample_surface
 from diffassemble.evaluation.metrics import piece_sizes
-from diffassemble.evaluation.puzzles import random_stream, spread
+from diffassemble.evaluation.puzzles import spread
 from diffassemble.fragments.breaking import scatter
 
 # However few points a whole object has, a piece of it has this many.

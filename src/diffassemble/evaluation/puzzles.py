@@ -14,6 +14,7 @@ from PIL import Image
 from torch import Tensor
 
 from diffassemble.core import Board, InputError, Puzzle
+from diffassemble.core.seeds import random_stream
 from diffassemble.files.pictures import read_picture, to_image
 from diffassemble.squares.cut import SMALLEST_PIECE, crop_to_board, cut_picture
 
@@ -121,12 +122,6 @@ def spread(items: Sequence[int], most: int) -> Sequence[int]:
     """Up to `most` of the items, evenly spread over them."""
     number = min(most, len(items))
     return [items[position * len(items) // number] for position in range(number)]
-
-
-def random_stream(seed: int, index: int, purpose: int) -> torch.Generator:
-    """Randomness of its own for each picture or object and purpose (0: cutting, 1: solving, 2: losing)."""
-    state = np.random.SeedSequence((seed, index, purpose)).generate_state(1, np.uint64)
-    return torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))
 
 
 def check_wishes(

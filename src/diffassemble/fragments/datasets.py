@@ -16,10 +16,10 @@ import numpy as np
 import torch
 
 from diffassemble.core import InputError, Mesh
+from diffassemble.core.seeds import seeded
 from diffassemble.files.meshes import read_mesh, read_precisely
 from diffassemble.fragments.breaking import fracture
 from diffassemble.fragments.shapes.catalogue import SOLIDS, make_solid
-from diffassemble.training.pictures import seeded
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Fractures of the Breaking Bad dataset (Sellán et al. 2022), as published or packed.

@@ -15,8 +15,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from diffassemble.core import FragmentPieces, Locks, Mesh, Poses, Puzzle, Solver, Step
+from diffassemble.core.solver import in_content_order
 from diffassemble.core.surfaces import surface_area
-from diffassemble.squares.baselines.filling import in_content_order
 
 # Share of the work that joining is.
 _JOINING = 0.8

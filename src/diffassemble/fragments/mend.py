@@ -15,6 +15,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from diffassemble.core import FragmentPieces, Locks, Poses, Puzzle, Step
+from diffassemble.core.solver import content_order
 from diffassemble.fragments.assembly_state import Bench, Known, standing
 from diffassemble.fragments.clusters import STAY, Cluster, Judges, Pose, composed
 from diffassemble.fragments.contact import count_buried, undone
@@ -23,7 +24,6 @@ from diffassemble.fragments.matches import prepare
 from diffassemble.fragments.pair_search import Effort
 from diffassemble.fragments.surface import is_cloud
 from diffassemble.fragments.verification import Fit, can_refine, level_for, match, review
-from diffassemble.squares.diffusion import content_order
 
 # ----------------------------------------------------------------------------------------------------------------------
 # How clusters come together: round by round harder looked at, the surest fit joined first, small pieces cast last.

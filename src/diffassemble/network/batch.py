@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -11,11 +11,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from diffassemble.core import Mates, Poses, Puzzle
-from diffassemble.squares.edge_model import Judge, find_mates
 
 BOARD_WIDTH = 4
-# Above so many pieces border gradients alone are asked: a judge takes four times as long for all pairs of sides.
-_JUDGED = 1000
 
 
 @dataclass(frozen=True)
@@ -42,15 +39,18 @@ class PuzzleBatch:
         return PuzzleBatch(content, puzzle, board, room, mates)
 
 
-def pack(puzzles: Sequence[Puzzle], pairwise: bool, judge: Judge | None = None) -> PuzzleBatch:
-    """Pack puzzles of equal piece size; with `pairwise`, compare all borders of each puzzle, or let a judge do so."""
+MatchFinder = Callable[[Puzzle], Mates]
+"""Finds the pairwise evidence of a puzzle; each kind of pieces has its own."""
+
+
+def pack(puzzles: Sequence[Puzzle], find_matches: MatchFinder | None = None) -> PuzzleBatch:
+    """Pack puzzles of equal piece size, with the matches of each, if somebody finds them."""
     counts = torch.tensor([len(puzzle) for puzzle in puzzles])
     described, room = (torch.tensor(part) for part in zip(*map(_surroundings, puzzles), strict=True))
     index = torch.arange(len(puzzles)).repeat_interleave(counts)
     mates = None
-    if pairwise:
-        found = [find_mates(puzzle, judge if len(puzzle) <= _JUDGED else None) for puzzle in puzzles]
-        mates = join_mates(found, (torch.cumsum(counts, 0) - counts).tolist())
+    if find_matches is not None:
+        mates = join_mates([find_matches(puzzle) for puzzle in puzzles], (torch.cumsum(counts, 0) - counts).tolist())
     content = torch.cat([puzzle.pieces.content for puzzle in puzzles])
     return PuzzleBatch(content, index, described[index], room[index], mates)
 

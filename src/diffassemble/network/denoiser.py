@@ -13,6 +13,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from diffassemble.core import InputError, Mates, Poses
+from diffassemble.core.board import SIDES
+from diffassemble.core.matches import CHANNELS
 from diffassemble.diffusion.schedule import Schedule
 from diffassemble.diffusion.spaces import SPACES, Space
 from diffassemble.network.batch import BOARD_WIDTH, PuzzleBatch
@@ -35,8 +37,6 @@ from diffassemble.network.graph.edges import complete_edges, drop_edges, expande
 from diffassemble.network.graph.layout import DenseGraph, Graph, edge_graph
 from diffassemble.network.layers import STACKS
 from diffassemble.network.pretrained import Pretrained
-from diffassemble.squares.edge_model import Judge, SideJudge
-from diffassemble.squares.edges import CHANNELS, SIDES
 
 # ----------------------------------------------------------------------------------------------------------------------
 # What training and solving ask of a network that predicts poses.
@@ -47,8 +47,6 @@ class PoseNetwork(Pretrained, ABC):
 
     space: Space
     schedule: Schedule
-    judge: Judge | None = None
-    """who says for it which sides fit; without one, border gradients alone"""
 
     @property
     def pairwise(self) -> bool:
@@ -178,8 +176,6 @@ class Denoiser(PoseNetwork):
         self.space = SPACES[config.space]
         self.schedule = Schedule(config.times)
         self.encoder: Encoder = make_encoder(config.backbone, config.symmetry, config.features)
-        if config.judge and config.pairwise:
-            self.judge = SideJudge.from_pretrained(config.judge).judge
         opinions = 1 + len(POWERS) + 2 * len(THRESHOLDS) if config.votes else 1
         self.pose_embedding = nn.Sequential(
             nn.Linear(opinions * self.space.width, config.pose_hidden),
@@ -223,7 +219,7 @@ class Denoiser(PoseNetwork):
         clusters: list[tuple[Clusters, Stands]] = []
         count = len(batch.puzzle)
         if config.pairwise:
-            assert batch.mates is not None, "this model needs pairwise evidence: pack(..., pairwise=True)"
+            assert batch.mates is not None, "this model needs pairwise evidence: pack(..., find_matches)"
             nodes.append(best_evidence(batch.mates, count))
         if config.votes and batch.mates is not None:
             votes, grown = vote_matrix(batch.mates, count), grow_clusters(batch.mates, count, batch.room)

@@ -6,24 +6,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
-from diffassemble.core import Board, Locks, Mates, Poses, Puzzle, Step
+from diffassemble.core import Board, Mates, Poses, Puzzle, Step
+from diffassemble.core.board import Placement
 from diffassemble.core.locks import settle_loose
-from diffassemble.diffusion.samplers import sample
+from diffassemble.core.solver import in_content_order
 from diffassemble.network.batch import PuzzleBatch, pack
-from diffassemble.network.consensus import average
 from diffassemble.network.denoiser import PoseNetwork
+from diffassemble.network.sampling import MOST_PAIRS, denoise, sample_count
+from diffassemble.squares.edge_model import match_finder
 from diffassemble.squares.placement import agreement, agreements, fit, place
-from diffassemble.squares.upright import Uprighter, fitting_turns
+from diffassemble.squares.upright import Uprighter
 
-Placement = tuple[Int[Tensor, "n"], Int[Tensor, "n"]]
 Answer = tuple[Placement, Float[Tensor, "n"]]
 # A challenger must be this much better to be shown instead of the leader, so that the eye can follow.
 _CLEARLY = 1.2
-# In sparse graphs a piece attends to few others, but has other costs, as many as so many pairs.
-_MOST_EACH = 900
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class DiffusionSolver:
     samples: int = 8
     eta: float = 0.0
     upright: Uprighter | None = None
-    most_pairs: int = 1_000_000
+    most_pairs: int = MOST_PAIRS
     name: str = "diffusion"
 
     def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
@@ -47,15 +46,11 @@ class DiffusionSolver:
 
         The answer does not depend on the order in which the pieces are listed.
         """
-        order = content_order(puzzle.pieces.content)
-        back = order.argsort()
-        for step in self._ordered_steps(puzzle.reordered(order), generator):
-            sure = None if step.confidence is None else step.confidence[back]
-            yield Step(step.poses[back], step.done, sure)
+        return in_content_order(puzzle, lambda ordered: self._ordered_steps(ordered, generator))
 
     def _ordered_steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
-        batch = pack([puzzle], self.model.pairwise, self.model.judge)
-        samples = min(self.samples, max(1, self.most_pairs // (len(puzzle) * min(len(puzzle), _MOST_EACH))))
+        batch = pack([puzzle], match_finder(self.model))
+        samples = sample_count(self.samples, len(puzzle), self.most_pairs)
         chain = denoise(self.model, batch, self.denoising_steps, samples, generator, self.eta, puzzle.locks)
         total = len(self.model.schedule.visited(self.denoising_steps))
         clean, leader = torch.empty(0), 0
@@ -72,16 +67,12 @@ class DiffusionSolver:
         return best if fits[best] > _CLEARLY * fits[leader] else leader
 
     def _finish(self, puzzle: Puzzle, batch: PuzzleBatch, clean: Float[Tensor, "n k p"], leader: int) -> Iterator[Step]:
-        if puzzle.lattice is None:
-            poses, confidence = average([self.model.space.to_poses(sample) for sample in clean.unbind(1)])
-            yield Step(poses, done=1.0, confidence=confidence)
-            return
         board = puzzle.board
         for chosen, confidence in self._answers(puzzle, batch, clean, leader):
             placed = board.poses(*chosen)
             yield Step(placed, done=1.0, confidence=confidence)
         # What is locked says which way is up.
-        by = 0 if self.upright is None or puzzle.locks else self.upright(puzzle, placed, fitting_turns(board))
+        by = 0 if self.upright is None or puzzle.locks else self.upright(puzzle, placed, board.fitting_turns())
         if by:
             yield Step(board.poses(*board.turned(*chosen, by)[1:]), done=1.0, confidence=confidence)
 
@@ -113,13 +104,6 @@ def rank_placements(placements: list[Placement], board: Board, mates: Mates | No
     return [rank + realised for rank, realised in zip(ranks, fits, strict=True)]
 
 
-def content_order(content: Float[Tensor, "n *x"]) -> Int[Tensor, "n"]:
-    """An order of the pieces that depends on what they are and not on how they are listed."""
-    flat = content.flatten(1).double()
-    ruler = torch.randn(flat.shape[1], generator=torch.Generator().manual_seed(0), dtype=torch.double)
-    return (flat * ruler).sum(-1).argsort(stable=True)
-
-
 def loose_fit(poses: Poses, batch: PuzzleBatch) -> Float[Tensor, ""]:
     """Evidence that loose poses agree with: matings count in full when realised and fade with distance."""
     mates = batch.mates
@@ -129,32 +113,3 @@ def loose_fit(poses: Poses, batch: PuzzleBatch) -> Float[Tensor, ""]:
     apart = (wanted.translation - poses.translation[mates.first]).norm(dim=-1) / pitch
     twist = (wanted.rotation - poses.rotation[mates.first]).flatten(1).norm(dim=-1)
     return (mates.weight * torch.exp(-4 * apart**2 - 2 * twist**2)).sum()
-
-
-def denoise(
-    model: PoseNetwork,
-    batch: PuzzleBatch,
-    steps: int,
-    samples: int,
-    generator: torch.Generator,
-    eta: float = 0.0,
-    locks: Locks | None = None,
-) -> Iterator[tuple[Float[Tensor, "n k p"], Float[Tensor, "n k p"]]]:
-    """Yield (x_t, predicted x_0) of `samples` chains for all puzzles of the batch, from sampled noise to time 0.
-
-    The network may be on another device than the batch, to which its answers come back. For locked pieces the
-    prediction is what they are locked to, so that their x_t is at every step the settled pose under noise.
-    """
-    device, count = next(model.parameters()).device, len(batch.puzzle)
-    with torch.no_grad():
-        condition = model.condition(batch.to(device))
-    start = model.space.prior((count, samples), generator)
-    settled = torch.empty(0) if locks is None else model.space.to_vector(locks.poses)
-
-    def predict(noisy: Tensor, time: int) -> Tensor:
-        with torch.no_grad():
-            times = torch.full((count, samples), time, device=device)
-            clean = model.space.clean(model(noisy.to(device), times, condition)).to(noisy.device)
-            return clean if locks is None else torch.where(locks.held[:, None, None], settled[:, None], clean)
-
-    yield from sample(predict, start, model.space, model.schedule, steps, generator, eta)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 import torch.nn.functional as F
@@ -11,10 +12,12 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from diffassemble.core import Mates, Puzzle
+from diffassemble.core.board import SIDES
+from diffassemble.network.batch import MatchFinder
+from diffassemble.network.denoiser import PoseNetwork
 from diffassemble.network.pretrained import Pretrained
 from diffassemble.squares.edges import (
     FEWEST_ROWS,
-    SIDES,
     Borders,
     certainty_evidence,
     image_mates,
@@ -39,6 +42,8 @@ _SOFTENING = 0.02
 # Levels that differ by less are the same, whichever way they were computed.
 _SAME = 1e-4
 TERMS = 18
+# Above so many pieces border gradients alone are asked: learned edges take four times as long for all pairs of sides.
+_JUDGED = 1000
 
 
 @dataclass(frozen=True)
@@ -164,6 +169,19 @@ def find_mates(puzzle: Puzzle, judge: Judge | None = None, keep: int = 8) -> Mat
     if judge is None:
         return image_mates(puzzle.pixels, puzzle.board.pitch, keep)
     return judged_mates(puzzle.pixels, puzzle.board.pitch, judge, keep)
+
+
+def match_finder(network: PoseNetwork) -> MatchFinder | None:
+    """Who finds the matches that a network hears: by border gradients, or by the learned edges its config names."""
+    if not network.pairwise:
+        return None
+    judge = _edge_model(network.config.judge).judge if network.config.judge else None
+    return lambda puzzle: find_mates(puzzle, judge if len(puzzle) <= _JUDGED else None)
+
+
+@cache
+def _edge_model(name: str) -> SideJudge:
+    return SideJudge.from_pretrained(name)
 
 
 # ----------------------------------------------------------------------------------------------------------------------

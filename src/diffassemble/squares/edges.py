@@ -9,6 +9,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from diffassemble.core import Mates, Poses, turn_matrix
+from diffassemble.core.board import SIDES
+from diffassemble.core.matches import CHANNELS
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Which sides of square pieces continue each other.
@@ -20,8 +22,6 @@ from diffassemble.core import Mates, Poses, turn_matrix
 # Sides of a piece, clockwise from the right: 0 right, 1 bottom, 2 left, 3 top. Side a of piece i has index 4i + a.
 
 
-SIDES = 4
-CHANNELS = 3
 # A side whose own pixels hardly vary would trust itself without limit. Two squared grey levels measured best.
 _VARIANCE_FLOOR = 2 / 255**2
 # How many scores are computed at once when only the best are kept.

@@ -10,12 +10,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from diffassemble.core import Board, Locks, Mates, Poses, turn_matrix
+from diffassemble.core.board import SIDES, Placement
 from diffassemble.squares.baselines.gallagher import trim
-from diffassemble.squares.diffusion import Answer, Placement
-from diffassemble.squares.edges import SIDES
+from diffassemble.squares.diffusion import Answer
 from diffassemble.squares.forest import Forest
 from diffassemble.squares.search import margins, search, worth
-from diffassemble.squares.upright import fitting_turns
 
 # ----------------------------------------------------------------------------------------------------------------------
 # What a placement is worth: how well borders continue each other, and what the network thinks of every place.
@@ -70,7 +69,7 @@ def _belief(poses: Poses, board: Board) -> Float[Tensor, "n 4 cells"]:
 
 def _all_turns(poses: Poses, board: Board) -> list[Poses]:
     """The whole in every turn in which it fits the board."""
-    allowed = fitting_turns(board)
+    allowed = board.fitting_turns()
     wholes = [Poses(turn_matrix(torch.tensor([by])), torch.zeros(1, 2)) for by in allowed]
     return [whole[[0] * len(poses)] @ poses for whole in wholes]
 

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float64, Int64
 from numba import njit
 
 from diffassemble.core import Board
-from diffassemble.squares.edges import SIDES
+from diffassemble.core.board import SIDES, WAYS
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Trees of pieces, grown along matches of sides, one after the other: loops that numba compiles.
@@ -208,10 +208,6 @@ def _insert(lookup: Int64[np.ndarray, "h"], key: int) -> None:
 # Trees that keep to the frame, and what frames hold of a tree (Gallagher 2012 and Yu 2015: trimming).
 #
 # Loops that numba compiles come last; type checkers are kept away from them, as in `spanning`.
-
-
-# Where a neighbour stands, as (x, y): right, below, left, above.
-WAYS = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]])
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ from diffassemble.squares.diffusion import Answer, DiffusionSolver, held_place
 from diffassemble.squares.edge_model import Judge, find_mates
 from diffassemble.squares.energy import State, Terms, network_gains, pinned
 from diffassemble.squares.large import large_answers
-from diffassemble.squares.upright import fitting_turns
 
 # Partners of every side that the search knows of; all others count as unlikely.
 _PARTNERS = 24
@@ -107,7 +106,7 @@ class HybridSolver(DiffusionSolver):
         wholes = [board.snap(last.poses)]
         if self.judge is not None:
             wholes.append(terms.joined(mates))
-        turned = [board.turned(*whole, by)[1:] for whole in wholes for by in fitting_turns(board)]
+        turned = [board.turned(*whole, by)[1:] for whole in wholes for by in board.fitting_turns()]
         if puzzle.locks is not None:
             held = [hold(whole, board, puzzle.locks) for whole in wholes]
             turned = [*held, *(settle(whole, board, puzzle.locks) for whole in turned)]

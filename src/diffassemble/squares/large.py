@@ -11,15 +11,14 @@ import torch
 from jaxtyping import Float32, Int64
 
 from diffassemble.core import Board, Locks, Mates, Poses, Puzzle
+from diffassemble.core.board import SIDES, Placement
 from diffassemble.core.locks import hold, settle
 from diffassemble.squares.baselines.gallagher import trim
-from diffassemble.squares.diffusion import Answer, Placement, held_place
-from diffassemble.squares.edges import SIDES
+from diffassemble.squares.diffusion import Answer, held_place
 from diffassemble.squares.energy import PINNED, STRONGEST
 from diffassemble.squares.forest import Forest
 from diffassemble.squares.placement import agreement
 from diffassemble.squares.sparse_search import margins, sparse_search, worth
-from diffassemble.squares.upright import fitting_turns
 
 # Matings at least this probable are listed, and those are tried as moves.
 _LISTED, _WORTH_TRYING = 0.01, 0.1
@@ -107,7 +106,7 @@ def _bordered(puzzle: Puzzle, mates: Mates, terms: SparseTerms) -> list[Placemen
     board, forest = puzzle.board, Forest.of(len(puzzle))
     forest.grow(_sides(mates[mates.weight.argsort(descending=True, stable=True)]), 0, len(puzzle))
     whole = terms.placement(terms.improve(terms.state(trim(forest, board)), 0, 0.0, 0.0, np.random.default_rng(0)))
-    turned = [board.turned(*whole, by)[1:] for by in fitting_turns(board)]
+    turned = [board.turned(*whole, by)[1:] for by in board.fitting_turns()]
     if puzzle.locks is None:
         return turned
     return [hold(whole, board, puzzle.locks), *(settle(other, board, puzzle.locks) for other in turned)]

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from diffassemble.core import Board, Poses, Puzzle, turn_pixels
+from diffassemble.core import Poses, Puzzle, turn_pixels
 from diffassemble.network.pretrained import Pretrained
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -106,11 +106,6 @@ EMPTY_COLOUR = 0.5
 
 Uprighter = Callable[[Puzzle, Poses, tuple[int, ...]], int]
 """Says by how many clockwise quarter turns, of those allowed, a placement as a whole must be turned to be upright."""
-
-
-def fitting_turns(board: Board) -> tuple[int, ...]:
-    """The quarter turns after which a whole still fits its board."""
-    return (0, 1, 2, 3) if board.rows == board.cols else (0, 2)
 
 
 def assembled_pixels(

@@ -8,10 +8,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from diffassemble.core import Board
+from diffassemble.core.seeds import seeded
 from diffassemble.squares.critic import Critic, laid, tiles_of
 from diffassemble.training.checks import check_critic
 from diffassemble.training.config import Config, CriticRun
-from diffassemble.training.pictures import Variation, seeded, share_out, uniform, vary
+from diffassemble.training.pictures import Variation, share_out, uniform, vary
 from diffassemble.training.upright import squares
 
 # Cells of a side; all divide 60 pixels.

@@ -9,9 +9,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from diffassemble.core import Poses, Puzzle
-from diffassemble.network.batch import PuzzleBatch, pack
+from diffassemble.core.seeds import seeded
+from diffassemble.network.batch import MatchFinder, PuzzleBatch, pack
 from diffassemble.network.denoiser import Denoiser, PoseNetwork
-from diffassemble.training.pictures import Portion, seeded
+from diffassemble.training.pictures import Portion
 
 # ----------------------------------------------------------------------------------------------------------------------
 # What the network is asked to make small.
@@ -67,7 +68,7 @@ class Denoising:
         training = self.config.training
         portion = self.stream.batch(step, rank, world)
         device = next(model.parameters()).device
-        batch = pack(portion.puzzles, model.pairwise, model.judge).to(device)
+        batch = pack(portion.puzzles, self.match_finder(model)).to(device)
         drawn = self._noise(model, portion.puzzles, step, portion.first)
         clean, noise, time = (part.to(device) for part in drawn)
         generator = seeded(training.seed, step, portion.first, 2)
@@ -79,6 +80,10 @@ class Denoising:
         loss = training.translation_weight * translation_loss(true_poses, poses, weight)
         loss = loss + training.rotation_weight * rotation_loss(true_poses, poses, weight)
         return portion.weight * (loss + self.further_loss(batch, true_poses, poses))
+
+    def match_finder(self, model: PoseNetwork) -> MatchFinder | None:
+        """Who finds the matches that the network hears; nobody, if a task does not say."""
+        return None
 
     def further_loss(self, batch: PuzzleBatch, true: Poses, predicted: Poses) -> Float[Tensor, ""]:
         """What a task adds; poses are those of every piece's noisy versions, piece by piece."""

@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from diffassemble.core import Board, Puzzle
+from diffassemble.core.seeds import seeded
 from diffassemble.squares.baselines.filling import touching_sides
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.edge_model import Judgement, SideJudge
@@ -15,7 +16,7 @@ from diffassemble.squares.pictures import short_names
 from diffassemble.training.checks import check_side_judge
 from diffassemble.training.config import Config, SideJudgeRun
 from diffassemble.training.jigsaw import smallest_picture
-from diffassemble.training.pictures import PuzzleStream, load_picture, load_store, seeded, split_paths, wear
+from diffassemble.training.pictures import PuzzleStream, load_picture, load_store, split_paths, wear
 
 ALONE = -1
 """the partner of a side that has none"""

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from diffassemble.core.seeds import seeded
 from diffassemble.fragments.breaking import scatter
 from diffassemble.fragments.descriptors import LEVELS, MATE_SIGNS
 from diffassemble.fragments.model import FractureMatcher
@@ -18,7 +19,7 @@ from diffassemble.training.config import Config, FractureMatchingRun
 from diffassemble.training.fracture_examples import FitExamples, SurfaceExamples, fit_examples, surface_examples, worn
 from diffassemble.training.fragment_data import Broken
 from diffassemble.training.fragments import gather
-from diffassemble.training.pictures import seeded, share_out
+from diffassemble.training.pictures import share_out
 
 _CROWD = 160
 """points of one fracture that are told apart in a step"""

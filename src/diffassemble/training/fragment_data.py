@@ -18,12 +18,13 @@ from torch import Tensor
 
 from diffassemble.core import FragmentPieces, InputError, Mesh, Poses, Puzzle
 from diffassemble.core.damage import surviving
+from diffassemble.core.seeds import seeded
 from diffassemble.core.surfaces import sample_surface, surface_area
 from diffassemble.files.atomic import write_file
 from diffassemble.fragments.breaking import POINTS, random_rotations
 from diffassemble.fragments.datasets import UNREADABLE
 from diffassemble.training.config import FragmentConfig
-from diffassemble.training.pictures import Portion, seeded, share_out, uniform
+from diffassemble.training.pictures import Portion, share_out, uniform
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Points drawn from fractures once and kept, so that training parses no meshes.

@@ -11,18 +11,18 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from diffassemble.core import InputError, Poses, Puzzle
+from diffassemble.core.seeds import seeded
 from diffassemble.core.surfaces import chamfer_distance
 from diffassemble.evaluation.metrics import euler_error, piece_chamfer, right_pieces, translation_error
 from diffassemble.fragments.datasets import Fracture, break_files, break_solids, find_fractures
 from diffassemble.network.baselines import OneShot
 from diffassemble.network.batch import PuzzleBatch, pack
 from diffassemble.network.denoiser import PoseNetwork
-from diffassemble.squares.diffusion import denoise
+from diffassemble.network.sampling import denoise
 from diffassemble.training.checks import check_fragments
 from diffassemble.training.config import BaselineRun, Config, FragmentConfig, FragmentRun
 from diffassemble.training.denoising import Denoising
 from diffassemble.training.fragment_data import Broken, FragmentStream, Pool, pool_of
-from diffassemble.training.pictures import seeded
 
 # Enough points to compare shapes by while learning.
 _SHAPE_POINTS = 128
@@ -105,7 +105,7 @@ def pools_of(fractures: Sequence[Broken]) -> list[Pool]:
 def _errors(model: PoseNetwork, puzzle: Puzzle, number: int) -> Float[Tensor, "3"]:
     """RMSE(R) in degrees, RMSE(T) × 100 and part accuracy in percent of one sample."""
     assert puzzle.truth is not None
-    *_, (_, clean) = denoise(model, pack([puzzle], model.pairwise, model.judge), 15, 1, seeded(78, number))
+    *_, (_, clean) = denoise(model, pack([puzzle]), 15, 1, seeded(78, number))
     answer = model.space.to_poses(clean[:, 0])
     right = right_pieces(piece_chamfer(puzzle.fragments.points, answer, puzzle.truth))
     turn, shift = euler_error(answer, puzzle.truth).mean(), translation_error(answer, puzzle.truth).mean()

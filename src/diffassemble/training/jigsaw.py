@@ -7,17 +7,19 @@ import math
 from torch import nn
 
 from diffassemble.core import Board, Puzzle
+from diffassemble.core.seeds import seeded
 from diffassemble.evaluation.metrics import direct_comparison, direct_comparison_free
-from diffassemble.network.batch import pack
+from diffassemble.network.batch import MatchFinder, pack
 from diffassemble.network.denoiser import PoseNetwork
+from diffassemble.network.sampling import denoise
 from diffassemble.squares.cut import SMALLEST_PIECE, cut_picture
-from diffassemble.squares.diffusion import denoise
+from diffassemble.squares.edge_model import match_finder
 from diffassemble.squares.pictures import short_names
 from diffassemble.squares.placement import place
 from diffassemble.training.checks import check_jigsaw
 from diffassemble.training.config import Config, DataConfig, JigsawRun
 from diffassemble.training.denoising import Denoising
-from diffassemble.training.pictures import PuzzleStream, load_picture, load_store, seeded, split_paths
+from diffassemble.training.pictures import PuzzleStream, load_picture, load_store, split_paths
 
 
 class JigsawTask(Denoising):
@@ -37,6 +39,9 @@ class JigsawTask(Denoising):
             (name, [load_picture(path, smallest) for path in held])
             for name, (_, held) in zip(short_names(config.data.folders), splits, strict=True)
         ]
+
+    def match_finder(self, model: PoseNetwork) -> MatchFinder | None:
+        return match_finder(model)
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Accuracy in percent on held-apart pictures, one sample each; "score" is the mean, orientation free."""
@@ -77,7 +82,7 @@ def accuracy(model: PoseNetwork, puzzles: list[Puzzle], steps: int = 15) -> tupl
     absolute, free = 0.0, 0.0
     for start in range(0, len(puzzles), 8):
         group = puzzles[start : start + 8]
-        batch = pack(group, model.pairwise, model.judge)
+        batch = pack(group, match_finder(model))
         *_, (_, clean) = denoise(model, batch, steps, 1, seeded(78, start))
         for puzzle, vector in zip(group, clean[:, 0].split([len(p) for p in group]), strict=True):
             assert puzzle.truth is not None

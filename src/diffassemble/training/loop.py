@@ -12,9 +12,9 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from diffassemble.core import InputError
+from diffassemble.core.seeds import seeded
 from diffassemble.network.pretrained import Pretrained
 from diffassemble.training.config import Config, TrainingConfig
-from diffassemble.training.pictures import seeded
 from diffassemble.training.run_folder import FILE, LAST, Checkpoint, Progress, Record, read_checkpoint
 
 # ----------------------------------------------------------------------------------------------------------------------

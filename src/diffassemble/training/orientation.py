@@ -9,13 +9,14 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from diffassemble.core.seeds import seeded
 from diffassemble.fragments.breaking import random_rotations
 from diffassemble.fragments.orientation import Posture, centred, principal_axes
 from diffassemble.training.checks import check_posture
 from diffassemble.training.config import Config, PostureRun
 from diffassemble.training.fragment_data import Pool, pool_of
 from diffassemble.training.fragments import gather, pools_of
-from diffassemble.training.pictures import seeded, share_out, uniform
+from diffassemble.training.pictures import share_out, uniform
 
 UP = torch.tensor([0.0, 1.0, 0.0])
 # Directions that up has to stand out from: at random, and near misses between these angles.

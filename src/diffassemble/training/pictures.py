@@ -18,6 +18,7 @@ from PIL import Image
 from torch import Tensor
 
 from diffassemble.core import Board, InputError, Puzzle
+from diffassemble.core.seeds import seeded
 from diffassemble.files.pictures import read_picture, to_image, to_levels
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.pictures import training_pictures
@@ -126,15 +127,6 @@ def load_picture(path: Path, smallest: int = 1) -> UInt8[Tensor, "3 H W"]:
 
 SMALLEST_SIZE = 16
 """fewest pixels a side that pieces are cut with"""
-
-
-def seeded(*numbers: int) -> torch.Generator:
-    """A generator for this tuple of numbers and no other."""
-    state = 0x9E3779B97F4A7C15
-    for number in numbers:
-        state = ((state ^ (number + 0x632BE59BD9B4E019)) * 0xBF58476D1CE4E5B9) % 2**64
-        state ^= state >> 29
-    return torch.Generator().manual_seed(state % 2**63)
 
 
 @dataclass(frozen=True)

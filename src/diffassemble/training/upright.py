@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
+from diffassemble.core.seeds import seeded
 from diffassemble.files.pictures import to_levels
 from diffassemble.squares.pictures import short_names
 from diffassemble.squares.upright import Upright, upright_turn
@@ -21,7 +22,6 @@ from diffassemble.training.pictures import (
     Variation,
     load_picture,
     packed,
-    seeded,
     share_out,
     split_paths,
     vary,

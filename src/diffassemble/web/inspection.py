@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from diffassemble.core import Assembly, FragmentPieces
 from diffassemble.evaluation import metrics as fragment_metrics
-from diffassemble.squares.upright import fitting_turns
 
 
 def verdict(assembly: Assembly) -> str:
@@ -24,7 +23,7 @@ def _pictures(assembly: Assembly) -> tuple[int, int, str]:
     assert truth is not None
     (cells, turns), (true_cells, true_turns) = board.snap(assembly.poses), board.snap(truth)
     counts = []
-    for by in fitting_turns(board):
+    for by in board.fitting_turns():
         _, turned_cells, turned_turns = board.turned(cells, turns, by)
         counts.append(int(((turned_cells == true_cells) & (turned_turns == true_turns)).sum()))
     return counts[0], max(counts), "once the whole is turned"

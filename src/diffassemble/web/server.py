@@ -13,7 +13,8 @@ import viser
 from viser import _messages
 
 from diffassemble.core import Assembly, Board, InputError, Puzzle, Solver
-from diffassemble.kinds import SOLVERS, assemble, make_solver, solver_for
+from diffassemble.core.solver import assemble
+from diffassemble.kinds import SOLVERS, make_solver, solver_for
 from diffassemble.network.pretrained import bundled_models
 from diffassemble.squares.cut import cut_picture
 from diffassemble.web.panel import USUAL, build_panel

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int64
 
-from diffassemble.squares.edges import SIDES, Partners, evidence
+from diffassemble.core.board import SIDES
+from diffassemble.squares.edges import Partners, evidence
 
 # Added to scores (true neighbours: near 1) before they are divided by each other.
 _SOFTENING = 0.02

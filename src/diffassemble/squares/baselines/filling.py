@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,11 +15,11 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from diffassemble.core import Board, Poses, Puzzle, Step, turn_matrix
+from diffassemble.core.board import SIDES, WAYS
 from diffassemble.squares.baselines.candidates import Candidates
-from diffassemble.squares.diffusion import content_order
-from diffassemble.squares.edges import SIDES, Borders, Partners, evidence
-from diffassemble.squares.forest import WAYS, Forest, held_by_frames, turned
-from diffassemble.squares.upright import Uprighter, fitting_turns
+from diffassemble.squares.edges import Borders, Partners, evidence
+from diffassemble.squares.forest import Forest, held_by_frames, turned
+from diffassemble.squares.upright import Uprighter
 
 # ----------------------------------------------------------------------------------------------------------------------
 # What all solvers that go by borders end with: how sure each piece is, and which way is up.
@@ -36,7 +36,7 @@ def finish(
     board, placed = puzzle.board, puzzle.board.poses(cells, turns)
     confidence = border_confidence(board, cells, turns, partners)
     yield Step(placed, done=1.0, confidence=confidence)
-    by = 0 if upright is None else upright(puzzle, placed, fitting_turns(board))
+    by = 0 if upright is None else upright(puzzle, placed, board.fitting_turns())
     if by:
         yield Step(board.poses(*board.turned(cells, turns, by)[1:]), done=1.0, confidence=confidence)
 
@@ -294,14 +294,6 @@ def _frames(
 
 # ----------------------------------------------------------------------------------------------------------------------
 # What solvers that join trees of pieces show of their work.
-
-
-def in_content_order(puzzle: Puzzle, solve: Callable[[Puzzle], Iterator[Step]]) -> Iterator[Step]:
-    """Solve the puzzle with its pieces listed by what they show, so that the answer does not depend on their order."""
-    order = content_order(puzzle.pieces.content)
-    back = order.argsort()
-    for step in solve(puzzle.reordered(order)):
-        yield Step(step.poses[back], step.done, None if step.confidence is None else step.confidence[back])
 
 
 def lay_out(forest: Forest, board: Board) -> Poses:

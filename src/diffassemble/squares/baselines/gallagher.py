@@ -21,8 +21,8 @@ from jaxtyping import Float, Int, Int64
 from torch import Tensor
 
 from diffassemble.core import Board, Poses, Puzzle, Step, turn_matrix
+from diffassemble.core.solver import content_order
 from diffassemble.squares.baselines.filling import fill_board, finish
-from diffassemble.squares.diffusion import content_order
 from diffassemble.squares.edges import Borders, Partners
 from diffassemble.squares.forest import Forest, turned
 from diffassemble.squares.upright import Uprighter

@@ -15,18 +15,12 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from scipy.sparse.linalg import eigsh
 
 from diffassemble.core import Puzzle, Step
+from diffassemble.core.board import SIDES
+from diffassemble.core.solver import in_content_order
 from diffassemble.squares.baselines.candidates import Candidates, turn_between
-from diffassemble.squares.baselines.filling import (
-    Placement,
-    finish,
-    in_content_order,
-    lay_out,
-    place,
-    touching_sides,
-    trim,
-)
+from diffassemble.squares.baselines.filling import Placement, finish, lay_out, place, touching_sides, trim
 from diffassemble.squares.baselines.yu import Caution, join_consistent
-from diffassemble.squares.edges import SIDES, Borders
+from diffassemble.squares.edges import Borders
 from diffassemble.squares.forest import FramedForest
 from diffassemble.squares.upright import Uprighter
 

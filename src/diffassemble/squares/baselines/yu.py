@@ -14,9 +14,11 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array, eye_array, hstack
 
 from diffassemble.core import Puzzle, Step
+from diffassemble.core.board import SIDES
+from diffassemble.core.solver import in_content_order
 from diffassemble.squares.baselines.candidates import Candidates, Matches, on_cycles, turn_between
-from diffassemble.squares.baselines.filling import Placement, finish, in_content_order, lay_out, place, trim
-from diffassemble.squares.edges import SIDES, Borders
+from diffassemble.squares.baselines.filling import Placement, finish, lay_out, place, trim
+from diffassemble.squares.edges import Borders
 from diffassemble.squares.forest import Forest, FramedForest
 from diffassemble.squares.upright import Uprighter
 

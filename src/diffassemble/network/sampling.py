@@ -1,0 +1,84 @@
+"""Several chains of poses denoised at once, and what their samples agree on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import roma
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from diffassemble.core import Locks, Poses
+from diffassemble.diffusion.samplers import sample
+from diffassemble.network.batch import PuzzleBatch
+from diffassemble.network.denoiser import PoseNetwork
+
+# Pairs of pieces that attend to each other in all samples of a puzzle.
+MOST_PAIRS = 1_000_000
+# In sparse graphs a piece attends to few others, but has other costs, as many as so many pairs.
+_MOST_EACH = 900
+
+
+def sample_count(wanted: int, pieces: int, most_pairs: int = MOST_PAIRS) -> int:
+    """How many samples to draw: large puzzles get fewer, at least one."""
+    return min(wanted, max(1, most_pairs // (pieces * min(pieces, _MOST_EACH))))
+
+
+def denoise(
+    model: PoseNetwork,
+    batch: PuzzleBatch,
+    steps: int,
+    samples: int,
+    generator: torch.Generator,
+    eta: float = 0.0,
+    locks: Locks | None = None,
+) -> Iterator[tuple[Float[Tensor, "n k p"], Float[Tensor, "n k p"]]]:
+    """Yield (x_t, predicted x_0) of `samples` chains for all puzzles of the batch, from sampled noise to time 0.
+
+    The network may be on another device than the batch, to which its answers come back. For locked pieces the
+    prediction is what they are locked to, so that their x_t is at every step the settled pose under noise.
+    """
+    device, count = next(model.parameters()).device, len(batch.puzzle)
+    with torch.no_grad():
+        condition = model.condition(batch.to(device))
+    start = model.space.prior((count, samples), generator)
+    settled = torch.empty(0) if locks is None else model.space.to_vector(locks.poses)
+
+    def predict(noisy: Tensor, time: int) -> Tensor:
+        with torch.no_grad():
+            times = torch.full((count, samples), time, device=device)
+            clean = model.space.clean(model(noisy.to(device), times, condition)).to(noisy.device)
+            return clean if locks is None else torch.where(locks.held[:, None, None], settled[:, None], clean)
+
+    yield from sample(predict, start, model.space, model.schedule, steps, generator, eta)
+
+
+# Two samples agree on a piece when they put it this near, in lengths of the whole and in radians.
+NEAR = 0.1
+
+
+TWIST = torch.pi / 6
+
+
+def average(samples: Sequence[Poses]) -> tuple[Poses, Float[Tensor, "n"]]:
+    """The mean of all samples, which errs least, and per piece the share of them that agree with it.
+
+    The mean rotation is the one nearest to the mean of the matrices.
+    """
+    if len(samples) == 1:
+        return samples[0], torch.ones(len(samples[0]))
+    rotation = roma.special_procrustes(torch.stack([sample.rotation for sample in samples]).mean(0))
+    mean = Poses(rotation, torch.stack([sample.translation for sample in samples]).mean(0))
+    return mean, torch.stack([agrees(mean, sample).float() for sample in samples]).mean(0)
+
+
+def agrees(first: Poses, second: Poses) -> Bool[Tensor, "n"]:
+    """Whether two samples put a piece in about the same place."""
+    moved = (first.translation - second.translation).norm(dim=-1)
+    return (moved < NEAR) & (twist(first, second) < TWIST)
+
+
+def twist(first: Poses, second: Poses) -> Float[Tensor, "n"]:
+    """Angle between two rotations of each piece, in radians."""
+    return roma.rotmat_geodesic_distance(first.rotation, second.rotation)
