@@ -9,7 +9,7 @@ import pytest
 import torch
 from manifold3d import Manifold
 
-from diffassemble.fragments.assembly_state import Bench
+from diffassemble.fragments.assembly_state import AssemblyState
 from diffassemble.fragments.breaking import fracture, scatter
 from diffassemble.fragments.clusters import Cluster, Fragment, Pose, composed
 from diffassemble.fragments.contact import undone
@@ -34,28 +34,28 @@ def known() -> Known:
     return prepare(puzzle.fragments, judges, 0), list(truth), judges
 
 
-def bench_of(known: Known, *, misled: bool) -> Bench:
-    """A bench that searches for nothing and knows all true fits; misled, it is surer of a wrong one."""
+def bench_of(known: Known, *, misled: bool) -> AssemblyState:
+    """A state that searches for nothing and knows all true fits; misled, it is surer of a wrong one."""
     fragments, truth, judges = known
-    bench = Bench(fragments, judges, 0)
-    bench.search_until = -math.inf
-    single = {cluster.members[0]: cluster for cluster in bench.clusters}
+    state = AssemblyState(fragments, judges, 0)
+    state.search_until = -math.inf
+    single = {cluster.members[0]: cluster for cluster in state.clusters}
     for first, second, chance in ((0, 1, 0.75), (1, 2, 0.79), (0, 2, 0.78)):
-        bench.learn(single[first], single[second], [fit_at(composed(undone(truth[second]), truth[first]), chance)])
+        state.learn(single[first], single[second], [fit_at(composed(undone(truth[second]), truth[first]), chance)])
     if misled:
         shift = np.array([0.0] * 9 + [0.4, 0.5, 0.3])
-        bench.learn(single[0], single[1], [fit_at(composed(undone(truth[1]), truth[0]) + shift, 0.8)])
-    return bench
+        state.learn(single[0], single[1], [fit_at(composed(undone(truth[1]), truth[0]) + shift, 0.8)])
+    return state
 
 
 def fit_at(pose: Pose, chance: float) -> Fit:
     return Fit(pose, chance, 0, 3, np.zeros(3, np.float32))
 
 
-def right(bench: Bench, truth: list[Pose]) -> bool:
+def right(state: AssemblyState, truth: list[Pose]) -> bool:
     """Whether all stand as they belong."""
-    whole = bench.clusters[0]
-    return len(bench.clusters) == 1 and all(
+    whole = state.clusters[0]
+    return len(state.clusters) == 1 and all(
         alike(
             composed(undone(whole.poses[0]), whole.poses[piece]),
             composed(undone(truth[0]), truth[piece]),
@@ -82,25 +82,25 @@ def test_a_beam_of_one_is_greedy(known: Known) -> None:
 
 
 def test_without_contradiction_there_is_no_rival(known: Known) -> None:
-    bench, rivals = bench_of(known, misled=False), list[Bench]()
-    assert len(list(join_and_branch(bench, 0.3, rivals, 2))) == 2
+    state, rivals = bench_of(known, misled=False), list[AssemblyState]()
+    assert len(list(join_and_branch(state, 0.3, rivals, 2))) == 2
     assert rivals == []
-    assert not entering(bench)
+    assert not entering(state)
 
 
 def test_benches_do_not_touch_each_other(known: Known) -> None:
-    bench = bench_of(known, misled=False)
-    other = bench.branch()
+    state = bench_of(known, misled=False)
+    other = state.branch()
     list(other.join_down_to(0.3))
-    assert len(bench.clusters) == 3
-    assert bench.joins == []
-    assert bench.confidence == [1.0] * 3
-    bench.take_over(other)
-    assert bench.clusters == other.clusters
+    assert len(state.clusters) == 3
+    assert state.joins == []
+    assert state.confidence == [1.0] * 3
+    state.take_over(other)
+    assert state.clusters == other.clusters
 
 
 def test_what_stands_in_each_other_is_seen(known: Known) -> None:
     fragments, truth, judges = known
-    bench = Bench(fragments, judges, 0)
-    bench.clusters = [Cluster(fragments, {0: truth[0], 1: truth[0], 2: truth[2]})]
-    assert entering(bench)
+    state = AssemblyState(fragments, judges, 0)
+    state.clusters = [Cluster(fragments, {0: truth[0], 1: truth[0], 2: truth[2]})]
+    assert entering(state)

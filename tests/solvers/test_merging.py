@@ -1,4 +1,4 @@
-"""The workbench joins the surest fit first and keeps account of how sure each place is."""
+"""The table joins the surest fit first and keeps account of how sure each place is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import torch
 from manifold3d import Manifold
 
-from diffassemble.fragments.assembly_state import Bench, standing
+from diffassemble.fragments.assembly_state import AssemblyState, standing
 from diffassemble.fragments.breaking import fracture, scatter
 from diffassemble.fragments.clusters import STAY, Cluster, Fragment, Pose, composed
 from diffassemble.fragments.contact import undone
@@ -36,11 +36,11 @@ def known(judges: FractureMatcher) -> tuple[list[Fragment], list[Pose]]:
     return prepare(puzzle.fragments, judges, 0), list(truth)
 
 
-def true_fit(bench: Bench, truth: list[Pose], first: int, second: int, probability: float) -> None:
-    """Tell a bench how two of its single pieces belong to each other."""
-    one, two = (next(c for c in bench.clusters if c.members == (piece,)) for piece in (first, second))
+def true_fit(state: AssemblyState, truth: list[Pose], first: int, second: int, probability: float) -> None:
+    """Tell a state how two of its single pieces belong to each other."""
+    one, two = (next(c for c in state.clusters if c.members == (piece,)) for piece in (first, second))
     pose = composed(undone(truth[second]), truth[first])
-    bench.learn(one, two, [Fit(pose, probability, CAST, 1, np.zeros(3, np.float32))])
+    state.learn(one, two, [Fit(pose, probability, CAST, 1, np.zeros(3, np.float32))])
 
 
 def beside(cluster: Cluster, first: int, second: int) -> Pose:
@@ -50,44 +50,44 @@ def beside(cluster: Cluster, first: int, second: int) -> Pose:
 
 def test_joins_in_order_of_probability(known: tuple[list[Fragment], list[Pose]], judges: FractureMatcher) -> None:
     fragments, truth = known
-    bench = Bench(fragments, judges, 0, -math.inf)
-    true_fit(bench, truth, 0, 1, 0.6)
-    true_fit(bench, truth, 1, 2, 0.8)
-    assert list(bench.join_down_to(0.7)) == [0.8]
-    assert list(bench.join_down_to(0.5)) == [0.6]
-    assert [cluster.members for cluster in bench.clusters] == [(0, 1, 2)]
-    assert beside(bench.clusters[0], 0, 2) == pytest.approx(composed(undone(truth[2]), truth[0]), abs=1e-5)
-    assert bench.confidence[bench.anchor] == 1
-    assert sorted(bench.confidence)[0] in (pytest.approx(0.48), pytest.approx(0.6))
+    state = AssemblyState(fragments, judges, 0, -math.inf)
+    true_fit(state, truth, 0, 1, 0.6)
+    true_fit(state, truth, 1, 2, 0.8)
+    assert list(state.join_down_to(0.7)) == [0.8]
+    assert list(state.join_down_to(0.5)) == [0.6]
+    assert [cluster.members for cluster in state.clusters] == [(0, 1, 2)]
+    assert beside(state.clusters[0], 0, 2) == pytest.approx(composed(undone(truth[2]), truth[0]), abs=1e-5)
+    assert state.confidence[state.anchor] == 1
+    assert sorted(state.confidence)[0] in (pytest.approx(0.48), pytest.approx(0.6))
 
 
 def test_what_is_locked_keeps_its_poses(known: tuple[list[Fragment], list[Pose]], judges: FractureMatcher) -> None:
     fragments, truth = known
-    bench = Bench(fragments, judges, 0, locked={1: truth[1], 2: truth[2]})
-    assert sorted(cluster.members for cluster in bench.clusters) == [(0,), (1, 2)]
-    assert bench.anchor in (1, 2)
-    assert bench.ordered[0].members == (1, 2)
+    state = AssemblyState(fragments, judges, 0, locked={1: truth[1], 2: truth[2]})
+    assert sorted(cluster.members for cluster in state.clusters) == [(0,), (1, 2)]
+    assert state.anchor in (1, 2)
+    assert state.ordered[0].members == (1, 2)
     pose = truth[0]
-    locked, loose = bench.ordered
-    bench.learn(locked, loose, [Fit(undone(pose), 0.9, CAST, 1, np.zeros(3, np.float32))])
-    assert list(bench.join_down_to(0.5)) == [0.9]
-    bench.polish()
-    assert np.array_equal(bench.clusters[0].poses[1], truth[1])
-    assert np.array_equal(bench.clusters[0].poses[2], truth[2])
-    assert bench.clusters[0].poses[0] == pytest.approx(pose, abs=0.02)
+    locked, loose = state.ordered
+    state.learn(locked, loose, [Fit(undone(pose), 0.9, CAST, 1, np.zeros(3, np.float32))])
+    assert list(state.join_down_to(0.5)) == [0.9]
+    state.polish()
+    assert np.array_equal(state.clusters[0].poses[1], truth[1])
+    assert np.array_equal(state.clusters[0].poses[2], truth[2])
+    assert state.clusters[0].poses[0] == pytest.approx(pose, abs=0.02)
 
 
 def test_polishing_keeps_what_is_known(known: tuple[list[Fragment], list[Pose]], judges: FractureMatcher) -> None:
     fragments, truth = known
-    bench = Bench(fragments, judges, 0)
-    true_fit(bench, truth, 0, 1, 0.9)
-    true_fit(bench, truth, 1, 2, 0.4)
-    assert len(list(bench.join_down_to(0.5))) == 1
-    bench.polish()
-    assert all(cluster in bench.clusters for pair in bench.fits for cluster in pair)
-    assert [fit.probability for fits in bench.fits.values() for fit in fits] == [0.4]
-    bench.forget(lambda first, second, fit: fit.probability < 0.5)
-    assert list(bench.join_down_to(0.0)) == []
+    state = AssemblyState(fragments, judges, 0)
+    true_fit(state, truth, 0, 1, 0.9)
+    true_fit(state, truth, 1, 2, 0.4)
+    assert len(list(state.join_down_to(0.5))) == 1
+    state.polish()
+    assert all(cluster in state.clusters for pair in state.fits for cluster in pair)
+    assert [fit.probability for fits in state.fits.values() for fit in fits] == [0.4]
+    state.forget(lambda first, second, fit: fit.probability < 0.5)
+    assert list(state.join_down_to(0.0)) == []
 
 
 def test_a_cluster_stands_in_the_frame_of_its_piece(known: tuple[list[Fragment], list[Pose]]) -> None:

@@ -11,7 +11,7 @@ from manifold3d import Manifold
 from manifold3d import Mesh as ManifoldMesh
 
 from diffassemble.core import Mesh, Puzzle
-from diffassemble.fragments.assembly_state import Bench
+from diffassemble.fragments.assembly_state import AssemblyState
 from diffassemble.fragments.breaking import fracture, scatter
 from diffassemble.fragments.clusters import STAY, Cluster
 from diffassemble.fragments.matches import prepare
@@ -49,36 +49,36 @@ def _arrays(solid: Manifold) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def test_halves_and_their_chip_become_one(chipped: Puzzle, judges: FractureMatcher) -> None:
-    bench = Bench(prepare(chipped.fragments, judges, 0), judges, 0)
-    joins = list(assemble(bench, 0.02))
-    assert [cluster.members for cluster in bench.clusters] == [(0, 1, 2)]
+    state = AssemblyState(prepare(chipped.fragments, judges, 0), judges, 0)
+    joins = list(assemble(state, 0.02))
+    assert [cluster.members for cluster in state.clusters] == [(0, 1, 2)]
     assert len(joins) == 2
     assert chipped.truth is not None
-    poses = bench.clusters[0].poses
+    poses = state.clusters[0].poses
     place = poses[0][:9].reshape(3, 3).T @ (poses[2][9:] - poses[0][9:])
     wanted = chipped.truth.rotation[0].T @ (chipped.truth.translation[2] - chipped.truth.translation[0])
     assert place == pytest.approx(wanted.numpy(), abs=0.02)  # two spacings of level 0: chips may slide along a seam
     turned = poses[0][:9].reshape(3, 3).T @ poses[2][:9].reshape(3, 3)
     assert turned == pytest.approx((chipped.truth.rotation[0].T @ chipped.truth.rotation[2]).numpy(), abs=0.05)
-    assert min(bench.confidence) > 0.5
+    assert min(state.confidence) > 0.5
 
 
 def test_threads_change_nothing(chipped: Puzzle, judges: FractureMatcher, monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for threads in (1, 2):
         monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
-        bench = Bench(prepare(chipped.fragments, judges, 0), judges, 0)
-        assert search_some(bench, 0)
-        assert not search_some(bench, 0)
-        found.append([fit for fits in bench.fits.values() for fit in fits])
+        state = AssemblyState(prepare(chipped.fragments, judges, 0), judges, 0)
+        assert search_some(state, 0)
+        assert not search_some(state, 0)
+        found.append([fit for fits in state.fits.values() for fit in fits])
     assert [fit.probability for fit in found[0]] == [fit.probability for fit in found[1]]
     assert all(np.array_equal(one.pose, two.pose) for one, two in zip(*found, strict=True))
 
 
 def test_single_pieces_are_no_mould(chipped: Puzzle, judges: FractureMatcher) -> None:
-    bench = Bench(prepare(chipped.fragments, judges, 0), judges, 0)
-    assert list(cast_small(bench, 0.5)) == []
-    assert not bench.fits
+    state = AssemblyState(prepare(chipped.fragments, judges, 0), judges, 0)
+    assert list(cast_small(state, 0.5)) == []
+    assert not state.fits
 
 
 def test_no_two_chips_in_one_hole(chipped: Puzzle, judges: FractureMatcher) -> None:
@@ -92,9 +92,9 @@ def test_no_two_chips_in_one_hole(chipped: Puzzle, judges: FractureMatcher) -> N
 
 
 def test_without_time_nothing_is_searched(chipped: Puzzle, judges: FractureMatcher) -> None:
-    bench = Bench(prepare(chipped.fragments, judges, 0), judges, 0, time.monotonic() - 1)
-    assert list(assemble(bench, 0.02)) == []
-    assert len(bench.clusters) == 3
+    state = AssemblyState(prepare(chipped.fragments, judges, 0), judges, 0, time.monotonic() - 1)
+    assert list(assemble(state, 0.02)) == []
+    assert len(state.clusters) == 3
 
 
 def test_rounds_grow_bolder() -> None:

@@ -90,7 +90,7 @@ def _moved_pose(pose: Pose, motion: Float64[np.ndarray, "6"]) -> Pose:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Clusters of fragments on a workbench: what is known about how they fit, and how two become one.
+# Clusters of fragments on a table: what is known about how they fit, and how two become one.
 
 
 _KEPT = 6
@@ -101,7 +101,7 @@ Known = tuple[Cluster, Cluster, Fit]
 _SEARCHING = 0.85
 
 
-class Bench:
+class AssemblyState:
     """Clusters, the fits known between them, and how sure each piece's place beside the anchor is.
 
     `pairs` remembers all fits of two single fragments, `joins` what was joined, `round` how far the search has come.
@@ -156,14 +156,14 @@ class Bench:
         """The piece with the largest surface."""
         return max(pieces, key=lambda piece: (self.fragments[piece].area, -piece))
 
-    def branch(self) -> Bench:
-        """Another bench that knows the same; what is then done on one does not touch the other."""
+    def branch(self) -> AssemblyState:
+        """Another state that knows the same; what is then done on one does not touch the other."""
         other = copy.copy(self)
         other.take_over(self)
         return other
 
-    def take_over(self, other: Bench) -> None:
-        """Stand as another bench of the same fragments stands."""
+    def take_over(self, other: AssemblyState) -> None:
+        """Stand as another state of the same fragments stands."""
         self.clusters, self.fits, self.joins = list(other.clusters), dict(other.fits), list(other.joins)
         self.searched, self.confidence, self.round = set(other.searched), list(other.confidence), other.round
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from diffassemble.core import FragmentPieces, Locks, Poses, Puzzle, Step
 from diffassemble.core.solver import content_order
-from diffassemble.fragments.assembly_state import Bench, Known, standing
+from diffassemble.fragments.assembly_state import AssemblyState, Known, standing
 from diffassemble.fragments.clusters import STAY, Cluster, Judges, Pose, composed
 from diffassemble.fragments.contact import count_buried, undone
 from diffassemble.fragments.gap_insertion import CAST, cast, find_gaps
@@ -29,8 +29,8 @@ from diffassemble.fragments.verification import Fit, can_refine, level_for, matc
 # How clusters come together: round by round harder looked at, the surest fit joined first, small pieces cast last.
 
 
-Joining = Callable[[Bench, float], Iterator[float]]
-"""Makes all joins of a bench down to a probability, and yields their probabilities."""
+Joining = Callable[[AssemblyState, float], Iterator[float]]
+"""Makes all joins of a state down to a probability, and yields their probabilities."""
 
 QUICK = Effort()
 HARD = Effort(keys=600, mates=60, draws=2_000_000, proposals=1200, refined=50, kept=10, everywhere=6)
@@ -73,88 +73,88 @@ ROUNDS = (
 )
 
 
-def assemble(bench: Bench, least: float, join: Joining = Bench.join_down_to) -> Iterator[float]:
+def assemble(state: AssemblyState, least: float, join: Joining = AssemblyState.join_down_to) -> Iterator[float]:
     """Join what fits with at least this probability; yields the probability of each join as it is made.
 
-    Goes on with the round in which the bench stands.
+    Goes on with the round in which the state stands.
     """
-    for number in range(bench.round, len(ROUNDS)):
-        bench.round = number
+    for number in range(state.round, len(ROUNDS)):
+        state.round = number
         goal = max(ROUNDS[number].least, least)
-        yield from join(bench, goal)
+        yield from join(state, goal)
         if number == _CASTING:
-            yield from cast_small(bench, max(LIKELY, least))
-        while len(bench.clusters) > 1 and not bench.search_late and search_some(bench, number):
-            yield from join(bench, goal)
+            yield from cast_small(state, max(LIKELY, least))
+        while len(state.clusters) > 1 and not state.search_late and search_some(state, number):
+            yield from join(state, goal)
     # What was found in haste was not judged beside the rest: then only what is likely is used.
-    yield from join_apart(bench, max(LIKELY, least) if bench.late else least)
-    bench.polish()
+    yield from join_apart(state, max(LIKELY, least) if state.late else least)
+    state.polish()
 
 
-def search_some(bench: Bench, number: int) -> bool:
+def search_some(state: AssemblyState, number: int) -> bool:
     """Look for fits of pairs of clusters that were not yet looked at in this round; whether there were any.
 
     The largest clusters come first; of very many pairs only some, so that what is found can be joined in between.
     """
     effort = ROUNDS[number]
-    ordered = bench.ordered
+    ordered = state.ordered
     pairs = [(ordered[i], ordered[j]) for j in range(len(ordered)) for i in range(min(j, effort.partners))]
-    todo = [pair for pair in pairs if pair[1].points >= effort.smallest and (*pair, number) not in bench.searched]
+    todo = [pair for pair in pairs if pair[1].points >= effort.smallest and (*pair, number) not in state.searched]
     jobs = []
     for large, small in todo[:_AT_ONCE]:
-        again = (large, small, number - 1) in bench.searched and effort.repeats(ROUNDS[number - 1])
-        bench.searched.add((large, small, number))
+        again = (large, small, number - 1) in state.searched and effort.repeats(ROUNDS[number - 1])
+        state.searched.add((large, small, number))
         level = level_for(small, large)
         if again or (effort.finer and not _gains_by(level + effort.finer, small, large)):
             continue
         # Sides are made here, one after another, since what is drawn for them depends on the order.
         if small.side(level + effort.finer) is not None and large.side(level + effort.finer) is not None:
             jobs.append((small, large, level + effort.finer))
-        if bench.search_late:
+        if state.search_late:
             break
 
     def look(job: tuple[Cluster, Cluster, int]) -> list[Fit]:
         small, large, level = job
-        if bench.search_late:
+        if state.search_late:
             return []
-        seed = hash((bench.seed, number, large.members, small.members)) & 0x7FFFFFFF
-        return match(small, large, level, effort.effort, bench.judges, seed)
+        seed = hash((state.seed, number, large.members, small.members)) & 0x7FFFFFFF
+        return match(small, large, level, effort.effort, state.judges, seed)
 
     with ThreadPoolExecutor(torch.get_num_threads()) as pool:
         for (small, large, _), fits in zip(jobs, pool.map(look, jobs), strict=True):
-            bench.learn(small, large, fits)
+            state.learn(small, large, fits)
     return bool(todo)
 
 
-def cast_small(bench: Bench, least: float) -> Iterator[float]:
+def cast_small(state: AssemblyState, least: float) -> Iterator[float]:
     """Cast small single pieces into the gaps of the first cluster; yields the probabilities of joins."""
-    limit = _small(bench)
+    limit = _small(state)
     for _ in range(_PASSES):
-        before = len(bench.clusters)
-        if before < 2 or bench.search_late:
+        before = len(state.clusters)
+        if before < 2 or state.search_late:
             return
-        bench.polish()
-        main, *others = bench.ordered
+        state.polish()
+        main, *others = state.ordered
         small = [other for other in others if len(other.members) == 1 and other.area < limit]
-        small = [other for other in small if not any(fit.level == CAST for fit in bench.fits.get((other, main), []))]
+        small = [other for other in small if not any(fit.level == CAST for fit in state.fits.get((other, main), []))]
         # Clouds of points show nothing finer than what was looked at already.
-        if not small or len(main.members) < 2 or any(is_cloud(fragment.mesh) for fragment in bench.fragments):
+        if not small or len(main.members) < 2 or any(is_cloud(fragment.mesh) for fragment in state.fragments):
             return
-        gaps = find_gaps(main, _GAP * bench.fragments[0].spacing)
+        gaps = find_gaps(main, _GAP * state.fragments[0].spacing)
         for other in small:
-            if not bench.search_late:
-                seed = hash((bench.seed, other.members, main.members)) & 0x7FFFFFFF
-                bench.learn(other, main, cast(bench.fragments[other.members[0]], main, gaps, seed))
-        yield from join_apart(bench, least)
-        if len(bench.clusters) == before:
+            if not state.search_late:
+                seed = hash((state.seed, other.members, main.members)) & 0x7FFFFFFF
+                state.learn(other, main, cast(state.fragments[other.members[0]], main, gaps, seed))
+        yield from join_apart(state, least)
+        if len(state.clusters) == before:
             return
 
 
-def join_apart(bench: Bench, least: float) -> Iterator[float]:
+def join_apart(state: AssemblyState, least: float) -> Iterator[float]:
     """Join down to a probability, but cast no two small pieces into one gap."""
-    limit = _small(bench)
-    for probability in bench.join_down_to(least):
-        bench.forget(lambda first, second, fit: fit.level == CAST and crowded(first, second, fit.pose, limit))
+    limit = _small(state)
+    for probability in state.join_down_to(least):
+        state.forget(lambda first, second, fit: fit.level == CAST and crowded(first, second, fit.pose, limit))
         yield probability
 
 
@@ -171,9 +171,9 @@ def crowded(small: Cluster, whole: Cluster, pose: Pose, limit: float) -> bool:
     return False
 
 
-def _small(bench: Bench) -> float:
+def _small(state: AssemblyState) -> float:
     """The area below which a piece counts as small."""
-    return _SMALL * sum(fragment.area for fragment in bench.fragments)
+    return _SMALL * sum(fragment.area for fragment in state.fragments)
 
 
 def _measure(cluster: Cluster, piece: int, pose: Pose) -> tuple[np.ndarray, float]:
@@ -210,53 +210,53 @@ _PROBES = 160
 _SUREST = 0.95
 
 
-def assemble_best(bench: Bench, least: float, width: int) -> Iterator[float]:
+def assemble_best(state: AssemblyState, least: float, width: int) -> Iterator[float]:
     """Join what fits, as `rounds.assemble`; where it was not sure of all, also up to `width` − 1 other ways.
 
-    The bench ends with the assembly that has most evidence; yields the probabilities of the joins of the first.
+    The state ends with the assembly that has most evidence; yields the probabilities of the joins of the first.
     """
-    rivals: list[Bench] = []
+    rivals: list[AssemblyState] = []
 
-    def join(one: Bench, goal: float) -> Iterator[float]:
+    def join(one: AssemblyState, goal: float) -> Iterator[float]:
         return join_and_branch(one, goal, rivals, width - 1)
 
-    yield from assemble(bench, least, join)
-    if not rivals or (min(bench.confidence) >= SURE and len(bench.clusters) == 1):
+    yield from assemble(state, least, join)
+    if not rivals or (min(state.confidence) >= SURE and len(state.clusters) == 1):
         return
-    ends = [bench.branch()]
+    ends = [state.branch()]
     for rival in rivals:
-        if not bench.late:
+        if not state.late:
             for _ in assemble(rival, least):
                 pass
             ends.append(rival)
-    bench.take_over(max(ends, key=lambda end: (not entering(end), evidence(end))))
+    state.take_over(max(ends, key=lambda end: (not entering(end), evidence(end))))
 
 
-def join_and_branch(bench: Bench, least: float, rivals: list[Bench], most: int) -> Iterator[float]:
+def join_and_branch(state: AssemblyState, least: float, rivals: list[AssemblyState], most: int) -> Iterator[float]:
     """Make all joins down to a probability; what a join contradicts starts a rival, while there are fewer than `most`.
 
-    A rival is a bench on which the contradicted fit was joined instead.
+    A rival is a state on which the contradicted fit was joined instead.
     """
-    while len(bench.clusters) > 1:
-        best = bench.surest()
+    while len(state.clusters) > 1:
+        best = state.surest()
         if best is None or best[2].probability < least:
             return
-        close = [] if len(rivals) >= most or bench.late else comparable(bench, best, least)
-        before = bench.branch()
-        bench.join(*best)
-        lost = [other for other in close if contradicted(bench, best, other)]
+        close = [] if len(rivals) >= most or state.late else comparable(state, best, least)
+        before = state.branch()
+        state.join(*best)
+        lost = [other for other in close if contradicted(state, best, other)]
         for other in lost[: most - len(rivals)]:
             rivals.append(before.branch())
             rivals[-1].join(*other)
         yield best[2].probability
 
 
-def comparable(bench: Bench, best: Known, least: float) -> list[Known]:
+def comparable(state: AssemblyState, best: Known, least: float) -> list[Known]:
     """Other fits of one of two clusters that are about as probable as theirs, the surest first."""
     odds = _RIVAL * _odds(best[2])
     found = [
         (first, second, fit)
-        for (first, second), fits in bench.fits.items()
+        for (first, second), fits in state.fits.items()
         if first in best[:2] or second in best[:2]
         for fit in fits
         if fit is not best[2] and fit.level != CAST and fit.probability >= least and _odds(fit) >= odds
@@ -264,18 +264,18 @@ def comparable(bench: Bench, best: Known, least: float) -> list[Known]:
     return sorted(found, key=lambda known: -known[2].probability)[:_MOST]
 
 
-def contradicted(bench: Bench, joined: Known, other: Known) -> bool:
-    """Whether a fit is no longer likely on a bench on which another one was joined."""
+def contradicted(state: AssemblyState, joined: Known, other: Known) -> bool:
+    """Whether a fit is no longer likely on a state on which another one was joined."""
     first, second, fit = other
     if {first, second} == {*joined[:2]}:
         pose = fit.pose if first is joined[0] else undone(fit.pose)
         return not alike(pose, joined[2].pose, joined[0])
     if first in joined[:2]:
         first, second, fit = second, first, fit.turned_round()
-    whole = next(cluster for cluster in bench.clusters if set(second.members) < set(cluster.members))
+    whole = next(cluster for cluster in state.clusters if set(second.members) < set(cluster.members))
     member = second.members[0]
     moved = composed(composed(whole.poses[member], undone(second.poses[member])), fit.pose)
-    judged = review(first, whole, [Fit(moved, fit.probability, fit.level, fit.votes, fit.numbers)], bench.judges)
+    judged = review(first, whole, [Fit(moved, fit.probability, fit.level, fit.votes, fit.numbers)], state.judges)
     return not judged or judged[0].probability < _LEFT * fit.probability
 
 
@@ -287,26 +287,26 @@ def alike(one: Pose, two: Pose, cluster: Cluster) -> bool:
     return near and bool(np.degrees(np.arccos(np.clip(cosine, -1, 1))) < _DEGREES)
 
 
-def evidence(bench: Bench) -> float:
+def evidence(state: AssemblyState) -> float:
     """Log odds of all joins, and of all other fits of two single fragments with which the assembly agrees.
 
     What is less likely than not counts nothing: a guess is no worse than a piece left out.
     """
-    total = sum(_log_odds(fit) for _, _, fit in bench.joins)
-    done = {frozenset(first.members + second.members) for first, second, _ in bench.joins}
-    for (one, two), fits in bench.pairs.items():
-        cluster = next((cluster for cluster in bench.clusters if {one, two} <= set(cluster.members)), None)
+    total = sum(_log_odds(fit) for _, _, fit in state.joins)
+    done = {frozenset(first.members + second.members) for first, second, _ in state.joins}
+    for (one, two), fits in state.pairs.items():
+        cluster = next((cluster for cluster in state.clusters if {one, two} <= set(cluster.members)), None)
         if cluster is not None and frozenset((one, two)) not in done:
-            single = Cluster(bench.fragments, {one: STAY})
+            single = Cluster(state.fragments, {one: STAY})
             pose = composed(undone(cluster.poses[two]), cluster.poses[one])
             total += max((_log_odds(fit) for fit in fits if alike(fit.pose, pose, single)), default=0.0)
     return total
 
 
-def entering(bench: Bench) -> bool:
+def entering(state: AssemblyState) -> bool:
     """Whether two fragments that were joined stand in each other."""
-    bodies = [Cluster(bench.fragments, {piece: STAY}).body for piece in range(len(bench.fragments))]
-    for cluster in bench.clusters:
+    bodies = [Cluster(state.fragments, {piece: STAY}).body for piece in range(len(state.fragments))]
+    for cluster in state.clusters:
         for pair in combinations(cluster.members, 2):
             for one, two in (pair, pair[::-1]):
                 pose = composed(undone(cluster.poses[two]), cluster.poses[one])
@@ -371,24 +371,24 @@ class MendSolver:
     def _ordered_steps(
         self, pieces: FragmentPieces, locked: dict[int, Pose], seed: int, until: float
     ) -> Iterator[Step]:
-        bench = Bench(prepare(pieces, self.judges, seed), self.judges, seed, until, locked)
-        yield Step(lay_out(bench.clusters, bench.anchor, pieces), done=0.0)
-        for joins, _ in enumerate(assemble_best(bench, LIKELY if self.several else _GUESS, self.beam), 1):
-            yield Step(lay_out(bench.clusters, bench.anchor, pieces), done=0.99 * joins / len(pieces))
-        objects = found_objects(bench, self.several)
-        sure = torch.tensor(bench.confidence).where(objects >= 0, 0.0)
-        yield Step(lay_out(bench.clusters, bench.anchor, pieces), 1.0, sure, objects)
+        state = AssemblyState(prepare(pieces, self.judges, seed), self.judges, seed, until, locked)
+        yield Step(lay_out(state.clusters, state.anchor, pieces), done=0.0)
+        for joins, _ in enumerate(assemble_best(state, LIKELY if self.several else _GUESS, self.beam), 1):
+            yield Step(lay_out(state.clusters, state.anchor, pieces), done=0.99 * joins / len(pieces))
+        objects = found_objects(state, self.several)
+        sure = torch.tensor(state.confidence).where(objects >= 0, 0.0)
+        yield Step(lay_out(state.clusters, state.anchor, pieces), 1.0, sure, objects)
 
 
-def found_objects(bench: Bench, several: bool) -> Int[Tensor, "n"]:
+def found_objects(state: AssemblyState, several: bool) -> Int[Tensor, "n"]:
     """Which object each fragment belongs to, 0 that of the anchor, then the largest; −1 for what was left out.
 
     Where there is one object, what does not hold to the anchor is left out; where there are several, single pieces.
     """
-    objects = torch.full((len(bench.fragments),), -1)
+    objects = torch.full((len(state.fragments),), -1)
     number = 0
-    for cluster in sorted(bench.clusters, key=lambda cluster: (bench.anchor not in cluster.members, -cluster.area)):
-        if bench.anchor in cluster.members or (several and len(cluster.members) > 1):
+    for cluster in sorted(state.clusters, key=lambda cluster: (state.anchor not in cluster.members, -cluster.area)):
+        if state.anchor in cluster.members or (several and len(cluster.members) > 1):
             objects[list(cluster.members)] = number
             number += 1
     return objects
