@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import diffassemble.solvers
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-import diffassemble.solvers
 from diffassemble.cli import evaluate
 from diffassemble.core import Board, InputError, Poses, Puzzle, Step
 from diffassemble.evaluation.puzzles import benchmark_puzzles

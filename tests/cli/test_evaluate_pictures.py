@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import diffassemble.solvers
 import pytest
 
-import diffassemble.solvers
 from diffassemble.cli import evaluate
 from diffassemble.cli.evaluate_options import EvaluateOptions
 from diffassemble.cli.evaluate_pictures import evaluate_pictures

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import diffassemble.model
 import pytest
 import torch
 from safetensors.torch import save_file
 
-import diffassemble.model
 from diffassemble.cli import models
 
 ROW = {
