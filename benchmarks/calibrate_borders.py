@@ -18,7 +18,7 @@ from torch import Tensor
 from diffassemble.core import Board, Puzzle
 from diffassemble.files.pictures import read_picture
 from diffassemble.squares.cut import cut_picture
-from diffassemble.squares.edges import Borders, mates_of_partners, odds_terms
+from diffassemble.squares.edges import Borders, matches_of_partners, odds_terms
 from diffassemble.squares.pictures import picture_paths
 
 # Puzzle after puzzle takes the next of each; sizes are drawn.
@@ -43,8 +43,8 @@ def examples(puzzle: Puzzle) -> tuple[Tensor, Tensor]:
     """The terms of the best pairs of sides (m, 10), and whether they are neighbours in truth (m,)."""
     assert puzzle.truth is not None
     partners = Borders.of(puzzle.pieces.pixels).best(KEEP)
-    mates = mates_of_partners(partners, puzzle.board.pitch)
-    wanted, found = puzzle.truth[mates.second] @ mates.relative, puzzle.truth[mates.first]
+    matches = matches_of_partners(partners, puzzle.board.pitch)
+    wanted, found = puzzle.truth[matches.second] @ matches.relative, puzzle.truth[matches.first]
     near = (wanted.translation - found.translation).norm(dim=-1) < puzzle.board.pitch / 4
     aligned = (wanted.rotation - found.rotation).flatten(1).norm(dim=-1) < 0.5
     return odds_terms(partners).flatten(0, 1), (near & aligned).float()

@@ -69,7 +69,7 @@ def gather_along_edges() -> None:
     from diffassemble.network.layers import UniMP
 
     def wire(config, batch, generator):  # type: ignore[no-untyped-def]
-        return edge_graph(complete_edges(batch.puzzle), batch.puzzle, batch.mates, SLOTS)
+        return edge_graph(complete_edges(batch.puzzle), batch.puzzle, batch.matches, SLOTS)
 
     def message_passing(layer, nodes, graph):  # type: ignore[no-untyped-def]
         features = graph.evidence.features(graph.edges.shape[1])

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from diffassemble import kinds as solve
-    from diffassemble.core import Assembly, Board, ImagePieces, InputError, Mates, Poses, Puzzle
+    from diffassemble.core import Assembly, Board, ImagePieces, InputError, Matches, Poses, Puzzle
     from diffassemble.files.assemblies import read_assembly, render, write_assembly
     from diffassemble.files.puzzles import read_puzzle, write_puzzle
     from diffassemble.kinds import make_solver
@@ -29,7 +29,7 @@ _HOMES = {
     "Denoiser": "model",
     "ImagePieces": "puzzle",
     "InputError": "puzzle",
-    "Mates": "puzzle",
+    "Matches": "puzzle",
     "Poses": "geometry",
     "Puzzle": "puzzle",
     "cut_image": "cutting.photo",
@@ -48,7 +48,7 @@ __all__ = [
     "Denoiser",
     "ImagePieces",
     "InputError",
-    "Mates",
+    "Matches",
     "Poses",
     "Puzzle",
     "cut_image",

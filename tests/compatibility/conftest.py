@@ -9,9 +9,9 @@ import torch
 from skimage import data
 from torch import Tensor
 
-from diffassemble.core import Board, Mates, Poses, Puzzle
+from diffassemble.core import Board, Matches, Poses, Puzzle
 from diffassemble.squares.cut import cut_picture
-from diffassemble.squares.edges import mates_of_sides
+from diffassemble.squares.edges import matches_of_sides
 
 CHANNELS = 2
 
@@ -53,25 +53,25 @@ def true_sides() -> Callable[[Board, Tensor, Tensor], tuple[Tensor, Tensor]]:
 
 
 @pytest.fixture(scope="session")
-def solved(true_sides: Callable[..., tuple[Tensor, Tensor]]) -> Callable[..., tuple[Poses, Mates]]:
-    """A true assembly of `count` pieces and its true mates, whose random evidence is `least` to 1."""
+def solved(true_sides: Callable[..., tuple[Tensor, Tensor]]) -> Callable[..., tuple[Poses, Matches]]:
+    """A true assembly of `count` pieces and its true matches, whose random evidence is `least` to 1."""
 
-    def make(board: Board, count: int, seed: int = 0, least: float = 0.01) -> tuple[Poses, Mates]:
+    def make(board: Board, count: int, seed: int = 0, least: float = 0.01) -> tuple[Poses, Matches]:
         generator = torch.Generator().manual_seed(seed)
         cells = torch.randperm(board.cells, generator=generator)[:count]
         turns = torch.randint(0, 4, (count,), generator=generator)
         first, second = true_sides(board, cells, turns)
         evidence = least + (1 - least) * torch.rand(len(first), CHANNELS, generator=generator)
-        return board.poses(cells, turns), mates_of_sides(first, second, board.pitch, evidence)
+        return board.poses(cells, turns), matches_of_sides(first, second, board.pitch, evidence)
 
     return make
 
 
 @pytest.fixture(scope="session")
-def solved_in_space() -> Callable[..., tuple[Poses, Mates]]:
-    """Three-dimensional pieces, turned at will, about one unit from their neighbours; mates are all such neighbours."""
+def solved_in_space() -> Callable[..., tuple[Poses, Matches]]:
+    """Three-dimensional pieces, turned at will, about one unit from their neighbours; matches join all of these."""
 
-    def make(side: int, seed: int = 0, least: float = 0.01) -> tuple[Poses, Mates]:
+    def make(side: int, seed: int = 0, least: float = 0.01) -> tuple[Poses, Matches]:
         generator = torch.Generator().manual_seed(seed)
         axis = torch.arange(side)
         corners = torch.cartesian_prod(axis, axis, axis).view(-1, 3)
@@ -82,6 +82,6 @@ def solved_in_space() -> Callable[..., tuple[Poses, Mates]]:
         first, second = ((corners[:, None] - corners).abs().sum(-1) == 1).nonzero().unbind(1)
         relative = truth[second].inverse() @ truth[first]
         evidence = least + (1 - least) * torch.rand(len(first), CHANNELS, generator=generator)
-        return truth, Mates(first, second, relative, torch.zeros_like(first), evidence)
+        return truth, Matches(first, second, relative, torch.zeros_like(first), evidence)
 
     return make

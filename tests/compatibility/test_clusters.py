@@ -1,4 +1,4 @@
-"""Clusters are rigid, true on true mates, free of collisions, blind to order, and stay within a puzzle."""
+"""Clusters are rigid, true on true matches, free of collisions, blind to order, and stay within a puzzle."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from diffassemble.core import Board, Mates, Poses, Puzzle, turn_matrix
+from diffassemble.core import Board, Matches, Poses, Puzzle, turn_matrix
 from diffassemble.network import evidence as module
-from diffassemble.network.batch import join_mates
+from diffassemble.network.batch import join_matches
 from diffassemble.network.evidence import THRESHOLDS, Clusters, grow_clusters
-from diffassemble.squares.edges import image_mates, mates_of_sides
+from diffassemble.squares.edges import image_matches, matches_of_sides
 
-Solved = Callable[..., tuple[Poses, Mates]]
+Solved = Callable[..., tuple[Poses, Matches]]
 RIGHT, BOTTOM, LEFT, TOP = range(4)
 
 
@@ -69,24 +69,24 @@ def assert_true(clusters: Clusters, truth: Poses, tolerance: float = 1e-5) -> No
         assert_same(motion[[0] * len(frame)] @ frame, true, tolerance)
 
 
-def unsure(mates: Mates) -> Mates:
+def unsure(matches: Matches) -> Matches:
     """The same matings, each with a probability of its own, mostly low and whether it is true or not."""
-    chance = ((torch.randperm(len(mates), generator=seeded(0)) + 1) / len(mates)) ** 8
-    return replace(mates, evidence=chance[:, None])
+    chance = ((torch.randperm(len(matches), generator=seeded(0)) + 1) / len(matches)) ** 8
+    return replace(matches, evidence=chance[:, None])
 
 
-def beside(*matings: tuple[int, int, int, float]) -> Mates:
+def beside(*matings: tuple[int, int, int, float]) -> Matches:
     """Matings of unturned pieces at a pitch of one: (first, at this side of, second, probability)."""
     first, side, second, chance = zip(*matings, strict=True)
     a, b = (torch.tensor(side) + 2) % 4, torch.tensor(side)
     sides = 4 * torch.tensor(first) + a, 4 * torch.tensor(second) + b
-    return mates_of_sides(*sides, 1.0, torch.tensor(chance)[:, None])
+    return matches_of_sides(*sides, 1.0, torch.tensor(chance)[:, None])
 
 
 @pytest.mark.parametrize(("rows", "cols"), [(1, 1), (1, 5), (4, 1), (3, 4), (7, 7)])
-def test_true_mates_give_one_true_cluster(rows: int, cols: int, solved: Solved) -> None:
-    truth, mates = solved(Board(rows, cols), rows * cols, least=0.91)
-    for clusters in grow_clusters(mates, len(truth)):
+def test_true_matches_give_one_true_cluster(rows: int, cols: int, solved: Solved) -> None:
+    truth, matches = solved(Board(rows, cols), rows * cols, least=0.91)
+    for clusters in grow_clusters(matches, len(truth)):
         assert together(clusters).all()
         assert (clusters.sizes() == len(truth)).all()
         assert_true(clusters, truth)
@@ -96,10 +96,10 @@ def test_true_mates_give_one_true_cluster(rows: int, cols: int, solved: Solved) 
 @given(st.integers(1, 7), st.integers(1, 7), st.floats(0.1, 1), st.integers(0, 2**31))
 def test_clusters_are_what_hangs_together(solved: Solved, rows: int, cols: int, kept: float, seed: int) -> None:
     board = Board(rows, cols)
-    truth, mates = solved(board, max(1, round(kept * board.cells)), seed)
+    truth, matches = solved(board, max(1, round(kept * board.cells)), seed)
     count = len(truth)
-    for threshold, clusters in zip(THRESHOLDS, grow_clusters(mates, count), strict=True):
-        used = mates[mates.weight.double() >= threshold]
+    for threshold, clusters in zip(THRESHOLDS, grow_clusters(matches, count), strict=True):
+        used = matches[matches.weight.double() >= threshold]
         links = coo_matrix((torch.ones(len(used)), (used.first, used.second)), shape=(count, count))
         label = torch.from_numpy(connected_components(links, directed=False)[1])
         assert torch.equal(together(clusters), label[:, None] == label)
@@ -110,16 +110,16 @@ def test_clusters_are_what_hangs_together(solved: Solved, rows: int, cols: int, 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_same_holds_in_space(seed: int, solved_in_space: Solved) -> None:
-    truth, mates = solved_in_space(3, seed, least=0.91)
-    for clusters in grow_clusters(mates, len(truth)):
+    truth, matches = solved_in_space(3, seed, least=0.91)
+    for clusters in grow_clusters(matches, len(truth)):
         assert together(clusters).all()
         assert_true(clusters, truth, 1e-4)
         assert_same(votes(clusters, truth), truth, 1e-4)
 
 
 def test_a_frame_starts_in_the_middle_of_its_box(photo_puzzle: Puzzle) -> None:
-    mates = unsure(image_mates(photo_puzzle.pieces.pixels, photo_puzzle.board.pitch))
-    for clusters in grow_clusters(mates, len(photo_puzzle)):
+    matches = unsure(image_matches(photo_puzzle.pieces.pixels, photo_puzzle.board.pitch))
+    for clusters in grow_clusters(matches, len(photo_puzzle)):
         for label in clusters.label.unique():
             placed = clusters.frame.translation[clusters.label == label]
             torch.testing.assert_close(placed.amax(0), -placed.amin(0))
@@ -127,18 +127,18 @@ def test_a_frame_starts_in_the_middle_of_its_box(photo_puzzle: Puzzle) -> None:
 
 @pytest.mark.parametrize("dimension", [2, 3])
 def test_votes_are_linear(dimension: int, solved: Solved, solved_in_space: Solved) -> None:
-    _, mates = solved(Board(3, 6), 18) if dimension == 2 else solved_in_space(3)
-    count = len(mates.first.unique())
+    _, matches = solved(Board(3, 6), 18) if dimension == 2 else solved_in_space(3)
+    count = len(matches.first.unique())
     one, two = noise(count, dimension, 1), noise(count, dimension, 2)
-    for clusters in grow_clusters(mates, count):
+    for clusters in grow_clusters(matches, count):
         separate = mixed(0.7, votes(clusters, one), -2, votes(clusters, two))
         assert_same(votes(clusters, mixed(0.7, one, -2, two)), separate, 1e-4)
 
 
 def test_samples_vote_apart(solved: Solved) -> None:
-    _, mates = solved(Board(3, 3), 9)
+    _, matches = solved(Board(3, 3), 9)
     samples = noise(9 * 4)
-    for clusters in grow_clusters(mates, 9):
+    for clusters in grow_clusters(matches, 9):
         placed, voted = clusters.placed(samples, 4), votes(clusters, samples, 4)
         for sample in range(4):
             mine = torch.arange(9) * 4 + sample
@@ -147,8 +147,8 @@ def test_samples_vote_apart(solved: Solved) -> None:
 
 
 def test_a_frame_is_placed_the_same_by_all_its_members(solved: Solved) -> None:
-    _, mates = solved(Board(4, 4), 16, least=0.4)
-    clusters = grow_clusters(mates, 16)[0]
+    _, matches = solved(Board(4, 4), 16, least=0.4)
+    clusters = grow_clusters(matches, 16)[0]
     assert 1 < len(clusters.label.unique()) < 16
     placed = clusters.placed(noise(16), 1)
     for first, second in together(clusters).nonzero():
@@ -158,8 +158,8 @@ def test_a_frame_is_placed_the_same_by_all_its_members(solved: Solved) -> None:
 
 def test_votes_are_unbiased_and_take_the_noise_away(solved: Solved) -> None:
     """The mean of c members has 1/c of the variance; a member far from the middle also swings with the rotation."""
-    truth, mates = solved(Board(3, 4), 12, least=0.91)
-    clusters, samples = grow_clusters(mates, 12)[0], 4000
+    truth, matches = solved(Board(3, 4), 12, least=0.91)
+    clusters, samples = grow_clusters(matches, 12)[0], 4000
     clean = truth[torch.arange(12).repeat_interleave(samples)]
     voted = votes(clusters, mixed(0.3, clean, 1, noise(12 * samples)), samples)
     left = mixed(1, voted, -0.3, clean)
@@ -173,15 +173,15 @@ def test_votes_are_unbiased_and_take_the_noise_away(solved: Solved) -> None:
 def test_larger_clusters_leave_less_noise(solved: Solved) -> None:
     left = []
     for board in (Board(1, 1), Board(2, 2), Board(4, 4)):
-        _, mates = solved(board, board.cells, least=0.91)
-        clusters = grow_clusters(mates, board.cells)[0]
+        _, matches = solved(board, board.cells, least=0.91)
+        clusters = grow_clusters(matches, board.cells)[0]
         left.append(votes(clusters, noise(board.cells * 500), 500).translation.var())
     assert left[0] > 2 * left[1] > 4 * left[2]
 
 
 def test_clusters_never_cross_puzzles(solved: Solved) -> None:
     one, two = solved(Board(3, 3), 9, seed=1)[1], solved(Board(2, 4), 8, seed=2)[1]
-    both = grow_clusters(join_mates([one, two], [0, 9]), 17)
+    both = grow_clusters(join_matches([one, two], [0, 9]), 17)
     poses = noise(17)
     changed = Poses(*(torch.cat([part[:9], -part[9:]]) for part in (poses.rotation, poses.translation)))
     for clusters, first, second in zip(both, grow_clusters(one, 9), grow_clusters(two, 8), strict=True):
@@ -195,8 +195,8 @@ def test_clusters_never_cross_puzzles(solved: Solved) -> None:
 
 def test_what_contradicts_more_probable_matings_is_passed_over() -> None:
     """Pieces 1 and 2 both want to lie right of 0; only later is 2 offered another place."""
-    mates = beside((1, RIGHT, 0, 0.99), (2, RIGHT, 0, 0.95), (2, RIGHT, 1, 0.3))
-    sure, likely, possible = grow_clusters(mates, 3)
+    matches = beside((1, RIGHT, 0, 0.99), (2, RIGHT, 0, 0.95), (2, RIGHT, 1, 0.3))
+    sure, likely, possible = grow_clusters(matches, 3)
     for clusters in (sure, likely):
         assert clusters.sizes().tolist() == [2, 2, 1]
         assert torch.equal(within(clusters).translation[1], torch.tensor([1.0, 0.0]))
@@ -230,7 +230,7 @@ def test_improbable_matings_are_not_heard_at_all() -> None:
 
 def test_no_two_pieces_of_a_cluster_share_a_place(photo_puzzle: Puzzle) -> None:
     pitch = photo_puzzle.board.pitch
-    for clusters in grow_clusters(unsure(image_mates(photo_puzzle.pieces.pixels, pitch)), len(photo_puzzle)):
+    for clusters in grow_clusters(unsure(image_matches(photo_puzzle.pieces.pixels, pitch)), len(photo_puzzle)):
         apart = torch.cdist(clusters.frame.translation, clusters.frame.translation)
         others = together(clusters) & ~torch.eye(len(photo_puzzle), dtype=torch.bool)
         assert others.any()
@@ -251,9 +251,9 @@ def test_no_cluster_is_longer_than_its_board_however_that_lies(side: int) -> Non
 @pytest.mark.parametrize(("rows", "cols"), [(1, 5), (4, 1), (3, 4), (7, 7)])
 def test_true_clusters_have_room(rows: int, cols: int, solved: Solved) -> None:
     board = Board(rows, cols)
-    _, mates = solved(board, board.cells)
+    _, matches = solved(board, board.cells)
     room = board.pitch * torch.tensor(sorted((rows - 1, cols - 1))).expand(board.cells, -1)
-    for bound, free in zip(grow_clusters(mates, board.cells, room), grow_clusters(mates, board.cells), strict=True):
+    for bound, free in zip(grow_clusters(matches, board.cells, room), grow_clusters(matches, board.cells), strict=True):
         assert torch.equal(bound.label, free.label)
         assert_same(bound.frame, free.frame, 0)
 
@@ -261,12 +261,12 @@ def test_true_clusters_have_room(rows: int, cols: int, solved: Solved) -> None:
 def test_each_puzzle_has_its_own_room() -> None:
     row = beside((1, RIGHT, 0, 0.99), (2, RIGHT, 1, 0.98))
     room = torch.tensor([[0.0, 1.0]] * 3 + [[0.0, 2.0]] * 3)
-    assert grow_clusters(join_mates([row, row], [0, 3]), 6, room)[0].sizes().tolist() == [2, 2, 1, 3, 3, 3]
+    assert grow_clusters(join_matches([row, row], [0, 3]), 6, room)[0].sizes().tolist() == [2, 2, 1, 3, 3, 3]
 
 
 def test_each_cluster_lies_within_a_cluster_of_the_next_threshold(photo_puzzle: Puzzle) -> None:
-    mates = unsure(image_mates(photo_puzzle.pieces.pixels, photo_puzzle.board.pitch))
-    found = grow_clusters(mates, len(photo_puzzle))
+    matches = unsure(image_matches(photo_puzzle.pieces.pixels, photo_puzzle.board.pitch))
+    found = grow_clusters(matches, len(photo_puzzle))
     assert len({len(clusters.label.unique()) for clusters in found}) == len(THRESHOLDS)
     for tight, wide in pairwise(found):
         settled = together(tight)
@@ -274,14 +274,14 @@ def test_each_cluster_lies_within_a_cluster_of_the_next_threshold(photo_puzzle: 
         assert_same(within(wide)[settled.flatten()], within(tight)[settled.flatten()])
 
 
-def test_the_order_of_pieces_and_of_mates_does_not_matter(photo_puzzle: Puzzle) -> None:
-    mates, count = unsure(image_mates(photo_puzzle.pieces.pixels, photo_puzzle.board.pitch)), len(photo_puzzle)
+def test_the_order_of_pieces_and_of_matches_does_not_matter(photo_puzzle: Puzzle) -> None:
+    matches, count = unsure(image_matches(photo_puzzle.pieces.pixels, photo_puzzle.board.pitch)), len(photo_puzzle)
     order = torch.randperm(count, generator=seeded(3))
     place = order.argsort()
-    shuffled = mates[torch.randperm(len(mates), generator=seeded(4))]
+    shuffled = matches[torch.randperm(len(matches), generator=seeded(4))]
     renamed = replace(shuffled, first=place[shuffled.first], second=place[shuffled.second])
     poses = noise(count)
-    for plain, other in zip(grow_clusters(mates, count), grow_clusters(renamed, count), strict=True):
+    for plain, other in zip(grow_clusters(matches, count), grow_clusters(renamed, count), strict=True):
         assert torch.equal(together(other), together(plain)[order][:, order])
         assert torch.equal(other.reach(), plain.reach()[order])
         assert_same(other.frame, plain.frame[order], 0)
@@ -293,12 +293,12 @@ def test_reach_is_told_side_by_side_in_the_piece_s_own_frame(turned: int, true_s
     board, cells = Board(2, 3), torch.arange(6)
     turns = torch.tensor([0, 0, turned, 0, turned, 0])
     first, second = true_sides(board, cells, turns)
-    mates = mates_of_sides(first, second, board.pitch, torch.full((len(first), 1), 0.95))
+    matches = matches_of_sides(first, second, board.pitch, torch.full((len(first), 1), 0.95))
     # Cells beyond the piece to the right, bottom, left and top of the board.
     beyond = [[2, 1, 0, 0], [1, 1, 1, 0], [0, 1, 2, 0], [2, 0, 0, 1], [1, 0, 1, 1], [0, 0, 2, 1]]
     # Side a of a piece that is turned by t faces the board's side a + t.
     expected = [[cells[(side + turn) % 4] for side in range(4)] for cells, turn in zip(beyond, turns, strict=True)]
-    for clusters in grow_clusters(mates, 6):
+    for clusters in grow_clusters(matches, 6):
         torch.testing.assert_close(clusters.reach() / board.pitch, torch.tensor(expected).float())
 
 
@@ -315,20 +315,20 @@ def test_reach_is_the_same_by_boxes_by_blocks_and_by_all_pairs(monkeypatch: pyte
 
 
 def test_reach_ends_with_the_cluster() -> None:
-    mates = beside((1, RIGHT, 0, 0.95), (2, RIGHT, 1, 0.2), (3, BOTTOM, 2, 0.95))
-    tight, _, wide = grow_clusters(mates, 4)
+    matches = beside((1, RIGHT, 0, 0.95), (2, RIGHT, 1, 0.2), (3, BOTTOM, 2, 0.95))
+    tight, _, wide = grow_clusters(matches, 4)
     assert tight.reach().tolist() == [[1, 0, 0, 0], [0, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 1]]
     assert wide.reach().tolist() == [[2, 1, 0, 0], [1, 1, 1, 0], [0, 1, 2, 0], [0, 0, 2, 1]]
 
 
 def test_reach_in_space(solved_in_space: Solved) -> None:
-    truth, mates = solved_in_space(2, least=0.91)
+    truth, matches = solved_in_space(2, least=0.91)
     seen = torch.stack([(truth.inverse()[[i] * 8] @ truth).translation for i in range(8)])
     expected = torch.cat([seen.amax(1), -seen.amin(1)], -1)
-    torch.testing.assert_close(grow_clusters(mates, 8)[0].reach(), expected, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(grow_clusters(matches, 8)[0].reach(), expected, rtol=1e-4, atol=1e-4)
 
 
-def test_pieces_without_mates_stay_alone(solved: Solved) -> None:
+def test_pieces_without_matches_stay_alone(solved: Solved) -> None:
     nobody = beside((1, RIGHT, 0, 0.95))[torch.zeros(0, dtype=torch.long)]
     for clusters in grow_clusters(nobody, 3):
         assert clusters.sizes().tolist() == [1, 1, 1]
@@ -339,7 +339,7 @@ def test_pieces_without_mates_stay_alone(solved: Solved) -> None:
 def test_clusters_of_a_photo_are_mostly_true(photo_puzzle: Puzzle) -> None:
     truth, count = photo_puzzle.truth, len(photo_puzzle)
     assert truth is not None
-    sure = grow_clusters(image_mates(photo_puzzle.pieces.pixels, photo_puzzle.board.pitch), count)[0]
+    sure = grow_clusters(image_matches(photo_puzzle.pieces.pixels, photo_puzzle.board.pitch), count)[0]
     expected, found = within(Clusters(torch.zeros(count, dtype=torch.long), truth)), within(sure)
     right = (expected.translation - found.translation).norm(dim=-1) < photo_puzzle.board.pitch / 4
     assert together(sure).float().mean() > 0.5

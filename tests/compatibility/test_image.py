@@ -11,15 +11,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from diffassemble.core import Board, Mates, Puzzle, turn_pixels
+from diffassemble.core import Board, Matches, Puzzle, turn_pixels
 from diffassemble.core.board import SIDES
 from diffassemble.squares import edges as image
 from diffassemble.squares.edges import (
     Borders,
     Partners,
     border_scores,
-    image_mates,
-    mates_of_sides,
+    image_matches,
+    matches_of_sides,
     odds_terms,
     side_lines,
 )
@@ -137,20 +137,20 @@ def test_true_neighbours_are_the_best_match(photo_puzzle: Puzzle, true_sides: Tr
 def test_true_matings_are_exact_and_false_ones_are_not(photo_puzzle: Puzzle, true_sides: TrueSides) -> None:
     board, truth = photo_puzzle.board, photo_puzzle.truth
     assert truth is not None
-    mates = image_mates(photo_puzzle.pieces.pixels, board.pitch)
-    wanted = truth[mates.second] @ mates.relative
-    apart = (wanted.translation - truth.translation[mates.first]).norm(dim=1)
-    twist = (wanted.rotation - truth.rotation[mates.first]).flatten(1).norm(dim=1)
+    matches = image_matches(photo_puzzle.pieces.pixels, board.pitch)
+    wanted = truth[matches.second] @ matches.relative
+    apart = (wanted.translation - truth.translation[matches.first]).norm(dim=1)
+    twist = (wanted.rotation - truth.rotation[matches.first]).flatten(1).norm(dim=1)
     touching = set(zip(*(side.tolist() for side in true_sides(board, *board.snap(truth))), strict=True))
-    listed = [side_pair(mates, index) for index in range(len(mates))]
+    listed = [side_pair(matches, index) for index in range(len(matches))]
     for pair, error in zip(listed, (apart + twist).tolist(), strict=True):
         assert error < 1e-6 if pair in touching else error > 0.1 * board.pitch
     assert len(touching & set(listed)) > 0.97 * len(touching)
 
 
-def side_pair(mates: Mates, index: int) -> tuple[int, int]:
-    a, b = divmod(int(mates.slot[index]), SIDES)
-    return SIDES * int(mates.first[index]) + a, SIDES * int(mates.second[index]) + b
+def side_pair(matches: Matches, index: int) -> tuple[int, int]:
+    a, b = divmod(int(matches.slot[index]), SIDES)
+    return SIDES * int(matches.first[index]) + a, SIDES * int(matches.second[index]) + b
 
 
 @pytest.mark.parametrize(("rows", "cols"), [(2, 2), (3, 5), (7, 1)])
@@ -159,17 +159,17 @@ def test_every_true_pair_of_sides_gives_the_exact_pose(rows: int, cols: int, tru
     cells = torch.randperm(board.cells, generator=generator)
     turns = torch.randint(0, 4, (board.cells,), generator=generator)
     first, second = true_sides(board, cells, turns)
-    mates = mates_of_sides(first, second, board.pitch, torch.ones(len(first), 1))
+    matches = matches_of_sides(first, second, board.pitch, torch.ones(len(first), 1))
     truth = board.poses(cells, turns)
-    wanted = truth[mates.second] @ mates.relative
-    assert torch.equal(wanted.rotation, truth.rotation[mates.first])
-    torch.testing.assert_close(wanted.translation, truth.translation[mates.first])
+    wanted = truth[matches.second] @ matches.relative
+    assert torch.equal(wanted.rotation, truth.rotation[matches.first])
+    torch.testing.assert_close(wanted.translation, truth.translation[matches.first])
 
 
 def test_the_order_of_pieces_changes_nothing_but_their_numbers(photo_puzzle: Puzzle) -> None:
     pixels, pitch = photo_puzzle.pieces.pixels, photo_puzzle.board.pitch
     order = torch.randperm(len(pixels), generator=torch.Generator().manual_seed(0))
-    plain, permuted = image_mates(pixels, pitch), image_mates(pixels[order], pitch)
+    plain, permuted = image_matches(pixels, pitch), image_matches(pixels[order], pitch)
     renamed = replace(permuted, first=order[permuted.first], second=order[permuted.second])
     plain, renamed = in_order(plain), in_order(renamed)
     assert torch.equal(plain.first, renamed.first)
@@ -180,18 +180,18 @@ def test_the_order_of_pieces_changes_nothing_but_their_numbers(photo_puzzle: Puz
     torch.testing.assert_close(plain.evidence, renamed.evidence)
 
 
-def in_order(mates: Mates) -> Mates:
-    keys = [side_pair(mates, index) for index in range(len(mates))]
-    return mates[torch.tensor(sorted(range(len(mates)), key=keys.__getitem__))]
+def in_order(matches: Matches) -> Matches:
+    keys = [side_pair(matches, index) for index in range(len(matches))]
+    return matches[torch.tensor(sorted(range(len(matches)), key=keys.__getitem__))]
 
 
 def test_every_side_names_its_best_partners(small_puzzle: Puzzle) -> None:
     pixels, pitch = small_puzzle.pieces.pixels, small_puzzle.board.pitch
     scores = border_scores(pixels)
-    mates = image_mates(pixels, pitch, keep=3)
+    matches = image_matches(pixels, pitch, keep=3)
     named: dict[int, list[int]] = {}
-    for index in range(len(mates)):
-        first, second = side_pair(mates, index)
+    for index in range(len(matches)):
+        first, second = side_pair(matches, index)
         named.setdefault(first, []).append(second)
     assert len(named) == SIDES * len(pixels)
     for side, partners in named.items():
@@ -210,38 +210,38 @@ def test_evidence_is_a_share(kind: str, small_puzzle: Puzzle) -> None:
         "two": smooth_noise(2, 8),
         "black and white": torch.tensor([0.0, 1.0, 0.0, 1.0]).view(4, 1, 1, 1).expand(4, 3, 8, 8),
     }[kind]
-    mates = image_mates(pieces, 0.5)
-    assert mates.evidence.shape == (len(mates), 3)
-    assert len(mates) == SIDES * len(pieces) * min(8, SIDES * (len(pieces) - 1))
-    assert mates.evidence.isfinite().all()
-    assert mates.evidence.min() >= 0
-    assert mates.evidence.max() <= 1 + 1e-6
-    assert (mates.first != mates.second).all()
+    matches = image_matches(pieces, 0.5)
+    assert matches.evidence.shape == (len(matches), 3)
+    assert len(matches) == SIDES * len(pieces) * min(8, SIDES * (len(pieces) - 1))
+    assert matches.evidence.isfinite().all()
+    assert matches.evidence.min() >= 0
+    assert matches.evidence.max() <= 1 + 1e-6
+    assert (matches.first != matches.second).all()
 
 
 def test_the_best_of_both_sides_has_full_rank_and_the_rest_less(small_puzzle: Puzzle) -> None:
-    mates = image_mates(small_puzzle.pieces.pixels, small_puzzle.board.pitch)
+    matches = image_matches(small_puzzle.pieces.pixels, small_puzzle.board.pitch)
     best = border_scores(small_puzzle.pieces.pixels).argmin(1)
-    for index, rank in enumerate(mates.evidence[:, 1].tolist()):
-        first, second = side_pair(mates, index)
+    for index, rank in enumerate(matches.evidence[:, 1].tolist()):
+        first, second = side_pair(matches, index)
         mutual = best[first] == second and best[second] == first
         assert rank == pytest.approx(1, abs=1e-5) if mutual else rank < 1
 
 
 def test_certainty_is_about_the_score_alone(small_puzzle: Puzzle) -> None:
-    mates = image_mates(small_puzzle.pieces.pixels, small_puzzle.board.pitch)
+    matches = image_matches(small_puzzle.pieces.pixels, small_puzzle.board.pitch)
     scores = border_scores(small_puzzle.pieces.pixels)
-    own = torch.stack([scores[side_pair(mates, index)] for index in range(len(mates))])
-    assert (mates.evidence[own.argsort(), 2].diff() <= 0).all()
-    assert (mates.evidence[own < 2, 2] > 0.5).all()
-    assert (mates.evidence[own > 2, 2] < 0.5).all()
+    own = torch.stack([scores[side_pair(matches, index)] for index in range(len(matches))])
+    assert (matches.evidence[own.argsort(), 2].diff() <= 0).all()
+    assert (matches.evidence[own < 2, 2] > 0.5).all()
+    assert (matches.evidence[own > 2, 2] < 0.5).all()
 
 
 def test_both_sides_of_a_pair_tell_the_same(small_puzzle: Puzzle) -> None:
-    mates = image_mates(small_puzzle.pieces.pixels, small_puzzle.board.pitch)
-    told = {side_pair(mates, index): channels for index, channels in enumerate(mates.evidence)}
+    matches = image_matches(small_puzzle.pieces.pixels, small_puzzle.board.pitch)
+    told = {side_pair(matches, index): channels for index, channels in enumerate(matches.evidence)}
     both = [(one, two) for one, two in told if (two, one) in told]
-    assert len(both) > len(mates) / 2
+    assert len(both) > len(matches) / 2
     for one, two in both:
         torch.testing.assert_close(told[one, two], told[two, one])
 
@@ -262,17 +262,17 @@ def test_odds_are_about_the_score_and_the_best_other_partner_of_each_side() -> N
 def test_probabilities_are_calibrated(photo_puzzle: Puzzle, true_sides: TrueSides) -> None:
     board, truth = photo_puzzle.board, photo_puzzle.truth
     assert truth is not None
-    mates = image_mates(photo_puzzle.pieces.pixels, board.pitch)
+    matches = image_matches(photo_puzzle.pieces.pixels, board.pitch)
     touching = set(zip(*(side.tolist() for side in true_sides(board, *board.snap(truth))), strict=True))
-    true = torch.tensor([side_pair(mates, index) in touching for index in range(len(mates))])
-    assert (mates.weight[true] > 0.5).float().mean() > 0.85
-    assert (mates.weight[~true] < 0.5).float().mean() > 0.98
+    true = torch.tensor([side_pair(matches, index) in touching for index in range(len(matches))])
+    assert (matches.weight[true] > 0.5).float().mean() > 0.85
+    assert (matches.weight[~true] < 0.5).float().mean() > 0.98
     # As many neighbours are promised as there are.
-    assert mates.weight.sum() == pytest.approx(int(true.sum()), rel=0.1)
-    assert true[mates.weight > 0.9].float().mean() > 0.9
+    assert matches.weight.sum() == pytest.approx(int(true.sum()), rel=0.1)
+    assert true[matches.weight > 0.9].float().mean() > 0.9
 
 
-def test_a_lone_piece_has_no_mates() -> None:
-    mates = image_mates(smooth_noise(1, 8), 0.5)
-    assert len(mates) == 0
-    assert mates.evidence.shape == (0, 3)
+def test_a_lone_piece_has_no_matches() -> None:
+    matches = image_matches(smooth_noise(1, 8), 0.5)
+    assert len(matches) == 0
+    assert matches.evidence.shape == (0, 3)

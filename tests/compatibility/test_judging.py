@@ -11,7 +11,7 @@ from torch import Tensor
 
 from diffassemble.core import Puzzle
 from diffassemble.squares import edge_model as judging
-from diffassemble.squares.edge_model import TERMS, Judgement, find_candidates, judged_mates
+from diffassemble.squares.edge_model import TERMS, Judgement, find_candidates, judged_matches
 from diffassemble.squares.edges import Borders, Partners, border_scores, evidence, odds_terms
 
 
@@ -93,9 +93,9 @@ def test_who_knows_the_neighbours_is_believed(
 ) -> None:
     assert small_puzzle.truth is not None
     judgement = knowing(small_puzzle, true_sides)
-    mates = judged_mates(small_puzzle.pixels, small_puzzle.board.pitch, lambda pixels: judgement, keep=4)
+    matches = judged_matches(small_puzzle.pixels, small_puzzle.board.pitch, lambda pixels: judgement, keep=4)
     first, _ = true_sides(small_puzzle.board, *small_puzzle.board.snap(small_puzzle.truth))
-    probable = mates[mates.weight > 0.5]
+    probable = matches[matches.weight > 0.5]
     assert len(probable) == len(first)
     wanted, found = small_puzzle.truth[probable.second] @ probable.relative, small_puzzle.truth[probable.first]
     torch.testing.assert_close(wanted.translation, found.translation, atol=1e-5, rtol=0)
@@ -119,9 +119,9 @@ def test_beside_the_probability_evidence_is_that_of_border_gradients(photo_puzzl
 def test_few_pieces(count: int) -> None:
     pixels = torch.rand(count, 3, 8, 8, generator=torch.Generator().manual_seed(0))
     judgement = random_judgement(4 * count)
-    mates = judged_mates(pixels, 1.0, lambda some: judgement)
-    assert len(mates) == 4 * count * 4 * (count - 1)
-    assert mates.weight.isfinite().all()
+    matches = judged_matches(pixels, 1.0, lambda some: judgement)
+    assert len(matches) == 4 * count * 4 * (count - 1)
+    assert matches.weight.isfinite().all()
 
 
 def test_sure_judgements_stay_finite(small_puzzle: Puzzle) -> None:

@@ -8,7 +8,7 @@ from manifold3d import Manifold
 
 from diffassemble.core import Puzzle
 from diffassemble.fragments.breaking import fracture, scatter
-from diffassemble.fragments.matches import fragment_mates, prepare
+from diffassemble.fragments.matches import fragment_matches, prepare
 from diffassemble.fragments.model import FractureMatcher
 from diffassemble.fragments.solids import mesh_of
 
@@ -26,22 +26,22 @@ def judges() -> FractureMatcher:
 
 
 def test_if_the_second_stands_at_its_place_so_does_the_first(broken: Puzzle, judges: FractureMatcher) -> None:
-    mates = fragment_mates(broken.fragments, judges, torch.Generator().manual_seed(0))
+    matches = fragment_matches(broken.fragments, judges, torch.Generator().manual_seed(0))
     assert broken.truth is not None
     for direction in (0, 1):
-        rows = (mates.first == direction).nonzero()[:, 0]
-        best = rows[mates.weight[rows].argmax()][None]
-        implied = broken.truth[mates.second[best]] @ mates.relative[best]
-        true = broken.truth[mates.first[best]]
+        rows = (matches.first == direction).nonzero()[:, 0]
+        best = rows[matches.weight[rows].argmax()][None]
+        implied = broken.truth[matches.second[best]] @ matches.relative[best]
+        true = broken.truth[matches.first[best]]
         cosine = ((implied.rotation * true.rotation).sum() - 1) / 2
         assert torch.rad2deg(torch.arccos(cosine.clamp(-1, 1))) < 1.5
         assert (implied.translation - true.translation).norm() < 0.01
-    assert mates.evidence.min() >= 0
-    assert mates.evidence.max() <= 1
+    assert matches.evidence.min() >= 0
+    assert matches.evidence.max() <= 1
 
 
-def test_no_time_gives_no_mates(broken: Puzzle, judges: FractureMatcher) -> None:
-    assert len(fragment_mates(broken.fragments, judges, torch.Generator().manual_seed(0), budget=-1.0)) == 0
+def test_no_time_gives_no_matches(broken: Puzzle, judges: FractureMatcher) -> None:
+    assert len(fragment_matches(broken.fragments, judges, torch.Generator().manual_seed(0), budget=-1.0)) == 0
 
 
 def test_what_is_drawn_depends_on_the_seed_only(broken: Puzzle, judges: FractureMatcher) -> None:

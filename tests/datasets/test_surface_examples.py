@@ -1,4 +1,4 @@
-"""Examples of surfaces: balanced, weighted, and paired with their mates."""
+"""Examples of surfaces: balanced, weighted, and paired with their matches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from diffassemble.fragments.solids import mesh_of
 from diffassemble.training.fracture_examples import jittered, surface_examples
 
 
-def test_every_level_teaches_breaks_and_mates() -> None:
+def test_every_level_teaches_breaks_and_matches() -> None:
     block = mesh_of(Manifold.cube((1.0, 0.8, 0.5), True), 1.0, torch.zeros(3))
     halves = fracture(block, 2, torch.Generator().manual_seed(3))
     examples = surface_examples(halves, torch.Generator().manual_seed(0))

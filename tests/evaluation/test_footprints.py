@@ -14,7 +14,7 @@ def some_rows() -> list[Footprint]:
     return [
         Footprint(work, graph, pieces, 0.01 * pieces**power, 500.0 + pieces, float(pieces), right)
         for work, right in (("diffusion", 99.0), ("learn", None))
-        for graph, power in (("complete", 2.0), ("mates + expander", 1.0))
+        for graph, power in (("complete", 2.0), ("matches + expander", 1.0))
         for pieces in (36, 400, 900)
     ]
 
@@ -36,7 +36,7 @@ def test_every_process_has_its_line_and_the_paper_a_column_of_its_own() -> None:
 def test_growth_is_told_for_every_kind() -> None:
     told = growth(some_rows())
     assert "diffusion, complete: time n^2.00, memory n^1.00" in told
-    assert "learn, mates + expander: time n^1.00" in told
+    assert "learn, matches + expander: time n^1.00" in told
     assert growth(some_rows()[:1]) == ""
     assert "too few sizes" in shown(some_rows()[:1])
 

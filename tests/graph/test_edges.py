@@ -7,8 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diffassemble.core import Mates, Poses
-from diffassemble.network.graph.edges import complete_edges, drop_edges, mate_edges
+from diffassemble.core import Matches, Poses
+from diffassemble.network.graph.edges import complete_edges, drop_edges, match_edges
 
 
 @settings(deadline=None)
@@ -40,11 +40,11 @@ def test_the_same_seed_loses_the_same_edges() -> None:
     assert not torch.equal(first, other)
 
 
-def test_the_most_probable_mates_of_every_side_are_joined_both_ways() -> None:
+def test_the_most_probable_matches_of_every_side_are_joined_both_ways() -> None:
     first, second = torch.tensor([0, 0, 0, 0, 2]), torch.tensor([1, 2, 3, 1, 3])
     slot, weight = torch.tensor([0, 1, 2, 4, 5]), torch.tensor([0.1, 0.9, 0.5, 0.2, 0.3])
-    mates = Mates(first, second, Poses.identity(5, 2), slot, weight[:, None])
+    matches = Matches(first, second, Poses.identity(5, 2), slot, weight[:, None])
     for top, expected in ((1, {(2, 0), (1, 0), (3, 2)}), (2, {(2, 0), (3, 0), (1, 0), (3, 2)}), (0, set())):
-        found = set(zip(*mate_edges(mates, top, 4).tolist(), strict=True))
+        found = set(zip(*match_edges(matches, top, 4).tolist(), strict=True))
         assert found == expected | {(b, a) for a, b in expected}
-    assert mate_edges(mates[torch.tensor([], dtype=torch.long)], 2, 4).shape == (2, 0)
+    assert match_edges(matches[torch.tensor([], dtype=torch.long)], 2, 4).shape == (2, 0)

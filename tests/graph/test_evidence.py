@@ -4,35 +4,35 @@ from __future__ import annotations
 
 import torch
 
-from diffassemble.core import Mates, Poses
+from diffassemble.core import Matches, Poses
 from diffassemble.network.graph.edges import sorted_edges
 from diffassemble.network.graph.layout import find_evidence
 
 COUNT, GROUPS, SLOTS, CHANNELS = 8, 3, 5, 2
 
 
-def made(seed: int) -> tuple[torch.Tensor, Mates, torch.Generator]:
+def made(seed: int) -> tuple[torch.Tensor, Matches, torch.Generator]:
     generator = torch.Generator().manual_seed(seed)
     edges = sorted_edges(torch.randint(0, COUNT, (2, 40), generator=generator), COUNT)
     key = torch.randperm(COUNT * COUNT * SLOTS, generator=generator)[:60]
     evidence = torch.rand(60, CHANNELS, generator=generator)
     first, second, slot = key // SLOTS // COUNT, key // SLOTS % COUNT, key % SLOTS
-    return edges, Mates(first, second, Poses.identity(60, 2), slot, evidence), generator
+    return edges, Matches(first, second, Poses.identity(60, 2), slot, evidence), generator
 
 
-def test_only_mates_with_an_edge_are_heard() -> None:
-    edges, mates, _ = made(0)
-    evidence = find_evidence(edges, COUNT, mates, SLOTS)
+def test_only_matches_with_an_edge_are_heard() -> None:
+    edges, matches, _ = made(0)
+    evidence = find_evidence(edges, COUNT, matches, SLOTS)
     listed = set(zip(*edges.flip(0).tolist(), strict=True))
-    expected = [pair in listed for pair in zip(mates.first.tolist(), mates.second.tolist(), strict=True)]
+    expected = [pair in listed for pair in zip(matches.first.tolist(), matches.second.tolist(), strict=True)]
     assert len(evidence.edge) == sum(expected)
     assert torch.equal(edges[1, evidence.edge], evidence.receiver)
-    assert torch.equal(evidence.values, mates.evidence[torch.tensor(expected)])
+    assert torch.equal(evidence.values, matches.evidence[torch.tensor(expected)])
 
 
 def test_asking_and_hearing_are_products_with_the_features() -> None:
-    edges, mates, generator = made(1)
-    evidence = find_evidence(edges, COUNT, mates, SLOTS)
+    edges, matches, generator = made(1)
+    evidence = find_evidence(edges, COUNT, matches, SLOTS)
     features = evidence.features(edges.shape[1])
     logits = torch.randn(edges.shape[1], GROUPS, generator=generator)
     asked = torch.randn(COUNT, GROUPS, SLOTS * CHANNELS, generator=generator)

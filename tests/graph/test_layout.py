@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from diffassemble.core import Mates, Poses
+from diffassemble.core import Matches, Poses
 from diffassemble.network.graph.edges import complete_edges, drop_edges
 from diffassemble.network.graph.layout import DenseFeatures, DenseGraph, edge_graph
 
@@ -20,14 +20,14 @@ def puzzle() -> torch.Tensor:
 
 
 @pytest.fixture
-def mates(puzzle: torch.Tensor) -> Mates:
+def matches(puzzle: torch.Tensor) -> Matches:
     """Random matings within the puzzles, each of a kind of its own."""
     generator = torch.Generator().manual_seed(0)
     within = complete_edges(puzzle)
     first, second = within[:, torch.randperm(within.shape[1], generator=generator)[:40]].repeat(1, 2)
     slot = torch.randint(0, SLOTS - 1, (40,), generator=generator)
     evidence = torch.rand(80, CHANNELS, generator=generator)
-    return Mates(first, second, Poses.identity(80, 2), torch.cat([slot, slot + 1]), evidence)
+    return Matches(first, second, Poses.identity(80, 2), torch.cat([slot, slot + 1]), evidence)
 
 
 def packed(count: int) -> torch.Tensor:
@@ -53,26 +53,30 @@ def test_a_listed_graph_needs_no_padding(puzzle: torch.Tensor) -> None:
     assert torch.equal(graph.gather(rows), rows)
 
 
-def test_without_mates_there_are_no_features(puzzle: torch.Tensor) -> None:
+def test_without_matches_there_are_no_features(puzzle: torch.Tensor) -> None:
     assert DenseGraph.of(puzzle, None, SLOTS).features is None
     assert edge_graph(complete_edges(puzzle), puzzle, None, SLOTS).evidence is None
 
 
-def test_features_are_the_mates_evidence_at_their_kind(puzzle: torch.Tensor, mates: Mates) -> None:
-    features = DenseGraph.of(puzzle, mates, SLOTS).features
+def test_features_are_the_matches_evidence_at_their_kind(puzzle: torch.Tensor, matches: Matches) -> None:
+    features = DenseGraph.of(puzzle, matches, SLOTS).features
     assert isinstance(features, DenseFeatures)
     expected = torch.zeros(len(SIZES), max(SIZES), max(SIZES), SLOTS, CHANNELS)
-    for first, second, slot, evidence in zip(mates.first, mates.second, mates.slot, mates.evidence, strict=True):
+    for first, second, slot, evidence in zip(
+        matches.first, matches.second, matches.slot, matches.evidence, strict=True
+    ):
         owner = int(puzzle[first])
         expected[owner, first - STARTS[owner], second - STARTS[owner], slot] = evidence
     assert torch.equal(features.values, expected.flatten(-2))
 
 
 @pytest.mark.parametrize("dropped", [0.0, 0.6])
-def test_both_forms_have_the_same_features_entry_by_entry(puzzle: torch.Tensor, mates: Mates, dropped: float) -> None:
+def test_both_forms_have_the_same_features_entry_by_entry(
+    puzzle: torch.Tensor, matches: Matches, dropped: float
+) -> None:
     edges = drop_edges(complete_edges(puzzle), dropped, torch.Generator().manual_seed(1))
     edges = edges[:, torch.randperm(edges.shape[1], generator=torch.Generator().manual_seed(2))]
-    dense, graph = DenseGraph.of(puzzle, mates, SLOTS).features, edge_graph(edges, puzzle, mates, SLOTS)
+    dense, graph = DenseGraph.of(puzzle, matches, SLOTS).features, edge_graph(edges, puzzle, matches, SLOTS)
     assert isinstance(dense, DenseFeatures)
     assert graph.evidence is not None
     listed = graph.evidence.features(graph.edges.shape[1])
@@ -81,11 +85,11 @@ def test_both_forms_have_the_same_features_entry_by_entry(puzzle: torch.Tensor, 
         assert torch.equal(features, dense.values[owner, receiver - STARTS[owner], sender - STARTS[owner]])
 
 
-def test_mates_of_pieces_that_the_edges_do_not_know_are_not_heard(mates: Mates) -> None:
+def test_matches_of_pieces_that_the_edges_do_not_know_are_not_heard(matches: Matches) -> None:
     edges = complete_edges(torch.zeros(3, dtype=torch.long))
-    graph = edge_graph(edges, torch.zeros(3, dtype=torch.long), mates, SLOTS)
+    graph = edge_graph(edges, torch.zeros(3, dtype=torch.long), matches, SLOTS)
     assert graph.evidence is not None
-    known = mates[(mates.first < 3) & (mates.second < 3)]
+    known = matches[(matches.first < 3) & (matches.second < 3)]
     listed = graph.evidence.features(graph.edges.shape[1])
     assert listed.sum().item() == pytest.approx(known.evidence.sum().item(), rel=1e-5)
 
@@ -122,9 +126,9 @@ def test_all_puzzles_get_the_same_virtual_nodes_behind_their_pieces(puzzle: torc
         assert torch.equal(graph.gather(spread), rows)
 
 
-def test_edges_are_sorted_by_receiver_and_there_once(puzzle: torch.Tensor, mates: Mates) -> None:
+def test_edges_are_sorted_by_receiver_and_there_once(puzzle: torch.Tensor, matches: Matches) -> None:
     edges = torch.cat([complete_edges(puzzle), complete_edges(puzzle).flip(1)], 1)
-    graph = edge_graph(edges, puzzle, mates, SLOTS)
+    graph = edge_graph(edges, puzzle, matches, SLOTS)
     key = graph.edges[1] * 100 + graph.edges[0]
     assert (key.diff() > 0).all()
     assert graph.edges.shape[1] == sum(size**2 for size in SIZES)

@@ -9,13 +9,13 @@ import torch
 
 from diffassemble.core import Puzzle
 from diffassemble.network.batch import pack
-from diffassemble.squares.edge_model import find_mates
-from diffassemble.squares.edges import image_mates
+from diffassemble.squares.edge_model import find_matches
+from diffassemble.squares.edges import image_matches
 
 
 def test_rows_are_pieces_in_order(puzzles: list[Puzzle]) -> None:
     batch = pack(puzzles)
-    assert batch.mates is None
+    assert batch.matches is None
     assert torch.bincount(batch.puzzle).tolist() == [6, 6, 1]
     for index, puzzle in enumerate(puzzles):
         assert torch.equal(batch.content[batch.puzzle == index], puzzle.pieces.pixels)
@@ -38,13 +38,16 @@ def test_room_is_what_the_outermost_cells_lie_apart(puzzles: list[Puzzle]) -> No
         torch.testing.assert_close(told, centres.amax(0) - centres.amin(0))
 
 
-def test_mates_are_those_of_each_puzzle_and_never_cross(puzzles: list[Puzzle]) -> None:
-    batch = pack(puzzles, find_mates)
-    mates = batch.mates
-    assert mates is not None
-    assert torch.equal(batch.puzzle[mates.first], batch.puzzle[mates.second])
+def test_matches_are_those_of_each_puzzle_and_never_cross(puzzles: list[Puzzle]) -> None:
+    batch = pack(puzzles, find_matches)
+    matches = batch.matches
+    assert matches is not None
+    assert torch.equal(batch.puzzle[matches.first], batch.puzzle[matches.second])
     for index, (puzzle, start) in enumerate(zip(puzzles, (0, 6, 12), strict=True)):
-        own, alone = mates[batch.puzzle[mates.first] == index], image_mates(puzzle.pieces.pixels, puzzle.board.pitch)
+        own, alone = (
+            matches[batch.puzzle[matches.first] == index],
+            image_matches(puzzle.pieces.pixels, puzzle.board.pitch),
+        )
         assert torch.equal(own.first - start, alone.first)
         assert torch.equal(own.second - start, alone.second)
         assert torch.equal(own.slot, alone.slot)
@@ -55,18 +58,18 @@ def test_mates_are_those_of_each_puzzle_and_never_cross(puzzles: list[Puzzle]) -
 
 def test_everything_moves_to_another_device(puzzles: list[Puzzle]) -> None:
     there = torch.device("meta")
-    moved = pack(puzzles, find_mates).to(there)
-    mates = moved.mates
-    assert mates is not None
+    moved = pack(puzzles, find_matches).to(there)
+    matches = moved.matches
+    assert matches is not None
     parts = (
         moved.content,
         moved.puzzle,
         moved.board,
         moved.room,
-        mates.first,
-        mates.second,
-        mates.slot,
-        mates.evidence,
+        matches.first,
+        matches.second,
+        matches.slot,
+        matches.evidence,
     )
-    assert {part.device for part in (*parts, mates.relative.rotation, mates.relative.translation)} == {there}
-    assert pack(puzzles).to(there).mates is None
+    assert {part.device for part in (*parts, matches.relative.rotation, matches.relative.translation)} == {there}
+    assert pack(puzzles).to(there).matches is None

@@ -10,14 +10,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from diffassemble.core import InputError, Mates, Poses, Puzzle
+from diffassemble.core import InputError, Matches, Poses, Puzzle
 from diffassemble.network import denoiser
 from diffassemble.network.batch import BOARD_WIDTH, PuzzleBatch, pack
 from diffassemble.network.denoiser import CLUSTER_WIDTH, SLOTS, Denoiser, best_evidence, time_embedding
 from diffassemble.network.evidence import POWERS, THRESHOLDS
 from diffassemble.network.graph.edges import complete_edges
 from diffassemble.network.graph.layout import DenseGraph, EdgeGraph, edge_graph
-from diffassemble.squares.edge_model import SideJudge, SideJudgeConfig, find_mates, match_finder
+from diffassemble.squares.edge_model import SideJudge, SideJudgeConfig, find_matches, match_finder
 from diffassemble.training.presets import PRESETS
 
 Make = Callable[..., Denoiser]
@@ -44,16 +44,16 @@ def noisy_poses(count: int, samples: int, times: int) -> tuple[Tensor, Tensor]:
 
 
 def surely(puzzle: Puzzle) -> PuzzleBatch:
-    """The puzzle with its true mates alone, all of them very probable."""
-    batch = pack([puzzle], find_mates)
-    mates, truth, board = batch.mates, puzzle.truth, puzzle.board
-    assert mates is not None
+    """The puzzle with its true matches alone, all of them very probable."""
+    batch = pack([puzzle], find_matches)
+    matches, truth, board = batch.matches, puzzle.truth, puzzle.board
+    assert matches is not None
     assert truth is not None
-    wanted, found = truth[mates.second] @ mates.relative, truth[mates.first]
+    wanted, found = truth[matches.second] @ matches.relative, truth[matches.first]
     apart = (wanted.translation - found.translation).norm(dim=-1) + (wanted.rotation - found.rotation).norm(dim=(1, 2))
-    true = mates[apart < 1e-4]
+    true = matches[apart < 1e-4]
     assert len(true) == 2 * (board.rows * (board.cols - 1) + board.cols * (board.rows - 1))
-    return replace(batch, mates=replace(true, evidence=torch.full_like(true.evidence, 0.95)))
+    return replace(batch, matches=replace(true, evidence=torch.full_like(true.evidence, 0.95)))
 
 
 @pytest.fixture(autouse=True)
@@ -64,13 +64,13 @@ def _no_gradients() -> Iterator[None]:
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_dense_equals_listed(make_model: Make, puzzles: list[Puzzle], form: dict[str, object]) -> None:
-    model, batch = make_model(**form), pack(puzzles, find_mates)
+    model, batch = make_model(**form), pack(puzzles, find_matches)
     noisy, time = noisy_poses(13, 3, model.config.times)
     dense = model.condition(batch)
     assert isinstance(dense.graph, DenseGraph)
-    mates = batch.mates if model.config.edge_features else None
+    matches = batch.matches if model.config.edge_features else None
     listed = replace(
-        dense, graph=edge_graph(complete_edges(batch.puzzle), batch.puzzle, mates, SLOTS, model.config.virtual_nodes)
+        dense, graph=edge_graph(complete_edges(batch.puzzle), batch.puzzle, matches, SLOTS, model.config.virtual_nodes)
     )
     predicted = model(noisy, time, dense)
     assert predicted.shape == noisy.shape
@@ -82,8 +82,8 @@ def test_the_order_of_pieces_does_not_matter(make_model: Make, puzzles: list[Puz
     model, puzzle = make_model(**form), puzzles[1]
     noisy, time = noisy_poses(len(puzzle), 2, model.config.times)
     order = torch.randperm(len(puzzle), generator=seeded(2))
-    plain = model(noisy, time, model.condition(pack([puzzle], find_mates)))
-    other = model(noisy[order], time[order], model.condition(pack([puzzle.reordered(order)], find_mates)))
+    plain = model(noisy, time, model.condition(pack([puzzle], find_matches)))
+    other = model(noisy[order], time[order], model.condition(pack([puzzle.reordered(order)], find_matches)))
     torch.testing.assert_close(other, plain[order], rtol=1e-5, atol=1e-5)
 
 
@@ -91,19 +91,19 @@ def test_the_order_of_pieces_does_not_matter(make_model: Make, puzzles: list[Puz
 def test_other_puzzles_of_the_batch_do_not_matter(
     make_model: Make, puzzles: list[Puzzle], form: dict[str, object]
 ) -> None:
-    model, batch = make_model(**form), pack(puzzles, find_mates)
+    model, batch = make_model(**form), pack(puzzles, find_matches)
     noisy, time = noisy_poses(13, 2, model.config.times)
     together = model(noisy, time, model.condition(batch))
     for index, puzzle in enumerate(puzzles):
         own = batch.puzzle == index
-        alone = model(noisy[own], time[own], model.condition(pack([puzzle], find_mates)))
+        alone = model(noisy[own], time[own], model.condition(pack([puzzle], find_matches)))
         torch.testing.assert_close(together[own], alone, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_samples_do_not_see_each_other(make_model: Make, puzzles: list[Puzzle], form: dict[str, object]) -> None:
     model = make_model(**form)
-    condition = model.condition(pack(puzzles, find_mates))
+    condition = model.condition(pack(puzzles, find_matches))
     noisy, time = noisy_poses(13, 3, model.config.times)
     together = model(noisy, time, condition)
     for sample in range(3):
@@ -125,10 +125,10 @@ def test_pieces_poses_and_time_all_matter(make_model: Make, puzzles: list[Puzzle
         assert (changed - plain).abs().max() > 1e-4
 
 
-def test_without_evidence_mates_are_not_needed(make_model: Make, puzzles: list[Puzzle]) -> None:
+def test_without_evidence_matches_are_not_needed(make_model: Make, puzzles: list[Puzzle]) -> None:
     model = make_model(edge_features=False, votes=False)
     noisy, time = noisy_poses(13, 1, model.config.times)
-    without, given = (model.condition(pack(puzzles, finder)) for finder in (None, find_mates))
+    without, given = (model.condition(pack(puzzles, finder)) for finder in (None, find_matches))
     assert torch.equal(model(noisy, time, without), model(noisy, time, given))
     for form in ({"edge_features": False}, {"votes": False}):
         with pytest.raises(AssertionError, match="pairwise"):
@@ -143,17 +143,17 @@ def test_a_judge_comes_by_its_name_with_who_looks_at_pairs(
     named.save_pretrained(tmp_path / "model")
     again = Denoiser.from_pretrained(tmp_path / "model")
     assert again.state_dict().keys() == make_model().state_dict().keys()
-    batch, plain = pack(puzzles, match_finder(again)), pack(puzzles, find_mates)
-    assert batch.mates is not None
-    assert plain.mates is not None
-    assert not torch.equal(batch.mates.weight, plain.mates.weight)
+    batch, plain = pack(puzzles, match_finder(again)), pack(puzzles, find_matches)
+    assert batch.matches is not None
+    assert plain.matches is not None
+    assert not torch.equal(batch.matches.weight, plain.matches.weight)
     assert match_finder(make_model(edge_features=False, votes=False, judge="nowhere")) is None
     with pytest.raises(InputError, match="nowhere"):
         match_finder(make_model(judge="nowhere"))
 
 
 def test_without_votes_nobody_votes(make_model: Make, puzzles: list[Puzzle]) -> None:
-    batch = pack(puzzles, find_mates)
+    batch = pack(puzzles, find_matches)
     without, given = (make_model(votes=votes).condition(batch) for votes in (False, True))
     assert without.votes is None
     assert not without.clusters
@@ -166,7 +166,7 @@ def test_without_votes_nobody_votes(make_model: Make, puzzles: list[Puzzle]) -> 
 def test_pieces_know_how_far_their_clusters_reach_and_what_share_of_the_puzzle_they_are(
     make_model: Make, puzzles: list[Puzzle]
 ) -> None:
-    batch = pack(puzzles, find_mates)
+    batch = pack(puzzles, find_matches)
     condition = make_model().condition(batch)
     told = condition.surroundings[:, -BOARD_WIDTH - CLUSTER_WIDTH : -BOARD_WIDTH]
     reach, share = told[:, : -len(THRESHOLDS)].unflatten(1, (len(THRESHOLDS), 4)), told[:, -len(THRESHOLDS) :]
@@ -208,7 +208,7 @@ def test_an_untrained_network_believes_the_mean_of_all_opinions(make_model: Make
 
 
 def test_edges_are_dropped_only_by_a_generator(make_model: Make, puzzles: list[Puzzle]) -> None:
-    model, batch = make_model(dropped_edges=0.5), pack(puzzles, find_mates)
+    model, batch = make_model(dropped_edges=0.5), pack(puzzles, find_matches)
     noisy, time = noisy_poses(13, 2, model.config.times)
     assert isinstance(model.condition(batch).graph, DenseGraph)
     first, again, other = (model.condition(batch, seeded(seed)) for seed in (1, 1, 2))
@@ -221,7 +221,7 @@ def test_edges_are_dropped_only_by_a_generator(make_model: Make, puzzles: list[P
 def test_sparse_graphs_are_for_learning_for_solving_if_wanted_and_for_large_puzzles(
     make_model: Make, puzzles: list[Puzzle]
 ) -> None:
-    batch = pack(puzzles, find_mates)
+    batch = pack(puzzles, find_matches)
     noisy, time = noisy_poses(13, 2, 300)
     for settings, solving in (
         ({"degree": 2.0}, DenseGraph),
@@ -242,7 +242,7 @@ def test_sparse_graphs_are_for_learning_for_solving_if_wanted_and_for_large_puzz
 def test_sparse_graphs_of_all_neighbours_give_the_numbers_of_complete_ones(
     make_model: Make, puzzles: list[Puzzle]
 ) -> None:
-    batch = pack(puzzles, find_mates)
+    batch = pack(puzzles, find_matches)
     noisy, time = noisy_poses(13, 2, 300)
     whole, listed = make_model(virtual_nodes=2), make_model(virtual_nodes=2, degree=1.0, sparse_solving=True)
     expected = whole(noisy, time, whole.condition(batch))
@@ -258,7 +258,7 @@ def test_virtual_nodes_learn_and_models_without_them_keep_their_weights(
     assert set(model.state_dict()) - set(plain.state_dict()) == {"virtual"}
     noisy, time = noisy_poses(13, 2, 300)
     with torch.enable_grad():
-        model(noisy, time, model.condition(pack(puzzles, find_mates), seeded(0))).square().sum().backward()
+        model(noisy, time, model.condition(pack(puzzles, find_matches), seeded(0))).square().sum().backward()
     assert model.virtual is not None
     assert model.virtual.grad is not None
     assert model.virtual.grad.abs().max() > 0
@@ -267,7 +267,7 @@ def test_virtual_nodes_learn_and_models_without_them_keep_their_weights(
 def test_large_puzzles_are_encoded_in_blocks(
     make_model: Make, puzzles: list[Puzzle], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, batch = make_model(), pack(puzzles, find_mates)
+    model, batch = make_model(), pack(puzzles, find_matches)
     whole = model.condition(batch).features
     monkeypatch.setattr(denoiser, "_ENCODED", 4)
     torch.testing.assert_close(model.condition(batch).features, whole)
@@ -278,18 +278,18 @@ SPARSE = [{}, {"dropped_edges": 0.5}, {"degree": 2.0, "virtual_nodes": 2, "top_k
 
 @pytest.mark.parametrize("form", SPARSE, ids=str)
 def test_half_precision_stays_close(make_model: Make, puzzles: list[Puzzle], form: dict[str, object]) -> None:
-    model, batch = make_model(**form), pack(puzzles, find_mates)
+    model, batch = make_model(**form), pack(puzzles, find_matches)
     noisy, time = noisy_poses(13, 2, model.config.times)
     full = model(noisy, time, model.condition(batch, seeded(0)))
     with torch.autocast("cpu", torch.bfloat16):
-        half = model(noisy, time, model.condition(pack(puzzles, find_mates), seeded(0)))
+        half = model(noisy, time, model.condition(pack(puzzles, find_matches), seeded(0)))
     torch.testing.assert_close(half.float(), full, rtol=0.05, atol=0.05)
 
 
 @pytest.mark.parametrize("form", SPARSE, ids=str)
 def test_tensors_are_made_where_the_data_is(make_model: Make, puzzles: list[Puzzle], form: dict[str, object]) -> None:
     """With another default device, whatever is made without asking the data's device would not fit to it."""
-    model, batch = make_model(**form), pack(puzzles, find_mates)
+    model, batch = make_model(**form), pack(puzzles, find_matches)
     noisy, time = noisy_poses(13, 2, model.config.times)
     expected = model(noisy, time, model.condition(batch, seeded(0)))
     generator = seeded(0)
@@ -328,7 +328,7 @@ def test_every_preset_makes_a_network_that_runs(name: str, puzzles: list[Puzzle]
 def test_the_best_evidence_of_every_side_is_a_maximum() -> None:
     first, slot = torch.tensor([0, 0, 0, 2]), torch.tensor([3, 3, 5, 15])
     evidence = torch.tensor([[0.1, 0.9], [0.2, 0.3], [0.4, 0.0], [1.0, 0.5]])
-    best = best_evidence(Mates(first, first, Poses.identity(4, 2), slot, evidence), 3).view(3, SLOTS, 2)
+    best = best_evidence(Matches(first, first, Poses.identity(4, 2), slot, evidence), 3).view(3, SLOTS, 2)
     expected = torch.zeros(3, SLOTS, 2)
     expected[0, 3], expected[0, 5], expected[2, 15] = (
         torch.tensor([0.2, 0.9]),
@@ -348,6 +348,6 @@ def test_times_are_told_apart() -> None:
 
 def test_a_batch_of_one_lone_piece_runs(make_model: Make, puzzles: list[Puzzle]) -> None:
     model = make_model()
-    batch: PuzzleBatch = pack(puzzles[2:], find_mates)
+    batch: PuzzleBatch = pack(puzzles[2:], find_matches)
     noisy, time = noisy_poses(1, 2, model.config.times)
     assert model(noisy, time, model.condition(batch)).isfinite().all()

@@ -16,7 +16,7 @@ from diffassemble.network import pretrained
 from diffassemble.network.batch import pack
 from diffassemble.network.denoiser import Denoiser
 from diffassemble.network.pretrained import Pretrained, bundled_models, find_model
-from diffassemble.squares.edge_model import find_mates
+from diffassemble.squares.edge_model import find_matches
 
 Make = Callable[..., Denoiser]
 
@@ -54,7 +54,7 @@ def test_round_trip(make_model: Make, folder: Path, puzzles: list[Puzzle]) -> No
     assert not again.training
     assert again.parameters_in_all == sum(value.numel() for value in load_file(folder / "model.safetensors").values())
     noisy, time = torch.randn(13, 2, 4), torch.full((13, 2), 7)
-    batch = pack(puzzles, find_mates)
+    batch = pack(puzzles, find_matches)
     assert torch.equal(again(noisy, time, again.condition(batch)), model(noisy, time, model.condition(batch)))
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import GCNConv, TransformerConv
 
-from diffassemble.core import InputError, Mates, Poses
+from diffassemble.core import InputError, Matches, Poses
 from diffassemble.network.graph import layout as features
 from diffassemble.network.graph.edges import complete_edges
 from diffassemble.network.graph.layout import DenseFeatures, DenseGraph, ListedFeatures, edge_graph
@@ -21,13 +21,13 @@ def random(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
-def random_mates(puzzle: Tensor) -> Mates:
+def random_matches(puzzle: Tensor) -> Matches:
     generator = torch.Generator().manual_seed(0)
     within = complete_edges(puzzle)
     first, second = within[:, torch.rand(within.shape[1], generator=generator) < 0.7]
     slot = torch.randint(0, SLOTS, first.shape, generator=generator)
     evidence = torch.rand(len(first), CHANNELS, generator=generator)
-    return Mates(first, second, Poses.identity(len(first), 2), slot, evidence)
+    return Matches(first, second, Poses.identity(len(first), 2), slot, evidence)
 
 
 @pytest.fixture(params=[(5,), (3, 7, 1, 4)], ids=["one", "several"])
@@ -36,9 +36,9 @@ def puzzle(request: pytest.FixtureRequest) -> Tensor:
     return torch.arange(len(sizes)).repeat_interleave(sizes)
 
 
-def both_paths(layer: UniMP | GCN, puzzle: Tensor, nodes: Tensor, mates: Mates | None) -> tuple[Tensor, Tensor]:
-    dense = DenseGraph.of(puzzle, mates, SLOTS)
-    listed = edge_graph(complete_edges(puzzle), puzzle, mates, SLOTS)
+def both_paths(layer: UniMP | GCN, puzzle: Tensor, nodes: Tensor, matches: Matches | None) -> tuple[Tensor, Tensor]:
+    dense = DenseGraph.of(puzzle, matches, SLOTS)
+    listed = edge_graph(complete_edges(puzzle), puzzle, matches, SLOTS)
     return (
         dense.gather(layer.message_passing(dense.spread(nodes), dense)),
         listed.gather(layer.message_passing(listed.spread(nodes), listed)),
@@ -51,7 +51,7 @@ def test_unimp_dense_equals_pyg(puzzle: Tensor, samples: int, with_edges: bool) 
     torch.manual_seed(0)
     layer = UniMP(12, 16, heads=4, edge_width=EDGE_WIDTH if with_edges else None)
     nodes = random(len(puzzle), samples, 12)
-    dense, listed = both_paths(layer, puzzle, nodes, random_mates(puzzle) if with_edges else None)
+    dense, listed = both_paths(layer, puzzle, nodes, random_matches(puzzle) if with_edges else None)
     assert dense.shape == (len(puzzle), samples, 16)
     torch.testing.assert_close(dense, listed, rtol=1e-5, atol=1e-5)
 
@@ -71,7 +71,7 @@ def test_the_listed_path_gives_pygs_own_numbers(puzzle: Tensor) -> None:
     layer, theirs = UniMP(12, 16, heads=4, edge_width=EDGE_WIDTH), TransformerConv(12, 4, heads=4, edge_dim=EDGE_WIDTH)
     theirs.load_state_dict(layer.state_dict())
     nodes = random(len(puzzle), 1, 12)
-    graph = edge_graph(complete_edges(puzzle), puzzle, random_mates(puzzle), SLOTS)
+    graph = edge_graph(complete_edges(puzzle), puzzle, random_matches(puzzle), SLOTS)
     assert graph.evidence is not None
     expected = theirs(nodes[:, 0], graph.edges, graph.evidence.features(graph.edges.shape[1]))
     torch.testing.assert_close(layer.message_passing(nodes, graph)[:, 0], expected)
@@ -84,7 +84,7 @@ def test_the_listed_path_gives_pygs_own_numbers(puzzle: Tensor) -> None:
 def test_attention_against_a_plain_loop() -> None:
     torch.manual_seed(0)
     layer, puzzle, nodes = UniMP(6, 8, heads=2, edge_width=EDGE_WIDTH), torch.zeros(4, dtype=torch.long), random(4, 6)
-    graph = DenseGraph.of(puzzle, random_mates(puzzle), SLOTS)
+    graph = DenseGraph.of(puzzle, random_matches(puzzle), SLOTS)
     assert isinstance(graph.features, DenseFeatures)
     heard = graph.gather(layer.message_passing(graph.spread(nodes[:, None]), graph))[:, 0]
     for receiver in range(4):
@@ -112,7 +112,7 @@ def test_both_paths_learn_alike(puzzle: Tensor) -> None:
     wanted = [nodes, *layer.parameters()]
     gradients = [
         torch.autograd.grad((heard * random(*heard.shape, seed=1)).sum(), wanted)
-        for heard in both_paths(layer, puzzle, nodes, random_mates(puzzle))
+        for heard in both_paths(layer, puzzle, nodes, random_matches(puzzle))
     ]
     for dense, listed in zip(*gradients, strict=True):
         torch.testing.assert_close(dense, listed, rtol=1e-4, atol=1e-4)
@@ -125,7 +125,7 @@ def test_large_graphs_hear_and_learn_what_small_ones_would(puzzle: Tensor, monke
     answers = []
     for largest in (1000, 0):
         monkeypatch.setattr(features, "LISTED_ABOVE", largest)
-        graph = DenseGraph.of(puzzle, random_mates(puzzle), SLOTS)
+        graph = DenseGraph.of(puzzle, random_matches(puzzle), SLOTS)
         assert isinstance(graph.features, DenseFeatures if largest else ListedFeatures)
         heard = graph.gather(layer.message_passing(graph.spread(nodes), graph))
         aim = random(*heard.shape, seed=1)

@@ -9,7 +9,7 @@ from diffassemble.network.batch import pack
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import is_large, wire
 from diffassemble.network.graph.layout import DenseGraph, EdgeGraph
-from diffassemble.squares.edge_model import find_mates
+from diffassemble.squares.edge_model import find_matches
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -17,23 +17,23 @@ def seeded(seed: int = 0) -> torch.Generator:
 
 
 def test_without_wishes_graphs_are_complete(puzzles: list[Puzzle]) -> None:
-    batch = pack(puzzles, find_mates)
+    batch = pack(puzzles, find_matches)
     for generator in (None, seeded()):
         graph = wire(ModelConfig(), batch, generator)
         assert isinstance(graph, DenseGraph)
         assert graph.virtual == 0
 
 
-def test_large_puzzles_get_mates_and_an_expander_and_never_more(puzzles: list[Puzzle]) -> None:
-    batch = pack(puzzles, find_mates)
-    assert batch.mates is not None
+def test_large_puzzles_get_matches_and_an_expander_and_never_more(puzzles: list[Puzzle]) -> None:
+    batch = pack(puzzles, find_matches)
+    assert batch.matches is not None
     config = ModelConfig(complete_up_to=5, degree=2.0, top_k=1, virtual_nodes=2)
     assert is_large(config, batch.puzzle)
     graph = wire(config, batch, None)
     assert isinstance(graph, EdgeGraph)
     pieces = graph.edges[:, (graph.edges < 13).all(0)]
     assert torch.equal(batch.puzzle[pieces[0]], batch.puzzle[pieces[1]])
-    best = batch.mates[batch.mates.weight.argsort(descending=True, stable=True)[:1]]
+    best = batch.matches[batch.matches.weight.argsort(descending=True, stable=True)[:1]]
     found = set(zip(*pieces.tolist(), strict=True))
     assert (int(best.first), int(best.second)) in found
     assert (int(best.second), int(best.first)) in found

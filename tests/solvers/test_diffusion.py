@@ -15,7 +15,7 @@ from diffassemble.network.batch import pack
 from diffassemble.network.denoiser import Denoiser
 from diffassemble.network.sampling import denoise
 from diffassemble.squares.diffusion import DiffusionSolver, rank_placements
-from diffassemble.squares.edge_model import find_mates
+from diffassemble.squares.edge_model import find_matches
 
 
 def drained(solver: Solver, puzzle: Puzzle, seed: int = 0) -> list[Step]:
@@ -154,8 +154,8 @@ def test_content_order_is_that_of_the_content(cut: Callable[..., Puzzle]) -> Non
 def test_puzzles_of_a_batch_are_denoised_apart(cut: Callable[..., Puzzle], tiny_model: Path) -> None:
     model = Denoiser.from_pretrained(tiny_model)
     one, two = cut(2, 3), cut(3, 3, name="chelsea")
-    *_, (_, together) = denoise(model, pack([one, two], find_mates), 3, 2, torch.Generator().manual_seed(0))
-    *_, (_, alone) = denoise(model, pack([one], find_mates), 3, 2, torch.Generator().manual_seed(0))
+    *_, (_, together) = denoise(model, pack([one, two], find_matches), 3, 2, torch.Generator().manual_seed(0))
+    *_, (_, alone) = denoise(model, pack([one], find_matches), 3, 2, torch.Generator().manual_seed(0))
     torch.testing.assert_close(together[:6], alone, atol=1e-4, rtol=1e-4)
     assert not together.requires_grad
 
@@ -176,12 +176,12 @@ def test_without_borders_the_placement_that_the_others_agree_with_ranks_highest(
 
 def test_borders_count_beside_what_the_others_agree_with(cut: Callable[..., Puzzle]) -> None:
     puzzle = cut(3, 3)
-    mates = pack([puzzle], find_mates).mates
-    assert mates is not None
+    matches = pack([puzzle], find_matches).matches
+    assert matches is not None
     assert puzzle.truth is not None
     true = puzzle.board.snap(puzzle.truth)
     wrong = true[0].roll(1), true[1]
     plain = rank_placements([true, wrong, true], puzzle.board, None)
-    ranks = rank_placements([true, wrong, true], puzzle.board, mates)
+    ranks = rank_placements([true, wrong, true], puzzle.board, matches)
     realised = [more - less for more, less in zip(ranks, plain, strict=True)]
     assert realised[0] == realised[2] > realised[1] >= 0

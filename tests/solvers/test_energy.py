@@ -8,18 +8,18 @@ import torch
 
 from diffassemble.core import Board, Puzzle
 from diffassemble.squares.baselines.filling import touching_sides
-from diffassemble.squares.edges import image_mates
+from diffassemble.squares.edges import image_matches
 from diffassemble.squares.energy import STRONGEST, border_gains, network_gains
 
 
 def test_border_gains_are_the_log_odds_of_the_listed_pairs_and_lowest_for_others(cut: Callable[..., Puzzle]) -> None:
     puzzle = cut(4, 5)
-    mates = image_mates(puzzle.pieces.pixels, puzzle.board.pitch, keep=6)
-    gains = border_gains(mates, len(puzzle))
+    matches = image_matches(puzzle.pieces.pixels, puzzle.board.pitch, keep=6)
+    gains = border_gains(matches, len(puzzle))
     assert torch.equal(gains, gains.T)
     assert gains.abs().max() <= STRONGEST
-    own, other = 4 * mates.first + mates.slot // 4, 4 * mates.second + mates.slot % 4
-    torch.testing.assert_close(gains[own, other].sigmoid(), mates.weight.clamp(0.00248, 0.99752), rtol=0, atol=1e-4)
+    own, other = 4 * matches.first + matches.slot // 4, 4 * matches.second + matches.slot % 4
+    torch.testing.assert_close(gains[own, other].sigmoid(), matches.weight.clamp(0.00248, 0.99752), rtol=0, atol=1e-4)
     listed = torch.zeros_like(gains, dtype=torch.bool)
     listed[own, other] = listed[other, own] = True
     assert (gains[~listed] == -STRONGEST).all()
@@ -28,7 +28,7 @@ def test_border_gains_are_the_log_odds_of_the_listed_pairs_and_lowest_for_others
 def test_true_neighbours_gain_and_others_lose(cut: Callable[..., Puzzle]) -> None:
     puzzle = cut(4, 5)
     assert puzzle.truth is not None
-    gains = border_gains(image_mates(puzzle.pieces.pixels, puzzle.board.pitch, keep=6), len(puzzle))
+    gains = border_gains(image_matches(puzzle.pieces.pixels, puzzle.board.pitch, keep=6), len(puzzle))
     first, second = touching_sides(puzzle.board, *puzzle.board.snap(puzzle.truth))
     assert (gains[first, second] > 0).float().mean() > 0.9
     assert gains.mean() < -4

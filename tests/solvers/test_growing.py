@@ -10,7 +10,7 @@ import torch
 
 from diffassemble.core import Board, Puzzle
 from diffassemble.squares.baselines.filling import touching_sides
-from diffassemble.squares.edges import image_mates
+from diffassemble.squares.edges import image_matches
 from diffassemble.squares.energy import border_gains
 from diffassemble.squares.search import NOWHERE, grow, margins, value, worth
 
@@ -69,7 +69,7 @@ def test_a_photo_grows_from_one_piece(cut: Callable[..., Puzzle]) -> None:
     board = puzzle.board
     assert puzzle.truth is not None
     cells, turns = (part.numpy() for part in board.snap(puzzle.truth))
-    gains = border_gains(image_mates(puzzle.pieces.pixels, board.pitch, keep=12), 20).numpy()
+    gains = border_gains(image_matches(puzzle.pieces.pixels, board.pitch, keep=12), 20).numpy()
     at, where, turn = np.full(20, NOWHERE), np.full(20, NOWHERE), turns.copy()
     at[cells[3]], where[3] = 3, cells[3]
     grow(at, turn, where, gains, np.zeros((20, 20, 4), np.float32), board.cols)

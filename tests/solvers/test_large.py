@@ -10,7 +10,7 @@ import torch
 
 from diffassemble.core import Board, Locks, Puzzle
 from diffassemble.evaluation.metrics import direct_comparison_free
-from diffassemble.squares.edges import image_mates
+from diffassemble.squares.edges import image_matches
 from diffassemble.squares.energy import border_gains
 from diffassemble.squares.hybrid import HybridSolver
 from diffassemble.squares.large import _table, large_answers
@@ -23,8 +23,8 @@ def accuracy(puzzle: Puzzle, cells: torch.Tensor, turns: torch.Tensor) -> float:
 
 def test_the_table_holds_the_likely_pairs_of_the_whole_matrix(cut: Callable[..., Puzzle]) -> None:
     puzzle = cut(4, 4)
-    mates = image_mates(puzzle.pixels, puzzle.board.pitch, 24)
-    (starts, partner, gain), whole = _table(mates, len(puzzle)), border_gains(mates, len(puzzle))
+    matches = image_matches(puzzle.pixels, puzzle.board.pitch, 24)
+    (starts, partner, gain), whole = _table(matches, len(puzzle)), border_gains(matches, len(puzzle))
     assert starts[-1] == len(partner) == len(gain)
     found = torch.full_like(whole, -math.inf)
     for side in range(64):
@@ -38,10 +38,10 @@ def test_the_table_holds_the_likely_pairs_of_the_whole_matrix(cut: Callable[...,
 
 def test_borders_alone_solve_what_the_network_has_no_idea_of(cut: Callable[..., Puzzle]) -> None:
     puzzle = cut(6, 7, name="astronaut")
-    mates = image_mates(puzzle.pixels, puzzle.board.pitch, 24)
+    matches = image_matches(puzzle.pixels, puzzle.board.pitch, 24)
     order = torch.randperm(42, generator=torch.Generator().manual_seed(0))
     nonsense = puzzle.board.poses(order, torch.zeros(42, dtype=torch.long))
-    *_, (placement, sure) = large_answers(puzzle, mates, [nonsense, nonsense], 0.1, 6.0, math.inf)
+    *_, (placement, sure) = large_answers(puzzle, matches, [nonsense, nonsense], 0.1, 6.0, math.inf)
     assert len(placement[0].unique()) == 42
     assert accuracy(puzzle, *placement) > 80
     assert ((sure >= 0) & (sure <= 1)).all()
@@ -52,10 +52,10 @@ def test_locks_hold_and_time_is_up_at_once(cut: Callable[..., Puzzle]) -> None:
     board, held = puzzle.board, torch.arange(20) < 3
     locks = Locks(held, board.poses(torch.arange(19, -1, -1), torch.full((20,), 2)))
     locked = replace(puzzle, locks=locks)
-    mates = image_mates(puzzle.pixels, board.pitch, 24)
+    matches = image_matches(puzzle.pixels, board.pitch, 24)
     start = board.poses(torch.arange(20), torch.zeros(20, dtype=torch.long))
     for until in (-math.inf, math.inf):
-        *_, (placement, _) = large_answers(locked, mates, [start], 0.1, 6.0, until)
+        *_, (placement, _) = large_answers(locked, matches, [start], 0.1, 6.0, until)
         assert placement[0][:3].tolist() == [19, 18, 17]
         assert placement[1][:3].tolist() == [2, 2, 2]
 

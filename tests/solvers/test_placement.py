@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from diffassemble.core import Board, Poses, Puzzle, turn_matrix
 from diffassemble.squares import placement
-from diffassemble.squares.edges import image_mates
+from diffassemble.squares.edges import image_matches
 from diffassemble.squares.placement import agreement, agreements, fit, place
 
 
@@ -57,16 +57,16 @@ def test_borders_prefer_the_truth(cut: Callable[..., Puzzle], name: str) -> None
     puzzle = cut(4, 5, name=name)
     board = puzzle.board
     assert puzzle.truth is not None
-    mates = image_mates(puzzle.pieces.pixels, board.pitch)
-    true = float(fit(puzzle.truth, mates, board.pitch))
+    matches = image_matches(puzzle.pieces.pixels, board.pitch)
+    true = float(fit(puzzle.truth, matches, board.pitch))
     cells, turns = board.snap(puzzle.truth)
     turned = board.poses(*board.turned(cells, turns, 2)[1:])
-    assert float(fit(turned, mates, board.pitch)) == pytest.approx(true)
+    assert float(fit(turned, matches, board.pitch)) == pytest.approx(true)
     for a, b in ((0, 1), (3, 17), (8, 11)):
         swapped = cells.clone()
         swapped[[a, b]] = cells[[b, a]]
-        assert float(fit(board.poses(swapped, turns), mates, board.pitch)) < true
-    assert float(fit(board.poses(cells, turns.roll(1)), mates, board.pitch)) < true
+        assert float(fit(board.poses(swapped, turns), matches, board.pitch)) < true
+    assert float(fit(board.poses(cells, turns.roll(1)), matches, board.pitch)) < true
 
 
 def test_agreement_is_a_share() -> None:

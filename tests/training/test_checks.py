@@ -59,7 +59,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("model", {"degree": 2.5}, "--model.degree 2.5: must be 0"),
     ("model", {"degree": 5000.0}, "--model.degree 5000.0: must be at most"),
     ("model", {"degree": 0.2, "dropped_edges": 0.2}, "both make graphs sparse"),
-    ("model", {"top_k": 2}, "--model.top-k adds mates to an expander"),
+    ("model", {"top_k": 2}, "--model.top-k adds matches to an expander"),
     ("model", {"virtual_nodes": -1}, "--model.virtual-nodes -1: must be 0 or more"),
     ("model", {"backbone": "resnet18", "symmetry": "plain"}, "--model.symmetry plain"),
 ]

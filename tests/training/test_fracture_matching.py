@@ -12,13 +12,13 @@ from diffassemble.fragments.model import FractureConfig, FractureMatcher
 from diffassemble.fragments.verification import VERIFIED
 from diffassemble.training.config import FractureDataConfig, FractureMatchingRun, FractureMatchingTraining
 from diffassemble.training.fracture_examples import FitExamples, SurfaceExamples
-from diffassemble.training.fracture_matching import FractureMatchingTask, fit_loss, mates_found, surface_loss
+from diffassemble.training.fracture_matching import FractureMatchingTask, fit_loss, matches_found, surface_loss
 
 SMALL = FractureConfig(width=16, descriptor=8, verifier_width=8)
 
 
 def examples(seed: int) -> tuple[SurfaceExamples, ...]:
-    """Points whose first number tells the break, and mates that look alike but for the signs."""
+    """Points whose first number tells the break, and matches that look alike but for the signs."""
     chance, made = np.random.default_rng(seed), []
     for level in range(LEVELS):
         features = chance.normal(size=(200, surface_features(level))).astype(np.float32)
@@ -45,7 +45,7 @@ def test_surfaces_are_learnt() -> None:
     network, made = FractureMatcher(SMALL), [examples(0), examples(1)]
     first, last = learn(network, lambda generator: surface_loss(network, made, 320, generator))
     assert last < 0.7 * first
-    assert 0 <= mates_found(network.eval(), 0, made[0][0]) <= 100
+    assert 0 <= matches_found(network.eval(), 0, made[0][0]) <= 100
 
 
 def test_fits_are_learnt() -> None:
@@ -87,4 +87,4 @@ def test_a_task_makes_its_examples_and_scores_them() -> None:
     task.held_surfaces = task.surfaces
     scores = task.validate(network)
     assert 0 <= scores["score"] <= 100
-    assert "mates 1" in scores
+    assert "matches 1" in scores

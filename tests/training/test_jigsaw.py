@@ -50,11 +50,18 @@ def test_the_loss_weighs_translations_and_rotations(tiny: Callable[..., Config])
 
 
 def test_batches_go_to_another_device_as_a_whole(tiny: Callable[..., Config]) -> None:
-    batch = pack(JigsawTask(tiny()).stream.batch(0).puzzles, find_mates)
+    batch = pack(JigsawTask(tiny()).stream.batch(0).puzzles, find_matches)
     moved = batch.to(torch.device("meta"))
-    assert moved.mates is not None
-    mates = moved.mates
-    parts = (mates.first, mates.second, mates.relative.rotation, mates.relative.translation, mates.slot, mates.evidence)
+    assert moved.matches is not None
+    matches = moved.matches
+    parts = (
+        matches.first,
+        matches.second,
+        matches.relative.rotation,
+        matches.relative.translation,
+        matches.slot,
+        matches.evidence,
+    )
     assert all(part.is_meta for part in (moved.content, moved.puzzle, moved.board, *parts))
     stayed = batch.to(torch.device("cpu"))
     assert stayed.content is batch.content

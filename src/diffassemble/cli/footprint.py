@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from diffassemble.core import Puzzle
     from diffassemble.network.denoiser import Denoiser
 
-# What a network's configuration says for each graph. Mates and expander: what large puzzles get in any case.
-COMPLETE, PAPER_SPARSE, SPARSE = "complete", "expander 20 %", "mates + expander"
+# What a network's configuration says for each graph. Matches and expander: what large puzzles get in any case.
+COMPLETE, PAPER_SPARSE, SPARSE = "complete", "expander 20 %", "matches + expander"
 GRAPHS: dict[str, dict[str, Any]] = {
     COMPLETE: {"degree": 0.0, "complete_up_to": 1_000_000},
     PAPER_SPARSE: {"degree": 0.2, "virtual_nodes": 8, "sparse_solving": True, "complete_up_to": 1_000_000},

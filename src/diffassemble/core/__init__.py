@@ -2,7 +2,7 @@
 
 from diffassemble.core.assembly import Assembly, Solver, Step
 from diffassemble.core.board import Board
-from diffassemble.core.matches import Mates
+from diffassemble.core.matches import Matches
 from diffassemble.core.pieces import FragmentPieces, ImagePieces, Mesh, Pieces
 from diffassemble.core.poses import Poses, nearest_turn, turn_matrix, turn_pixels
 from diffassemble.core.puzzle import InputError, Locks, Puzzle
@@ -14,7 +14,7 @@ __all__ = [
     "ImagePieces",
     "InputError",
     "Locks",
-    "Mates",
+    "Matches",
     "Mesh",
     "Pieces",
     "Poses",

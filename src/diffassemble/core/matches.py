@@ -14,12 +14,12 @@ CHANNELS = 3
 
 
 @dataclass(frozen=True)
-class Mates:
+class Matches:
     """If `second` stands at T, then `first` stands at T @ relative.
 
-    `slot` tells the kinds of mating of one pair apart (2D: 4·side of first + side of second);
+    `slot` tells the ways in which one pair may touch apart (2D: 4·side of first + side of second);
     `evidence` holds the channels, all in [0, 1], that say how well the two fit: the probability that
-    they really are mates, how highly the fit ranks among all others, and how good it is in absolute terms.
+    they really touch, how highly the fit ranks among all others, and how good it is in absolute terms.
     """
 
     first: Int[Tensor, "m"]
@@ -33,10 +33,10 @@ class Mates:
 
     @property
     def weight(self) -> Float[Tensor, "m"]:
-        """How probable each mating is: the first channel."""
+        """How probable each match is: the first channel."""
         return self.evidence[:, 0]
 
-    def __getitem__(self, index: Tensor) -> Mates:
-        return Mates(
+    def __getitem__(self, index: Tensor) -> Matches:
+        return Matches(
             self.first[index], self.second[index], self.relative[index], self.slot[index], self.evidence[index]
         )

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from diffassemble.core import FragmentPieces, Mates, Poses
+from diffassemble.core import FragmentPieces, Matches, Poses
 from diffassemble.fragments.clusters import STAY, Cluster, Fragment, Judges
 from diffassemble.fragments.pair_search import Effort
 from diffassemble.fragments.surface import facing_outward, spacing_of
@@ -26,14 +26,14 @@ def prepare(pieces: FragmentPieces, judges: Judges, seed: int) -> list[Fragment]
     return [Fragment(mesh, spacing, judges, seed + number) for number, mesh in enumerate(meshes)]
 
 
-def fragment_mates(
+def fragment_matches(
     pieces: FragmentPieces,
     judges: Judges,
     generator: torch.Generator,
     effort: Effort | None = None,
     least: float = 0.02,
     budget: float = math.inf,
-) -> Mates:
+) -> Matches:
     """The few most probable matings of every two fragments, in both directions; all fragments have slot 0.
 
     Channels of evidence: the probability that the mating is true, the same over that of the best mating of either
@@ -51,10 +51,10 @@ def fragment_mates(
             one, two = clusters[first], clusters[second]
             fits = match(one, two, level_for(one, two), effort or Effort(), judges, seed + 1000 * first + second)
             found += [(first, second, fit) for fit in fits if fit.probability >= least]
-    return _as_mates(found, len(fragments))
+    return _as_matches(found, len(fragments))
 
 
-def _as_mates(found: list[tuple[int, int, Fit]], pieces: int) -> Mates:
+def _as_matches(found: list[tuple[int, int, Fit]], pieces: int) -> Matches:
     """Fits in both directions, as the rest of the house knows them."""
     both = [*found, *((second, first, fit.turned_round()) for first, second, fit in found)]
     first = torch.tensor([entry[0] for entry in both], dtype=torch.long)
@@ -64,7 +64,7 @@ def _as_mates(found: list[tuple[int, int, Fit]], pieces: int) -> Mates:
     chance = torch.tensor([entry[2].probability for entry in both], dtype=torch.float32)
     share = torch.tensor([float(entry[2].numbers[4]) for entry in both], dtype=torch.float32).clamp(0, 1)
     evidence = torch.stack([chance, _ranked(chance, first, second, pieces), share], 1).view(-1, _CHANNELS)
-    return Mates(first, second, relative, torch.zeros_like(first), evidence)
+    return Matches(first, second, relative, torch.zeros_like(first), evidence)
 
 
 def _ranked(chance: Float[Tensor, "m"], first: Tensor, second: Tensor, pieces: int) -> Float[Tensor, "m"]:

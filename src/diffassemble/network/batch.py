@@ -10,14 +10,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from diffassemble.core import Mates, Poses, Puzzle
+from diffassemble.core import Matches, Poses, Puzzle
 
 BOARD_WIDTH = 4
 
 
 @dataclass(frozen=True)
 class PuzzleBatch:
-    """What the network sees of b puzzles with n pieces in all; mates never cross puzzles."""
+    """What the network sees of b puzzles with n pieces in all; matches never cross puzzles."""
 
     content: Float[Tensor, "n *x"]
     """pixels or points"""
@@ -26,20 +26,20 @@ class PuzzleBatch:
     """what is known of the whole that a piece belongs to; the third number is its unit of length"""
     room: Float[Tensor, "n d"]
     """how far apart the centres of two pieces of the whole can be along each axis"""
-    mates: Mates | None
+    matches: Matches | None
 
     def to(self, device: torch.device) -> PuzzleBatch:
         """The same on another device."""
-        mates = self.mates
-        if mates is not None:
-            relative = Poses(mates.relative.rotation.to(device), mates.relative.translation.to(device))
-            pair = mates.first.to(device), mates.second.to(device)
-            mates = Mates(*pair, relative, mates.slot.to(device), mates.evidence.to(device))
+        matches = self.matches
+        if matches is not None:
+            relative = Poses(matches.relative.rotation.to(device), matches.relative.translation.to(device))
+            pair = matches.first.to(device), matches.second.to(device)
+            matches = Matches(*pair, relative, matches.slot.to(device), matches.evidence.to(device))
         content, puzzle, board, room = (x.to(device) for x in (self.content, self.puzzle, self.board, self.room))
-        return PuzzleBatch(content, puzzle, board, room, mates)
+        return PuzzleBatch(content, puzzle, board, room, matches)
 
 
-MatchFinder = Callable[[Puzzle], Mates]
+MatchFinder = Callable[[Puzzle], Matches]
 """Finds the pairwise evidence of a puzzle; each kind of pieces has its own."""
 
 
@@ -48,11 +48,13 @@ def pack(puzzles: Sequence[Puzzle], find_matches: MatchFinder | None = None) -> 
     counts = torch.tensor([len(puzzle) for puzzle in puzzles])
     described, room = (torch.tensor(part) for part in zip(*map(_surroundings, puzzles), strict=True))
     index = torch.arange(len(puzzles)).repeat_interleave(counts)
-    mates = None
+    matches = None
     if find_matches is not None:
-        mates = join_mates([find_matches(puzzle) for puzzle in puzzles], (torch.cumsum(counts, 0) - counts).tolist())
+        matches = join_matches(
+            [find_matches(puzzle) for puzzle in puzzles], (torch.cumsum(counts, 0) - counts).tolist()
+        )
     content = torch.cat([puzzle.pieces.content for puzzle in puzzles])
-    return PuzzleBatch(content, index, described[index], room[index], mates)
+    return PuzzleBatch(content, index, described[index], room[index], matches)
 
 
 def _surroundings(puzzle: Puzzle) -> tuple[list[float], list[float]]:
@@ -64,13 +66,13 @@ def _surroundings(puzzle: Puzzle) -> tuple[list[float], list[float]]:
     return described, [(board.cols - 1) * board.pitch, (board.rows - 1) * board.pitch]
 
 
-def join_mates(mates: Sequence[Mates], starts: Sequence[int]) -> Mates:
-    """Mates of several puzzles as one, each shifted to where its puzzle's rows start."""
-    shifted = list(zip(mates, starts, strict=True))
-    return Mates(
+def join_matches(matches: Sequence[Matches], starts: Sequence[int]) -> Matches:
+    """Matches of several puzzles as one, each shifted to where its puzzle's rows start."""
+    shifted = list(zip(matches, starts, strict=True))
+    return Matches(
         torch.cat([m.first + start for m, start in shifted]),
         torch.cat([m.second + start for m, start in shifted]),
-        Poses(torch.cat([m.relative.rotation for m in mates]), torch.cat([m.relative.translation for m in mates])),
-        torch.cat([m.slot for m in mates]),
-        torch.cat([m.evidence for m in mates]),
+        Poses(torch.cat([m.relative.rotation for m in matches]), torch.cat([m.relative.translation for m in matches])),
+        torch.cat([m.slot for m in matches]),
+        torch.cat([m.evidence for m in matches]),
     )

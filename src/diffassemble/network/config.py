@@ -31,7 +31,7 @@ class ModelConfig:
     judge: str = ""
     """the judge of sides, a bundled name or a folder, whose opinion is part of the evidence; empty: gradients alone"""
     votes: bool = True
-    """the mates' votes on the noisy poses; off in the paper's form"""
+    """the matches' votes on the noisy poses; off in the paper's form"""
     board: bool = True
     """tell the nodes the board's shape, so that one model serves all grids"""
     join_hidden: int = 192
@@ -51,13 +51,13 @@ class ModelConfig:
     degree: float = 0.0
     """neighbours of a piece in random expanders, as a share of all others up to 1 or as a number; 0: all others"""
     top_k: int = 0
-    """edges beside the expander's: so many of the most probable mates of each side"""
+    """edges beside the expander's: so many of the most probable matches of each side"""
     virtual_nodes: int = 0
     """nodes with learned embeddings that hear all pieces of a puzzle and are heard by them"""
     sparse_solving: bool = False
     """solve on graphs as sparse as those of learning; otherwise on complete ones"""
     complete_up_to: int = 600
-    """pieces of a puzzle above which graphs are always sparse: mates, expander and virtual nodes"""
+    """pieces of a puzzle above which graphs are always sparse: matches, expander and virtual nodes"""
 
     @property
     def pairwise(self) -> bool:

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from diffassemble.core import InputError, Mates, Poses
+from diffassemble.core import InputError, Matches, Poses
 from diffassemble.core.board import SIDES
 from diffassemble.core.matches import CHANNELS
 from diffassemble.diffusion.schedule import Schedule
@@ -33,7 +33,7 @@ from diffassemble.network.evidence import (
     unflatten_poses,
     vote_matrix,
 )
-from diffassemble.network.graph.edges import complete_edges, drop_edges, expander_edges, mate_edges
+from diffassemble.network.graph.edges import complete_edges, drop_edges, expander_edges, match_edges
 from diffassemble.network.graph.layout import DenseGraph, Graph, edge_graph
 from diffassemble.network.layers import STACKS
 from diffassemble.network.pretrained import Pretrained
@@ -50,7 +50,7 @@ class PoseNetwork(Pretrained, ABC):
 
     @property
     def pairwise(self) -> bool:
-        """Whether batches must come with mates."""
+        """Whether batches must come with matches."""
         return False
 
     @abstractmethod
@@ -69,14 +69,14 @@ class PoseNetwork(Pretrained, ABC):
 
 
 SLOTS = SIDES * SIDES
-# Where the configuration does not say how sparse a large graph is: neighbours in the expander, and mates of a side.
+# Where the configuration does not say how sparse a large graph is: neighbours in the expander, and matches of a side.
 LARGE_DEGREE, LARGE_TOP = 16.0, 8
 
 
 def wire(config: ModelConfig, batch: PuzzleBatch, generator: torch.Generator | None) -> Graph:
     """The graph of a batch: for learning if there is a generator, else for solving."""
-    evidence = batch.mates if config.edge_features else None
-    edges = _chosen_edges(config, batch.puzzle, batch.mates, generator)
+    evidence = batch.matches if config.edge_features else None
+    edges = _chosen_edges(config, batch.puzzle, batch.matches, generator)
     if edges is None:
         return DenseGraph.of(batch.puzzle, evidence, SLOTS, config.virtual_nodes)
     return edge_graph(edges, batch.puzzle, evidence, SLOTS, config.virtual_nodes)
@@ -88,7 +88,7 @@ def is_large(config: ModelConfig, puzzle: Int[Tensor, "n"]) -> bool:
 
 
 def _chosen_edges(
-    config: ModelConfig, puzzle: Int[Tensor, "n"], mates: Mates | None, generator: torch.Generator | None
+    config: ModelConfig, puzzle: Int[Tensor, "n"], matches: Matches | None, generator: torch.Generator | None
 ) -> Int[Tensor, "2 e"] | None:
     """The edges between pieces; none if the graph is complete."""
     large, thinned = is_large(config, puzzle), config.degree > 0 or config.dropped_edges > 0
@@ -100,8 +100,8 @@ def _chosen_edges(
         return drop_edges(complete_edges(puzzle), config.dropped_edges, generator)
     edges = [expander_edges(puzzle, config.degree or LARGE_DEGREE, generator)]
     top = config.top_k or (LARGE_TOP if large else 0)
-    if mates is not None and top:
-        edges.append(mate_edges(mates, top, SIDES))
+    if matches is not None and top:
+        edges.append(match_edges(matches, top, SIDES))
     return torch.cat(edges, 1)
 
 
@@ -219,10 +219,10 @@ class Denoiser(PoseNetwork):
         clusters: list[tuple[Clusters, Stands]] = []
         count = len(batch.puzzle)
         if config.pairwise:
-            assert batch.mates is not None, "this model needs pairwise evidence: pack(..., find_matches)"
-            nodes.append(best_evidence(batch.mates, count))
-        if config.votes and batch.mates is not None:
-            votes, grown = vote_matrix(batch.mates, count), grow_clusters(batch.mates, count, batch.room)
+            assert batch.matches is not None, "this model needs pairwise evidence: pack(..., find_matches)"
+            nodes.append(best_evidence(batch.matches, count))
+        if config.votes and batch.matches is not None:
+            votes, grown = vote_matrix(batch.matches, count), grow_clusters(batch.matches, count, batch.room)
             pieces = torch.bincount(batch.puzzle)[batch.puzzle]
             nodes += [c.reach() for c in grown] + [(c.sizes() / pieces)[:, None] for c in grown]
             clusters = [(c, find_stands(c, batch.room, batch.board[:, 2])) for c in grown]
@@ -273,7 +273,7 @@ class Denoiser(PoseNetwork):
     def _opinions(
         self, noisy: Float[Tensor, "n k p"], time: Int[Tensor, "n k"], condition: Condition
     ) -> Float[Tensor, "n k o p"]:
-        """What is said about each clean pose: the noisy pose itself, the mates' votes, and what the clusters say.
+        """What is said about each clean pose: the noisy pose itself, the matches' votes, and what the clusters say.
 
         An opinion with noise variance v estimates x₀ best as √ᾱ / (ᾱ + v) times itself; voting makes v small.
         """
@@ -295,7 +295,7 @@ class Denoiser(PoseNetwork):
                 vector = self.space.to_vector(clusters.members(opinion, shape[1]))
                 answers.append(vector.unflatten(0, shape)[:, :, None])
         scale = (alpha_bar.sqrt() / (alpha_bar + 0.1 * (1 - alpha_bar))).unflatten(0, shape)
-        # Mates that contradict each other push pieces further away with every round; beyond this it is nonsense.
+        # Matches that contradict each other push pieces further away with every round; beyond this it is nonsense.
         estimates = torch.cat(linear, 2).clamp(-FARTHEST, FARTHEST) * scale[..., None, None]
         return torch.cat([estimates, *decided], 2)
 
@@ -308,11 +308,11 @@ class Denoiser(PoseNetwork):
         return torch.cat([translation, rotation], -1)
 
 
-def best_evidence(mates: Mates, count: int) -> Float[Tensor, "n s"]:
+def best_evidence(matches: Matches, count: int) -> Float[Tensor, "n s"]:
     """For every piece and kind of mating, the best evidence of each channel: does this side have a partner at all?"""
-    best = mates.evidence.new_zeros(count * SLOTS, mates.evidence.shape[-1])
-    row = (mates.first * SLOTS + mates.slot)[:, None].expand_as(mates.evidence)
-    return best.scatter_reduce(0, row, mates.evidence, "amax").view(count, -1)
+    best = matches.evidence.new_zeros(count * SLOTS, matches.evidence.shape[-1])
+    row = (matches.first * SLOTS + matches.slot)[:, None].expand_as(matches.evidence)
+    return best.scatter_reduce(0, row, matches.evidence, "amax").view(count, -1)
 
 
 def time_embedding(share: Float[Tensor, "*n"], width: int) -> Float[Tensor, "*n w"]:

@@ -10,11 +10,11 @@ import torch
 from jaxtyping import Float, Float64, Int, Int64
 from torch import Tensor
 
-from diffassemble.core import Mates, Poses
+from diffassemble.core import Matches, Poses
 from diffassemble.network.forest import join
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What the mates of each piece say about its pose: a linear map on all poses at once.
+# What the matches of each piece say about its pose: a linear map on all poses at once.
 #
 # This is the synchronisation step of a graph connection Laplacian. It is linear in the poses, so on noisy poses
 # its answer is unbiased for the scaled true ones, and repeating it averages the noise over ever more pieces.
@@ -26,23 +26,23 @@ warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta 
 POWERS = (1, 2, 4, 8, 16)
 
 
-def vote_matrix(mates: Mates, count: int) -> Float[Tensor, "flat flat"]:
-    """The sparse matrix that maps flattened poses of `count` pieces halfway to their mates' mean vote.
+def vote_matrix(matches: Matches, count: int) -> Float[Tensor, "flat flat"]:
+    """The sparse matrix that maps flattened poses of `count` pieces halfway to their matches' mean vote.
 
     Halfway, because a lattice is a checkerboard: whole steps would only ever mix pieces of one colour.
-    A piece without mates stays where it is, and a true assembly is a fixed point.
+    A piece without matches stays where it is, and a true assembly is a fixed point.
     """
-    dimension = mates.relative.translation.shape[-1]
+    dimension = matches.relative.translation.shape[-1]
     width = dimension + dimension**2
-    rows, cols, factors = _blocks(mates.relative)
-    everyone = torch.arange(count * width, device=mates.first.device)
-    row = torch.cat([(mates.first[:, None] * width + rows).flatten(), everyone])
-    col = torch.cat([(mates.second[:, None] * width + cols).flatten(), everyone])
+    rows, cols, factors = _blocks(matches.relative)
+    everyone = torch.arange(count * width, device=matches.first.device)
+    row = torch.cat([(matches.first[:, None] * width + rows).flatten(), everyone])
+    col = torch.cat([(matches.second[:, None] * width + cols).flatten(), everyone])
     order = row.argsort(stable=True)
     starts = torch.cat([row.new_zeros(1), torch.bincount(row, minlength=count * width).cumsum(0)])
-    total = mates.weight.new_zeros(count).index_add(0, mates.first, mates.weight)
+    total = matches.weight.new_zeros(count).index_add(0, matches.first, matches.weight)
     heard = 0.5 * (total > 1e-9)
-    share = heard[mates.first] * mates.weight / total.clamp(min=1e-9)[mates.first]
+    share = heard[matches.first] * matches.weight / total.clamp(min=1e-9)[matches.first]
     value = torch.cat([(share[:, None] * factors).flatten(), (1 - heard).repeat_interleave(width)])[order]
     parts = starts, col[order], value, (count * width, count * width)
     return torch.sparse_csr_tensor(*parts, device=value.device, check_invariants=False)
@@ -168,13 +168,13 @@ class Clusters:
         return both.amax(1)
 
 
-def grow_clusters(mates: Mates, count: int, room: Float[Tensor, "n d"] | None = None) -> list[Clusters]:
+def grow_clusters(matches: Matches, count: int, room: Float[Tensor, "n d"] | None = None) -> list[Clusters]:
     """Clusters of all matings at least as probable as each of THRESHOLDS.
 
     A mating that would put two pieces closer together than half its own distance is passed over, and so is one that
     would make a cluster too large for its board: `room` holds, for every piece, the sides of the board.
     """
-    ranked = mates[mates.weight.argsort(descending=True, stable=True)]
+    ranked = matches[matches.weight.argsort(descending=True, stable=True)]
     pairs = torch.stack([ranked.first, ranked.second], 1).cpu().numpy()
     relative = _matrices(ranked.relative)
     closest = 0.25 * np.square(relative[:, :-1, -1]).sum(1)
@@ -190,7 +190,7 @@ def grow_clusters(mates: Mates, count: int, room: Float[Tensor, "n d"] | None = 
         enough = int((ranked.weight.double() >= threshold).sum())
         chosen = slice(done, enough)
         join(pairs[chosen], relative[chosen], closest[chosen], limits, label, following, size, frame)
-        clusters.append(_snapshot(label, frame, mates.first.device))
+        clusters.append(_snapshot(label, frame, matches.first.device))
         done = enough
     return clusters
 

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from diffassemble.core import Board, Mates, Poses, Puzzle, Step
+from diffassemble.core import Board, Matches, Poses, Puzzle, Step
 from diffassemble.core.board import Placement
 from diffassemble.core.locks import settle_loose
 from diffassemble.core.solver import in_content_order
@@ -60,7 +60,7 @@ class DiffusionSolver:
         yield from self._finish(puzzle, batch, clean, leader)
 
     def _leader(self, clean: Float[Tensor, "n k p"], batch: PuzzleBatch, leader: int) -> int:
-        if batch.mates is None:
+        if batch.matches is None:
             return leader
         fits = [float(loose_fit(self.model.space.to_poses(sample), batch)) for sample in clean.unbind(1)]
         best = max(range(len(fits)), key=fits.__getitem__)
@@ -82,7 +82,7 @@ class DiffusionSolver:
         """Better and better answers; here only one: the best sample, and how far the others agree."""
         board = puzzle.board
         placements = [held_place(self.model.space.to_poses(sample), puzzle) for sample in clean.unbind(1)]
-        ranks = rank_placements(placements, board, batch.mates)
+        ranks = rank_placements(placements, board, batch.matches)
         best = leader if ranks[leader] == max(ranks) else max(range(len(ranks)), key=ranks.__getitem__)
         chosen = placements.pop(best)
         yield chosen, agreement(board, chosen, placements)
@@ -95,21 +95,21 @@ def held_place(poses: Poses, puzzle: Puzzle) -> Placement:
     return settle_loose(poses, puzzle.board, puzzle.locks)
 
 
-def rank_placements(placements: list[Placement], board: Board, mates: Mates | None) -> list[float]:
+def rank_placements(placements: list[Placement], board: Board, matches: Matches | None) -> list[float]:
     """How good each placement is: its agreement with the others, in pieces, and the border evidence it realises."""
     ranks = agreements(board, placements)
-    if mates is None:
+    if matches is None:
         return ranks
-    fits = [float(fit(board.poses(*placement), mates, board.pitch)) for placement in placements]
+    fits = [float(fit(board.poses(*placement), matches, board.pitch)) for placement in placements]
     return [rank + realised for rank, realised in zip(ranks, fits, strict=True)]
 
 
 def loose_fit(poses: Poses, batch: PuzzleBatch) -> Float[Tensor, ""]:
     """Evidence that loose poses agree with: matings count in full when realised and fade with distance."""
-    mates = batch.mates
-    assert mates is not None
-    wanted = poses[mates.second] @ mates.relative
-    pitch = batch.board[mates.first, 2]
-    apart = (wanted.translation - poses.translation[mates.first]).norm(dim=-1) / pitch
-    twist = (wanted.rotation - poses.rotation[mates.first]).flatten(1).norm(dim=-1)
-    return (mates.weight * torch.exp(-4 * apart**2 - 2 * twist**2)).sum()
+    matches = batch.matches
+    assert matches is not None
+    wanted = poses[matches.second] @ matches.relative
+    pitch = batch.board[matches.first, 2]
+    apart = (wanted.translation - poses.translation[matches.first]).norm(dim=-1) / pitch
+    twist = (wanted.rotation - poses.rotation[matches.first]).flatten(1).norm(dim=-1)
+    return (matches.weight * torch.exp(-4 * apart**2 - 2 * twist**2)).sum()

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from diffassemble.core import Mates, Puzzle
+from diffassemble.core import Matches, Puzzle
 from diffassemble.core.board import SIDES
 from diffassemble.network.batch import MatchFinder
 from diffassemble.network.denoiser import PoseNetwork
@@ -20,8 +20,8 @@ from diffassemble.squares.edges import (
     FEWEST_ROWS,
     Borders,
     certainty_evidence,
-    image_mates,
-    mates_of_sides,
+    image_matches,
+    matches_of_sides,
     rank_evidence,
 )
 
@@ -110,10 +110,10 @@ class Candidates:
         score = self.level.exp() - _SOFTENING
         return torch.stack([(self.terms() @ odds).sigmoid(), rank_evidence(behind), certainty_evidence(score)], -1)
 
-    def mates(self, odds: Float[Tensor, "terms"], pitch: float) -> Mates:
+    def matches(self, odds: Float[Tensor, "terms"], pitch: float) -> Matches:
         """The pairs as matings on a lattice."""
         rows = torch.arange(len(self.side)).repeat_interleave(self.side.shape[1])
-        return mates_of_sides(rows, self.side.flatten(), pitch, self.evidence(odds).flatten(0, 1))
+        return matches_of_sides(rows, self.side.flatten(), pitch, self.evidence(odds).flatten(0, 1))
 
 
 def _sorted(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
@@ -151,24 +151,24 @@ def _log_odds(log_probability: Tensor) -> Tensor:
     return (probable - torch.log(-torch.expm1(probable))).clamp(-_CERTAIN, _CERTAIN)
 
 
-def judged_mates(pixels: Float[Tensor, "n 3 s s"], pitch: float, judge: Judge, keep: int = 8) -> Mates:
+def judged_matches(pixels: Float[Tensor, "n 3 s s"], pitch: float, judge: Judge, keep: int = 8) -> Matches:
     """The most promising partners of every side, as matings on a lattice of the given pitch."""
     judgement = judge(pixels)
-    return find_candidates(Borders.of(pixels), judgement, keep).mates(judgement.odds, pitch)
+    return find_candidates(Borders.of(pixels), judgement, keep).matches(judgement.odds, pitch)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Mates of any puzzle.
+# Matches of any puzzle.
 
 
-def find_mates(puzzle: Puzzle, judge: Judge | None = None, keep: int = 8) -> Mates:
+def find_matches(puzzle: Puzzle, judge: Judge | None = None, keep: int = 8) -> Matches:
     """Which pieces may touch, and how they then lie to each other: the `keep` best partners of every side.
 
     Without a judge, border gradients alone say so.
     """
     if judge is None:
-        return image_mates(puzzle.pixels, puzzle.board.pitch, keep)
-    return judged_mates(puzzle.pixels, puzzle.board.pitch, judge, keep)
+        return image_matches(puzzle.pixels, puzzle.board.pitch, keep)
+    return judged_matches(puzzle.pixels, puzzle.board.pitch, judge, keep)
 
 
 def match_finder(network: PoseNetwork) -> MatchFinder | None:
@@ -176,7 +176,7 @@ def match_finder(network: PoseNetwork) -> MatchFinder | None:
     if not network.pairwise:
         return None
     judge = _edge_model(network.config.judge).judge if network.config.judge else None
-    return lambda puzzle: find_mates(puzzle, judge if len(puzzle) <= _JUDGED else None)
+    return lambda puzzle: find_matches(puzzle, judge if len(puzzle) <= _JUDGED else None)
 
 
 @cache

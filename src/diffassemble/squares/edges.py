@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from diffassemble.core import Mates, Poses, turn_matrix
+from diffassemble.core import Matches, Poses, turn_matrix
 from diffassemble.core.board import SIDES
 from diffassemble.core.matches import CHANNELS
 
@@ -153,27 +153,27 @@ def certainty_evidence(score: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
     return 1 / (1 + (score / 2) ** 2)
 
 
-def image_mates(pixels: Float[Tensor, "n 3 s s"], pitch: float, keep: int = 8) -> Mates:
+def image_matches(pixels: Float[Tensor, "n 3 s s"], pitch: float, keep: int = 8) -> Matches:
     """The `keep` best partners of every side of every piece, as matings on a lattice of the given pitch."""
-    return mates_of_partners(Borders.of(pixels).best(keep), pitch)
+    return matches_of_partners(Borders.of(pixels).best(keep), pitch)
 
 
-def mates_of_partners(partners: Partners, pitch: float) -> Mates:
+def matches_of_partners(partners: Partners, pitch: float) -> Matches:
     """Every side with each of its partners (none, or two or more), with the evidence for them."""
     sides, keep = partners.side.shape
     rows = torch.arange(sides, device=partners.side.device).repeat_interleave(keep)
     channels = evidence(partners).flatten(0, 1) if keep else partners.score.new_zeros(0, CHANNELS)
-    return mates_of_sides(rows, partners.side.flatten(), pitch, channels)
+    return matches_of_sides(rows, partners.side.flatten(), pitch, channels)
 
 
-def mates_of_sides(
+def matches_of_sides(
     first_side: Int[Tensor, "m"], second_side: Int[Tensor, "m"], pitch: float, channels: Float[Tensor, "m c"]
-) -> Mates:
+) -> Matches:
     """Matings of side pairs: side a of first lies against side b of second, one pitch away from its centre."""
     a, b = first_side % SIDES, second_side % SIDES
     outward = turn_matrix(b)[:, :, 0]  # where the right side's direction, (1, 0), is turned to
     relative = Poses(turn_matrix(b + 2 - a), pitch * outward)
-    return Mates(first_side // SIDES, second_side // SIDES, relative, SIDES * a + b, channels)
+    return Matches(first_side // SIDES, second_side // SIDES, relative, SIDES * a + b, channels)
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from diffassemble.core import Board, Locks, Mates, Poses, turn_matrix
+from diffassemble.core import Board, Locks, Matches, Poses, turn_matrix
 from diffassemble.core.board import SIDES, Placement
 from diffassemble.squares.baselines.gallagher import trim
 from diffassemble.squares.diffusion import Answer
@@ -29,11 +29,11 @@ _ELSEWHERE = 0.02
 _WIDTH = 0.5
 
 
-def border_gains(mates: Mates, count: int) -> Float[Tensor, "sides sides"]:
+def border_gains(matches: Matches, count: int) -> Float[Tensor, "sides sides"]:
     """Log odds, for and against, that two sides are neighbours in the picture; against, for those not listed."""
     gains = torch.full((SIDES * count, SIDES * count), -STRONGEST)
-    own, other = SIDES * mates.first + mates.slot // SIDES, SIDES * mates.second + mates.slot % SIDES
-    gains[own, other] = torch.logit(mates.weight).clamp(-STRONGEST, STRONGEST)
+    own, other = SIDES * matches.first + matches.slot // SIDES, SIDES * matches.second + matches.slot % SIDES
+    gains[own, other] = torch.logit(matches.weight).clamp(-STRONGEST, STRONGEST)
     return torch.maximum(gains, gains.T)
 
 
@@ -108,11 +108,11 @@ class Terms:
     doubt: float = 0.0
 
     @staticmethod
-    def of(mates: Mates, unary: Float[Tensor, "n 4 cells"], board: Board) -> Terms:
+    def of(matches: Matches, unary: Float[Tensor, "n 4 cells"], board: Board) -> Terms:
         """From borders and the network's opinion."""
-        likely, count = _sides(mates[mates.weight > _WORTH_TRYING]), len(unary)
-        doubt = _doubt(mates, board) if count == board.cells else 0.0
-        gains = border_gains(mates, count) + _PULL * doubt
+        likely, count = _sides(matches[matches.weight > _WORTH_TRYING]), len(unary)
+        doubt = _doubt(matches, board) if count == board.cells else 0.0
+        gains = border_gains(matches, count) + _PULL * doubt
         return Terms(gains.numpy(), unary.permute(2, 0, 1).contiguous().numpy(), likely, board, doubt)
 
     def state(self, cells: Tensor, turns: Tensor) -> State:
@@ -121,11 +121,11 @@ class Terms:
         at[cells.numpy()[placed]] = placed
         return State(at, turns.numpy().copy(), cells.numpy().copy())
 
-    def joined(self, mates: Mates) -> Placement:
+    def joined(self, matches: Matches) -> Placement:
         """Pieces joined along the most probable matings and trimmed to the board; the others put down by value."""
         count = len(self.gains) // SIDES
         forest = Forest.of(count)
-        forest.grow(_sides(mates[mates.weight.argsort(descending=True, stable=True)]), 0, count)
+        forest.grow(_sides(matches[matches.weight.argsort(descending=True, stable=True)]), 0, count)
         whole = self.improve(self.state(*trim(forest, self.board)), 0, 0.0, 0.0, np.random.default_rng(0))
         return torch.from_numpy(whole.where), torch.from_numpy(whole.turn)
 
@@ -146,16 +146,16 @@ class Terms:
         return placement, torch.from_numpy(margin).float().sigmoid()
 
 
-def _doubt(mates: Mates, board: Board) -> float:
+def _doubt(matches: Matches, board: Board) -> float:
     """How improbable the best mating of a side is, on the average over as many sides as have one on a full board."""
-    own = SIDES * mates.first + mates.slot // SIDES
-    best = torch.zeros(SIDES * board.cells).scatter_reduce(0, own, mates.weight, "amax")
+    own = SIDES * matches.first + matches.slot // SIDES
+    best = torch.zeros(SIDES * board.cells).scatter_reduce(0, own, matches.weight, "amax")
     mated = SIDES * board.cells - 2 * (board.rows + board.cols)
     return max(0.0, 1 - float(best.sum()) / max(1, mated))
 
 
-def _sides(mates: Mates) -> np.ndarray:
+def _sides(matches: Matches) -> np.ndarray:
     """The two sides of each mating."""
     return torch.stack(
-        [SIDES * mates.first + mates.slot // SIDES, SIDES * mates.second + mates.slot % SIDES], 1
+        [SIDES * matches.first + matches.slot // SIDES, SIDES * matches.second + matches.slot % SIDES], 1
     ).numpy()

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from diffassemble.core import Board, ImagePieces, Poses, Puzzle, Solver
-from diffassemble.squares.edges import image_mates
+from diffassemble.squares.edges import image_matches
 from diffassemble.squares.placement import fit
 from diffassemble.squares.upright import Uprighter
 
@@ -54,7 +54,7 @@ def _try(puzzle: Puzzle, solver: Solver, seed: int) -> tuple[Puzzle, Poses, floa
     """The puzzle, its answer, and the border evidence that the answer realises."""
     *_, last = solver.steps(puzzle, torch.Generator().manual_seed(seed))
     pitch = puzzle.board.pitch
-    return puzzle, last.poses, float(fit(last.poses, image_mates(puzzle.pixels, pitch), pitch))
+    return puzzle, last.poses, float(fit(last.poses, image_matches(puzzle.pixels, pitch), pitch))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -93,9 +93,9 @@ def set_aside(puzzle: Puzzle) -> SetAside:
 
 def _bonds(puzzle: Puzzle) -> Float[Tensor, "n n"]:
     """How probably two pieces are neighbours, on whatever side."""
-    mates = image_mates(puzzle.pixels, puzzle.board.pitch)
+    matches = image_matches(puzzle.pixels, puzzle.board.pitch)
     bonds = torch.zeros(len(puzzle), len(puzzle))
-    bonds.index_put_((mates.first, mates.second), mates.weight, accumulate=True)
+    bonds.index_put_((matches.first, matches.second), matches.weight, accumulate=True)
     return ((bonds + bonds.T) / 2).clamp(max=1).fill_diagonal_(0)
 
 

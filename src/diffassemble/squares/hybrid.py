@@ -12,13 +12,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from diffassemble.core import Mates, Puzzle
+from diffassemble.core import Matches, Puzzle
 from diffassemble.core.locks import hold, settle
 from diffassemble.network.batch import PuzzleBatch
 from diffassemble.squares.baselines.gallagher import GallagherSolver
 from diffassemble.squares.critic import SecondLook
 from diffassemble.squares.diffusion import Answer, DiffusionSolver, held_place
-from diffassemble.squares.edge_model import Judge, find_mates
+from diffassemble.squares.edge_model import Judge, find_matches
 from diffassemble.squares.energy import State, Terms, network_gains, pinned
 from diffassemble.squares.large import large_answers
 
@@ -61,16 +61,16 @@ class HybridSolver(DiffusionSolver):
         """Ever more valuable placements, and by how much each piece prefers its place."""
         until = time.monotonic() + self.budget
         board = puzzle.board
-        mates = find_mates(puzzle, self.judge, _PARTNERS)
+        matches = find_matches(puzzle, self.judge, _PARTNERS)
         samples = [self.model.space.to_poses(sample) for sample in clean.unbind(1)]
         samples.insert(0, samples.pop(leader))
         if len(puzzle) > self.listed_above:
-            yield from large_answers(puzzle, mates, samples, self.trust, self.heat, until)
+            yield from large_answers(puzzle, matches, samples, self.trust, self.heat, until)
             return
-        terms = Terms.of(mates, pinned(self.trust * network_gains(samples, board), board, puzzle.locks), board)
+        terms = Terms.of(matches, pinned(self.trust * network_gains(samples, board), board, puzzle.locks), board)
         starts = self._chosen(
             [terms.state(*held_place(sample, puzzle)) for sample in samples],
-            self._border_starts(puzzle, mates, terms),
+            self._border_starts(puzzle, matches, terms),
             terms,
         )
         longer = 1 + (_LONGER - 1) * terms.doubt**2 * min(1.0, len(puzzle) / _MANY)
@@ -99,13 +99,13 @@ class HybridSolver(DiffusionSolver):
         enough = _HOPELESS * terms.worth(starts[0])
         return [start if terms.worth(start) >= enough else starts[0] for start in starts]
 
-    def _border_starts(self, puzzle: Puzzle, mates: Mates, terms: Terms) -> list[State]:
+    def _border_starts(self, puzzle: Puzzle, matches: Matches, terms: Terms) -> list[State]:
         """What borders alone make of the puzzle, in all turns of the whole."""
         board = puzzle.board
         *_, last = GallagherSolver(self.budget).steps(puzzle, torch.Generator())
         wholes = [board.snap(last.poses)]
         if self.judge is not None:
-            wholes.append(terms.joined(mates))
+            wholes.append(terms.joined(matches))
         turned = [board.turned(*whole, by)[1:] for whole in wholes for by in board.fitting_turns()]
         if puzzle.locks is not None:
             held = [hold(whole, board, puzzle.locks) for whole in wholes]

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Float32, Int64
 
-from diffassemble.core import Board, Locks, Mates, Poses, Puzzle
+from diffassemble.core import Board, Locks, Matches, Poses, Puzzle
 from diffassemble.core.board import SIDES, Placement
 from diffassemble.core.locks import hold, settle
 from diffassemble.squares.baselines.gallagher import trim
@@ -83,14 +83,14 @@ class SparseTerms:
 
 
 def large_answers(
-    puzzle: Puzzle, mates: Mates, samples: Sequence[Poses], trust: float, heat: float, until: float
+    puzzle: Puzzle, matches: Matches, samples: Sequence[Poses], trust: float, heat: float, until: float
 ) -> Iterator[Answer]:
     """Ever more valuable placements, from what borders or the network give, until the clock says so."""
     board = puzzle.board
-    table, likely = _table(mates, len(puzzle)), _sides(mates[mates.weight > _WORTH_TRYING])
+    table, likely = _table(matches, len(puzzle)), _sides(matches[matches.weight > _WORTH_TRYING])
     placements = [held_place(sample, puzzle) for sample in samples]
     terms = SparseTerms(table, _homes(placements, board, trust, puzzle.locks), likely, board)
-    starts = [terms.state(placement) for placement in [*placements, *_bordered(puzzle, mates, terms)]]
+    starts = [terms.state(placement) for placement in [*placements, *_bordered(puzzle, matches, terms)]]
     best, random = max(starts, key=terms.worth), np.random.default_rng(0)
     yield terms.answer(best)
     for phase in range(_PHASES):
@@ -101,10 +101,10 @@ def large_answers(
         yield terms.answer(best)
 
 
-def _bordered(puzzle: Puzzle, mates: Mates, terms: SparseTerms) -> list[Placement]:
+def _bordered(puzzle: Puzzle, matches: Matches, terms: SparseTerms) -> list[Placement]:
     """Pieces joined along the most probable matings, trimmed to the board, the others put down; in all turns."""
     board, forest = puzzle.board, Forest.of(len(puzzle))
-    forest.grow(_sides(mates[mates.weight.argsort(descending=True, stable=True)]), 0, len(puzzle))
+    forest.grow(_sides(matches[matches.weight.argsort(descending=True, stable=True)]), 0, len(puzzle))
     whole = terms.placement(terms.improve(terms.state(trim(forest, board)), 0, 0.0, 0.0, np.random.default_rng(0)))
     turned = [board.turned(*whole, by)[1:] for by in board.fitting_turns()]
     if puzzle.locks is None:
@@ -124,11 +124,11 @@ def _homes(placements: Sequence[Placement], board: Board, trust: float, locks: L
     return cells.numpy(), turns.numpy(), pull.float().numpy()
 
 
-def _table(mates: Mates, count: int) -> Table:
+def _table(matches: Matches, count: int) -> Table:
     """Pairs of sides, both ways round, and their log odds; the better ones where both sides list the pair."""
-    mates = mates[mates.weight > _LISTED]
-    sides = _sides(mates)
-    gain = torch.logit(mates.weight).clamp(-STRONGEST, STRONGEST).float().numpy()
+    matches = matches[matches.weight > _LISTED]
+    sides = _sides(matches)
+    gain = torch.logit(matches.weight).clamp(-STRONGEST, STRONGEST).float().numpy()
     total = SIDES * count
     key = np.concatenate([sides[:, 0] * total + sides[:, 1], sides[:, 1] * total + sides[:, 0]])
     gains = np.concatenate([gain, gain])
@@ -138,8 +138,8 @@ def _table(mates: Mates, count: int) -> Table:
     return starts, key % total, gains[order][first]
 
 
-def _sides(mates: Mates) -> Int64[np.ndarray, "m 2"]:
+def _sides(matches: Matches) -> Int64[np.ndarray, "m 2"]:
     """The two sides of each mating."""
     return torch.stack(
-        [SIDES * mates.first + mates.slot // SIDES, SIDES * mates.second + mates.slot % SIDES], 1
+        [SIDES * matches.first + matches.slot // SIDES, SIDES * matches.second + matches.slot % SIDES], 1
     ).numpy()

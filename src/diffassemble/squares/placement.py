@@ -7,7 +7,7 @@ from jaxtyping import Float, Float64, Int
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from diffassemble.core import Board, Mates, Poses, nearest_turn
+from diffassemble.core import Board, Matches, Poses, nearest_turn
 
 # Cells up to which a placement is the best there is.
 _EXACTLY = 1000
@@ -50,12 +50,12 @@ def _place(
     _place(points, centres, ordered[before:], second, cells)
 
 
-def fit(placed: Poses, mates: Mates, pitch: float) -> Float[Tensor, ""]:
+def fit(placed: Poses, matches: Matches, pitch: float) -> Float[Tensor, ""]:
     """How much evidence the placement agrees with: the weights of all matings that it realises, added up."""
-    wanted = placed[mates.second] @ mates.relative
-    apart = (wanted.translation - placed.translation[mates.first]).norm(dim=-1)
-    twist = (wanted.rotation - placed.rotation[mates.first]).flatten(1).norm(dim=-1)
-    return mates.weight[(apart < pitch / 4) & (twist < 0.5)].sum()
+    wanted = placed[matches.second] @ matches.relative
+    apart = (wanted.translation - placed.translation[matches.first]).norm(dim=-1)
+    twist = (wanted.rotation - placed.rotation[matches.first]).flatten(1).norm(dim=-1)
+    return matches.weight[(apart < pitch / 4) & (twist < 0.5)].sum()
 
 
 def agreement(board: Board, chosen: tuple[Tensor, Tensor], others: list[tuple[Tensor, Tensor]]) -> Float[Tensor, "n"]:

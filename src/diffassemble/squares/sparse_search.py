@@ -289,7 +289,7 @@ def _disturb(at, turn, where, table, homes, likely, label, cols, random):
 @no_type_check
 def _bring_unmet(at, turn, where, likely, label, cols, random):
     """Carry the segment of one side to where that side faces a likely mate in another segment."""
-    for _ in range(100):  # most likely mates lie together already
+    for _ in range(100):  # most likely matches lie together already
         mating = random.integers(0, len(likely))
         own, mate = likely[mating, 0], likely[mating, 1]
         if label[own // 4] != label[mate // 4]:

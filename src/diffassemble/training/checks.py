@@ -167,7 +167,7 @@ def _check_graph(model: ModelConfig) -> None:
         raise InputError("--model.degree and --model.dropped-edges both make graphs sparse; pass one of them")
     if model.top_k and not (model.degree and model.pairwise):
         raise InputError(
-            "--model.top-k adds mates to an expander; pass --model.degree, and --model.edge-features or --model.votes"
+            "--model.top-k adds matches to an expander; pass --model.degree, and --model.edge-features or --model.votes"
         )
 
 

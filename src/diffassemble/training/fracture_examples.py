@@ -1,4 +1,4 @@
-"""Examples for the networks of fracture matching: breaks, mates, and fits that are true or not."""
+"""Examples for the networks of fracture matching: breaks, matches, and fits that are true or not."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _level(
     weight = np.minimum(weight / weight.mean(0) if len(weight) else weight, _HEAVIEST).astype(np.float32)
     fine = spacing / 2**level
     faces = [relief(piece.levels[level], own, fine) for piece, own in zip(pieces, labels, strict=True) if own.sum() > 9]
-    own, mate = _mates(faces, max(1.5 * fine, 2 * noise), _PAIRS[level], chance)
+    own, mate = _matches(faces, max(1.5 * fine, 2 * noise), _PAIRS[level], chance)
     return SurfaceExamples(features, broken, weight, own, mate)
 
 
@@ -135,7 +135,7 @@ def _choose(
     return np.concatenate(chosen), np.concatenate(weight).astype(np.float32)
 
 
-def _mates(
+def _matches(
     faces: Sequence[Relief], reach: float, count: int, chance: np.random.Generator
 ) -> tuple[Float32[np.ndarray, "q g"], Float32[np.ndarray, "q g"]]:
     """Features of points of the breaks, and of the nearest points of other breaks that face them."""

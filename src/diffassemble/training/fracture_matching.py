@@ -108,14 +108,14 @@ class FractureMatchingTask:
                     share = 100 * float(right.sum() / one.weight[:, column].sum())
                     scores.setdefault(f"{kind} {level}", []).append(share)
                 if len(one.own) > 1:
-                    scores.setdefault(f"mates {level}", []).append(mates_found(model, level, one))
+                    scores.setdefault(f"matches {level}", []).append(matches_found(model, level, one))
         return {name: float(np.mean(values)) for name, values in scores.items()}
 
 
 def surface_loss(
     model: FractureMatcher, examples: Sequence[tuple[SurfaceExamples, ...]], count: int, generator: torch.Generator
 ) -> Float[Tensor, ""]:
-    """Cross-entropy of points of several fractures at every level, and of the choice of their mates."""
+    """Cross-entropy of points of several fractures at every level, and of the choice of their matches."""
     total = torch.zeros(())
     for level in range(LEVELS):
         useful = [example[level] for example in examples if len(example[level].broken)]
@@ -155,7 +155,7 @@ def mate_loss(
     return torch.stack(losses).mean() / 2
 
 
-def mates_found(model: FractureMatcher, level: int, one: SurfaceExamples) -> float:
+def matches_found(model: FractureMatcher, level: int, one: SurfaceExamples) -> float:
     """Percent of points whose true mate is among the best twelve of three hundred."""
     sought = model.describe(level, torch.from_numpy(one.own[:300] * MATE_SIGNS))
     seen = model.describe(level, torch.from_numpy(one.mate[:300]))

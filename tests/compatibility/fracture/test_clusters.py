@@ -13,7 +13,7 @@ def test_composition_undoes_itself(true_pose: np.ndarray) -> None:
     assert np.allclose(composed(true_pose, STAY), true_pose)
 
 
-def test_joining_true_mates_leaves_hardly_any_break(clusters: tuple[Cluster, Cluster], true_pose: np.ndarray) -> None:
+def test_joining_true_matches_leaves_hardly_any_break(clusters: tuple[Cluster, Cluster], true_pose: np.ndarray) -> None:
     first, second = clusters
     whole = first.with_other(second, true_pose)
     assert whole.members == (0, 1)

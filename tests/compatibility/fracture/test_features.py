@@ -1,4 +1,4 @@
-"""What surroundings look like does not depend on where they are, and mates see the negative relief."""
+"""What surroundings look like does not depend on where they are, and matches see the negative relief."""
 
 from __future__ import annotations
 

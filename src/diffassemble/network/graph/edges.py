@@ -9,7 +9,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from diffassemble.core import InputError, Mates
+from diffassemble.core import InputError, Matches
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Edge lists in PyG's form: row 0 the sender, row 1 the receiver; a piece also hears itself.
@@ -47,19 +47,19 @@ def virtual_edges(puzzle: Int[Tensor, "n"], virtual: int) -> Int[Tensor, "2 e"]:
     return torch.stack([sender, receiver])
 
 
-def mate_edges(mates: Mates, top: int, kinds: int) -> Int[Tensor, "2 e"]:
-    """Every piece with the `top` most probable mates of each of its sides, both ways; pairs may come twice.
+def match_edges(matches: Matches, top: int, kinds: int) -> Int[Tensor, "2 e"]:
+    """Every piece with the `top` most probable matches of each of its sides, both ways; pairs may come twice.
 
     Matings of one side of `first` share slot // kinds.
     """
-    side = mates.first * (int(mates.slot.max()) // kinds + 1 if len(mates) else 1) + mates.slot // kinds
-    order = mates.weight.argsort(descending=True, stable=True)
+    side = matches.first * (int(matches.slot.max()) // kinds + 1 if len(matches) else 1) + matches.slot // kinds
+    order = matches.weight.argsort(descending=True, stable=True)
     order = order[side[order].argsort(stable=True)]
     counts = torch.bincount(side)
     start = torch.cumsum(counts, 0) - counts
     rank = torch.arange(len(order), device=order.device) - start[side[order]]
     chosen = order[rank < top]
-    pairs = torch.stack([mates.second[chosen], mates.first[chosen]])
+    pairs = torch.stack([matches.second[chosen], matches.first[chosen]])
     return torch.cat([pairs, pairs.flip(0)], 1)
 
 

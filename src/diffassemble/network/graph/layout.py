@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch_geometric.utils import to_dense_batch
 
-from diffassemble.core import Mates
+from diffassemble.core import Matches
 from diffassemble.network.graph.edges import sorted_edges, virtual_edges
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -165,20 +165,20 @@ class EdgeEvidence:
         return rows.flatten(-2)
 
 
-def find_evidence(edges: Int[Tensor, "2 e"], count: int, mates: Mates, slots: int) -> EdgeEvidence:
-    """The mates' evidence on edges among `count` nodes, which are sorted by receiver and sender."""
+def find_evidence(edges: Int[Tensor, "2 e"], count: int, matches: Matches, slots: int) -> EdgeEvidence:
+    """The matches' evidence on edges among `count` nodes, which are sorted by receiver and sender."""
     key = edges[1] * count + edges[0]
-    known = (mates.first < count) & (mates.second < count)
-    wanted = torch.where(known, mates.first * count + mates.second, -1)
+    known = (matches.first < count) & (matches.second < count)
+    wanted = torch.where(known, matches.first * count + matches.second, -1)
     edge = torch.searchsorted(key, wanted).clamp(max=len(key) - 1)
     heard = key[edge] == wanted
-    return EdgeEvidence(edge[heard], mates.first[heard], mates.slot[heard], mates.evidence[heard], slots)
+    return EdgeEvidence(edge[heard], matches.first[heard], matches.slot[heard], matches.evidence[heard], slots)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
 # What receivers know of senders in a complete graph, in two forms that give the same numbers.
 #
-# Most pairs of pieces are no mates and have no features at all, so large graphs keep a list of those that do.
+# Most pairs of pieces are no matches and have no features at all, so large graphs keep a list of those that do.
 # g is whatever asks at once: samples times heads.
 
 
@@ -275,17 +275,17 @@ class DenseGraph:
         return padded[:, :width][self.present[:, :width]]
 
     @staticmethod
-    def of(puzzle: Int[Tensor, "n"], mates: Mates | None, slots: int, virtual: int = 0) -> DenseGraph:
-        """Complete graphs with the mates' evidence as edge features."""
+    def of(puzzle: Int[Tensor, "n"], matches: Matches | None, slots: int, virtual: int = 0) -> DenseGraph:
+        """Complete graphs with the matches' evidence as edge features."""
         counts = torch.bincount(puzzle)
         width = int(counts.max())
         present = torch.arange(width, device=puzzle.device) < counts[:, None]
         present = torch.cat([present, present.new_ones(len(counts), virtual)], 1)
-        if mates is None:
+        if matches is None:
             return DenseGraph(puzzle, present, None, virtual)
         place = torch.arange(len(puzzle), device=puzzle.device) - (torch.cumsum(counts, 0) - counts)[puzzle]
-        first, second = place[mates.first], place[mates.second]
-        listed = ListedFeatures(puzzle[mates.first], first, second, mates.slot, mates.evidence, slots)
+        first, second = place[matches.first], place[matches.second]
+        listed = ListedFeatures(puzzle[matches.first], first, second, matches.slot, matches.evidence, slots)
         return DenseGraph(puzzle, present, pair_features(listed, len(counts), width + virtual), virtual)
 
 
@@ -319,13 +319,13 @@ Graph = DenseGraph | EdgeGraph
 
 
 def edge_graph(
-    edges: Int[Tensor, "2 e"], puzzle: Int[Tensor, "n"], mates: Mates | None, slots: int, virtual: int = 0
+    edges: Int[Tensor, "2 e"], puzzle: Int[Tensor, "n"], matches: Matches | None, slots: int, virtual: int = 0
 ) -> EdgeGraph:
-    """A graph of these edges, with the mates' evidence on those that have some; mates without an edge are not heard.
+    """A graph of these edges, with the matches' evidence on those that have some; others are not heard.
 
     Virtual nodes hear all pieces of their puzzle and each other, and are heard by them.
     """
     count = len(puzzle) + virtual * (int(puzzle[-1]) + 1)
     edges = sorted_edges(torch.cat([edges, virtual_edges(puzzle, virtual)], 1), count)
-    evidence = None if mates is None else find_evidence(edges, count, mates, slots)
+    evidence = None if matches is None else find_evidence(edges, count, matches, slots)
     return EdgeGraph(edges, Incidence.of(edges, count), evidence, len(puzzle))

@@ -1,21 +1,21 @@
-"""Every kind of puzzle finds its mates by the same name."""
+"""Every kind of puzzle finds its matches by the same name."""
 
 import torch
 
 from diffassemble.core import Board
 from diffassemble.squares.cut import cut_picture
-from diffassemble.squares.edge_model import TERMS, Judgement, find_mates, judged_mates
-from diffassemble.squares.edges import image_mates
+from diffassemble.squares.edge_model import TERMS, Judgement, find_matches, judged_matches
+from diffassemble.squares.edges import image_matches
 
 
 def test_pictures_are_compared_by_their_borders() -> None:
     generator = torch.Generator().manual_seed(0)
     puzzle = cut_picture(torch.rand(3, 64, 64, generator=generator), Board(2, 2), generator, size=32)
-    found, wanted = find_mates(puzzle), image_mates(puzzle.pixels, puzzle.board.pitch)
+    found, wanted = find_matches(puzzle), image_matches(puzzle.pixels, puzzle.board.pitch)
     assert torch.equal(found.first, wanted.first)
     assert torch.equal(found.evidence, wanted.evidence)
     judgement = Judgement(torch.zeros(16, 1), torch.zeros(16, 1), torch.tensor(0.0), torch.full((TERMS,), 0.1), 0)
-    found = find_mates(puzzle, lambda pixels: judgement, keep=3)
-    wanted = judged_mates(puzzle.pixels, puzzle.board.pitch, lambda pixels: judgement, keep=3)
+    found = find_matches(puzzle, lambda pixels: judgement, keep=3)
+    wanted = judged_matches(puzzle.pixels, puzzle.board.pitch, lambda pixels: judgement, keep=3)
     assert len(found) == 16 * 3
     assert torch.equal(found.evidence, wanted.evidence)
