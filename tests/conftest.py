@@ -160,3 +160,13 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = ModelConfig(features=8, width=32, layers=1, heads=2, pose_width=16, time_width=8)
     Denoiser(config).save_pretrained(folder)
     return folder
+
+
+@pytest.fixture
+def bfloat16() -> None:
+    """For tests that compute in bfloat16, which ends the process on some machines."""
+    from diffassemble.training.precision import bfloat16
+
+    verdict, reason = bfloat16()
+    if verdict == "fails":
+        pytest.skip(reason)

@@ -12,8 +12,9 @@ import torch
 import trimesh
 
 from diffassemble.core import Mesh
+from diffassemble.files.atomic import cache_folder
 from diffassemble.fragments.datasets import Fracture, find_fractures
-from diffassemble.training.fragment_data import POOL_POINTS, Pool, cache_folder, make_pool, pool_of
+from diffassemble.training.fragment_data import POOL_POINTS, Pool, make_pool, pool_of
 
 
 def boxes(count: int) -> list[Mesh]:

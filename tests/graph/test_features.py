@@ -82,6 +82,7 @@ def test_answers_are_sums_over_the_kinds_of_mating(forms: tuple[DenseFeatures, L
         torch.testing.assert_close(form.hear(logits), expected_heard, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.usefixtures("bfloat16")
 def test_logits_of_half_precision_stay_so() -> None:
     many, asked = listed(0.6), random(GRAPHS, WIDTH, ASKING, SLOTS * CHANNELS)
     exact = answer(many, random(*GRID), asked)

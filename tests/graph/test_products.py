@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -48,6 +49,7 @@ def test_both_products_and_their_gradients_are_those_of_gathered_copies() -> Non
                 torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.usefixtures("bfloat16")
 def test_half_precision_is_widened() -> None:
     edges = some_edges()
     incidence, nodes = Incidence.of(edges, COUNT), random(COUNT, GROUPS, WIDTH).bfloat16()

@@ -276,6 +276,7 @@ def test_large_puzzles_are_encoded_in_blocks(
 SPARSE = [{}, {"dropped_edges": 0.5}, {"degree": 2.0, "virtual_nodes": 2, "top_k": 1}]
 
 
+@pytest.mark.usefixtures("bfloat16")
 @pytest.mark.parametrize("form", SPARSE, ids=str)
 def test_half_precision_stays_close(make_model: Make, puzzles: list[Puzzle], form: dict[str, object]) -> None:
     model, batch = make_model(**form), pack(puzzles, find_matches)
@@ -318,7 +319,7 @@ def test_the_published_preset_has_the_published_sizes(puzzles: list[Puzzle]) -> 
 def test_every_preset_makes_a_network_that_runs(name: str, puzzles: list[Puzzle]) -> None:
     torch.manual_seed(0)
     model = Denoiser(PRESETS[name].config.model).eval()
-    batch = pack(puzzles[:1], model.config.pairwise)
+    batch = pack(puzzles[:1], find_mates if model.pairwise else None)
     noisy, time = noisy_poses(6, 1, model.config.times)
     predicted = model(noisy, time, model.condition(batch, seeded(0)))
     assert predicted.shape == noisy.shape

@@ -134,9 +134,3 @@ def test_a_run_goes_on_as_if_nothing_had_happened(tiny_upright: Callable[..., Up
     for part in ("weights", "average"):  # dropout and the running statistics of the norms are taken up too
         for name, value in getattr(one, part).items():
             assert torch.equal(value, getattr(two, part)[name]), name
-
-
-def test_half_precision(tiny_upright: Callable[..., UprightRun], tmp_path: Path) -> None:
-    config = tiny_upright(precision="bf16-mixed", steps=2)
-    network = train(config, UprightTask(config), tmp_path, resume=False)
-    assert all(value.isfinite().all() for value in network.state_dict().values())

@@ -98,3 +98,8 @@ def _remove_quietly(path: Path) -> None:
     """Remove what was begun, if it can be removed: the error that led here is the one to tell."""
     with suppress(OSError):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def cache_folder() -> Path:
+    """Where this program keeps what it can make anew: in $XDG_CACHE_HOME, or else in ~/.cache."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "diffassemble"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from diffassemble.core import FragmentPieces, InputError, Mesh, Poses, Puzzle
 from diffassemble.core.damage import surviving
 from diffassemble.core.seeds import seeded
 from diffassemble.core.surfaces import sample_surface, surface_area
-from diffassemble.files.atomic import write_file
+from diffassemble.files.atomic import cache_folder, write_file
 from diffassemble.fragments.breaking import POINTS, random_rotations
 from diffassemble.fragments.datasets import UNREADABLE
 from diffassemble.training.config import FragmentConfig
@@ -146,11 +145,6 @@ def pool_of(fracture: Broken) -> Pool:
     with suppress(InputError):
         write_file(file, buffer.getvalue())
     return pool
-
-
-def cache_folder() -> Path:
-    """Where this program keeps what it can make anew: in $XDG_CACHE_HOME, or else in ~/.cache."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "diffassemble"
 
 
 def _key(fracture: Broken) -> str:

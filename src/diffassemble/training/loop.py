@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import torch
 from lightning_fabric import Fabric
+from lightning_fabric.utilities.rank_zero import rank_zero_only
 from rich.console import Console
 from torch import Tensor, nn
+from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from diffassemble.core import InputError
 from diffassemble.core.seeds import seeded
 from diffassemble.network.pretrained import Pretrained
 from diffassemble.training.config import Config, TrainingConfig
+from diffassemble.training.precision import check_precision, choose_precision
 from diffassemble.training.run_folder import FILE, LAST, Checkpoint, Progress, Record, read_checkpoint
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -125,7 +128,7 @@ def learning_rate(step: int, training: TrainingConfig) -> float:
 @torch.no_grad()
 def follow(average: nn.Module, model: nn.Module, decay: float) -> None:
     """Move the averaged weights towards the model's."""
-    torch._foreach_lerp_(list(average.parameters()), list(model.parameters()), 1 - decay)
+    get_ema_multi_avg_fn(decay)(list(average.parameters()), list(model.parameters()), 0)
     for kept, current in zip(average.buffers(), model.buffers(), strict=True):
         kept.copy_(current)
 
@@ -177,10 +180,12 @@ def _keep(learner: Learner, task: Task, record: Record, progress: Progress, spen
 
 def make_fabric(training: TrainingConfig) -> Fabric:
     """One process, or several (under torchrun on several machines), in the best precision that the processor has."""
-    precision = training.precision
+    precision: Literal["auto", "32-true", "bf16-mixed"] = training.precision
+    check_precision(precision, training.accelerator)
     if precision == "auto":
-        native = torch.ops.mkldnn._is_mkldnn_bf16_supported() or training.accelerator != "cpu"
-        precision = "bf16-mixed" if native else "32-true"
+        precision, reason = choose_precision(training.accelerator)
+        if reason:
+            rank_zero_only(Console(stderr=True).print)(reason, highlight=False, soft_wrap=True)
     strategy = "ddp" if training.devices * training.nodes > 1 else "auto"
     machines = {"devices": training.devices, "num_nodes": training.nodes}
     fabric = Fabric(accelerator=training.accelerator, strategy=strategy, precision=precision, **machines)
