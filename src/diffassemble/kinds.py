@@ -16,7 +16,7 @@ from diffassemble.fragments.chance import IdentitySolver, RandomSolver
 from diffassemble.fragments.diffusion import FragmentDiffusionSolver
 from diffassemble.fragments.hybrid import FragmentHybridSolver, Stander
 from diffassemble.fragments.mend import MendSolver
-from diffassemble.fragments.model import FractureMatcher
+from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.orientation import Posture
 from diffassemble.network.denoiser import Denoiser
 from diffassemble.network.encoders.points import PointEncoder
@@ -151,7 +151,7 @@ def _huroyan(options: SolverOptions) -> Solver:
 
 
 def _mend(options: SolverOptions) -> Solver:
-    return MendSolver(FractureMatcher.from_pretrained(FRACTURE_MATCHING), options.budget, options.several)
+    return MendSolver(FractureModels.from_pretrained(FRACTURE_MATCHING), options.budget, options.several)
 
 
 def _identity(options: SolverOptions) -> Solver:

@@ -9,7 +9,7 @@ from manifold3d import Manifold
 from diffassemble.core import Puzzle
 from diffassemble.fragments.breaking import fracture, scatter
 from diffassemble.fragments.matches import fragment_matches, prepare
-from diffassemble.fragments.model import FractureMatcher
+from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.solids import mesh_of
 
 
@@ -21,12 +21,12 @@ def broken() -> Puzzle:
 
 
 @pytest.fixture(scope="module")
-def judges() -> FractureMatcher:
-    return FractureMatcher.from_pretrained("fracture-matching")
+def models() -> FractureModels:
+    return FractureModels.from_pretrained("fracture-matching")
 
 
-def test_if_the_second_stands_at_its_place_so_does_the_first(broken: Puzzle, judges: FractureMatcher) -> None:
-    matches = fragment_matches(broken.fragments, judges, torch.Generator().manual_seed(0))
+def test_if_the_second_stands_at_its_place_so_does_the_first(broken: Puzzle, models: FractureModels) -> None:
+    matches = fragment_matches(broken.fragments, models, torch.Generator().manual_seed(0))
     assert broken.truth is not None
     for direction in (0, 1):
         rows = (matches.first == direction).nonzero()[:, 0]
@@ -40,10 +40,10 @@ def test_if_the_second_stands_at_its_place_so_does_the_first(broken: Puzzle, jud
     assert matches.evidence.max() <= 1
 
 
-def test_no_time_gives_no_matches(broken: Puzzle, judges: FractureMatcher) -> None:
-    assert len(fragment_matches(broken.fragments, judges, torch.Generator().manual_seed(0), budget=-1.0)) == 0
+def test_no_time_gives_no_matches(broken: Puzzle, models: FractureModels) -> None:
+    assert len(fragment_matches(broken.fragments, models, torch.Generator().manual_seed(0), budget=-1.0)) == 0
 
 
-def test_what_is_drawn_depends_on_the_seed_only(broken: Puzzle, judges: FractureMatcher) -> None:
-    one, two = prepare(broken.fragments, judges, 4), prepare(broken.fragments, judges, 4)
+def test_what_is_drawn_depends_on_the_seed_only(broken: Puzzle, models: FractureModels) -> None:
+    one, two = prepare(broken.fragments, models, 4), prepare(broken.fragments, models, 4)
     assert (one[0].layers.levels[0].points == two[0].layers.levels[0].points).all()

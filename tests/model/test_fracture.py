@@ -8,26 +8,25 @@ import numpy as np
 import torch
 
 from diffassemble.fragments.descriptors import FACE_FEATURES, LEVELS, surface_features
-from diffassemble.fragments.model import FractureConfig, FractureMatcher
-from diffassemble.fragments.verification import VERIFIED
+from diffassemble.fragments.model import MATCH_FEATURES, FractureConfig, FractureModels
 
 
 def test_answers_have_the_promised_shapes_and_ranges() -> None:
     torch.manual_seed(0)
-    network = FractureMatcher(FractureConfig(width=8, descriptor=6, verifier_width=4)).eval()
+    network = FractureModels(FractureConfig(width=8, descriptor=6, verifier_width=4)).eval()
     chance = np.random.default_rng(0)
     for level in range(LEVELS):
-        found = network.breaks(level, chance.normal(size=(7, surface_features(level))).astype(np.float32))
+        found = network.segmentation(level, chance.normal(size=(7, surface_features(level))).astype(np.float32))
         assert found.shape == (7, 2)
         assert 0 <= found.min() <= found.max() <= 1
         described = network.descriptors(level, chance.normal(size=(7, FACE_FEATURES)).astype(np.float32))
         assert np.allclose(np.linalg.norm(described, axis=1), 1, atol=1e-5)
-    assert network.fits(chance.normal(size=(3, VERIFIED)).astype(np.float32)).shape == (3,)
+    assert network.verification(chance.normal(size=(3, MATCH_FEATURES)).astype(np.float32)).shape == (3,)
 
 
 def test_saved_networks_give_the_same_answers(tmp_path: Path) -> None:
     torch.manual_seed(0)
-    network = FractureMatcher(FractureConfig(width=8)).eval()
+    network = FractureModels(FractureConfig(width=8)).eval()
     network.save_pretrained(tmp_path)
-    numbers = np.random.default_rng(0).normal(size=(5, VERIFIED)).astype(np.float32)
-    assert np.array_equal(network.fits(numbers), FractureMatcher.from_pretrained(tmp_path).fits(numbers))
+    numbers = np.random.default_rng(0).normal(size=(5, MATCH_FEATURES)).astype(np.float32)
+    assert np.array_equal(network.verification(numbers), FractureModels.from_pretrained(tmp_path).verification(numbers))

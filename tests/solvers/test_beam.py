@@ -15,29 +15,29 @@ from diffassemble.fragments.clusters import Cluster, Fragment, Pose, composed
 from diffassemble.fragments.contact import undone
 from diffassemble.fragments.matches import prepare
 from diffassemble.fragments.mend import alike, assemble, assemble_best, entering, evidence, join_and_branch
-from diffassemble.fragments.model import FractureMatcher
+from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.solids import mesh_of
 from diffassemble.fragments.verification import Fit
 
-Known = tuple[list[Fragment], list[Pose], FractureMatcher]
+Known = tuple[list[Fragment], list[Pose], FractureModels]
 
 
 @pytest.fixture(scope="module")
 def known() -> Known:
     """Three fragments of a block, and where they belong."""
-    judges = FractureMatcher.from_pretrained("fracture-matching")
+    models = FractureModels.from_pretrained("fracture-matching")
     generator = torch.Generator().manual_seed(2)
     block = mesh_of(Manifold.cube((1.0, 0.7, 0.4), True), 1.0, torch.zeros(3))
     puzzle = scatter(fracture(block, 3, generator), generator)
     assert puzzle.truth is not None
     truth = torch.cat([puzzle.truth.rotation.flatten(1), puzzle.truth.translation], 1).double().numpy()
-    return prepare(puzzle.fragments, judges, 0), list(truth), judges
+    return prepare(puzzle.fragments, models, 0), list(truth), models
 
 
 def bench_of(known: Known, *, misled: bool) -> AssemblyState:
     """A state that searches for nothing and knows all true fits; misled, it is surer of a wrong one."""
-    fragments, truth, judges = known
-    state = AssemblyState(fragments, judges, 0)
+    fragments, truth, models = known
+    state = AssemblyState(fragments, models, 0)
     state.search_until = -math.inf
     single = {cluster.members[0]: cluster for cluster in state.clusters}
     for first, second, chance in ((0, 1, 0.75), (1, 2, 0.79), (0, 2, 0.78)):
@@ -100,7 +100,7 @@ def test_benches_do_not_touch_each_other(known: Known) -> None:
 
 
 def test_what_stands_in_each_other_is_seen(known: Known) -> None:
-    fragments, truth, judges = known
-    state = AssemblyState(fragments, judges, 0)
+    fragments, truth, models = known
+    state = AssemblyState(fragments, models, 0)
     state.clusters = [Cluster(fragments, {0: truth[0], 1: truth[0], 2: truth[2]})]
     assert entering(state)

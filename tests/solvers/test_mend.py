@@ -13,13 +13,13 @@ from diffassemble.core import Locks, Mesh, Poses, Puzzle, Solver, Step
 from diffassemble.core.solver import assemble
 from diffassemble.fragments.breaking import fracture, random_rotations, scatter
 from diffassemble.fragments.mend import MendSolver
-from diffassemble.fragments.model import FractureMatcher
+from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.solids import mesh_of
 
 
 @pytest.fixture(scope="module")
 def solver() -> MendSolver:
-    return MendSolver(FractureMatcher.from_pretrained("fracture-matching"), budget=300.0)
+    return MendSolver(FractureModels.from_pretrained("fracture-matching"), budget=300.0)
 
 
 @pytest.fixture(scope="module")

@@ -15,25 +15,25 @@ from diffassemble.fragments.clusters import STAY, Cluster, Fragment, Pose, compo
 from diffassemble.fragments.contact import undone
 from diffassemble.fragments.gap_insertion import CAST
 from diffassemble.fragments.matches import prepare
-from diffassemble.fragments.model import FractureMatcher
+from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.solids import mesh_of
 from diffassemble.fragments.verification import Fit
 
 
 @pytest.fixture(scope="module")
-def judges() -> FractureMatcher:
-    return FractureMatcher.from_pretrained("fracture-matching")
+def models() -> FractureModels:
+    return FractureModels.from_pretrained("fracture-matching")
 
 
 @pytest.fixture(scope="module")
-def known(judges: FractureMatcher) -> tuple[list[Fragment], list[Pose]]:
+def known(models: FractureModels) -> tuple[list[Fragment], list[Pose]]:
     """Three fragments of a block, and where they belong."""
     generator = torch.Generator().manual_seed(2)
     block = mesh_of(Manifold.cube((1.0, 0.7, 0.4), True), 1.0, torch.zeros(3))
     puzzle = scatter(fracture(block, 3, generator), generator)
     assert puzzle.truth is not None
     truth = torch.cat([puzzle.truth.rotation.flatten(1), puzzle.truth.translation], 1).double().numpy()
-    return prepare(puzzle.fragments, judges, 0), list(truth)
+    return prepare(puzzle.fragments, models, 0), list(truth)
 
 
 def true_fit(state: AssemblyState, truth: list[Pose], first: int, second: int, probability: float) -> None:
@@ -48,9 +48,9 @@ def beside(cluster: Cluster, first: int, second: int) -> Pose:
     return composed(standing(cluster, second), cluster.poses[first])
 
 
-def test_joins_in_order_of_probability(known: tuple[list[Fragment], list[Pose]], judges: FractureMatcher) -> None:
+def test_joins_in_order_of_probability(known: tuple[list[Fragment], list[Pose]], models: FractureModels) -> None:
     fragments, truth = known
-    state = AssemblyState(fragments, judges, 0, -math.inf)
+    state = AssemblyState(fragments, models, 0, -math.inf)
     true_fit(state, truth, 0, 1, 0.6)
     true_fit(state, truth, 1, 2, 0.8)
     assert list(state.join_down_to(0.7)) == [0.8]
@@ -61,9 +61,9 @@ def test_joins_in_order_of_probability(known: tuple[list[Fragment], list[Pose]],
     assert sorted(state.confidence)[0] in (pytest.approx(0.48), pytest.approx(0.6))
 
 
-def test_what_is_locked_keeps_its_poses(known: tuple[list[Fragment], list[Pose]], judges: FractureMatcher) -> None:
+def test_what_is_locked_keeps_its_poses(known: tuple[list[Fragment], list[Pose]], models: FractureModels) -> None:
     fragments, truth = known
-    state = AssemblyState(fragments, judges, 0, locked={1: truth[1], 2: truth[2]})
+    state = AssemblyState(fragments, models, 0, locked={1: truth[1], 2: truth[2]})
     assert sorted(cluster.members for cluster in state.clusters) == [(0,), (1, 2)]
     assert state.anchor in (1, 2)
     assert state.ordered[0].members == (1, 2)
@@ -77,9 +77,9 @@ def test_what_is_locked_keeps_its_poses(known: tuple[list[Fragment], list[Pose]]
     assert state.clusters[0].poses[0] == pytest.approx(pose, abs=0.02)
 
 
-def test_polishing_keeps_what_is_known(known: tuple[list[Fragment], list[Pose]], judges: FractureMatcher) -> None:
+def test_polishing_keeps_what_is_known(known: tuple[list[Fragment], list[Pose]], models: FractureModels) -> None:
     fragments, truth = known
-    state = AssemblyState(fragments, judges, 0)
+    state = AssemblyState(fragments, models, 0)
     true_fit(state, truth, 0, 1, 0.9)
     true_fit(state, truth, 1, 2, 0.4)
     assert len(list(state.join_down_to(0.5))) == 1

@@ -16,13 +16,13 @@ from diffassemble.fragments.breaking import fracture, scatter
 from diffassemble.fragments.clusters import STAY, Cluster
 from diffassemble.fragments.matches import prepare
 from diffassemble.fragments.mend import ROUNDS, assemble, cast_small, crowded, search_some
-from diffassemble.fragments.model import FractureMatcher
+from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.solids import mesh_of
 
 
 @pytest.fixture(scope="module")
-def judges() -> FractureMatcher:
-    return FractureMatcher.from_pretrained("fracture-matching")
+def models() -> FractureModels:
+    return FractureModels.from_pretrained("fracture-matching")
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +48,8 @@ def _arrays(solid: Manifold) -> tuple[torch.Tensor, torch.Tensor]:
     return vertices, torch.from_numpy(np.array(made.tri_verts, np.int64))
 
 
-def test_halves_and_their_chip_become_one(chipped: Puzzle, judges: FractureMatcher) -> None:
-    state = AssemblyState(prepare(chipped.fragments, judges, 0), judges, 0)
+def test_halves_and_their_chip_become_one(chipped: Puzzle, models: FractureModels) -> None:
+    state = AssemblyState(prepare(chipped.fragments, models, 0), models, 0)
     joins = list(assemble(state, 0.02))
     assert [cluster.members for cluster in state.clusters] == [(0, 1, 2)]
     assert len(joins) == 2
@@ -63,11 +63,11 @@ def test_halves_and_their_chip_become_one(chipped: Puzzle, judges: FractureMatch
     assert min(state.confidence) > 0.5
 
 
-def test_threads_change_nothing(chipped: Puzzle, judges: FractureMatcher, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_change_nothing(chipped: Puzzle, models: FractureModels, monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for threads in (1, 2):
         monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
-        state = AssemblyState(prepare(chipped.fragments, judges, 0), judges, 0)
+        state = AssemblyState(prepare(chipped.fragments, models, 0), models, 0)
         assert search_some(state, 0)
         assert not search_some(state, 0)
         found.append([fit for fits in state.fits.values() for fit in fits])
@@ -75,14 +75,14 @@ def test_threads_change_nothing(chipped: Puzzle, judges: FractureMatcher, monkey
     assert all(np.array_equal(one.pose, two.pose) for one, two in zip(*found, strict=True))
 
 
-def test_single_pieces_are_no_mould(chipped: Puzzle, judges: FractureMatcher) -> None:
-    state = AssemblyState(prepare(chipped.fragments, judges, 0), judges, 0)
+def test_single_pieces_are_no_mould(chipped: Puzzle, models: FractureModels) -> None:
+    state = AssemblyState(prepare(chipped.fragments, models, 0), models, 0)
     assert list(cast_small(state, 0.5)) == []
     assert not state.fits
 
 
-def test_no_two_chips_in_one_hole(chipped: Puzzle, judges: FractureMatcher) -> None:
-    fragments = prepare(chipped.fragments, judges, 0)
+def test_no_two_chips_in_one_hole(chipped: Puzzle, models: FractureModels) -> None:
+    fragments = prepare(chipped.fragments, models, 0)
     chip, far = Cluster(fragments, {2: STAY}), STAY + np.eye(12)[9]
     whole = Cluster(fragments, {0: STAY, 2: far})
     limit = 2 * fragments[2].area
@@ -91,8 +91,8 @@ def test_no_two_chips_in_one_hole(chipped: Puzzle, judges: FractureMatcher) -> N
     assert not crowded(chip, whole, far, 0.0)
 
 
-def test_without_time_nothing_is_searched(chipped: Puzzle, judges: FractureMatcher) -> None:
-    state = AssemblyState(prepare(chipped.fragments, judges, 0), judges, 0, time.monotonic() - 1)
+def test_without_time_nothing_is_searched(chipped: Puzzle, models: FractureModels) -> None:
+    state = AssemblyState(prepare(chipped.fragments, models, 0), models, 0, time.monotonic() - 1)
     assert list(assemble(state, 0.02)) == []
     assert len(state.clusters) == 3
 

@@ -8,8 +8,7 @@ import torch
 
 from diffassemble.core import InputError
 from diffassemble.fragments.descriptors import FACE_FEATURES, LEVELS, MATE_SIGNS, surface_features
-from diffassemble.fragments.model import FractureConfig, FractureMatcher
-from diffassemble.fragments.verification import VERIFIED
+from diffassemble.fragments.model import MATCH_FEATURES, FractureConfig, FractureModels
 from diffassemble.training.config import FractureDataConfig, FractureMatchingRun, FractureMatchingTraining
 from diffassemble.training.fracture_examples import FitExamples, SurfaceExamples
 from diffassemble.training.fracture_matching import FractureMatchingTask, fit_loss, matches_found, surface_loss
@@ -28,7 +27,7 @@ def examples(seed: int) -> tuple[SurfaceExamples, ...]:
     return tuple(made)
 
 
-def learn(network: FractureMatcher, loss) -> tuple[float, float]:  # type: ignore[no-untyped-def]
+def learn(network: FractureModels, loss) -> tuple[float, float]:  # type: ignore[no-untyped-def]
     optimizer = torch.optim.Adam(network.parameters(), 0.02)
     values = []
     for step in range(25):
@@ -42,7 +41,7 @@ def learn(network: FractureMatcher, loss) -> tuple[float, float]:  # type: ignor
 
 def test_surfaces_are_learnt() -> None:
     torch.manual_seed(0)
-    network, made = FractureMatcher(SMALL), [examples(0), examples(1)]
+    network, made = FractureModels(SMALL), [examples(0), examples(1)]
     first, last = learn(network, lambda generator: surface_loss(network, made, 320, generator))
     assert last < 0.7 * first
     assert 0 <= matches_found(network.eval(), 0, made[0][0]) <= 100
@@ -50,8 +49,8 @@ def test_surfaces_are_learnt() -> None:
 
 def test_fits_are_learnt() -> None:
     torch.manual_seed(0)
-    numbers = np.random.default_rng(0).normal(size=(300, VERIFIED)).astype(np.float32)
-    network, made = FractureMatcher(SMALL), FitExamples(numbers, numbers[:, 3] > 0)
+    numbers = np.random.default_rng(0).normal(size=(300, MATCH_FEATURES)).astype(np.float32)
+    network, made = FractureModels(SMALL), FitExamples(numbers, numbers[:, 3] > 0)
     first, last = learn(network, lambda generator: fit_loss(network, made, 128, generator))
     assert last < 0.7 * first
 
@@ -67,7 +66,7 @@ def test_fractures_without_examples_at_a_level_are_passed_over() -> None:
     full, features = examples(0), surface_features(2)
     faces, weight = np.zeros((0, FACE_FEATURES), np.float32), np.zeros((0, 2), np.float32)
     empty = SurfaceExamples(np.zeros((0, features), np.float32), np.zeros(0, bool), weight, faces, faces)
-    network = FractureMatcher(SMALL)
+    network = FractureModels(SMALL)
     loss = surface_loss(network, [full, (*full[:2], empty)], 320, torch.Generator().manual_seed(0))
     assert torch.isfinite(loss)
 

@@ -11,9 +11,10 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.spatial.transform import Rotation
 
-from diffassemble.fragments.clusters import STAY, Cluster, Fragment, Judges, Pose, composed
+from diffassemble.fragments.clusters import STAY, Cluster, Fragment, Pose, composed
 from diffassemble.fragments.contact import undone
 from diffassemble.fragments.gap_insertion import CAST
+from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.spatial import nearest_within
 from diffassemble.fragments.verification import Fit, review
 
@@ -113,12 +114,12 @@ class AssemblyState:
     def __init__(
         self,
         fragments: Sequence[Fragment],
-        judges: Judges,
+        models: FractureModels,
         seed: int,
         until: float = math.inf,
         locked: Mapping[int, Pose] | None = None,
     ) -> None:
-        self.fragments, self.judges, self.seed, self.until = fragments, judges, seed, until
+        self.fragments, self.models, self.seed, self.until = fragments, models, seed, until
         now = time.monotonic()
         self.search_until = now + _SEARCHING * (until - now)
         self.locked = dict(locked or {})
@@ -239,7 +240,7 @@ class AssemblyState:
     def _reviewed(self, first: Cluster, second: Cluster, fits: list[Fit]) -> list[Fit]:
         """Fits judged anew; those of castings stay as they are."""
         known = [fit for fit in fits if fit.level != CAST]
-        return [fit for fit in fits if fit.level == CAST] + review(first, second, known, self.judges)
+        return [fit for fit in fits if fit.level == CAST] + review(first, second, known, self.models)
 
     def _carry(self, cluster: Cluster, pose: Pose) -> list[tuple[Cluster, Fit]]:
         """Fits of others with a cluster that now stands at the pose, as (the other, its fit with the whole)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -11,29 +11,9 @@ from jaxtyping import Bool, Float32, Float64
 
 from diffassemble.core import Mesh
 from diffassemble.fragments.descriptors import LEVELS, MATE_SIGNS, Layers, relief, smooth_breaks
+from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.spatial import Voxels, nearest_within, voxelise
 from diffassemble.fragments.surface import Sample, sample, sample_near
-
-# ----------------------------------------------------------------------------------------------------------------------
-# What the stations of fracture matching ask of trained networks; who answers lives upstairs.
-
-
-@runtime_checkable
-class Judges(Protocol):
-    """Three small networks; numbers in, numbers out."""
-
-    def breaks(self, level: int, features: Float32[np.ndarray, "p f"]) -> Float32[np.ndarray, "p 2"]:
-        """Probability that a point is of the break: as common as breaks are, and as if half of each piece were one."""
-        ...
-
-    def descriptors(self, level: int, features: Float32[np.ndarray, "p f"]) -> Float32[np.ndarray, "p d"]:
-        """Unit vectors; the product of a point's with its mate's (features times MATE_SIGNS) is large."""
-        ...
-
-    def fits(self, numbers: Float32[np.ndarray, "m v"]) -> Float32[np.ndarray, "m"]:
-        """Probability that two surfaces that lie to each other like this really do belong so."""
-        ...
-
 
 # ----------------------------------------------------------------------------------------------------------------------
 # What is moved against each other: the breaks of two fragments, or of two clusters of fragments already joined.
@@ -122,8 +102,8 @@ _SUSPECTED = np.array([0.25, 0.65], np.float32)
 class Fragment:
     """One piece; `breaks(level)` looks closer where level 0 sees a break. All that is drawn comes from one seed."""
 
-    def __init__(self, mesh: Mesh, spacing: float, judges: Judges, seed: int) -> None:
-        self.mesh, self.spacing, self.judges = mesh, spacing, judges
+    def __init__(self, mesh: Mesh, spacing: float, models: FractureModels, seed: int) -> None:
+        self.mesh, self.spacing, self.models = mesh, spacing, models
         self.generator = torch.Generator().manual_seed(seed)
         self.layers = Layers.of(mesh, spacing, self.generator)
         self.found: list[Bool[np.ndarray, "p"]] = []
@@ -147,8 +127,8 @@ class Fragment:
         if level not in self.made:
             broken = self.broken(level)
             face = relief(self.layers.levels[level], broken, self.spacing / 2**level)
-            seen = self.judges.descriptors(level, face.features)
-            sought = self.judges.descriptors(level, face.features * MATE_SIGNS)
+            seen = self.models.descriptors(level, face.features)
+            sought = self.models.descriptors(level, face.features * MATE_SIGNS)
             self.made[level] = Break(face.points, face.normals, face.smooth, face.rim, face.original, seen, sought)
         return self.made[level]
 
@@ -174,7 +154,7 @@ class Fragment:
             self.suspects.append(np.zeros(0, bool))
             self.found.append(np.zeros(0, bool))
             return
-        chance = self.judges.breaks(level, self.layers.features(level))
+        chance = self.models.segmentation(level, self.layers.features(level))
         chance = smooth_breaks(here, self.spacing / 2**level, chance)
         self.found.append((chance[:, 0] > _BROKEN) | (chance[:, 1] > _BALANCED))
         self.suspects.append(np.any(chance > _SUSPECTED, axis=1))

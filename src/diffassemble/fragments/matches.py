@@ -11,7 +11,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from diffassemble.core import FragmentPieces, Matches, Poses
-from diffassemble.fragments.clusters import STAY, Cluster, Fragment, Judges
+from diffassemble.fragments.clusters import STAY, Cluster, Fragment
+from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.pair_search import Effort
 from diffassemble.fragments.surface import facing_outward, spacing_of
 from diffassemble.fragments.verification import Fit, level_for, match
@@ -19,16 +20,16 @@ from diffassemble.fragments.verification import Fit, level_for, match
 _CHANNELS = 3
 
 
-def prepare(pieces: FragmentPieces, judges: Judges, seed: int) -> list[Fragment]:
+def prepare(pieces: FragmentPieces, models: FractureModels, seed: int) -> list[Fragment]:
     """Fragments ready for matching; what is drawn for each depends on the seed and its place in the list."""
     spacing = spacing_of(pieces)
     meshes = [facing_outward(mesh) for mesh in pieces.meshes]
-    return [Fragment(mesh, spacing, judges, seed + number) for number, mesh in enumerate(meshes)]
+    return [Fragment(mesh, spacing, models, seed + number) for number, mesh in enumerate(meshes)]
 
 
 def fragment_matches(
     pieces: FragmentPieces,
-    judges: Judges,
+    models: FractureModels,
     generator: torch.Generator,
     effort: Effort | None = None,
     least: float = 0.02,
@@ -41,7 +42,7 @@ def fragment_matches(
     """
     until = time.monotonic() + budget
     seed = int(torch.randint(1 << 30, (1,), generator=generator))
-    fragments = prepare(pieces, judges, seed)
+    fragments = prepare(pieces, models, seed)
     clusters = [Cluster(fragments, {piece: STAY}) for piece in range(len(fragments))]
     found: list[tuple[int, int, Fit]] = []
     for first in range(len(clusters)):
@@ -49,7 +50,7 @@ def fragment_matches(
             if time.monotonic() > until:
                 break
             one, two = clusters[first], clusters[second]
-            fits = match(one, two, level_for(one, two), effort or Effort(), judges, seed + 1000 * first + second)
+            fits = match(one, two, level_for(one, two), effort or Effort(), models, seed + 1000 * first + second)
             found += [(first, second, fit) for fit in fits if fit.probability >= least]
     return _as_matches(found, len(fragments))
 

@@ -17,10 +17,11 @@ from torch import Tensor
 from diffassemble.core import FragmentPieces, Locks, Poses, Puzzle, Step
 from diffassemble.core.solver import content_order
 from diffassemble.fragments.assembly_state import AssemblyState, Known, standing
-from diffassemble.fragments.clusters import STAY, Cluster, Judges, Pose, composed
+from diffassemble.fragments.clusters import STAY, Cluster, Pose, composed
 from diffassemble.fragments.contact import count_buried, undone
 from diffassemble.fragments.gap_insertion import CAST, cast, find_gaps
 from diffassemble.fragments.matches import prepare
+from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.pair_search import Effort
 from diffassemble.fragments.surface import is_cloud
 from diffassemble.fragments.verification import Fit, can_refine, level_for, match, review
@@ -118,7 +119,7 @@ def search_some(state: AssemblyState, number: int) -> bool:
         if state.search_late:
             return []
         seed = hash((state.seed, number, large.members, small.members)) & 0x7FFFFFFF
-        return match(small, large, level, effort.effort, state.judges, seed)
+        return match(small, large, level, effort.effort, state.models, seed)
 
     with ThreadPoolExecutor(torch.get_num_threads()) as pool:
         for (small, large, _), fits in zip(jobs, pool.map(look, jobs), strict=True):
@@ -275,7 +276,7 @@ def contradicted(state: AssemblyState, joined: Known, other: Known) -> bool:
     whole = next(cluster for cluster in state.clusters if set(second.members) < set(cluster.members))
     member = second.members[0]
     moved = composed(composed(whole.poses[member], undone(second.poses[member])), fit.pose)
-    judged = review(first, whole, [Fit(moved, fit.probability, fit.level, fit.votes, fit.numbers)], state.judges)
+    judged = review(first, whole, [Fit(moved, fit.probability, fit.level, fit.votes, fit.numbers)], state.models)
     return not judged or judged[0].probability < _LEFT * fit.probability
 
 
@@ -347,7 +348,7 @@ class MendSolver:
     contradict each other, up to `beam` assemblies are made, and the one with most evidence is the answer.
     """
 
-    judges: Judges
+    models: FractureModels
     budget: float = math.inf
     several: bool = False
     beam: int = 3
@@ -371,7 +372,7 @@ class MendSolver:
     def _ordered_steps(
         self, pieces: FragmentPieces, locked: dict[int, Pose], seed: int, until: float
     ) -> Iterator[Step]:
-        state = AssemblyState(prepare(pieces, self.judges, seed), self.judges, seed, until, locked)
+        state = AssemblyState(prepare(pieces, self.models, seed), self.models, seed, until, locked)
         yield Step(lay_out(state.clusters, state.anchor, pieces), done=0.0)
         for joins, _ in enumerate(assemble_best(state, LIKELY if self.several else _GUESS, self.beam), 1):
             yield Step(lay_out(state.clusters, state.anchor, pieces), done=0.99 * joins / len(pieces))

@@ -11,9 +11,10 @@ from jaxtyping import Float, Float32
 from torch import Tensor, nn
 
 from diffassemble.fragments.descriptors import FACE_FEATURES, LEVELS, surface_features
-from diffassemble.fragments.verification import VERIFIED
 from diffassemble.network.pretrained import Pretrained
 
+MATCH_FEATURES = 26
+"""How many numbers tell how two sides meet (`verification.fit_numbers`)."""
 _ROWS = 20_000
 
 
@@ -42,8 +43,11 @@ class Perceptron(nn.Sequential):
         )
 
 
-class FractureMatcher(Pretrained):
-    """The judges of fracture matching (`compatibility.fracture.judges`), as small networks."""
+class FractureModels(Pretrained):
+    """Three small networks: segmentation and descriptors of fracture surfaces, and verification of matches.
+
+    The learning side takes and gives tensors of log odds, the matching side arrays of probabilities.
+    """
 
     config_class = FractureConfig
 
@@ -55,9 +59,9 @@ class FractureMatcher(Pretrained):
             Perceptron(FACE_FEATURES, config.width, config.descriptor) for _ in range(LEVELS)
         )
         self.sharpness = nn.Parameter(torch.tensor(2.5))
-        self.verifier = Perceptron(VERIFIED, config.verifier_width, 1)
+        self.verifier = Perceptron(MATCH_FEATURES, config.verifier_width, 1)
 
-    def break_logits(self, level: int, features: Float[Tensor, "p f"]) -> Float[Tensor, "p 2"]:
+    def segmentation_logits(self, level: int, features: Float[Tensor, "p f"]) -> Float[Tensor, "p 2"]:
         """Log odds of the break: as common as breaks are, and balanced in each piece."""
         return self.finders[level](features)
 
@@ -65,14 +69,14 @@ class FractureMatcher(Pretrained):
         """Unit vectors that are alike for points and what their mates see."""
         return F.normalize(self.describers[level](features), dim=-1)
 
-    def fit_logits(self, numbers: Float[Tensor, "m v"]) -> Float[Tensor, "m"]:
+    def verification_logits(self, numbers: Float[Tensor, "m v"]) -> Float[Tensor, "m"]:
         """Log odds that a fit is a true one."""
         return self.verifier(numbers)[:, 0]
 
     @torch.inference_mode()
-    def breaks(self, level: int, features: Float32[np.ndarray, "p f"]) -> Float32[np.ndarray, "p 2"]:
+    def segmentation(self, level: int, features: Float32[np.ndarray, "p f"]) -> Float32[np.ndarray, "p 2"]:
         rows = torch.from_numpy(features).split(_ROWS)
-        return torch.cat([self.break_logits(level, part).sigmoid() for part in rows]).numpy()
+        return torch.cat([self.segmentation_logits(level, part).sigmoid() for part in rows]).numpy()
 
     @torch.inference_mode()
     def descriptors(self, level: int, features: Float32[np.ndarray, "p f"]) -> Float32[np.ndarray, "p d"]:
@@ -80,5 +84,5 @@ class FractureMatcher(Pretrained):
         return torch.cat([self.describe(level, part) for part in rows]).numpy()
 
     @torch.inference_mode()
-    def fits(self, numbers: Float32[np.ndarray, "m v"]) -> Float32[np.ndarray, "m"]:
-        return self.fit_logits(torch.from_numpy(numbers)).sigmoid().numpy()
+    def verification(self, numbers: Float32[np.ndarray, "m v"]) -> Float32[np.ndarray, "m"]:
+        return self.verification_logits(torch.from_numpy(numbers)).sigmoid().numpy()

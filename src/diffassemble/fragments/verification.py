@@ -8,17 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32, Float64
 
-from diffassemble.fragments.clusters import Cluster, Judges, Pose, Side
+from diffassemble.fragments.clusters import Cluster, Pose, Side
 from diffassemble.fragments.contact import count_buried, meet, refine, undone
 from diffassemble.fragments.descriptors import LEVELS
+from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.pair_search import Effort, rating, search
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Is a fit a true one: numbers that tell how two sides meet, for a trained judge.
 
-
-VERIFIED = 26
-"""How many numbers a fit is judged by."""
 
 _MOST = 2500
 
@@ -155,19 +153,19 @@ def can_refine(first: Cluster, second: Cluster, level: int) -> bool:
     return level < LEVELS and all(side is None or len(side.points) < _MANY for side in sides)
 
 
-def match(first: Cluster, second: Cluster, level: int, effort: Effort, judges: Judges, seed: int) -> list[Fit]:
+def match(first: Cluster, second: Cluster, level: int, effort: Effort, models: FractureModels, seed: int) -> list[Fit]:
     """Search for fits of two clusters at one level, the most probable first."""
     own, other = first.side(level), second.side(level)
     if own is None or other is None:
         return []
     if len(own.points) > len(other.points):
-        return [fit.turned_round() for fit in match(second, first, level, effort, judges, seed)]
+        return [fit.turned_round() for fit in match(second, first, level, effort, models, seed)]
     spacing = first.fragments[0].spacing / 2**level
     found = search(own, other, spacing, effort, seed)
-    return judge(found.poses, found.votes, own, other, spacing, level, judges)[:_KEPT]
+    return judge(found.poses, found.votes, own, other, spacing, level, models)[:_KEPT]
 
 
-def review(first: Cluster, second: Cluster, fits: Sequence[Fit], judges: Judges) -> list[Fit]:
+def review(first: Cluster, second: Cluster, fits: Sequence[Fit], models: FractureModels) -> list[Fit]:
     """Fits that were found for members of two clusters, refined and judged anew for the clusters."""
     result: list[Fit] = []
     for level in sorted({fit.level for fit in fits}):
@@ -181,7 +179,7 @@ def review(first: Cluster, second: Cluster, fits: Sequence[Fit], judges: Judges)
             own, other, here = other, own, [fit.turned_round() for fit in here]
         poses = np.stack([sharpened(fit.pose, own, other, spacing) for fit in here])
         votes = np.array([fit.votes for fit in here])
-        judged = judge(poses, votes, own, other, spacing, level, judges)
+        judged = judge(poses, votes, own, other, spacing, level, models)
         result += [fit.turned_round() for fit in judged] if swapped else judged
     return sorted(result, key=lambda fit: -fit.probability)
 
@@ -196,7 +194,7 @@ def sharpened(pose: Pose, own: Side, other: Side, spacing: float) -> Pose:
 
 
 def judge(
-    poses: np.ndarray, votes: np.ndarray, own: Side, other: Side, spacing: float, level: int, judges: Judges
+    poses: np.ndarray, votes: np.ndarray, own: Side, other: Side, spacing: float, level: int, models: FractureModels
 ) -> list[Fit]:
     """Poses of one side against another with the probabilities that they are true."""
     if not len(poses):
@@ -208,6 +206,6 @@ def judge(
         margin = worth[i] / max(10.0, others.max()) if len(others) else 5.0
         numbers.append(fit_numbers(pose, own, other, spacing, level, int(votes[i]), float(margin)))
     table = np.stack(numbers)
-    chance = judges.fits(table)
+    chance = models.verification(table)
     fits = [Fit(poses[i], float(chance[i]), level, int(votes[i]), table[i]) for i in range(len(poses))]
     return sorted(fits, key=lambda fit: -fit.probability)

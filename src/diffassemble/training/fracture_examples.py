@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float32, Int64
 from diffassemble.core import FragmentPieces, Mesh, Puzzle
 from diffassemble.core.damage import surviving
 from diffassemble.core.surfaces import sample_surface
-from diffassemble.fragments.clusters import STAY, Cluster, Judges, Pose, composed
+from diffassemble.fragments.clusters import STAY, Cluster, Pose, composed
 from diffassemble.fragments.contact import undone
 from diffassemble.fragments.descriptors import (
     FACE_FEATURES,
@@ -24,9 +24,10 @@ from diffassemble.fragments.descriptors import (
     true_breaks,
 )
 from diffassemble.fragments.matches import prepare
+from diffassemble.fragments.model import MATCH_FEATURES, FractureModels
 from diffassemble.fragments.pair_search import Effort
 from diffassemble.fragments.surface import spacing_of
-from diffassemble.fragments.verification import VERIFIED, level_for, match
+from diffassemble.fragments.verification import level_for, match
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Examples for the networks that look at fracture surfaces: is this point of the break, and who is its mate.
@@ -173,7 +174,7 @@ class FitExamples:
     @staticmethod
     def none() -> FitExamples:
         """No examples."""
-        return FitExamples(np.zeros((0, VERIFIED), np.float32), np.zeros(0, bool))
+        return FitExamples(np.zeros((0, MATCH_FEATURES), np.float32), np.zeros(0, bool))
 
 
 def worn(puzzle: Puzzle, noise: float, missing: float, generator: torch.Generator) -> Puzzle:
@@ -186,7 +187,7 @@ def worn(puzzle: Puzzle, noise: float, missing: float, generator: torch.Generato
     return replace(left, pieces=replace(left.fragments, meshes=tuple(meshes)))
 
 
-def fit_examples(puzzle: Puzzle, judges: Judges, generator: torch.Generator, matches: int = 14) -> FitExamples:
+def fit_examples(puzzle: Puzzle, models: FractureModels, generator: torch.Generator, matches: int = 14) -> FitExamples:
     """Search for fits of random pairs, every other time against a cluster that truly belongs together.
 
     Of two or three fragments there are fewer matches.
@@ -194,7 +195,7 @@ def fit_examples(puzzle: Puzzle, judges: Judges, generator: torch.Generator, mat
     assert puzzle.truth is not None
     seed = int(torch.randint(1 << 30, (1,), generator=generator))
     chance = np.random.Generator(np.random.PCG64(seed))
-    fragments = prepare(puzzle.fragments, judges, seed)
+    fragments = prepare(puzzle.fragments, models, seed)
     truth = np.concatenate([puzzle.truth.rotation.flatten(1).numpy(), puzzle.truth.translation.numpy()], 1)
     nothing = FitExamples.none()
     numbers, true = [nothing.numbers], [nothing.true]
@@ -208,7 +209,7 @@ def fit_examples(puzzle: Puzzle, judges: Judges, generator: torch.Generator, mat
         if size == 1:
             wanted = composed(undone(truth[order[0]].astype(np.float64)), wanted)
             second = Cluster(fragments, {int(order[0]): STAY})
-        fits = match(first, second, level, Effort(), judges, seed + number)
+        fits = match(first, second, level, Effort(), models, seed + number)
         middle = fragments[order[-1]].layers.levels[0].points.mean(0)
         numbers += [fit.numbers[None] for fit in fits]
         true += [np.array([is_true(fit.pose, wanted, middle, fragments[0].spacing)]) for fit in fits]

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from diffassemble.core.seeds import seeded
 from diffassemble.fragments.breaking import scatter
 from diffassemble.fragments.descriptors import LEVELS, MATE_SIGNS
-from diffassemble.fragments.model import FractureMatcher
+from diffassemble.fragments.model import FractureModels
 from diffassemble.training.checks import check_fracture_matching
 from diffassemble.training.config import Config, FractureMatchingRun
 from diffassemble.training.fracture_examples import FitExamples, SurfaceExamples, fit_examples, surface_examples, worn
@@ -53,7 +53,7 @@ class FractureMatchingTask:
         return made
 
     def _fits(self, fractures: Sequence[Broken]) -> FitExamples:
-        judges = FractureMatcher.from_pretrained(self.config.training.start_from)
+        models = FractureModels.from_pretrained(self.config.training.start_from)
         data = self.config.data
         made = [FitExamples.none()]
         for number, fracture in enumerate(data.times * list(fractures)):
@@ -61,20 +61,20 @@ class FractureMatchingTask:
             whole = float(torch.rand(1, generator=generator)) < data.whole_share
             missing = 0.0 if whole else data.missing * float(torch.rand(1, generator=generator))
             puzzle = worn(scatter(fracture.meshes(), generator), self._noise(generator), missing, generator)
-            made.append(fit_examples(puzzle, judges, generator))
+            made.append(fit_examples(puzzle, models, generator))
         return FitExamples(np.concatenate([m.numbers for m in made]), np.concatenate([m.true for m in made]))
 
     def _noise(self, generator: torch.Generator) -> float:
         """None for half of the objects, anything up to the largest for the others."""
         return self.config.data.noise * max(0.0, 2 * float(torch.rand(1, generator=generator)) - 1)
 
-    def build(self) -> FractureMatcher:
+    def build(self) -> FractureModels:
         """A fresh network."""
-        return FractureMatcher(self.config.model)
+        return FractureModels(self.config.model)
 
     def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
         """This process's part of the mean loss over the batch at `step`."""
-        assert isinstance(model, FractureMatcher)
+        assert isinstance(model, FractureModels)
         numbers, weight = share_out(self.config.training.points, rank, world)
         generator = seeded(self.config.training.seed, step, rank)
         if self.config.data.learn == "fits":
@@ -83,26 +83,26 @@ class FractureMatchingTask:
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """On objects held apart, in percent: points and fits told right; "score" is their mean."""
-        assert isinstance(model, FractureMatcher)
+        assert isinstance(model, FractureModels)
         model.eval()
         with torch.no_grad():
             scores = self._fit_scores(model) if self.config.data.learn == "fits" else self._surface_scores(model)
         model.train()
         return {"score": sum(scores.values()) / max(1, len(scores)), **scores}
 
-    def _fit_scores(self, model: FractureMatcher) -> dict[str, float]:
+    def _fit_scores(self, model: FractureModels) -> dict[str, float]:
         if not len(self.held_fits.true):
             return {}
-        found = model.fit_logits(torch.from_numpy(self.held_fits.numbers)) > 0
+        found = model.verification_logits(torch.from_numpy(self.held_fits.numbers)) > 0
         return {"fits": 100 * float((found.numpy() == self.held_fits.true).mean())}
 
-    def _surface_scores(self, model: FractureMatcher) -> dict[str, float]:
+    def _surface_scores(self, model: FractureModels) -> dict[str, float]:
         scores: dict[str, list[float]] = {}
         for examples in self.held_surfaces:
             for level, one in enumerate(examples):
                 if not len(one.broken):
                     continue
-                logits = model.break_logits(level, torch.from_numpy(one.features))
+                logits = model.segmentation_logits(level, torch.from_numpy(one.features))
                 for column, kind in enumerate(("breaks", "balanced")):
                     right = ((logits[:, column] > 0).numpy() == one.broken) * one.weight[:, column]
                     share = 100 * float(right.sum() / one.weight[:, column].sum())
@@ -113,7 +113,7 @@ class FractureMatchingTask:
 
 
 def surface_loss(
-    model: FractureMatcher, examples: Sequence[tuple[SurfaceExamples, ...]], count: int, generator: torch.Generator
+    model: FractureModels, examples: Sequence[tuple[SurfaceExamples, ...]], count: int, generator: torch.Generator
 ) -> Float[Tensor, ""]:
     """Cross-entropy of points of several fractures at every level, and of the choice of their matches."""
     total = torch.zeros(())
@@ -124,7 +124,7 @@ def surface_loss(
         features = np.concatenate([one.features[part] for one, part in zip(some, parts, strict=True)])
         broken = np.concatenate([one.broken[part] for one, part in zip(some, parts, strict=True)])
         weight = np.concatenate([one.weight[part] for one, part in zip(some, parts, strict=True)])
-        total = total + break_loss(model.break_logits(level, torch.from_numpy(features)), broken, weight)
+        total = total + break_loss(model.segmentation_logits(level, torch.from_numpy(features)), broken, weight)
         total = total + 0.3 * mate_loss(model, level, some, generator)
     return total
 
@@ -136,7 +136,7 @@ def break_loss(logits: Float[Tensor, "p 2"], broken: Bool[np.ndarray, "p"], weig
 
 
 def mate_loss(
-    model: FractureMatcher, level: int, examples: Sequence[SurfaceExamples], generator: torch.Generator
+    model: FractureModels, level: int, examples: Sequence[SurfaceExamples], generator: torch.Generator
 ) -> Float[Tensor, ""]:
     """Every point has to choose its mate among those of the others of its fracture, and be chosen by it."""
     drawn = [_draw(len(one.own), _CROWD, generator).numpy() for one in examples if len(one.own) > 1]
@@ -155,7 +155,7 @@ def mate_loss(
     return torch.stack(losses).mean() / 2
 
 
-def matches_found(model: FractureMatcher, level: int, one: SurfaceExamples) -> float:
+def matches_found(model: FractureModels, level: int, one: SurfaceExamples) -> float:
     """Percent of points whose true mate is among the best twelve of three hundred."""
     sought = model.describe(level, torch.from_numpy(one.own[:300] * MATE_SIGNS))
     seen = model.describe(level, torch.from_numpy(one.mate[:300]))
@@ -163,12 +163,10 @@ def matches_found(model: FractureMatcher, level: int, one: SurfaceExamples) -> f
     return 100 * float(((likeness > likeness.diagonal()[:, None]).sum(1) < 12).float().mean())
 
 
-def fit_loss(
-    model: FractureMatcher, examples: FitExamples, count: int, generator: torch.Generator
-) -> Float[Tensor, ""]:
+def fit_loss(model: FractureModels, examples: FitExamples, count: int, generator: torch.Generator) -> Float[Tensor, ""]:
     """Cross-entropy of fits being true."""
     rows = _draw(len(examples.true), count, generator).numpy()
-    logits = model.fit_logits(torch.from_numpy(examples.numbers[rows]))
+    logits = model.verification_logits(torch.from_numpy(examples.numbers[rows]))
     return F.binary_cross_entropy_with_logits(logits, torch.from_numpy(examples.true[rows]).float())
 
 

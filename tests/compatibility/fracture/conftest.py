@@ -12,7 +12,7 @@ from diffassemble.core import Mesh, Puzzle
 from diffassemble.fragments.breaking import fracture, scatter
 from diffassemble.fragments.clusters import STAY, Cluster, Fragment
 from diffassemble.fragments.matches import prepare
-from diffassemble.fragments.model import FractureMatcher
+from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.surface import Sample
 
 
@@ -42,9 +42,9 @@ def broken(halves: list[Mesh]) -> Puzzle:
 
 
 @pytest.fixture(scope="session")
-def judges() -> FractureMatcher:
+def models() -> FractureModels:
     """The bundled networks."""
-    return FractureMatcher.from_pretrained("fracture-matching")
+    return FractureModels.from_pretrained("fracture-matching")
 
 
 @pytest.fixture(scope="session")
@@ -58,9 +58,9 @@ def ball() -> Sample:
 
 
 @pytest.fixture(scope="session")
-def clusters(broken: Puzzle, judges: FractureMatcher) -> tuple[Cluster, Cluster]:
+def clusters(broken: Puzzle, models: FractureModels) -> tuple[Cluster, Cluster]:
     """The two halves, each on its own, ready to be matched."""
-    fragments = prepare(broken.fragments, judges, 0)
+    fragments = prepare(broken.fragments, models, 0)
     return Cluster(fragments, {0: STAY}), Cluster(fragments, {1: STAY})
 
 
@@ -84,12 +84,12 @@ def chipped(halves: list[Mesh]) -> list[Mesh]:
 
 
 @pytest.fixture(scope="session")
-def standing(chipped: list[Mesh], judges: FractureMatcher) -> tuple[Cluster, Fragment, np.ndarray]:
+def standing(chipped: list[Mesh], models: FractureModels) -> tuple[Cluster, Fragment, np.ndarray]:
     """The halves joined as they belong, the chip, and where it belongs between them."""
     puzzle = scatter(chipped, torch.Generator().manual_seed(4))
     widths = torch.stack([points.var(0).sum() for points in puzzle.fragments.points])
     puzzle = puzzle.reordered(widths.argsort(descending=True))
     assert puzzle.truth is not None
-    fragments = prepare(puzzle.fragments, judges, 0)
+    fragments = prepare(puzzle.fragments, models, 0)
     truth = torch.cat([puzzle.truth.rotation.flatten(1), puzzle.truth.translation], 1).double().numpy()
     return Cluster(fragments, {0: truth[0], 1: truth[1]}), fragments[2], truth[2]

@@ -5,21 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from diffassemble.fragments.clusters import STAY, Cluster, composed
-from diffassemble.fragments.model import FractureMatcher
+from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.pair_search import Effort
 from diffassemble.fragments.verification import level_for, match, review
 
 
 def test_the_true_fit_is_the_most_probable(
-    clusters: tuple[Cluster, Cluster], true_pose: np.ndarray, judges: FractureMatcher
+    clusters: tuple[Cluster, Cluster], true_pose: np.ndarray, models: FractureModels
 ) -> None:
     first, second = clusters
     level = level_for(first, second)
-    fits = match(first, second, level, Effort(), judges, 1)
+    fits = match(first, second, level, Effort(), models, 1)
     assert fits[0].probability > 0.5
     assert np.allclose(fits[0].pose[:9], true_pose[:9], atol=0.02)
     assert np.allclose(composed(fits[0].turned_round().pose, fits[0].pose), STAY, atol=1e-6)
-    swapped = match(second, first, level, Effort(), judges, 1)
+    swapped = match(second, first, level, Effort(), models, 1)
     assert np.allclose(swapped[0].turned_round().pose, fits[0].pose, atol=0.02)
-    again = review(first, second, fits, judges)
+    again = review(first, second, fits, models)
     assert np.allclose(again[0].pose, fits[0].pose, atol=0.01)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from diffassemble.fragments.clusters import Cluster
-from diffassemble.fragments.verification import VERIFIED, fit_numbers
+from diffassemble.fragments.model import MATCH_FEATURES
+from diffassemble.fragments.verification import fit_numbers
 
 
 def test_a_true_fit_has_more_contact_and_less_overlap(clusters: tuple[Cluster, Cluster], true_pose: np.ndarray) -> None:
@@ -16,7 +17,7 @@ def test_a_true_fit_has_more_contact_and_less_overlap(clusters: tuple[Cluster, C
     true = fit_numbers(true_pose, own, other, spacing, 0, 5, 2.0)
     deeper = true_pose + np.concatenate([np.zeros(9), 12 * spacing * np.ones(3)])
     false = fit_numbers(deeper, own, other, spacing, 0, 5, 2.0)
-    assert true.shape == (VERIFIED,)
+    assert true.shape == (MATCH_FEATURES,)
     assert np.isfinite(true).all()
     assert np.isfinite(false).all()
     assert true[0] > false[0]
