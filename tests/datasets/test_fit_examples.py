@@ -1,4 +1,4 @@
-"""Examples of fits: what is true is told from what is not."""
+"""Examples of matches: what is true is told from what is not."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from diffassemble.fragments.breaking import fracture, scatter
 from diffassemble.fragments.clusters import STAY
 from diffassemble.fragments.model import MATCH_FEATURES, FractureModels
 from diffassemble.fragments.solids import mesh_of
-from diffassemble.training.fracture_examples import fit_examples, is_true, worn
+from diffassemble.training.fracture_examples import is_true, match_examples, worn
 
 
 def test_fits_of_a_block_in_two_hold_true_ones() -> None:
     generator = torch.Generator().manual_seed(5)
     block = mesh_of(Manifold.cube((1.0, 0.8, 0.5), True), 1.0, torch.zeros(3))
     puzzle = scatter(fracture(block, 2, generator), generator)
-    made = fit_examples(puzzle, FractureModels.from_pretrained("fracture-matching"), generator, matches=2)
+    made = match_examples(puzzle, FractureModels.from_pretrained("fracture-matching"), generator, searches=2)
     assert made.numbers.shape == (len(made.true), MATCH_FEATURES)
     assert made.true.any()
 

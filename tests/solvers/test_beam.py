@@ -1,4 +1,4 @@
-"""Where likely fits contradict each other, several assemblies are followed, and the evidence decides."""
+"""Where likely matches contradict each other, several assemblies are followed, and the evidence decides."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from diffassemble.fragments.matches import prepare
 from diffassemble.fragments.mend import alike, assemble, assemble_best, entering, evidence, join_and_branch
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.solids import mesh_of
-from diffassemble.fragments.verification import Fit
+from diffassemble.fragments.verification import Match
 
 Known = tuple[list[Fragment], list[Pose], FractureModels]
 
@@ -35,7 +35,7 @@ def known() -> Known:
 
 
 def bench_of(known: Known, *, misled: bool) -> AssemblyState:
-    """A state that searches for nothing and knows all true fits; misled, it is surer of a wrong one."""
+    """A state that searches for nothing and knows all true matches; misled, it is surer of a wrong one."""
     fragments, truth, models = known
     state = AssemblyState(fragments, models, 0)
     state.search_until = -math.inf
@@ -48,8 +48,8 @@ def bench_of(known: Known, *, misled: bool) -> AssemblyState:
     return state
 
 
-def fit_at(pose: Pose, chance: float) -> Fit:
-    return Fit(pose, chance, 0, 3, np.zeros(3, np.float32))
+def fit_at(pose: Pose, chance: float) -> Match:
+    return Match(pose, chance, 0, 3, np.zeros(3, np.float32))
 
 
 def right(state: AssemblyState, truth: list[Pose]) -> bool:

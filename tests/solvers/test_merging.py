@@ -1,4 +1,4 @@
-"""The table joins the surest fit first and keeps account of how sure each place is."""
+"""The table joins the surest match first and keeps account of how sure each place is."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from diffassemble.fragments.gap_insertion import CAST
 from diffassemble.fragments.matches import prepare
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.solids import mesh_of
-from diffassemble.fragments.verification import Fit
+from diffassemble.fragments.verification import Match
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def true_fit(state: AssemblyState, truth: list[Pose], first: int, second: int, p
     """Tell a state how two of its single pieces belong to each other."""
     one, two = (next(c for c in state.clusters if c.members == (piece,)) for piece in (first, second))
     pose = composed(undone(truth[second]), truth[first])
-    state.learn(one, two, [Fit(pose, probability, CAST, 1, np.zeros(3, np.float32))])
+    state.learn(one, two, [Match(pose, probability, CAST, 1, np.zeros(3, np.float32))])
 
 
 def beside(cluster: Cluster, first: int, second: int) -> Pose:
@@ -69,7 +69,7 @@ def test_what_is_locked_keeps_its_poses(known: tuple[list[Fragment], list[Pose]]
     assert state.ordered[0].members == (1, 2)
     pose = truth[0]
     locked, loose = state.ordered
-    state.learn(locked, loose, [Fit(undone(pose), 0.9, CAST, 1, np.zeros(3, np.float32))])
+    state.learn(locked, loose, [Match(undone(pose), 0.9, CAST, 1, np.zeros(3, np.float32))])
     assert list(state.join_down_to(0.5)) == [0.9]
     state.polish()
     assert np.array_equal(state.clusters[0].poses[1], truth[1])
@@ -84,9 +84,9 @@ def test_polishing_keeps_what_is_known(known: tuple[list[Fragment], list[Pose]],
     true_fit(state, truth, 1, 2, 0.4)
     assert len(list(state.join_down_to(0.5))) == 1
     state.polish()
-    assert all(cluster in state.clusters for pair in state.fits for cluster in pair)
-    assert [fit.probability for fits in state.fits.values() for fit in fits] == [0.4]
-    state.forget(lambda first, second, fit: fit.probability < 0.5)
+    assert all(cluster in state.clusters for pair in state.matches for cluster in pair)
+    assert [match.probability for matches in state.matches.values() for match in matches] == [0.4]
+    state.forget(lambda first, second, match: match.probability < 0.5)
     assert list(state.join_down_to(0.0)) == []
 
 

@@ -70,15 +70,15 @@ def test_threads_change_nothing(chipped: Puzzle, models: FractureModels, monkeyp
         state = AssemblyState(prepare(chipped.fragments, models, 0), models, 0)
         assert search_some(state, 0)
         assert not search_some(state, 0)
-        found.append([fit for fits in state.fits.values() for fit in fits])
-    assert [fit.probability for fit in found[0]] == [fit.probability for fit in found[1]]
+        found.append([match for matches in state.matches.values() for match in matches])
+    assert [match.probability for match in found[0]] == [match.probability for match in found[1]]
     assert all(np.array_equal(one.pose, two.pose) for one, two in zip(*found, strict=True))
 
 
 def test_single_pieces_are_no_mould(chipped: Puzzle, models: FractureModels) -> None:
     state = AssemblyState(prepare(chipped.fragments, models, 0), models, 0)
     assert list(cast_small(state, 0.5)) == []
-    assert not state.fits
+    assert not state.matches
 
 
 def test_no_two_chips_in_one_hole(chipped: Puzzle, models: FractureModels) -> None:

@@ -10,8 +10,8 @@ from diffassemble.core import InputError
 from diffassemble.fragments.descriptors import FACE_FEATURES, LEVELS, MATE_SIGNS, surface_features
 from diffassemble.fragments.model import MATCH_FEATURES, FractureConfig, FractureModels
 from diffassemble.training.config import FractureDataConfig, FractureMatchingRun, FractureMatchingTraining
-from diffassemble.training.fracture_examples import FitExamples, SurfaceExamples
-from diffassemble.training.fracture_matching import FractureMatchingTask, fit_loss, matches_found, surface_loss
+from diffassemble.training.fracture_examples import MatchExamples, SurfaceExamples
+from diffassemble.training.fracture_matching import FractureMatchingTask, matches_found, surface_loss, verification_loss
 
 SMALL = FractureConfig(width=16, descriptor=8, verifier_width=8)
 
@@ -50,8 +50,8 @@ def test_surfaces_are_learnt() -> None:
 def test_fits_are_learnt() -> None:
     torch.manual_seed(0)
     numbers = np.random.default_rng(0).normal(size=(300, MATCH_FEATURES)).astype(np.float32)
-    network, made = FractureModels(SMALL), FitExamples(numbers, numbers[:, 3] > 0)
-    first, last = learn(network, lambda generator: fit_loss(network, made, 128, generator))
+    network, made = FractureModels(SMALL), MatchExamples(numbers, numbers[:, 3] > 0)
+    first, last = learn(network, lambda generator: verification_loss(network, made, 128, generator))
     assert last < 0.7 * first
 
 

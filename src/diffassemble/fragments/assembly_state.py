@@ -16,7 +16,7 @@ from diffassemble.fragments.contact import undone
 from diffassemble.fragments.gap_insertion import CAST
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.spatial import nearest_within
-from diffassemble.fragments.verification import Fit, review
+from diffassemble.fragments.verification import Match, review
 
 # ----------------------------------------------------------------------------------------------------------------------
 # All members of an assembly moved a little at once, until their breaks lie on each other: loops close.
@@ -95,17 +95,17 @@ def _moved_pose(pose: Pose, motion: Float64[np.ndarray, "6"]) -> Pose:
 
 
 _KEPT = 6
-Known = tuple[Cluster, Cluster, Fit]
-"""Two clusters and one of the fits that are known between them."""
+Known = tuple[Cluster, Cluster, Match]
+"""Two clusters and one of the matches that are known between them."""
 
 # This share of the time is for searching, the rest for joining what was found.
 _SEARCHING = 0.85
 
 
 class AssemblyState:
-    """Clusters, the fits known between them, and how sure each piece's place beside the anchor is.
+    """Clusters, the matches known between them, and how sure each piece's place beside the anchor is.
 
-    `pairs` remembers all fits of two single fragments, `joins` what was joined, `round` how far the search has come.
+    `pairs` remembers all matches of two single fragments, `joins` what was joined, `round` how far the search has come.
 
     What is locked starts as one cluster, whose members keep their poses to each other; the anchor is the largest of
     them, or of all. After `until` (of `time.monotonic`) nothing is judged anew, and some time before nothing searched.
@@ -127,8 +127,8 @@ class AssemblyState:
         self.clusters = [Cluster(fragments, {piece: STAY}) for piece in free]
         if self.locked:
             self.clusters.append(Cluster(fragments, self.locked))
-        self.fits: dict[tuple[Cluster, Cluster], list[Fit]] = {}
-        self.pairs: dict[tuple[int, int], list[Fit]] = {}
+        self.matches: dict[tuple[Cluster, Cluster], list[Match]] = {}
+        self.pairs: dict[tuple[int, int], list[Match]] = {}
         self.joins: list[Known] = []
         self.round = 0
         self.searched: set[tuple[Cluster, Cluster, int]] = set()
@@ -165,28 +165,28 @@ class AssemblyState:
 
     def take_over(self, other: AssemblyState) -> None:
         """Stand as another state of the same fragments stands."""
-        self.clusters, self.fits, self.joins = list(other.clusters), dict(other.fits), list(other.joins)
+        self.clusters, self.matches, self.joins = list(other.clusters), dict(other.matches), list(other.joins)
         self.searched, self.confidence, self.round = set(other.searched), list(other.confidence), other.round
 
-    def learn(self, first: Cluster, second: Cluster, fits: list[Fit]) -> None:
-        """Keep the most probable fits of two clusters."""
+    def learn(self, first: Cluster, second: Cluster, matches: list[Match]) -> None:
+        """Keep the most probable matches of two clusters."""
         if len(first.members) == len(second.members) == 1 and not self.locked.keys() & {
             *first.members,
             *second.members,
         }:
-            self.pairs.setdefault((first.members[0], second.members[0]), []).extend(fits)
-        known = self.fits.get((first, second), [])
-        self.fits[first, second] = sorted(known + fits, key=lambda fit: -fit.probability)[:_KEPT]
+            self.pairs.setdefault((first.members[0], second.members[0]), []).extend(matches)
+        known = self.matches.get((first, second), [])
+        self.matches[first, second] = sorted(known + matches, key=lambda match: -match.probability)[:_KEPT]
 
-    def forget(self, wrong: Callable[[Cluster, Cluster, Fit], bool]) -> None:
-        """Drop fits of two clusters that are known to be wrong."""
-        self.fits = {
-            (first, second): [fit for fit in fits if not wrong(first, second, fit)]
-            for (first, second), fits in self.fits.items()
+    def forget(self, wrong: Callable[[Cluster, Cluster, Match], bool]) -> None:
+        """Drop matches of two clusters that are known to be wrong."""
+        self.matches = {
+            (first, second): [match for match in matches if not wrong(first, second, match)]
+            for (first, second), matches in self.matches.items()
         }
 
     def join_down_to(self, least: float) -> Iterator[float]:
-        """Join the surest fit as long as there is one of at least this probability; yields the probabilities."""
+        """Join the surest match as long as there is one of at least this probability; yields the probabilities."""
         while len(self.clusters) > 1:
             best = self.surest()
             if best is None or best[2].probability < least:
@@ -200,9 +200,9 @@ class AssemblyState:
             if not self.late and len(cluster.members) > 1:
                 new = polished(cluster, {self.largest(cluster.members), *self.locked})
                 self.clusters = [new if one is cluster else one for one in self.clusters]
-                self.fits = {
-                    (new if first is cluster else first, new if second is cluster else second): fits
-                    for (first, second), fits in self.fits.items()
+                self.matches = {
+                    (new if first is cluster else first, new if second is cluster else second): matches
+                    for (first, second), matches in self.matches.items()
                 }
                 self.searched = {
                     (new if first is cluster else first, new if second is cluster else second, number)
@@ -210,53 +210,55 @@ class AssemblyState:
                 }
 
     def surest(self) -> Known | None:
-        """The most probable of all fits."""
-        ranked = [(fits[0].probability, pair) for pair, fits in self.fits.items() if fits]
+        """The most probable of all matches."""
+        ranked = [(matches[0].probability, pair) for pair, matches in self.matches.items() if matches]
         if not ranked:
             return None
         _, pair = max(ranked, key=lambda entry: (entry[0], entry[1][0].members, entry[1][1].members))
-        return *pair, self.fits[pair][0]
+        return *pair, self.matches[pair][0]
 
-    def join(self, first: Cluster, second: Cluster, fit: Fit) -> None:
+    def join(self, first: Cluster, second: Cluster, match: Match) -> None:
         """Make one cluster of two, and carry over what is known about both."""
         if self.locked.keys() & set(first.members):
-            first, second, fit = second, first, fit.turned_round()
+            first, second, match = second, first, match.reversed()
         loose = first if self.anchor not in first.members and first.area <= second.area else second
         if self.anchor in loose.members:
             loose = second if loose is first else first
         for piece in loose.members:
-            self.confidence[piece] *= fit.probability
-        self.joins.append((first, second, fit))
-        both = first.with_other(second, fit.pose)
+            self.confidence[piece] *= match.probability
+        self.joins.append((first, second, match))
+        both = first.with_other(second, match.pose)
         self.clusters = [c for c in self.clusters if c is not first and c is not second] + [both]
         self.searched = {entry for entry in self.searched if first not in entry and second not in entry}
-        carried = self._carry(first, fit.pose) + self._carry(second, STAY)
-        self.fits = {pair: fits for pair, fits in self.fits.items() if first not in pair and second not in pair}
+        carried = self._carry(first, match.pose) + self._carry(second, STAY)
+        self.matches = {
+            pair: matches for pair, matches in self.matches.items() if first not in pair and second not in pair
+        }
         for other in self.clusters:
-            known = [fit for partner, fit in carried if partner is other]
+            known = [match for partner, match in carried if partner is other]
             if other is not both and known:
                 self.learn(other, both, known if self.late else self._reviewed(other, both, known))
 
-    def _reviewed(self, first: Cluster, second: Cluster, fits: list[Fit]) -> list[Fit]:
-        """Fits judged anew; those of castings stay as they are."""
-        known = [fit for fit in fits if fit.level != CAST]
-        return [fit for fit in fits if fit.level == CAST] + review(first, second, known, self.models)
+    def _reviewed(self, first: Cluster, second: Cluster, matches: list[Match]) -> list[Match]:
+        """Matches judged anew; those of castings stay as they are."""
+        known = [match for match in matches if match.level != CAST]
+        return [match for match in matches if match.level == CAST] + review(first, second, known, self.models)
 
-    def _carry(self, cluster: Cluster, pose: Pose) -> list[tuple[Cluster, Fit]]:
-        """Fits of others with a cluster that now stands at the pose, as (the other, its fit with the whole)."""
+    def _carry(self, cluster: Cluster, pose: Pose) -> list[tuple[Cluster, Match]]:
+        """Matches of others with a cluster that now stands at the pose, as (the other, its match with the whole)."""
         carried = []
-        for (first, second), fits in self.fits.items():
-            for fit in fits:
+        for (first, second), matches in self.matches.items():
+            for match in matches:
                 if second is cluster:
-                    carried.append((first, _moved_fit(fit, pose)))
+                    carried.append((first, _moved_match(match, pose)))
                 elif first is cluster:
-                    carried.append((second, _moved_fit(fit.turned_round(), pose)))
+                    carried.append((second, _moved_match(match.reversed(), pose)))
         return carried
 
 
-def _moved_fit(fit: Fit, pose: Pose) -> Fit:
-    """The fit after its second cluster was moved."""
-    return Fit(composed(pose, fit.pose), fit.probability, fit.level, fit.votes, fit.numbers)
+def _moved_match(match: Match, pose: Pose) -> Match:
+    """The match after its second cluster was moved."""
+    return Match(composed(pose, match.pose), match.probability, match.level, match.votes, match.numbers)
 
 
 def standing(cluster: Cluster, piece: int) -> Pose:

@@ -16,7 +16,7 @@ from diffassemble.fragments.pair_search import distinct
 from diffassemble.fragments.proposals import propose_everywhere
 from diffassemble.fragments.spatial import bucket, sort_points, thin, voxelise
 from diffassemble.fragments.surface import Sample, sample, sample_near, smoothed_normals
-from diffassemble.fragments.verification import Fit
+from diffassemble.fragments.verification import Match
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Where an assembly still lacks something: its surface beside and within the seams that no other member covers.
@@ -144,10 +144,10 @@ _KEYS, _TRIED, _PLACES, _TURNS = 5, 60, 2000, 20
 
 
 CAST = -1
-"""The level of fits that were found this way: they have no level of their own."""
+"""The level of matches that were found this way: they have no level of their own."""
 
 
-def cast(piece: Fragment, whole: Cluster, gaps: Gaps, seed: int) -> list[Fit]:
+def cast(piece: Fragment, whole: Cluster, gaps: Gaps, seed: int) -> list[Match]:
     """The best places of a piece in the gaps of an assembly, the best first."""
     extent = float(np.linalg.norm(np.ptp(piece.mesh.vertices.numpy(), axis=0)))
     inviting = gaps.inviting(0.35 * extent)
@@ -231,19 +231,21 @@ def touching(pose: Pose, own: Side, other: Side, spacing: float) -> tuple[float,
     return float(tight.mean()) - 2 * inside, tight
 
 
-def castings(poses: Float64[np.ndarray, "c 12"], own: Side, other: Side, spacing: float, elsewhere: float) -> list[Fit]:
-    """The best poses that are not alike, as fits; `elsewhere` is how far off rivals for another place stand."""
+def castings(
+    poses: Float64[np.ndarray, "c 12"], own: Side, other: Side, spacing: float, elsewhere: float
+) -> list[Match]:
+    """The best poses that are not alike, as matches; `elsewhere` is how far off rivals for another place stand."""
     found = [touching(pose, own, other, spacing) for pose in poses]
     worth = np.array([value for value, _ in found])
     middle = own.points.mean(0)
     places = poses[:, :9].reshape(-1, 3, 3) @ middle + poses[:, 9:]
-    fits = []
+    matches = []
     for i in distinct(poses, worth, own, 8.0, 2 * spacing, _KEPT)[0]:
         rivals = worth[np.linalg.norm(places - places[i], axis=1) > elsewhere]
         lead = worth[i] - max(_LEAST_RIVAL, rivals.max() if len(rivals) else 0.0)
         numbers = np.array([found[i][1].mean(), found[i][1].mean() - worth[i], lead], np.float32)
-        fits.append(Fit(poses[i], casting_probability(numbers), CAST, 1, numbers))
-    return sorted(fits, key=lambda fit: -fit.probability)
+        matches.append(Match(poses[i], casting_probability(numbers), CAST, 1, numbers))
+    return sorted(matches, key=lambda match: -match.probability)
 
 
 def casting_probability(numbers: Float32[np.ndarray, "v"]) -> float:

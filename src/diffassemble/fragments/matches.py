@@ -15,7 +15,7 @@ from diffassemble.fragments.clusters import STAY, Cluster, Fragment
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.pair_search import Effort
 from diffassemble.fragments.surface import facing_outward, spacing_of
-from diffassemble.fragments.verification import Fit, level_for, match
+from diffassemble.fragments.verification import Match, level_for, match_clusters
 
 _CHANNELS = 3
 
@@ -44,20 +44,22 @@ def fragment_matches(
     seed = int(torch.randint(1 << 30, (1,), generator=generator))
     fragments = prepare(pieces, models, seed)
     clusters = [Cluster(fragments, {piece: STAY}) for piece in range(len(fragments))]
-    found: list[tuple[int, int, Fit]] = []
+    found: list[tuple[int, int, Match]] = []
     for first in range(len(clusters)):
         for second in range(first):
             if time.monotonic() > until:
                 break
             one, two = clusters[first], clusters[second]
-            fits = match(one, two, level_for(one, two), effort or Effort(), models, seed + 1000 * first + second)
-            found += [(first, second, fit) for fit in fits if fit.probability >= least]
+            matches = match_clusters(
+                one, two, level_for(one, two), effort or Effort(), models, seed + 1000 * first + second
+            )
+            found += [(first, second, match) for match in matches if match.probability >= least]
     return _as_matches(found, len(fragments))
 
 
-def _as_matches(found: list[tuple[int, int, Fit]], pieces: int) -> Matches:
-    """Fits in both directions, as the rest of the house knows them."""
-    both = [*found, *((second, first, fit.turned_round()) for first, second, fit in found)]
+def _as_matches(found: list[tuple[int, int, Match]], pieces: int) -> Matches:
+    """Matches in both directions, as core has them."""
+    both = [*found, *((second, first, match.reversed()) for first, second, match in found)]
     first = torch.tensor([entry[0] for entry in both], dtype=torch.long)
     second = torch.tensor([entry[1] for entry in both], dtype=torch.long)
     poses = np.array([entry[2].pose for entry in both], np.float32).reshape(-1, 12)

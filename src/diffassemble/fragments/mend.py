@@ -1,4 +1,4 @@
-"""Mends broken objects: fracture faces are found, matched and verified, and fragments joined, the surest fit first."""
+"""Mends broken objects: fracture surfaces are found, matched and verified; the surest match is joined first."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from diffassemble.fragments.matches import prepare
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.pair_search import Effort
 from diffassemble.fragments.surface import is_cloud
-from diffassemble.fragments.verification import Fit, can_refine, level_for, match, review
+from diffassemble.fragments.verification import Match, can_refine, level_for, match_clusters, review
 
 # ----------------------------------------------------------------------------------------------------------------------
-# How clusters come together: round by round harder looked at, the surest fit joined first, small pieces cast last.
+# How clusters come together: round by round harder looked at, the surest match joined first, small pieces cast last.
 
 
 Joining = Callable[[AssemblyState, float], Iterator[float]]
@@ -50,8 +50,8 @@ _CROWDED = 0.3
 
 @dataclass(frozen=True)
 class Round:
-    """How hard pairs are looked at anew, how much finer than needed, how probable a fit must be to be used, how many of
-    the largest clusters the others are compared with, and how many points a break must have at level 0."""
+    """How hard pairs are looked at anew, how much finer than needed, how probable a match must be to be used, how many
+    of the largest clusters the others are compared with, and how many points a break must have at level 0."""
 
     effort: Effort
     finer: int
@@ -93,7 +93,7 @@ def assemble(state: AssemblyState, least: float, join: Joining = AssemblyState.j
 
 
 def search_some(state: AssemblyState, number: int) -> bool:
-    """Look for fits of pairs of clusters that were not yet looked at in this round; whether there were any.
+    """Look for matches of pairs of clusters that were not yet looked at in this round; whether there were any.
 
     The largest clusters come first; of very many pairs only some, so that what is found can be joined in between.
     """
@@ -114,16 +114,16 @@ def search_some(state: AssemblyState, number: int) -> bool:
         if state.search_late:
             break
 
-    def look(job: tuple[Cluster, Cluster, int]) -> list[Fit]:
+    def look(job: tuple[Cluster, Cluster, int]) -> list[Match]:
         small, large, level = job
         if state.search_late:
             return []
         seed = hash((state.seed, number, large.members, small.members)) & 0x7FFFFFFF
-        return match(small, large, level, effort.effort, state.models, seed)
+        return match_clusters(small, large, level, effort.effort, state.models, seed)
 
     with ThreadPoolExecutor(torch.get_num_threads()) as pool:
-        for (small, large, _), fits in zip(jobs, pool.map(look, jobs), strict=True):
-            state.learn(small, large, fits)
+        for (small, large, _), matches in zip(jobs, pool.map(look, jobs), strict=True):
+            state.learn(small, large, matches)
     return bool(todo)
 
 
@@ -137,7 +137,9 @@ def cast_small(state: AssemblyState, least: float) -> Iterator[float]:
         state.polish()
         main, *others = state.ordered
         small = [other for other in others if len(other.members) == 1 and other.area < limit]
-        small = [other for other in small if not any(fit.level == CAST for fit in state.fits.get((other, main), []))]
+        small = [
+            other for other in small if not any(match.level == CAST for match in state.matches.get((other, main), []))
+        ]
         # Clouds of points show nothing finer than what was looked at already.
         if not small or len(main.members) < 2 or any(is_cloud(fragment.mesh) for fragment in state.fragments):
             return
@@ -155,7 +157,7 @@ def join_apart(state: AssemblyState, least: float) -> Iterator[float]:
     """Join down to a probability, but cast no two small pieces into one gap."""
     limit = _small(state)
     for probability in state.join_down_to(least):
-        state.forget(lambda first, second, fit: fit.level == CAST and crowded(first, second, fit.pose, limit))
+        state.forget(lambda first, second, match: match.level == CAST and crowded(first, second, match.pose, limit))
         yield probability
 
 
@@ -193,12 +195,12 @@ def _gains_by(level: int, small: Cluster, large: Cluster) -> bool:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Several assemblies: where likely fits contradict each other, each is followed, and the evidence decides at last.
+# Several assemblies: where likely matches contradict each other, each is followed, and the evidence decides at last.
 
 
-# A fit rivals the surest one if its odds are at least this part of the other's.
+# A match rivals the surest one if its odds are at least this part of the other's.
 _RIVAL = 0.1
-# Of such fits only the surest few are looked at.
+# Of such matches only the surest few are looked at.
 _MOST = 4
 # It is contradicted if, after the surest was joined, no more than this part of its probability is left.
 _LEFT = 0.5
@@ -207,7 +209,7 @@ _DEGREES, _OFF = 8.0, 3.0
 # Two fragments enter each other if more than this share of one's surface lies inside the other.
 _ENTERED = 0.1
 _PROBES = 160
-# No fit counts for more than one of this probability.
+# No match counts for more than one of this probability.
 _SUREST = 0.95
 
 
@@ -236,7 +238,7 @@ def assemble_best(state: AssemblyState, least: float, width: int) -> Iterator[fl
 def join_and_branch(state: AssemblyState, least: float, rivals: list[AssemblyState], most: int) -> Iterator[float]:
     """Make all joins down to a probability; what a join contradicts starts a rival, while there are fewer than `most`.
 
-    A rival is a state on which the contradicted fit was joined instead.
+    A rival is a state on which the contradicted match was joined instead.
     """
     while len(state.clusters) > 1:
         best = state.surest()
@@ -253,31 +255,33 @@ def join_and_branch(state: AssemblyState, least: float, rivals: list[AssemblySta
 
 
 def comparable(state: AssemblyState, best: Known, least: float) -> list[Known]:
-    """Other fits of one of two clusters that are about as probable as theirs, the surest first."""
+    """Other matches of one of two clusters that are about as probable as theirs, the surest first."""
     odds = _RIVAL * _odds(best[2])
     found = [
-        (first, second, fit)
-        for (first, second), fits in state.fits.items()
+        (first, second, match)
+        for (first, second), matches in state.matches.items()
         if first in best[:2] or second in best[:2]
-        for fit in fits
-        if fit is not best[2] and fit.level != CAST and fit.probability >= least and _odds(fit) >= odds
+        for match in matches
+        if match is not best[2] and match.level != CAST and match.probability >= least and _odds(match) >= odds
     ]
     return sorted(found, key=lambda known: -known[2].probability)[:_MOST]
 
 
 def contradicted(state: AssemblyState, joined: Known, other: Known) -> bool:
-    """Whether a fit is no longer likely on a state on which another one was joined."""
-    first, second, fit = other
+    """Whether a match is no longer likely on a state on which another one was joined."""
+    first, second, match = other
     if {first, second} == {*joined[:2]}:
-        pose = fit.pose if first is joined[0] else undone(fit.pose)
+        pose = match.pose if first is joined[0] else undone(match.pose)
         return not alike(pose, joined[2].pose, joined[0])
     if first in joined[:2]:
-        first, second, fit = second, first, fit.turned_round()
+        first, second, match = second, first, match.reversed()
     whole = next(cluster for cluster in state.clusters if set(second.members) < set(cluster.members))
     member = second.members[0]
-    moved = composed(composed(whole.poses[member], undone(second.poses[member])), fit.pose)
-    judged = review(first, whole, [Fit(moved, fit.probability, fit.level, fit.votes, fit.numbers)], state.models)
-    return not judged or judged[0].probability < _LEFT * fit.probability
+    moved = composed(composed(whole.poses[member], undone(second.poses[member])), match.pose)
+    verified = review(
+        first, whole, [Match(moved, match.probability, match.level, match.votes, match.numbers)], state.models
+    )
+    return not verified or verified[0].probability < _LEFT * match.probability
 
 
 def alike(one: Pose, two: Pose, cluster: Cluster) -> bool:
@@ -289,18 +293,18 @@ def alike(one: Pose, two: Pose, cluster: Cluster) -> bool:
 
 
 def evidence(state: AssemblyState) -> float:
-    """Log odds of all joins, and of all other fits of two single fragments with which the assembly agrees.
+    """Log odds of all joins, and of all other matches of two single fragments with which the assembly agrees.
 
     What is less likely than not counts nothing: a guess is no worse than a piece left out.
     """
-    total = sum(_log_odds(fit) for _, _, fit in state.joins)
+    total = sum(_log_odds(match) for _, _, match in state.joins)
     done = {frozenset(first.members + second.members) for first, second, _ in state.joins}
-    for (one, two), fits in state.pairs.items():
+    for (one, two), matches in state.pairs.items():
         cluster = next((cluster for cluster in state.clusters if {one, two} <= set(cluster.members)), None)
         if cluster is not None and frozenset((one, two)) not in done:
             single = Cluster(state.fragments, {one: STAY})
             pose = composed(undone(cluster.poses[two]), cluster.poses[one])
-            total += max((_log_odds(fit) for fit in fits if alike(fit.pose, pose, single)), default=0.0)
+            total += max((_log_odds(match) for match in matches if alike(match.pose, pose, single)), default=0.0)
     return total
 
 
@@ -319,22 +323,21 @@ def entering(state: AssemblyState) -> bool:
     return False
 
 
-def _odds(fit: Fit) -> float:
-    return fit.probability / max(1e-9, 1 - fit.probability)
+def _odds(match: Match) -> float:
+    return match.probability / max(1e-9, 1 - match.probability)
 
 
-def _log_odds(fit: Fit) -> float:
+def _log_odds(match: Match) -> float:
     """Not below 0, and of no probability above the surest."""
-    chance = min(fit.probability, _SUREST)
+    chance = min(match.probability, _SUREST)
     return max(0.0, float(np.log(max(1e-9, chance) / (1 - chance))))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Mends broken objects: fracture faces are found, matched and verified, and fragments joined, the surest fit first.
+# Mends broken objects: fracture faces are found, matched and verified, and fragments joined, the surest match first.
 
 
-# The least probability with which pieces are joined: mere guesses, where all belong to one object; likely fits, where
-# there may be several.
+# The least probability with which pieces are joined where all belong to one object: mere guesses.
 _GUESS = 0.1
 
 
@@ -344,7 +347,7 @@ class MendSolver:
 
     The largest fragment stays turned as it was given: geometry can't know how the object stood. After `budget` seconds
     nothing more is searched for, and what is known by then is used. With `several` the fragments may be of more than
-    one object: only likely fits count, and every group that holds together is an object of its own. Where fits
+    one object: only likely matches count, and every group that holds together is an object of its own. Where matches
     contradict each other, up to `beam` assemblies are made, and the one with most evidence is the answer.
     """
 

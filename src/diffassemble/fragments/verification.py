@@ -1,4 +1,4 @@
-"""Two clusters matched: a few fits, each with the probability that it is true."""
+"""Two clusters matched: a few matches, each with the probability that it is true."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.pair_search import Effort, rating, search
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Is a fit a true one: numbers that tell how two sides meet, for a trained judge.
+# Is a match a true one: numbers that tell how two sides meet, for a trained judge.
 
 
 _MOST = 2500
 
 
-def fit_numbers(
+def match_features(
     pose: Float64[np.ndarray, "12"],
     first: Side,
     second: Side,
@@ -113,7 +113,7 @@ def _spread(points: np.ndarray, normals: np.ndarray, spacing: float) -> dict[str
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Two clusters matched: a few fits, each with the probability that it is true.
+# Two clusters matched: a few matches, each with the probability that it is true.
 
 
 # Breaks with fewer points than this at levels 0 and 1 are looked at one level finer.
@@ -124,7 +124,7 @@ _KEPT = 4
 
 
 @dataclass(frozen=True)
-class Fit:
+class Match:
     """If the second cluster stays, the first stands at the pose."""
 
     pose: Pose
@@ -133,9 +133,9 @@ class Fit:
     votes: int
     numbers: Float32[np.ndarray, "v"]
 
-    def turned_round(self) -> Fit:
-        """The same fit with first and second exchanged."""
-        return Fit(undone(self.pose), self.probability, self.level, self.votes, self.numbers)
+    def reversed(self) -> Match:
+        """The same match with first and second exchanged."""
+        return Match(undone(self.pose), self.probability, self.level, self.votes, self.numbers)
 
 
 def level_for(first: Cluster, second: Cluster) -> int:
@@ -153,35 +153,37 @@ def can_refine(first: Cluster, second: Cluster, level: int) -> bool:
     return level < LEVELS and all(side is None or len(side.points) < _MANY for side in sides)
 
 
-def match(first: Cluster, second: Cluster, level: int, effort: Effort, models: FractureModels, seed: int) -> list[Fit]:
-    """Search for fits of two clusters at one level, the most probable first."""
+def match_clusters(
+    first: Cluster, second: Cluster, level: int, effort: Effort, models: FractureModels, seed: int
+) -> list[Match]:
+    """Search for matches of two clusters at one level, the most probable first."""
     own, other = first.side(level), second.side(level)
     if own is None or other is None:
         return []
     if len(own.points) > len(other.points):
-        return [fit.turned_round() for fit in match(second, first, level, effort, models, seed)]
+        return [match.reversed() for match in match_clusters(second, first, level, effort, models, seed)]
     spacing = first.fragments[0].spacing / 2**level
     found = search(own, other, spacing, effort, seed)
-    return judge(found.poses, found.votes, own, other, spacing, level, models)[:_KEPT]
+    return verify(found.poses, found.votes, own, other, spacing, level, models)[:_KEPT]
 
 
-def review(first: Cluster, second: Cluster, fits: Sequence[Fit], models: FractureModels) -> list[Fit]:
-    """Fits that were found for members of two clusters, refined and judged anew for the clusters."""
-    result: list[Fit] = []
-    for level in sorted({fit.level for fit in fits}):
+def review(first: Cluster, second: Cluster, matches: Sequence[Match], models: FractureModels) -> list[Match]:
+    """Matches that were found for members of two clusters, refined and judged anew for the clusters."""
+    result: list[Match] = []
+    for level in sorted({match.level for match in matches}):
         own, other = first.side(level), second.side(level)
         if own is None or other is None:
             continue
         spacing = first.fragments[0].spacing / 2**level
-        here = [fit for fit in fits if fit.level == level]
+        here = [match for match in matches if match.level == level]
         swapped = len(own.points) > len(other.points)
         if swapped:
-            own, other, here = other, own, [fit.turned_round() for fit in here]
-        poses = np.stack([sharpened(fit.pose, own, other, spacing) for fit in here])
-        votes = np.array([fit.votes for fit in here])
-        judged = judge(poses, votes, own, other, spacing, level, models)
-        result += [fit.turned_round() for fit in judged] if swapped else judged
-    return sorted(result, key=lambda fit: -fit.probability)
+            own, other, here = other, own, [match.reversed() for match in here]
+        poses = np.stack([sharpened(match.pose, own, other, spacing) for match in here])
+        votes = np.array([match.votes for match in here])
+        verified = verify(poses, votes, own, other, spacing, level, models)
+        result += [match.reversed() for match in verified] if swapped else verified
+    return sorted(result, key=lambda match: -match.probability)
 
 
 def sharpened(pose: Pose, own: Side, other: Side, spacing: float) -> Pose:
@@ -193,9 +195,9 @@ def sharpened(pose: Pose, own: Side, other: Side, spacing: float) -> Pose:
     )  # fmt: skip
 
 
-def judge(
+def verify(
     poses: np.ndarray, votes: np.ndarray, own: Side, other: Side, spacing: float, level: int, models: FractureModels
-) -> list[Fit]:
+) -> list[Match]:
     """Poses of one side against another with the probabilities that they are true."""
     if not len(poses):
         return []
@@ -204,8 +206,8 @@ def judge(
     for i, pose in enumerate(poses):
         others = np.delete(worth, i)
         margin = worth[i] / max(10.0, others.max()) if len(others) else 5.0
-        numbers.append(fit_numbers(pose, own, other, spacing, level, int(votes[i]), float(margin)))
+        numbers.append(match_features(pose, own, other, spacing, level, int(votes[i]), float(margin)))
     table = np.stack(numbers)
     chance = models.verification(table)
-    fits = [Fit(poses[i], float(chance[i]), level, int(votes[i]), table[i]) for i in range(len(poses))]
-    return sorted(fits, key=lambda fit: -fit.probability)
+    matches = [Match(poses[i], float(chance[i]), level, int(votes[i]), table[i]) for i in range(len(poses))]
+    return sorted(matches, key=lambda match: -match.probability)

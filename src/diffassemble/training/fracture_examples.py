@@ -1,4 +1,4 @@
-"""Examples for the networks of fracture matching: breaks, matches, and fits that are true or not."""
+"""Examples for the networks of fracture matching: breaks, matches, and matches that are true or not."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from diffassemble.fragments.matches import prepare
 from diffassemble.fragments.model import MATCH_FEATURES, FractureModels
 from diffassemble.fragments.pair_search import Effort
 from diffassemble.fragments.surface import spacing_of
-from diffassemble.fragments.verification import level_for, match
+from diffassemble.fragments.verification import level_for, match_clusters
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Examples for the networks that look at fracture surfaces: is this point of the break, and who is its mate.
@@ -157,24 +157,24 @@ def _matches(
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Examples for the network that verifies fits: what the search finds, and whether it is true.
+# Examples for the network that verifies matches: what the search finds, and whether it is true.
 
 
-# A fit is true if it is turned by at most so many degrees, and off by at most so many spacings of level 0.
+# A match is true if it is turned by at most so many degrees, and off by at most so many spacings of level 0.
 _DEGREES, _OFF = 5.0, 2.5
 
 
 @dataclass(frozen=True)
-class FitExamples:
-    """Numbers of fits (`compatibility.fracture.verify`), and whether they are true."""
+class MatchExamples:
+    """Numbers of matches (`compatibility.fracture.verify`), and whether they are true."""
 
     numbers: Float32[np.ndarray, "m v"]
     true: Bool[np.ndarray, "m"]
 
     @staticmethod
-    def none() -> FitExamples:
+    def none() -> MatchExamples:
         """No examples."""
-        return FitExamples(np.zeros((0, MATCH_FEATURES), np.float32), np.zeros(0, bool))
+        return MatchExamples(np.zeros((0, MATCH_FEATURES), np.float32), np.zeros(0, bool))
 
 
 def worn(puzzle: Puzzle, noise: float, missing: float, generator: torch.Generator) -> Puzzle:
@@ -187,19 +187,21 @@ def worn(puzzle: Puzzle, noise: float, missing: float, generator: torch.Generato
     return replace(left, pieces=replace(left.fragments, meshes=tuple(meshes)))
 
 
-def fit_examples(puzzle: Puzzle, models: FractureModels, generator: torch.Generator, matches: int = 14) -> FitExamples:
-    """Search for fits of random pairs, every other time against a cluster that truly belongs together.
+def match_examples(
+    puzzle: Puzzle, models: FractureModels, generator: torch.Generator, searches: int = 14
+) -> MatchExamples:
+    """Search for matches of random pairs, every other time against a cluster that truly belongs together.
 
-    Of two or three fragments there are fewer matches.
+    Of two or three fragments there are fewer searches.
     """
     assert puzzle.truth is not None
     seed = int(torch.randint(1 << 30, (1,), generator=generator))
     chance = np.random.Generator(np.random.PCG64(seed))
     fragments = prepare(puzzle.fragments, models, seed)
     truth = np.concatenate([puzzle.truth.rotation.flatten(1).numpy(), puzzle.truth.translation.numpy()], 1)
-    nothing = FitExamples.none()
+    nothing = MatchExamples.none()
     numbers, true = [nothing.numbers], [nothing.true]
-    for number in range(min(matches, 4 * len(fragments))):
+    for number in range(min(searches, 4 * len(fragments))):
         order = chance.permutation(len(fragments))
         size = 1 if number % 2 else int(chance.integers(1, len(fragments)))
         first = Cluster(fragments, {int(order[-1]): STAY})
@@ -209,11 +211,11 @@ def fit_examples(puzzle: Puzzle, models: FractureModels, generator: torch.Genera
         if size == 1:
             wanted = composed(undone(truth[order[0]].astype(np.float64)), wanted)
             second = Cluster(fragments, {int(order[0]): STAY})
-        fits = match(first, second, level, Effort(), models, seed + number)
+        matches = match_clusters(first, second, level, Effort(), models, seed + number)
         middle = fragments[order[-1]].layers.levels[0].points.mean(0)
-        numbers += [fit.numbers[None] for fit in fits]
-        true += [np.array([is_true(fit.pose, wanted, middle, fragments[0].spacing)]) for fit in fits]
-    return FitExamples(np.concatenate(numbers), np.concatenate(true))
+        numbers += [match.numbers[None] for match in matches]
+        true += [np.array([is_true(match.pose, wanted, middle, fragments[0].spacing)]) for match in matches]
+    return MatchExamples(np.concatenate(numbers), np.concatenate(true))
 
 
 def is_true(pose: Pose, wanted: Pose, middle: Float32[np.ndarray, "3"], spacing: float) -> bool:

@@ -1,4 +1,4 @@
-"""The task of learning fracture matching: first what surfaces look like, then which fits are true."""
+"""The task of learning fracture matching: first what surfaces look like, then which matches are true."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ from diffassemble.fragments.descriptors import LEVELS, MATE_SIGNS
 from diffassemble.fragments.model import FractureModels
 from diffassemble.training.checks import check_fracture_matching
 from diffassemble.training.config import Config, FractureMatchingRun
-from diffassemble.training.fracture_examples import FitExamples, SurfaceExamples, fit_examples, surface_examples, worn
+from diffassemble.training.fracture_examples import (
+    MatchExamples,
+    SurfaceExamples,
+    match_examples,
+    surface_examples,
+    worn,
+)
 from diffassemble.training.fragment_data import Broken
 from diffassemble.training.fragments import gather
 from diffassemble.training.pictures import share_out
@@ -29,7 +35,7 @@ class FractureMatchingTask:
     """All examples are made at the start, `data.times` of every fracture; then small networks learn from them.
 
     `data.learn` "surface" teaches where the break is and who fits whom, "fits" then (with --training.start-from) which
-    fits are true.
+    matches are true.
     """
 
     defaults: Config = FractureMatchingRun()
@@ -41,7 +47,7 @@ class FractureMatchingTask:
         kinds, held_apart = gather(config.data)
         train = [fracture for kind in kinds for fracture in kind]
         if config.data.learn == "fits":
-            self.fits, self.held_fits = self._fits(train), self._fits(held_apart)
+            self.matches, self.held_matches = self._matches(train), self._matches(held_apart)
         else:
             self.surfaces, self.held_surfaces = self._surfaces(train), self._surfaces(held_apart)
 
@@ -52,17 +58,17 @@ class FractureMatchingTask:
             made.append(surface_examples(fracture.meshes(), generator, self._noise(generator)))
         return made
 
-    def _fits(self, fractures: Sequence[Broken]) -> FitExamples:
+    def _matches(self, fractures: Sequence[Broken]) -> MatchExamples:
         models = FractureModels.from_pretrained(self.config.training.start_from)
         data = self.config.data
-        made = [FitExamples.none()]
+        made = [MatchExamples.none()]
         for number, fracture in enumerate(data.times * list(fractures)):
             generator = seeded(self.config.training.seed, number, 1)
             whole = float(torch.rand(1, generator=generator)) < data.whole_share
             missing = 0.0 if whole else data.missing * float(torch.rand(1, generator=generator))
             puzzle = worn(scatter(fracture.meshes(), generator), self._noise(generator), missing, generator)
-            made.append(fit_examples(puzzle, models, generator))
-        return FitExamples(np.concatenate([m.numbers for m in made]), np.concatenate([m.true for m in made]))
+            made.append(match_examples(puzzle, models, generator))
+        return MatchExamples(np.concatenate([m.numbers for m in made]), np.concatenate([m.true for m in made]))
 
     def _noise(self, generator: torch.Generator) -> float:
         """None for half of the objects, anything up to the largest for the others."""
@@ -78,23 +84,23 @@ class FractureMatchingTask:
         numbers, weight = share_out(self.config.training.points, rank, world)
         generator = seeded(self.config.training.seed, step, rank)
         if self.config.data.learn == "fits":
-            return weight * fit_loss(model, self.fits, len(numbers), generator)
+            return weight * verification_loss(model, self.matches, len(numbers), generator)
         return weight * surface_loss(model, self.surfaces, len(numbers), generator)
 
     def validate(self, model: nn.Module) -> dict[str, float]:
-        """On objects held apart, in percent: points and fits told right; "score" is their mean."""
+        """On objects held apart, in percent: points and matches told right; "score" is their mean."""
         assert isinstance(model, FractureModels)
         model.eval()
         with torch.no_grad():
-            scores = self._fit_scores(model) if self.config.data.learn == "fits" else self._surface_scores(model)
+            scores = self._match_scores(model) if self.config.data.learn == "fits" else self._surface_scores(model)
         model.train()
         return {"score": sum(scores.values()) / max(1, len(scores)), **scores}
 
-    def _fit_scores(self, model: FractureModels) -> dict[str, float]:
-        if not len(self.held_fits.true):
+    def _match_scores(self, model: FractureModels) -> dict[str, float]:
+        if not len(self.held_matches.true):
             return {}
-        found = model.verification_logits(torch.from_numpy(self.held_fits.numbers)) > 0
-        return {"fits": 100 * float((found.numpy() == self.held_fits.true).mean())}
+        found = model.verification_logits(torch.from_numpy(self.held_matches.numbers)) > 0
+        return {"fits": 100 * float((found.numpy() == self.held_matches.true).mean())}
 
     def _surface_scores(self, model: FractureModels) -> dict[str, float]:
         scores: dict[str, list[float]] = {}
@@ -163,8 +169,10 @@ def matches_found(model: FractureModels, level: int, one: SurfaceExamples) -> fl
     return 100 * float(((likeness > likeness.diagonal()[:, None]).sum(1) < 12).float().mean())
 
 
-def fit_loss(model: FractureModels, examples: FitExamples, count: int, generator: torch.Generator) -> Float[Tensor, ""]:
-    """Cross-entropy of fits being true."""
+def verification_loss(
+    model: FractureModels, examples: MatchExamples, count: int, generator: torch.Generator
+) -> Float[Tensor, ""]:
+    """Cross-entropy of matches being true."""
     rows = _draw(len(examples.true), count, generator).numpy()
     logits = model.verification_logits(torch.from_numpy(examples.numbers[rows]))
     return F.binary_cross_entropy_with_logits(logits, torch.from_numpy(examples.true[rows]).float())

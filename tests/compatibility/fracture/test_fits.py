@@ -1,4 +1,4 @@
-"""Fits carry the probability that they are true."""
+"""Matches carry the probability that they are true."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from diffassemble.fragments.clusters import STAY, Cluster, composed
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.pair_search import Effort
-from diffassemble.fragments.verification import level_for, match, review
+from diffassemble.fragments.verification import level_for, match_clusters, review
 
 
 def test_the_true_fit_is_the_most_probable(
@@ -15,11 +15,11 @@ def test_the_true_fit_is_the_most_probable(
 ) -> None:
     first, second = clusters
     level = level_for(first, second)
-    fits = match(first, second, level, Effort(), models, 1)
-    assert fits[0].probability > 0.5
-    assert np.allclose(fits[0].pose[:9], true_pose[:9], atol=0.02)
-    assert np.allclose(composed(fits[0].turned_round().pose, fits[0].pose), STAY, atol=1e-6)
-    swapped = match(second, first, level, Effort(), models, 1)
-    assert np.allclose(swapped[0].turned_round().pose, fits[0].pose, atol=0.02)
-    again = review(first, second, fits, models)
-    assert np.allclose(again[0].pose, fits[0].pose, atol=0.01)
+    matches = match_clusters(first, second, level, Effort(), models, 1)
+    assert matches[0].probability > 0.5
+    assert np.allclose(matches[0].pose[:9], true_pose[:9], atol=0.02)
+    assert np.allclose(composed(matches[0].reversed().pose, matches[0].pose), STAY, atol=1e-6)
+    swapped = match_clusters(second, first, level, Effort(), models, 1)
+    assert np.allclose(swapped[0].reversed().pose, matches[0].pose, atol=0.02)
+    again = review(first, second, matches, models)
+    assert np.allclose(again[0].pose, matches[0].pose, atol=0.01)

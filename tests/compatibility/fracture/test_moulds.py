@@ -10,13 +10,13 @@ from diffassemble.fragments.gap_insertion import CAST, cast, casting_probability
 
 def test_a_chip_finds_its_hole(standing: tuple[Cluster, Fragment, np.ndarray]) -> None:
     whole, chip, truth = standing
-    fits = cast(chip, whole, find_gaps(whole, chip.spacing / 3), 1)
+    matches = cast(chip, whole, find_gaps(whole, chip.spacing / 3), 1)
     points = chip.layers.levels[0].points
-    off = points @ (fits[0].pose - truth)[:9].reshape(3, 3).T + (fits[0].pose - truth)[9:]
+    off = points @ (matches[0].pose - truth)[:9].reshape(3, 3).T + (matches[0].pose - truth)[9:]
     assert np.linalg.norm(off, axis=1).max() < chip.spacing
-    assert fits[0].level == CAST
-    assert fits[0].probability > 0.5
-    assert [fit.probability for fit in fits] == sorted((fit.probability for fit in fits), reverse=True)
+    assert matches[0].level == CAST
+    assert matches[0].probability > 0.5
+    assert [match.probability for match in matches] == sorted((match.probability for match in matches), reverse=True)
 
 
 def test_what_touches_more_is_more_probable() -> None:
