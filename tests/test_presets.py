@@ -25,7 +25,7 @@ def test_purposes_are_one_line() -> None:
 
 
 def test_the_form_of_the_paper_looks_at_no_pairs() -> None:
-    assert changes("jigsaw-paper-form", "jigsaw") == {"edge_features": False, "judge": "", "votes": False}
+    assert changes("jigsaw-paper-form", "jigsaw") == {"edge_features": False, "edge_model": "", "votes": False}
     assert not PRESETS["jigsaw-paper"].config.model.pairwise
 
 

@@ -25,9 +25,9 @@ from diffassemble.network.pretrained import bundled_models
 from diffassemble.squares.baselines.gallagher import GallagherSolver
 from diffassemble.squares.baselines.huroyan import HuroyanSolver
 from diffassemble.squares.baselines.yu import YuSolver
-from diffassemble.squares.critic import Critic, SecondLook
+from diffassemble.squares.critic import Critic, CriticReranker
 from diffassemble.squares.diffusion import DiffusionSolver
-from diffassemble.squares.edge_model import Judge, SideJudge
+from diffassemble.squares.edge_model import CompareEdges, EdgeModel
 from diffassemble.squares.hybrid import HybridSolver
 from diffassemble.squares.upright import Upright, Uprighter, turn_to_upright
 
@@ -65,7 +65,7 @@ def announce_compilation() -> None:
 # Solvers by name.
 
 
-UPRIGHT, SIDE_JUDGE, CRITIC = "upright", "side-judge", "critic"
+UPRIGHT, EDGE_MODEL, CRITIC = "upright", "edge-model", "critic"
 FRACTURE_MATCHING, POSTURE = "fracture-matching", "posture"
 # These only compare borders, which can't tell which way is up; where they know it, the classifier told them.
 BORDER_SOLVERS = frozenset({"gallagher", "yu", "huroyan"})
@@ -89,16 +89,16 @@ def bundled_stander() -> Stander | None:
     return Posture.from_pretrained(POSTURE).stand if POSTURE in bundled_models() else None
 
 
-def bundled_second_look() -> SecondLook | None:
+def bundled_reranker() -> CriticReranker | None:
     """A look by the critic that comes with the package; without it, what borders can't decide stays as it is."""
-    return SecondLook(Critic.from_pretrained(CRITIC)) if CRITIC in bundled_models() else None
+    return CriticReranker(Critic.from_pretrained(CRITIC)) if CRITIC in bundled_models() else None
 
 
-def bundled_judge() -> Judge | None:
-    """The judge of sides that comes with the package; without it, border gradients alone tell what fits."""
-    if SIDE_JUDGE not in bundled_models():
+def bundled_edge_model() -> CompareEdges | None:
+    """The learned edge compatibility that comes with the package; without it, border gradients alone tell what fits."""
+    if EDGE_MODEL not in bundled_models():
         return None
-    return SideJudge.from_pretrained(SIDE_JUDGE).judge
+    return EdgeModel.from_pretrained(EDGE_MODEL).compare
 
 
 @dataclass(frozen=True)
@@ -133,8 +133,8 @@ def _hybrid(options: SolverOptions) -> Solver:
         options.samples,
         upright=bundled_uprighter(),
         budget=options.budget,
-        judge=bundled_judge(),
-        second_look=bundled_second_look(),
+        edge_model=bundled_edge_model(),
+        reranker=bundled_reranker(),
     )
 
 

@@ -41,10 +41,10 @@ def test_scores_are_finite_and_do_not_depend_on_company_or_mirror() -> None:
     tiles = tiles_of(torch.rand(36, 3, 10, 10), board, 60)
     at = torch.stack([torch.randperm(36) for _ in range(70)])
     turns = torch.randint(0, 4, (70, 36))
-    together = critic.judge(tiles, at, turns, board)
-    alone = critic.judge(tiles, at[5:6], turns[5:6], board)
+    together = critic.score(tiles, at, turns, board)
+    alone = critic.score(tiles, at[5:6], turns[5:6], board)
     assert together.shape == (70,)
     assert float((together[5] - alone[0]).abs()) < 1e-4
     mirrored, opposite = (part.view(70, 6, 6).flip(-1).flatten(1) for part in (at, -turns % 4))
-    flipped = critic.judge(tiles.flip(-1)[:, [0, 3, 2, 1]], mirrored, opposite, board)
+    flipped = critic.score(tiles.flip(-1)[:, [0, 3, 2, 1]], mirrored, opposite, board)
     assert float((together - flipped).abs().max()) < 1e-4

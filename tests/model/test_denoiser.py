@@ -17,7 +17,7 @@ from diffassemble.network.denoiser import CLUSTER_WIDTH, SLOTS, Denoiser, best_e
 from diffassemble.network.evidence import POWERS, THRESHOLDS
 from diffassemble.network.graph.edges import complete_edges
 from diffassemble.network.graph.layout import DenseGraph, EdgeGraph, edge_graph
-from diffassemble.squares.edge_model import SideJudge, SideJudgeConfig, find_matches, match_finder
+from diffassemble.squares.edge_model import EdgeModel, EdgeModelConfig, find_matches, match_finder
 from diffassemble.training.presets import PRESETS
 
 Make = Callable[..., Denoiser]
@@ -135,11 +135,11 @@ def test_without_evidence_matches_are_not_needed(make_model: Make, puzzles: list
             make_model(**form).condition(pack(puzzles))
 
 
-def test_a_judge_comes_by_its_name_with_who_looks_at_pairs(
+def test_an_edge_model_comes_by_its_name_with_who_looks_at_pairs(
     make_model: Make, puzzles: list[Puzzle], tmp_path: Path
 ) -> None:
-    SideJudge(SideJudgeConfig(depth=4, length=8, width=8, blocks=1)).save_pretrained(tmp_path / "judge")
-    named = make_model(judge=str(tmp_path / "judge"))
+    EdgeModel(EdgeModelConfig(depth=4, length=8, width=8, blocks=1)).save_pretrained(tmp_path / "edge-model")
+    named = make_model(edge_model=str(tmp_path / "edge-model"))
     named.save_pretrained(tmp_path / "model")
     again = Denoiser.from_pretrained(tmp_path / "model")
     assert again.state_dict().keys() == make_model().state_dict().keys()
@@ -147,9 +147,9 @@ def test_a_judge_comes_by_its_name_with_who_looks_at_pairs(
     assert batch.matches is not None
     assert plain.matches is not None
     assert not torch.equal(batch.matches.weight, plain.matches.weight)
-    assert match_finder(make_model(edge_features=False, votes=False, judge="nowhere")) is None
+    assert match_finder(make_model(edge_features=False, votes=False, edge_model="nowhere")) is None
     with pytest.raises(InputError, match="nowhere"):
-        match_finder(make_model(judge="nowhere"))
+        match_finder(make_model(edge_model="nowhere"))
 
 
 def test_without_votes_nobody_votes(make_model: Make, puzzles: list[Puzzle]) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from diffassemble.core import InputError, Puzzle, Solver
-from diffassemble.kinds import BORDER_SOLVERS, SOLVERS, bundled_judge, bundled_uprighter, make_solver
+from diffassemble.kinds import BORDER_SOLVERS, SOLVERS, bundled_edge_model, bundled_uprighter, make_solver
 from diffassemble.network import pretrained
 from diffassemble.squares.baselines.gallagher import GallagherSolver
 from diffassemble.squares.diffusion import DiffusionSolver
-from diffassemble.squares.edge_model import SideJudge, SideJudgeConfig
+from diffassemble.squares.edge_model import EdgeModel, EdgeModelConfig
 from diffassemble.squares.hybrid import HybridSolver
 
 
@@ -73,12 +73,12 @@ def test_bundled_models_go_by_name(shelf: Path, tiny_model: Path) -> None:
     assert make_solver("diffusion").name == "diffusion"
 
 
-def test_the_bundled_judge_of_sides_is_asked(shelf: Path, tiny_model: Path) -> None:
-    assert bundled_judge() is None
-    SideJudge(SideJudgeConfig(width=8, blocks=1)).save_pretrained(shelf / "side-judge")
+def test_the_bundled_edge_model_is_asked(shelf: Path, tiny_model: Path) -> None:
+    assert bundled_edge_model() is None
+    EdgeModel(EdgeModelConfig(width=8, blocks=1)).save_pretrained(shelf / "edge-model")
     solver = make_solver("hybrid", model=str(tiny_model))
     assert isinstance(solver, HybridSolver)
-    assert solver.judge is not None
+    assert solver.edge_model is not None
 
 
 def test_without_a_classifier_wholes_stay_as_they_are(shelf: Path, tiny_model: Path) -> None:

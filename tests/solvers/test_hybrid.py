@@ -12,7 +12,7 @@ import torch
 from diffassemble.core import Board, ImagePieces, Puzzle, Step
 from diffassemble.evaluation.metrics import direct_comparison_free
 from diffassemble.network.denoiser import Denoiser
-from diffassemble.squares.edge_model import SideJudge, SideJudgeConfig
+from diffassemble.squares.edge_model import EdgeModel, EdgeModelConfig
 from diffassemble.squares.hybrid import HybridSolver
 
 
@@ -24,11 +24,11 @@ def solver(tiny_model: Path) -> HybridSolver:
 
 @pytest.fixture
 def judging(solver: HybridSolver) -> HybridSolver:
-    """With a judge that has learnt nothing but to believe what it sees."""
+    """With a edge_model that has learnt nothing but to believe what it sees."""
     torch.manual_seed(0)
-    judge = SideJudge(SideJudgeConfig(width=8, blocks=0, embedding=2))
-    judge.odds[:, 4] = 1.0  # the lower of the two chances
-    return HybridSolver(solver.model, 2, 2, judge=judge.judge)
+    edge_model = EdgeModel(EdgeModelConfig(width=8, blocks=0, embedding=2))
+    edge_model.odds[:, 4] = 1.0  # the lower of the two chances
+    return HybridSolver(solver.model, 2, 2, edge_model=edge_model.compare)
 
 
 def drained(solver: HybridSolver, puzzle: Puzzle) -> list[Step]:

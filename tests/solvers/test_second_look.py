@@ -10,7 +10,16 @@ import torch
 from torch import Tensor
 
 from diffassemble.core import Board, Locks, Poses, Puzzle
-from diffassemble.squares.critic import Critic, CriticConfig, SecondLook, parts, placings, shifts, turned_cells, without
+from diffassemble.squares.critic import (
+    Critic,
+    CriticConfig,
+    CriticReranker,
+    parts,
+    placings,
+    shifts,
+    turned_cells,
+    without,
+)
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.energy import State, Terms
 
@@ -27,7 +36,7 @@ class Knowing(Critic):
         super().__init__(CriticConfig(stem=4, widths=(4, 4, 4), hidden=4))
         self.truth = truth
 
-    def judge(self, tiles: Tensor, at: Tensor, turns: Tensor, board: Board) -> Tensor:
+    def score(self, tiles: Tensor, at: Tensor, turns: Tensor, board: Board) -> Tensor:
         return ((at == self.truth) & (turns == 0) & (at >= 0)).float().sum(1)
 
 
@@ -53,7 +62,7 @@ def case() -> Case:
 
 def test_the_whole_is_shifted_and_the_lone_piece_put_where_the_critic_wants_them(case: Case) -> None:
     puzzle, terms, state, truth = case
-    found = SecondLook(Knowing(truth))(puzzle, terms, state)
+    found = CriticReranker(Knowing(truth))(puzzle, terms, state)
     assert torch.equal(torch.from_numpy(found.at), truth)
     assert not found.turn.any()
 
@@ -62,7 +71,7 @@ def test_borders_outweigh_a_critic_that_is_less_sure(case: Case) -> None:
     puzzle, terms, state, truth = case
     other = truth.clone()
     other[[0, 1]] = other[[1, 0]]
-    found = SecondLook(Knowing(other))(puzzle, terms, state)
+    found = CriticReranker(Knowing(other))(puzzle, terms, state)
     assert found.at[0] == 0
     assert found.at[1] == 1
 
@@ -70,7 +79,7 @@ def test_borders_outweigh_a_critic_that_is_less_sure(case: Case) -> None:
 def test_locked_and_whole_puzzles_are_left_alone(case: Case) -> None:
     puzzle, terms, state, truth = case
     locked = replace(puzzle, locks=Locks(torch.arange(25) == 0, Poses.identity(25, 2)))
-    assert SecondLook(Knowing(truth))(locked, terms, state) is state
+    assert CriticReranker(Knowing(truth))(locked, terms, state) is state
 
 
 def test_parts_hold_together_by_their_borders(case: Case) -> None:

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from diffassemble.network.config import ModelConfig
-from diffassemble.squares.edge_model import SideJudgeConfig
+from diffassemble.squares.edge_model import EdgeModelConfig
 from diffassemble.squares.upright import UprightConfig
 from diffassemble.training.config import (
     DataConfig,
     DenoisingTraining,
+    EdgeModelRun,
+    EdgeModelTraining,
     JigsawRun,
     PictureConfig,
-    SideJudgeRun,
-    SideJudgeTraining,
     UprightRun,
     UprightTraining,
 )
@@ -59,13 +59,13 @@ def tiny_upright(picture_folders: tuple[Path, Path]) -> Callable[..., UprightRun
 
 
 @pytest.fixture
-def tiny_side_judge(picture_folders: tuple[Path, Path]) -> Callable[..., SideJudgeRun]:
-    """The same for the judge of sides."""
+def tiny_edge_model(picture_folders: tuple[Path, Path]) -> Callable[..., EdgeModelRun]:
+    """The same for the edge model."""
 
-    def make(model: dict[str, Any] | None = None, **changes: Any) -> SideJudgeRun:
-        training = SideJudgeTraining(steps=6, pieces=18, warmup=2, validate_every=3, precision="32-true")
+    def make(model: dict[str, Any] | None = None, **changes: Any) -> EdgeModelRun:
+        training = EdgeModelTraining(steps=6, pieces=18, warmup=2, validate_every=3, precision="32-true")
         data = DataConfig(folders=picture_folders, held_apart=1, grids=(2, 3), favourite=3, erode=2)
-        small = SideJudgeConfig(depth=4, length=8, width=8, blocks=1, embedding=2, widest_gap=2)
-        return SideJudgeRun(replace(small, **model or {}), data, replace(training, checkpoint_minutes=0.0, **changes))
+        small = EdgeModelConfig(depth=4, length=8, width=8, blocks=1, embedding=2, widest_gap=2)
+        return EdgeModelRun(replace(small, **model or {}), data, replace(training, checkpoint_minutes=0.0, **changes))
 
     return make

@@ -13,14 +13,14 @@ import torch
 from diffassemble.core import InputError
 from diffassemble.training.checks import (
     check_critic,
+    check_edge_model,
     check_fracture_matching,
     check_fragments,
     check_jigsaw,
     check_posture,
-    check_side_judge,
     check_upright,
 )
-from diffassemble.training.config import JigsawRun, SideJudgeRun, UprightRun
+from diffassemble.training.config import EdgeModelRun, JigsawRun, UprightRun
 from diffassemble.training.presets import PRESETS
 
 BAD: list[tuple[str, dict[str, Any], str]] = [
@@ -111,7 +111,7 @@ def test_good_values(tiny: Callable[..., JigsawRun], tiny_upright: Callable[...,
     checks: dict[str, Callable[[Any], None]] = {
         "jigsaw": check_jigsaw,
         "upright": check_upright,
-        "side-judge": check_side_judge,
+        "edge-model": check_edge_model,
         "fragments": check_fragments,
         "baseline": check_fragments,
         "fracture-matching": check_fracture_matching,
@@ -129,7 +129,7 @@ def test_good_values(tiny: Callable[..., JigsawRun], tiny_upright: Callable[...,
         ("model", {"depth": 0}, "--model.depth 0: must be 1 or more"),
         ("model", {"length": 31}, "--model.length 31: must be even"),
         ("model", {"blocks": -1}, "--model.blocks"),
-        ("model", {"shown": 4}, "--model.shown 4: must be 3, 6 or another multiple of 3"),
+        ("model", {"observed": 4}, "--model.observed 4: must be 3, 6 or another multiple of 3"),
         ("model", {"widest_gap": 1}, "--model.widest-gap 1: must be 2 or more, the erosion of --data.erode"),
         ("data", {"folders": ()}, "no training pictures: pass --data.folders"),
         ("data", {"grids": (3, 2)}, "--data.grids 3 2"),
@@ -138,11 +138,11 @@ def test_good_values(tiny: Callable[..., JigsawRun], tiny_upright: Callable[...,
         ("training", {"worn_share": 1.5}, "--training.worn-share 1.5: must be from 0 to 1"),
     ],
 )
-def test_what_a_judge_of_sides_cannot_learn_from(
-    tiny_side_judge: Callable[..., SideJudgeRun], part: str, changes: dict[str, Any], words: str
+def test_what_an_edge_model_cannot_learn_from(
+    tiny_edge_model: Callable[..., EdgeModelRun], part: str, changes: dict[str, Any], words: str
 ) -> None:
-    config = tiny_side_judge()
-    check_side_judge(config)
+    config = tiny_edge_model()
+    check_edge_model(config)
     with pytest.raises(InputError) as caught:
-        check_side_judge(replace(config, **{part: replace(getattr(config, part), **changes)}))
+        check_edge_model(replace(config, **{part: replace(getattr(config, part), **changes)}))
     assert words in str(caught.value)

@@ -17,6 +17,7 @@ from diffassemble.training.config import (
     Config,
     CriticRun,
     CriticTraining,
+    EdgeModelRun,
     FractureDataConfig,
     FractureMatchingRun,
     FractureMatchingTraining,
@@ -26,7 +27,6 @@ from diffassemble.training.config import (
     JigsawRun,
     PostureRun,
     PostureTraining,
-    SideJudgeRun,
     UprightRun,
 )
 from diffassemble.training.loop import Task, train
@@ -42,7 +42,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def configs(
     tiny: Callable[..., JigsawRun],
     tiny_upright: Callable[..., UprightRun],
-    tiny_side_judge: Callable[..., SideJudgeRun],
+    tiny_edge_model: Callable[..., EdgeModelRun],
 ) -> dict[str, Config]:
     broken = FragmentConfig(solids=2, breaks=1, pieces=(2, 3), points=64)
     learning = FragmentTraining(steps=2, pieces=6, validate_every=2, precision="32-true")
@@ -51,7 +51,7 @@ def configs(
     return {
         "jigsaw": tiny(steps=2),
         "upright": tiny_upright(steps=2),
-        "side-judge": tiny_side_judge(steps=2),
+        "edge-model": tiny_edge_model(steps=2),
         "fragments": FragmentRun(small, broken, learning),
         "baseline": BaselineRun(OneShotConfig("global", "pointnet", 8, 16), broken, learning),
         "fracture-matching": FractureMatchingRun(
@@ -90,7 +90,7 @@ def test_a_batch_is_told_in_its_own_words(configs: dict[str, Config]) -> None:
     assert {name: TASKS[name](config).batch for name, config in configs.items()} == {
         "jigsaw": (18, "pieces"),
         "upright": (4, "pictures"),
-        "side-judge": (18, "pieces"),
+        "edge-model": (18, "pieces"),
         "fragments": (6, "pieces"),
         "baseline": (6, "pieces"),
         "fracture-matching": (160, "points"),

@@ -28,8 +28,8 @@ class ModelConfig:
     """width between the layers of the published stack"""
     edge_features: bool = True
     """border evidence as edge features; off in the paper's form"""
-    judge: str = ""
-    """the judge of sides, a bundled name or a folder, whose opinion is part of the evidence; empty: gradients alone"""
+    edge_model: str = ""
+    """learned edge compatibility (bundled name or folder) as part of the evidence; empty: border gradients alone"""
     votes: bool = True
     """the matches' votes on the noisy poses; off in the paper's form"""
     board: bool = True

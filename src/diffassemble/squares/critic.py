@@ -80,7 +80,7 @@ class Critic(Pretrained):
         return self.head(self.blocks(F.relu(self.stem_norm(self.stem(maps))))).squeeze(-1)
 
     @torch.no_grad()
-    def judge(
+    def score(
         self,
         tiles: Float[Tensor, "n 4 3 c c"],
         at: Int[Tensor, "k cells"],
@@ -139,7 +139,7 @@ _MOST = 14
 
 
 @dataclass(frozen=True)
-class SecondLook:
+class CriticReranker:
     """Says whether a placement should be another one; `weight` is how much the critic counts beside borders."""
 
     critic: Critic
@@ -161,7 +161,7 @@ class SecondLook:
         return state
 
     def _framed(self, state: State, terms: Terms, tiles: Float[Tensor, "n 4 3 c c"]) -> State:
-        """The whole in its best turn and shift, judged by its largest part."""
+        """The whole in its best turn and shift, scored by its largest part."""
         others = np.concatenate([np.zeros(0, np.int64), *parts(state, terms)[1:]])
         candidates = list(shifts(state, terms))
         return self._best(candidates, [without(candidate, others) for candidate in candidates], terms, tiles)
@@ -176,7 +176,7 @@ class SecondLook:
     def _best(self, states: list[State], shown: list[State], terms: Terms, tiles: Float[Tensor, "n 4 3 c c"]) -> State:
         at = torch.from_numpy(np.stack([state.at for state in shown]))
         turns = torch.from_numpy(np.stack([np.where(s.at >= 0, s.turn[s.at], 0) for s in shown]))
-        looks = self.critic.judge(tiles, at, turns, terms.board)
+        looks = self.critic.score(tiles, at, turns, terms.board)
         worths = torch.tensor([terms.worth(state) for state in states])
         return states[int((worths + self.weight * looks).argmax())]
 

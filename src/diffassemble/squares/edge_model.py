@@ -26,10 +26,10 @@ from diffassemble.squares.edges import (
 )
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Border gradients and a learned judgement of the same sides, weighed to one probability.
+# Border gradients and a learned compatibility of the same sides, weighed to one probability.
 #
-# The judgement comes from a network that this room knows nothing of. Its weight against the gradients depends on how
-# many pixels the pieces have lost, so the numbers that weigh them come with it.
+# How much learned compatibility weighs against the gradients depends on how many pixels
+# the pieces have lost, so the numbers that weigh them come with it.
 
 
 # How many scores are computed at once.
@@ -43,31 +43,31 @@ _SOFTENING = 0.02
 _SAME = 1e-4
 TERMS = 18
 # Above so many pieces border gradients alone are asked: learned edges take four times as long for all pairs of sides.
-_JUDGED = 1000
+_MOST_LEARNED = 1000
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """What every side foretells and what it shows; their product, both ways, is how much a pair fits.
+class EdgeCompatibility:
+    """What every side predicts and what it shows; their product, both ways, is how much a pair fits.
 
     Over all sides and `alone`, the case that no partner is there, these are log probabilities but for a constant.
     `odds` are the coefficients of `Candidates.terms`; `gap` is how many pixels pieces are taken to have lost at every
     side.
     """
 
-    foretold: Float[Tensor, "sides w"]
-    shown: Float[Tensor, "sides w"]
+    predicted: Float[Tensor, "sides w"]
+    observed: Float[Tensor, "sides w"]
     alone: Float[Tensor, ""]
     odds: Float[Tensor, "terms"]
     gap: int
 
     def __len__(self) -> int:
-        return len(self.shown)
+        return len(self.observed)
 
     def fits(self, rows: Int[Tensor, "r"]) -> Float[Tensor, "r sides"]:
         """How much some sides fit all sides; never within one piece. Symmetric."""
         piece = torch.arange(len(self), device=rows.device) // SIDES
-        fits = self.foretold[rows] @ self.shown.T + self.shown[rows] @ self.foretold.T
+        fits = self.predicted[rows] @ self.observed.T + self.observed[rows] @ self.predicted.T
         return fits.masked_fill(piece[rows][:, None] == piece, _NEVER)
 
     def normaliser(self, fits: Float[Tensor, "r sides"]) -> Float[Tensor, "r"]:
@@ -75,7 +75,7 @@ class Judgement:
         return torch.logaddexp(fits.logsumexp(1), self.alone)
 
 
-Judge = Callable[[Float[Tensor, "n 3 s s"]], Judgement]
+CompareEdges = Callable[[Float[Tensor, "n 3 s s"]], EdgeCompatibility]
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Candidates:
     """The most promising partners of every side, with what is known of the pairs.
 
     `level` is the logarithm of a pair's border score; `lead` and `lead_there` by how much those of its rivals, the
-    best others of either side, are higher; `chance` and `chance_there` its log odds as the judge sees it from
+    best others of either side, are higher; `chance` and `chance_there` its log odds as the model sees it from
     either side.
     """
 
@@ -105,7 +105,7 @@ class Candidates:
         return torch.stack([*plain, *squares, *products, *shared], -1).clamp(-40, 40)
 
     def evidence(self, odds: Float[Tensor, "terms"]) -> Float[Tensor, "sides keep 3"]:
-        """The channels of pairs as border gradients alone give them, but for the probability, which is the judge's."""
+        """The channels of pairs as border gradients alone give them, but for the probability, which is learned."""
         behind = self.lead.clamp(max=0) + self.lead_there.clamp(max=0)
         score = self.level.exp() - _SOFTENING
         return torch.stack([(self.terms() @ odds).sigmoid(), rank_evidence(behind), certainty_evidence(score)], -1)
@@ -120,7 +120,7 @@ def _sorted(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
     return torch.minimum(one, other), torch.maximum(one, other)
 
 
-def find_candidates(borders: Borders, judgement: Judgement, keep: int) -> Candidates:
+def find_candidates(borders: Borders, compatibility: EdgeCompatibility, keep: int) -> Candidates:
     """The `keep` partners of every side that promise most to both, in blocks; none if there are not two others."""
     every = torch.arange(len(borders))
     keep = min(keep, len(borders) - SIDES)
@@ -128,7 +128,7 @@ def find_candidates(borders: Borders, judgement: Judgement, keep: int) -> Candid
     side, (level, fit) = every.new_empty(len(every), keep), torch.empty(2, len(every), keep).unbind()
     best, normaliser = torch.empty(len(every), 2), torch.empty(len(every))
     for rows in every.split(max(FEWEST_ROWS, _BLOCK // len(borders))):
-        side[rows], level[rows], fit[rows], best[rows], normaliser[rows] = _look(rows, borders, judgement, keep)
+        side[rows], level[rows], fit[rows], best[rows], normaliser[rows] = _look(rows, borders, compatibility, keep)
     first, second = best[:, :1], best[:, 1:]
     lead = torch.where(level <= first + _SAME, second, first) - level
     lead_there = torch.where(level <= first[side, 0] + _SAME, second[side, 0], first[side, 0]) - level
@@ -137,13 +137,13 @@ def find_candidates(borders: Borders, judgement: Judgement, keep: int) -> Candid
     )
 
 
-def _look(rows: Int[Tensor, "r"], borders: Borders, judgement: Judgement, keep: int) -> tuple[Tensor, ...]:
+def _look(rows: Int[Tensor, "r"], borders: Borders, compatibility: EdgeCompatibility, keep: int) -> tuple[Tensor, ...]:
     """For some sides: their candidates, levels and fits, the two lowest levels of all, and the fits' normaliser."""
     levels = torch.log(borders.scores(rows, torch.arange(len(borders))) + _SOFTENING)
-    fits = judgement.fits(rows)
+    fits = compatibility.fits(rows)
     chosen = (fits - levels).topk(keep).indices
     best = levels.topk(2, largest=False).values
-    return chosen, levels.gather(1, chosen), fits.gather(1, chosen), best, judgement.normaliser(fits)
+    return chosen, levels.gather(1, chosen), fits.gather(1, chosen), best, compatibility.normaliser(fits)
 
 
 def _log_odds(log_probability: Tensor) -> Tensor:
@@ -151,44 +151,44 @@ def _log_odds(log_probability: Tensor) -> Tensor:
     return (probable - torch.log(-torch.expm1(probable))).clamp(-_CERTAIN, _CERTAIN)
 
 
-def judged_matches(pixels: Float[Tensor, "n 3 s s"], pitch: float, judge: Judge, keep: int = 8) -> Matches:
+def learned_matches(pixels: Float[Tensor, "n 3 s s"], pitch: float, edge_model: CompareEdges, keep: int = 8) -> Matches:
     """The most promising partners of every side, as matings on a lattice of the given pitch."""
-    judgement = judge(pixels)
-    return find_candidates(Borders.of(pixels), judgement, keep).matches(judgement.odds, pitch)
+    compatibility = edge_model(pixels)
+    return find_candidates(Borders.of(pixels), compatibility, keep).matches(compatibility.odds, pitch)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Matches of any puzzle.
 
 
-def find_matches(puzzle: Puzzle, judge: Judge | None = None, keep: int = 8) -> Matches:
+def find_matches(puzzle: Puzzle, edge_model: CompareEdges | None = None, keep: int = 8) -> Matches:
     """Which pieces may touch, and how they then lie to each other: the `keep` best partners of every side.
 
-    Without a judge, border gradients alone say so.
+    Without an edge model, border gradients alone say so.
     """
-    if judge is None:
+    if edge_model is None:
         return image_matches(puzzle.pixels, puzzle.board.pitch, keep)
-    return judged_matches(puzzle.pixels, puzzle.board.pitch, judge, keep)
+    return learned_matches(puzzle.pixels, puzzle.board.pitch, edge_model, keep)
 
 
 def match_finder(network: PoseNetwork) -> MatchFinder | None:
     """Who finds the matches that a network hears: by border gradients, or by the learned edges its config names."""
     if not network.pairwise:
         return None
-    judge = _edge_model(network.config.judge).judge if network.config.judge else None
-    return lambda puzzle: find_matches(puzzle, judge if len(puzzle) <= _JUDGED else None)
+    edge_model = _edge_model(network.config.edge_model).compare if network.config.edge_model else None
+    return lambda puzzle: find_matches(puzzle, edge_model if len(puzzle) <= _MOST_LEARNED else None)
 
 
 @cache
-def _edge_model(name: str) -> SideJudge:
-    return SideJudge.from_pretrained(name)
+def _edge_model(name: str) -> EdgeModel:
+    return EdgeModel.from_pretrained(name)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Which sides continue each other, also across a gap: learnt, where gradients alone no longer tell.
 #
-# Every side foretells what its neighbour shows, colour by colour along the border, and how sure it is of each; besides
-# it has a learned embedding. So a side is two vectors, what it foretells and what it shows, and all pairs of sides are
+# Every side predicts what its neighbour shows, colour by colour along the border, and how sure it is of each; besides
+# it has a learned embedding. So a side is two vectors, what it predicts and what it shows, and all pairs of sides are
 # one matrix product. Sides are numbered as in `compatibility.image`, and read clockwise.
 
 
@@ -204,13 +204,13 @@ _UNWORN = 3.0
 _USUAL_GAP = 2
 # Of more sides than this, only about so many are looked at for that.
 _TYPICAL, _SEEN = 8000, 400
-# Pieces that are judged at once.
+# Pieces that are compared at once.
 _TOGETHER = 1000
 
 
 @dataclass(frozen=True)
-class SideJudgeConfig:
-    """What the judging network is made of."""
+class EdgeModelConfig:
+    """What the network is made of."""
 
     depth: int = 8
     """pixels of a piece that are looked at, from the side inwards"""
@@ -219,7 +219,7 @@ class SideJudgeConfig:
     width: int = 64
     blocks: int = 2
     """residual blocks"""
-    shown: int = 6
+    observed: int = 6
     """numbers that a side shows at each place, a multiple of the three colours"""
     embedding: int = 8
     """channels of the learned embedding"""
@@ -242,44 +242,44 @@ class ResidualBlock(nn.Module):
         return maps + self.second(F.relu(self.first(self.norm(maps))))
 
 
-class SideJudge(Pretrained):
-    """Judges sides of square pieces that lost a known number of pixels; `judge` finds out if it did.
+class EdgeModel(Pretrained):
+    """Compares sides of square pieces that lost a known number of pixels; `compare` finds out whether they did.
 
-    `odds` holds, for every gap, how the judgement is weighed with border gradients (`compatibility.judging`).
+    `odds` holds, for every gap, how the compatibility is weighed with border gradients.
     """
 
-    config_class = SideJudgeConfig
+    config_class = EdgeModelConfig
     odds: Tensor
     mirrored: Tensor
     colours: Tensor
 
-    def __init__(self, config: SideJudgeConfig) -> None:
+    def __init__(self, config: EdgeModelConfig) -> None:
         super().__init__()
         self.config = config
-        gaps, width, shown = config.widest_gap + 1, config.width, config.shown
+        gaps, width, observed = config.widest_gap + 1, config.width, config.observed
         self.stem = nn.Conv1d(3 * config.depth, width, 5, stride=2, padding=2)
         self.setting = nn.Linear(5 + gaps, width)
         self.blocks = nn.Sequential(*(ResidualBlock(width) for _ in range(config.blocks)))
         self.norm = nn.GroupNorm(1, width)
-        self.foretell = nn.Conv1d(width, 4 * shown, 1)  # colour and certainty of two places
+        self.predict = nn.Conv1d(width, 4 * observed, 1)  # colour and certainty of two places
         self.embed = nn.Conv1d(width, 2 * config.embedding, 1)
         self.rare = nn.Linear(width, 1)
-        for layer in (self.foretell, self.rare):
+        for layer in (self.predict, self.rare):
             for parameter in layer.parameters():
                 nn.init.zeros_(parameter)
         # At first a side shows its colours, then their slope inwards, which the neighbour sees the other way round.
-        sloping = torch.arange(shown)[:, None] >= 3
+        sloping = torch.arange(observed)[:, None] >= 3
         slope = torch.arange(config.depth) == min(2, config.depth - 1)
-        self.show = nn.Parameter((torch.arange(config.depth) == 0).float() - (sloping & slope).float())
+        self.observe = nn.Parameter((torch.arange(config.depth) == 0).float() - (sloping & slope).float())
         self.register_buffer("mirrored", 1 - 2 * sloping.float(), persistent=False)
         self.register_buffer("colours", torch.tensor(_COLOURS), persistent=False)
-        self.level = nn.Parameter(torch.ones(shown, 1))
-        self.heat = nn.Parameter(torch.tensor(-4.0))
+        self.level = nn.Parameter(torch.ones(observed, 1))
+        self.temperature = nn.Parameter(torch.tensor(-4.0))
         self.alone = nn.Parameter(torch.tensor(0.0))
         self.register_buffer("odds", torch.zeros(gaps, TERMS))
 
-    def forward(self, pixels: Float[Tensor, "n 3 s s"], gap: int) -> Judgement:
-        """Judge all sides of pieces that lost `gap` pixels at every side; colours in [0, 1]."""
+    def forward(self, pixels: Float[Tensor, "n 3 s s"], gap: int) -> EdgeCompatibility:
+        """Compare all sides of pieces that lost `gap` pixels at every side; colours in [0, 1]."""
         strips = torch.einsum("oc,ncdl->nodl", self.colours, side_strips(pixels, self.config) - 0.5)
         mean = strips.mean((2, 3), keepdim=True)
         contrast = (strips - mean).square().mean((2, 3), keepdim=True).sqrt() + _FLAT
@@ -288,13 +288,13 @@ class SideJudge(Pretrained):
         setting = torch.cat([3 * mean[:, :1, 0, 0], contrast[..., 0, 0].log() + 3, size, told], 1)
         maps = self.stem(((strips - mean) / contrast).flatten(1, 2)) + self.setting(setting)[..., None]
         maps = F.relu(self.norm(self.blocks(maps)))
-        foretold, shown = self._continuation(strips, contrast, maps)
+        predicted, observed = self._continuation(strips, contrast, maps)
         # What is rare counts more when it fits.
         constant = self.rare(maps.mean(-1)).float()
         own, answer = self.embed(maps).float().chunk(2, 1)
-        return Judgement(
-            torch.cat([foretold, constant, 0.1 * own.flatten(1)], 1),
-            torch.cat([shown, torch.ones_like(constant), answer.flip(-1).flatten(1)], 1),
+        return EdgeCompatibility(
+            torch.cat([predicted, constant, 0.1 * own.flatten(1)], 1),
+            torch.cat([observed, torch.ones_like(constant), answer.flip(-1).flatten(1)], 1),
             self.alone + 0.0,  # not a parameter any more, where no gradients are wanted
             self.odds[gap],
             gap,
@@ -306,22 +306,22 @@ class SideJudge(Pretrained):
         contrast: Float[Tensor, "sides 3 1 1"],
         maps: Float[Tensor, "sides w h"],
     ) -> tuple[Float[Tensor, "sides f"], Float[Tensor, "sides f"]]:
-        """The log likelihood of what one side shows under the Gaussian that another foretells, as a product."""
-        colour = torch.arange(self.config.shown, device=strips.device) % 3
-        shown = torch.einsum("kd,nkdl->nkl", self.show, strips[:, colour])
+        """The log likelihood of what one side shows under the Gaussian that another predicts, as a product."""
+        colour = torch.arange(self.config.observed, device=strips.device) % 3
+        observed = torch.einsum("kd,nkdl->nkl", self.observe, strips[:, colour])
         scale = contrast[:, colour, 0]
-        change, certainty = self.foretell(maps).float().unflatten(1, (2, -1, 2)).mT.flatten(-2).unbind(1)
-        mean = shown * self.mirrored + scale * change
+        change, certainty = self.predict(maps).float().unflatten(1, (2, -1, 2)).mT.flatten(-2).unbind(1)
+        mean = observed * self.mirrored + scale * change
         precision = ((self.level + certainty).exp() / scale.square()).clamp(max=_SUREST**-2)
         constant = (0.5 * precision.log() - precision * mean.square()).sum((1, 2))[:, None]
-        heat = self.heat.exp() / self.config.length**0.5
-        foretold = heat * torch.cat([-precision.flatten(1), (2 * precision * mean).flatten(1), constant], 1)
-        facing = shown.flip(-1)  # the neighbour reads the common border the other way
-        return foretold, torch.cat([facing.square().flatten(1), facing.flatten(1), torch.ones_like(constant)], 1)
+        temperature = self.temperature.exp() / self.config.length**0.5
+        predicted = temperature * torch.cat([-precision.flatten(1), (2 * precision * mean).flatten(1), constant], 1)
+        facing = observed.flip(-1)  # the neighbour reads the common border the other way
+        return predicted, torch.cat([facing.square().flatten(1), facing.flatten(1), torch.ones_like(constant)], 1)
 
     @torch.no_grad()
-    def judge(self, pixels: Float[Tensor, "n 3 s s"]) -> Judgement:
-        """Judge all sides; whether pieces lost pixels at them is seen from how well the best of them fit."""
+    def compare(self, pixels: Float[Tensor, "n 3 s s"]) -> EdgeCompatibility:
+        """Compare all sides; whether pieces lost pixels at them is seen from how well the best of them fit."""
         borders = Borders.of(pixels)
         if len(borders) <= _TYPICAL:
             best = borders.best(1).score
@@ -331,12 +331,15 @@ class SideJudge(Pretrained):
         worn = best.numel() > 0 and float(best.median()) > _UNWORN
         gap = min(_USUAL_GAP, self.config.widest_gap) if worn else 0
         # In blocks: what is computed on the way takes far more room than what comes of it.
-        parts: list[Judgement] = [self(block, gap) for block in pixels.split(_TOGETHER)]
-        foretold, shown = torch.cat([part.foretold for part in parts]), torch.cat([part.shown for part in parts])
-        return Judgement(foretold, shown, parts[0].alone, parts[0].odds, gap)
+        parts: list[EdgeCompatibility] = [self(block, gap) for block in pixels.split(_TOGETHER)]
+        predicted, observed = (
+            torch.cat([part.predicted for part in parts]),
+            torch.cat([part.observed for part in parts]),
+        )
+        return EdgeCompatibility(predicted, observed, parts[0].alone, parts[0].odds, gap)
 
 
-def side_strips(pixels: Float[Tensor, "n 3 s s"], config: SideJudgeConfig) -> Float[Tensor, "sides 3 d l"]:
+def side_strips(pixels: Float[Tensor, "n 3 s s"], config: EdgeModelConfig) -> Float[Tensor, "sides 3 d l"]:
     """What lies along every side, from the outermost line of pixels inwards; pieces may be of any size."""
     views = [torch.rot90(pixels, side, (-2, -1))[..., -config.depth :] for side in range(SIDES)]
     strips = torch.stack(views, 1).flatten(0, 1).flip(-1).mT

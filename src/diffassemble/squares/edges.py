@@ -54,14 +54,14 @@ class Partners:
 
 @dataclass(frozen=True)
 class Borders:
-    """What every side foretells and what it shows, so that the scores of any pairs are one matrix product.
+    """What every side predicts and what it shows, so that the scores of any pairs are one matrix product.
 
     A score is the both-way Mahalanobis gradient compatibility over its expected value: near 1 for true neighbours,
     several times that for others. Symmetric.
     """
 
-    foretold: Float[Tensor, "sides w"]
-    shown: Float[Tensor, "sides w"]
+    predicted: Float[Tensor, "sides w"]
+    observed: Float[Tensor, "sides w"]
 
     @staticmethod
     def of(pixels: Float[Tensor, "n 3 s s"]) -> Borders:
@@ -74,23 +74,23 @@ class Borders:
         size = edge.shape[1]
         covariance = (gradient - mean).transpose(1, 2) @ (gradient - mean) / size
         precision = torch.linalg.inv(covariance + _VARIANCE_FLOOR * torch.eye(3).to(covariance))
-        predicted = edge + mean
-        weighted = predicted @ precision
-        constant = (weighted * predicted).sum((1, 2))[:, None]
-        foretold = torch.cat([precision.flatten(1), -2 * weighted.flatten(1), constant], 1) / (6 * size)
+        continued = edge + mean
+        weighted = continued @ precision
+        constant = (weighted * continued).sum((1, 2))[:, None]
+        predicted = torch.cat([precision.flatten(1), -2 * weighted.flatten(1), constant], 1) / (6 * size)
         moments = (facing.transpose(1, 2) @ facing).flatten(1)
-        return Borders(foretold, torch.cat([moments, facing.flatten(1), torch.ones_like(constant)], 1))
+        return Borders(predicted, torch.cat([moments, facing.flatten(1), torch.ones_like(constant)], 1))
 
     def __len__(self) -> int:
-        return len(self.shown)
+        return len(self.observed)
 
     def __getitem__(self, sides: Int[Tensor, "k"]) -> Borders:
-        return Borders(self.foretold[sides], self.shown[sides])
+        return Borders(self.predicted[sides], self.observed[sides])
 
     def against(self, other: Borders) -> Float[Tensor, "r c"]:
         """The scores of all these sides with all those of other pieces."""
-        there = (self.foretold @ other.shown.T).clamp_(min=0)
-        return there.add_((self.shown @ other.foretold.T).clamp_(min=0)).float()
+        there = (self.predicted @ other.observed.T).clamp_(min=0)
+        return there.add_((self.observed @ other.predicted.T).clamp_(min=0)).float()
 
     def scores(self, rows: Int[Tensor, "r"], cols: Int[Tensor, "c"]) -> Float[Tensor, "r c"]:
         """The scores of all pairs of some sides with some others; infinite within one piece."""
@@ -99,10 +99,10 @@ class Borders:
 
     def best(self, keep: int) -> Partners:
         """The `keep` best partners of every side, in blocks: the whole matrix is never there at once."""
-        every = torch.arange(len(self), device=self.shown.device)
+        every = torch.arange(len(self), device=self.observed.device)
         keep = min(keep, len(self) - SIDES)
         # Made beforehand: small pieces of memory kept between large ones that come and go would hold all of it.
-        side, score = every.new_empty(len(self), keep), self.shown.new_empty(len(self), keep, dtype=torch.float32)
+        side, score = every.new_empty(len(self), keep), self.observed.new_empty(len(self), keep, dtype=torch.float32)
         for rows in every.split(max(FEWEST_ROWS, _BLOCK // len(self))):
             same = (rows // SIDES)[:, None] == every // SIDES
             scores = self[rows].against(self).masked_fill_(same, torch.inf)
@@ -113,7 +113,7 @@ class Borders:
 def border_scores(pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "sides sides"]:
     """The scores of all pairs of sides at once, for puzzles small enough; infinite within one piece."""
     borders = Borders.of(pixels)
-    one_way = (borders.foretold @ borders.shown.T).clamp_(min=0)
+    one_way = (borders.predicted @ borders.observed.T).clamp_(min=0)
     piece = torch.arange(len(borders), device=pixels.device) // SIDES
     return (one_way + one_way.T).float().masked_fill_(piece[:, None] == piece, torch.inf)
 
@@ -198,8 +198,8 @@ def prediction_errors(
     With p = q = 1 it is the plain L1 measure.
     """
     edge, inner = side_lines(pixels).double().unbind(1)
-    foretold, facing = 2 * edge - inner, edge.flip(1)
-    one_way = torch.cdist(foretold.flatten(1), facing.flatten(1), p=p) ** p
+    predicted, facing = 2 * edge - inner, edge.flip(1)
+    one_way = torch.cdist(predicted.flatten(1), facing.flatten(1), p=p) ** p
     return _apart((one_way + one_way.T) ** (q / p))
 
 

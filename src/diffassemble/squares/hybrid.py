@@ -16,9 +16,9 @@ from diffassemble.core import Matches, Puzzle
 from diffassemble.core.locks import hold, settle
 from diffassemble.network.batch import PuzzleBatch
 from diffassemble.squares.baselines.gallagher import GallagherSolver
-from diffassemble.squares.critic import SecondLook
+from diffassemble.squares.critic import CriticReranker
 from diffassemble.squares.diffusion import Answer, DiffusionSolver, held_place
-from diffassemble.squares.edge_model import Judge, find_matches
+from diffassemble.squares.edge_model import CompareEdges, find_matches
 from diffassemble.squares.energy import State, Terms, network_gains, pinned
 from diffassemble.squares.large import large_answers
 
@@ -38,10 +38,11 @@ class HybridSolver(DiffusionSolver):
 
     `trust` weighs the network's opinion against the borders' log odds; `effort` is how many pieces the search may put
     down from each of `starts` starts; `heat` how much worse a placement may at first become on the way to a better
-    one. After `budget` seconds of searching the best so far is the answer. `judge` has learnt which sides continue each
-    other, also across eroded borders; without it, border gradients alone say so. Above `listed_above` pieces the search
-    knows only likely pairs, and its arrays grow with the pieces, not with their pairs. The larger the puzzle, the more
-    borders say: a few samples are enough then. With pieces missing, `second_look` decides what borders can't.
+    one. After `budget` seconds of searching the best so far is the answer. `edge_model` tells which sides
+    continue each other, also across eroded borders; without it, border gradients alone do. Above `listed_above`
+    pieces the search knows only likely pairs, and its arrays grow with the pieces, not with their pairs. The larger the
+    puzzle, the more borders say: a few samples are enough then. With pieces missing, `reranker` decides what borders
+    can't.
     """
 
     trust: float = 0.1
@@ -49,8 +50,8 @@ class HybridSolver(DiffusionSolver):
     starts: int = 4
     heat: float = 6.0
     budget: float = math.inf
-    judge: Judge | None = None
-    second_look: SecondLook | None = None
+    edge_model: CompareEdges | None = None
+    reranker: CriticReranker | None = None
     listed_above: int = 1600
     most_pairs: int = 500_000
     name: str = "hybrid"
@@ -61,7 +62,7 @@ class HybridSolver(DiffusionSolver):
         """Ever more valuable placements, and by how much each piece prefers its place."""
         until = time.monotonic() + self.budget
         board = puzzle.board
-        matches = find_matches(puzzle, self.judge, _PARTNERS)
+        matches = find_matches(puzzle, self.edge_model, _PARTNERS)
         samples = [self.model.space.to_poses(sample) for sample in clean.unbind(1)]
         samples.insert(0, samples.pop(leader))
         if len(puzzle) > self.listed_above:
@@ -87,7 +88,7 @@ class HybridSolver(DiffusionSolver):
             if terms.worth(start) > terms.worth(best):
                 best = start
                 yield terms.answer(best)
-        yield terms.answer(best if self.second_look is None else self.second_look(puzzle, terms, best))
+        yield terms.answer(best if self.reranker is None else self.reranker(puzzle, terms, best))
 
     def _chosen(self, sampled: list[State], bordered: list[State], terms: Terms) -> list[State]:
         """What to search from, the most valuable first: samples, and the best that borders give.
@@ -104,7 +105,7 @@ class HybridSolver(DiffusionSolver):
         board = puzzle.board
         *_, last = GallagherSolver(self.budget).steps(puzzle, torch.Generator())
         wholes = [board.snap(last.poses)]
-        if self.judge is not None:
+        if self.edge_model is not None:
             wholes.append(terms.joined(matches))
         turned = [board.turned(*whole, by)[1:] for whole in wholes for by in board.fitting_turns()]
         if puzzle.locks is not None:

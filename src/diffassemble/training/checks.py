@@ -17,13 +17,13 @@ from diffassemble.training.config import (
     CriticRun,
     DataConfig,
     DenoisingTraining,
+    EdgeModelRun,
     FractureMatchingRun,
     FragmentConfig,
     FragmentRun,
     JigsawRun,
     PictureConfig,
     PostureRun,
-    SideJudgeRun,
     TrainingConfig,
     UprightRun,
 )
@@ -97,13 +97,18 @@ def check_fracture_matching(config: FractureMatchingRun) -> None:
         raise InputError("--data.learn fits: needs networks that know surfaces; pass --training.start-from FOLDER")
 
 
-def check_side_judge(config: SideJudgeRun) -> None:
+def check_edge_model(config: EdgeModelRun) -> None:
     """Refuse values out of range and values that do not go together, by the names of their options."""
     model, data, training = config.model, config.data, config.training
     _at_least(1, model, "model", "depth", "width", "embedding")
     _demand(model.length >= 2 and model.length % 2 == 0, "model.length", model.length, "even, 2 or more")
     _at_least(0, model, "model", "blocks")
-    _demand(model.shown >= 3 and model.shown % 3 == 0, "model.shown", model.shown, "3, 6 or another multiple of 3")
+    _demand(
+        model.observed >= 3 and model.observed % 3 == 0,
+        "model.observed",
+        model.observed,
+        "3, 6 or another multiple of 3",
+    )
     wanted = f"{data.erode} or more, the erosion of --data.erode"
     _demand(model.widest_gap >= data.erode, "model.widest-gap", model.widest_gap, wanted)
     _check_pictures(data)

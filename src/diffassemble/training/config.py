@@ -13,7 +13,7 @@ from diffassemble.fragments.orientation import PostureConfig
 from diffassemble.network.baselines import OneShotConfig
 from diffassemble.network.config import ModelConfig
 from diffassemble.squares.critic import CriticConfig
-from diffassemble.squares.edge_model import SideJudgeConfig
+from diffassemble.squares.edge_model import EdgeModelConfig
 from diffassemble.squares.upright import UprightConfig
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -191,8 +191,8 @@ class PostureTraining(TrainingConfig):
 
 
 @dataclass(frozen=True)
-class SideJudgeTraining(TrainingConfig):
-    """How the judge of sides learns."""
+class EdgeModelTraining(TrainingConfig):
+    """How edge compatibility is learned."""
 
     pieces: int = 160
     """pieces in a batch, over all processes; each of their sides has all others to choose from"""
@@ -269,12 +269,12 @@ class PostureRun(Config):
 
 
 @dataclass(frozen=True)
-class SideJudgeRun(Config):
-    """A run that teaches a judge which sides continue each other."""
+class EdgeModelRun(Config):
+    """A run that learns which sides continue each other."""
 
-    model: SideJudgeConfig = field(default_factory=SideJudgeConfig)
+    model: EdgeModelConfig = field(default_factory=EdgeModelConfig)
     data: DataConfig = field(default_factory=DataConfig)
-    training: SideJudgeTraining = field(default_factory=SideJudgeTraining)
+    training: EdgeModelTraining = field(default_factory=EdgeModelTraining)
 
 
 @dataclass(frozen=True)

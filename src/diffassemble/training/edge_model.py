@@ -11,10 +11,10 @@ from diffassemble.core import Board, Puzzle
 from diffassemble.core.seeds import seeded
 from diffassemble.squares.baselines.filling import touching_sides
 from diffassemble.squares.cut import cut_picture
-from diffassemble.squares.edge_model import Judgement, SideJudge
+from diffassemble.squares.edge_model import EdgeCompatibility, EdgeModel
 from diffassemble.squares.pictures import short_names
-from diffassemble.training.checks import check_side_judge
-from diffassemble.training.config import Config, SideJudgeRun
+from diffassemble.training.checks import check_edge_model
+from diffassemble.training.config import Config, EdgeModelRun
 from diffassemble.training.jigsaw import smallest_picture
 from diffassemble.training.pictures import PuzzleStream, load_picture, load_store, split_paths, wear
 
@@ -22,13 +22,13 @@ ALONE = -1
 """the partner of a side that has none"""
 
 
-class SideJudgeTask:
+class EdgeModelTask:
     """Every side of a batch has to find its neighbour among all others, or that it has none."""
 
-    defaults: Config = SideJudgeRun()
+    defaults: Config = EdgeModelRun()
 
-    def __init__(self, config: SideJudgeRun) -> None:
-        check_side_judge(config)
+    def __init__(self, config: EdgeModelRun) -> None:
+        check_edge_model(config)
         self.config = config
         self.batch = config.training.pieces, "pieces"
         splits = [split_paths(folder, config.data.held_apart) for folder in config.data.folders]
@@ -40,9 +40,9 @@ class SideJudgeTask:
             for name, (_, held) in zip(short_names(config.data.folders), splits, strict=True)
         ]
 
-    def build(self) -> SideJudge:
+    def build(self) -> EdgeModel:
         """A fresh network."""
-        return SideJudge(self.config.model)
+        return EdgeModel(self.config.model)
 
     def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
         """This process's part of the mean loss over the batch at `step`."""
@@ -54,12 +54,12 @@ class SideJudgeTask:
         ]
         device = next(model.parameters()).device
         with torch.autocast(device.type, enabled=False):  # half precision can't tell neighbouring shades apart
-            judgement = model(torch.cat(worn).to(device), portion.erode)
-            return portion.weight * choice_loss(judgement, partners(portion.puzzles).to(device))
+            compatibility = model(torch.cat(worn).to(device), portion.erode)
+            return portion.weight * choice_loss(compatibility, partners(portion.puzzles).to(device))
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Percent of sides that rank their true neighbour first, by folder and erosion; "score" is the mean."""
-        assert isinstance(model, SideJudge)
+        assert isinstance(model, EdgeModel)
         favourite, device = self.config.data.favourite, next(model.parameters()).device
         scores: dict[str, float] = {}
         for name, pictures in self.held_apart:
@@ -70,17 +70,17 @@ class SideJudgeTask:
                     puzzle = cut_picture(picture.float() / 255, board, seeded(77, index), size=32, erode=erode)
                     truth = partners([puzzle])
                     with torch.no_grad():
-                        judgement = model(puzzle.pixels.to(device), erode)
-                        found = judgement.fits(torch.arange(len(truth), device=device)).argmax(1).cpu()
+                        compatibility = model(puzzle.pixels.to(device), erode)
+                        found = compatibility.fits(torch.arange(len(truth), device=device)).argmax(1).cpu()
                     right, sides = right + int((found == truth).sum()), sides + int((truth != ALONE).sum())
                 scores[f"{name} {erode} px"] = 100 * right / max(1, sides)
         return {"score": sum(scores.values()) / max(1, len(scores)), **scores}
 
 
-def choice_loss(judgement: Judgement, partner: Int[Tensor, "sides"]) -> Float[Tensor, ""]:
+def choice_loss(compatibility: EdgeCompatibility, partner: Int[Tensor, "sides"]) -> Float[Tensor, ""]:
     """Cross-entropy of every side's choice among all sides of other pieces, and of being alone."""
-    fits = judgement.fits(torch.arange(len(partner), device=partner.device))
-    logits = torch.cat([fits, judgement.alone.expand(len(fits), 1)], 1)
+    fits = compatibility.fits(torch.arange(len(partner), device=partner.device))
+    logits = torch.cat([fits, compatibility.alone.expand(len(fits), 1)], 1)
     return F.cross_entropy(logits, torch.where(partner == ALONE, len(fits), partner))
 
 

@@ -73,7 +73,9 @@ def _baseline(purpose: str, baseline: str, **model_changes: Any) -> Preset:
 
 
 PRESETS: dict[str, Preset] = {
-    "jigsaw": Preset("one light network for all grids, with pairwise evidence; made for CPUs", {"judge": "side-judge"}),
+    "jigsaw": Preset(
+        "one light network for all grids, with pairwise evidence; made for CPUs", {"edge_model": "edge-model"}
+    ),
     "jigsaw-paper-form": _paper_form("the paper's method, without pairwise evidence, at the same size"),
     "jigsaw-paper": Preset(
         "the published sizes: group-equivariant ResNet18, four bare UniMP layers, Adagrad",
@@ -94,8 +96,8 @@ PRESETS: dict[str, Preset] = {
         data_changes={"held_apart": 450},
         task="upright",
     ),
-    "side-judge": Preset(
-        "the judge that tells which sides continue each other, also across eroded borders",
+    "edge-model": Preset(
+        "learned edge compatibility: which sides continue each other, also across eroded borders",
         training_changes={
             "steps": 5000,
             "learning_rate": 2e-3,
@@ -115,7 +117,7 @@ PRESETS: dict[str, Preset] = {
             "erode_share": 0.8,
             "smallest_crop": 0.8,
         },
-        task="side-judge",
+        task="edge-model",
     ),
     "critic": Preset(
         "the critic that tells how true a placement looks, where pieces are missing",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from diffassemble.training.critic import CriticTask
-from diffassemble.training.edge_model import SideJudgeTask
+from diffassemble.training.edge_model import EdgeModelTask
 from diffassemble.training.fracture_matching import FractureMatchingTask
 from diffassemble.training.fragments import BaselineTask, FragmentTask
 from diffassemble.training.jigsaw import JigsawTask
@@ -17,7 +17,7 @@ TASKS: dict[str, type[Task]] = {
     "baseline": BaselineTask,
     "fracture-matching": FractureMatchingTask,
     "upright": UprightTask,
-    "side-judge": SideJudgeTask,
+    "edge-model": EdgeModelTask,
     "posture": PostureTask,
     "critic": CriticTask,
 }

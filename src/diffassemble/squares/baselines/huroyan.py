@@ -227,8 +227,8 @@ def next_connections(
 
 def pair_scores(borders: Borders, first: torch.Tensor, second: torch.Tensor) -> Float64[np.ndarray, "m"]:
     """The scores of these pairs of sides."""
-    there = (borders.foretold[first] * borders.shown[second]).sum(1).clamp(min=0)
-    back = (borders.foretold[second] * borders.shown[first]).sum(1).clamp(min=0)
+    there = (borders.predicted[first] * borders.observed[second]).sum(1).clamp(min=0)
+    back = (borders.predicted[second] * borders.observed[first]).sum(1).clamp(min=0)
     return (there + back).numpy()
 
 

@@ -1,9 +1,9 @@
-"""Fit how the learned judgement of sides is weighed with border gradients, and write it into the judge's weights.
+"""Fit how the learned compatibility of sides is weighed with border gradients, and write it into the weights.
 
-For every gap that the judge believes in, a logistic regression of truth on `Candidates.terms`, held towards the one for
+For every gap that the model believes in, a logistic regression of truth on `Candidates.terms`, held towards the one for
 all gaps. Prints how far the probabilities can be trusted: of the pairs told about this probability, how many
-are neighbours. Give the folders that the judge was trained on; pictures that were held apart stay so.
-Run: python benchmarks/calibrate_judge.py MODEL_DIR DIR [DIR …] [--pictures 120] [--held-apart 16] [--seed 0]
+are neighbours. Give the folders that the model was trained on; pictures that were held apart stay so.
+Run: python benchmarks/calibrate_edge_model.py MODEL_DIR DIR [DIR …] [--pictures 120] [--held-apart 16] [--seed 0]
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from diffassemble.core import Board, Puzzle
 from diffassemble.squares.cut import cut_picture
-from diffassemble.squares.edge_model import SideJudge, find_candidates
+from diffassemble.squares.edge_model import EdgeModel, find_candidates
 from diffassemble.squares.edges import Borders
 from diffassemble.training.edge_model import partners
 from diffassemble.training.pictures import load_picture, split_paths, wear
@@ -45,13 +45,13 @@ def cut_next(paths: list[Path], number: int, generator: torch.Generator) -> tupl
     return cut_picture(picture, board, generator, size=size, missing=missing, erode=erode), erode
 
 
-def examples(judge: SideJudge, puzzle: Puzzle, generator: torch.Generator) -> tuple[int, Tensor, Tensor]:
-    """The gap that the judge believes in, the terms of pairs (m, terms), and whether they are neighbours (m,)."""
+def examples(edge_model: EdgeModel, puzzle: Puzzle, generator: torch.Generator) -> tuple[int, Tensor, Tensor]:
+    """The gap that the model believes in, the terms of pairs (m, terms), and whether they are neighbours (m,)."""
     pixels = wear(puzzle.pixels, WORN, generator)
-    judgement = judge.judge(pixels)
-    candidates = find_candidates(Borders.of(pixels), judgement, KEEP)
+    compatibility = edge_model.compare(pixels)
+    candidates = find_candidates(Borders.of(pixels), compatibility, KEEP)
     true = candidates.side == partners([puzzle])[:, None]
-    return judgement.gap, candidates.terms().flatten(0, 1), true.flatten().float()
+    return compatibility.gap, candidates.terms().flatten(0, 1), true.flatten().float()
 
 
 def fit_odds(terms: Tensor, true: Tensor, towards: Tensor) -> Tensor:
@@ -87,13 +87,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     generator = torch.Generator().manual_seed(options.seed)
-    judge = SideJudge.from_pretrained(options.model)
+    edge_model = EdgeModel.from_pretrained(options.model)
     gaps, terms, true, right = [], [], [], 0
     for folder in options.folders:
         paths = split_paths(folder, options.held_apart)[0]
         for number in range(options.pictures):
             puzzle, erode = cut_next(paths, number, generator)
-            gap, some_terms, some_true = examples(judge, puzzle, generator)
+            gap, some_terms, some_true = examples(edge_model, puzzle, generator)
             right += gap == erode
             gaps.append(torch.full_like(some_true, gap))
             terms.append(some_terms)
@@ -101,13 +101,13 @@ def main() -> None:
     gap, every_term, every_true = torch.cat(gaps), torch.cat(terms), torch.cat(true)
     print(f"gap found in {right} of {len(gaps)} puzzles; {len(every_true)} pairs, {100 * every_true.mean():.1f} % true")
     common = fit_odds(every_term, every_true, torch.zeros(every_term.shape[1]))
-    for number in range(len(judge.odds)):
+    for number in range(len(edge_model.odds)):
         of_gap = gap == number
-        judge.odds[number] = fit_odds(every_term[of_gap], every_true[of_gap], common) if of_gap.any() else common
-    logits = (every_term * judge.odds[gap.long()]).sum(1)
+        edge_model.odds[number] = fit_odds(every_term[of_gap], every_true[of_gap], common) if of_gap.any() else common
+    logits = (every_term * edge_model.odds[gap.long()]).sum(1)
     print(f"log loss {F.binary_cross_entropy_with_logits(logits, every_true):.4f}")
     show(logits.sigmoid(), every_true)
-    judge.save_pretrained(options.model)
+    edge_model.save_pretrained(options.model)
 
 
 if __name__ == "__main__":

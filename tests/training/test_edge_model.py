@@ -10,17 +10,17 @@ import torch
 
 from diffassemble.core import Board, InputError
 from diffassemble.squares.cut import cut_picture
-from diffassemble.squares.edge_model import TERMS, Judgement
-from diffassemble.training.config import SideJudgeRun
-from diffassemble.training.edge_model import ALONE, SideJudgeTask, choice_loss, partners
+from diffassemble.squares.edge_model import TERMS, EdgeCompatibility
+from diffassemble.training.config import EdgeModelRun
+from diffassemble.training.edge_model import ALONE, EdgeModelTask, choice_loss, partners
 
 
 @pytest.fixture
-def task(tiny_side_judge: Callable[..., SideJudgeRun]) -> SideJudgeTask:
-    return SideJudgeTask(tiny_side_judge())
+def task(tiny_edge_model: Callable[..., EdgeModelRun]) -> EdgeModelTask:
+    return EdgeModelTask(tiny_edge_model())
 
 
-def test_learns(task: SideJudgeTask) -> None:
+def test_learns(task: EdgeModelTask) -> None:
     torch.manual_seed(0)
     model = task.build()
     optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
@@ -34,13 +34,13 @@ def test_learns(task: SideJudgeTask) -> None:
     assert sum(losses[-10:]) < 0.8 * sum(losses[:10])
 
 
-def test_a_step_is_a_function_of_its_number(task: SideJudgeTask) -> None:
+def test_a_step_is_a_function_of_its_number(task: EdgeModelTask) -> None:
     model = task.build()
     assert task.loss(model, 3, 0, 1) == task.loss(model, 3, 0, 1)
     assert task.loss(model, 3, 0, 1) != task.loss(model, 4, 0, 1)
 
 
-def test_scores_are_by_folder_and_erosion(task: SideJudgeTask) -> None:
+def test_scores_are_by_folder_and_erosion(task: EdgeModelTask) -> None:
     scores = task.validate(task.build())
     assert len(scores) == 1 + 2 * 3
     assert [name.split()[-2] for name in list(scores)[1:]] == ["0", "1", "2"] * 2
@@ -49,10 +49,10 @@ def test_scores_are_by_folder_and_erosion(task: SideJudgeTask) -> None:
 
 
 def test_values_that_cannot_work_are_refused_before_any_picture_is_read(
-    tiny_side_judge: Callable[..., SideJudgeRun],
+    tiny_edge_model: Callable[..., EdgeModelRun],
 ) -> None:
     with pytest.raises(InputError, match=r"--model\.length 7"):
-        SideJudgeTask(tiny_side_judge({"length": 7}))
+        EdgeModelTask(tiny_edge_model({"length": 7}))
 
 
 def test_partners_are_mutual_and_sides_at_the_frame_are_alone() -> None:
@@ -70,9 +70,9 @@ def test_partners_are_mutual_and_sides_at_the_frame_are_alone() -> None:
 def test_the_loss_is_the_chance_of_the_true_choice() -> None:
     """Three pieces whose fits are all zero: eight sides of others and to be alone are equally probable."""
     zero = torch.zeros(12, 1)
-    judgement = Judgement(zero, zero, torch.tensor(0.0), torch.zeros(TERMS), 0)
+    compatibility = EdgeCompatibility(zero, zero, torch.tensor(0.0), torch.zeros(TERMS), 0)
     partner = torch.full((12,), ALONE)
     partner[0], partner[5] = 5, 0
-    assert choice_loss(judgement, partner).item() == pytest.approx(torch.tensor(9.0).log().item())
-    surely_alone = replace(judgement, alone=torch.tensor(50.0))
+    assert choice_loss(compatibility, partner).item() == pytest.approx(torch.tensor(9.0).log().item())
+    surely_alone = replace(compatibility, alone=torch.tensor(50.0))
     assert choice_loss(surely_alone, torch.full((12,), ALONE)).item() == pytest.approx(0)
