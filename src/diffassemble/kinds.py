@@ -14,10 +14,10 @@ from diffassemble.core import Assembly, FragmentPieces, ImagePieces, InputError,
 from diffassemble.core.solver import assemble
 from diffassemble.fragments.chance import IdentitySolver, RandomSolver
 from diffassemble.fragments.diffusion import FragmentDiffusionSolver
-from diffassemble.fragments.hybrid import FragmentHybridSolver, Stander
+from diffassemble.fragments.hybrid import CanonicalRotation, FragmentHybridSolver
 from diffassemble.fragments.mend import MendSolver
 from diffassemble.fragments.model import FractureModels
-from diffassemble.fragments.orientation import Posture
+from diffassemble.fragments.orientation import OrientationModel
 from diffassemble.network.denoiser import Denoiser
 from diffassemble.network.encoders.points import PointEncoder
 from diffassemble.network.loading import load_network
@@ -66,7 +66,7 @@ def announce_compilation() -> None:
 
 
 UPRIGHT, EDGE_MODEL, CRITIC = "upright", "edge-model", "critic"
-FRACTURE_MATCHING, POSTURE = "fracture-matching", "posture"
+FRACTURE_MATCHING, ORIENTATION = "fracture-matching", "orientation"
 # These only compare borders, which can't tell which way is up; where they know it, the classifier told them.
 BORDER_SOLVERS = frozenset({"gallagher", "yu", "huroyan"})
 # What tables about pictures compare, if nothing else is asked for.
@@ -84,9 +84,9 @@ def bundled_uprighter() -> Uprighter | None:
     return partial(turn_to_upright, Upright.from_pretrained(UPRIGHT))
 
 
-def bundled_stander() -> Stander | None:
+def bundled_orientation() -> CanonicalRotation | None:
     """The network that comes with the package and stands objects up; without it, diffusion says how they stand."""
-    return Posture.from_pretrained(POSTURE).stand if POSTURE in bundled_models() else None
+    return OrientationModel.from_pretrained(ORIENTATION).canonical_rotation if ORIENTATION in bundled_models() else None
 
 
 def bundled_reranker() -> CriticReranker | None:
@@ -126,7 +126,7 @@ def _hybrid(options: SolverOptions) -> Solver:
     network = Denoiser.from_pretrained(options.model)
     if isinstance(network.encoder, PointEncoder):
         diffusion = FragmentDiffusionSolver(network, options.steps, options.samples)
-        return FragmentHybridSolver(_mend(options), diffusion, bundled_stander())
+        return FragmentHybridSolver(_mend(options), diffusion, bundled_orientation())
     return HybridSolver(
         network,
         options.steps,

@@ -17,7 +17,7 @@ from diffassemble.training.checks import (
     check_fracture_matching,
     check_fragments,
     check_jigsaw,
-    check_posture,
+    check_orientation,
     check_upright,
 )
 from diffassemble.training.config import EdgeModelRun, JigsawRun, UprightRun
@@ -115,7 +115,7 @@ def test_good_values(tiny: Callable[..., JigsawRun], tiny_upright: Callable[...,
         "fragments": check_fragments,
         "baseline": check_fragments,
         "fracture-matching": check_fracture_matching,
-        "posture": check_posture,
+        "orientation": check_orientation,
         "critic": check_critic,
     }
     for preset in PRESETS.values():

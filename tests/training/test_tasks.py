@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from diffassemble.fragments.model import FractureConfig
-from diffassemble.fragments.orientation import PostureConfig
+from diffassemble.fragments.orientation import OrientationConfig
 from diffassemble.network.baselines import OneShotConfig
 from diffassemble.squares.critic import CriticConfig
 from diffassemble.training.config import (
@@ -25,8 +25,8 @@ from diffassemble.training.config import (
     FragmentRun,
     FragmentTraining,
     JigsawRun,
-    PostureRun,
-    PostureTraining,
+    OrientationRun,
+    OrientationTraining,
     UprightRun,
 )
 from diffassemble.training.loop import Task, train
@@ -57,8 +57,10 @@ def configs(
         "fracture-matching": FractureMatchingRun(
             FractureConfig(width=8), FractureDataConfig(solids=1, breaks=1, pieces=(2, 2)), matching
         ),
-        "posture": PostureRun(
-            PostureConfig((8, 8, 8)), broken, PostureTraining(steps=2, objects=2, validate_every=2, precision="32-true")
+        "orientation": OrientationRun(
+            OrientationConfig((8, 8, 8)),
+            broken,
+            OrientationTraining(steps=2, objects=2, validate_every=2, precision="32-true"),
         ),
         "critic": CriticRun(
             CriticConfig(stem=8, widths=(8, 8, 8), hidden=8),
@@ -94,6 +96,6 @@ def test_a_batch_is_told_in_its_own_words(configs: dict[str, Config]) -> None:
         "fragments": (6, "pieces"),
         "baseline": (6, "pieces"),
         "fracture-matching": (160, "points"),
-        "posture": (2, "objects"),
+        "orientation": (2, "objects"),
         "critic": (2, "pictures"),
     }

@@ -23,22 +23,22 @@ _JOINING = 0.8
 # No guess is surer than this: samples that agree with each other may all be wrong.
 GUESS = 0.5
 
-Stander = Callable[[Float[Tensor, "p 3"]], Float[Tensor, "3 3"]]
+CanonicalRotation = Callable[[Float[Tensor, "p 3"]], Float[Tensor, "3 3"]]
 """Says by which rotation an object, given as a cloud, must be turned to stand as its kind does."""
 
 
 @dataclass(frozen=True)
 class FragmentHybridSolver:
-    """Joins by `mend`, stands the joined up by `stander`, then poses the loose ones by `diffusion`.
+    """Joins by `mend`, turns the joined by `canonical_rotation`, then poses the loose ones by `diffusion`.
 
-    Without a stander diffusion poses the joined too. Confidence is that of `mend`; for what it could not place, how far
+    Without it diffusion poses the joined too. Confidence is that of `mend`; for what it could not place, how far
     the network's samples agree, halved. Where some fragments are locked they say how the object stands, and nothing is
     left to the networks.
     """
 
     mend: Solver
     diffusion: Solver
-    stander: Stander | None = None
+    canonical_rotation: CanonicalRotation | None = None
     name: str = "hybrid"
 
     def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
@@ -57,8 +57,8 @@ class FragmentHybridSolver:
             return
         joined = sure > 0 if bool((sure > 0).any()) else _largest(puzzle.fragments)
         coarse, centre = coarsened(puzzle, mended.poses, joined, generator)
-        if self.stander is not None:
-            standing = stood_up(coarse, self.stander)
+        if self.canonical_rotation is not None:
+            standing = oriented(coarse, self.canonical_rotation)
             if len(coarse) == 1:
                 yield Step(_spread(standing, mended.poses, joined, centre), 1.0, sure)
                 return
@@ -90,10 +90,10 @@ def coarsened(
     return Puzzle(content, None, ("joined", *(puzzle.names[i] for i in loose.tolist()))), centre
 
 
-def stood_up(coarse: Puzzle, stander: Stander) -> Poses:
+def oriented(coarse: Puzzle, canonical_rotation: CanonicalRotation) -> Poses:
     """Poses of which the first stands the first fragment up, the middle of its bounding box at the origin."""
     cloud, poses = coarse.fragments.points[0], Poses.identity(len(coarse), 3)
-    poses.rotation[0] = stander(cloud)
+    poses.rotation[0] = canonical_rotation(cloud)
     standing = cloud @ poses.rotation[0].mT
     poses.translation[0] = -(standing.amin(0) + standing.amax(0)) / 2
     return poses

@@ -1,6 +1,6 @@
-"""How an object stands: which direction is up, and which way it faces.
+"""Canonical orientation: which direction of an object is up, and which way it faces.
 
-The three-dimensional twin of `upright`. A direction is judged by what the object looks like about it: how much of its
+A direction is judged by what the object looks like about it: how much of its
 surface lies at each height and distance from the axis, and how round it is there. This does not change when the object
 is turned about that axis, so a network that has to recognise a bottle standing up need not learn all its turns. How it
 faces is then read off the picture of its surface unrolled about the axis: turning the object shifts that picture.
@@ -27,20 +27,20 @@ _TRIED, _BEST, _CLOSER, _ABOUT = 400, 4, (10.0, 4.0, 1.5), 24
 
 
 @dataclass(frozen=True)
-class PostureConfig:
-    """What the two judging networks are made of."""
+class OrientationConfig:
+    """What the two networks are made of."""
 
     widths: tuple[int, int, int] = (24, 48, 64)
     """channels of the convolutions"""
     dropout: float = 0.2
 
 
-class Posture(Pretrained):
+class OrientationModel(Pretrained):
     """Scores of directions for being up, and of ways for being the front."""
 
-    config_class = PostureConfig
+    config_class = OrientationConfig
 
-    def __init__(self, config: PostureConfig) -> None:
+    def __init__(self, config: OrientationConfig) -> None:
         super().__init__()
         self.config = config
         first, second, third = config.widths
@@ -86,8 +86,8 @@ class Posture(Pretrained):
         return self.up(points, directions), self.front(points)
 
     @torch.no_grad()
-    def stand(self, points: Float[Tensor, "p 3"]) -> Float[Tensor, "3 3"]:
-        """The rotation that stands an object up."""
+    def canonical_rotation(self, points: Float[Tensor, "p 3"]) -> Float[Tensor, "3 3"]:
+        """The rotation that brings an object to how its kind stands: y up, its front along x."""
         points = centred(points[None])
         tried = torch.cat([sphere(_TRIED), principal_axes(points[0])])
         for angle in _CLOSER:

@@ -7,7 +7,7 @@ import os
 import torch
 
 from diffassemble.core import InputError
-from diffassemble.fragments.orientation import PostureConfig
+from diffassemble.fragments.orientation import OrientationConfig
 from diffassemble.network.config import ModelConfig
 from diffassemble.squares.critic import CriticConfig
 from diffassemble.squares.cut import SMALLEST_PIECE
@@ -22,8 +22,8 @@ from diffassemble.training.config import (
     FragmentConfig,
     FragmentRun,
     JigsawRun,
+    OrientationRun,
     PictureConfig,
-    PostureRun,
     TrainingConfig,
     UprightRun,
 )
@@ -62,7 +62,7 @@ def check_critic(config: CriticRun) -> None:
     _at_least(1, training, "training", "pictures", "false")
 
 
-def check_posture(config: PostureRun) -> None:
+def check_orientation(config: OrientationRun) -> None:
     """Refuse values out of range, by the names of their options."""
     model, training = config.model, config.training
     _check_layers(model, "three numbers")
@@ -142,7 +142,7 @@ def _option(section: str, name: str) -> str:
     return f"{section}.{name.replace('_', '-')}"
 
 
-def _check_layers(model: UprightConfig | CriticConfig | PostureConfig, wanted: str) -> None:
+def _check_layers(model: UprightConfig | CriticConfig | OrientationConfig, wanted: str) -> None:
     widths = " ".join(map(str, model.widths))
     _demand(min(model.widths, default=0) >= 1, "model.widths", widths, f"{wanted}, each 1 or more")
     _under_one(model, "model", "dropout")

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar, get_type_hints
 
 from diffassemble.core import InputError
 from diffassemble.fragments.model import FractureConfig
-from diffassemble.fragments.orientation import PostureConfig
+from diffassemble.fragments.orientation import OrientationConfig
 from diffassemble.network.baselines import OneShotConfig
 from diffassemble.network.config import ModelConfig
 from diffassemble.squares.critic import CriticConfig
@@ -179,7 +179,7 @@ class CriticTraining(TrainingConfig):
 
 
 @dataclass(frozen=True)
-class PostureTraining(TrainingConfig):
+class OrientationTraining(TrainingConfig):
     """How the network that stands objects up learns."""
 
     objects: int = 16
@@ -260,12 +260,12 @@ class CriticRun(Config):
 
 
 @dataclass(frozen=True)
-class PostureRun(Config):
+class OrientationRun(Config):
     """A run that teaches a network how objects stand."""
 
-    model: PostureConfig = field(default_factory=PostureConfig)
+    model: OrientationConfig = field(default_factory=OrientationConfig)
     data: FragmentConfig = field(default_factory=FragmentConfig)
-    training: PostureTraining = field(default_factory=PostureTraining)
+    training: OrientationTraining = field(default_factory=OrientationTraining)
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from diffassemble.core.seeds import seeded
 from diffassemble.fragments.breaking import random_rotations
-from diffassemble.fragments.orientation import Posture, centred, principal_axes
-from diffassemble.training.checks import check_posture
-from diffassemble.training.config import Config, PostureRun
+from diffassemble.fragments.orientation import OrientationModel, centred, principal_axes
+from diffassemble.training.checks import check_orientation
+from diffassemble.training.config import Config, OrientationRun
 from diffassemble.training.fragment_data import Pool, pool_of
 from diffassemble.training.fragments import gather, pools_of
 from diffassemble.training.pictures import share_out, uniform
@@ -25,13 +25,13 @@ _RANDOM, _NEAR, _NEAREST, _FARTHEST = 14, 8, 7.0, 30.0
 RIGHT = 15.0
 
 
-class PostureTask:
+class OrientationTask:
     """Objects, some of whose fragments are lost, against themselves lying down; accuracy on objects held apart."""
 
-    defaults: Config = PostureRun()
+    defaults: Config = OrientationRun()
 
-    def __init__(self, config: PostureRun) -> None:
-        check_posture(config)
+    def __init__(self, config: OrientationRun) -> None:
+        check_orientation(config)
         self.config = config
         self.batch = config.training.objects, "objects"
         kinds, held_apart = gather(config.data)
@@ -40,9 +40,9 @@ class PostureTask:
         self.shares = torch.tensor([share for pools, share in named if pools and share > 0])
         self.held_apart = [pool_of(fracture) for fracture in held_apart]
 
-    def build(self) -> Posture:
+    def build(self) -> OrientationModel:
         """A fresh network."""
-        return Posture(self.config.model)
+        return OrientationModel(self.config.model)
 
     def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
         """This process's part of the mean loss over the batch at `step`."""
@@ -73,7 +73,7 @@ class PostureTask:
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Percent of held-apart objects, turned at random, that stand up, and also face the right way."""
-        assert isinstance(model, Posture)
+        assert isinstance(model, OrientationModel)
         model.eval()
         scores: dict[str, float] = {}
         for name, lost in (("up", 0.0), ("up, pieces lost", self.config.data.missing)):
@@ -109,11 +109,11 @@ def candidates(points: Float[Tensor, "p 3"], generator: torch.Generator) -> Floa
     return torch.cat([UP[None], torch.where(close[:, None], -UP, tried)])
 
 
-def _found(model: Posture, pool: Pool, lost: float, count: int, number: int) -> tuple[float, float]:
+def _found(model: OrientationModel, pool: Pool, lost: float, count: int, number: int) -> tuple[float, float]:
     """By how many degrees up is missed, and the whole rotation."""
     generator = seeded(81, number)
     points = partly(pool, lost, count, generator)
     turn = random_rotations(1, generator)[0]
-    answer = model.stand(points @ turn.mT) @ turn
+    answer = model.canonical_rotation(points @ turn.mT) @ turn
     up, trace = answer[1, 1].clamp(-1, 1).acos(), ((answer.trace() - 1) / 2).clamp(-1, 1).acos()
     return math.degrees(float(up)), math.degrees(float(trace))

@@ -151,7 +151,7 @@ PRESETS: dict[str, Preset] = {
         training_changes={"steps": 4000, "learning_rate": 2e-3, "warmup": 100, "decay": 0.6, "average": 0.995},
         task="fracture-matching",
     ),
-    "posture": Preset(
+    "orientation": Preset(
         "the network that stands mended objects up",
         training_changes={
             "steps": 6000,
@@ -163,7 +163,7 @@ PRESETS: dict[str, Preset] = {
             "validate_every": 500,
         },
         data_changes={"points": 768, "stretch": 0.25, "whole_share": 0.5},
-        task="posture",
+        task="orientation",
     ),
     "fragments": replace(
         _fragment_form("one light network for broken objects, which sees fragments as they stand", posed=True),

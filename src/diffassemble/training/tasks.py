@@ -8,7 +8,7 @@ from diffassemble.training.fracture_matching import FractureMatchingTask
 from diffassemble.training.fragments import BaselineTask, FragmentTask
 from diffassemble.training.jigsaw import JigsawTask
 from diffassemble.training.loop import Task
-from diffassemble.training.orientation import PostureTask
+from diffassemble.training.orientation import OrientationTask
 from diffassemble.training.upright import UprightTask
 
 TASKS: dict[str, type[Task]] = {
@@ -18,6 +18,6 @@ TASKS: dict[str, type[Task]] = {
     "fracture-matching": FractureMatchingTask,
     "upright": UprightTask,
     "edge-model": EdgeModelTask,
-    "posture": PostureTask,
+    "orientation": OrientationTask,
     "critic": CriticTask,
 }

@@ -11,8 +11,8 @@ from torch import Tensor
 from diffassemble.fragments.breaking import random_rotations
 from diffassemble.fragments.orientation import (
     SECTORS,
-    Posture,
-    PostureConfig,
+    OrientationConfig,
+    OrientationModel,
     about_y,
     across,
     centred,
@@ -100,10 +100,10 @@ def test_principal_axes_of_a_long_object_are_its_length() -> None:
 def test_standing_up_does_not_depend_on_how_the_object_lies() -> None:
     """Whatever the network has learnt: where its favourite direction is clear, it is found in every pose."""
     torch.manual_seed(0)
-    network, cloud = Posture(PostureConfig(dropout=0.0)).eval(), blob()
+    network, cloud = OrientationModel(OrientationConfig(dropout=0.0)).eval(), blob()
     ends = []
     for turn in [torch.eye(3), *random_rotations(3, GENERATOR)]:
-        rotation = network.stand(cloud @ turn.T)
+        rotation = network.canonical_rotation(cloud @ turn.T)
         assert torch.allclose(rotation @ rotation.T, torch.eye(3), atol=1e-4)
         ends.append((rotation @ turn)[1])
     scores = network.up(cloud[None], torch.stack(ends)[None])[0].detach()

@@ -10,10 +10,10 @@ import torch
 
 from diffassemble.core import InputError
 from diffassemble.fragments.datasets import break_solids
-from diffassemble.fragments.orientation import Posture, PostureConfig
-from diffassemble.training.config import FragmentConfig, PostureRun, PostureTraining
+from diffassemble.fragments.orientation import OrientationConfig, OrientationModel
+from diffassemble.training.config import FragmentConfig, OrientationRun, OrientationTraining
 from diffassemble.training.fragment_data import Pool, make_pool
-from diffassemble.training.orientation import UP, PostureTask, candidates, partly
+from diffassemble.training.orientation import UP, OrientationTask, candidates, partly
 
 GENERATOR = torch.Generator().manual_seed(0)
 
@@ -25,17 +25,17 @@ def pools() -> list[Pool]:
 
 
 @pytest.fixture
-def task(pools: list[Pool], monkeypatch: pytest.MonkeyPatch) -> PostureTask:
+def task(pools: list[Pool], monkeypatch: pytest.MonkeyPatch) -> OrientationTask:
     monkeypatch.setattr("diffassemble.training.orientation.gather", lambda data: ([[], [], []], []))
-    config = PostureRun(
-        PostureConfig(dropout=0.0), FragmentConfig(solids=1, points=256), PostureTraining(steps=60, objects=8)
+    config = OrientationRun(
+        OrientationConfig(dropout=0.0), FragmentConfig(solids=1, points=256), OrientationTraining(steps=60, objects=8)
     )
-    task = PostureTask(config)
+    task = OrientationTask(config)
     task.kinds, task.shares, task.held_apart = [pools], torch.ones(1), pools[:8]
     return task
 
 
-def test_learns(task: PostureTask) -> None:
+def test_learns(task: OrientationTask) -> None:
     torch.manual_seed(0)
     model = task.build()
     optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
@@ -48,13 +48,13 @@ def test_learns(task: PostureTask) -> None:
     assert after["score"] >= 40  # by chance 2
 
 
-def test_a_step_is_a_function_of_its_number(task: PostureTask) -> None:
+def test_a_step_is_a_function_of_its_number(task: OrientationTask) -> None:
     model = task.build()
     assert task.loss(model, 3, 0, 1) == task.loss(model, 3, 0, 1)
     assert task.loss(model, 3, 0, 1) != task.loss(model, 4, 0, 1)
 
 
-def test_processes_share_out_a_batch(task: PostureTask) -> None:
+def test_processes_share_out_a_batch(task: OrientationTask) -> None:
     model = task.build()
     both = [task.loss(model, 5, rank, 2).item() for rank in (0, 1)]
     assert sum(both) / 2 == pytest.approx(task.loss(model, 5, 0, 1).item(), abs=1e-5)
@@ -78,8 +78,8 @@ def test_the_largest_fragment_is_never_lost(pools: list[Pool]) -> None:
 
 def test_what_cannot_work_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"training\.objects"):
-        PostureTask(PostureRun(data=FragmentConfig(solids=1), training=PostureTraining(objects=0)))
+        OrientationTask(OrientationRun(data=FragmentConfig(solids=1), training=OrientationTraining(objects=0)))
 
 
-def test_the_network_is_the_configured_one(task: PostureTask) -> None:
-    assert isinstance(task.build(), Posture)
+def test_the_network_is_the_configured_one(task: OrientationTask) -> None:
+    assert isinstance(task.build(), OrientationModel)
