@@ -29,7 +29,7 @@ settings.load_profile("patient")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of one file have fixtures in common, and so do all in the browser: one worker takes them, those last."""
-    in_browser = {item for item in items if "bench" in getattr(item, "fixturenames", ())}
+    in_browser = {item for item in items if "workbench" in getattr(item, "fixturenames", ())}
     items.sort(key=lambda item: item in in_browser)
     for item in items:
         item.add_marker(pytest.mark.xdist_group("browser" if item in in_browser else str(item.path)))

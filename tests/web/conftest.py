@@ -1,4 +1,4 @@
-"""A workbench, and browsers to visit it: Debian's chromium with WebGL in software; without it these tests skip."""
+"""A workbench, and browsers that open it: Debian's chromium with WebGL in software; without it these tests skip."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from diffassemble.core.solver import assemble
 from diffassemble.kinds import make_solver
 from diffassemble.squares.cut import cut_picture
 from diffassemble.web.server import Workbench
-from diffassemble.web.session import Visit
+from diffassemble.web.session import Session
 
 sys.path.insert(0, str(Path(__file__).parent))
 import troublesome
@@ -32,22 +32,22 @@ WEBGL = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshad
 
 
 @pytest.fixture(scope="session")
-def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def temporary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The only folder where temporary files may appear."""
-    before, folder = tempfile.tempdir, tmp_path_factory.mktemp("room")
+    before, folder = tempfile.tempdir, tmp_path_factory.mktemp("temporary")
     tempfile.tempdir = str(folder)
     yield folder
     tempfile.tempdir = before
 
 
 @pytest.fixture(scope="session")
-def bench(room: Path) -> Iterator[Workbench]:
+def workbench(temporary: Path) -> Iterator[Workbench]:
     """A workbench that opens on a picture of 3 × 3 pieces."""
     picture = torch.from_numpy(skimage.data.coffee()).movedim(-1, 0).float() / 255
     puzzle = cut_picture(picture, Board(3, 3), torch.Generator().manual_seed(0), size=32)
-    bench = Workbench(parse_grid, assemble(puzzle, make_solver("gallagher")), port=8731, make=troublesome.make)
-    yield bench
-    bench.stop()
+    served = Workbench(parse_grid, assemble(puzzle, make_solver("gallagher")), port=8731, make=troublesome.make)
+    yield served
+    served.stop()
 
 
 @pytest.fixture(scope="session")
@@ -64,41 +64,41 @@ def chromium() -> Iterator[Any]:
 
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """Close the browser after the last test in it: an open page draws on, though nobody looks."""
-    if nextitem is None or "bench" not in getattr(nextitem, "fixturenames", ()):
-        while "bench" in getattr(item, "fixturenames", ()) and OPEN:
+    if nextitem is None or "workbench" not in getattr(nextitem, "fixturenames", ()):
+        while "workbench" in getattr(item, "fixturenames", ()) and OPEN:
             OPEN.pop().close()
 
 
 @pytest.fixture(scope="session")
-def visit(bench: Workbench, chromium: Any) -> Callable[[], Any]:
+def open_page(workbench: Workbench, chromium: Any) -> Callable[[], Any]:
     """Open the page in a browser of its own; gives the page, ready to be used."""
 
-    def open_page() -> Any:
+    def opened() -> Any:
         context = chromium.new_context(viewport={"width": WIDTH, "height": HEIGHT}, accept_downloads=True)
         page = context.new_page()
         page.set_default_timeout(PATIENCE)
-        page.goto(bench.address)
+        page.goto(workbench.address)
         page.get_by_text("pieces right").wait_for()
         return page
 
-    return open_page
+    return opened
 
 
 @pytest.fixture(scope="session")
-def page(visit: Callable[[], Any]) -> Any:
+def page(open_page: Callable[[], Any]) -> Any:
     """A page that several tests use one after the other, as people do."""
-    return visit()
+    return open_page()
 
 
 @pytest.fixture
-def own(page: Any, bench: Workbench) -> Visit:
+def session(page: Any, workbench: Workbench) -> Session:
     """The server's side of that page."""
-    return next(iter(bench.visits.values()))
+    return next(iter(workbench.sessions.values()))
 
 
 @pytest.fixture(scope="session")
 def photo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A photograph as people bring it."""
+    """A photograph as people upload it."""
     path = tmp_path_factory.mktemp("photos") / "astronaut.jpg"
     Image.fromarray(skimage.data.astronaut()).resize((256, 256)).save(path, quality=95)
     return path

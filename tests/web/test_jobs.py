@@ -1,4 +1,4 @@
-"""Solving in another process: steps come over, errors are told, and a job can be ended at any moment."""
+"""Solving in another process: steps come over, the answer is as told there, and a job can be ended at any moment."""
 
 from __future__ import annotations
 
@@ -9,33 +9,46 @@ import pytest
 import torch
 import troublesome
 
-from diffassemble.core import Board, ImagePieces, InputError, Puzzle
-from diffassemble.web.jobs import Job
+from diffassemble.core import Board, ImagePieces, InputError, Puzzle, Solver, Step
+from diffassemble.core.solver import assemble
+from diffassemble.web.jobs import Cancelled, Job
 
 PIECES = ImagePieces(torch.rand(4, 3, 8, 8, generator=torch.Generator().manual_seed(0)))
 PUZZLE = Puzzle(PIECES, Board(2, 2), tuple("abcd"))
 
 
-def test_steps_come_over_one_by_one() -> None:
-    job = Job(PUZZLE, partial(troublesome.make, name="huroyan"))
-    steps = list(job.steps())
+def job(name: str | None) -> Job:
+    return Job(partial(troublesome.make, name=name))
+
+
+def test_the_answer_is_that_of_the_solver_itself() -> None:
+    steps: list[Step] = []
+    remote = job("huroyan")
+    assert isinstance(remote, Solver)
+    answer = assemble(PUZZLE, remote, seed=4, on_step=steps.append)
+    here = assemble(PUZZLE, troublesome.Gathering(), seed=4)
     assert len(steps) == 20
-    assert job.finished
-    assert [step.done for step in steps] == sorted(step.done for step in steps)
-    job.stop()
+    assert torch.equal(answer.poses.translation, here.poses.translation)
+    assert (answer.solver, answer.objects) == ("gathering", (0, 0, 0, -1))
+
+
+def test_the_default_is_called_by_its_own_name() -> None:
+    assert assemble(PUZZLE, job(None)).solver == "hybrid"
 
 
 def test_an_error_is_told() -> None:
     with pytest.raises(InputError, match="the solver failed: ZeroDivisionError: no luck today"):
-        list(Job(PUZZLE, partial(troublesome.make, name="identity")).steps())
+        assemble(PUZZLE, job("identity"))
 
 
 def test_it_can_be_stopped() -> None:
-    job, began = Job(PUZZLE, partial(troublesome.make, name="random")), time.monotonic()
-    steps = job.steps()
+    remote, began = job("random"), time.monotonic()
+    steps = remote.steps(PUZZLE, torch.Generator())
     next(steps)
-    job.stop()
-    assert list(steps) == []
-    assert not job.finished
-    assert not job._process.is_alive()
+    remote.stop()
+    with pytest.raises(Cancelled):
+        next(steps)
+    assert not remote.process.is_alive()
     assert time.monotonic() - began < 50
+    with pytest.raises(Cancelled):
+        next(remote.steps(PUZZLE, torch.Generator()))

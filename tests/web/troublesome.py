@@ -1,4 +1,4 @@
-"""Solvers that pages must survive; importable by name, so that other processes find them."""
+"""Solvers that the page must survive; importable by name, so that other processes find them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import torch
 
-from diffassemble.core import Pieces, Puzzle, Solver, Step
+from diffassemble.core import Pieces, Poses, Puzzle, Solver, Step
 from diffassemble.kinds import solver_for
 from diffassemble.web.scene import laid_out
 
@@ -34,18 +34,19 @@ class Raising:
 
 
 class Gathering:
-    """Moves everything to the middle in twenty steps, for pieces of any kind."""
+    """Moves everything to the middle in twenty steps, for pieces of any kind, and leaves the last one out."""
 
     name = "gathering"
 
     def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
         poses = laid_out(puzzle)
+        objects = -(torch.arange(len(puzzle)) == len(puzzle) - 1).long()
         for number in range(20):
-            shrunk = type(poses)(poses.rotation, poses.translation * (1 - number / 20))
-            yield Step(shrunk, (number + 1) / 20, torch.full((len(puzzle),), 0.4))
+            shrunk = Poses(poses.rotation, poses.translation * (1 - number / 20))
+            yield Step(shrunk, (number + 1) / 20, torch.full((len(puzzle),), 0.4), objects)
 
 
 def make(pieces: Pieces, name: str | None = None, model: str | None = None, samples: int = 8) -> Solver:
-    """`random` sleeps, `identity` fails, `huroyan` gathers, and the usual one is quick."""
+    """`random` sleeps, `identity` fails, `huroyan` gathers, and the default is quick."""
     special = {"random": Sleepy, "identity": Raising, "huroyan": Gathering}
     return special[name]() if name in special else solver_for(pieces, name, model=model, samples=2, budget=1)

@@ -6,7 +6,7 @@ from diffassemble.core import Assembly, FragmentPieces
 from diffassemble.evaluation import metrics as fragment_metrics
 
 
-def verdict(assembly: Assembly) -> str:
+def summary(assembly: Assembly) -> str:
     """How many pieces are right, if the truth is known, else how many are sure."""
     puzzle, count = assembly.puzzle, len(assembly.puzzle)
     sure = int((assembly.confidence >= 0.5).sum())

@@ -1,73 +1,89 @@
-"""Solving in a process of its own: it blocks nobody, may fail, and can be ended at any moment."""
+"""Solving in a process of its own, so that the page stays awake and the work can be stopped at any moment."""
 
 from __future__ import annotations
 
 import pickle
+import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+
+import torch
 
 from diffassemble.core import InputError, Pieces, Puzzle, Solver, Step
 
 _CONTEXT = get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["diffassemble.solvers"])
+_CONTEXT.set_forkserver_preload(["diffassemble.kinds"])
+
+
+class Cancelled(Exception):
+    """The job was stopped before there was an answer."""
 
 
 class Job:
-    """One solver at work on one puzzle; `finished` tells an answer from a job that was stopped."""
+    """A solver whose work another process does; its name is known from the first step on."""
 
-    def __init__(self, puzzle: Puzzle, make: Callable[[Pieces], Solver], seed: int = 0) -> None:
-        self.stopped, self.finished = False, False
-        self._steps, child = _CONTEXT.Pipe(duplex=False)
+    def __init__(self, make: Callable[[Pieces], Solver]) -> None:
+        self.name = ""
+        self.process: BaseProcess | None = None
+        self._make, self._stopped, self._lock = make, False, threading.Lock()
+
+    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
+        """The solver's steps as they come; raises `Cancelled` once the job is stopped."""
         # Pickled here, so that nothing but bytes goes between the processes.
-        order = pickle.dumps((puzzle.without_truth(), make, seed))
-        self._process = _CONTEXT.Process(target=_work, args=(child, order), daemon=True)
-        self._process.start()
-        child.close()
-
-    def steps(self) -> Iterator[Step]:
-        """The solver's steps as they come; they end when the solver is done or the job is stopped."""
-        while not self.stopped:
-            try:
-                kind, value = pickle.loads(self._steps.recv_bytes())
-            except (EOFError, OSError):
-                if self.stopped:
+        order = pickle.dumps((puzzle, self._make, generator.get_state()))
+        receiver, sender = _CONTEXT.Pipe(duplex=False)
+        with receiver:
+            with self._lock, sender:
+                if self._stopped:
+                    raise Cancelled
+                self.process = _CONTEXT.Process(target=_work, args=(sender, order), daemon=True)
+                self.process.start()
+            while True:
+                try:
+                    kind, value = pickle.loads(receiver.recv_bytes())
+                except EOFError:
+                    kind, value = "error", "the solver ended without an answer; it may have run out of memory"
+                if self._stopped:
+                    raise Cancelled
+                if kind == "done":
                     return
-                raise InputError("the solver ended without an answer; it may have run out of memory") from None
-            if kind == "done":
-                self.finished = True
-                return
-            if kind == "error":
-                raise InputError(value)
-            yield value
+                if kind == "error":
+                    raise InputError(value)
+                if kind == "name":
+                    self.name = value
+                else:
+                    yield value
 
     def stop(self) -> None:
         """End the work, wherever it stands."""
-        self.stopped = True
-        if self._process.is_alive():
-            self._process.terminate()
-        self._process.join(timeout=5)
-        with suppress(OSError):
-            self._steps.close()
+        with self._lock:
+            self._stopped = True
+        if self.process is not None:
+            self.process.terminate()
+            self.process.join(timeout=5)
 
 
 def _work(pipe: Connection, order: bytes) -> None:
     """What the other process does."""
-    import torch
 
-    from diffassemble.core.locks import held_steps
+    def send(kind: str, value: object = None) -> None:
+        pipe.send_bytes(pickle.dumps((kind, value)))
 
     try:
-        puzzle, make, seed = pickle.loads(order)
+        puzzle, make, state = pickle.loads(order)
+        generator = torch.Generator()
+        generator.set_state(state)
         solver = make(puzzle.pieces)
-        for step in held_steps(puzzle, solver.steps(puzzle, torch.Generator().manual_seed(seed))):
-            pipe.send_bytes(pickle.dumps(("step", step)))
-        pipe.send_bytes(pickle.dumps(("done", None)))
+        send("name", solver.name)
+        for step in solver.steps(puzzle, generator):
+            send("step", step)
+        send("done")
     except InputError as error:
-        pipe.send_bytes(pickle.dumps(("error", str(error))))
+        send("error", str(error))
     # Whatever a solver raises, the page must be able to say it.
     except Exception as error:
         traceback.print_exc()
-        pipe.send_bytes(pickle.dumps(("error", f"the solver failed: {type(error).__name__}: {error}")))
+        send("error", f"the solver failed: {type(error).__name__}: {error}")

@@ -7,7 +7,6 @@ objects stand as they are.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 import roma
@@ -37,10 +36,6 @@ _LAYER = 0.0005
 _ABOVE = 0.02
 
 
-def _clicked(on_click: Callable[[int], None], number: int, event: object) -> None:
-    on_click(number)
-
-
 def look_at(client: viser.ClientHandle, puzzle: Puzzle) -> None:
     """Put the browser's camera in front of a puzzle: right above a board, or at an object's side."""
     flat = puzzle.lattice is not None
@@ -49,7 +44,7 @@ def look_at(client: viser.ClientHandle, puzzle: Puzzle) -> None:
     client.camera.look_at = (0.0, 0.0, 0.0)
 
 
-class Stage:
+class PuzzleScene:
     """Shows a puzzle's pieces as nodes of a scene; a click on one calls `on_click` with its number."""
 
     def __init__(self, scene: viser.SceneApi, puzzle: Puzzle, on_click: Callable[[int], None]) -> None:
@@ -65,7 +60,7 @@ class Stage:
         for number, node in enumerate(self.nodes):
             # Clouds of points can't be hit.
             if not isinstance(node, viser.PointCloudHandle):
-                node.on_click(partial(_clicked, on_click, number))
+                node.on_click(lambda _, number=number: on_click(number))
 
     def show(self, poses: Poses) -> None:
         """Move all pieces."""
@@ -74,7 +69,7 @@ class Stage:
             node.position = places[number] - np.array([0, 0, _LAYER * number if self._flat else 0])
             node.wxyz = turns[number]
 
-    def paint(
+    def colour(
         self, confidence: Float[Tensor, "n"] | None, locked: Bool[Tensor, "n"], selected: int | None = None
     ) -> None:
         """Colour pieces by how sure they are, if that is asked for; frame the locked ones and the selected one."""
@@ -83,7 +78,7 @@ class Stage:
             frame = _SELECTED if number == selected else _LOCKED if bool(locked[number]) else None
             if self._looks[number] != (sure, frame):
                 self._looks[number] = (sure, frame)
-                self._paint(number, sure, frame)
+                self._set_look(number, sure, frame)
 
     def handles(self, number: int) -> viser.TransformControlsHandle:
         """Arrows and arcs around a piece to move and turn it by; on a board only within its plane."""
@@ -124,7 +119,7 @@ class Stage:
             name, vertices, mesh.faces.numpy(), color=colour, flat_shading=True, side="double"
         )
 
-    def _paint(self, number: int, sure: float | None, frame: Colour | None) -> None:
+    def _set_look(self, number: int, sure: float | None, frame: Colour | None) -> None:
         node = self.nodes[number]
         if isinstance(node, viser.ImageHandle):
             node.image = np.asarray(_framed(self._pictures[number], sure, frame))

@@ -1,4 +1,4 @@
-"""What people bring becomes a puzzle; every file goes into the visitor's own folder first."""
+"""Uploads become puzzles; every file goes into the session's own folder first."""
 
 from __future__ import annotations
 
@@ -41,13 +41,12 @@ class Upload:
     content: bytes
 
 
-def bring(upload: Upload, kind: str, board: Board | None, seed: int, folder: Path) -> Puzzle | None:
+def read_upload(upload: Upload, kind: str, board: Board | None, seed: int, folder: Path) -> Puzzle | None:
     """The puzzle in an upload, or nothing if it is one of several pieces, which are collected in `folder`.
 
     A zip file holds pieces, whatever kind is chosen; the grid to cut a picture by is none of theirs.
     """
-    if len(upload.content) > MOST_BYTES:
-        raise too_large(upload.name, len(upload.content))
+    check_size(upload.name, len(upload.content))
     if is_zip(upload.name):
         board = board if kind == PIECES else None
         with TemporaryDirectory(dir=folder.parent) as home:
@@ -61,15 +60,16 @@ def bring(upload: Upload, kind: str, board: Board | None, seed: int, folder: Pat
         return _read_one(file, kind, board, seed)
 
 
-def usual_grid(kind: str) -> str:
-    """What stands in the field 'grid' before anybody writes into it: nothing, if it can be found out."""
+def suggested_grid(kind: str) -> str:
+    """What the field 'grid' begins with: nothing, if the grid can be found out."""
     return "4x4" if kind in (PHOTO, SHUFFLED) else ""
 
 
-def too_large(name: str, size: int) -> InputError:
-    """What is said of uploads beyond the limit."""
-    most = f"{MOST_BYTES // 10**6} MB"
-    return InputError(f"{name}: has {size // 10**6} MB, at most {most} are taken; use `diffassemble solve` instead")
+def check_size(name: str, size: int) -> None:
+    """Refuse uploads beyond the limit."""
+    if size > MOST_BYTES:
+        most = f"{MOST_BYTES // 10**6} MB"
+        raise InputError(f"{name}: has {size // 10**6} MB, at most {most} are taken; use `diffassemble solve` instead")
 
 
 def open_folder(folder: Path, board: Board | None, seed: int) -> Puzzle:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 
 from diffassemble.core import Board, FragmentPieces, ImagePieces, Mesh, Poses, Puzzle
-from diffassemble.web.session import free
+from diffassemble.web.editing import Arrangement
 
 BOARD = Board(2, 2)
 PUZZLE = Puzzle(ImagePieces(torch.rand(4, 3, 4, 4, generator=torch.Generator().manual_seed(0))), BOARD, tuple("abcd"))
-START = free(BOARD.poses(torch.arange(4), torch.zeros(4, dtype=torch.long)))
+START = Arrangement.unlocked(BOARD.poses(torch.arange(4), torch.zeros(4, dtype=torch.long)))
 
 
 def near(cell: int, turn: int) -> Poses:
@@ -44,6 +44,6 @@ def test_fragments_go_where_they_are_put() -> None:
     pieces = FragmentPieces(torch.zeros(2, 4, 3), (mesh, mesh), torch.zeros(2, 3))
     puzzle = Puzzle(pieces, None, ("a", "b"))
     there = Poses(torch.eye(3)[None], torch.tensor([[0.1, 0.2, 0.3]]))
-    moved = free(Poses.identity(2, 3)).moved(1, there, puzzle)
+    moved = Arrangement.unlocked(Poses.identity(2, 3)).moved(1, there, puzzle)
     assert torch.equal(moved.poses.translation[1], there.translation[0])
     assert not moved.poses.translation[0].any()

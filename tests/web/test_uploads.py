@@ -1,0 +1,128 @@
+"""Whatever is uploaded becomes a puzzle or a clear message, and stays within the folder it was given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import skimage.data
+import torch
+from PIL import Image
+
+from diffassemble.core import Board, InputError, Puzzle
+from diffassemble.files.archives import pack
+from diffassemble.files.puzzles import write_puzzle
+from diffassemble.squares.cut import cut_picture
+from diffassemble.web import uploads
+from diffassemble.web.panel import MANY, collected_text
+from diffassemble.web.uploads import KINDS, PHOTO, PIECES, SHUFFLED, Upload, open_folder, read_upload, suggested_grid
+
+
+@pytest.fixture
+def collected(tmp_path: Path) -> Path:
+    (tmp_path / "home" / "collected").mkdir(parents=True)
+    return tmp_path / "home" / "collected"
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> bytes:
+    Image.fromarray(skimage.data.coffee()).resize((120, 80)).save(tmp_path / "coffee.png")
+    return (tmp_path / "coffee.png").read_bytes()
+
+
+def cut(board: Board) -> Puzzle:
+    whole = torch.from_numpy(skimage.data.coffee()).movedim(-1, 0).float() / 255
+    return cut_picture(whole, board, torch.Generator().manual_seed(0), size=16)
+
+
+def test_a_picture_is_cut(picture: bytes, collected: Path) -> None:
+    puzzle = read_upload(Upload("coffee.png", picture), PHOTO, Board(2, 3), 0, collected)
+    assert puzzle is not None
+    assert (len(puzzle), puzzle.pictures.size) == (6, 40)
+    assert puzzle.truth is not None
+    assert not list(collected.parent.glob("*/*"))
+
+
+def test_a_shuffled_grid(picture: bytes, collected: Path) -> None:
+    puzzle = read_upload(Upload("coffee.png", picture), SHUFFLED, Board(2, 3), 0, collected)
+    assert puzzle is not None
+    assert puzzle.truth is None
+    with pytest.raises(InputError, match="write rows x columns into the field 'grid'"):
+        read_upload(Upload("coffee.png", picture), SHUFFLED, None, 0, collected)
+
+
+def test_a_zip_of_pieces_finds_its_grid(tmp_path: Path, collected: Path) -> None:
+    write_puzzle(cut(Board(3, 3)), tmp_path / "puzzle")
+    files = [(path.name, path.read_bytes()) for path in sorted((tmp_path / "puzzle" / "pieces").iterdir())]
+    puzzle = read_upload(Upload("pieces.zip", pack(files)), PHOTO, None, 0, collected)
+    assert puzzle is not None
+    assert puzzle.board == Board(3, 3)
+    assert open_folder(tmp_path / "puzzle", None, 0).truth is not None
+
+
+def test_pieces_one_by_one(tmp_path: Path, collected: Path) -> None:
+    write_puzzle(cut(Board(2, 2)), tmp_path / "puzzle")
+    for path in sorted((tmp_path / "puzzle" / "pieces").iterdir()):
+        assert read_upload(Upload(path.name, path.read_bytes()), PIECES, None, 0, collected) is None
+    assert len(open_folder(collected, Board(2, 2), 0)) == 4
+
+
+def test_a_piece_is_not_sent_twice(picture: bytes, collected: Path) -> None:
+    read_upload(Upload("a.png", picture), PIECES, None, 0, collected)
+    with pytest.raises(InputError, match=r"a\.png: was sent already"):
+        read_upload(Upload("elsewhere/a.png", picture), PIECES, None, 0, collected)
+
+
+def test_no_more_pieces_than_can_be_solved(picture: bytes, collected: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "MOST_FILES", 2)
+    for name in "ab":
+        read_upload(Upload(f"{name}.png", picture), PIECES, None, 0, collected)
+    with pytest.raises(InputError, match="no more than 2 pieces"):
+        read_upload(Upload("c.png", picture), PIECES, None, 0, collected)
+    assert len(list(collected.iterdir())) == 2
+
+
+def test_a_zip_does_not_have_the_grid_of_a_picture_to_cut(tmp_path: Path, collected: Path) -> None:
+    write_puzzle(cut(Board(2, 3)), tmp_path / "puzzle")
+    files = [(path.name, path.read_bytes()) for path in sorted((tmp_path / "puzzle" / "pieces").iterdir())]
+    photo_grid, own_grid = (
+        read_upload(Upload("a.zip", pack(files)), kind, Board(4, 4), 0, collected) for kind in (PHOTO, PIECES)
+    )
+    assert photo_grid is not None
+    assert own_grid is not None
+    assert photo_grid.board.cells == 6
+    assert own_grid.board == Board(4, 4)
+
+
+def test_grids_are_suggested_where_they_must_be_known() -> None:
+    assert [suggested_grid(kind) for kind in KINDS] == ["4x4", "", "4x4", ""]
+
+
+@pytest.mark.parametrize("name", ["../../evil.png", "/etc/evil.png", "..\\evil.png", ".hidden.png"])
+def test_names_stay_inside(picture: bytes, collected: Path, tmp_path: Path, name: str) -> None:
+    read_upload(Upload(name, picture), PIECES, None, 0, collected)
+    [file] = collected.iterdir()
+    assert file.name.endswith(".png")
+    assert not file.name.startswith(".")
+    assert {path.name for path in tmp_path.iterdir()} == {"home", "coffee.png"}
+
+
+def test_a_picture_renamed_to_ply_is_not_kept(picture: bytes, collected: Path) -> None:
+    with pytest.raises(InputError, match="is no PLY file"):
+        read_upload(Upload("coffee.ply", picture), PIECES, None, 0, collected)
+    assert not list(collected.iterdir())
+
+
+def test_too_much_at_once(collected: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "MOST_BYTES", 1_000_000)
+    with pytest.raises(InputError, match="has 2 MB, at most 1 MB are taken"):
+        read_upload(Upload("x.png", b"\0" * 2_000_000), PHOTO, Board(2, 2), 0, collected)
+
+
+def test_what_was_sent_is_listed() -> None:
+    assert collected_text([]) == MANY
+    assert collected_text(["a.png"]) == "1 piece so far: `a.png`"
+    many = collected_text([f"{number:03d}.png" for number in range(30)])
+    assert many.startswith("30 pieces so far: … ")
+    assert "`029.png`" in many
+    assert "`000.png`" not in many
