@@ -73,34 +73,6 @@ def test_the_same_seed_gives_the_same_answer(cut: Callable[..., Puzzle], real: D
     assert not torch.equal(one[0].poses.translation, other[0].poses.translation)
 
 
-@pytest.mark.parametrize("missing", [0.0, 0.25])
-def test_the_order_of_the_pieces_changes_nothing(
-    cut: Callable[..., Puzzle], real: DiffusionSolver, missing: float
-) -> None:
-    puzzle = cut(3, 4, missing=missing)
-    plain = drained(real, puzzle)
-    for seed in range(3):
-        order = torch.randperm(len(puzzle), generator=torch.Generator().manual_seed(seed))
-        for step, other in zip(plain, drained(real, puzzle.reordered(order)), strict=True):
-            assert_same(step.poses[order], other.poses)
-            if step.confidence is not None:
-                assert other.confidence is not None
-                assert torch.equal(step.confidence[order], other.confidence)
-
-
-def test_answers_are_one_to_one_and_missing_pieces_leave_empty_cells(
-    cut: Callable[..., Puzzle], real: DiffusionSolver
-) -> None:
-    puzzle = cut(3, 4, missing=0.4)
-    last = drained(real, puzzle)[-1]
-    cells, turns = puzzle.board.snap(last.poses)
-    assert len(puzzle) == 7
-    assert len(cells.unique()) == 7
-    assert_same(last.poses, puzzle.board.poses(cells, turns))
-    assert last.confidence is not None
-    assert ((last.confidence >= 0) & (last.confidence <= 1)).all()
-
-
 def test_samples_that_differ_by_a_turn_of_the_whole_agree(cut: Callable[..., Puzzle], oracle: Any) -> None:
     puzzle = cut(3, 3)
     solver = DiffusionSolver(oracle(puzzle, wholes=(0, 1, 2, 3)), denoising_steps=2, samples=4)
@@ -158,11 +130,6 @@ def test_puzzles_of_a_batch_are_denoised_apart(cut: Callable[..., Puzzle], tiny_
     *_, (_, alone) = denoise(model, pack([one], find_matches), 3, 2, torch.Generator().manual_seed(0))
     torch.testing.assert_close(together[:6], alone, atol=1e-4, rtol=1e-4)
     assert not together.requires_grad
-
-
-def test_a_diffusion_solver_is_a_solver(real: DiffusionSolver) -> None:
-    assert isinstance(real, Solver)
-    assert real.name == "diffusion"
 
 
 def test_without_borders_the_placement_that_the_others_agree_with_ranks_highest() -> None:

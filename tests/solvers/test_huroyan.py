@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -11,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from diffassemble.core import Board, ImagePieces, Poses, Puzzle, Solver, Step
+from diffassemble.core import Poses, Puzzle, Step
 from diffassemble.evaluation.metrics import direct_comparison_free, neighbour_accuracy
 from diffassemble.squares.baselines.candidates import Candidates
 from diffassemble.squares.baselines.filling import Placement, touching_sides
@@ -67,64 +65,6 @@ def noise(count: int, size: int = 8) -> Tensor:
     return torch.rand(count, 3, size, size, generator=torch.Generator().manual_seed(0))
 
 
-@pytest.mark.parametrize(
-    ("pixels", "board"),
-    [
-        (noise(1), Board(1, 1)),
-        (noise(1), Board(5, 5)),
-        (noise(2), Board(1, 2)),
-        (noise(2), Board(2, 1)),
-        (noise(2), Board(6, 6)),
-        (noise(3), Board(1, 3)),
-        (noise(4), Board(2, 2)),
-        (noise(9), Board(1, 9)),
-        (noise(9), Board(9, 1)),
-        (noise(12, size=4), Board(3, 4)),
-        (noise(7), Board(3, 4)),
-        (torch.full((16, 3, 8, 8), 0.4), Board(4, 4)),
-        (torch.zeros(10, 3, 4, 4), Board(4, 4)),
-        (noise(1).repeat(16, 1, 1, 1), Board(4, 4)),
-        (torch.cat([noise(5), torch.ones(5, 3, 8, 8)]), Board(2, 5)),
-    ],
-)
-@pytest.mark.parametrize("budget", [math.inf, 0.0])
-def test_any_pieces_get_an_answer(pixels: Tensor, board: Board, budget: float) -> None:
-    puzzle = Puzzle(ImagePieces(pixels), board, tuple(map(str, range(len(pixels)))))
-    steps = drained(puzzle, HuroyanSolver(budget))
-    assert_placement(puzzle, steps[-1])
-    for step in steps:
-        assert step.poses.translation.isfinite().all()
-        assert step.poses.rotation.isfinite().all()
-
-
-@pytest.mark.parametrize("missing", [0.0, 0.25])
-def test_the_order_of_the_pieces_changes_nothing(cut: Callable[..., Puzzle], missing: float) -> None:
-    puzzle = cut(5, 6, missing=missing)
-    plain = drained(puzzle)
-    for seed in range(3):
-        order = torch.randperm(len(puzzle), generator=torch.Generator().manual_seed(seed))
-        for step, other in zip(plain, drained(puzzle.reordered(order)), strict=True):
-            assert torch.equal(step.poses.translation[order], other.poses.translation)
-            assert torch.equal(step.poses.rotation[order], other.poses.rotation)
-
-
-def test_steps_lead_to_the_answer(cut: Callable[..., Puzzle]) -> None:
-    steps = drained(cut(6, 6, missing=0.2))
-    done = [step.done for step in steps]
-    assert len(steps) > 3
-    assert done == sorted(done)
-    assert 0 < done[0] < done[-1] == 1
-    assert [step.confidence is None for step in steps] == [True] * (len(steps) - 1) + [False]
-
-
-def test_the_budget_is_kept(cut: Callable[..., Puzzle]) -> None:
-    puzzle = cut(16, 16)
-    drained(cut(2, 2))
-    began = time.monotonic()
-    assert_placement(puzzle, drained(puzzle, HuroyanSolver(budget=0.0))[-1])
-    assert time.monotonic() - began < 3
-
-
 def test_the_whole_is_turned_as_the_uprighter_says(cut: Callable[..., Puzzle]) -> None:
     puzzle = cut(4, 4)
     plain = drained(puzzle)[-1].poses
@@ -133,11 +73,6 @@ def test_the_whole_is_turned_as_the_uprighter_says(cut: Callable[..., Puzzle]) -
     assert torch.equal(steps[-2].poses.translation, plain.translation)
     assert torch.equal(steps[-1].poses.translation, expected.translation)
     assert torch.equal(steps[-1].poses.rotation, expected.rotation)
-
-
-def test_it_is_a_solver() -> None:
-    assert isinstance(HuroyanSolver(), Solver)
-    assert HuroyanSolver().name == "huroyan"
 
 
 def test_true_neighbours_agree_with_the_true_turns(cut: Callable[..., Puzzle]) -> None:

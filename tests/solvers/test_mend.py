@@ -55,13 +55,6 @@ def test_a_block_in_two_is_mended_to_a_degree(solver: MendSolver, halves: Puzzle
     assert steps[-1].confidence.min() > 0.5
 
 
-def test_the_order_of_the_fragments_does_not_matter(solver: MendSolver, halves: Puzzle) -> None:
-    order = torch.tensor([1, 0])
-    here, there = solved(solver, halves)[-1].poses, solved(solver, halves.reordered(order))[-1].poses
-    assert torch.equal(here[order].rotation, there.rotation)
-    assert torch.equal(here[order].translation, there.translation)
-
-
 def test_clouds_of_points_are_mended_too(solver: MendSolver, block: Mesh) -> None:
     generator = torch.Generator().manual_seed(5)
     puzzle = scatter(fracture(block, 2, generator), generator, points=9000)
