@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import ctypes
 import os
+import pkgutil
 import resource
 import runpy
 import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,20 @@ import torch
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
+# The hook looks for bytecode of its own, also of what its modules import; so the large libraries come before it.
+for library in (
+    "lightning_fabric",
+    "matplotlib.pyplot",
+    "numba",
+    "roma",
+    "skimage.data",
+    "torch_geometric.nn",
+    "viser",
+):
+    import_module(library)
 install_import_hook("diffassemble", "beartype.beartype")
+import diffassemble  # noqa: E402
+
 torch.set_num_threads(1)
 # A machine that does other things too may take its time.
 settings.register_profile("patient", deadline=None)
@@ -67,8 +82,18 @@ def _child(work: Callable[[], int], out: Path, err: Path) -> None:
         os._exit(code)
 
 
+@pytest.fixture(scope="session")
+def everything_imported() -> None:
+    """All modules are loaded once, not by every child process."""
+    for module in pkgutil.walk_packages(diffassemble.__path__, "diffassemble."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+
+
 @pytest.fixture
-def fork(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Callable[[], int]], tuple[int, Callable[[], Outcome]]]:
+def fork(
+    everything_imported: None, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[Callable[[], int]], tuple[int, Callable[[], Outcome]]]:
     """Begin work in a child process, without loading everything anew: its id, and how to wait for it."""
 
     def begin(work: Callable[[], int]) -> tuple[int, Callable[[], Outcome]]:
