@@ -1,4 +1,4 @@
-"""The verb `evaluate`, with solvers whose scores are known."""
+"""The verb `evaluate`: what it can be asked for, what it measures on pictures, and what a run leaves behind."""
 
 from __future__ import annotations
 
@@ -6,19 +6,64 @@ import json
 import math
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import diffassemble.solvers
 import numpy as np
 import pytest
 import torch
+import tyro
 from PIL import Image
+from rich.table import Table
 
+from diffassemble import kinds
 from diffassemble.cli import evaluate
+from diffassemble.cli.evaluate import EvaluateOptions
+from diffassemble.cli.sweep import check_place, evaluate_solvers, measure, show
 from diffassemble.core import Board, InputError, Poses, Puzzle, Step
-from diffassemble.evaluation.puzzles import benchmark_puzzles
+from diffassemble.evaluation.squares import PictureCell
+from diffassemble.evaluation.sweep import Draws, Sweep
+from diffassemble.fragments.chance import IdentitySolver
+
+
+def parsed(text: str) -> EvaluateOptions:
+    return tyro.cli(EvaluateOptions, args=text.split())
+
+
+def test_nothing_asked() -> None:
+    options = parsed("")
+    assert options == EvaluateOptions()
+    assert (options.split, options.subset, options.size, options.budget) == ("val", "everyday", 32, math.inf)
+
+
+def test_everything_asked() -> None:
+    options = parsed(
+        "--data a b --table 1 --rows x=y --anchor none largest --missing 0 0.3 --noise 0.001 --points 0 5000 "
+        "--pieces 8 20 --seeds 5 --split train --subset example --json r.json --figure f.png"
+    )
+    assert options.data == ("a", "b")
+    assert options.anchor == ("none", "largest")
+    assert (options.missing, options.noise, options.points) == ((0.0, 0.3), (0.001,), (0, 5000))
+    assert (options.pieces, options.seeds, options.split, options.subset) == ((8, 20), 5, "train", "example")
+    assert (options.json, options.figure) == (Path("r.json"), Path("f.png"))
+
+
+@pytest.mark.parametrize("bad", ["--anchor smallest", "--split test", "--pieces 2", "--points many"])
+def test_bad_words_exit_with_2(bad: str) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        parsed(bad)
+    assert stopped.value.code == 2
+
+
+def test_every_option_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parsed("--help")
+    text = capsys.readouterr().out
+    for field in fields(EvaluateOptions):
+        assert f"--{field.name.replace('_', '-')}" in text
+    assert "largest piece stands at its true pose" in " ".join(text.replace("│", " ").split())
 
 
 class Told:
@@ -51,15 +96,15 @@ def known_solvers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[st
         paths = sorted(folder.iterdir())
         for board in (Board(2, 2), Board(2, 3)):
             for missing in (0.0, 0.34):
-                for puzzle, _ in benchmark_puzzles(paths, board, missing=missing, limit=3, seed=5):
-                    assert puzzle.truth is not None
-                    yield puzzle.truth
+                draws = Draws(PictureCell("", paths, board, missing), limit=3, seed=5)
+                for number in range(3):
+                    yield draws.case(number)[0].puzzle.truth
 
     def make_solver(name: str, **options: Any) -> Told:
         asked.append({"name": name, **options})
         return Told(name, truths(), turned={"right": 0, "turned": 2}[name])
 
-    monkeypatch.setattr(diffassemble.solvers, "make_solver", make_solver, raising=False)
+    monkeypatch.setattr(kinds, "make_solver", make_solver)
     return asked
 
 
@@ -102,7 +147,7 @@ def test_rows_and_table(
         (["--puzzles", "0"], "puzzles 0"),
         (["--size", "3"], "pieces of 3 pixels"),
         (["--figure", "x.png"], "pass --table too"),
-        (["--table", "5"], "no table '5'; use one of: 3, 4, time"),
+        (["--table", "5"], "no table '5'; use one of: 1, 2, 3, 4, missing-3d, time, memory, pruning"),
         (["--table", "4", "--missing", "0.3"], "leave --missing and --erode out"),
         (["--table", "time", "--figure", "x.jpg"], "ends in .png"),
         (["--data", "celeba-hq=nowhere"], "CelebAMask-HQ"),
@@ -162,3 +207,124 @@ def test_help_needs_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0
     assert "--missing" in done.stdout
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """The names and models of the solvers that are asked for from now on; all know nothing."""
+    found: list[tuple[str, str]] = []
+
+    def make_solver(name: str, **options: Any) -> IdentitySolver:
+        found.append((name, options["model"]))
+        return IdentitySolver(name)
+
+    monkeypatch.setattr(kinds, "make_solver", make_solver)
+    return found
+
+
+def test_the_bundled_jigsaw_model_is_the_usual_one(
+    picture_folders: tuple[Path, Path], asked: list[tuple[str, str]]
+) -> None:
+    evaluate_solvers(EvaluateOptions(data=(str(picture_folders[0]),), grid=("2",), size=8, limit=1))
+    assert asked == [("diffusion", "jigsaw")]
+
+
+def test_a_table_has_all_solvers_of_pictures(
+    picture_folders: tuple[Path, Path],
+    asked: list[tuple[str, str]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    files = {"json": tmp_path / "rows.json", "figure": tmp_path / "drawn.png"}
+    data = (str(picture_folders[0]),)
+    evaluate_solvers(EvaluateOptions(data=data, table="time", grid=("2",), size=8, limit=1, model="mine", **files))
+    assert asked == [(name, "mine") for name in kinds.PICTURE_SOLVERS]
+    assert "wrote 5 rows" in capsys.readouterr().out
+    assert files["figure"].is_file()
+
+
+@pytest.mark.parametrize(
+    "words", [["--anchor", "largest"], ["--noise", "0.1"], ["--seeds", "2"], ["--pieces", "2", "8"]]
+)
+def test_what_is_for_broken_objects_is_refused(picture_folders: tuple[Path, Path], words: list[str]) -> None:
+    with pytest.raises(InputError, match="are for broken objects, but there are none here"):
+        evaluate.run(["--data", str(picture_folders[0]), *words])
+
+
+def test_scores_are_noted_and_not_asked_for_again(
+    picture_folders: tuple[Path, Path], asked: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    scores = tmp_path / "scores.jsonl"
+    options = EvaluateOptions(data=(str(picture_folders[0]),), grid=("2",), size=8, limit=3, scores=scores)
+    evaluate_solvers(options)
+    lines = scores.read_text()
+    assert len(lines.splitlines()) == 3
+    evaluate_solvers(options)
+    assert scores.read_text() == lines
+
+
+@pytest.mark.parametrize("changes", [{"scores": Path("scores.jsonl")}, {"ray": "local"}])
+def test_answers_of_other_runs_and_processes_are_not_shown(
+    picture_folders: tuple[Path, Path], asked: list[tuple[str, str]], changes: dict[str, Any]
+) -> None:
+    with pytest.raises(InputError, match="leave --scores and --ray out"):
+        evaluate_solvers(EvaluateOptions(data=(str(picture_folders[0]),), report=Path("page.html"), **changes))
+
+
+class Watcher:
+    """Puts pieces down as they come, and looks at each puzzle how many rows the file has."""
+
+    name = "watcher"
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.rows = path, list[int]()
+
+    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
+        self.rows.append(len(json.loads(self.path.read_text())) if self.path.exists() else 0)
+        numbers = torch.arange(len(puzzle))
+        yield Step(puzzle.board.poses(numbers, numbers * 0), 1.0)
+
+
+def test_every_row_is_written_at_once(picture_folders: tuple[Path, Path], tmp_path: Path) -> None:
+    pictures = sorted(picture_folders[0].iterdir())[:2]
+    watcher = Watcher(tmp_path / "rows.json")
+    cells = [PictureCell("a", pictures, board, size=8) for board in (Board(2, 2), Board(2, 3))]
+    results = measure(Sweep([watcher], cells), watcher.path)
+    assert watcher.rows == [0, 0, 1, 1]
+    rows = json.loads(watcher.path.read_text())
+    assert [row["grid"] for row in rows] == [result.row.grid for result in results] == ["2x2", "2x3"]
+
+
+def test_without_a_file_nothing_is_written(
+    picture_folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pictures = sorted(picture_folders[0].iterdir())[:1]
+    assert len(measure(Sweep([Watcher(tmp_path / "none")], [PictureCell("a", pictures, Board(2, 2))]))) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_pipes_are_wide_enough(capsys: pytest.CaptureFixture[str]) -> None:
+    table = Table()
+    table.add_column("x" * 120)
+    show(table)
+    assert "x" * 120 in capsys.readouterr().out
+
+
+def test_places_for_files(tmp_path: Path) -> None:
+    check_place(tmp_path / "rows.json")
+    check_place(tmp_path / "new" / "folder" / "rows.json")
+    (tmp_path / "file").write_text("")
+    check_place(tmp_path / "file")
+    with pytest.raises(InputError, match="is a folder; pass the name of a file"):
+        check_place(tmp_path)
+    with pytest.raises(InputError, match=r"rows\.json: cannot be written"):
+        check_place(tmp_path / "file" / "rows.json")
+
+
+def test_a_folder_without_rights(command: Callable[..., Any], tmp_path: Path) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o555)
+    done = command("evaluate", "--table", "time", "--json", locked / "rows.json", rights=False)
+    assert done.code == 2
+    assert "rows.json: cannot be written" in done.err

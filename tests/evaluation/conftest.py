@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-from diffassemble.core import Board, Mesh, Poses, Puzzle, Step
-from diffassemble.evaluation.benchmark import Row
-from diffassemble.evaluation.comparison import Comparison, compare_accuracy, compare_seconds
-from diffassemble.evaluation.fragment_benchmark import FragmentRow
-from diffassemble.evaluation.fragment_scores import Anchor, Figures, Group, PieceGroup
-from diffassemble.evaluation.quoted import TABLES
-from diffassemble.evaluation.sweep import Measured
+from diffassemble.core import Board, Mesh, Poses, Puzzle, Solver, Step
+from diffassemble.evaluation.fragments import Anchor, Figures, Group, ObjectCell, ObjectRow, PieceGroup
+from diffassemble.evaluation.quoted import TABLES, Comparison, compare_errors, compare_grids
+from diffassemble.evaluation.squares import PictureCell, PictureRow
+from diffassemble.evaluation.sweep import Cell, Measured, Sweep, run_sweep
 
 
 @dataclass
@@ -27,41 +26,81 @@ class FakeSolver:
 
     name: str
     answer: Callable[[Puzzle, torch.Generator], Poses]
+    sure: bool = True
     shown: list[Puzzle] = field(default_factory=list)
 
     def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
         self.shown.append(puzzle)
         # A first guess that must not be scored.
-        yield Step(puzzle.board.poses(*random_placement(puzzle, generator)), 0.5)
-        yield Step(self.answer(puzzle, generator), 1.0, torch.ones(len(puzzle)))
+        yield Step(random_poses(puzzle, generator), 0.5)
+        yield Step(self.answer(puzzle, generator), 1.0, torch.ones(len(puzzle)) if self.sure else None)
 
 
-def random_placement(puzzle: Puzzle, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+def random_poses(puzzle: Puzzle, generator: torch.Generator) -> Poses:
+    """By chance: a placement on the board, or a move of every fragment."""
+    if puzzle.lattice is None:
+        move = torch.randn(len(puzzle), 3, generator=generator)
+        return Poses(Poses.identity(len(puzzle), 3).rotation, move)
     cells = torch.randperm(puzzle.board.cells, generator=generator)[: len(puzzle)]
-    return cells, torch.randint(0, 4, (len(puzzle),), generator=generator)
+    return puzzle.board.poses(cells, torch.randint(0, 4, (len(puzzle),), generator=generator))
 
 
 @pytest.fixture
 def random_solver() -> FakeSolver:
-    return FakeSolver("random", lambda puzzle, g: puzzle.board.poses(*random_placement(puzzle, g)))
+    return FakeSolver("random", random_poses)
+
+
+@pytest.fixture
+def nothing() -> FakeSolver:
+    """Leaves fragments as they are."""
+    return FakeSolver("nothing", lambda puzzle, _: Poses.identity(len(puzzle), 3))
 
 
 @pytest.fixture
 def oracle() -> Callable[..., FakeSolver]:
-    """A solver that was told the truths of the puzzles to come; it may turn the whole at the end."""
+    """A solver that was told the truths of the cases to come; it may turn the whole of a picture at the end."""
 
-    def make(puzzles: list[Puzzle], turned: int = 0) -> FakeSolver:
-        truths = iter(puzzles)
+    def make(cells: list[Cell], turned: int = 0, **options: int) -> FakeSolver:
+        sweep = Sweep([], cells, **options)
+        draws = [sweep.draws(cell) for cell in cells]
+        truths = (each.case(number)[0].puzzle.truth for each in draws for number in range(len(each)))
 
         def answer(puzzle: Puzzle, generator: torch.Generator) -> Poses:
-            truth = next(truths).truth
-            assert truth is not None
+            truth = next(truths)
+            if not turned:
+                return truth
             _, cells, turns = puzzle.board.turned(*puzzle.board.snap(truth), turned)
             return puzzle.board.poses(cells, turns)
 
         return FakeSolver("oracle", answer)
 
     return make
+
+
+@pytest.fixture
+def rows() -> Callable[..., list[Any]]:
+    """The rows of solvers on one cell."""
+
+    def measure(cell: Cell, *solvers: Solver, **options: Any) -> list[Any]:
+        return [result.row for result in run_sweep(Sweep(solvers, [cell], **options))]
+
+    return measure
+
+
+@pytest.fixture
+def untimed() -> Callable[[list[Any]], list[Any]]:
+    """All of rows that does not depend on the machine."""
+    timed = {"seconds_per_puzzle", "seconds_per_object", "peak_mb"}
+    return lambda rows: [replace(row, **dict.fromkeys(timed & set(vars(row)), 0.0)) for row in rows]
+
+
+@pytest.fixture(params=["squares", "fragments"])
+def cell(request: pytest.FixtureRequest, pictures: list[Path], fractures: list[Sliced]) -> Cell:
+    """A small cell of each kind of pieces."""
+    return {
+        "squares": PictureCell("noise", pictures[:5], Board(2, 2), size=8),
+        "fragments": ObjectCell("bars", fractures, anchors=("none", "largest")),
+    }[request.param]
 
 
 @pytest.fixture
@@ -83,9 +122,11 @@ def pictures(tmp_path: Path) -> list[Path]:
 def measured() -> Callable[..., Measured]:
     """A result with the given accuracy, orientation-free accuracy and seconds."""
 
-    def make(solver: str, right: float, free: float, seconds: float = 1.0) -> Measured:
-        row = Row(solver, "a/val", "6x6", 36, 0.0, 0, 9, right, free, 50.0, 50.0, seconds, 100.0, 0)
-        return Measured(row, (right - 1, right + 1), (free - 2, free + 2))
+    def make(solver: str, right: float, free: float, seconds: float = 1.0, side: int = 6) -> Measured:
+        row = PictureRow(
+            *(solver, "a/val", f"{side}x{side}", side * side, 0.0, 0, 9), right, free, 50.0, 50.0, seconds, 100.0, 0
+        )
+        return Measured(row, {"accuracy": (right - 1, right + 1), "accuracy_free": (free - 2, free + 2)})
 
     return make
 
@@ -94,20 +135,20 @@ def measured() -> Callable[..., Measured]:
 def accuracies(measured: Callable[..., Measured]) -> Comparison:
     """A learned and a border solver beside Table 4, at 6x6 and at 7x7, of which the paper says nothing."""
     results = [
-        [measured("diffusion", 71.0, 81.0), measured("diffusion", 72.0, 82.0)],
-        [measured("gallagher", 13.0, 33.0), measured("gallagher", 14.0, 94.0)],
+        [measured("diffusion", 71.0, 81.0), measured("diffusion", 72.0, 82.0, side=7)],
+        [measured("gallagher", 13.0, 33.0), measured("gallagher", 14.0, 94.0, side=7)],
     ]
-    return compare_accuracy(TABLES["4"], "faces", [Board(6, 6), Board(7, 7)], results, {"gallagher", "other"})
+    return compare_grids(TABLES["4"], "faces", results, {"gallagher", "other"})
 
 
 @pytest.fixture
 def times(measured: Callable[..., Measured]) -> Comparison:
     """Two solvers beside the paper's times at 36 and 900 pieces."""
     results = [
-        [measured("hybrid", 1.0, 1.0, 0.25), measured("hybrid", 1.0, 1.0, 9.5)],
-        [measured("yu", 1.0, 1.0, 0.5), measured("yu", 1.0, 1.0, 8.75)],
+        [measured("hybrid", 1.0, 1.0, 0.25), measured("hybrid", 1.0, 1.0, 9.5, side=30)],
+        [measured("yu", 1.0, 1.0, 0.5), measured("yu", 1.0, 1.0, 8.75, side=30)],
     ]
-    return compare_seconds(TABLES["time"], "seconds", [Board(6, 6), Board(30, 30)], results)
+    return compare_grids(TABLES["time"], "faces", results)
 
 
 @dataclass(frozen=True)
@@ -143,53 +184,33 @@ def fractures() -> list[Sliced]:
     ]
 
 
-@dataclass
-class FragmentSolver:
-    """Answers by a function of what it is given, and remembers it."""
-
-    name: str
-    answer: Callable[[Puzzle, torch.Generator], Poses]
-    sure: bool = True
-    shown: list[Puzzle] = field(default_factory=list)
-
-    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
-        self.shown.append(puzzle)
-        # A first guess that must not be scored.
-        yield Step(Poses.identity(len(puzzle), 3), 0.5)
-        yield Step(self.answer(puzzle, generator), 1.0, torch.ones(len(puzzle)) if self.sure else None)
-
-
 @pytest.fixture
-def fragment_solver() -> Callable[..., FragmentSolver]:
-    """A solver of broken objects that answers by the given function; without one, it leaves all as it is."""
-
-    def make(
-        name: str = "nothing",
-        answer: Callable[[Puzzle, torch.Generator], Poses] = lambda puzzle, _: Poses.identity(len(puzzle), 3),
-        sure: bool = True,
-    ) -> FragmentSolver:
-        return FragmentSolver(name, answer, sure)
-
-    return make
-
-
-@pytest.fixture
-def fragment_row() -> Callable[..., FragmentRow]:
+def object_row() -> Callable[..., ObjectRow]:
     """A row with the given figures."""
 
     def make(
         solver: str, r: float, t: float, right: float, *, missing: float = 0.0, anchor: Anchor = "none", seeds: int = 1
-    ) -> FragmentRow:
+    ) -> ObjectRow:
         figures = Figures(r, t, right, right - 1, right / 2, 3.25, r + 20, r + 10)
         spread = None if seeds == 1 else Figures(1.5, 0.4, 2.5, 1.0, 1.0, 1.0, 1.25, 1.0)
         groups = (Group("2", 5, figures), Group("3–4", 4, figures))
         chips = (PieceGroup("< 1 %", 7, 12.5, 80.5, 9.0, 120.0),)
-        return FragmentRow(
+        return ObjectRow(
             *(solver, "bad/everyday/val", 9, missing, 0.001 if seeds > 1 else 0.0, 0, anchor),
             **vars(figures),
             **{"seconds_per_object": 0.25, "peak_mb": 812.5, "seed": 0, "seeds": seeds},
             **{"plain": figures, "deviation": spread, "classes": groups, "by_pieces": groups},
             **{"by_size": chips, "by_confidence": (), "calibration": ()},
         )
+
+    return make
+
+
+@pytest.fixture
+def errors(object_row: Callable[..., ObjectRow]) -> Callable[..., list[Comparison]]:
+    """Rows beside a table about broken objects."""
+
+    def make(table: str, *rows: ObjectRow) -> list[Comparison]:
+        return compare_errors(TABLES[table], [Measured(row, {}) for row in rows])
 
     return make

@@ -1,29 +1,31 @@
-"""Puzzles on a real Ray cluster of two processes, where Ray is installed."""
+"""Cases on a real Ray cluster of two processes, where Ray is installed; what can't be joined is told soon."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import astuple, dataclass, replace
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-import skimage.data
 import torch
-from PIL import Image
 
-from diffassemble.core import Board, InputError, Puzzle, Step
-from diffassemble.evaluation.benchmark import Row, evaluate
-from diffassemble.evaluation.cluster import on_cluster
-from diffassemble.evaluation.journal import Journal
-from diffassemble.evaluation.puzzles import Draws
-from diffassemble.evaluation.scoring import Score, Scoring, score_here
-from diffassemble.kinds import make_solver
+from diffassemble.core import Board, InputError, Poses, Puzzle, Step
+from diffassemble.evaluation import cluster
+from diffassemble.evaluation.cluster import joined, on_cluster
+from diffassemble.evaluation.squares import PictureCell
+from diffassemble.evaluation.sweep import Cell, Draws, Journal, Scoring, Solved, Sweep, run_sweep, score_here
+
+Rows = Callable[..., list[Any]]
+with_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is an optional part")
 
 
 @dataclass(frozen=True)
@@ -38,14 +40,18 @@ class Chance:
     name: str = "chance"
 
     def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
-        cells = torch.randperm(puzzle.board.cells, generator=generator)[: len(puzzle)]
-        yield Step(puzzle.board.poses(cells, cells % 4), 0.5)
+        if puzzle.lattice is None:
+            poses = Poses(torch.eye(3).repeat(len(puzzle), 1, 1), torch.randn(len(puzzle), 3, generator=generator))
+        else:
+            cells = torch.randperm(puzzle.board.cells, generator=generator)[: len(puzzle)]
+            poses = puzzle.board.poses(cells, cells % 4)
+        yield Step(poses, 0.5)
         if self.deadly and not (self.folder / "killed").exists():
             (self.folder / "killed").touch()
             os.kill(os.getpid(), signal.SIGKILL)
         with (self.folder / f"{os.getpid()}.threads").open("a") as notes:
             notes.write(f"{torch.get_num_threads()}\n")
-        yield Step(puzzle.board.poses(cells, cells % 4), 1.0)
+        yield Step(poses, 1.0)
 
 
 @pytest.fixture(scope="module")
@@ -65,14 +71,8 @@ def signs(tmp_path: Path) -> Path:
     return folder
 
 
-def measured(row: Row) -> Row:
-    """All of a row that does not depend on the machine."""
-    return replace(row, seconds_per_puzzle=0.0, peak_mb=0.0)
-
-
-def timeless(scored: tuple[int, Score]) -> tuple[int, tuple[float, ...]]:
-    """The same of a puzzle's number and score."""
-    return scored[0], astuple(replace(scored[1], seconds=0.0))
+def untimed_score(score: Any) -> dict[str, Any]:
+    return json.loads(json.dumps(asdict(score)), object_hook=lambda entry: {**entry, "seconds": 0.0})
 
 
 def backwards(scoring: Scoring) -> Scoring:
@@ -81,95 +81,158 @@ def backwards(scoring: Scoring) -> Scoring:
 
 
 def test_rows_are_those_of_one_process_in_any_order_of_arrival(
-    scoring: Scoring, pictures: list[Path], signs: Path, monkeypatch: pytest.MonkeyPatch
+    scoring: Scoring, cell: Cell, signs: Path, rows: Rows, untimed: Any
 ) -> None:
-    # Pictures are found though the other processes stand in another folder.
-    monkeypatch.chdir(pictures[0].parent)
-    names = [Path(path.name) for path in pictures]
-    plain = evaluate(Chance(signs), names, Board(3, 3), puzzles=8, data="noise")
+    plain = rows(cell, Chance(signs), puzzles=8)
     for scorer in (scoring, backwards(scoring)):
-        row = evaluate(Chance(signs), names, Board(3, 3), puzzles=8, data="noise", scoring=scorer)
-        assert measured(row) == measured(plain)
+        assert untimed(rows(cell, Chance(signs), puzzles=8, scoring=scorer)) == untimed(plain)
 
 
-def test_a_killed_process_loses_no_puzzle_and_counts_none_twice(
-    scoring: Scoring, pictures: list[Path], signs: Path
+def test_files_are_found_though_the_other_processes_stand_in_another_folder(
+    scoring: Scoring, pictures: list[Path], signs: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    draws = Draws(pictures, Board(3, 3), puzzles=8)
+    monkeypatch.chdir(pictures[0].parent)
+    (row,) = rows(
+        PictureCell("noise", [Path(path.name) for path in pictures], Board(2, 2)), Chance(signs), scoring=scoring
+    )
+    assert row.puzzles == len(pictures)
+
+
+def test_a_killed_process_loses_no_case_and_counts_none_twice(scoring: Scoring, cell: Cell, signs: Path) -> None:
+    draws = Draws(cell, puzzles=8)
     found = list(scoring(Chance(signs, deadly=True), draws, range(8)))
     assert (signs / "killed").exists()
     assert "".join(path.read_text() for path in signs.glob("*.threads")).count("\n") == 8
-    plain = score_here(Chance(signs), draws, range(8))
-    assert sorted(map(timeless, found)) == sorted(map(timeless, plain))
+    plain = {number: untimed_score(score) for number, score, _ in score_here(Chance(signs), draws, range(8))}
+    assert {number: untimed_score(score) for number, score, _ in found} == plain
+    assert len(found) == 8
 
 
 @pytest.mark.slow
-def test_every_process_keeps_to_one_thread(scoring: Scoring, pictures: list[Path], signs: Path) -> None:
-    evaluate(Chance(signs), pictures, Board(3, 3), scoring=scoring)
+def test_every_process_keeps_to_one_thread(scoring: Scoring, cell: Cell, signs: Path, rows: Rows) -> None:
+    rows(cell, Chance(signs), scoring=scoring)
     notes = {path.name: path.read_text() for path in signs.glob("*.threads")}
     assert f"{os.getpid()}.threads" not in notes
     assert set("".join(notes.values()).split()) == {"1"}
 
 
 @pytest.mark.slow
-def test_a_run_that_is_broken_off_goes_on(scoring: Scoring, pictures: list[Path], signs: Path, tmp_path: Path) -> None:
-    path, heard = tmp_path / "scores.jsonl", list[Score]()
+def test_a_run_that_is_broken_off_goes_on(
+    scoring: Scoring, cell: Cell, signs: Path, rows: Rows, untimed: Any, tmp_path: Path
+) -> None:
+    path, heard = tmp_path / "scores.jsonl", list[Solved]()
 
-    def twice(score: Score) -> None:
-        heard.append(score)
+    def options() -> dict[str, Any]:
+        return {"puzzles": 8, "scoring": scoring, "journal": Journal(path, {"chance": {}}, cell.read_score)}
+
+    def twice(solved: Solved) -> None:
+        heard.append(solved)
         if len(heard) == 2:
             raise KeyboardInterrupt
 
-    def run(**more: Any) -> Row:
-        return evaluate(
-            Chance(signs), pictures, Board(3, 3), puzzles=8, scoring=scoring, journal=Journal(path, {}), **more
-        )
-
     with pytest.raises(KeyboardInterrupt):
-        run(report=twice)
+        list(run_sweep(Sweep([Chance(signs)], [cell], **options()), twice))
     first, second = path.read_text().splitlines(keepends=True)
     path.write_text(first + second[:-20])
-    row = run()
+    found = rows(cell, Chance(signs), **options())
     lines = path.read_text().splitlines(keepends=True)
     assert lines[0] == first
-    assert len(lines) == row.puzzles == 8
-    assert measured(run()) == measured(row) == measured(evaluate(Chance(signs), pictures, Board(3, 3), puzzles=8))
+    assert len(lines) == 8
+    assert untimed(rows(cell, Chance(signs), **options())) == untimed(found)
+    assert untimed(found) == untimed(rows(cell, Chance(signs), puzzles=8))
     assert path.read_text() == "".join(lines)
 
 
-def test_bad_input_is_told_as_in_one_process(scoring: Scoring, pictures: list[Path], signs: Path) -> None:
+def test_bad_input_is_told_as_in_one_process(scoring: Scoring, pictures: list[Path], signs: Path, rows: Rows) -> None:
     pictures[3].write_bytes(b"no picture")
     messages = []
     for more in ({}, {"scoring": scoring}):
         with pytest.raises(InputError) as caught:
-            evaluate(Chance(signs), pictures, Board(3, 3), **more)
+            rows(PictureCell("noise", pictures, Board(3, 3)), Chance(signs), **more)
         messages.append(str(caught.value))
     assert messages[0] == messages[1]
 
 
 def test_what_kills_every_process_is_given_up(
-    scoring: Scoring, pictures: list[Path], signs: Path, monkeypatch: pytest.MonkeyPatch
+    scoring: Scoring, pictures: list[Path], signs: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("diffassemble.evaluation.cluster.MOST_DEATHS", 0)
+    monkeypatch.setattr(cluster, "MOST_DEATHS", 0)
     with pytest.raises(InputError, match=r"noise/0\.png: chance can't solve it on the cluster"):
-        evaluate(Chance(signs, deadly=True), pictures[:1], Board(3, 3), scoring=scoring)
+        rows(PictureCell("noise", pictures[:1], Board(3, 3)), Chance(signs, deadly=True), scoring=scoring)
 
 
+def descendants(process: int) -> set[int]:
+    """The processes that a process has started, and those that they have."""
+    found = set()
+    for folder in Path(f"/proc/{process}/task").iterdir():
+        for child in map(int, (folder / "children").read_text().split()):
+            found |= {child} | descendants(child)
+    return found
+
+
+def running(process: int) -> bool:
+    stat = Path(f"/proc/{process}/stat")
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def refused(address: str) -> str:
+    """What is told of an address that can't be joined."""
+    with pytest.raises(InputError) as caught, joined(address):
+        pass
+    return str(caught.value)
+
+
+def test_without_ray_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert 'pip install "diffassemble[cluster]"' in refused("local")
+
+
+@with_ray
+def test_what_listens_but_is_not_ray_is_told_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "SECONDS_TO_JOIN", 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        assert refused(address).startswith(f"--ray {address}: no cluster answers there (no word of Ray's within")
+
+
+@with_ray
+@pytest.mark.parametrize("address", ["hello", "host:", ":6379", "host:99999", "ray://host:10001", ""])
+def test_what_is_no_address_is_told(address: str) -> None:
+    assert "an address is HOST:PORT, auto or local" in refused(address)
+
+
+@with_ray
+def test_the_command_tells_it_in_one_line(pictures: list[Path], command: Callable[..., Any]) -> None:
+    told = command("evaluate", "--data", pictures[0].parent, "--solver", "gallagher", "--ray", "127.0.0.1:1")
+    assert (told.code, told.out) == (2, "")
+    assert told.err.startswith("diffassemble: --ray 127.0.0.1:1: no cluster answers there (")
+    assert told.err.count("\n") == 1
+
+
+@with_ray
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are looked up where Linux lists them")
 @pytest.mark.slow
-def test_the_command_sends_real_solvers_to_processes_of_its_own(tmp_path: Path) -> None:
-    pytest.importorskip("ray", reason="Ray is an optional part")
-    folder, rows = tmp_path / "photos", tmp_path / "rows.json"
-    folder.mkdir()
-    for name in ("cat", "coffee"):
-        Image.fromarray(getattr(skimage.data, name)()).save(folder / f"{name}.png")
-    names = ("gallagher", "diffusion")
-    words = ["evaluate", "--data", folder, "--grid", "3", "--limit", "2", "--solver", *names, "--json", rows]
-    command = [sys.executable, "-m", "diffassemble", *words, "--scores", tmp_path / "scores.jsonl", "--ray", "local"]
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert not {"INFO", "WARNING"} & set(done.stdout.split())
-    assert len((tmp_path / "scores.jsonl").read_text().splitlines()) == 4
-    found = [measured(Row(**row)) for row in json.loads(rows.read_text())]
-    solvers = [make_solver(name, model="jigsaw", samples=8, steps=20) for name in names]
-    plain = [evaluate(solver, sorted(folder.iterdir()), Board(3, 3)) for solver in solvers]
-    assert found == [replace(measured(row), data=found[0].data) for row in plain]
+def test_a_cluster_that_is_joined_hides_no_silent_address_and_leaves_no_process(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    before = descendants(os.getpid())
+    with joined("local", 1) as ray:
+        started = descendants(os.getpid()) - before
+        assert started
+        assert ray.cluster_resources()["CPU"] == 1
+        assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
+        join = "import sys; from diffassemble.evaluation.cluster import joined\nwith joined(sys.argv[1]): print('in')"
+        address = ray.get_runtime_context().gcs_address
+        told = subprocess.run([sys.executable, "-c", join, address], capture_output=True, text=True)
+        assert (told.stdout, told.stderr) == ("in\n", "")
+        begin = time.perf_counter()
+        assert refused("127.0.0.1:1").startswith("--ray 127.0.0.1:1: no cluster answers there (")
+        assert time.perf_counter() - begin < 10
+    deadline = time.monotonic() + 20
+    while any(map(running, started)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(map(running, started))
+    assert capfd.readouterr() == ("", "")

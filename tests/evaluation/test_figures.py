@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -11,8 +12,13 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from diffassemble.evaluation import figures
-from diffassemble.evaluation.comparison import Comparison
-from diffassemble.evaluation.figures import accuracy_figure, time_figure
+from diffassemble.evaluation.figures import accuracy_figure, errors_figure, exponent, table_figure, time_figure
+from diffassemble.evaluation.fragments import ObjectCell, ObjectRow
+from diffassemble.evaluation.quoted import TABLES, Comparison
+
+Errors = Callable[..., list[Comparison]]
+Rows = Callable[..., ObjectRow]
+LABELS = tuple(ObjectCell.FIGURES.values())
 
 
 @pytest.fixture
@@ -65,6 +71,57 @@ def test_both_axes_of_the_time_figure_are_logarithmic(times: Comparison, drawn: 
 
 
 def test_one_grid_and_no_quoted_figure_can_be_drawn(accuracies: Comparison, times: Comparison) -> None:
-    alone = replace(accuracies.lines[0], ours=(50.0,), paper=(None,), intervals=((45.0, 55.0),))
-    assert accuracy_figure("", [Comparison("", accuracies.boards[:1], (alone,))])
-    assert time_figure("", Comparison("", times.boards[:1], (replace(alone, ours=(0.1,)),)))
+    alone = replace(accuracies.lines[0], ours=(50.0,), quoted=(None,), intervals=((45.0, 55.0),))
+    assert accuracy_figure("", [Comparison("", "", ("6x6",), (alone,))])
+    assert time_figure("", Comparison("", "", ("36",), (replace(alone, ours=(0.1,)),)))
+
+
+def test_every_table_has_its_figure(
+    accuracies: Comparison,
+    times: Comparison,
+    errors: Errors,
+    drawn: list[Figure],
+    object_row: Rows,
+) -> None:
+    objects = errors("1", object_row("diffusion", 70.5, 13.2, 31.0))
+    for name, comparisons in {"4": [accuracies], "time": [times], "1": objects}.items():
+        assert table_figure(TABLES[name], comparisons, LABELS).startswith(b"\x89PNG")
+    assert [len(figure.axes) for figure in drawn] == [1, 1, 3]
+
+
+@pytest.mark.parametrize("power", [0.0, 1.0, 1.3, 2.0])
+def test_the_power_of_growth_is_found_whatever_small_puzzles_cost(power: float) -> None:
+    sizes = [36, 400, 900, 2500, 10_000]
+    costs = [99.0, *(0.3 * size**power for size in sizes[1:])]
+    assert exponent(sizes, costs) == pytest.approx(power)
+    assert exponent([36, 144, 900, 900], [1.0, 2.0, 3.0, 4.0]) is None
+    assert exponent([], []) is None
+
+
+def test_bars_of_all_methods(drawn: list[Figure], object_row: Rows, errors: Errors) -> None:
+    rows = [object_row("diffusion", 70.5, 13.2, 31.0), object_row("identity", 83.1, 17.6, 4.2)]
+    content = errors_figure("Table 1", errors("1", *rows), LABELS)
+    with Image.open(io.BytesIO(content)) as picture:
+        assert picture.format == "PNG"
+    turns, _, right = drawn[0].axes
+    assert [text.get_text() for text in turns.get_yticklabels()][:3] == ["diffusion", "identity", "global"]
+    assert [bar.get_width() for bar in turns.patches][:2] == [70.5, 83.1]
+    assert [bar.get_width() for bar in right.patches][:2] == [31.0, 4.2]
+    diamonds = np.asarray(right.lines[0].get_xdata(), dtype=float)
+    assert diamonds[0] == 27.5
+    assert np.isnan(diamonds[1])
+
+
+def test_courses_over_missing_pieces(drawn: list[Figure], object_row: Rows, errors: Errors) -> None:
+    rows = [
+        object_row("diffusion", 70.0 + 10 * share, 13.0, 31.0, missing=share, seeds=5 if share else 1)
+        for share in (0.0, 0.1, 0.2, 0.3)
+    ]
+    content = errors_figure("missing", errors("missing-3d", *rows), LABELS)
+    assert content.startswith(b"\x89PNG")
+    lines = {line.get_label(): line for line in drawn[0].axes[0].lines if not line.get_label().startswith("_")}
+    assert list(lines["diffusion, quoted"].get_ydata()) == [80.13, 80.32, 80.37, 80.46]
+    assert list(lines["diffusion, quoted"].get_xdata()) == pytest.approx([0, 10, 20, 30])
+    assert "lstm, quoted" in lines
+    told = [text.get_text() for text in drawn[0].legends[0].get_texts()]
+    assert "diffusion, ours" in told

@@ -1,4 +1,4 @@
-"""Memory and time by pieces, for people."""
+"""Memory and time by pieces, and accuracy by degree, for people."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ import io
 from PIL import Image
 from rich.console import Console
 
-from diffassemble.evaluation.footprints import Footprint, footprint_figure, footprint_table, growth
+from diffassemble.evaluation.footprints import (
+    Footprint,
+    PruningRow,
+    footprint_figure,
+    footprint_table,
+    growth,
+    pruning_figure,
+    pruning_table,
+    told_degree,
+)
 
 
 def some_rows() -> list[Footprint]:
@@ -43,3 +52,28 @@ def test_growth_is_told_for_every_kind() -> None:
 
 def test_the_figure_is_a_picture() -> None:
     assert Image.open(io.BytesIO(footprint_figure(some_rows()))).format == "PNG"
+
+
+def pruned_rows() -> list[PruningRow]:
+    return [
+        PruningRow(graph, degree, grid, 5, 100, 40.0, 80.0 + 10 * degree, 9.0, 700.0, 600.0, 0)
+        for graph, degree in (("expander", 0.2), ("dropout", 0.2), ("complete", 1.0), ("expander", 7.0))
+        for grid in ("6x6", "12x12", "9x9")
+    ]
+
+
+def test_the_paper_stands_beside_what_it_measured() -> None:
+    screen = Console(width=150, file=io.StringIO())
+    screen.print(pruning_table(pruned_rows()))
+    text = screen.file.getvalue()  # type: ignore[attr-defined]
+    for quoted in ("92.37", "54.07", "91.60", "50.18", "99.51", "97.76"):
+        assert text.count(quoted) == 1
+    assert pruning_table(pruned_rows()).row_count == 12
+
+
+def test_degrees_are_shares_or_numbers() -> None:
+    assert [told_degree(degree) for degree in (0.2, 1.0, 16.0)] == ["20 %", "100 %", "16"]
+
+
+def test_the_figure_of_degrees_is_a_picture() -> None:
+    assert Image.open(io.BytesIO(pruning_figure(pruned_rows()))).format == "PNG"

@@ -1,47 +1,148 @@
-"""The paper's figures: complete, and those that the text of the paper speaks of."""
+"""Quoted figures: complete, and those that the text of the paper speaks of; ours stand beside them and never mixed."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from diffassemble.core import Board
-from diffassemble.evaluation.quoted import FACES, PAINTINGS, PAPER_NAMES, TABLES
+from diffassemble.evaluation.fragments import ObjectRow
+from diffassemble.evaluation.quoted import (
+    ABSOLUTE,
+    CHANCE,
+    FACES,
+    FREE,
+    NOT_OURS,
+    PAINTINGS,
+    PAPER_NAMES,
+    TABLES,
+    Comparison,
+    compare_grids,
+)
+from diffassemble.evaluation.sweep import Measured
 
-BOARDS = [Board(6, 6), Board(8, 8), Board(10, 10), Board(12, 12)]
+GRIDS = ["6x6", "8x8", "10x10", "12x12"]
+OBJECTS = [name for name in TABLES if TABLES[name].kind == "fragments"]
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_every_method_has_a_figure_for_every_column(name: str) -> None:
+def test_every_method_has_a_figure_for_every_group_and_column(name: str) -> None:
     table = TABLES[name]
-    assert {(entry.method, entry.pictures) for entry in table.quoted} == {
-        (method, pictures) for method in table.methods for pictures in table.pictures
-    }
-    assert len(table.quoted) == len(table.methods) * len(table.pictures)
-    assert all(len(entry.figures) == len(table.grids) for entry in table.quoted)
-    assert set(table.pictures) <= set(PAPER_NAMES)
-    assert all(0 < figure <= (1000 if table.timed else 100) for entry in table.quoted for figure in entry.figures)
+    methods = [set(group) for group in table.quoted.values()]
+    assert all(one == methods[0] for one in methods)
+    figures = [figures for group in table.quoted.values() for figures in group.values()]
+    assert all(len(one) == len(table.columns) for one in figures)
+    assert all(0 < figure <= (1000 if table.figures == "seconds" else 100) for one in figures for figure in one)
+    assert set(table.quoted) <= set(PAPER_NAMES) | set(table.missing)
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_chance_rows_stand_in_every_table_about_objects(name: str) -> None:
+    table = TABLES[name]
+    assert table.methods[:2] == CHANCE
+    assert set(table.methods) - set(CHANCE) <= set(table.quoted[0.0])
+    assert "diffusion" in table.methods
+    assert all(r < 90 and t < 25 for group in table.quoted.values() for r, t, _ in list(group.values()))
 
 
 def test_the_best_of_the_columns() -> None:
     table = TABLES["3"]
 
     def best(pictures: str) -> list[tuple[float, str]]:
-        columns = zip(*(table.figures(method, pictures, BOARDS) for method in table.methods), strict=True)
-        return [max((figure or 0.0, method) for figure, method in zip(c, table.methods, strict=True)) for c in columns]
+        told = {method: table.told(method, pictures, GRIDS) for method in table.quoted[pictures]}
+        return [max((told[method][i] or 0.0, method) for method in told) for i in range(4)]
 
     assert best(FACES) == [(99.51, "diffusion"), (97.45, "huroyan"), (99.3, "diffusion"), (97.76, "diffusion")]
     assert best(PAINTINGS) == [(94.62, "yu"), (92.95, "yu"), (90.99, "yu"), (89.88, "yu")]
 
 
 def test_what_is_missing_and_where_the_paper_says_nothing() -> None:
-    assert (TABLES["3"].missing, TABLES["4"].missing) == (0.0, 0.3)
-    assert TABLES["4"].figures("diffusion", FACES, BOARDS) == (96.92, None, None, 76.49)
-    assert TABLES["4"].figures("hybrid", FACES, BOARDS) == (None,) * 4
-    assert TABLES["3"].figures("yu", PAINTINGS, [Board(6, 8)]) == (None,)
+    assert (TABLES["3"].missing, TABLES["4"].missing) == ((0.0,), (0.3,))
+    assert TABLES["4"].told("diffusion", FACES, GRIDS) == (96.92, None, None, 76.49)
+    assert TABLES["4"].told("hybrid", FACES, GRIDS) == (None,) * 4
+    assert TABLES["3"].told("yu", PAINTINGS, ["6x8"]) == (None,)
+    missing = TABLES["missing-3d"]
+    assert (missing.missing, missing.pieces) == ((0.0, 0.1, 0.2, 0.3), (8, 20))
+    courses = [missing.told("diffusion", share, ["part_accuracy"]) for share in missing.missing]
+    assert courses == [(11.61,), (11.20,), (10.67,), (10.43,)]
+    assert missing.told("diffusion", 0.5, ["rmse_r"]) == missing.told("nsm", 0.0, ["rmse_r"]) == (None,)
 
 
 def test_times_stand_at_the_pieces_of_the_figure() -> None:
     table = TABLES["time"]
-    assert [grid * grid for grid in table.grids] == [36, 144, 400, 625, 900]
-    last = Board(30, 30)
-    assert [table.figures(method, FACES, [last])[0] for method in table.methods] == [55.1, 92.0, 152.0, 5.0]
+    assert table.columns == ("6x6", "12x12", "20x20", "25x25", "30x30")
+    last = [table.told(method, FACES, ["30x30"])[0] for method in table.quoted[FACES]]
+    assert last == [55.1, 92.0, 152.0, 5.0]
+
+
+def test_tables_1_and_2_agree_where_they_overlap() -> None:
+    for method in ("diffusion", "plain", "no-diffusion"):
+        one, two = (TABLES[name].quoted[0.0][method] for name in ("1", "2"))
+        assert one == pytest.approx(two, abs=0.051)
+
+
+def test_learned_solvers_have_both_scores_and_border_solvers_one(accuracies: Comparison) -> None:
+    assert [(line.method, line.score) for line in accuracies.lines] == [
+        ("diffusion", ABSOLUTE),
+        ("diffusion", FREE),
+        ("gallagher", FREE),
+        ("yu", NOT_OURS),
+        ("huroyan", NOT_OURS),
+    ]
+
+
+def test_figures_and_intervals_stand_at_their_grid_and_quoted_ones_once(accuracies: Comparison) -> None:
+    right, free, borders = accuracies.lines[:3]
+    assert accuracies.columns == ("6x6", "7x7")
+    assert (right.ours, right.intervals) == ((71.0, 72.0), ((70.0, 72.0), (71.0, 73.0)))
+    assert (free.ours, free.intervals) == ((81.0, 82.0), ((79.0, 83.0), (80.0, 84.0)))
+    assert (borders.ours, borders.intervals) == ((33.0, 94.0), ((31.0, 35.0), (92.0, 96.0)))
+    assert [line.quoted[0] for line in accuracies.lines] == [96.92, None, 33.28, 33.45, 18.18]
+    assert all(line.quoted[1] is None for line in accuracies.lines)
+    assert all(line.ours == (None, None) for line in accuracies.lines if line.score == NOT_OURS)
+
+
+def test_solvers_that_the_paper_does_not_have_are_not_given_its_figures(measured: Callable[..., Measured]) -> None:
+    comparison = compare_grids(TABLES["3"], "paintings", [[measured("hybrid", 90.0, 95.0)]])
+    assert [line.quoted for line in comparison.lines[:2]] == [(None,), (None,)]
+    assert [line.method for line in comparison.lines[2:]] == list(TABLES["3"].quoted["paintings"])
+    assert "PuzzleWikiArts" in comparison.title
+
+
+def test_times(times: Comparison) -> None:
+    assert times.columns == ("36", "900")
+    assert [(line.method, line.score, line.ours, line.quoted) for line in times.lines] == [
+        ("hybrid", "", (0.25, 9.5), (None, None)),
+        ("yu", "", (0.5, 8.75), (0.3, 92.0)),
+        ("gallagher", NOT_OURS, (None, None), (0.3, 55.1)),
+        ("huroyan", NOT_OURS, (None, None), (1.0, 152.0)),
+        ("diffusion", NOT_OURS, (None, None), (1.0, 5.0)),
+    ]
+
+
+def test_objects_have_our_rows_first_then_what_is_only_quoted(
+    object_row: Callable[..., ObjectRow], errors: Callable[..., list[Comparison]]
+) -> None:
+    (found,) = errors("2", object_row("identity", 83.0, 17.0, 4.0), object_row("diffusion", 70.0, 14.0, 30.0))
+    assert [line.method for line in found.lines] == [
+        *("identity", "diffusion", "plain", "invariant", "six-d", "no-chamfer", "no-diffusion", "gcn")
+    ]
+    first, second, third = found.lines[:3]
+    assert (first.ours, first.quoted) == ((83.0, 17.0, 4.0, 103.0), (None,) * 4)
+    assert (second.ours, second.quoted) == ((70.0, 14.0, 30.0, 90.0), (73.34, 14.82, 27.48, None))
+    assert (third.ours, third.score) == ((None,) * 4, NOT_OURS)
+
+
+def test_objects_have_one_comparison_for_each_share_and_anchor(
+    object_row: Callable[..., ObjectRow], errors: Callable[..., list[Comparison]]
+) -> None:
+    rows = [
+        object_row("lstm", 80.0, 15.0, 20.0, missing=missing, anchor=anchor)
+        for missing in (0.0, 0.3)
+        for anchor in ("none", "largest")
+    ]
+    found = errors("missing-3d", *rows)
+    assert [(one.group, one.view) for one in found] == [
+        (missing, f"bad/everyday/val, anchor {anchor}") for missing in (0.0, 0.3) for anchor in ("none", "largest")
+    ]
+    assert [one.lines[0].quoted[2] for one in found] == [4.78, 4.78, 4.36, 4.36]

@@ -3,38 +3,56 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-import skimage.data
-import torch
-from PIL import Image
-
-from diffassemble.core import Board, Puzzle, Step
-from diffassemble.evaluation.report import Album, Remembering, measurement_page
-from diffassemble.evaluation.sweep import Sweep, all_cells, run_sweep
-
-
-class Rowwise:
-    """Lays pieces as they come."""
-
-    name = "rowwise"
-
-    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
-        order = torch.arange(len(puzzle))
-        yield Step(puzzle.board.poses(order, torch.zeros_like(order)), 1.0)
+from diffassemble.core import Board, Poses
+from diffassemble.evaluation.fragments import ObjectCell
+from diffassemble.evaluation.report import Album, measurement_page
+from diffassemble.evaluation.squares import PictureCell
+from diffassemble.evaluation.sweep import Cell, Draws, Sweep, run_sweep
 
 
-def test_a_page_about_a_sweep(tmp_path: Path) -> None:
-    for name in ("coffee", "chelsea", "rocket"):
-        Image.fromarray(getattr(skimage.data, name)()).resize((96, 96)).save(tmp_path / f"{name}.png")
-    album = Album([Remembering(Rowwise())])
-    cells = all_cells([("samples", sorted(tmp_path.glob("*.png")))], [Board(2, 2), Board(3, 3)])
-    results = list(run_sweep(Sweep(album.solvers, cells, size=16), album.hear))
-    page = measurement_page(results, album, [("seed", "0")])
-    assert "Best answer of rowwise" in page
-    assert "Worst answer of rowwise" in page
-    assert "<td>2x2</td>" in page
-    assert "<td>3x3</td>" in page
-    assert all(source.startswith("data:image/png") for source in re.findall(r'src="([^"]+)"', page))
-    assert album.best["rowwise"][0].accuracy_free >= album.worst["rowwise"][0].accuracy_free
+def page(cells: list[Cell], solver: Any) -> tuple[str, Album]:
+    album = Album()
+    results = list(run_sweep(Sweep([solver], cells), album.hear))
+    text = measurement_page(results, cells[0].FIGURES, album, [("seed", "0")])
+    for word in ("Best", "Worst"):
+        assert f"{word} answer of {solver.name}" in text
+    pictures = re.findall(r'src="([^"]+)"', text)
+    assert len(pictures) == 3
+    assert all(source.startswith("data:image/png") for source in pictures)
+    best, worst = album.best[solver.name], album.worst[solver.name]
+    assert best.cell.rank(best.score) > worst.cell.rank(worst.score)
+    return text, album
+
+
+def test_a_page_about_pictures(pictures: list[Path], random_solver: Any) -> None:
+    text, _ = page([PictureCell("noise", pictures, Board(side, 2), size=16) for side in (1, 2)], random_solver)
+    for part in ("<td>1x2</td>", "<td>2x2</td>", "<th>accuracy free</th>", "% orientation free"):
+        assert part in text
+
+
+def test_a_page_about_objects(fractures: list[Any], nothing: Any) -> None:
+    """A solver that knows the first object only has that one as its best, and another as its worst."""
+    cell = ObjectCell("bars", fractures[:2])
+    first, leave = Draws(cell).case(0)[0].puzzle, nothing.answer
+    nothing.answer = lambda puzzle, _: first.truth if len(puzzle) == len(first) else leave(puzzle, _)
+    text, album = page([cell, replace(cell, points=500)], nothing)
+    assert album.best["nothing"].score.none.values("right").all()
+    assert not album.worst["nothing"].score.none.values("right").all()
+    for part in ("2 of 2 pieces right", "500 points", "<th>rmse r</th>", "<td>area</td>"):
+        assert part in text
+
+
+def test_the_largest_piece_is_an_anchor_if_asked_for(fractures: list[Any], nothing: Any) -> None:
+    """An answer that is right but for a common motion counts as right only then."""
+    cell = ObjectCell("bars", fractures[:1])
+    truth = Draws(cell).case(0)[0].puzzle.truth
+    nothing.answer = lambda puzzle, _: Poses(truth.rotation, truth.translation + 1)
+    for anchors, right in ((("none",), 0), (("none", "largest"), 2)):
+        album = Album()
+        list(run_sweep(Sweep([nothing], [replace(cell, anchors=anchors)]), album.hear))
+        best = album.best["nothing"]
+        assert best.cell.words(best.score).startswith(f"{right} of 2 pieces right")

@@ -1,69 +1,209 @@
-"""All combinations, in order, with intervals."""
+"""The one sweep of all kinds: every combination once, the same cases for everyone, and a killed run goes on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import chain
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
-from diffassemble.core import Board, InputError
-from diffassemble.evaluation.puzzles import benchmark_puzzles
-from diffassemble.evaluation.scoring import Score
-from diffassemble.evaluation.sweep import Cell, Sweep, all_cells, run_sweep, warm_up
+from diffassemble.core import Board, InputError, Puzzle, Solver, Step
+from diffassemble.evaluation.squares import PictureCell, PictureScore
+from diffassemble.evaluation.sweep import (
+    Cell,
+    Draws,
+    Journal,
+    Solved,
+    Sweep,
+    peak_megabytes,
+    run_sweep,
+    score_here,
+    warm_up,
+)
+
+SCORE = PictureScore(50.0, 60.0, 70.0, False, 0.1, 9)
+SETTINGS = {name: {"model": "jigsaw", "budget": math.inf} for name in ("hybrid", "diffusion", "random")}
+Rows = Callable[..., list[Any]]
 
 
-def test_every_combination_is_measured_once(random_solver: Any, pictures: list[Path]) -> None:
-    cells = all_cells(
-        [("one", pictures[:3]), ("two", pictures[3:5])],
-        [Board(2, 2), Board(2, 3)],
-        missing=(0.0, 0.5),
-        erode=(0, 1),
+def content(draws: Draws) -> list[tuple[torch.Tensor, int]]:
+    """The pieces of all cases, and the seeds of their generators."""
+    drawn = [draws.case(number) for number in range(len(draws))]
+    return [(case.given.pieces.content, generator.initial_seed()) for case, generator in drawn]
+
+
+def same(one: list[tuple[torch.Tensor, int]], two: list[tuple[torch.Tensor, int]]) -> bool:
+    return all(
+        torch.equal(first[0], second[0]) and first[1] == second[1] for first, second in zip(one, two, strict=True)
     )
-    sweep = Sweep([random_solver], cells, limit=2)
-    heard: list[Score] = []
-    rows = [result.row for result in run_sweep(sweep, heard.append)]
-    seen = {(row.data, row.grid, row.missing, row.erode) for row in rows}
-    assert len(rows) == len(seen) == 16
-    assert sweep.total == len(heard) == sum(row.puzzles for row in rows) == 32
 
 
-def test_cells_may_have_pictures_of_their_own(random_solver: Any, pictures: list[Path]) -> None:
-    cells = [Cell("small", pictures[:1], Board(2, 2)), Cell("large", pictures[1:], Board(3, 3), missing=0.3)]
-    sweep = Sweep([random_solver, random_solver], cells, puzzles=3, size=10)
-    rows = [result.row for result in run_sweep(sweep)]
-    assert [(row.data, row.grid, row.missing, row.puzzles) for row in rows] == [
-        *[("small", "2x2", 0.0, 3)] * 2,
-        *[("large", "3x3", 0.3, 5)] * 2,
-    ]
-    assert sweep.total == 16
-    assert all(puzzle.pieces.size == 10 for puzzle in random_solver.shown)
+def test_too_few_items_are_drawn_again_with_the_next_seeds(cell: Cell) -> None:
+    rounds = [*content(Draws(cell, seed=4)), *content(Draws(cell, seed=5)), *content(Draws(cell, seed=6, limit=3))]
+    assert same(content(Draws(cell, puzzles=13, seed=4)), rounds)
+    limited = [*content(Draws(cell, limit=2)), *content(Draws(cell, limit=2, seed=1))]
+    assert same(content(Draws(cell, limit=2, puzzles=4)), limited)
+    assert same(content(Draws(cell, limit=2, seeds=2)), limited)
 
 
-def test_solvers_stand_side_by_side_with_their_intervals(
-    random_solver: Any, oracle: Callable[..., Any], pictures: list[Path]
+@pytest.mark.parametrize(
+    ("limit", "puzzles", "seeds", "count"),
+    [(None, None, 1, 5), (2, None, 1, 2), (9, None, 1, 5), (None, 3, 1, 5), (None, 14, 1, 14), (2, 3, 2, 4)],
+)
+def test_the_number_of_cases_is_known_beforehand(
+    cell: Cell, limit: int | None, puzzles: int | None, seeds: int, count: int
 ) -> None:
-    boards = [Board(2, 2), Board(3, 3)]
-    truths = chain.from_iterable(benchmark_puzzles(pictures, board) for board in boards)
-    knowing = oracle([puzzle for puzzle, _ in truths])
-    results = list(run_sweep(Sweep([knowing, random_solver], all_cells([("noise", pictures)], boards))))
-    assert [result.row.solver for result in results] == ["oracle", "random"] * 2
-    for result in results[::2]:
-        assert result.accuracy == result.accuracy_free == (100.0, 100.0)
-    for result in results[1::2]:
-        assert result.accuracy[0] <= result.row.accuracy <= result.accuracy[1]
-        assert result.accuracy_free[0] <= result.row.accuracy_free <= result.accuracy_free[1]
+    assert len(Draws(cell, limit, puzzles, 0, seeds)) == count
 
 
-def test_nothing_is_solved_if_any_cell_is_impossible(random_solver: Any, pictures: list[Path]) -> None:
-    cells = all_cells([("noise", pictures)], [Board(2, 2)], missing=(0.0, 1.0))
-    with pytest.raises(InputError, match=r"missing 1\.0"):
-        list(run_sweep(Sweep([random_solver], cells)))
+def test_a_limit_spreads_over_the_items(cell: Cell) -> None:
+    assert [Draws(cell, limit=2).place(number) for number in range(2)] == [(0, 0), (2, 0)]
+    identities = [tuple(Draws(cell).identity(number).items()) for number in range(5)]
+    assert len(set(identities)) == 5
+
+
+@pytest.mark.parametrize(
+    ("wish", "message"), [({"puzzles": 0}, "puzzles 0"), ({"seeds": 0}, "seeds 0"), ({"limit": 0}, "limit 0")]
+)
+def test_nothing_is_solved_if_anything_is_impossible(
+    cell: Cell, random_solver: Any, rows: Rows, wish: dict[str, int], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        rows(cell, random_solver, **wish)
+    with pytest.raises(InputError, match=r"missing 1\.5"):
+        list(run_sweep(Sweep([random_solver], [cell, replace(cell, missing=1.5)])))
     assert not random_solver.shown
 
 
-def test_every_solver_warms_up_on_a_small_puzzle(random_solver: Any, pictures: list[Path]) -> None:
-    warm_up(Sweep([random_solver, random_solver], all_cells([("noise", pictures)], [Board(20, 20)]), size=8))
-    assert [len(puzzle) for puzzle in random_solver.shown] == [9, 9]
+def test_every_combination_is_measured_once(random_solver: Any, pictures: list[Path]) -> None:
+    cells = [
+        PictureCell(name, some, board, missing, size=8)
+        for name, some in (("one", pictures[:3]), ("two", pictures[3:5]))
+        for board in (Board(2, 2), Board(2, 3))
+        for missing in (0.0, 0.5)
+    ]
+    sweep = Sweep([random_solver, replace(random_solver, name="again")], cells, limit=2)
+    heard: list[Solved] = []
+    results = list(run_sweep(sweep, heard.append))
+    rows = [result.row for result in results]
+    assert [row.solver for row in rows] == ["random", "again"] * 8
+    assert len({(row.solver, row.data, row.grid, row.missing) for row in rows}) == 16
+    assert sweep.total == len(heard) == sum(row.puzzles for row in rows) == 32
+    assert rows[0].seconds_per_puzzle == pytest.approx(sum(solved.score.seconds for solved in heard[:2]) / 2)
+    for result in results:
+        low, high = result.intervals["accuracy_free"]
+        assert low <= result.row.accuracy_free <= high
+
+
+def test_solvers_get_the_same_cases_and_never_the_truth(
+    cell: Cell, random_solver: Any, rows: Rows, untimed: Any
+) -> None:
+    other = replace(random_solver, name="other", shown=[])
+    found = rows(cell, random_solver, other, limit=3, seed=4)
+    assert len(random_solver.shown) == len(other.shown) == 3
+    for one, two in zip(random_solver.shown, other.shown, strict=True):
+        assert one.truth is None
+        assert torch.equal(one.pieces.content, two.pieces.content)
+    # Their generators are the same, too.
+    half = len(found) // 2
+    assert untimed(found[:half]) == untimed([replace(row, solver="random") for row in found[half:]])
+    assert {row.seed for row in found} == {4}
+
+
+def test_rows_do_not_depend_on_the_order_of_arrival(cell: Cell, random_solver: Any, rows: Rows, untimed: Any) -> None:
+    def backwards(solver: Solver, draws: Draws, numbers: Sequence[int]) -> Iterator[Any]:
+        return score_here(solver, draws, numbers[::-1])
+
+    one, two = (rows(cell, random_solver, scoring=scoring) for scoring in (score_here, backwards))
+    assert untimed(one) == untimed(two)
+
+
+def test_every_solver_warms_up_on_a_small_case(cell: Cell, random_solver: Any) -> None:
+    warm_up(Sweep([random_solver, random_solver], [replace(cell, missing=0.5)]))
+    assert [len(puzzle) for puzzle in random_solver.shown] in ([9, 9], [2, 2])
+
+
+def test_a_solver_that_gives_no_answer_is_a_fault(cell: Cell, rows: Rows) -> None:
+    class Silent:
+        name = "silent"
+
+        def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
+            return iter(())
+
+    with pytest.raises(RuntimeError, match="silent"):
+        rows(cell, Silent())
+
+
+def journal(path: Path, settings: dict[str, Any] = SETTINGS) -> Journal:
+    return Journal(path, settings, lambda entry: PictureScore(**entry))
+
+
+def test_scores_are_read_back_under_the_same_settings_alone(tmp_path: Path) -> None:
+    path, puzzle = tmp_path / "scores.jsonl", {"picture": "a/b.png", "seed": 1}
+    journal(path).note("hybrid", puzzle, SCORE)
+    again = journal(path)
+    assert again.look_up("hybrid", puzzle) == SCORE
+    assert again.look_up("diffusion", puzzle) is None
+    assert again.look_up("hybrid", {**puzzle, "seed": 2}) is None
+    assert journal(path, {"hybrid": {"model": "other", "budget": math.inf}}).look_up("hybrid", puzzle) is None
+
+
+def test_a_line_that_was_being_written_is_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "scores.jsonl"
+    first = journal(path)
+    for seed in range(3):
+        first.note("hybrid", {"seed": seed}, SCORE)
+    whole = path.read_text()
+    path.write_text(whole[:-20])
+    again = journal(path)
+    assert [again.look_up("hybrid", {"seed": seed}) for seed in range(3)] == [SCORE, SCORE, None]
+    again.note("hybrid", {"seed": 2}, SCORE)
+    assert path.read_text() == whole
+
+
+@pytest.mark.parametrize("text", ["hello", "[1]", '{"score": {"accuracy": 1}}', '{"score": {"none": 3}}'])
+def test_what_is_no_journal_is_refused(cell: Cell, tmp_path: Path, text: str) -> None:
+    path = tmp_path / "scores.jsonl"
+    path.write_text(f"{text}\n")
+    with pytest.raises(InputError, match="line 1: is no score; pass another --scores file"):
+        Journal(path, SETTINGS, cell.read_score)
+
+
+def test_a_run_that_is_broken_off_goes_on(
+    cell: Cell, random_solver: Any, rows: Rows, untimed: Any, tmp_path: Path
+) -> None:
+    def kept(name: str) -> Journal:
+        return Journal(tmp_path / name, SETTINGS, cell.read_score)
+
+    def stop(solved: Solved) -> None:
+        if len(random_solver.shown) == 2:
+            raise KeyboardInterrupt
+
+    whole = rows(cell, random_solver, puzzles=7, journal=kept("whole"))
+    random_solver.shown.clear()
+    with pytest.raises(KeyboardInterrupt):
+        list(run_sweep(Sweep([random_solver], [cell], puzzles=7, journal=kept("broken")), stop))
+    resumed = rows(cell, random_solver, puzzles=7, journal=kept("broken"))
+    assert len(random_solver.shown) == 7
+    assert untimed(resumed) == untimed(whole)
+    # Once more, all is known: the same scores, to the last bit, and seconds as they were.
+    again = rows(cell, random_solver, puzzles=7, journal=kept("broken"))
+    assert len(random_solver.shown) == 7
+    assert [replace(row, peak_mb=0.0) for row in again] == [replace(row, peak_mb=0.0) for row in resumed]
+    scores = [asdict(score) for score in kept("whole").known.values()]
+    assert len(scores) == len((tmp_path / "broken").read_text().splitlines()) == 7
+
+
+def test_peak_memory_grows_with_what_is_used_and_stays() -> None:
+    before = peak_megabytes()
+    big = np.ones(40_000_000)
+    during = peak_megabytes()
+    del big
+    assert 10 < before < 100_000
+    assert during >= max(before, 320)
+    assert peak_megabytes() >= during

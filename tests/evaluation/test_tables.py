@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
+from rich.table import Table
 
-from diffassemble.core import Board, InputError
-from diffassemble.evaluation.benchmark import Row
-from diffassemble.evaluation.comparison import Comparison, Line
+from diffassemble.core import InputError
+from diffassemble.evaluation.fragments import ObjectRow
+from diffassemble.evaluation.quoted import Comparison, Line
+from diffassemble.evaluation.squares import PictureRow
 from diffassemble.evaluation.sweep import Measured
-from diffassemble.evaluation.tables import comparison_table, results_table, write_rows
+from diffassemble.evaluation.tables import comparison_table, groups_table, results_table, write_rows
 
-ROW = Row("diffusion", "faces/val", "6x6", 25, 0.3, 2, 300, 61.25, 97.5, 96.4, 80.0, 0.125, 812.5, 0)
+INTERVALS = {"accuracy": (55.0, 67.5), "accuracy_free": (96.2, 98.8)}
+ROW = PictureRow("diffusion", "faces/val", "6x6", 25, 0.3, 2, 300, 61.25, 97.5, 96.4, 80.0, 0.125, 812.5, 0)
 
 
 def test_rows_can_be_read_back(tmp_path: Path) -> None:
@@ -37,29 +41,35 @@ def test_an_unwritable_place_is_named(tmp_path: Path) -> None:
         write_rows([ROW], tmp_path / "file" / "rows.json")
 
 
-def test_the_table_shows_both_accuracies_and_says_what_they_are() -> None:
+def text_of(table: Table, width: int = 100) -> str:
     output = io.StringIO()
-    Console(width=100, file=output).print(results_table([Measured(ROW, (55.0, 67.5), (96.2, 98.8))]))
-    text = output.getvalue()
-    for part in ("diffusion", "faces/val", "6x6, 30% missing, 2 px eroded", "61.2", "55.0–67.5", "97.5", "96.2–98.8"):
+    Console(width=width, file=output).print(table)
+    return output.getvalue()
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_the_table_shows_both_accuracies_and_says_what_they_are(width: int) -> None:
+    text = text_of(results_table([Measured(ROW, INTERVALS)]), width)
+    for part in (
+        "diffusion",
+        "faces/val",
+        "61.2",
+        "55.0–67.5",
+        "97.5",
+        "96.2–98.8",
+        "96.4",
+        "80.0",
+        "0.12 s",
+        "812 MB",
+    ):
         assert part in text
-    assert "orient." in text
+    assert ROW.describe() == "faces/val\n6x6, 30% missing, 2 px eroded"
+    assert "…" not in text
     assert "best turn of the whole" in " ".join(text.split())
 
 
-def test_a_narrow_terminal_still_shows_every_number() -> None:
-    output = io.StringIO()
-    Console(width=80, file=output).print(results_table([Measured(ROW, (55.0, 67.5), (96.2, 100.0))]))
-    text = output.getvalue()
-    for part in ("diffusion", "faces/val", "55.0–67.5", "96.2–100.0", "96.4", "80.0", "0.12 s", "812 MB"):
-        assert part in text
-    assert "…" not in text
-
-
 def printed(comparison: Comparison, width: int = 80, **options: bool) -> list[str]:
-    output = io.StringIO()
-    Console(width=width, file=output).print(comparison_table(comparison, **options))
-    return [line.rstrip() for line in output.getvalue().splitlines()]
+    return [line.rstrip() for line in text_of(comparison_table(comparison, **options), width).splitlines()]
 
 
 def test_our_figures_stand_beside_the_quoted_ones(accuracies: Comparison) -> None:
@@ -93,7 +103,7 @@ def test_the_best_of_a_column_is_bold(accuracies: Comparison, times: Comparison)
 
 
 def test_times_stand_under_their_number_of_pieces(times: Comparison) -> None:
-    lines = printed(times)
+    lines = printed(replace(times, title="seconds"))
     assert lines[1].split() == ["36", "36", "900", "900"]
     assert [line.split() for line in lines[4:8]] == [
         ["hybrid", "0.25", "9.50"],
@@ -105,8 +115,59 @@ def test_times_stand_under_their_number_of_pieces(times: Comparison) -> None:
 
 
 def test_four_grids_fit_a_narrow_terminal() -> None:
-    boards = tuple(Board(size, size) for size in (6, 8, 10, 12))
+    grids = ("6x6", "8x8", "10x10", "12x12")
     line = Line("gallagher", "orient. free", (100.0,) * 4, (99.51, 87.66, 99.3, 97.76))
-    lines = printed(Comparison("faces", boards, (line,)))
+    lines = printed(Comparison("faces", "faces", grids, (line,)))
     assert " ".join(lines[4].split()) == "gallagher orient. free 100.0 99.51 100.0 87.66 100.0 99.30 100.0 97.76"
     assert max(map(len, lines)) <= 80
+
+
+def test_results_tell_means_and_on_what(object_row: Callable[..., ObjectRow]) -> None:
+    row = object_row("diffusion", 71.25, 14.5, 31.0, missing=0.2, anchor="largest", seeds=5)
+    text = text_of(results_table([Measured(row, {})]), 110)
+    for part in ("diffusion", "bad/everyday/val", "anchor largest", "20% missing", "0.1% noise", "71.2", "91.2", "×5"):
+        assert part in text
+    for part in ("81.2", "14.5", "31.0", "30.0", "15.5", "3.2", "0.25 s", "812 MB", "class means", "chance: R 86"):
+        assert part in " ".join(text.split())
+    assert row.describe().endswith("anchor largest, 20% missing, 0.1% noise")
+
+
+def test_a_narrow_terminal_still_shows_every_number_of_objects(object_row: Callable[..., ObjectRow]) -> None:
+    row = object_row("diffusion", 71.25, 14.5, 100.0, missing=0.2, seeds=5)
+    text = text_of(results_table([Measured(row, {})]), 80)
+    assert "…" not in text
+    for part in ("diffusion", "71.2", "14.5", "100.0", "99.0", "0.25 s", "812 MB"):
+        assert part in text
+
+
+def test_groups_stand_side_by_side(object_row: Callable[..., ObjectRow]) -> None:
+    text = text_of(groups_table([object_row("mend", 8.0, 1.0, 93.0)]))
+    for part in ("pieces", "3–4", "area", "< 1 %", "93.0", "8.0°", "12.5", "80.5°"):
+        assert part in text
+    assert "sure" not in text.split("mend")[0]
+
+
+def test_ours_and_quoted_errors_have_columns_of_their_own(
+    object_row: Callable[..., ObjectRow], errors: Callable[..., list[Comparison]]
+) -> None:
+    rows = [object_row("diffusion", 70.5, 13.2, 31.0, seeds=5), object_row("identity", 83.1, 17.6, 4.2)]
+    (comparison,) = errors("1", *rows)
+    text = "\n".join(printed(comparison, 100))
+    lines = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line.strip()}
+    ours = ["70.5", "±1.5", "73.3", "13.2", "±0.4", "14.8", "31.0", "±2.5", "27.5", "90.5", "±1.2"]
+    assert lines["diffusion"] == ours
+    assert lines["identity"] == ["83.1", "17.6", "4.2", "103.1"]
+    assert lines["dgl"] == ["81.4", "14.9", "25.4"]
+    assert "9 fractures of bad/everyday/val, anchor none" in " ".join(text.split())
+    assert "Quoted: from other objects" in " ".join(text.split())
+    assert "Quoted" not in "\n".join(printed(comparison, 100, explained=False))
+
+
+def test_rows_of_objects_can_be_read_back(tmp_path: Path, object_row: Callable[..., ObjectRow]) -> None:
+    rows = [object_row("diffusion", 70.5, 13.2, 31.0), object_row("identity", 83.1, 17.6, 4.2, seeds=5)]
+    write_rows(rows, tmp_path / "rows.json")
+    read = json.loads((tmp_path / "rows.json").read_text())
+    assert read == json.loads(json.dumps([asdict(row) for row in rows]))
+    assert read[0]["deviation"] is None
+    assert read[0]["by_pieces"][1]["name"] == "3–4"
+    assert read[1]["plain"]["rmse_r"] == 83.1

@@ -1,55 +1,120 @@
-"""`diffassemble evaluate`: tables of results.
+"""`diffassemble evaluate`: what it can be asked for.
 
 Everything heavy is imported once the arguments are understood, so that help comes at once.
 """
 
 from __future__ import annotations
 
-import tyro
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from diffassemble.cli.evaluate_options import EvaluateOptions
+import tyro
+from tyro.conf import arg
+
+
+def _unset(metavar: str) -> Any:
+    """An option whose default is told in its help."""
+    return arg(metavar=metavar, help_behavior_hint="")
+
+
+@dataclass(frozen=True)
+class EvaluateOptions:
+    """Give every solver the same puzzles, and print how many pieces came out right."""
+
+    data: Annotated[tuple[str, ...], _unset("DIR …")] = ()
+    """Folders of pictures, or of broken objects (Breaking Bad, as published or packed); celeba-hq=DIR and wikiart=DIR
+    stand for the test pictures of the paper. For tables 3 and 4 say what they show: faces=DIR paintings=DIR, and for
+    grids of 8x8 and more faces:8=DIR if need be."""
+    table: Annotated[str | None, _unset("1|2|3|4|missing-3d|time|memory|pruning")] = None
+    """A table of the paper, ours beside the quoted figures. Of broken objects: 1 (methods), 2 (ablations) or missing-3d
+    (0 to 30 % of the pieces missing). Of pictures: 3 (whole puzzles), 4 (30 % of the pieces missing), time (seconds by
+    pieces), memory (memory and time by pieces, learning and solving, each in a process of its own; both on sample
+    pictures if there is no --data) or pruning (networks taught on sparser and sparser graphs; --data LEARN TEST)."""
+    solver: Annotated[tuple[str, ...], _unset("NAME …")] = ()
+    """Solvers to compare. Default: diffusion, or all that a table has."""
+    model: Annotated[str | None, _unset("NAME")] = None
+    """The model of learned solvers: a bundled name, a folder or a hub id. Default: jigsaw or fragments."""
+    rows: Annotated[tuple[str, ...], _unset("NAME=FOLDER …")] = ()
+    """Rows with models of their own, such as dgl=FOLDER; what is no solver's name is solved by diffusion."""
+    missing: Annotated[tuple[float, ...], _unset("SHARE …")] = ()
+    """Shares of the pieces to take away, such as 0 0.3. Default: 0, or that of the table."""
+    limit: Annotated[int | None, _unset("N")] = None
+    """Pictures per folder or fractures, evenly spread over it. Default: all, or 3 for the table of times."""
+    puzzles: Annotated[int | None, _unset("N")] = None
+    """At least so many puzzles a row: fewer pictures are cut, fewer objects scattered again with the next seeds."""
+    seed: int = 0
+    """The same seed gives the same puzzles."""
+    samples: int = 8
+    """Answers that a diffusion solver draws, to keep the best of them."""
+    steps: int = 20
+    """Denoising steps of a diffusion solver."""
+    budget: Annotated[float, _unset("SECONDS")] = math.inf
+    """Seconds a puzzle, after which solvers that search give their best answer so far. Default: no limit."""
+    json: Annotated[Path | None, _unset("FILE")] = None
+    """Also write the rows to this file. Default for a table: table-NAME.json."""
+    figure: Annotated[Path | None, _unset("FILE")] = None
+    """Where to draw a table, as PNG. Default: table-NAME.png."""
+    report: Annotated[Path | None, _unset("FILE")] = None
+    """Also write a page with the table, a plot, and the best and worst answers to this .html file."""
+    scores: Annotated[Path | None, _unset("FILE")] = None
+    """Note the score of every puzzle here, a line of JSON each; broken off and started again, the same command goes on
+    where it was."""
+    ray: Annotated[str | None, _unset("HOST:PORT|auto|local")] = None
+    """Let the machines of a Ray cluster solve the puzzles (auto: the cluster that this machine belongs to), or (local)
+    one process for each core of this machine. Needs Ray: pip install "diffassemble[cluster]"."""
+
+    grid: Annotated[tuple[str, ...], _unset("N|RxC …")] = ()
+    """Pictures: grids, such as 6 for 6x6, or 4x7. Default: 6, or those of the table."""
+    erode: Annotated[tuple[int, ...], _unset("PX …")] = ()
+    """Pictures: pixels lost at every side of a piece, such as 0 2. Default: 0."""
+    size: Annotated[int, arg(metavar="PX")] = 32
+    """Pictures: pixels of a piece's side, before erosion."""
+    training_steps: Annotated[int, arg(metavar="N")] = 2000
+    """Table pruning: steps that each network learns."""
+    degree: Annotated[tuple[float, ...], _unset("SHARE …")] = ()
+    """Table pruning: neighbours of a piece, as shares of all others up to 1 or as numbers. Default: 0.2 0.6 0.8 1."""
+
+    split: Literal["train", "val", "all"] = "val"
+    """Broken objects: those to learn from, those held out, or all."""
+    subset: Annotated[str, arg(metavar="NAME")] = "everyday"
+    """Broken objects: the part of the collection, such as everyday, artifact or example."""
+    pieces: Annotated[tuple[int, int] | None, _unset("LEAST MOST")] = None
+    """Broken objects: the least and the most pieces. Default: 2 20, or those of the table."""
+    anchor: Annotated[tuple[Literal["none", "largest"], ...], _unset("none|largest …")] = ()
+    """Broken objects: poses as answered (none), or moved as a whole such that the largest piece stands at its true pose
+    (largest); both can be told at once. Default: none."""
+    noise: Annotated[tuple[float, ...], _unset("SHARE …")] = ()
+    """Broken objects: deviation added to vertices, of the object's size, such as 0 0.001. Default: 0."""
+    points: Annotated[tuple[int, ...], _unset("N …")] = ()
+    """Broken objects: give pieces as clouds, so many points a whole object, such as 5000 1000; 0 is whole meshes.
+    Default: 0."""
+    seeds: Annotated[int | None, _unset("N")] = None
+    """Broken objects: how often each is drawn, with seed, seed + 1, … Default: 5 with missing pieces, else 1."""
 
 
 def evaluate(options: EvaluateOptions) -> None:
-    """Measure on what the folders hold, or the table is about: broken objects or pictures."""
-    from diffassemble.cli.evaluate_fragments import about_fragments, evaluate_fragments
-    from diffassemble.cli.evaluate_pictures import evaluate_pictures
-    from diffassemble.cli.memory_table import evaluate_memory
-    from diffassemble.cli.pruning_table import evaluate_pruning
+    """Measure what the table is about, or the folders hold."""
+    from diffassemble.cli.sweep import evaluate_solvers, refuse
+    from diffassemble.cli.tables import evaluate_memory, evaluate_pruning
 
-    figure = options.figure
-    _refuse("--figure draws a table of the paper; pass --table too", figure is not None and options.table is None)
-    _refuse(
+    table, figure = options.table, options.figure
+    refuse("--figure draws a table of the paper; pass --table too", figure is not None and table is None)
+    refuse(
         f"{figure}: figures are PNG pictures; give it a name that ends in .png",
         figure is not None and figure.suffix.lower() != ".png",
     )
-    _refuse("--degree is for --table pruning; leave it out", options.degree and options.table != "pruning")
-    _refuse(
-        f"--report shows answers of solvers, of which table {options.table} has none; leave it out",
-        options.report is not None and options.table in ("memory", "pruning"),
-    )
-    if about_fragments(options.table, options.data):
-        _refuse(
-            "--grid, --erode, --puzzles, --scores and --ray are for pictures; leave them out here",
-            *(options.grid, options.erode, options.puzzles is not None),
-            *(options.scores is not None, options.ray is not None),
+    refuse("--degree is for --table pruning; leave it out", options.degree and table != "pruning")
+    ways = {"memory": evaluate_memory, "pruning": evaluate_pruning}
+    if table in ways:
+        refuse(
+            f"--report shows answers of solvers, of which table {table} has none; leave it out",
+            options.report is not None,
         )
-        evaluate_fragments(options)
+        ways[table](options)
     else:
-        _refuse(
-            "--rows, --pieces, --anchor, --noise, --points and --seeds are for broken objects, but there are none here",
-            *(options.rows, options.pieces, options.anchor, options.noise, options.points, options.seeds is not None),
-        )
-        ways = {"memory": evaluate_memory, "pruning": evaluate_pruning}
-        ways.get(options.table or "", evaluate_pictures)(options)
-
-
-def _refuse(message: str, *wishes: object) -> None:
-    """Tell a wish that can't be granted, if there is one."""
-    from diffassemble.core import InputError
-
-    if any(wishes):
-        raise InputError(message)
+        evaluate_solvers(options)
 
 
 def run(argv: list[str]) -> None:

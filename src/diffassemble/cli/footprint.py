@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diffassemble.core import InputError
-from diffassemble.evaluation.footprints import Footprint
+from diffassemble.evaluation.footprints import COMPLETE, Footprint
 
 if TYPE_CHECKING:
     from diffassemble.core import Puzzle
     from diffassemble.network.denoiser import Denoiser
 
 # What a network's configuration says for each graph. Matches and expander: what large puzzles get in any case.
-COMPLETE, PAPER_SPARSE, SPARSE = "complete", "expander 20 %", "matches + expander"
+PAPER_SPARSE, SPARSE = "expander 20 %", "matches + expander"
 GRAPHS: dict[str, dict[str, Any]] = {
     COMPLETE: {"degree": 0.0, "complete_up_to": 1_000_000},
     PAPER_SPARSE: {"degree": 0.2, "virtual_nodes": 8, "sparse_solving": True, "complete_up_to": 1_000_000},
@@ -62,7 +62,7 @@ def measure(errand: Errand) -> Footprint:
     import torch
 
     from diffassemble.core import Board
-    from diffassemble.evaluation.memory import peak_megabytes
+    from diffassemble.evaluation.sweep import peak_megabytes
     from diffassemble.files.pictures import read_picture
     from diffassemble.squares.cut import cut_picture
 
@@ -96,7 +96,8 @@ def _network(errand: Errand) -> Denoiser:
 def _solve(errand: Errand) -> Run:
     import torch
 
-    from diffassemble.evaluation.scoring import score_answer
+    from diffassemble.evaluation.squares import score_placement
+    from diffassemble.evaluation.sweep import answer
     from diffassemble.network.denoiser import Denoiser
     from diffassemble.squares.diffusion import DiffusionSolver
     from diffassemble.squares.hybrid import HybridSolver
@@ -108,8 +109,8 @@ def _solve(errand: Errand) -> Run:
     known = network.config.virtual_nodes == Denoiser.from_pretrained(errand.model).config.virtual_nodes
 
     def run(puzzle: Puzzle) -> float | None:
-        score = score_answer(solver, puzzle, torch.Generator().manual_seed(errand.seed))
-        return score.accuracy_free if known else None
+        step, seconds = answer(solver, puzzle, torch.Generator().manual_seed(errand.seed))
+        return score_placement(puzzle, step.poses, seconds).accuracy_free if known else None
 
     return run
 

@@ -1,42 +1,48 @@
-"""Puzzles scored on many machines by Ray, an optional part: pip install "diffassemble[cluster]"."""
+"""Cases scored on many machines by Ray, an optional part: pip install "diffassemble[cluster]".
+
+A cluster is joined, or started on this machine, silently, and without waiting long for who does not answer.
+"""
 
 from __future__ import annotations
 
+import logging
+import os
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from diffassemble.core import InputError, Solver
-from diffassemble.evaluation.joining import first_line, joined
-from diffassemble.evaluation.puzzles import Draws
-from diffassemble.evaluation.scoring import Score, Scoring, score_answer
+from diffassemble.evaluation.sweep import Draws, Score, Scoring, solve_case
 
+LOCAL, AUTO = "local", "auto"
+SECONDS_TO_CONNECT, SECONDS_TO_JOIN = 4.0, 30.0
 MOST_DEATHS = 10
-"""So many processes may die over one puzzle before it is given up."""
+"""So many processes may die over one case before it is given up."""
 
 
 @contextmanager
 def on_cluster(address: str, processes: int | None = None) -> Iterator[Scoring]:
     """A `Scoring` on a cluster; see `joined` for what the address may be, and for how long the cluster is there.
 
-    What a killed process was at is done again by another; every puzzle is scored once. Pictures are read where they
-    are solved, under the same path as here.
+    What a killed process was at is done again by another; every case is scored once. Files are read where cases are
+    solved, under the same path as here.
     """
     with joined(address, processes) as ray:
         yield partial(_score_there, ray)
 
 
-def _score_there(ray: Any, solver: Solver, draws: Draws, numbers: Sequence[int]) -> Iterator[tuple[int, Score]]:
+def _score_there(ray: Any, solver: Solver, draws: Draws, numbers: Sequence[int]) -> Iterator[tuple[int, Score, None]]:
     """A `Scoring`, once it is given the module ray."""
     task = ray.remote(num_cpus=1, max_retries=MOST_DEATHS)(_score_one)
-    # The other processes may stand in another folder.
-    absolute = replace(draws, pictures=[path.absolute() for path in draws.pictures])
-    given, drawn = ray.put(solver), ray.put(absolute)
-    pending = {task.remote(given, drawn, number): number for number in numbers}
+    given, drawn = ray.put(solver), ray.put(draws)
+    pending = {task.remote(given, drawn, number, Path.cwd()): number for number in numbers}
     while pending:
         (done,), _ = ray.wait(list(pending), num_returns=1)
         number = pending.pop(done)
@@ -45,15 +51,65 @@ def _score_there(ray: Any, solver: Solver, draws: Draws, numbers: Sequence[int])
         except ray.exceptions.RayTaskError as error:
             raise error.cause from error
         except ray.exceptions.RayError as error:
-            name = draws.identity(number)["picture"]
-            raise InputError(f"{name}: {solver.name} can't solve it on the cluster ({first_line(error)})") from error
-        yield number, score
+            name = next(iter(draws.identity(number).values()))
+            raise InputError(f"{name}: {solver.name} can't solve it on the cluster ({_first_line(error)})") from error
+        yield number, score, None
 
 
-def _score_one(solver: Solver, draws: Draws, number: int) -> Score:
+def _score_one(solver: Solver, draws: Draws, number: int, folder: Path) -> Score:
     """What the other processes do, which find it by its name.
 
-    They are as many as there are cores, so each keeps to one.
+    They are as many as there are cores, so each keeps to one; names of files are as seen from `folder`.
     """
     torch.set_num_threads(1)
-    return score_answer(solver, *draws.puzzle(number))
+    with suppress(OSError):
+        os.chdir(folder)
+    return solve_case(solver, draws, number)[0]
+
+
+@contextmanager
+def joined(address: str, processes: int | None = None) -> Iterator[Any]:
+    """The module ray, joined to the cluster at HOST:PORT, or (`auto`) to that of this machine, and left at the end.
+
+    `local` starts processes on this machine and ends them: as many as it has cores, or as asked for.
+    """
+    # Nothing about our users is for Ray's makers; it must be told so before it starts.
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    try:
+        import ray
+    except ImportError as error:
+        raise InputError('--ray needs Ray; pip install "diffassemble[cluster]"') from error
+    # What was joined before would be taken for the answer.
+    ray.shutdown()
+    ours = {"num_cpus": processes, "include_dashboard": False} if address == LOCAL else {}
+    try:
+        if address != LOCAL:
+            _check_answer(address)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **ours)
+    except (RuntimeError, ValueError, OSError, ray.exceptions.RayError) as error:
+        trouble = "Ray does not start" if address == LOCAL else "no cluster answers there"
+        raise InputError(f"--ray {address}: {trouble} ({_first_line(error)}); start one, or pass local") from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _first_line(error: Exception) -> str:
+    """What an error says at first, without its full stop."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
+def _check_answer(address: str) -> None:
+    """Raise OSError or ValueError where Ray itself would wait for minutes."""
+    if address != AUTO:
+        host, _, port = address.rpartition(":")
+        if not host or "/" in host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+            raise ValueError("an address is HOST:PORT, auto or local")
+        socket.create_connection((host.strip("[]"), int(port)), SECONDS_TO_CONNECT).close()
+    # Something listens; only a process that can be ended finds out in time whether it is Ray.
+    join = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False)"
+    try:
+        subprocess.run([sys.executable, "-P", "-c", join, address], capture_output=True, timeout=SECONDS_TO_JOIN)
+    except subprocess.TimeoutExpired as error:
+        raise ConnectionError(f"no word of Ray's within {SECONDS_TO_JOIN:.0f} seconds") from error

@@ -1,4 +1,10 @@
-"""How good an answer is: pictures by cells and quarter turns, objects by the definitions of Breaking Bad."""
+"""How good an answer is: pictures by cells and quarter turns, objects by the definitions of Breaking Bad.
+
+Metrics of pictures take the answer and the truth as cells and quarter turns per piece; pieces may be missing, those
+that are given are scored on the full board. Errors of objects are told piece by piece, in the order in which pieces are
+listed; nothing else depends on that order. Lengths are shares of the whole object's longest side, angles are degrees,
+rotations must be orthogonal.
+"""
 
 from __future__ import annotations
 
@@ -11,43 +17,23 @@ from torch import Tensor
 from diffassemble.core import Board, FragmentPieces, Mesh, Poses, turn_matrix
 from diffassemble.core.surfaces import surface_area
 
-# ----------------------------------------------------------------------------------------------------------------------
-# How good an answer is. Every metric takes the answer and the truth as cells and quarter turns per piece.
-#
-# Pieces may be missing: those that are given are scored on the full board. Nothing depends on the order in
-# which pieces are listed.
+Ints = Int[Tensor, "n"]
+# A piece whose Chamfer distance to its true place is below this counts as right.
+RIGHT = 0.01
 
 
-def direct_comparison(
-    board: Board,
-    cells: Int[Tensor, "n"],
-    turns: Int[Tensor, "n"],
-    true_cells: Int[Tensor, "n"],
-    true_turns: Int[Tensor, "n"],
-) -> float:
+def direct_comparison(board: Board, cells: Ints, turns: Ints, true_cells: Ints, true_turns: Ints) -> float:
     """Percent of the pieces that are in their right place and have their right turn."""
     return _percent(_right_after_turning(board, cells, turns, true_cells, true_turns, by=0))
 
 
-def direct_comparison_free(
-    board: Board,
-    cells: Int[Tensor, "n"],
-    turns: Int[Tensor, "n"],
-    true_cells: Int[Tensor, "n"],
-    true_turns: Int[Tensor, "n"],
-) -> float:
+def direct_comparison_free(board: Board, cells: Ints, turns: Ints, true_cells: Ints, true_turns: Ints) -> float:
     """Direct comparison at the best turn of the whole: all four on a square board, 0° and 180° on others."""
     wholes = (0, 1, 2, 3) if board.rows == board.cols else (0, 2)
     return max(_percent(_right_after_turning(board, cells, turns, true_cells, true_turns, by)) for by in wholes)
 
 
-def neighbour_accuracy(
-    board: Board,
-    cells: Int[Tensor, "n"],
-    turns: Int[Tensor, "n"],
-    true_cells: Int[Tensor, "n"],
-    true_turns: Int[Tensor, "n"],
-) -> float:
+def neighbour_accuracy(board: Board, cells: Ints, turns: Ints, true_cells: Ints, true_turns: Ints) -> float:
     """Percent of the true neighbour pairs, both given, that lie to each other in the answer as they should.
 
     Turning or shifting the whole answer changes nothing; 100 where no two pieces are neighbours.
@@ -58,13 +44,7 @@ def neighbour_accuracy(
     return _percent((answer == truth).all(-1))
 
 
-def perfect(
-    board: Board,
-    cells: Int[Tensor, "n"],
-    turns: Int[Tensor, "n"],
-    true_cells: Int[Tensor, "n"],
-    true_turns: Int[Tensor, "n"],
-) -> bool:
+def perfect(board: Board, cells: Ints, turns: Ints, true_cells: Ints, true_turns: Ints) -> bool:
     """Whether every piece is right, up to a turn of the whole."""
     return direct_comparison_free(board, cells, turns, true_cells, true_turns) == 100.0
 
@@ -97,17 +77,6 @@ def _seen_from_first(board: Board, cells: Tensor, turns: Tensor, first: Tensor, 
     step = (place[second] - place[first]).float()
     own = (turn_matrix(-turns[first]) @ step[..., None])[..., 0].round().long()
     return torch.cat([own, ((turns[second] - turns[first]) % 4)[:, None]], -1)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# How good an assembly of fragments is, by the definitions of the Breaking Bad benchmark.
-#
-# Errors are told piece by piece, in the order in which the pieces are listed; nothing else depends on that order.
-# Lengths are shares of the whole object's longest side, angles are degrees, rotations must be orthogonal.
-
-
-# A piece whose Chamfer distance to its true place is below this counts as right.
-RIGHT = 0.01
 
 
 def euler_angles(rotation: Float[Tensor, "n 3 3"]) -> Float[Tensor, "n 3"]:

@@ -1,74 +1,52 @@
-"""A page about a measurement: its table, a plot, and the best and worst answers as pictures."""
+"""A page about a measurement: its tables, a plot, and the best and worst answers as pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any
 
-import torch
 from matplotlib.figure import Figure
 
-from diffassemble.core import Assembly, Poses, Puzzle, Solver, Step
-from diffassemble.evaluation.figures import COLOURS, png
-from diffassemble.evaluation.scoring import Score
-from diffassemble.evaluation.sweep import Measured
+from diffassemble.evaluation.figures import COLOURS, draw_bars, png
+from diffassemble.evaluation.sweep import Measured, Solved
 from diffassemble.rendering.drawing import draw_before_after
 from diffassemble.rendering.report import page, picture, png_image, section, table, versions
 
 
 @dataclass
-class Remembering:
-    """A solver that keeps its last answer, so that somebody may look at it."""
-
-    solver: Solver
-    last: tuple[Puzzle, Poses] | None = None
-
-    @property
-    def name(self) -> str:
-        return self.solver.name
-
-    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
-        for step in self.solver.steps(puzzle, generator):
-            self.last = puzzle, step.poses
-            yield step
-
-
-@dataclass
 class Album:
-    """The best and the worst answer of every solver, by the score at the best turn of the whole."""
+    """The best and the worst answer of every solver, by the rank that its cell gives it."""
 
-    solvers: Sequence[Remembering]
-    best: dict[str, tuple[Score, Assembly]] = field(default_factory=dict)
-    worst: dict[str, tuple[Score, Assembly]] = field(default_factory=dict)
+    best: dict[str, Solved] = field(default_factory=dict)
+    worst: dict[str, Solved] = field(default_factory=dict)
 
-    def forget(self) -> None:
-        """What was answered so far does not count."""
-        for solver in self.solvers:
-            solver.last = None
-
-    def hear(self, score: Score) -> None:
-        """A puzzle was scored; whoever has just answered gave it."""
-        for solver in self.solvers:
-            if solver.last is None:
-                continue
-            (puzzle, poses), solver.last = solver.last, None
-            answer = score, Assembly(puzzle, poses, torch.ones(len(puzzle)), (), solver.name, score.seconds)
-            if solver.name not in self.best or score.accuracy_free > self.best[solver.name][0].accuracy_free:
-                self.best[solver.name] = answer
-            if solver.name not in self.worst or score.accuracy_free < self.worst[solver.name][0].accuracy_free:
-                self.worst[solver.name] = answer
+    def hear(self, solved: Solved) -> None:
+        """A case was solved and scored."""
+        name, rank = solved.solver, solved.cell.rank
+        if name not in self.best or rank(solved.score) > rank(self.best[name].score):
+            self.best[name] = solved
+        if name not in self.worst or rank(solved.score) < rank(self.worst[name].score):
+            self.worst[name] = solved
 
 
-def measurement_page(results: Sequence[Measured], album: Album, settings: Sequence[tuple[str, str]]) -> str:
-    """A self-contained page."""
-    rows = [asdict(measured.row) for measured in results]
+def measurement_page(
+    results: Sequence[Measured], figures: Mapping[str, str], album: Album, settings: Sequence[tuple[str, str]]
+) -> str:
+    """A self-contained page; `figures` are the fields of rows that the plot shows, and their labels."""
+    rows = [result.row for result in results]
+    groups = [
+        {"solver": row.solver, "measured on": row.describe(), "by": kind, "group": name, **means}
+        for row in rows
+        for (kind, name), means in row.groups().items()
+    ]
     parts = [
-        section("Results", rows_table(rows)),
-        section("Right pieces", png_image(_bars(results), "right pieces in percent")),
+        section("Results", rows_table([_plain(row) for row in rows]) + f"<p>{escape(rows[0].CAPTION)}</p>"),
+        section("Compared", png_image(_bars(results, figures), ", ".join(figures.values()))),
+        *([section("By kind of object and piece", rows_table(groups))] if groups else []),
         *(
-            section(f"{word} answer of {name}", _answer(*found[name]))
+            section(f"{word} answer of {name}", _answer(found[name]))
             for name in album.best
             for word, found in (("Best", album.best), ("Worst", album.worst))
         ),
@@ -88,26 +66,37 @@ def _cell(value: object) -> str:
     return f"{value:.1f}" if isinstance(value, float) else escape(str(value))
 
 
-def _answer(score: Score, assembly: Assembly) -> str:
-    words = f"<p>{score.accuracy:.1f} % right, {score.accuracy_free:.1f} % orientation free, {score.seconds:.1f} s</p>"
-    return words + picture(draw_before_after(assembly), "pieces and answer")
+def _plain(row: Any) -> dict[str, Any]:
+    """The fields that are words or numbers."""
+    return {name: value for name, value in asdict(row).items() if isinstance(value, str | int | float)}
 
 
-def _bars(results: Sequence[Measured]) -> bytes:
-    """Orientation-free accuracy of every row with its interval."""
-    figure = Figure(figsize=(8, 1 + 0.4 * len(results)), layout="constrained")
-    panel = figure.subplots()
-    names = sorted({measured.row.solver for measured in results})
-    for place, measured in enumerate(results):
-        row, (low, high) = measured.row, measured.accuracy_free
-        reach = [[max(0.0, row.accuracy_free - low)], [max(0.0, high - row.accuracy_free)]]
-        colour = COLOURS[names.index(row.solver) % len(COLOURS)]
-        panel.barh(place, row.accuracy_free, xerr=reach, color=colour)
-    rows = [measured.row for measured in results]
-    panel.set_yticks(
-        range(len(rows)), [f"{row.solver}, {row.data} {row.grid}, {row.missing:.0%} missing" for row in rows]
-    )
-    panel.invert_yaxis()
-    panel.set_xlim(0, 100)
-    panel.set_xlabel("pieces right at the best turn of the whole (%), with 95 % interval")
+def _answer(solved: Solved) -> str:
+    assert solved.assembly is not None
+    words = f"<p>{escape(solved.cell.words(solved.score))}</p>"
+    return words + picture(draw_before_after(solved.assembly), "pieces and answer")
+
+
+def _bars(results: Sequence[Measured], figures: Mapping[str, str]) -> bytes:
+    """A panel for each figure, a bar for each row with its interval or deviation."""
+    figure = Figure(figsize=(5 + 2 * len(figures), 1.2 + 0.5 * len(results)), layout="constrained")
+    panels = figure.subplots(1, len(figures), sharey=True, squeeze=False)[0]
+    rows = [result.row for result in results]
+    solvers = sorted({row.solver for row in rows})
+    colours = [COLOURS[solvers.index(row.solver) % len(COLOURS)] for row in rows]
+    for panel, (name, label) in zip(panels, figures.items(), strict=True):
+        values, reach = [getattr(row, name) for row in rows], [_reach(result, name) for result in results]
+        names = [f"{row.solver}\n{row.describe()}" for row in rows]
+        draw_bars(panel, names, values, label, colours, list(zip(*reach, strict=True)))
+        panel.tick_params(axis="y", labelsize=8)
     return png(figure)
+
+
+def _reach(result: Measured, name: str) -> tuple[float, float]:
+    """How far below and above a figure may be, as far as it is known."""
+    value, deviation = getattr(result.row, name), getattr(result.row, "deviation", None)
+    if name in result.intervals:
+        low, high = result.intervals[name]
+        return max(0.0, value - low), max(0.0, high - value)
+    spread = 0.0 if deviation is None else getattr(deviation, name)
+    return spread, spread

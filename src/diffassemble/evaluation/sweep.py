@@ -1,34 +1,266 @@
-"""Several solvers on several collections, grids and kinds of damage."""
+"""Solvers on cells: the one sweep for every kind of pieces, whoever solves the cases, and how a killed one goes on.
+
+A cell is what a row of a table is measured on. Each kind of pieces has one (`evaluation.squares`,
+`evaluation.fragments`), which makes its cases, scores answers and turns scores into rows; nothing here knows more.
+A case follows from a seed and the item's index in its collection alone, so every solver gets the same ones.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from diffassemble.core import Board, Solver
-from diffassemble.evaluation.benchmark import Row, evaluate
-from diffassemble.evaluation.interval import Interval, bootstrap_interval
-from diffassemble.evaluation.journal import Journal
-from diffassemble.evaluation.puzzles import check_wishes, puzzle_count
-from diffassemble.evaluation.scoring import Score, Scoring, score_here
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from diffassemble.core import Assembly, InputError, Puzzle, Solver, Step
+from diffassemble.core.seeds import random_stream
+
+# What the random streams of a case are for; see `random_stream`.
+CUTTING, SOLVING, LOSING = 0, 1, 2
+Identity = Mapping[str, str | int | float]
+Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Cell:
-    """What a row is measured on; `data` names the pictures."""
+class Case:
+    """One puzzle of a benchmark: `given` to the solver, scored on the clean `puzzle`, which has the truth.
 
-    data: str
-    pictures: Sequence[Path]
-    board: Board
-    missing: float = 0.0
-    erode: int = 0
+    `whole` counts the pieces before some went missing; `share` is how much of the whole each piece is.
+    """
+
+    name: str
+    category: str
+    puzzle: Puzzle
+    given: Puzzle
+    whole: int
+    share: Float[Tensor, "n"]
+
+
+@runtime_checkable
+class Score(Protocol):
+    """How good an answer to one case is: a dataclass of numbers, which JSON can hold."""
+
+    @property
+    def seconds(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A row with the 95 % intervals of some of its fields.
+
+    A row is a dataclass with the fields of `evaluate --json`; for people it has HEADINGS and a CAPTION, `cells` under
+    them, `describe` for what it was measured on, and `groups`: figures of parts of that, by kind and name of the part.
+    """
+
+    row: Any
+    intervals: Mapping[str, Interval]
+
+
+@runtime_checkable
+class Cell(Protocol):
+    """What a row is measured on: a collection of items, of which each makes a case, and what is done to them."""
+
+    THINGS: ClassVar[str]
+    FIGURES: ClassVar[Mapping[str, str]]
+    """the fields of rows that figures show, and their labels"""
+
+    @property
+    def data(self) -> str:
+        """The collection's name."""
+        ...
+
+    @property
+    def missing(self) -> float:
+        """Share of the pieces taken away."""
+        ...
+
+    @property
+    def usual_seeds(self) -> int:
+        """With how many seeds all items are drawn, if nobody says otherwise."""
+        ...
+
+    def __len__(self) -> int:
+        """How many items there are."""
+        ...
+
+    def check(self) -> None:
+        """Refuse what no cases can be made of."""
+        ...
+
+    def small(self) -> Cell:
+        """A cell to warm up on."""
+        ...
+
+    def case(self, index: int, seed: int) -> Case: ...
+
+    def identity(self, index: int, seed: int) -> Identity:
+        """All that a case follows from; its first value names the item."""
+        ...
+
+    def score(self, case: Case, step: Step, seconds: float) -> Score: ...
+
+    def read_score(self, entry: dict[str, Any]) -> Score:
+        """A score that was written as JSON; TypeError if it is none."""
+        ...
+
+    def rows(self, solver: str, seed: int, draws: Sequence[Sequence[Any]]) -> list[Measured]:
+        """The rows of a solver, given the scores of every draw of the items."""
+        ...
+
+    def rank(self, score: Any) -> tuple[float, ...]:
+        """Higher is better; tells the best answer from the worst."""
+        ...
+
+    def words(self, score: Any) -> str:
+        """A score for people."""
+        ...
+
+
+@dataclass(frozen=True)
+class Draws:
+    """The cases of a cell, by number; any can be made without the others.
+
+    `limit` takes that many items, evenly spread over the collection, since neighbours in a sorted folder often come
+    from one source. All are drawn with `seeds` seeds from `seed` on, and with further ones until there are `puzzles`
+    cases.
+    """
+
+    cell: Cell
+    limit: int | None = None
+    puzzles: int | None = None
+    seed: int = 0
+    seeds: int = 1
+
+    def __len__(self) -> int:
+        return max(self.taken * self.seeds, self.puzzles or 0)
+
+    @property
+    def taken(self) -> int:
+        """How many of the items are drawn."""
+        return min(self.limit or len(self.cell), len(self.cell))
+
+    def check(self) -> None:
+        """Refuse what no cases can be made of."""
+        things = self.cell.THINGS
+        self.cell.check()
+        if self.limit is not None and self.limit < 1:
+            raise InputError(f"limit {self.limit} leaves no {things}; pass a limit of at least 1")
+        if self.puzzles is not None and self.puzzles < 1:
+            raise InputError(
+                f"puzzles {self.puzzles} is below 1; pass how many {things} there must be at least, such as 100"
+            )
+        if not 0 <= self.cell.missing < 1:
+            raise InputError(
+                f"missing {self.cell.missing} is not a share of the pieces; pass 0 or more and less than 1"
+            )
+        if self.seed < 0:
+            raise InputError(f"seed {self.seed} is below 0; pass 0 or more")
+        if self.seeds < 1:
+            raise InputError(f"seeds {self.seeds} is below 1; pass how often the {things} are drawn, such as 5")
+
+    def place(self, number: int) -> tuple[int, int]:
+        """Which item it is, and with which seed; the last round may be of fewer items, evenly spread again."""
+        further, position = divmod(number, self.taken)
+        round_size = min(self.taken, len(self) - further * self.taken)
+        return (position * self.taken // round_size) * len(self.cell) // self.taken, self.seed + further
+
+    def case(self, number: int) -> tuple[Case, torch.Generator]:
+        """A case, and a generator for whoever solves it."""
+        index, seed = self.place(number)
+        return self.cell.case(index, seed), random_stream(seed, index, SOLVING)
+
+    def identity(self, number: int) -> Identity:
+        """All that a case follows from."""
+        return self.cell.identity(*self.place(number))
+
+
+def answer(solver: Solver, puzzle: Puzzle, generator: torch.Generator) -> tuple[Step, float]:
+    """A solver's last step, and how many seconds it took; it never sees the truth."""
+    start, last = time.perf_counter(), None
+    for step in solver.steps(puzzle.without_truth(), generator):
+        last = step
+    if last is None:
+        raise RuntimeError(f"solver {solver.name} gave no answer")
+    return last, time.perf_counter() - start
+
+
+def solve_case(solver: Solver, draws: Draws, number: int) -> tuple[Score, Assembly]:
+    """Let a solver put together one case, and score its answer."""
+    case, generator = draws.case(number)
+    step, seconds = answer(solver, case.given, generator)
+    sure = torch.ones(len(case.given)) if step.confidence is None else step.confidence
+    shown = replace(case.given, truth=case.puzzle.truth)
+    return draws.cell.score(case, step, seconds), Assembly(shown, step.poses, sure, (), solver.name, seconds)
+
+
+Scoring = Callable[[Solver, Draws, Sequence[int]], Iterator[tuple[int, Score, Assembly | None]]]
+"""Scores a solver on the cases with these numbers, in any order; answers of other processes stay there."""
+
+
+def score_here(solver: Solver, draws: Draws, numbers: Sequence[int]) -> Iterator[tuple[int, Score, Assembly | None]]:
+    """A `Scoring` in this process, one case after the other."""
+    for number in numbers:
+        yield number, *solve_case(solver, draws, number)
+
+
+class Journal:
+    """Scores as they come, one line of JSON each, by solver, its settings and case; a sweep that was killed goes on.
+
+    `settings` are by solver; `read` is the cells' `read_score`. A line that was being written when the program died is
+    dropped.
+    """
+
+    def __init__(self, path: Path, settings: Mapping[str, Identity], read: Callable[[dict[str, Any]], Score]) -> None:
+        self.path, self.settings = path, settings
+        self.known: dict[str, Score] = {}
+        if path.exists():
+            self._read(read)
+
+    def look_up(self, solver: str, case: Identity) -> Score | None:
+        """The score of this case, if it was solved with the same settings before."""
+        return self.known.get(self._key(solver, case))
+
+    def note(self, solver: str, case: Identity, score: Any) -> None:
+        """Add a line, which is on the disk when this returns."""
+        key = self._key(solver, case)
+        self.known[key] = score
+        with self.path.open("a") as file:
+            file.write(json.dumps({**json.loads(key), "score": asdict(score)}) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _key(self, solver: str, case: Identity) -> str:
+        # An endless budget is no number of JSON's.
+        told = {name: "endless" if value == float("inf") else value for name, value in self.settings[solver].items()}
+        return json.dumps({"solver": solver, "settings": told, "puzzle": dict(case)}, sort_keys=True)
+
+    def _read(self, read: Callable[[dict[str, Any]], Score]) -> None:
+        text = self.path.read_bytes()
+        whole = text[: text.rfind(b"\n") + 1]
+        for number, line in enumerate(whole.splitlines(), 1):
+            try:
+                entry = json.loads(line)
+                score = read(entry.pop("score"))
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise InputError(f"{self.path}, line {number}: is no score; pass another --scores file") from error
+            self.known[json.dumps(entry, sort_keys=True)] = score
+        if whole != text:
+            os.truncate(self.path, len(whole))
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Every solver on every cell, on the same puzzles; see `benchmark_puzzles` for how these are drawn.
+    """Every solver on every cell, on the same cases; see `Draws` for which.
 
     `scoring` is who solves them; what the `journal` knows already is not solved again.
     """
@@ -38,88 +270,76 @@ class Sweep:
     limit: int | None = None
     puzzles: int | None = None
     seed: int = 0
-    size: int = 32
+    seeds: int | None = None
     scoring: Scoring = score_here
     journal: Journal | None = None
 
+    def draws(self, cell: Cell) -> Draws:
+        """The cases of a cell."""
+        seeds = cell.usual_seeds if self.seeds is None else self.seeds
+        return Draws(cell, self.limit, self.puzzles, self.seed, seeds)
+
     @property
     def total(self) -> int:
-        """How many puzzles will be solved in all."""
-        each = sum(puzzle_count(len(cell.pictures), self.limit, self.puzzles) for cell in self.cells)
-        return each * len(self.solvers)
+        """How many cases will be solved in all."""
+        return len(self.solvers) * sum(len(self.draws(cell)) for cell in self.cells)
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A row with the 95 % intervals of its two accuracies."""
+class Solved:
+    """A case that a solver answered; the answer itself only if it was given by this process in this run."""
 
-    row: Row
-    accuracy: Interval
-    accuracy_free: Interval
-
-
-def all_cells(
-    collections: Sequence[tuple[str, Sequence[Path]]],
-    boards: Sequence[Board],
-    missing: Sequence[float] = (0.0,),
-    erode: Sequence[int] = (0,),
-) -> list[Cell]:
-    """Every combination; collections are names with their pictures."""
-    return [
-        Cell(name, pictures, board, share, pixels)
-        for (name, pictures), board, share, pixels in product(collections, boards, missing, erode)
-    ]
+    cell: Cell
+    solver: str
+    score: Score
+    assembly: Assembly | None
 
 
-def run_sweep(sweep: Sweep, report: Callable[[Score], None] = lambda score: None) -> Iterator[Measured]:
-    """Measure cell by cell, the solvers side by side on each; `report` hears of every puzzle.
+def run_sweep(sweep: Sweep, report: Callable[[Solved], None] = lambda solved: None) -> Iterator[Measured]:
+    """Measure cell by cell, the solvers side by side on each; `report` hears of every case.
 
-    All wishes are checked before the first puzzle is solved.
+    All wishes are checked before the first case is solved.
     """
     for cell in sweep.cells:
-        check_wishes(
-            cell.pictures,
-            missing=cell.missing,
-            erode=cell.erode,
-            limit=sweep.limit,
-            puzzles=sweep.puzzles,
-            seed=sweep.seed,
-            size=sweep.size,
-        )
+        sweep.draws(cell).check()
     for cell, solver in product(sweep.cells, sweep.solvers):
-        yield _measure(solver, cell, sweep, report)
+        draws, found = sweep.draws(cell), dict[int, Score]()
+        for number, score, assembly in _scores(solver, draws, sweep.scoring, sweep.journal):
+            found[number] = score
+            report(Solved(cell, solver.name, score, assembly))
+        scores = [found[number] for number in range(len(draws))]
+        by_seed = [scores[start : start + draws.taken] for start in range(0, len(scores), draws.taken)]
+        yield from cell.rows(solver.name, sweep.seed, by_seed)
 
 
 def warm_up(sweep: Sweep) -> None:
-    """Let every solver answer a small puzzle, so that what it compiles or loads at first is not measured."""
+    """Let every solver answer a small case, so that what it compiles or loads at first is not measured."""
     for solver in sweep.solvers:
-        evaluate(solver, sweep.cells[0].pictures, Board(3, 3), limit=1, size=sweep.size)
+        solve_case(solver, Draws(sweep.cells[0].small()), 0)
 
 
-def _measure(solver: Solver, cell: Cell, sweep: Sweep, report: Callable[[Score], None]) -> Measured:
-    scores: list[Score] = []
+def _scores(
+    solver: Solver, draws: Draws, scoring: Scoring, journal: Journal | None
+) -> Iterator[tuple[int, Score, Assembly | None]]:
+    """The scores of all cases, each with its number: first those that the journal knows."""
+    todo = []
+    for number in range(len(draws)):
+        known = None if journal is None else journal.look_up(solver.name, draws.identity(number))
+        if known is None:
+            todo.append(number)
+        else:
+            yield number, known, None
+    for number, score, assembly in scoring(solver, draws, todo):
+        if journal is not None:
+            journal.note(solver.name, draws.identity(number), score)
+        yield number, score, assembly
 
-    def heard(score: Score) -> None:
-        scores.append(score)
-        report(score)
 
-    row = evaluate(
-        solver,
-        cell.pictures,
-        cell.board,
-        missing=cell.missing,
-        erode=cell.erode,
-        limit=sweep.limit,
-        puzzles=sweep.puzzles,
-        seed=sweep.seed,
-        size=sweep.size,
-        data=cell.data,
-        report=heard,
-        scoring=sweep.scoring,
-        journal=sweep.journal,
-    )
-    return Measured(
-        row,
-        bootstrap_interval([score.accuracy for score in scores]),
-        bootstrap_interval([score.accuracy_free for score in scores]),
-    )
+def peak_megabytes() -> float:
+    """Highest resident memory of this process since it started, in MB (10⁶ bytes); it never falls again."""
+    return megabytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+def megabytes(resident: int) -> float:
+    """What the system tells of resident memory, in MB (10⁶ bytes): Linux counts in KiB, macOS in bytes."""
+    return resident / 1e6 if sys.platform == "darwin" else resident * 1024 / 1e6

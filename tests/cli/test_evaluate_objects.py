@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,8 +16,11 @@ import pytest
 from PIL import Image
 
 from diffassemble.cli import evaluate
-from diffassemble.cli.evaluate_fragments import about_fragments
-from diffassemble.core import InputError
+from diffassemble.cli.evaluate import EvaluateOptions
+from diffassemble.cli.sweep import choose_models, kind_of_data, make_row, parse_rows
+from diffassemble.core import InputError, Solver
+from diffassemble.evaluation.quoted import TABLES
+from diffassemble.evaluation.sweep import Journal
 from diffassemble.network import pretrained
 
 SQUARES = np.array([(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)])
@@ -145,7 +151,7 @@ def test_the_table_of_missing_pieces_takes_larger_fractures(broken: Path, capsys
         (["--subset", "artifact"], "artifact"),
         (["--grid", "6"], "are for pictures"),
         (["--erode", "1"], "are for pictures"),
-        (["--puzzles", "5"], "are for pictures"),
+        (["--puzzles", "0"], "puzzles 0"),
         (["--rows", "dgl"], "NAME=FOLDER"),
         (["--solver", "magic"], "no solver 'magic'"),
         (["--solver", "gallagher"], "fragments of an object"),
@@ -169,12 +175,10 @@ def test_a_table_needs_data() -> None:
 
 
 def test_kinds_are_not_mixed(broken: Path, picture_folders: tuple[Path, Path]) -> None:
-    assert about_fragments(None, [str(broken)])
-    assert not about_fragments(None, [str(picture_folders[0])])
-    assert about_fragments("missing-3d", [])
-    assert not about_fragments("3", [str(broken)])
+    assert kind_of_data([str(broken)]) == "fragments"
+    assert kind_of_data([str(picture_folders[0])]) == kind_of_data([]) == "squares"
     with pytest.raises(InputError, match="holds no fractures, but others do"):
-        about_fragments(None, [str(broken), str(picture_folders[0])])
+        kind_of_data([str(broken), str(picture_folders[0])])
 
 
 def test_bad_input_is_one_line(command: Callable[..., Any], broken: Path) -> None:
@@ -182,3 +186,124 @@ def test_bad_input_is_one_line(command: Callable[..., Any], broken: Path) -> Non
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("diffassemble: missing 2.0")
     assert done.err.count("\n") == 1
+
+
+@pytest.mark.usefixtures("no_models")
+def test_more_objects_than_there_are_can_be_asked_for(broken: Path) -> None:
+    (row,) = rows("--data", broken, "--solver", "identity", "--puzzles", "7")
+    assert (row["objects"], row["seeds"], sum(group["objects"] for group in row["classes"])) == (3, 3, 7)
+
+
+def untimed(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**row, **dict.fromkeys(("seconds_per_puzzle", "seconds_per_object", "peak_mb"), 0)} for row in found]
+
+
+@pytest.mark.usefixtures("no_models")
+def test_a_run_that_is_killed_goes_on_to_the_same_rows(broken: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["--data", broken, "--solver", "identity", "random", "--missing", "0", "0.3", "--anchor", "none", "largest"]
+    plain = rows(*words)
+    note, noted = Journal.note, 0
+
+    def killed(journal: Journal, *entry: Any) -> None:
+        nonlocal noted
+        noted += 1
+        if noted == 8:
+            with journal.path.open("a") as file:
+                file.write('{"solver": "identity", "sett')
+            raise KeyboardInterrupt
+        note(journal, *entry)
+
+    monkeypatch.setattr(Journal, "note", killed)
+    with pytest.raises(KeyboardInterrupt):
+        rows(*words, "--scores", "scores.jsonl")
+    monkeypatch.setattr(Journal, "note", note)
+    before = Path("scores.jsonl").read_text()
+    assert untimed(rows(*words, "--scores", "scores.jsonl")) == untimed(plain)
+    after = Path("scores.jsonl").read_text()
+    assert after.startswith(before[: before.rindex("\n") + 1])
+    assert len(after.splitlines()) == 2 * (3 + 5 * 3)
+    # Nothing is left to do, and an anchor of which nobody asked before is known all the same.
+    (alone,) = rows("--data", broken, "--solver", "random", "--anchor", "largest", "--scores", "scores.jsonl")
+    assert Path("scores.jsonl").read_text() == after
+    known = [row for row in plain if (row["solver"], row["anchor"], row["missing"]) == ("random", "largest", 0)]
+    assert untimed([alone]) == untimed(known)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["pictures", "objects"])
+def test_the_command_sends_real_solvers_to_processes_of_its_own(
+    kind: str, picture_folders: tuple[Path, Path], broken: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("ray", reason="Ray is an optional part")
+    data, names = {
+        "pictures": ([picture_folders[0], "--grid", "3"], ["gallagher", "diffusion"]),
+        "objects": ([broken], ["identity", "mend"]),
+    }[kind]
+    found = []
+    for more in ([], ["--scores", tmp_path / "scores.jsonl", "--ray", "local"]):
+        out = tmp_path / "rows.json"
+        words = ["evaluate", "--data", *data, "--limit", "2", "--solver", *names, "--json", out, *more]
+        command = [sys.executable, "-m", "diffassemble", *map(str, words)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert not {"INFO", "WARNING"} & set(done.stdout.split())
+        found.append(untimed(json.loads(out.read_text())))
+    assert done.stderr == ""
+    assert found[0] == found[1]
+    assert len((tmp_path / "scores.jsonl").read_text().splitlines()) == 4
+
+
+METHODS = ("identity", "random", "dgl", "diffusion")
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder that stands for the bundled weights."""
+    monkeypatch.setattr(pretrained, "BUNDLED", tmp_path)
+    return tmp_path
+
+
+def chosen(**options: Any) -> dict[str, str]:
+    """The models of the rows of a table whose methods are METHODS."""
+    return choose_models(EvaluateOptions(table="1", **options), "fragments", replace(TABLES["1"], methods=METHODS))
+
+
+@pytest.mark.usefixtures("shelf")
+def test_rows_without_weights_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    assert list(chosen()) == ["identity", "random"]
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["dgl", "diffusion"]
+
+
+def test_bundled_weights_are_the_row_of_diffusion(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (shelf / "fragments").mkdir()
+    (shelf / "fragments" / "model.safetensors").write_bytes(b"")
+    assert chosen()["diffusion"] == "fragments"
+    assert capsys.readouterr().out == "dgl is left out, for want of weights; pass --rows dgl=FOLDER\n"
+
+
+@pytest.mark.usefixtures("shelf")
+def test_weights_that_are_told_make_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    models = chosen(rows=("dgl=runs/dgl", "mine=runs/mine"), model="runs/best")
+    assert list(models.items())[2:] == [("dgl", "runs/dgl"), ("diffusion", "runs/best"), ("mine", "runs/mine")]
+    # Solvers that are asked for are never left out.
+    assert chosen(rows=("dgl=runs/dgl",), solver=("mend", "dgl")) == {"mend": "fragments", "dgl": "runs/dgl"}
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("text", ["dgl", "=runs/dgl", "dgl=", ""])
+def test_rows_are_names_with_folders(text: str) -> None:
+    assert parse_rows(["a=b", "c=d=e"]) == {"a": "b", "c": "d=e"}
+    with pytest.raises(InputError, match="NAME=FOLDER"):
+        parse_rows([text])
+    with pytest.raises(InputError, match="two rows 'a'"):
+        parse_rows(["a=b", "a=c"])
+
+
+def test_a_row_goes_by_its_own_name(tiny_model: Path) -> None:
+    options = EvaluateOptions(samples=1, steps=2, budget=1.0, rows=(f"gcn={tiny_model}",))
+    row = make_row("gcn", str(tiny_model), options)
+    assert isinstance(row, Solver)
+    assert row.name == "gcn"
+    assert make_row("identity", "nothing", options).name == "identity"
+    with pytest.raises(InputError, match="no solver 'magic'"):
+        make_row("magic", "nothing", options)

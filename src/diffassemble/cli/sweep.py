@@ -1,0 +1,328 @@
+"""`diffassemble evaluate`: solvers on pictures or broken objects, and what is left behind of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import product
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from diffassemble import kinds
+from diffassemble.cli.evaluate import EvaluateOptions
+from diffassemble.cli.grid import parse_grid
+from diffassemble.core import Board, InputError, Puzzle, Solver, Step
+from diffassemble.evaluation.cluster import on_cluster
+from diffassemble.evaluation.figures import table_figure
+from diffassemble.evaluation.fragments import ObjectCell
+from diffassemble.evaluation.quoted import (
+    FACES,
+    PAINTINGS,
+    TABLES,
+    Comparison,
+    PaperTable,
+    compare_errors,
+    compare_grids,
+)
+from diffassemble.evaluation.report import Album, measurement_page
+from diffassemble.evaluation.squares import PictureCell
+from diffassemble.evaluation.sweep import Cell, Journal, Measured, Solved, Sweep, run_sweep, score_here, warm_up
+from diffassemble.evaluation.tables import comparison_table, groups_table, results_table, write_rows
+from diffassemble.files.atomic import write_file
+from diffassemble.fragments.datasets import find_fractures, holds_fractures
+from diffassemble.network.pretrained import bundled_models
+from diffassemble.squares.pictures import held_out_pictures, short_name
+
+# Numbers of pieces that the benchmark of broken objects is about.
+PIECES = (2, 20)
+# The model of each kind that comes with the package, and the solver that models without a solver's name are for.
+MODELS = {"squares": "jigsaw", "fragments": "fragments"}
+DIFFUSION = "diffusion"
+SETTINGS = ("samples", "steps", "budget")
+# What the pictures of a table's columns may be called; the two on the right stand for the test pictures of the paper.
+PICTURES = {"faces": FACES, "paintings": PAINTINGS, "celeba-hq": FACES, "wikiart": PAINTINGS}
+# Pictures that scikit-image brings with it, for times without data; their seconds are averaged for each size.
+SAMPLES = ("astronaut.png", "chelsea.png", "coffee.png")
+# Tables that are no sweep: memory and time by pieces, and networks taught on sparser graphs.
+SCALING_TABLES = ("memory", "pruning")
+
+
+def evaluate_solvers(options: EvaluateOptions) -> None:
+    """Measure, print and write what is asked for."""
+    name = options.table
+    if name is not None and name not in TABLES:
+        raise InputError(f"no table '{name}'; use one of: {', '.join([*TABLES, *SCALING_TABLES])}")
+    table = None if name is None else TABLES[name]
+    kind = kind_of_data(options.data) if table is None else table.kind
+    json, figure, limit = options.json, options.figure, options.limit
+    cells = CELLS[kind](options, table)
+    if table is not None:
+        json, figure = json or Path(f"table-{name}.json"), figure or Path(f"table-{name}.png")
+        if table.figures == "seconds" and limit is None and options.puzzles is None:
+            limit = len(SAMPLES)
+    refuse(
+        "--report shows answers of this run and process; leave --scores and --ray out",
+        options.report is not None and (options.scores is not None or options.ray is not None),
+    )
+    for path in (json, figure, options.report, options.scores):
+        if path is not None:
+            check_place(path)
+    models = choose_models(options, kind, table)
+    solvers = [make_row(name, model, options) for name, model in models.items()]
+    asked = {name: getattr(options, name) for name in SETTINGS}
+    settings = {name: {"model": model, **asked} for name, model in models.items()}
+    journal = None if options.scores is None else Journal(options.scores, settings, cells[0].read_score)
+    album = Album()
+    with nullcontext(score_here) if options.ray is None else on_cluster(options.ray) as scoring:
+        sweep = Sweep(solvers, cells, limit, options.puzzles, options.seed, options.seeds, scoring, journal)
+        if table is not None:
+            warm_up(sweep)
+        results = measure(sweep, json, album.hear if options.report is not None else lambda solved: None)
+    show(results_table(results))
+    rows = [result.row for result in results]
+    if any(row.groups() for row in rows):
+        show(groups_table(rows))
+    if table is not None and figure is not None:
+        comparisons = compare(table, results, len(cells))
+        for comparison in comparisons:
+            show(comparison_table(comparison, explained=comparison is comparisons[-1]))
+        write_file(figure, table_figure(table, comparisons, tuple(cells[0].FIGURES.values())))
+        print(f"drew {figure}")
+    if json is not None:
+        print(f"wrote {len(rows)} rows to {json}")
+    if options.report is not None:
+        told = [("models", ", ".join(dict.fromkeys(models.values())))]
+        told += [(name, str(getattr(options, name))) for name in (*SETTINGS, "seed", "size", "split")]
+        write_file(options.report, measurement_page(results, cells[0].FIGURES, album, told).encode())
+        print(f"wrote {options.report}")
+
+
+def kind_of_data(data: Sequence[str]) -> str:
+    """The kind of pieces that lies in the folders."""
+    broken = [holds_fractures(Path(name)) for name in data]
+    if any(broken) and not all(broken):
+        raise InputError(f"{data[broken.index(False)]} holds no fractures, but others do; evaluate them one by one")
+    return "fragments" if any(broken) else "squares"
+
+
+def _squares(options: EvaluateOptions, table: PaperTable | None) -> list[Cell]:
+    """Every combination of what is given, or of the table's columns."""
+    refuse(
+        "--pieces, --anchor, --noise, --points and --seeds are for broken objects, but there are none here",
+        *(options.pieces, options.anchor, options.noise, options.points, options.seeds is not None),
+    )
+    boards = [parse_grid(text) for text in options.grid]
+    if table is not None:
+        refuse(
+            f"table {options.table} says itself what is missing or eroded; leave --missing and --erode out",
+            *(options.missing, options.erode),
+        )
+        return table_cells(table, options, boards)
+    refuse("there is nothing to evaluate on; pass --data DIR", not options.data)
+    collections = [(short_name(name), held_out_pictures(name)) for name in options.data]
+    return [
+        PictureCell(name, pictures, board, share, pixels, options.size)
+        for (name, pictures), board, share, pixels in product(
+            collections, boards or [Board(6, 6)], options.missing or (0.0,), options.erode or (0,)
+        )
+    ]
+
+
+def table_cells(table: PaperTable, options: EvaluateOptions, boards: Sequence[Board]) -> list[Cell]:
+    """Pictures for every column of a table, its groups one after the other; without `boards` the grids are its own."""
+    boards = boards or [parse_grid(column) for column in table.columns]
+    if table.figures == "seconds":
+        named = timed_pictures(options.data, str(options.table))
+        return [PictureCell(*named, board, size=options.size) for board in boards]
+    sources: dict[tuple[str, int], str] = {}
+    for text in options.data:
+        group, least, collection = _source(text, options.table)
+        if (group, least) in sources:
+            raise InputError(f"two folders of {group} for the same grids; write {group}:8=DIR for larger ones")
+        sources[group, least] = collection
+    cells: list[Cell] = []
+    for group, board in product(map(str, table.quoted), boards):
+        fitting = [least for shown, least in sources if shown == group and least**2 <= board.cells]
+        if not fitting:
+            grid = f"{board.rows}x{board.cols}"
+            raise InputError(f"table {options.table} has no pictures for {group} {grid}; pass --data {group}=DIR")
+        name = sources[group, max(fitting)]
+        cells.append(PictureCell(short_name(name), held_out_pictures(name), board, table.missing[0], size=options.size))
+    return cells
+
+
+def _source(text: str, table: str | None) -> tuple[str, int, str]:
+    """`faces=DIR`, or `faces:8=DIR` for grids of 8x8 and more: what it shows, the least grid, and the collection."""
+    column, equals, folder = text.partition("=")
+    name, colon, least = column.partition(":")
+    if not equals or name not in PICTURES:
+        raise InputError(f"{text}: table {table} must know what the pictures are; write faces=DIR or paintings=DIR")
+    if colon and not (least.isdecimal() and int(least) > 0):
+        raise InputError(f"{text}: '{least}' is not the size of a grid; write {name}:8=DIR for grids of 8x8 and more")
+    return PICTURES[name], int(least or 0), folder if name == PICTURES[name] else f"{name}={folder}"
+
+
+def timed_pictures(data: Sequence[str], table: str) -> tuple[str, Sequence[Path]]:
+    """The one folder that is given, or the samples."""
+    refuse(
+        f"table {table} takes one folder, not {len(data)}; pass --data DIR, or nothing for sample pictures",
+        len(data) > 1,
+    )
+    if data:
+        return short_name(data[0]), held_out_pictures(data[0])
+    return "samples", [Path(str(files("skimage.data") / name)) for name in SAMPLES]
+
+
+def _fragments(options: EvaluateOptions, table: PaperTable | None) -> list[Cell]:
+    """Every combination of what is given; collections are named by folder, subset and split."""
+    refuse("--grid and --erode are for pictures; leave them out here", options.grid, options.erode)
+    if table is not None:
+        refuse(
+            f"table {options.table} says itself what is missing; leave --missing, --noise and --points out",
+            *(options.missing, options.noise, options.points),
+        )
+        refuse(f"there are no broken objects for table {options.table}; pass --data DIR", not options.data)
+    missing, pieces = (options.missing or (0.0,), PIECES) if table is None else (table.missing, table.pieces)
+    anchors = tuple(dict.fromkeys(options.anchor)) or ("none",)
+    collections = [
+        (
+            f"{Path(name).resolve().name}/{options.subset}/{options.split}",
+            find_fractures(Path(name), options.split, subset=options.subset, pieces=options.pieces or pieces),
+        )
+        for name in options.data
+    ]
+    damages = product(options.points or (0,), options.noise or (0.0,), missing)
+    return [
+        ObjectCell(name, fractures, share, noise, points, anchors)
+        for (name, fractures), (points, noise, share) in product(collections, damages)
+    ]
+
+
+CELLS: dict[str, Callable[[EvaluateOptions, PaperTable | None], list[Cell]]] = {
+    "squares": _squares,
+    "fragments": _fragments,
+}
+
+
+@dataclass(frozen=True)
+class NamedSolver:
+    """A solver under the name of its row."""
+
+    name: str
+    solver: Solver
+
+    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
+        """The solver's own steps."""
+        return self.solver.steps(puzzle, generator)
+
+
+def choose_models(options: EvaluateOptions, kind: str, table: PaperTable | None) -> dict[str, str]:
+    """The rows that can be measured, with their models; tells which can't, since nobody told their weights.
+
+    Solvers that are asked for take the place of the table's own rows and are never left out. Rows with models of their
+    own are added. All others share a model, which without a wish is the bundled one.
+    """
+    given = parse_rows(options.rows)
+    methods = ((DIFFUSION,) if not given else ()) if table is None else table.methods or kinds.PICTURE_SOLVERS
+    usual = MODELS[kind]
+    shared = options.model or (usual if usual in bundled_models() else None)
+    models: dict[str, str] = {}
+    for name in dict.fromkeys([*(options.solver or methods), *given]):
+        if name in given:
+            models[name] = given[name]
+        elif table is None or name in options.solver or name in (*kinds.CHANCE_SOLVERS, *kinds.BORDER_SOLVERS):
+            models[name] = options.model or usual
+        elif name in kinds.SOLVERS and shared is not None:
+            models[name] = shared
+        else:
+            print(f"{name} is left out, for want of weights; pass --rows {name}=FOLDER")
+    return models
+
+
+def parse_rows(texts: Sequence[str]) -> dict[str, str]:
+    """The models of rows told as NAME=MODEL."""
+    models: dict[str, str] = {}
+    for text in texts:
+        name, equals, model = text.partition("=")
+        if not (name and equals and model):
+            raise InputError(f"{text}: a row is told as NAME=FOLDER, such as dgl=runs/dgl")
+        if name in models:
+            raise InputError(f"{text}: there are two rows '{name}'; give each a name of its own")
+        models[name] = model
+    return models
+
+
+def make_row(name: str, model: str, options: EvaluateOptions) -> Solver:
+    """The solver of a row; a row with a model of its own and no solver of that name is solved by diffusion."""
+    own = name in parse_rows(options.rows) and name not in kinds.SOLVERS
+    asked = {setting: getattr(options, setting) for setting in SETTINGS}
+    return NamedSolver(name, kinds.make_solver(DIFFUSION if own else name, model=model, **asked))
+
+
+def compare(table: PaperTable, results: Sequence[Measured], cells: int) -> list[Comparison]:
+    """The results of all cells, the solvers side by side on each, beside the quoted ones."""
+    if table.figures == "errors":
+        return compare_errors(table, results)
+    solvers, wide = len(results) // cells, cells // len(table.quoted)
+    by_solver = [results[number::solvers] for number in range(solvers)]
+    return [
+        compare_grids(
+            table,
+            str(group),
+            [column[number * wide : (number + 1) * wide] for column in by_solver],
+            kinds.BORDER_SOLVERS,
+        )
+        for number, group in enumerate(table.quoted)
+    ]
+
+
+def measure(
+    sweep: Sweep, rows: Path | None = None, heard: Callable[[Solved], None] = lambda solved: None
+) -> list[Measured]:
+    """Run a sweep; the bar is on the error stream, if that is a terminal. `heard` hears of every case.
+
+    The file `rows` is written anew with each row, so that a run which is broken off keeps what it has measured.
+    """
+    results: list[Measured] = []
+    columns = TextColumn(sweep.cells[0].THINGS), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=sweep.total)
+
+        def on_solved(solved: Solved) -> None:
+            progress.advance(task)
+            heard(solved)
+
+        for result in run_sweep(sweep, on_solved):
+            results.append(result)
+            if rows is not None:
+                write_rows([measured.row for measured in results], rows)
+    return results
+
+
+def refuse(message: str, *wishes: object) -> None:
+    """Tell a wish that can't be granted, if there is one."""
+    if any(wishes):
+        raise InputError(message)
+
+
+def show(table: Table) -> None:
+    """Print a table; output that goes into a file or a pipe has no width of its own."""
+    screen = Console()
+    (screen if screen.is_terminal else Console(width=150)).print(table)
+
+
+def check_place(path: Path) -> None:
+    """Refuse a file that can't be written, before hours are spent on what it is to hold."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; pass the name of a file")
+    there = next(folder for folder in path.absolute().parents if folder.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise InputError(f"{path}: cannot be written, {there} does not allow it; pass another file")
