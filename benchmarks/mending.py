@@ -25,6 +25,7 @@ def measure(solver: str, pieces: int, model: str) -> dict[str, float | int | str
     """Read, solve and write one object in this process."""
     import torch
 
+    from diffassemble.core.kind import SolverOptions
     from diffassemble.core.solver import assemble
     from diffassemble.files.puzzles import read_puzzle, write_puzzle
     from diffassemble.fragments.breaking import fracture, scatter
@@ -51,7 +52,7 @@ def measure(solver: str, pieces: int, model: str) -> dict[str, float | int | str
             "write", lambda: [(folder / Path(name).name).write_bytes(data) for name, data in object_contents(assembly)]
         )
 
-    loaded = make_solver(solver, model=model)
+    loaded = make_solver("fragments", solver, SolverOptions(model))
     with tempfile.TemporaryDirectory() as folder:
         run(Path(folder) / "small", 2)
         run(Path(folder) / "large", pieces)

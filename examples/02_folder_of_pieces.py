@@ -24,7 +24,7 @@ else:  # make one: a puzzle folder's pieces lie in a folder of their own
     folder = Path("coffee-puzzle/pieces")
 
 pieces, names = read_pieces(folder)
-solver = da.make_solver("gallagher")
+solver = da.make_solver("squares", "gallagher")
 puzzle = da.Puzzle(pieces, choose_board(pieces, solver, seed=0), names)
 assembly = da.solve(puzzle, "gallagher")
 print(f"{len(pieces)} pieces lie {puzzle.board.rows} by {puzzle.board.cols}")

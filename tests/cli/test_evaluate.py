@@ -7,7 +7,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,11 @@ from diffassemble.cli import evaluate
 from diffassemble.cli.evaluate import EvaluateOptions
 from diffassemble.cli.sweep import check_place, evaluate_solvers, measure, show
 from diffassemble.core import Board, InputError, Poses, Puzzle, Step
+from diffassemble.core.kind import SolverOptions
+from diffassemble.core.solver import ChanceSolver
 from diffassemble.evaluation.squares import PictureCell
 from diffassemble.evaluation.sweep import Draws, Sweep
-from diffassemble.fragments.chance import IdentitySolver
+from diffassemble.squares.kind import COMPARED_SOLVERS, as_listed
 
 
 def parsed(text: str) -> EvaluateOptions:
@@ -100,8 +102,8 @@ def known_solvers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[st
                 for number in range(3):
                     yield draws.case(number)[0].puzzle.truth
 
-    def make_solver(name: str, **options: Any) -> Told:
-        asked.append({"name": name, **options})
+    def make_solver(kind: str, name: str, options: SolverOptions) -> Told:
+        asked.append({"name": name, **asdict(options)})
         return Told(name, truths(), turned={"right": 0, "turned": 2}[name])
 
     monkeypatch.setattr(kinds, "make_solver", make_solver)
@@ -127,7 +129,7 @@ def test_rows_and_table(
         assert row["accuracy"] == (100.0 if row["solver"] == "right" else 0.0)
         assert row["accuracy_free"] == row["neighbours"] == row["perfect"] == 100.0
         assert (row["puzzles"], row["seed"], row["data"]) == (3, 5, f"{tmp_path.name}/pictures")
-    asked = {"model": "mine", "samples": 2, "steps": 9, "budget": 4.5}
+    asked = {"model": "mine", "samples": 2, "steps": 9, "budget": 4.5, "several": False}
     assert known_solvers == [{"name": "right", **asked}, {"name": "turned", **asked}]
     text = capsys.readouterr().out
     assert "orientation free" in text
@@ -214,9 +216,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """The names and models of the solvers that are asked for from now on; all know nothing."""
     found: list[tuple[str, str]] = []
 
-    def make_solver(name: str, **options: Any) -> IdentitySolver:
-        found.append((name, options["model"]))
-        return IdentitySolver(name)
+    def make_solver(kind: str, name: str, options: SolverOptions) -> ChanceSolver:
+        found.append((name, options.model))
+        return ChanceSolver(name, as_listed)
 
     monkeypatch.setattr(kinds, "make_solver", make_solver)
     return found
@@ -238,7 +240,7 @@ def test_a_table_has_all_solvers_of_pictures(
     files = {"json": tmp_path / "rows.json", "figure": tmp_path / "drawn.png"}
     data = (str(picture_folders[0]),)
     evaluate_solvers(EvaluateOptions(data=data, table="time", grid=("2",), size=8, limit=1, model="mine", **files))
-    assert asked == [(name, "mine") for name in kinds.PICTURE_SOLVERS]
+    assert asked == [(name, "mine") for name in COMPARED_SOLVERS]
     assert "wrote 5 rows" in capsys.readouterr().out
     assert files["figure"].is_file()
 

@@ -301,9 +301,9 @@ def test_rows_are_names_with_folders(text: str) -> None:
 
 def test_a_row_goes_by_its_own_name(tiny_model: Path) -> None:
     options = EvaluateOptions(samples=1, steps=2, budget=1.0, rows=(f"gcn={tiny_model}",))
-    row = make_row("gcn", str(tiny_model), options)
+    row = make_row("squares", "gcn", str(tiny_model), options)
     assert isinstance(row, Solver)
     assert row.name == "gcn"
-    assert make_row("identity", "nothing", options).name == "identity"
+    assert make_row("fragments", "identity", "nothing", options).name == "identity"
     with pytest.raises(InputError, match="no solver 'magic'"):
-        make_row("magic", "nothing", options)
+        make_row("fragments", "magic", "nothing", options)

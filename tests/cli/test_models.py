@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import diffassemble.model
 import pytest
 import torch
 from safetensors.torch import save_file
 
 from diffassemble.cli import models
+from diffassemble.network import pretrained
 
 ROW = {
     "data": "faces/val",
@@ -25,8 +25,8 @@ ROW = {
 @pytest.fixture
 def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that stands for the bundled weights; the hub's cache is empty."""
-    monkeypatch.setattr(diffassemble.model, "bundled_models", lambda: sorted(p.name for p in tmp_path.iterdir()))
-    monkeypatch.setattr(diffassemble.model, "find_model", lambda name: tmp_path / name)
+    monkeypatch.setattr(pretrained, "bundled_models", lambda: sorted(p.name for p in tmp_path.iterdir()))
+    monkeypatch.setattr(pretrained, "find_model", lambda name: tmp_path / name)
     monkeypatch.setattr(models, "_cached", lambda: [])
     return tmp_path
 

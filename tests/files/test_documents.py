@@ -22,21 +22,21 @@ JSON = st.recursive(
 @settings(max_examples=50, deadline=None)
 @given(st.dictionaries(st.text().filter(lambda key: key not in ("schema", "kind")), JSON, max_size=5))
 def test_documents_are_plain_json(fields: dict[str, object]) -> None:
-    content = document_bytes(fields)
+    content = document_bytes(fields, "image")
     assert json.loads(content) == {"schema": 1, "kind": "image", **fields}
-    assert content == document_bytes(fields)
+    assert content == document_bytes(fields, "image")
     assert content.isascii()
 
 
 def test_records_stand_on_lines_of_their_own() -> None:
-    lines = document_bytes({"pieces": [{"a": 1}, {"a": 2}]}).decode().splitlines()
+    lines = document_bytes({"pieces": [{"a": 1}, {"a": 2}]}, "image").decode().splitlines()
     assert '    {"a": 1},' in lines
     assert '    {"a": 2}' in lines
 
 
 def test_not_a_number_is_not_written() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
-        document_bytes({"x": float("nan")})
+        document_bytes({"x": float("nan")}, "image")
 
 
 @pytest.mark.parametrize(
@@ -57,14 +57,14 @@ def test_foreign_documents(tmp_path: Path, content: bytes, words: str) -> None:
     path = tmp_path / "x.json"
     path.write_bytes(content)
     with pytest.raises(InputError) as caught:
-        read_document(path)
+        read_document(path, ("image",))
     assert str(caught.value).startswith(str(path))
     assert words in str(caught.value)
 
 
 def test_missing_document(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
-        read_document(tmp_path / "none.json")
+        read_document(tmp_path / "none.json", ("image",))
 
 
 @pytest.mark.parametrize(

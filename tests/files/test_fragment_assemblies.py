@@ -14,18 +14,18 @@ import trimesh
 from PIL import Image
 
 from diffassemble.core import Assembly, InputError, Mesh, Puzzle
-from diffassemble.files import assemblies
 from diffassemble.files.assemblies import assembly_bytes, read_assembly, render, write_assembly
 from diffassemble.files.meshes import read_mesh
 from diffassemble.files.puzzles import read_puzzle, write_puzzle
 from diffassemble.fragments.files import matrix_text, plain_names, posed_meshes
-from diffassemble.rendering.drawing import animate
+from diffassemble.rendering import mesh
 
 
 @pytest.fixture(autouse=True)
 def short_film(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two frames are enough here, and drawn sooner."""
-    monkeypatch.setattr(assemblies, "animate", lambda assembly: animate(assembly, frames=2))
+    animate = mesh.animate
+    monkeypatch.setattr(mesh, "animate", lambda assembly, frames: animate(assembly, 2))
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ import torch
 from PIL import Image
 
 from diffassemble.core import Assembly, Poses, Puzzle, turn_matrix
-from diffassemble.rendering.animation import _between, encode_gif, save_gif
-from diffassemble.rendering.drawing import animate
+from diffassemble.rendering.animation import _between, animate, encode_gif, save_gif
 from diffassemble.rendering.picture import angles, draw_poses
 
 Make = Callable[..., Puzzle]

@@ -11,8 +11,14 @@ import torch
 from PIL import Image
 
 from diffassemble.core import Assembly, Board, Poses, Puzzle
-from diffassemble.rendering.drawing import draw_assembly, draw_before_after, draw_confidence
-from diffassemble.rendering.picture import EMPTY_CELL, draw_poses, draw_table
+from diffassemble.rendering.picture import (
+    EMPTY_CELL,
+    draw_assembly,
+    draw_before_after,
+    draw_confidence,
+    draw_poses,
+    draw_table,
+)
 from diffassemble.squares.cut import crop_to_board, resize_to_board
 
 Make = Callable[..., Puzzle]

@@ -13,7 +13,7 @@ from PIL import Image
 from diffassemble.core import Assembly, FragmentPieces, Mesh, Poses, Puzzle
 from diffassemble.rendering import mesh
 from diffassemble.rendering.animation import encode_gif
-from diffassemble.rendering.drawing import animate, draw_assembly, draw_before_after, draw_confidence
+from diffassemble.rendering.mesh import animate, draw_assembly, draw_before_after, draw_confidence
 from diffassemble.rendering.picture import confidence_colour
 
 

@@ -91,7 +91,7 @@ def test_border_solvers_turn_the_whole_to_what_is_locked(cut: Callable[..., Puzz
     truth = puzzle.board.snap(puzzle.truth)
     _, cells, turns = puzzle.board.turned(*truth, 1)
     given = locked(puzzle, [4], [int(cells[4])], [int(turns[4])])
-    answer = puzzle.board.snap(assemble(given, make_solver(name)).poses)
+    answer = puzzle.board.snap(assemble(given, make_solver("squares", name)).poses)
     assert torch.equal(answer[0], cells)
     assert torch.equal(answer[1], turns)
 

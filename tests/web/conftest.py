@@ -45,7 +45,8 @@ def workbench(temporary: Path) -> Iterator[Workbench]:
     """A workbench that opens on a picture of 3 × 3 pieces."""
     picture = torch.from_numpy(skimage.data.coffee()).movedim(-1, 0).float() / 255
     puzzle = cut_picture(picture, Board(3, 3), torch.Generator().manual_seed(0), size=32)
-    served = Workbench(parse_grid, assemble(puzzle, make_solver("gallagher")), port=8731, make=troublesome.make)
+    answer = assemble(puzzle, make_solver("squares", "gallagher"))
+    served = Workbench(parse_grid, answer, port=8731, make=troublesome.make)
     yield served
     served.stop()
 

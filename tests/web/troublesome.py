@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import torch
 
-from diffassemble.core import Pieces, Poses, Puzzle, Solver, Step
-from diffassemble.kinds import solver_for
+from diffassemble.core import Poses, Puzzle, Solver, Step
+from diffassemble.core.kind import SolverOptions
+from diffassemble.kinds import make_solver
 from diffassemble.web.scene import laid_out
 
 
@@ -46,7 +47,7 @@ class Gathering:
             yield Step(shrunk, (number + 1) / 20, torch.full((len(puzzle),), 0.4), objects)
 
 
-def make(pieces: Pieces, name: str | None = None, model: str | None = None, samples: int = 8) -> Solver:
+def make(kind: str, name: str | None = None, options: SolverOptions | None = None) -> Solver:
     """`random` sleeps, `identity` fails, `huroyan` gathers, and the default is quick."""
     special = {"random": Sleepy, "identity": Raising, "huroyan": Gathering}
-    return special[name]() if name in special else solver_for(pieces, name, model=model, samples=2, budget=1)
+    return special[name]() if name in special else make_solver(kind, name, SolverOptions(samples=2, budget=1))

@@ -87,10 +87,11 @@ def _photographed(photo: Path, out: Path, grid: str | None, size: int | None, se
 
 def _fitting_board(pieces: ImagePieces, seed: int) -> Board:
     """The grid that the pieces' borders ask for."""
-    from diffassemble.kinds import bundled_uprighter, make_solver
+    from diffassemble.kinds import make_solver
     from diffassemble.squares.grid import choose_board
+    from diffassemble.squares.kind import bundled_uprighter
 
-    board = choose_board(pieces, make_solver("gallagher"), seed, bundled_uprighter())
+    board = choose_board(pieces, make_solver("squares", "gallagher"), seed, bundled_uprighter())
     print(f"grid not given: {board.rows}x{board.cols} fits the {len(pieces)} pieces best")
     return board
 

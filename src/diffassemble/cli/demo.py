@@ -32,23 +32,24 @@ def demo(
         overwrite: Replace the folder if it holds an earlier demo.
     """
     from diffassemble.cli.inputs import assembled
+    from diffassemble.core.kind import SolverOptions
     from diffassemble.core.seeds import check_seed
     from diffassemble.files.atomic import check_free, fresh_folder
     from diffassemble.fragments.shapes.catalogue import fracture_file
-    from diffassemble.kinds import make_solver, solver_for
+    from diffassemble.kinds import make_solver
 
     check_seed(seed)
     names = (*SAMPLES, *OBJECTS)
     check_free(out, names, overwrite)
     with fresh_folder(out, names, overwrite) as part:
-        solver = make_solver("hybrid", model=model)
+        solver = make_solver("squares", options=SolverOptions(model))
         for name, (rows, cols) in SAMPLES.items():
             print(f"{name}, cut {rows}x{cols}")
             _show(assembled(_sample(name, rows, cols, seed), solver, seed), part / name)
         for name, pieces in OBJECTS.items():
             print(f"{name}, broken into {pieces} pieces")
             puzzle = fracture_file(name, pieces, seed)
-            _show(assembled(puzzle, solver_for(puzzle.pieces), seed), part / name)
+            _show(assembled(puzzle, make_solver(puzzle.kind), seed), part / name)
     print("look at these:")
     for name in names:
         for picture in (PICTURES[0], "solved/steps.gif", PICTURES[1]):
@@ -81,11 +82,12 @@ def _write(assembly: Assembly, folder: Path) -> None:
     from diffassemble.files.atomic import write_file
     from diffassemble.files.pictures import png_bytes
     from diffassemble.files.puzzles import write_puzzle
-    from diffassemble.rendering.drawing import draw_before_after, draw_confidence
+    from diffassemble.kinds import kind_of
 
     write_puzzle(assembly.puzzle, folder / "puzzle")
     write_assembly(assembly, folder / "solved")
-    for name, draw in zip(PICTURES, (draw_before_after, draw_confidence), strict=True):
+    drawing = kind_of(assembly.puzzle).drawing()
+    for name, draw in zip(PICTURES, (drawing.before_after, drawing.confidence), strict=True):
         write_file(folder / name, png_bytes(draw(assembly)))
 
 

@@ -13,16 +13,15 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 
-from diffassemble.core import Assembly, Board, FragmentPieces, ImagePieces, InputError, Pieces, Poses, Puzzle, Solver
+from diffassemble.core import Assembly, Board, InputError, Puzzle, Solver
 from diffassemble.core.solver import assemble
-from diffassemble.evaluation import metrics
-from diffassemble.evaluation import metrics as fragment_metrics
 from diffassemble.files.archives import is_zip, unpacked
 from diffassemble.files.puzzles import knows_board, read_puzzle
-from diffassemble.kinds import bundled_uprighter
+from diffassemble.kinds import kind_of
 from diffassemble.rendering.report import account
 from diffassemble.squares.files import read_pieces
 from diffassemble.squares.grid import choose_board
+from diffassemble.squares.kind import bundled_uprighter
 
 # ----------------------------------------------------------------------------------------------------------------------
 # What `solve` says, for people or for other programs.
@@ -73,7 +72,7 @@ class Talk:
 def load_puzzle(
     path: Path,
     board: Board | None,
-    make: Callable[[Pieces], Solver],
+    make: Callable[[str], Solver],
     seed: int,
     say: Callable[[str], None] = print,
     extra: bool = False,
@@ -90,12 +89,12 @@ def load_puzzle(
         if board is None:
             raise InputError(f"{path}: pass --grid with --extra, such as --grid 6x6, to say how large the picture is")
         pieces, names = read_pieces(path)
-        return Puzzle(pieces, board, names), make(pieces)
+        return Puzzle(pieces, board, names), make(pieces.kind)
     if board is not None or not path.is_dir() or knows_board(path):
         puzzle = read_puzzle(path, board)
-        return puzzle, make(puzzle.pieces)
+        return puzzle, make(puzzle.kind)
     pieces, names = read_pieces(path)
-    solver = make(pieces)
+    solver = make(pieces.kind)
     board = choose_board(pieces, solver, seed, bundled_uprighter())
     say(f"grid not given: {board.rows}x{board.cols} fits the {len(pieces)} pieces best")
     return Puzzle(pieces, board, names), solver
@@ -113,32 +112,5 @@ def summary(assembly: Assembly) -> str:
     placed = len(puzzle) if assembly.objects is None else sum(number >= 0 for number in assembly.objects)
     lines = [f"placed {placed} pieces in {assembly.seconds:.1f} s; {sure} with a confidence of one half or more"]
     lines += [f"{heading}: {names}" for heading, names in account(assembly)]
-    known = score(assembly)
+    known = kind_of(puzzle).score(assembly)
     return "\n".join(lines if known is None else [*lines, f"score: {known}"])
-
-
-def score(assembly: Assembly) -> str | None:
-    """How much is right, in words, if the truth is known."""
-    truth = assembly.puzzle.truth
-    return None if truth is None else SCORES[type(assembly.puzzle.pieces)](assembly, truth)
-
-
-def _picture_score(assembly: Assembly, truth: Poses) -> str:
-    board = assembly.puzzle.board
-    answer, wanted = board.snap(assembly.poses), board.snap(truth)
-    right = metrics.direct_comparison(board, *answer, *wanted)
-    free = metrics.direct_comparison_free(board, *answer, *wanted)
-    return f"{right:.1f} % of the pieces right, {free:.1f} % orientation free"
-
-
-def _object_score(assembly: Assembly, truth: Poses) -> str:
-    fragments = assembly.puzzle.fragments
-    largest = int(fragment_metrics.piece_sizes(fragments).argmax())
-    shares = []
-    for answer in (assembly.poses, fragment_metrics.anchored(assembly.poses, truth, largest)):
-        chamfer = fragment_metrics.piece_chamfer(fragments.points, answer, truth)
-        shares.append(100 * float(fragment_metrics.right_pieces(chamfer).double().mean()))
-    return f"{shares[0]:.1f} % of the fragments right, {shares[1]:.1f} % as seen from the largest"
-
-
-SCORES: dict[type, Callable[[Assembly, Poses], str]] = {ImagePieces: _picture_score, FragmentPieces: _object_score}

@@ -59,9 +59,10 @@ def solve(
     """
     from diffassemble.cli.grid import parse_grid
     from diffassemble.cli.inputs import Talk, load_puzzle
+    from diffassemble.core.kind import SolverOptions
     from diffassemble.core.seeds import check_seed
     from diffassemble.files.assemblies import check_assembly_folder
-    from diffassemble.kinds import solver_for
+    from diffassemble.kinds import make_solver
 
     check_seed(seed)
     folder = _folder(pieces, out)
@@ -69,8 +70,8 @@ def solve(
     if folder is not None:
         check_assembly_folder(folder, overwrite)
     board = None if grid is None else parse_grid(grid)
-    make = partial(solver_for, name=solver, model=model, samples=samples, steps=steps, budget=budget)
-    make = partial(make, several=objects == "auto")
+    wishes = SolverOptions(model or "", samples, steps, budget, several=objects == "auto")
+    make = partial(make_solver, name=solver, options=wishes)
     puzzle, chosen = load_puzzle(pieces, board, make, seed, talk.say, extra)
     puzzle, names = _prepared(puzzle, lock, extra)
     assembly = replace(talk.assembled(puzzle, chosen, seed), extra=names)
@@ -103,7 +104,7 @@ def _deliver(
     assembly: Assembly, folder: Path | None, overwrite: bool, talk: Talk, settings: list[tuple[str, str]]
 ) -> None:
     """Write what was found, and say so."""
-    from diffassemble.cli.inputs import score, summary
+    from diffassemble.cli.inputs import summary
     from diffassemble.files.assemblies import ASSEMBLY_FILES, assembly_bytes, write_assembly
     from diffassemble.rendering.report import report_html
 
@@ -113,7 +114,7 @@ def _deliver(
     if folder is None:
         talk.answer(assembly_bytes(assembly))
         return
-    write_assembly(assembly, folder, overwrite, report_html(assembly, settings, score(assembly)))
+    write_assembly(assembly, folder, overwrite, report_html(assembly, settings))
     *others, last = [name for name in ASSEMBLY_FILES if (folder / name).exists()]
     talk.say(f"wrote {', '.join(others)} and {last} to {folder}")
     talk.event("done", out=str(folder), pieces=len(assembly.puzzle), extra=list(assembly.extra))

@@ -19,6 +19,7 @@ from diffassemble import kinds
 from diffassemble.cli.evaluate import EvaluateOptions
 from diffassemble.cli.grid import parse_grid
 from diffassemble.core import Board, InputError, Puzzle, Solver, Step
+from diffassemble.core.kind import SolverOptions
 from diffassemble.evaluation.cluster import on_cluster
 from diffassemble.evaluation.figures import table_figure
 from diffassemble.evaluation.fragments import ObjectCell
@@ -38,13 +39,13 @@ from diffassemble.evaluation.tables import comparison_table, groups_table, resul
 from diffassemble.files.atomic import write_file
 from diffassemble.fragments.datasets import find_fractures, holds_fractures
 from diffassemble.network.pretrained import bundled_models
+from diffassemble.squares.kind import BORDER_SOLVERS, COMPARED_SOLVERS
 from diffassemble.squares.pictures import held_out_pictures, short_name
 
 # Numbers of pieces that the benchmark of broken objects is about.
 PIECES = (2, 20)
-# The model of each kind that comes with the package, and the solver that models without a solver's name are for.
-MODELS = {"squares": "jigsaw", "fragments": "fragments"}
-DIFFUSION = "diffusion"
+# The solver that models without a solver's name are for, and those that know nothing, so need no weights.
+DIFFUSION, CHANCE_SOLVERS = "diffusion", ("identity", "random")
 SETTINGS = ("samples", "steps", "budget")
 # What the pictures of a table's columns may be called; the two on the right stand for the test pictures of the paper.
 PICTURES = {"faces": FACES, "paintings": PAINTINGS, "celeba-hq": FACES, "wikiart": PAINTINGS}
@@ -75,7 +76,7 @@ def evaluate_solvers(options: EvaluateOptions) -> None:
         if path is not None:
             check_place(path)
     models = choose_models(options, kind, table)
-    solvers = [make_row(name, model, options) for name, model in models.items()]
+    solvers = [make_row(kind, name, model, options) for name, model in models.items()]
     asked = {name: getattr(options, name) for name in SETTINGS}
     settings = {name: {"model": model, **asked} for name, model in models.items()}
     journal = None if options.scores is None else Journal(options.scores, settings, cells[0].read_score)
@@ -230,16 +231,16 @@ def choose_models(options: EvaluateOptions, kind: str, table: PaperTable | None)
     own are added. All others share a model, which without a wish is the bundled one.
     """
     given = parse_rows(options.rows)
-    methods = ((DIFFUSION,) if not given else ()) if table is None else table.methods or kinds.PICTURE_SOLVERS
-    usual = MODELS[kind]
+    methods = ((DIFFUSION,) if not given else ()) if table is None else table.methods or COMPARED_SOLVERS
+    usual = kinds.KINDS[kind]().default_model
     shared = options.model or (usual if usual in bundled_models() else None)
     models: dict[str, str] = {}
     for name in dict.fromkeys([*(options.solver or methods), *given]):
         if name in given:
             models[name] = given[name]
-        elif table is None or name in options.solver or name in (*kinds.CHANCE_SOLVERS, *kinds.BORDER_SOLVERS):
+        elif table is None or name in options.solver or name in (*CHANCE_SOLVERS, *BORDER_SOLVERS):
             models[name] = options.model or usual
-        elif name in kinds.SOLVERS and shared is not None:
+        elif name in kinds.KINDS[kind]().solvers and shared is not None:
             models[name] = shared
         else:
             print(f"{name} is left out, for want of weights; pass --rows {name}=FOLDER")
@@ -259,11 +260,11 @@ def parse_rows(texts: Sequence[str]) -> dict[str, str]:
     return models
 
 
-def make_row(name: str, model: str, options: EvaluateOptions) -> Solver:
+def make_row(kind: str, name: str, model: str, options: EvaluateOptions) -> Solver:
     """The solver of a row; a row with a model of its own and no solver of that name is solved by diffusion."""
-    own = name in parse_rows(options.rows) and name not in kinds.SOLVERS
-    asked = {setting: getattr(options, setting) for setting in SETTINGS}
-    return NamedSolver(name, kinds.make_solver(DIFFUSION if own else name, model=model, **asked))
+    own = name in parse_rows(options.rows) and name not in kinds.KINDS[kind]().solvers
+    asked = SolverOptions(model, options.samples, options.steps, options.budget)
+    return NamedSolver(name, kinds.make_solver(kind, DIFFUSION if own else name, asked))
 
 
 def compare(table: PaperTable, results: Sequence[Measured], cells: int) -> list[Comparison]:
@@ -277,7 +278,7 @@ def compare(table: PaperTable, results: Sequence[Measured], cells: int) -> list[
             table,
             str(group),
             [column[number * wide : (number + 1) * wide] for column in by_solver],
-            kinds.BORDER_SOLVERS,
+            BORDER_SOLVERS,
         )
         for number, group in enumerate(table.quoted)
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -12,6 +12,9 @@ from torch import Tensor
 @runtime_checkable
 class Pieces(Protocol):
     """What pictures' pieces and objects' fragments have in common."""
+
+    kind: ClassVar[str]
+    """the name of the kind that they are of, as in `diffassemble.kinds`"""
 
     def __len__(self) -> int: ...
 
@@ -26,6 +29,7 @@ class ImagePieces:
     """Square pieces of one picture, colours in [0, 1], as they lie on the table: shuffled and turned."""
 
     pixels: Float[Tensor, "n 3 s s"]
+    kind: ClassVar[str] = "squares"
 
     def __len__(self) -> int:
         return len(self.pixels)
@@ -63,6 +67,7 @@ class FragmentPieces:
     meshes: tuple[Mesh, ...]
     origins: Float[Tensor, "n 3"]
     unit: float = 1.0
+    kind: ClassVar[str] = "fragments"
 
     def __len__(self) -> int:
         return len(self.points)

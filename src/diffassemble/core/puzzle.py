@@ -64,6 +64,11 @@ class Puzzle:
         return len(self.pieces)
 
     @property
+    def kind(self) -> str:
+        """The name of the kind of pieces."""
+        return self.pieces.kind
+
+    @property
     def board(self) -> Board:
         """The lattice, for those who can't do without."""
         if self.lattice is None:

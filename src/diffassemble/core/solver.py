@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from diffassemble.core.assembly import Assembly, Solver, Step
 from diffassemble.core.locks import held_steps
+from diffassemble.core.poses import Poses
 from diffassemble.core.puzzle import Puzzle
 from diffassemble.core.seeds import check_seed
 
@@ -49,3 +51,15 @@ def assemble(puzzle: Puzzle, solver: Solver, seed: int = 0, on_step: Callable[[S
     seconds = time.monotonic() - began
     objects = None if step.objects is None else tuple(step.objects.tolist())
     return Assembly(puzzle, step.poses, sure, tuple(history), solver.name, seconds, objects=objects)
+
+
+@dataclass(frozen=True)
+class ChanceSolver:
+    """Answers with poses that follow from knowing nothing: what every other solver must beat."""
+
+    name: str
+    place: Callable[[Puzzle, torch.Generator], Poses]
+
+    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
+        """Yield one step, sure of nothing."""
+        yield Step(self.place(puzzle, generator), 1.0, torch.zeros(len(puzzle)))

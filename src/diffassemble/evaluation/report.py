@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from diffassemble.evaluation.figures import COLOURS, draw_bars, png
 from diffassemble.evaluation.sweep import Measured, Solved
-from diffassemble.rendering.drawing import draw_before_after
+from diffassemble.kinds import kind_of
 from diffassemble.rendering.report import page, picture, png_image, section, table, versions
 
 
@@ -74,7 +74,7 @@ def _plain(row: Any) -> dict[str, Any]:
 def _answer(solved: Solved) -> str:
     assert solved.assembly is not None
     words = f"<p>{escape(solved.cell.words(solved.score))}</p>"
-    return words + picture(draw_before_after(solved.assembly), "pieces and answer")
+    return words + picture(kind_of(solved.assembly.puzzle).drawing().before_after(solved.assembly), "pieces and answer")
 
 
 def _bars(results: Sequence[Measured], figures: Mapping[str, str]) -> bytes:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from diffassemble.core import Board, InputError, Puzzle
+from diffassemble.core import Board, InputError
 
 SCHEMA = 1
-IMAGE = "image"
-FRAGMENTS = "fragments"
 _MOST_CELLS = 1_000_000
 _Value = TypeVar("_Value")
 _WORDS: dict[type, str] = {
@@ -24,14 +22,14 @@ _WORDS: dict[type, str] = {
 }
 
 
-def document_bytes(fields: Mapping[str, Any], kind: str = IMAGE) -> bytes:
+def document_bytes(fields: Mapping[str, Any], kind: str) -> bytes:
     """The content of a document file on pieces of that kind: the same fields give the same bytes."""
     head = {"schema": SCHEMA, "kind": kind, **fields}
     lines = ",\n".join(f"  {json.dumps(key)}: {_spread(value)}" for key, value in head.items())
     return f"{{\n{lines}\n}}\n".encode()
 
 
-def read_document(path: Path, kinds: tuple[str, ...] = (IMAGE,)) -> dict[str, Any]:
+def read_document(path: Path, kinds: Collection[str]) -> dict[str, Any]:
     """The fields of a document that this program wrote on pieces of one of these kinds; anything else is refused."""
     try:
         document = json.loads(path.read_bytes())
@@ -84,15 +82,23 @@ def named_records(document: dict[str, Any], names: tuple[str, ...], path: Path) 
     return [named[name] for name in names]
 
 
-def marked(records: list[dict[str, Any]], puzzle: Puzzle) -> list[dict[str, Any]]:
-    """The same records, one a piece, with those of locked pieces marked so."""
-    if puzzle.locks is None:
-        return records
-    held = puzzle.locks.held.tolist()
-    return [{**record, "locked": True} if locked else record for record, locked in zip(records, held, strict=True)]
+def piece_names(document: dict[str, Any], path: Path) -> tuple[str, ...]:
+    """The files that a puzzle.json names as its pieces."""
+    names = tuple(_file_name(name, path) for name in field(document, "pieces", list, path))
+    if len(set(names)) != len(names) or not names:
+        raise InputError(f"{path}: must name each of its pieces once")
+    return names
 
 
-def file_name_field(name: object, path: Path) -> str:
+def truth_records(document: dict[str, Any], names: tuple[str, ...], path: Path) -> list[dict[str, Any]]:
+    """The records of a truth.json in the order of these names."""
+    records = named_records(document, names, path)
+    if records is None:
+        raise InputError(f"{path}: does not tell the place of each piece of puzzle.json once")
+    return records
+
+
+def _file_name(name: object, path: Path) -> str:
     """A plain file name, so that a foreign document reaches nothing outside its folder."""
     if not isinstance(name, str) or not name.isprintable() or name in ("", ".", "..") or set(name) & set("/\\:"):
         raise InputError(f"{path}: {name!r} is not the name of a file in pieces")

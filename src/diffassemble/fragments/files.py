@@ -12,17 +12,15 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from diffassemble.core import Assembly, FragmentPieces, InputError, Mesh, Poses, Puzzle
+from diffassemble.core import Assembly, Board, FragmentPieces, InputError, Mesh, Poses, Puzzle
 from diffassemble.core.surfaces import is_closed, sample_surface
 from diffassemble.files.documents import (
-    FRAGMENTS,
     document_bytes,
     field,
-    file_name_field,
-    marked,
     matrix_field,
-    named_records,
+    piece_names,
     read_document,
+    truth_records,
 )
 from diffassemble.files.meshes import MESH_ENDINGS, MOST_BYTES, check_size, mesh_bytes, read_precisely, scene_bytes
 from diffassemble.rendering.palette import fragment_colours
@@ -34,6 +32,8 @@ from diffassemble.rendering.palette import fragment_colours
 # whole's middle is the origin.
 
 
+# What documents call this kind.
+DOCUMENT = "fragments"
 _CROOKED = 1e-3
 
 
@@ -157,18 +157,23 @@ def _points(mesh: Mesh, count: int) -> Float[Tensor, "p 3"]:
 # Puzzle folders of fragments: their meshes, how large the whole is, and the truth as matrices.
 
 
-def fragment_contents(puzzle: Puzzle, ending: str) -> Iterator[tuple[str, bytes]]:
-    """The names and contents of the files that make the folder; the order of the files is the order of the pieces."""
+def folder_contents(puzzle: Puzzle, folder: Path, ending: str) -> Iterator[tuple[str, bytes]]:
+    """The names and contents of the files that make a puzzle folder; the order of the files is that of the pieces."""
+    check_fragment_count(len(puzzle), folder)
+    return _contents(puzzle, ending)
+
+
+def _contents(puzzle: Puzzle, ending: str) -> Iterator[tuple[str, bytes]]:
     pieces = puzzle.fragments
     width = max(2, len(str(len(puzzle) - 1)))
     names = [f"fragment_{index:0{width}d}{ending}" for index in range(len(puzzle))]
     for index, name in enumerate(names):
         yield f"pieces/{name}", mesh_bytes(in_file_coordinates(pieces, index), ending)
-    yield "puzzle.json", document_bytes({"unit": pieces.unit, "pieces": names}, FRAGMENTS)
+    yield "puzzle.json", document_bytes({"unit": pieces.unit, "pieces": names}, DOCUMENT)
     if puzzle.truth is not None:
         matrices = file_matrices(pieces, puzzle.truth).tolist()
         records = [{"file": name, "matrix": matrix} for name, matrix in zip(names, matrices, strict=True)]
-        yield "truth.json", document_bytes({"pieces": records}, FRAGMENTS)
+        yield "truth.json", document_bytes({"pieces": records}, DOCUMENT)
 
 
 def in_file_coordinates(pieces: FragmentPieces, index: int) -> Mesh:
@@ -177,12 +182,10 @@ def in_file_coordinates(pieces: FragmentPieces, index: int) -> Mesh:
     return Mesh((pieces.origins[index].double() + pieces.unit * mesh.vertices.double()).float(), mesh.faces)
 
 
-def read_fragment_folder(folder: Path, document: dict[str, Any]) -> Puzzle:
-    """The puzzle that a folder's puzzle.json, already read, tells of; without a 'unit' it is estimated."""
+def read_folder(folder: Path, document: dict[str, Any], board: Board | None) -> Puzzle:
+    """The puzzle of a puzzle folder, which has no use for a board; without a 'unit' it is estimated."""
     source = folder / "puzzle.json"
-    names = tuple(file_name_field(name, source) for name in field(document, "pieces", list, source))
-    if len(set(names)) != len(names) or not names:
-        raise InputError(f"{source}: must name each of its pieces once")
+    names = piece_names(document, source)
     pieces = load_fragments([folder / "pieces" / name for name in names], _unit(document, source))
     truth = folder / "truth.json"
     return Puzzle(pieces, None, names, _read_truth(truth, names, pieces) if truth.exists() else None)
@@ -198,9 +201,7 @@ def _unit(document: dict[str, Any], source: Path) -> float | None:
 
 
 def _read_truth(source: Path, names: tuple[str, ...], pieces: FragmentPieces) -> Poses:
-    records = named_records(read_document(source, (FRAGMENTS,)), names, source)
-    if records is None:
-        raise InputError(f"{source}: does not tell the place of each piece of puzzle.json once")
+    records = truth_records(read_document(source, (DOCUMENT,)), names, source)
     return file_poses(pieces, [matrix_field(record, source) for record in records], source)
 
 
@@ -208,35 +209,9 @@ def _read_truth(source: Path, names: tuple[str, ...], pieces: FragmentPieces) ->
 # Assembled fragments as files: matrices for machines, a coloured scene, and posed copies of the meshes.
 
 
-def fragment_assembly_bytes(assembly: Assembly) -> bytes:
-    """The content of assembly.json; its matrices move the files' own points, see `placing`."""
-    pieces = assembly.puzzle.fragments
-    matrices = file_matrices(pieces, assembly.poses).tolist()
-    rows = zip(assembly.puzzle.names, matrices, assembly.confidence.tolist(), strict=True)
-    records: list[dict[str, Any]] = [
-        {"file": name, "matrix": matrix, "confidence": sure} for name, matrix, sure in rows
-    ]
-    if assembly.objects is not None:
-        for record, number in zip(records, assembly.objects, strict=True):
-            record["object"] = None if number < 0 else number
-    return document_bytes(
-        {"solver": assembly.solver, "unit": pieces.unit, "pieces": marked(records, assembly.puzzle)}, FRAGMENTS
-    )
-
-
-def read_fragment_poses(records: list[dict[str, Any]], puzzle: Puzzle, source: Path) -> Poses:
-    """Where the records of an assembly.json, one a fragment in its order, put the fragments."""
+def read_poses(puzzle: Puzzle, records: list[dict[str, Any]], source: Path) -> Poses:
+    """Where the records of an assembly's document, one a fragment in its order, put the fragments."""
     return file_poses(puzzle.fragments, [matrix_field(record, source) for record in records], source)
-
-
-def read_objects(records: list[dict[str, Any]], source: Path) -> tuple[int, ...] | None:
-    """Which object each record's fragment belongs to, −1 for those left out; none if that is not told."""
-    if not any("object" in record for record in records):
-        return None
-    told = [record.get("object") for record in records]
-    if not all(number is None or (type(number) is int and number >= 0) for number in told):
-        raise InputError(f"{source}: an 'object' must be 0, 1, … or null")
-    return tuple(-1 if number is None else number for number in told)
 
 
 def object_contents(assembly: Assembly) -> Iterator[tuple[str, bytes]]:

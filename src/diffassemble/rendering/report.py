@@ -11,9 +11,9 @@ from importlib.metadata import version
 
 from PIL import Image
 
-from diffassemble.core import Assembly, FragmentPieces
+from diffassemble.core import Assembly
+from diffassemble.kinds import kind_of
 from diffassemble.rendering.animation import encode_gif
-from diffassemble.rendering.drawing import animate, draw_before_after, draw_confidence
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Which pieces an assembly is sure of, which it only guesses, which it left out, and what belongs to which object.
@@ -73,44 +73,30 @@ CITATION = """@inproceedings{scarpellini2024diffassemble,
   booktitle = {Proceedings of the IEEE/CVF Conference on Computer Vision and Pattern Recognition (CVPR)},
   year      = {2024}
 }"""
-_OPEN_OBJECTS = """
-<ul>
-<li><b>CloudCompare</b>: open the files in <code>posed/</code>, they stand in their places. Or open your own fragments,
-choose Edit → Apply transformation, and paste the fragment's four lines of <code>matrices.txt</code>.</li>
-<li><b>MeshLab</b>: File → Import Mesh, choose all files in <code>posed/</code> at once.</li>
-<li><b>Blender</b>: File → Import → glTF 2.0, choose <code>assembled.glb</code>; every fragment is an object of its own
-name and colour.</li>
-</ul>"""
-_OPEN_PICTURES = """
-<ul>
-<li><code>assembled.png</code> is the picture itself, pixel by pixel; any program opens it.</li>
-<li><code>assembly.json</code> tells row, column, turn and a 4×4 matrix of every piece, as CloudCompare, MeshLab and
-Blender take them: the longer side of the board spans −1 to 1, y runs down.</li>
-</ul>"""
 
 
-def report_html(assembly: Assembly, settings: Rows = (), score: str | None = None) -> str:
+def report_html(assembly: Assembly, settings: Rows = ()) -> str:
     """A self-contained page about one assembly."""
     puzzle = assembly.puzzle
-    broken = isinstance(puzzle.pieces, FragmentPieces)
+    kind = kind_of(puzzle)
+    drawing = kind.drawing()
     facts = [("pieces", str(len(puzzle))), ("solver", assembly.solver), ("seconds", f"{assembly.seconds:.1f}")]
-    if not broken:
-        facts.append(("grid", f"{puzzle.board.rows}x{puzzle.board.cols}"))
+    facts += kind.facts(puzzle)
     if puzzle.locks is not None:
         facts.append(("locked", str(int(puzzle.locks.held.sum()))))
     if assembly.extra:
         facts.append(("left out, do not belong", ", ".join(assembly.extra)))
     facts += account(assembly)
-    if score is not None:
+    if (score := kind.score(assembly)) is not None:
         facts.append(("score", score))
     named = zip(puzzle.names, assembly.confidence.tolist(), strict=True)
     doubtful = sorted(named, key=lambda row: row[1])[:10]
     parts = [
         table(facts),
-        section("Before and after", picture(draw_before_after(assembly), "before and after")),
-        section("How sure each piece is", picture(draw_confidence(assembly), "confidence") + _doubtful(doubtful)),
-        section("On the way", _image(encode_gif(animate(assembly)), "gif", "steps")),
-        section("How to open the result", _OPEN_OBJECTS if broken else _OPEN_PICTURES),
+        section("Before and after", picture(drawing.before_after(assembly), "before and after")),
+        section("How sure each piece is", picture(drawing.confidence(assembly), "confidence") + _doubtful(doubtful)),
+        section("On the way", _image(encode_gif(drawing.animation(assembly, 48)), "gif", "steps")),
+        section("How to open the result", kind.opening),
         section("Settings", table([*settings, *versions()])),
     ]
     return page("What was put together", parts)

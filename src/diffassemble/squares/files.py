@@ -1,21 +1,46 @@
-"""Loose pieces: read from folders or out of one picture, and checked before anybody works on them."""
+"""Pieces of a picture in files: loose ones, puzzle folders, and what an assembly tells of them.
+
+Whatever is read is checked before anybody works on it. A piece's place is told by row, column and quarter turn.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
-from jaxtyping import UInt8
+from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 
-from diffassemble.core import Board, ImagePieces, InputError
-from diffassemble.files.pictures import MOST_PIXELS, picture_size, read_picture, to_levels
+from diffassemble.core import Board, ImagePieces, InputError, Poses, Puzzle
+from diffassemble.files.documents import (
+    board_field,
+    document_bytes,
+    field,
+    matrix_field,
+    piece_names,
+    read_document,
+    truth_records,
+)
+from diffassemble.files.pictures import MOST_PIXELS, picture_size, png_bytes, read_picture, to_image, to_levels
 
+# What documents call this kind.
+DOCUMENT = "image"
 SMALLEST_PIECE = 4
 _SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp", ".gif", ".ppm"}
+
+
+def read_loose(path: Path, board: Board | None) -> Puzzle:
+    """A folder of equal square pictures, or one picture that is a shuffled grid, on this board."""
+    if board is None:
+        raise InputError(f"{path}: does not tell its grid; pass --grid, such as --grid 6x6")
+    pieces, names = read_pieces(path) if path.is_dir() else split_picture(path, board)
+    check_count(len(pieces), board, path)
+    return Puzzle(pieces, board, names)
 
 
 def read_pieces(folder: Path | str) -> tuple[ImagePieces, tuple[str, ...]]:
@@ -123,3 +148,101 @@ def _roomy_board(count: int) -> Board:
 
     boards = [Board(math.ceil(count / cols), cols) for cols in range(1, math.isqrt(count) + 2)]
     return min((board for board in boards if board.rows >= board.cols), key=waste)
+
+
+def folder_contents(puzzle: Puzzle, folder: Path, ending: str) -> Iterator[tuple[str, bytes]]:
+    """The names and contents of the files that make a puzzle folder; pieces are PNG."""
+    check_pieces(puzzle.pictures, puzzle.names, folder)
+    return _contents(puzzle)
+
+
+def _contents(puzzle: Puzzle) -> Iterator[tuple[str, bytes]]:
+    names = [f"piece_{index:03d}.png" for index in range(len(puzzle))]
+    for name, pixels in zip(names, puzzle.pixels, strict=True):
+        yield f"pieces/{name}", png_bytes(to_image(pixels))
+    board = board_fields(puzzle.board)
+    yield "puzzle.json", document_bytes({**board, "piece_size": puzzle.pictures.size, "pieces": names}, DOCUMENT)
+    if puzzle.truth is not None:
+        places = placements(puzzle.board, puzzle.truth)
+        records = [{"file": name, **place} for name, place in zip(names, places, strict=True)]
+        yield "truth.json", document_bytes({**board, "pieces": records}, DOCUMENT)
+
+
+def read_folder(folder: Path, document: dict[str, Any], wanted: Board | None) -> Puzzle:
+    """The puzzle of a puzzle folder; on a board that it does not tell the truth is left out."""
+    source = folder / "puzzle.json"
+    told = board_field(document, source)
+    board = wanted or told
+    names = piece_names(document, source)
+    check_count(len(names), board, source)
+    pieces = load_pieces([folder / "pieces" / name for name in names])
+    if pieces.size != field(document, "piece_size", int, source):
+        raise InputError(f"{source}: 'piece_size' is not {pieces.size}, the size of the files in pieces")
+    check_pieces(pieces, names, folder)
+    known = board == told and (folder / "truth.json").exists()
+    return Puzzle(pieces, board, names, _read_truth(folder / "truth.json", names, board) if known else None)
+
+
+def _read_truth(source: Path, names: tuple[str, ...], board: Board) -> Poses:
+    document = read_document(source, (DOCUMENT,))
+    if board_field(document, source) != board:
+        raise InputError(f"{source}: is for another grid than puzzle.json")
+    records = truth_records(document, names, source)
+    cells, turns = torch.tensor([_place(record, board, source) for record in records]).unbind(-1)
+    if len(cells.unique()) != len(cells):
+        raise InputError(f"{source}: puts two pieces on one cell")
+    return board.poses(cells, turns)
+
+
+def _place(record: dict[str, Any], board: Board, source: Path) -> tuple[int, int]:
+    """Cell and turn of one record."""
+    row, col, turn = (field(record, key, int, source) for key in ("row", "col", "turn"))
+    if not (0 <= row < board.rows and 0 <= col < board.cols and 0 <= turn < 4):
+        raise InputError(f"{source}: row {row}, col {col}, turn {turn} is not on the board")
+    return row * board.cols + col, turn
+
+
+def board_fields(board: Board) -> dict[str, Any]:
+    """A board, for a document."""
+    return {"rows": board.rows, "cols": board.cols}
+
+
+def placements(board: Board, poses: Poses) -> list[dict[str, Any]]:
+    """Row, column and turn of each piece, for a document."""
+    cells, turns = board.snap(poses)
+    return [
+        {"row": cell // board.cols, "col": cell % board.cols, "turn": turn}
+        for cell, turn in zip(cells.tolist(), turns.tolist(), strict=True)
+    ]
+
+
+def matrices(poses: Poses) -> Float[Tensor, "n 4 4"]:
+    """Motions of the plane as motions of space that keep z, as other programs read them."""
+    moves = torch.eye(4).repeat(len(poses), 1, 1)
+    moves[:, :2, :2] = poses.rotation.cpu()
+    moves[:, :2, 3] = poses.translation.cpu()
+    # Adding zero turns −0 into 0.
+    return moves + 0.0
+
+
+def fitted(puzzle: Puzzle, document: dict[str, Any], source: Path) -> Puzzle:
+    """The puzzle on the board of an assembly's document, which may be its own after a turn; then without the truth."""
+    board = board_field(document, source)
+    return puzzle if board == puzzle.board else replace(puzzle, lattice=board, truth=None)
+
+
+def read_poses(puzzle: Puzzle, records: list[dict[str, Any]], source: Path) -> Poses:
+    """Where the records of an assembly's document, one a piece in its order, put the pieces."""
+    moves = torch.tensor([matrix_field(record, source) for record in records])
+    poses = Poses(moves[:, :2, :2].clone(), moves[:, :2, 3].clone())
+    told = [{key: record.get(key) for key in ("row", "col", "turn")} for record in records]
+    if told != placements(puzzle.board, poses):
+        raise InputError(f"{source}: the row, col and turn of a piece do not agree with its matrix")
+    return poses
+
+
+def check_locks(puzzle: Puzzle, poses: Poses, held: Bool[Tensor, "n"], source: Path) -> None:
+    """Refuse two pieces that are locked to one cell."""
+    cells, _ = puzzle.board.snap(poses)
+    if len(cells[held].unique()) != int(held.sum()):
+        raise InputError(f"{source}: locks two pieces to one cell; unlock one of them")

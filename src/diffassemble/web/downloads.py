@@ -9,9 +9,8 @@ from diffassemble.core import Assembly
 from diffassemble.files.archives import pack
 from diffassemble.files.assemblies import assembly_bytes, write_assembly
 from diffassemble.files.pictures import png_bytes
-from diffassemble.fragments.files import object_contents
+from diffassemble.kinds import kind_of
 from diffassemble.rendering.animation import encode_gif
-from diffassemble.rendering.drawing import animate, draw_assembly
 from diffassemble.rendering.report import report_html
 
 ZIP, WHOLE, DOCUMENT, ANIMATION = "assembly.zip", "whole", "assembly.json", "steps.gif"
@@ -20,15 +19,15 @@ ZIP, WHOLE, DOCUMENT, ANIMATION = "assembly.zip", "whole", "assembly.json", "ste
 
 def download(assembly: Assembly, wanted: str, folder: Path) -> tuple[str, bytes]:
     """The name and content of one download; a zip file is made within `folder`, where nothing stays."""
+    kind = kind_of(assembly.puzzle)
     if wanted == ZIP:
         return ZIP, _zip(assembly, folder)
     if wanted == DOCUMENT:
         return DOCUMENT, assembly_bytes(assembly)
     if wanted == ANIMATION:
-        return ANIMATION, encode_gif(animate(assembly))
-    if assembly.puzzle.lattice is None:
-        return next(object_contents(assembly))
-    return "assembled.png", png_bytes(draw_assembly(assembly))
+        return ANIMATION, encode_gif(kind.drawing().animation(assembly, 48))
+    model = next(kind.further_files(assembly), None)
+    return model or ("assembled.png", png_bytes(kind.drawing().assembly(assembly)))
 
 
 def _zip(assembly: Assembly, folder: Path) -> bytes:

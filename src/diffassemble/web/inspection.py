@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from diffassemble.core import Assembly, FragmentPieces
-from diffassemble.evaluation import metrics as fragment_metrics
+from diffassemble.core import Assembly
+from diffassemble.kinds import kind_of
 
 
 def summary(assembly: Assembly) -> str:
@@ -13,31 +13,10 @@ def summary(assembly: Assembly) -> str:
     doubt = f"{sure} of {count} pieces with a confidence of one half or more"
     if puzzle.truth is None:
         return doubt
-    right, free, word = (_objects if isinstance(puzzle.pieces, FragmentPieces) else _pictures)(assembly)
-    turned = f" ({free} {word})" if free > right else ""
+    kind = kind_of(puzzle)
+    right, free = kind.count_right(assembly, puzzle.truth)
+    turned = f" ({free} {kind.free})" if free > right else ""
     return f"**{right} of {count} pieces right**{turned}; {doubt}"
-
-
-def _pictures(assembly: Assembly) -> tuple[int, int, str]:
-    board, truth = assembly.puzzle.board, assembly.puzzle.truth
-    assert truth is not None
-    (cells, turns), (true_cells, true_turns) = board.snap(assembly.poses), board.snap(truth)
-    counts = []
-    for by in board.fitting_turns():
-        _, turned_cells, turned_turns = board.turned(cells, turns, by)
-        counts.append(int(((turned_cells == true_cells) & (turned_turns == true_turns)).sum()))
-    return counts[0], max(counts), "once the whole is turned"
-
-
-def _objects(assembly: Assembly) -> tuple[int, int, str]:
-    fragments, truth = assembly.puzzle.fragments, assembly.puzzle.truth
-    assert truth is not None
-    largest = int(fragment_metrics.piece_sizes(fragments).argmax())
-    counts = []
-    for poses in (assembly.poses, fragment_metrics.anchored(assembly.poses, truth, largest)):
-        chamfer = fragment_metrics.piece_chamfer(fragments.points, poses, truth)
-        counts.append(int(fragment_metrics.right_pieces(chamfer).sum()))
-    return counts[0], counts[1], "as seen from the largest"
 
 
 def time_left(done: float, seconds: float) -> str:

@@ -76,7 +76,7 @@ def _work(pipe: Connection, order: bytes) -> None:
         puzzle, make, state = pickle.loads(order)
         generator = torch.Generator()
         generator.set_state(state)
-        solver = make(puzzle.pieces)
+        solver = make(puzzle.kind)
         send("name", solver.name)
         for step in solver.steps(puzzle, generator):
             send("step", step)

@@ -12,8 +12,9 @@ import torch
 import viser
 
 from diffassemble.core import Assembly, Board, InputError, Puzzle, Solver
+from diffassemble.core.kind import SolverOptions
 from diffassemble.core.solver import assemble
-from diffassemble.kinds import SOLVERS, make_solver, solver_for
+from diffassemble.kinds import KINDS, make_solver
 from diffassemble.network.pretrained import bundled_models
 from diffassemble.squares.cut import cut_picture
 from diffassemble.web.downloads import ANIMATION, DOCUMENT, WHOLE, ZIP
@@ -29,7 +30,7 @@ def example_answer() -> Assembly:
     """A photograph that scikit-image brings with it, cut and solved."""
     picture = torch.from_numpy(skimage.data.astronaut()).movedim(-1, 0).float() / 255
     puzzle = cut_picture(picture, Board(5, 5), torch.Generator().manual_seed(0), size=64)
-    return assemble(puzzle, make_solver("diffusion", samples=2))
+    return assemble(puzzle, make_solver("squares", "diffusion", SolverOptions(samples=2)))
 
 
 ParseGrid = Callable[[str], Board]
@@ -54,7 +55,7 @@ class Workbench:
         first: Puzzle | Assembly,
         host: str = "127.0.0.1",
         port: int = 8080,
-        make: MakeSolver = solver_for,
+        make: MakeSolver = make_solver,
     ) -> None:
         self.parse_grid, self.first, self.make = parse_grid, first, make
         self.sessions: dict[int, Session] = {}
@@ -76,7 +77,7 @@ class Workbench:
         self.server.stop()
 
     def _connected(self, client: viser.ClientHandle) -> None:
-        session = Session(client, Panel(client.gui, list(SOLVERS), bundled_models()))
+        session = Session(client, Panel(client.gui, _solver_names(), bundled_models()))
         with self._lock:
             self.sessions[client.client_id] = session
         self._connect_controls(session)
@@ -108,7 +109,7 @@ class Workbench:
         """A maker of the solver that the panel asks for."""
         panel = session.panel
         name, model = (None if choice.value == DEFAULT else str(choice.value) for choice in (panel.solver, panel.model))
-        return partial(self.make, name=name, model=model, samples=int(panel.samples.value))
+        return partial(self.make, name=name, options=SolverOptions(model or "", int(panel.samples.value)))
 
     def _connect_controls(self, session: Session) -> None:
         """Tell every control what to do; what takes long gets a thread of its own."""
@@ -171,3 +172,8 @@ def _correct(session: Session, correct: Callable[[Editor], None]) -> None:
     if session.editor is None or session.job is not None:
         raise InputError("wait until the solver is done, or cancel it")
     correct(session.editor)
+
+
+def _solver_names() -> list[str]:
+    """The solvers of all kinds, each name once."""
+    return list(dict.fromkeys(name for kind in KINDS.values() for name in kind().solvers))

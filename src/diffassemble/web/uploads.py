@@ -99,7 +99,7 @@ def _read_one(file: Path, kind: str, board: Board | None, seed: int) -> Puzzle:
 
 
 def _fitting_board(pieces: ImagePieces, seed: int) -> Board:
-    return choose_board(pieces, make_solver("gallagher"), seed)
+    return choose_board(pieces, make_solver("squares", "gallagher"), seed)
 
 
 def _numbered(count: int) -> tuple[str, ...]:

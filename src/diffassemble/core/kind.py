@@ -1,0 +1,125 @@
+"""What a kind of pieces is: everything that differs between pieces of a picture and fragments of an object.
+
+Each slice builds its own `Kind`; `diffassemble.kinds` holds the table of them. What stands between (files, reports,
+commands, the page) asks the puzzle's kind and never looks at the pieces' type.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jaxtyping import Bool, Float
+from PIL import Image
+from torch import Tensor
+
+from diffassemble.core.assembly import Assembly, Solver
+from diffassemble.core.board import Board
+from diffassemble.core.poses import Poses
+from diffassemble.core.puzzle import InputError, Puzzle
+
+
+@dataclass(frozen=True)
+class SolverOptions:
+    """What solvers are asked for; each takes what concerns it."""
+
+    model: str = ""
+    """a bundled name, a folder or a hub id; nothing stands for the kind's default"""
+    samples: int = 8
+    """answers to draw, to keep the best of them"""
+    steps: int = 20
+    """denoising steps"""
+    budget: float = math.inf
+    """seconds, after which solvers that search answer with the best so far"""
+    several: bool = False
+    """the pieces may be of more than one whole"""
+
+    def __post_init__(self) -> None:
+        if self.samples < 1 or self.steps < 1:
+            raise InputError(f"samples and steps must be 1 or more, not {self.samples} and {self.steps}")
+        if not self.budget > 0:
+            raise InputError(f"budget {self.budget:g} leaves no time to search; pass more than 0 seconds")
+
+
+class Drawing(NamedTuple):
+    """How assemblies are drawn."""
+
+    assembly: Callable[[Assembly], Image.Image]
+    """what was assembled, and nothing else"""
+    before_after: Callable[[Assembly], Image.Image]
+    """the pieces as they were given beside what became of them, captioned"""
+    confidence: Callable[[Assembly], Image.Image]
+    """what was assembled in the colours of how sure each piece is, with a legend"""
+    animation: Callable[[Assembly, int], list[Image.Image]]
+    """that many frames of pieces on their way, as the history tells it; the last one shows the assembly"""
+
+
+class Score(NamedTuple):
+    """How many pieces are right, as they stand and `free` of how the whole stands."""
+
+    right: int
+    free: int
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of pieces: its words, solvers, files, drawings and score."""
+
+    name: str
+    piece: str
+    """what one piece is called in messages"""
+    whole: str
+    """what the pieces make"""
+    free: str
+    """what a score is called that does not ask how the whole stands"""
+
+    solvers: Mapping[str, Callable[[SolverOptions], Solver]]
+    default_solver: str
+    default_model: str
+    several: frozenset[str]
+    """solvers that tell the pieces of several wholes apart"""
+
+    document: str
+    """what documents call this kind"""
+    recognises: Callable[[Path, Board | None], bool]
+    """whether a path that is no puzzle folder holds such pieces; a board was given or not"""
+    read_loose: Callable[[Path, Board | None], Puzzle]
+    """the puzzle of pieces that lie in a folder or file"""
+    read_folder: Callable[[Path, dict[str, Any], Board | None], Puzzle]
+    """the puzzle of a puzzle folder, whose puzzle.json is read already; a board replaces the one that it tells"""
+    folder_contents: Callable[[Puzzle, Path, str], Iterator[tuple[str, bytes]]]
+    """names and contents of a puzzle folder's files, which end in that if there is a choice; refuses at once"""
+
+    fields: Callable[[Puzzle], dict[str, Any]]
+    """what an assembly's document tells of the whole"""
+    matrices: Callable[[Puzzle, Poses], Float[Tensor, "n 4 4"]]
+    """what moves each piece to its place, as other programs read it"""
+    places: Callable[[Puzzle, Poses], list[dict[str, Any]]]
+    """what an assembly's document tells of each piece's place beside its matrix"""
+    fitted: Callable[[Puzzle, dict[str, Any], Path], Puzzle]
+    """the puzzle as a document tells it: on its board, if that is another"""
+    read_poses: Callable[[Puzzle, list[dict[str, Any]], Path], Poses]
+    """the poses that records stand for"""
+    check_locks: Callable[[Puzzle, Poses, Bool[Tensor, "n"], Path], None]
+    """refuses pieces that can't be locked at once to where they stand"""
+    further_files: Callable[[Assembly], Iterator[tuple[str, bytes]]]
+    """names and contents of files that an assembly folder has beside document and pictures"""
+
+    drawing: Callable[[], Drawing]
+    facts: Callable[[Puzzle], Sequence[tuple[str, str]]]
+    """what a report tells of the whole"""
+    opening: str
+    """how other programs open the result, for a report"""
+    count_right: Callable[[Assembly, Poses], Score]
+    """an assembly against the truth"""
+
+    def score(self, assembly: Assembly) -> str | None:
+        """How much is right, in words, if the truth is known."""
+        truth, count = assembly.puzzle.truth, len(assembly.puzzle)
+        if truth is None:
+            return None
+        right, free = (100 * number / count for number in self.count_right(assembly, truth))
+        return f"{right:.1f} % of the {self.piece}s right, {free:.1f} % {self.free}"

@@ -1,0 +1,136 @@
+"""Fragments of an object as a kind: meshes and clouds in space."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from diffassemble.core import Assembly, InputError, Poses, Puzzle, Solver
+from diffassemble.core.kind import Drawing, Kind, Score, SolverOptions
+from diffassemble.core.solver import ChanceSolver
+from diffassemble.fragments import files
+
+if TYPE_CHECKING:
+    from diffassemble.fragments.hybrid import CanonicalRotation
+    from diffassemble.network.denoiser import PoseNetwork
+
+FRACTURE_MATCHING, ORIENTATION = "fracture-matching", "orientation"
+# Deviation of where fragments belong, the same along all axes, of the whole object's longest side: the root mean square
+# over the 1029 pieces of the training objects of Breaking Bad's preview fractures (everyday).
+SPREAD = 0.2
+
+_OPENING = """
+<ul>
+<li><b>CloudCompare</b>: open the files in <code>posed/</code>, they stand in their places. Or open your own fragments,
+choose Edit → Apply transformation, and paste the fragment's four lines of <code>matrices.txt</code>.</li>
+<li><b>MeshLab</b>: File → Import Mesh, choose all files in <code>posed/</code> at once.</li>
+<li><b>Blender</b>: File → Import → glTF 2.0, choose <code>assembled.glb</code>; every fragment is an object of its own
+name and colour.</li>
+</ul>"""
+
+
+def bundled_orientation() -> CanonicalRotation | None:
+    """The network that comes with the package and stands objects up; without it, diffusion says how they stand."""
+    from diffassemble.fragments.orientation import OrientationModel
+    from diffassemble.network.pretrained import bundled_models
+
+    return OrientationModel.from_pretrained(ORIENTATION).canonical_rotation if ORIENTATION in bundled_models() else None
+
+
+def _spatial(network: PoseNetwork, model: str) -> PoseNetwork:
+    """The same network, if it is one for fragments of an object."""
+    if network.space.translation_width != 3:
+        raise InputError(f"model '{model}' is for pieces of a picture; these are fragments of an object")
+    return network
+
+
+def _mend(options: SolverOptions) -> Solver:
+    from diffassemble.fragments.mend import MendSolver
+    from diffassemble.fragments.model import FractureModels
+
+    return MendSolver(FractureModels.from_pretrained(FRACTURE_MATCHING), options.budget, options.several)
+
+
+def _diffusion(options: SolverOptions) -> Solver:
+    from diffassemble.fragments.diffusion import FragmentDiffusionSolver
+    from diffassemble.network.loading import load_network
+
+    network = _spatial(load_network(options.model), options.model)
+    return FragmentDiffusionSolver(network, options.steps, options.samples)
+
+
+def _hybrid(options: SolverOptions) -> Solver:
+    from diffassemble.fragments.diffusion import FragmentDiffusionSolver
+    from diffassemble.fragments.hybrid import FragmentHybridSolver
+    from diffassemble.network.denoiser import Denoiser
+
+    network = _spatial(Denoiser.from_pretrained(options.model), options.model)
+    diffusion = FragmentDiffusionSolver(network, options.steps, options.samples)
+    return FragmentHybridSolver(_mend(options), diffusion, bundled_orientation())
+
+
+def as_given(puzzle: Puzzle, generator: torch.Generator) -> Poses:
+    """Unturned, in the middle."""
+    return Poses.identity(len(puzzle), 3)
+
+
+def at_random(puzzle: Puzzle, generator: torch.Generator) -> Poses:
+    """Normally distributed about the middle, all rotations alike."""
+    from diffassemble.fragments.breaking import random_rotations
+
+    places = SPREAD * torch.randn(len(puzzle), 3, generator=generator)
+    return Poses(random_rotations(len(puzzle), generator), places)
+
+
+def _drawing() -> Drawing:
+    from diffassemble.rendering import mesh
+
+    return Drawing(mesh.draw_assembly, mesh.draw_before_after, mesh.draw_confidence, mesh.animate)
+
+
+def _count_right(assembly: Assembly, truth: Poses) -> Score:
+    """Fragments close to where they belong, as they stand and as seen from the largest."""
+    from diffassemble.evaluation import metrics
+
+    fragments = assembly.puzzle.fragments
+    largest = int(metrics.piece_sizes(fragments).argmax())
+    counts = []
+    for answer in (assembly.poses, metrics.anchored(assembly.poses, truth, largest)):
+        chamfer = metrics.piece_chamfer(fragments.points, answer, truth)
+        counts.append(int(metrics.right_pieces(chamfer).sum()))
+    return Score(*counts)
+
+
+FRAGMENTS = Kind(
+    name="fragments",
+    piece="fragment",
+    whole="object",
+    free="as seen from the largest",
+    solvers={
+        "mend": _mend,
+        "diffusion": _diffusion,
+        "hybrid": _hybrid,
+        "identity": lambda options: ChanceSolver("identity", as_given),
+        "random": lambda options: ChanceSolver("random", at_random),
+    },
+    default_solver="mend",
+    default_model="fragments",
+    several=frozenset({"mend"}),
+    document=files.DOCUMENT,
+    recognises=lambda path, board: board is None and path.is_dir() and bool(files.fragment_files(path)),
+    read_loose=lambda path, board: files.read_fragments(path),
+    read_folder=files.read_folder,
+    folder_contents=files.folder_contents,
+    fields=lambda puzzle: {"unit": puzzle.fragments.unit},
+    matrices=lambda puzzle, poses: files.file_matrices(puzzle.fragments, poses),
+    places=lambda puzzle, poses: [{}] * len(puzzle),
+    fitted=lambda puzzle, document, source: puzzle,
+    read_poses=files.read_poses,
+    check_locks=lambda puzzle, poses, held, source: None,
+    further_files=files.object_contents,
+    drawing=_drawing,
+    facts=lambda puzzle: [],
+    opening=_OPENING,
+    count_right=_count_right,
+)

@@ -1,0 +1,172 @@
+"""Pieces of a picture as a kind: square, equal, on a grid."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import torch
+
+from diffassemble.core import Assembly, InputError, Poses, Puzzle, Solver
+from diffassemble.core.kind import Drawing, Kind, Score, SolverOptions
+from diffassemble.core.solver import ChanceSolver
+from diffassemble.squares import files
+
+if TYPE_CHECKING:
+    from diffassemble.network.denoiser import PoseNetwork
+    from diffassemble.squares.critic import CriticReranker
+    from diffassemble.squares.edge_model import CompareEdges
+    from diffassemble.squares.upright import Uprighter
+
+UPRIGHT, EDGE_MODEL, CRITIC = "upright", "edge-model", "critic"
+# These only compare borders, which can't tell which way is up; where they know it, the classifier told them.
+BORDER_SOLVERS = frozenset({"gallagher", "yu", "huroyan"})
+# What tables compare, if nothing else is asked for.
+COMPARED_SOLVERS = ("diffusion", "hybrid", "gallagher", "yu", "huroyan")
+
+_OPENING = """
+<ul>
+<li><code>assembled.png</code> is the picture itself, pixel by pixel; any program opens it.</li>
+<li><code>assembly.json</code> tells row, column, turn and a 4×4 matrix of every piece, as CloudCompare, MeshLab and
+Blender take them: the longer side of the board spans −1 to 1, y runs down.</li>
+</ul>"""
+
+
+def bundled_uprighter() -> Uprighter | None:
+    """The classifier that comes with the package; without it, wholes stay as they were assembled."""
+    from diffassemble.network.pretrained import bundled_models
+    from diffassemble.squares.upright import Upright, turn_to_upright
+
+    return partial(turn_to_upright, Upright.from_pretrained(UPRIGHT)) if UPRIGHT in bundled_models() else None
+
+
+def bundled_reranker() -> CriticReranker | None:
+    """A look by the critic that comes with the package; without it, what borders can't decide stays as it is."""
+    from diffassemble.network.pretrained import bundled_models
+    from diffassemble.squares.critic import Critic, CriticReranker
+
+    return CriticReranker(Critic.from_pretrained(CRITIC)) if CRITIC in bundled_models() else None
+
+
+def bundled_edge_model() -> CompareEdges | None:
+    """The learned edge compatibility that comes with the package; without it, border gradients alone tell what fits."""
+    from diffassemble.network.pretrained import bundled_models
+    from diffassemble.squares.edge_model import EdgeModel
+
+    return EdgeModel.from_pretrained(EDGE_MODEL).compare if EDGE_MODEL in bundled_models() else None
+
+
+def _flat(network: PoseNetwork, model: str) -> PoseNetwork:
+    """The same network, if it is one for pieces of a picture."""
+    if network.space.translation_width != 2:
+        raise InputError(f"model '{model}' is for fragments of an object; these are pieces of a picture")
+    return network
+
+
+def _diffusion(options: SolverOptions) -> Solver:
+    from diffassemble.network.loading import load_network
+    from diffassemble.squares.diffusion import DiffusionSolver
+
+    network = _flat(load_network(options.model), options.model)
+    return DiffusionSolver(network, options.steps, options.samples, upright=bundled_uprighter())
+
+
+def _hybrid(options: SolverOptions) -> Solver:
+    from diffassemble.network.denoiser import Denoiser
+    from diffassemble.squares.hybrid import HybridSolver
+
+    network = Denoiser.from_pretrained(options.model)
+    _flat(network, options.model)
+    return HybridSolver(
+        network,
+        options.steps,
+        options.samples,
+        upright=bundled_uprighter(),
+        budget=options.budget,
+        edge_model=bundled_edge_model(),
+        reranker=bundled_reranker(),
+    )
+
+
+def _gallagher(options: SolverOptions) -> Solver:
+    from diffassemble.squares.baselines.gallagher import GallagherSolver
+
+    return GallagherSolver(options.budget, bundled_uprighter())
+
+
+def _yu(options: SolverOptions) -> Solver:
+    from diffassemble.squares.baselines.yu import YuSolver
+
+    return YuSolver(options.budget, bundled_uprighter())
+
+
+def _huroyan(options: SolverOptions) -> Solver:
+    from diffassemble.squares.baselines.huroyan import HuroyanSolver
+
+    return HuroyanSolver(options.budget, bundled_uprighter())
+
+
+def as_listed(puzzle: Puzzle, generator: torch.Generator) -> Poses:
+    """Cell by cell in the order given, unturned."""
+    number = torch.arange(len(puzzle))
+    return puzzle.board.poses(number, torch.zeros_like(number))
+
+
+def at_random(puzzle: Puzzle, generator: torch.Generator) -> Poses:
+    """On any cells, turned by any quarter turns."""
+    cells = torch.randperm(puzzle.board.cells, generator=generator)[: len(puzzle)]
+    return puzzle.board.poses(cells, torch.randint(4, (len(puzzle),), generator=generator))
+
+
+def _drawing() -> Drawing:
+    from diffassemble.rendering import animation, picture
+
+    return Drawing(picture.draw_assembly, picture.draw_before_after, picture.draw_confidence, animation.animate)
+
+
+def _count_right(assembly: Assembly, truth: Poses) -> Score:
+    """Pieces in their cells at their turns, as they stand and at the best turn of the whole."""
+    board = assembly.puzzle.board
+    cells, turns = board.snap(assembly.poses)
+    true_cells, true_turns = board.snap(truth)
+    counts = []
+    for by in board.fitting_turns():
+        _, turned_cells, turned_turns = board.turned(cells, turns, by)
+        counts.append(int(((turned_cells == true_cells) & (turned_turns == true_turns)).sum()))
+    return Score(counts[0], max(counts))
+
+
+SQUARES = Kind(
+    name="squares",
+    piece="piece",
+    whole="picture",
+    free="orientation free",
+    solvers={
+        "diffusion": _diffusion,
+        "hybrid": _hybrid,
+        "gallagher": _gallagher,
+        "yu": _yu,
+        "huroyan": _huroyan,
+        "identity": lambda options: ChanceSolver("identity", as_listed),
+        "random": lambda options: ChanceSolver("random", at_random),
+    },
+    default_solver="hybrid",
+    default_model="jigsaw",
+    several=frozenset(),
+    document=files.DOCUMENT,
+    recognises=lambda path, board: True,
+    read_loose=files.read_loose,
+    read_folder=files.read_folder,
+    folder_contents=files.folder_contents,
+    fields=lambda puzzle: files.board_fields(puzzle.board),
+    matrices=lambda puzzle, poses: files.matrices(poses),
+    places=lambda puzzle, poses: files.placements(puzzle.board, poses),
+    fitted=files.fitted,
+    read_poses=files.read_poses,
+    check_locks=files.check_locks,
+    further_files=lambda assembly: iter(()),
+    drawing=_drawing,
+    facts=lambda puzzle: [("grid", f"{puzzle.board.rows}x{puzzle.board.cols}")],
+    opening=_OPENING,
+    count_right=_count_right,
+)
