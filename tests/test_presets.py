@@ -10,9 +10,10 @@ import pytest
 
 from diffassemble.network.denoiser import Denoiser
 from diffassemble.squares.upright import UprightConfig
-from diffassemble.training.config import PictureConfig, UprightTraining
+from diffassemble.training.config import PictureConfig
 from diffassemble.training.presets import PRESETS
 from diffassemble.training.tasks import TASKS
+from diffassemble.training.upright import UprightTraining
 
 
 def changes(name: str, base: str) -> dict[str, object]:

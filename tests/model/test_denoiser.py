@@ -319,7 +319,7 @@ def test_the_published_preset_has_the_published_sizes(puzzles: list[Puzzle]) -> 
 def test_every_preset_makes_a_network_that_runs(name: str, puzzles: list[Puzzle]) -> None:
     torch.manual_seed(0)
     model = Denoiser(PRESETS[name].config.model).eval()
-    batch = pack(puzzles[:1], find_mates if model.pairwise else None)
+    batch = pack(puzzles[:1], find_matches if model.pairwise else None)
     noisy, time = noisy_poses(6, 1, model.config.times)
     predicted = model(noisy, time, model.condition(batch, seeded(0)))
     assert predicted.shape == noisy.shape

@@ -9,26 +9,28 @@ from typing import Any
 
 import pytest
 
+from diffassemble.fragments.model import FractureConfig
+from diffassemble.fragments.orientation import OrientationConfig
+from diffassemble.network.baselines import OneShotConfig
 from diffassemble.network.config import ModelConfig
+from diffassemble.squares.critic import CriticConfig
 from diffassemble.squares.edge_model import EdgeModelConfig
 from diffassemble.squares.upright import UprightConfig
-from diffassemble.training.config import (
-    DataConfig,
-    DenoisingTraining,
-    EdgeModelRun,
-    EdgeModelTraining,
-    JigsawRun,
-    PictureConfig,
-    UprightRun,
-    UprightTraining,
-)
+from diffassemble.training.config import Config, DataConfig, FragmentConfig, PictureConfig
+from diffassemble.training.critic import CriticTraining
+from diffassemble.training.denoising import DenoisingTraining
+from diffassemble.training.edge_model import EdgeModelTraining
+from diffassemble.training.fracture_matching import FractureDataConfig, FractureMatchingTraining
+from diffassemble.training.fragments import FragmentTask, FragmentTraining
+from diffassemble.training.orientation import OrientationTraining
+from diffassemble.training.upright import UprightTraining
 
 
 @pytest.fixture(scope="session")
-def tiny(picture_folders: tuple[Path, Path]) -> Callable[..., JigsawRun]:
+def tiny(picture_folders: tuple[Path, Path]) -> Callable[..., Config]:
     """A configuration of a run that takes a second; keywords are changes to its training part."""
 
-    def make(model: dict[str, Any] | None = None, **changes: Any) -> JigsawRun:
+    def make(model: dict[str, Any] | None = None, **changes: Any) -> Config:
         training = DenoisingTraining(
             steps=6,
             pieces=18,
@@ -40,32 +42,65 @@ def tiny(picture_folders: tuple[Path, Path]) -> Callable[..., JigsawRun]:
         )
         small = ModelConfig(features=8, width=32, layers=1, heads=2, pose_width=16, time_width=8)
         data = DataConfig(folders=picture_folders, held_apart=1, grids=(2, 3), favourite=2)
-        return JigsawRun(replace(small, **model or {}), data, replace(training, **changes))
+        return Config(replace(small, **model or {}), data, replace(training, **changes))
 
     return make
 
 
 @pytest.fixture
-def tiny_upright(picture_folders: tuple[Path, Path]) -> Callable[..., UprightRun]:
+def tiny_upright(picture_folders: tuple[Path, Path]) -> Callable[..., Config]:
     """The same for the upright classifier."""
 
-    def make(**changes: Any) -> UprightRun:
+    def make(**changes: Any) -> Config:
         training = UprightTraining(steps=6, pictures=4, warmup=2, validate_every=3, precision="32-true")
         data = PictureConfig(folders=picture_folders, held_apart=1)
         model = UprightConfig(size=16, stem=8, widths=(16, 16))
-        return UprightRun(model, data, replace(training, checkpoint_minutes=0.0, **changes))
+        return Config(model, data, replace(training, checkpoint_minutes=0.0, **changes))
 
     return make
 
 
 @pytest.fixture
-def tiny_edge_model(picture_folders: tuple[Path, Path]) -> Callable[..., EdgeModelRun]:
-    """The same for the edge model."""
+def tiny_edge_model(picture_folders: tuple[Path, Path]) -> Callable[..., Config]:
+    """The same for the judge of sides."""
 
-    def make(model: dict[str, Any] | None = None, **changes: Any) -> EdgeModelRun:
+    def make(model: dict[str, Any] | None = None, **changes: Any) -> Config:
         training = EdgeModelTraining(steps=6, pieces=18, warmup=2, validate_every=3, precision="32-true")
         data = DataConfig(folders=picture_folders, held_apart=1, grids=(2, 3), favourite=3, erode=2)
         small = EdgeModelConfig(depth=4, length=8, width=8, blocks=1, embedding=2, widest_gap=2)
-        return EdgeModelRun(replace(small, **model or {}), data, replace(training, checkpoint_minutes=0.0, **changes))
+        return Config(replace(small, **model or {}), data, replace(training, checkpoint_minutes=0.0, **changes))
 
     return make
+
+
+@pytest.fixture
+def configs(
+    tiny: Callable[..., Config],
+    tiny_upright: Callable[..., Config],
+    tiny_edge_model: Callable[..., Config],
+) -> dict[str, Config]:
+    """A small run of every task."""
+    broken = FragmentConfig(solids=2, breaks=1, pieces=(2, 3), points=64)
+    learning = FragmentTraining(steps=2, pieces=6, validate_every=2, precision="32-true")
+    small = replace(FragmentTask.defaults.model, features=8, width=32, layers=1, heads=2, pose_width=16, time_width=8)
+    matching = FractureMatchingTraining(steps=2, points=160, validate_every=2, precision="32-true")
+    return {
+        "jigsaw": tiny(steps=2),
+        "upright": tiny_upright(steps=2),
+        "edge-model": tiny_edge_model(steps=2),
+        "fragments": Config(small, broken, learning),
+        "baseline": Config(OneShotConfig("global", "pointnet", 8, 16), broken, learning),
+        "fracture-matching": Config(
+            FractureConfig(width=8), FractureDataConfig(solids=1, breaks=1, pieces=(2, 2)), matching
+        ),
+        "orientation": Config(
+            OrientationConfig((8, 8, 8)),
+            broken,
+            OrientationTraining(steps=2, objects=2, validate_every=2, precision="32-true"),
+        ),
+        "critic": Config(
+            CriticConfig(stem=8, widths=(8, 8, 8), hidden=8),
+            tiny_upright().data,
+            CriticTraining(steps=2, pictures=2, validate_every=2, precision="32-true"),
+        ),
+    }

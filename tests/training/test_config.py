@@ -1,17 +1,158 @@
-"""What a run writes about itself, it can read."""
+"""Configurations are read back as they were written; those that cannot work are refused by the name of an option."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from diffassemble.core import InputError
-from diffassemble.training.config import Config, JigsawRun, UprightRun, read_config
+from diffassemble.core.settings import check_settings
+from diffassemble.network.config import ModelConfig
+from diffassemble.training.config import Config, check_config, read_config
+from diffassemble.training.fragments import FragmentTask
+from diffassemble.training.jigsaw import JigsawTask
+from diffassemble.training.presets import PRESETS
+from diffassemble.training.tasks import TASKS
+from diffassemble.training.upright import UprightTask
+
+BAD: list[tuple[str, str, dict[str, Any], str]] = [
+    ("jigsaw", "training", {"steps": -1}, "--training.steps -1: must be 1 or more"),
+    ("jigsaw", "training", {"minutes": 0.0}, "--training.minutes 0.0: must be over 0"),
+    ("jigsaw", "training", {"noises": 0}, "--training.noises"),
+    ("jigsaw", "training", {"rotation_weight": -0.5}, "--training.rotation-weight"),
+    ("jigsaw", "training", {"pieces": 8}, "--training.pieces 8: must be 9 or more, so that a 3x3 puzzle fits"),
+    ("jigsaw", "training", {"learning_rate": 0.0}, "--training.learning-rate"),
+    ("jigsaw", "training", {"learning_rate": float("nan")}, "--training.learning-rate nan"),
+    ("jigsaw", "training", {"decay": 1.5}, "--training.decay 1.5: must be 0 or more and at most 1"),
+    ("jigsaw", "training", {"average": 1.0}, "--training.average 1.0: must be 0 or more and under 1"),
+    ("jigsaw", "training", {"nodes": 2}, "--training.nodes 2: must be 1 without torchrun"),
+    ("jigsaw", "training", {"seed": -1}, "--training.seed"),
+    (
+        "jigsaw",
+        "data",
+        {"folders": ()},
+        "--data.folders: must be folders of training pictures; pass --data.folders DIR",
+    ),
+    ("jigsaw", "data", {"folders": (Path("a"), Path("a"))}, "--data.folders a a: must be different folders"),
+    ("jigsaw", "data", {"shares": (1.0,)}, "--data.shares 1.0: must be 2 numbers, one for each folder"),
+    ("jigsaw", "data", {"shares": (1.0, -1.0)}, "--data.shares 1.0 -1.0: must be each 0 or more"),
+    ("jigsaw", "data", {"shares": (0.0, 0.0)}, "--data.shares 0.0 0.0"),
+    ("jigsaw", "data", {"grids": (3, 2)}, "--data.grids 3 2: must be the fewest rows, then the most"),
+    ("jigsaw", "data", {"grids": (0, 2)}, "--data.grids 0 2: must be each 2 or more"),
+    ("jigsaw", "data", {"erode": 7}, "--data.erode 7: must be 0 or more and at most 6"),
+    ("jigsaw", "data", {"smallest_crop": 0.0}, "--data.smallest-crop"),
+    ("jigsaw", "model", {"width": 0}, "--model.width 0: must be 1 or more"),
+    ("jigsaw", "model", {"heads": 5}, "--model.heads 5: must be a divisor of the width 32"),
+    ("jigsaw", "model", {"time_width": 7}, "--model.time-width 7: must be 2 or more and a multiple of 2"),
+    ("jigsaw", "model", {"degree": 2.5}, "--model.degree 2.5: must be 0"),
+    ("jigsaw", "model", {"degree": 5000.0}, "--model.degree 5000.0: must be at most 8, all other pieces"),
+    ("jigsaw", "model", {"degree": 0.2, "dropped_edges": 0.2}, "both make graphs sparse"),
+    ("jigsaw", "model", {"top_k": 2}, "it adds matches to an expander"),
+    ("jigsaw", "model", {"backbone": "resnet18", "symmetry": "plain"}, "--model.symmetry plain"),
+    ("jigsaw", "model", {"backbone": "vn_dgcnn"}, "--model.space cos_sin: must be so3, six_d or quaternion with"),
+    ("jigsaw", "model", {"backbone": "vn_dgcnn", "space": "so3"}, "--model.space so3: must be cos_sin, the poses of"),
+    ("upright", "training", {"pictures": 0}, "--training.pictures 0: must be 1 or more"),
+    ("upright", "model", {"widths": (16, 0)}, "--model.widths 16 0: must be each 1 or more"),
+    ("upright", "model", {"dropout": 1.0}, "--model.dropout"),
+    ("edge-model", "model", {"length": 31}, "--model.length 31: must be 2 or more and a multiple of 2"),
+    ("edge-model", "model", {"observed": 4}, "--model.observed 4: must be 3 or more and a multiple of 3"),
+    ("edge-model", "model", {"widest_gap": 1}, "--model.widest-gap 1: must be 2 or more, the erosion of --data.erode"),
+    ("edge-model", "training", {"pieces": 8}, "--training.pieces 8: must be 9 or more, so that a 3x3 puzzle fits"),
+    ("critic", "model", {"size": 90}, "--model.size 90: must be 60 or more and a multiple of 60"),
+    ("fragments", "data", {"solids": 0}, "--data.folders: must be something to learn from"),
+    ("fragments", "data", {"pieces": (5, 2)}, "--data.pieces 5 2: must be the fewest pieces, then the most"),
+    ("fragments", "data", {"points": 3}, "--data.points 3: must be 32 or more"),
+    ("fragments", "model", {"votes": True}, "--model.votes: must be off, since no matches of broken objects are found"),
+    ("fragments", "model", {"posed": True, "symmetry": "invariant"}, "--model.posed True: must be off"),
+    ("fragments", "model", {"backbone": "light", "space": "cos_sin", "posed": False}, "--model.space cos_sin"),
+    ("fracture-matching", "data", {"learn": "fits"}, "--data.learn fits: needs networks that know surfaces"),
+]
+
+
+@pytest.mark.parametrize(
+    ("task", "part", "changes", "words"), BAD, ids=[f"{task} {' '.join(change)}" for task, _, change, _ in BAD]
+)
+def test_bad_values(configs: dict[str, Config], task: str, part: str, changes: dict[str, Any], words: str) -> None:
+    config = configs[task]
+    with pytest.raises(InputError) as raised:
+        TASKS[task](replace(config, **{part: replace(getattr(config, part), **changes)}))
+    assert words in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there are CUDA devices")
+def test_devices_that_are_not_there(tiny: Callable[..., Config]) -> None:
+    with pytest.raises(InputError, match=r"--training\.devices 1: must be at most 0, the CUDA devices here"):
+        check_config(tiny(accelerator="cuda"))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_lack_nothing_but_pictures(name: str, picture_folders: tuple[Path, Path]) -> None:
+    config = PRESETS[name].config
+    check_config(replace(config, data=replace(config.data, folders=picture_folders)))
+
+
+CHANGES: list[dict[str, Any]] = [
+    *({"backbone": name} for name in ("light", "resnet18", "vn_dgcnn", "dgcnn")),
+    *({"symmetry": name} for name in ("invariant", "plain")),
+    *({"space": name} for name in ("cos_sin", "so3", "six_d", "quaternion")),
+    *({name: True} for name in ("posed", "edge_features", "votes", "sparse_solving")),
+    *({name: False} for name in ("posed", "edge_features", "votes", "board")),
+    *({"layer": "gcn"}, {"stack": "published"}, {"heads": 5}, {"hidden": 18}, {"times": 1}),
+    *({"dropped_edges": 0.5}, {"degree": 2.0}, {"top_k": 1}, {"virtual_nodes": 2}),
+    {"complete_up_to": 1},
+]
+
+
+def refusal(task: Any) -> str:
+    """What is said against a task's configuration, if anything."""
+    try:
+        task.check(task.config)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("task", ["jigsaw", "fragments"])
+def test_every_pair_of_settings_learns_or_is_refused(task: str, configs: dict[str, Config]) -> None:
+    """A step teaches every parameter; a refusal is one line that names an option."""
+    config = configs[task]
+    few = replace(config.training, pieces=4, noises=1)
+    tiny = {"grids": (2, 2), "favourite": 2} if task == "jigsaw" else {"points": 32}
+    small = replace(config.model, features=4, width=24, layers=1, pose_hidden=4, join_hidden=8)
+    config = Config(small, replace(config.data, **tiny), few)
+    learner = TASKS[task](config)
+    changes = [change for change in CHANGES if replace(small, **change) != small]
+    tried = refused = 0
+    for one, two in combinations(changes, 2):
+        if set(one) & set(two):
+            continue
+        learner.config = replace(config, model=replace(small, **one, **two))
+        tried += 1
+        if message := refusal(learner):
+            assert message.startswith("--model."), (one, two, message)
+            assert "\n" not in message
+            refused += 1
+            continue
+        torch.manual_seed(0)
+        network = learner.build()
+        learner.loss(network, 0, 0, 1).backward()
+        unused = [name for name, value in network.named_parameters() if value.grad is None]
+        assert not unused, (one, two, unused)
+    assert 0.2 < refused / tried < 0.9
+
+
+def test_a_network_of_conflicting_settings_is_not_built() -> None:
+    with pytest.raises(InputError, match="heads 7: must be a divisor of the width 192"):
+        check_settings(ModelConfig(heads=7))
 
 
 def written(config: Config, path: Path) -> Path:
@@ -19,23 +160,15 @@ def written(config: Config, path: Path) -> Path:
     return path
 
 
-def test_configurations_are_read_back(tiny: Callable[..., Config], tmp_path: Path) -> None:
-    config = tiny(model={"layer": "gcn"}, steps=7, optimizer="adagrad")
-    assert read_config(written(config, tmp_path / "config.json"), JigsawRun) == config
+@pytest.mark.parametrize("name", TASKS)
+def test_configurations_are_read_back(name: str, configs: dict[str, Config], tmp_path: Path) -> None:
+    assert read_config(written(configs[name], tmp_path / "config.json"), TASKS[name].defaults) == configs[name]
 
 
-def test_configurations_of_the_upright_classifier_too(tiny_upright: Callable[..., UprightRun], tmp_path: Path) -> None:
-    config = tiny_upright(pictures=9)
-    assert read_config(written(config, tmp_path / "config.json"), UprightRun) == config
-
-
-def test_runs_of_another_kind_are_refused(
-    tiny: Callable[..., Config], tiny_upright: Callable[..., UprightRun], tmp_path: Path
-) -> None:
-    with pytest.raises(InputError, match="is not the configuration of a run of this preset"):
-        read_config(written(tiny_upright(), tmp_path / "config.json"), JigsawRun)
-    with pytest.raises(InputError, match="is not the configuration of a run of this preset"):
-        read_config(written(tiny(), tmp_path / "config.json"), UprightRun)
+def test_runs_of_another_kind_are_refused(configs: dict[str, Config], tmp_path: Path) -> None:
+    for one, other in (("jigsaw", UprightTask), ("upright", JigsawTask), ("jigsaw", FragmentTask)):
+        with pytest.raises(InputError, match="is not the configuration of a run of this preset"):
+            read_config(written(configs[one], tmp_path / "config.json"), other.defaults)
 
 
 @pytest.mark.parametrize(
@@ -45,15 +178,16 @@ def test_runs_of_another_kind_are_refused(
         ("[]", "is not the configuration of a run"),
         ("{}", "is not the configuration of a run"),
         ('{"model": {"colour": 3}, "data": {"folders": []}, "training": {}}', "colour"),
+        ('{"model": {"width": "3"}, "data": {"folders": []}, "training": {}}', "width is '3', but must be int"),
     ],
 )
 def test_other_files_are_refused(tmp_path: Path, content: str, words: str) -> None:
     path = tmp_path / "config.json"
     path.write_text(content)
     with pytest.raises(InputError, match=words):
-        read_config(path, JigsawRun)
+        read_config(path, JigsawTask.defaults)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
-        read_config(tmp_path / "config.json", JigsawRun)
+        read_config(tmp_path / "config.json", JigsawTask.defaults)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from diffassemble.core import Board, InputError
+from diffassemble.core import Board
 from diffassemble.files.pictures import write_picture
 from diffassemble.squares.critic import CriticConfig
-from diffassemble.training.config import CriticRun, CriticTraining, PictureConfig
-from diffassemble.training.critic import CriticTask, false_placement, shifted, strayed
+from diffassemble.training.config import Config, PictureConfig
+from diffassemble.training.critic import CriticTask, CriticTraining, false_placement, shifted, strayed
 
 SMALL = CriticConfig(stem=8, widths=(16, 16, 16), hidden=16, dropout=0.0)
 BOARD = Board(6, 6)
@@ -28,7 +28,7 @@ def task(tmp_path: Path) -> CriticTask:
         picture = 0.6 * disc + 0.3 * (1 - span[:, None]) / 2 + 0.05 * torch.randn(3, 64, 64, generator=generator)
         write_picture(picture.clamp(0, 1), tmp_path / f"{number:02}.png")
     data = PictureConfig(folders=(tmp_path,), held_apart=4)
-    return CriticTask(CriticRun(SMALL, data, CriticTraining(steps=40, pictures=4)))
+    return CriticTask(Config(SMALL, data, CriticTraining(steps=40, pictures=4)))
 
 
 def test_learns(task: CriticTask) -> None:
@@ -78,8 +78,3 @@ def test_on_a_full_board_pieces_can_only_be_turned() -> None:
     cells, turns = strayed(at, 2, torch.Generator().manual_seed(0))
     assert torch.equal(cells, at)
     assert int((turns > 0).sum()) == 2
-
-
-def test_what_cannot_work_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"model\.size"):
-        CriticTask(CriticRun(CriticConfig(size=50), PictureConfig(folders=(tmp_path,))))

@@ -11,12 +11,12 @@ import torch
 from diffassemble.core import Board, InputError
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.edge_model import TERMS, EdgeCompatibility
-from diffassemble.training.config import EdgeModelRun
+from diffassemble.training.config import Config
 from diffassemble.training.edge_model import ALONE, EdgeModelTask, choice_loss, partners
 
 
 @pytest.fixture
-def task(tiny_edge_model: Callable[..., EdgeModelRun]) -> EdgeModelTask:
+def task(tiny_edge_model: Callable[..., Config]) -> EdgeModelTask:
     return EdgeModelTask(tiny_edge_model())
 
 
@@ -49,7 +49,7 @@ def test_scores_are_by_folder_and_erosion(task: EdgeModelTask) -> None:
 
 
 def test_values_that_cannot_work_are_refused_before_any_picture_is_read(
-    tiny_edge_model: Callable[..., EdgeModelRun],
+    tiny_edge_model: Callable[..., Config],
 ) -> None:
     with pytest.raises(InputError, match=r"--model\.length 7"):
         EdgeModelTask(tiny_edge_model({"length": 7}))

@@ -9,9 +9,16 @@ import torch
 from diffassemble.core import InputError
 from diffassemble.fragments.descriptors import FACE_FEATURES, LEVELS, MATE_SIGNS, surface_features
 from diffassemble.fragments.model import MATCH_FEATURES, FractureConfig, FractureModels
-from diffassemble.training.config import FractureDataConfig, FractureMatchingRun, FractureMatchingTraining
+from diffassemble.training.config import Config
 from diffassemble.training.fracture_examples import MatchExamples, SurfaceExamples
-from diffassemble.training.fracture_matching import FractureMatchingTask, matches_found, surface_loss, verification_loss
+from diffassemble.training.fracture_matching import (
+    FractureDataConfig,
+    FractureMatchingTask,
+    FractureMatchingTraining,
+    matches_found,
+    surface_loss,
+    verification_loss,
+)
 
 SMALL = FractureConfig(width=16, descriptor=8, verifier_width=8)
 
@@ -58,7 +65,7 @@ def test_fits_are_learnt() -> None:
 def test_fits_need_networks_that_know_surfaces() -> None:
     data = FractureDataConfig(solids=1, learn="fits")
     with pytest.raises(InputError, match="start-from"):
-        FractureMatchingTask(FractureMatchingRun(SMALL, data, FractureMatchingTraining()))
+        FractureMatchingTask(Config(SMALL, data, FractureMatchingTraining()))
 
 
 def test_fractures_without_examples_at_a_level_are_passed_over() -> None:
@@ -73,14 +80,14 @@ def test_fractures_without_examples_at_a_level_are_passed_over() -> None:
 
 def test_every_fracture_is_looked_at_several_times() -> None:
     data = FractureDataConfig(solids=1, breaks=1, pieces=(2, 2), times=2)
-    task = FractureMatchingTask(FractureMatchingRun(SMALL, data, FractureMatchingTraining(points=160)))
+    task = FractureMatchingTask(Config(SMALL, data, FractureMatchingTraining(points=160)))
     first, second = task.surfaces
     assert not np.array_equal(first[0].features, second[0].features)
 
 
 def test_a_task_makes_its_examples_and_scores_them() -> None:
     data = FractureDataConfig(solids=1, breaks=1, pieces=(2, 2))
-    task = FractureMatchingTask(FractureMatchingRun(SMALL, data, FractureMatchingTraining(points=160)))
+    task = FractureMatchingTask(Config(SMALL, data, FractureMatchingTraining(points=160)))
     network = task.build()
     assert torch.isfinite(task.loss(network, 0, 0, 1))
     task.held_surfaces = task.surfaces

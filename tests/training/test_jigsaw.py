@@ -16,8 +16,9 @@ from diffassemble.files.pictures import read_picture
 from diffassemble.network.batch import pack
 from diffassemble.network.denoiser import Denoiser
 from diffassemble.squares.cut import cut_picture
+from diffassemble.squares.edge_model import find_matches
 from diffassemble.training.config import Config, DataConfig
-from diffassemble.training.jigsaw import JigsawTask, accuracy, smallest_picture, validation_settings
+from diffassemble.training.jigsaw import JigsawTask, accuracy, validation_settings
 
 
 def gradients(task: JigsawTask, model: nn.Module, step: int, rank: int, world: int) -> list[Tensor]:
@@ -126,7 +127,7 @@ def test_pictures_too_small_for_the_grids_are_named_before_training(
     tiny: Callable[..., Config], tmp_path: Path
 ) -> None:
     config = tiny()
-    least = smallest_picture(config.data)
+    least = 20  # 3 pieces of 5 pixels, in a crop of three quarters
     for index, side in enumerate([least] * 4 + [least - 1]):
         Image.effect_noise((side, side + 3), 50).save(tmp_path / f"{index}.png")
     data = replace(config.data, folders=(tmp_path,))

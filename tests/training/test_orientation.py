@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pytest
 import torch
 
-from diffassemble.core import InputError
 from diffassemble.fragments.datasets import break_solids
 from diffassemble.fragments.orientation import OrientationConfig, OrientationModel
-from diffassemble.training.config import FragmentConfig, OrientationRun, OrientationTraining
+from diffassemble.training.config import Config, FragmentConfig
 from diffassemble.training.fragment_data import Pool, make_pool
-from diffassemble.training.orientation import UP, OrientationTask, candidates, partly
+from diffassemble.training.orientation import UP, OrientationTask, OrientationTraining, candidates, partly
 
 GENERATOR = torch.Generator().manual_seed(0)
 
@@ -27,7 +25,7 @@ def pools() -> list[Pool]:
 @pytest.fixture
 def task(pools: list[Pool], monkeypatch: pytest.MonkeyPatch) -> OrientationTask:
     monkeypatch.setattr("diffassemble.training.orientation.gather", lambda data: ([[], [], []], []))
-    config = OrientationRun(
+    config = Config(
         OrientationConfig(dropout=0.0), FragmentConfig(solids=1, points=256), OrientationTraining(steps=60, objects=8)
     )
     task = OrientationTask(config)
@@ -74,11 +72,6 @@ def test_the_largest_fragment_is_never_lost(pools: list[Pool]) -> None:
     for _ in range(5):
         points = partly(pool, 1.0, 50, GENERATOR)
         assert float(torch.cdist(points, largest).amin(1).min()) == pytest.approx(0.0, abs=1e-3)
-
-
-def test_what_cannot_work_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"training\.objects"):
-        OrientationTask(OrientationRun(data=FragmentConfig(solids=1), training=OrientationTraining(objects=0)))
 
 
 def test_the_network_is_the_configured_one(task: OrientationTask) -> None:

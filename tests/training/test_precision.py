@@ -10,7 +10,7 @@ import pytest
 
 from diffassemble.core import InputError
 from diffassemble.training import precision
-from diffassemble.training.config import TrainingConfig, UprightRun
+from diffassemble.training.config import Config, TrainingConfig
 from diffassemble.training.loop import make_fabric, train
 from diffassemble.training.upright import UprightTask
 
@@ -81,7 +81,7 @@ def test_the_faster_one_is_taken_and_remembered(monkeypatch: pytest.MonkeyPatch,
     assert precision.choose_precision("cuda") == ("bf16-mixed", "")
 
 
-def test_training_in_bfloat16(tiny_upright: Callable[..., UprightRun], tmp_path: Path) -> None:
+def test_training_in_bfloat16(tiny_upright: Callable[..., Config], tmp_path: Path) -> None:
     verdict, reason = precision.bfloat16()
     if verdict == "fails":
         pytest.skip(reason)

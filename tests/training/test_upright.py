@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from diffassemble.core import InputError
 from diffassemble.files.pictures import write_picture
 from diffassemble.squares.upright import UprightConfig
-from diffassemble.training.config import PictureConfig, UprightRun, UprightTraining
+from diffassemble.training.config import Config, PictureConfig
 from diffassemble.training.loop import train
 from diffassemble.training.run_folder import read_checkpoint
-from diffassemble.training.upright import UprightTask, load_squares, with_lost_cells
+from diffassemble.training.upright import UprightTask, UprightTraining, load_squares, with_lost_cells
 
 SMALL = UprightConfig(size=16, stem=8, widths=(16, 16), dropout=0.0)
 
@@ -30,7 +30,7 @@ def task(tmp_path: Path) -> UprightTask:
         picture = fading + 0.1 * torch.randn(3, 32, 32, generator=generator)
         write_picture(picture.clamp(0, 1), tmp_path / f"{number:02}.png")
     data = PictureConfig(folders=(tmp_path,), held_apart=3)
-    return UprightTask(UprightRun(SMALL, data, UprightTraining(steps=40, pictures=8)))
+    return UprightTask(Config(SMALL, data, UprightTraining(steps=40, pictures=8)))
 
 
 def test_learns(task: UprightTask) -> None:
@@ -73,14 +73,14 @@ def test_processes_share_out_the_pictures(task: UprightTask) -> None:
 
 
 def test_values_that_cannot_work_are_refused_before_any_picture_is_read(
-    tiny_upright: Callable[..., UprightRun],
+    tiny_upright: Callable[..., Config],
 ) -> None:
     with pytest.raises(InputError, match=r"--training\.pictures 0"):
         UprightTask(tiny_upright(pictures=0))
 
 
 def test_pictures_become_squares_and_those_held_apart_are_not_trained_on(
-    tiny_upright: Callable[..., UprightRun],
+    tiny_upright: Callable[..., Config],
 ) -> None:
     config = tiny_upright()
     task = UprightTask(replace(config, data=replace(config.data, shares=(0.0, 1.0))))
@@ -114,7 +114,7 @@ def test_lost_cells_are_grey_and_always_the_same() -> None:
     assert set(holed.unique().tolist()) == {0.5, 1.0}
 
 
-def test_a_run_goes_on_as_if_nothing_had_happened(tiny_upright: Callable[..., UprightRun], tmp_path: Path) -> None:
+def test_a_run_goes_on_as_if_nothing_had_happened(tiny_upright: Callable[..., Config], tmp_path: Path) -> None:
     class Struck(UprightTask):
         def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
             if step == 4:

@@ -36,7 +36,7 @@ def parse_run(name: str, argv: list[str]) -> tuple[RunOptions, Path]:
     folder = options.out or Path("runs") / name
     begun = folder / "config.json"
     if options.resume and begun.exists():
-        stored = read_config(begun, type(preset))
+        stored = read_config(begun, preset)
         minutes = preset.training.minutes
         options = _parse(name, argv, replace(stored, training=replace(stored.training, minutes=minutes)))
     if not options.resume and (folder / FILE).exists():

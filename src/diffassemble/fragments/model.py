@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Float32
 from torch import Tensor, nn
 
+from diffassemble.core.settings import Count
 from diffassemble.fragments.descriptors import FACE_FEATURES, LEVELS, surface_features
 from diffassemble.network.pretrained import Pretrained
 
@@ -22,11 +23,11 @@ _ROWS = 20_000
 class FractureConfig:
     """Sizes of the three networks."""
 
-    width: int = 80
+    width: Count = 80
     """hidden numbers of the networks that look at the surface"""
-    descriptor: int = 24
+    descriptor: Count = 24
     """numbers of a descriptor"""
-    verifier_width: int = 32
+    verifier_width: Count = 32
 
 
 class Perceptron(nn.Sequential):

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from diffassemble.core.settings import Count, Fraction
 from diffassemble.network.pretrained import Pretrained
 
 HEIGHTS, RADII, HARMONICS = 24, 12, (1, 2, 3, 4)
@@ -30,9 +31,9 @@ _TRIED, _BEST, _CLOSER, _ABOUT = 400, 4, (10.0, 4.0, 1.5), 24
 class OrientationConfig:
     """What the two networks are made of."""
 
-    widths: tuple[int, int, int] = (24, 48, 64)
+    widths: tuple[Count, Count, Count] = (24, 48, 64)
     """channels of the convolutions"""
-    dropout: float = 0.2
+    dropout: Fraction = 0.2
 
 
 class OrientationModel(Pretrained):

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from diffassemble.core.settings import Count
 from diffassemble.diffusion.schedule import Schedule
 from diffassemble.diffusion.spaces import SPACES
 from diffassemble.network.batch import PuzzleBatch
@@ -200,9 +201,9 @@ class OneShotConfig:
 
     baseline: Literal["global", "lstm", "dgl", "nsm", "se3-equiv"] = "global"
     backbone: PointBackbone = "dgcnn"
-    features: int = 32
+    features: Count = 32
     """a third of the encoder's numbers: vectors, where they are vectors"""
-    width: int = 192
+    width: Count = 192
 
 
 class OneShot(PoseNetwork):

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
+from diffassemble.core.settings import Count, Even, Fraction, Natural, Settings, Weight
 from diffassemble.network.encoders import Backbone
-from diffassemble.network.encoders.image import Symmetry
+from diffassemble.network.encoders.image import ImageBackbone, Symmetry
+from diffassemble.network.encoders.points import PLAIN_NETWORKS, VECTOR_NETWORKS
 
 
 @dataclass(frozen=True)
-class ModelConfig:
+class ModelConfig(Settings):
     """What the network is made of; the defaults are the light model with pairwise evidence."""
 
     backbone: Backbone = "light"
     symmetry: Symmetry = "equivariant"
-    features: int = 96
+    features: Count = 96
     """encoder features per quarter turn, or per axis of space"""
-    width: int = 192
+    width: Count = 192
     """width of the nodes"""
-    layers: int = 6
-    heads: int = 8
+    layers: Count = 6
+    heads: Count = 8
     layer: Literal["unimp", "gcn"] = "unimp"
     stack: Literal["transformer", "published"] = "transformer"
     """transformer: normalised residual layers with feed-forward parts; published: the paper's bare layers"""
-    hidden: int = 256
+    hidden: Count = 256
     """width between the layers of the published stack"""
     edge_features: bool = True
     """border evidence as edge features; off in the paper's form"""
@@ -34,32 +37,68 @@ class ModelConfig:
     """the matches' votes on the noisy poses; off in the paper's form"""
     board: bool = True
     """tell the nodes the board's shape, so that one model serves all grids"""
-    join_hidden: int = 192
+    join_hidden: Count = 192
     """width inside the network that joins features, pose and time into a node"""
-    pose_hidden: int = 64
+    pose_hidden: Count = 64
     """width inside the pose embedding"""
-    pose_width: int = 64
-    time_width: int = 32
-    times: int = 300
+    pose_width: Count = 64
+    time_width: Even = 32
+    times: Count = 300
     """diffusion times T; 1 is the variant without diffusion"""
     space: Literal["cos_sin", "so3", "six_d", "quaternion"] = "cos_sin"
     """the form of poses that is noised and predicted"""
     posed: bool = False
     """show each piece as it stands in its noisy pose and ask how to turn it on; needs features that turn freely"""
-    dropped_edges: float = 0.0
+    dropped_edges: Fraction = 0.0
     """share of edges lost at random while learning"""
-    degree: float = 0.0
+    degree: Weight = 0.0
     """neighbours of a piece in random expanders, as a share of all others up to 1 or as a number; 0: all others"""
-    top_k: int = 0
+    top_k: Natural = 0
     """edges beside the expander's: so many of the most probable matches of each side"""
-    virtual_nodes: int = 0
+    virtual_nodes: Natural = 0
     """nodes with learned embeddings that hear all pieces of a puzzle and are heard by them"""
     sparse_solving: bool = False
     """solve on graphs as sparse as those of learning; otherwise on complete ones"""
-    complete_up_to: int = 600
+    complete_up_to: Natural = 600
     """pieces of a puzzle above which graphs are always sparse: matches, expander and virtual nodes"""
 
     @property
     def pairwise(self) -> bool:
         """Whether any pairwise evidence is used."""
         return self.edge_features or self.votes
+
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        """Settings that do not work together, or that would have no effect."""
+        pictures = self.backbone in get_args(ImageBackbone)
+        if pictures != (self.space == "cos_sin"):
+            wanted = "cos_sin" if pictures else "so3, six_d or quaternion"
+            yield "space", f"{wanted} with the backbone {self.backbone}"
+        if self.backbone == "resnet18" and self.symmetry == "plain":
+            yield (
+                "symmetry",
+                "equivariant or invariant with resnet18, whose convolutions are; or pass light as backbone",
+            )
+        if not pictures and (self.backbone in PLAIN_NETWORKS) != (self.symmetry == "plain"):
+            fitting = " or ".join(PLAIN_NETWORKS if self.symmetry == "plain" else VECTOR_NETWORKS)
+            yield "backbone", f"{fitting} to be {self.symmetry}"
+        if self.posed and (pictures or self.symmetry != "equivariant" or self.space == "quaternion"):
+            yield (
+                "posed",
+                "off: it needs features that turn freely, of an equivariant encoder of points in so3 or six_d",
+            )
+        widths = {self.width} | ({self.hidden} if self.stack == "published" and self.layers > 1 else set())
+        if self.layer == "unimp" and any(width % self.heads for width in widths):
+            yield "heads", f"a divisor of the width {' and '.join(map(str, sorted(widths)))}"
+        if self.layer == "gcn" and self.edge_features:
+            yield "edge_features", "off with the layer gcn, which does not hear them"
+        yield from self._sparse_conflicts()
+
+    def _sparse_conflicts(self) -> Iterator[tuple[str, str]]:
+        if 1 < self.degree != int(self.degree):
+            yield "degree", "0 (all others), a share of them up to 1, or a whole number from 2 on"
+        if self.degree and self.dropped_edges:
+            yield "degree", "0 with dropped_edges: both make graphs sparse"
+        if self.top_k and not (self.degree and self.pairwise):
+            yield "top_k", "0 without a degree and without edge_features or votes: it adds matches to an expander"
+        if self.sparse_solving and not (self.degree or self.dropped_edges):
+            yield "sparse_solving", "off without a degree or dropped_edges, which make graphs sparse"

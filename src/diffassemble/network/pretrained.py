@@ -7,19 +7,25 @@ import json
 import os
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import nn
 
 from diffassemble.core import InputError
+from diffassemble.core.settings import read_settings
 from diffassemble.files.atomic import write_file
 
 Network = TypeVar("Network", bound="Pretrained")
 
 BUNDLED = Path(str(files("diffassemble"))) / "weights"
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
+RENAMED = {
+    **{"judge": "edge_model", "shown": "observed"},
+    **{"SideJudge": "EdgeModel", "Posture": "OrientationModel", "FractureMatcher": "FractureModels"},
+}
+"""settings and kinds that had another name when a model was written"""
 
 
 class Pretrained(nn.Module):
@@ -32,12 +38,7 @@ class Pretrained(nn.Module):
     def from_pretrained(cls: type[Network], name: str | os.PathLike[str]) -> Network:
         """Load a bundled model ("jigsaw"), a folder, or a Hugging Face hub id ("somebody/something")."""
         folder = find_model(name)
-        config, path = read_config(cls, folder), folder / WEIGHTS
-        try:
-            network = cls(config)
-        except (ArithmeticError, RuntimeError, TypeError, ValueError) as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(f"{folder / CONFIG}: describes no network that can be built ({reason})") from error
+        network, path = cls(read_config(cls, folder)), folder / WEIGHTS
         try:
             weights = load_file(path)
         except (SafetensorError, OSError) as error:
@@ -56,42 +57,21 @@ class Pretrained(nn.Module):
         write_file(Path(folder) / WEIGHTS, save(weights))
         write_file(Path(folder) / CONFIG, (json.dumps(config, indent=2) + "\n").encode())
 
-    @property
-    def parameters_in_all(self) -> int:
-        """How many numbers were learnt."""
-        return sum(parameter.numel() for parameter in self.parameters())
-
 
 def read_config(cls: type[Pretrained], folder: Path) -> Any:
-    """The configuration in a model folder, checked against the network's kind, known settings and their types."""
+    """The configuration in a model folder, checked against the network's kind, known settings and their bounds."""
     path = folder / CONFIG
     try:
         values = json.loads(path.read_text())
-        kind = values.pop("kind")
+        kind = RENAMED.get(values["kind"], values.pop("kind"))
     except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
         raise InputError(f"{path}: not a model configuration ({error})") from error
     if kind != cls.__name__:
         raise InputError(f"{path}: describes a {kind}, but a {cls.__name__} is needed")
-    known = {field.name for field in dataclasses.fields(cls.config_class)}
-    if unknown := sorted(set(values) - known):
-        raise InputError(f"{path}: unknown settings {', '.join(unknown)}; was it made by a newer version?")
-    for name, hint in get_type_hints(cls.config_class).items():
-        if name in values and not _allows(hint, values[name]):
-            choices = ", ".join(map(str, get_args(hint)))
-            wanted = f"one of {choices}" if choices else hint.__name__
-            raise InputError(f"{path}: {name} is {values[name]!r}, but must be {wanted}")
-    listed = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
     try:
-        return cls.config_class(**listed)
-    except (TypeError, ValueError) as error:
+        return read_settings(cls.config_class, {RENAMED.get(name, name): value for name, value in values.items()})
+    except InputError as error:
         raise InputError(f"{path}: {error}") from error
-
-
-def _allows(hint: Any, value: Any) -> bool:
-    """Whether a value out of JSON is of the kind that a setting wants; only plain types and choices are checked."""
-    if get_origin(hint) is Literal:
-        return value in get_args(hint)
-    return type(value) in {bool: (bool,), int: (int,), float: (int, float)}.get(hint, (type(value),))
 
 
 def find_model(name: str | os.PathLike[str]) -> Path:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from annotated_types import Ge, MultipleOf
 from jaxtyping import Float, Int, Int64
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor, nn
 
 from diffassemble.core import Board, Puzzle, turn_pixels
+from diffassemble.core.settings import Count, Fraction
 from diffassemble.network.pretrained import Pretrained
 from diffassemble.squares.energy import State, Terms
 from diffassemble.squares.search import NOWHERE, beside, facing
@@ -36,15 +39,15 @@ _TOGETHER = 64
 class CriticConfig:
     """What the scoring network is made of."""
 
-    size: int = 60
+    size: Annotated[int, Ge(60), MultipleOf(60)] = 60
     """pixels a side at which placements are looked at"""
-    stem: int = 24
+    stem: Count = 24
     """channels of the first convolution"""
-    widths: tuple[int, ...] = (48, 72, 96)
+    widths: tuple[Count, ...] = (48, 72, 96)
     """channels of the residual blocks, each at half the resolution of the one before"""
-    hidden: int = 64
+    hidden: Count = 64
     """width between what is seen and the score"""
-    dropout: float = 0.2
+    dropout: Fraction = 0.2
 
 
 class Critic(Pretrained):

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import Annotated
 
 import torch
 import torch.nn.functional as F
+from annotated_types import Ge, MultipleOf
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from diffassemble.core import Matches, Puzzle
 from diffassemble.core.board import SIDES
+from diffassemble.core.settings import Count, Even, Natural
 from diffassemble.network.batch import MatchFinder
 from diffassemble.network.denoiser import PoseNetwork
 from diffassemble.network.pretrained import Pretrained
@@ -212,18 +215,18 @@ _TOGETHER = 1000
 class EdgeModelConfig:
     """What the network is made of."""
 
-    depth: int = 8
+    depth: Count = 8
     """pixels of a piece that are looked at, from the side inwards"""
-    length: int = 32
+    length: Even = 32
     """numbers to which a strip is brought along the side, even"""
-    width: int = 64
-    blocks: int = 2
+    width: Count = 64
+    blocks: Natural = 2
     """residual blocks"""
-    observed: int = 6
+    observed: Annotated[int, Ge(3), MultipleOf(3)] = 6
     """numbers that a side shows at each place, a multiple of the three colours"""
-    embedding: int = 8
+    embedding: Count = 8
     """channels of the learned embedding"""
-    widest_gap: int = 4
+    widest_gap: Natural = 4
     """pixels that pieces may have lost at every side"""
 
 

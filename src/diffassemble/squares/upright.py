@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from diffassemble.core import Poses, Puzzle, turn_pixels
+from diffassemble.core.settings import Count, Fraction
 from diffassemble.network.pretrained import Pretrained
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -24,13 +25,13 @@ _MIRRORED_TURNS = [0, 3, 2, 1]
 class UprightConfig:
     """What the scoring network is made of."""
 
-    size: int = 48
+    size: Count = 48
     """pixels a side at which pictures are looked at"""
-    stem: int = 24
+    stem: Count = 24
     """channels of the first convolution"""
-    widths: tuple[int, ...] = (48, 96, 160)
+    widths: tuple[Count, ...] = (48, 96, 160)
     """channels of the residual blocks, each at half the resolution of the one before"""
-    dropout: float = 0.25
+    dropout: Fraction = 0.25
 
 
 class ResidualBlock(nn.Module):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -9,9 +11,9 @@ from torch import Tensor, nn
 
 from diffassemble.core import Board
 from diffassemble.core.seeds import seeded
-from diffassemble.squares.critic import Critic, laid, tiles_of
-from diffassemble.training.checks import check_critic
-from diffassemble.training.config import Config, CriticRun
+from diffassemble.core.settings import Count
+from diffassemble.squares.critic import Critic, CriticConfig, laid, tiles_of
+from diffassemble.training.config import Config, PictureConfig, TrainingConfig, check_config
 from diffassemble.training.pictures import Variation, share_out, uniform, vary
 from diffassemble.training.upright import squares
 
@@ -23,13 +25,23 @@ FEWEST, MOST = 0.1, 0.45
 """shares of missing pieces"""
 
 
+@dataclass(frozen=True)
+class CriticTraining(TrainingConfig):
+    """How the critic of placements learns."""
+
+    pictures: Count = 6
+    """pictures in a batch, over all processes"""
+    false: Count = 7
+    """false placements that each true one is told from"""
+
+
 class CriticTask:
     """True placements against the same pieces shifted, turned, or put elsewhere; accuracy on pictures held apart."""
 
-    defaults: Config = CriticRun()
+    defaults: Config = Config(CriticConfig(), PictureConfig(), CriticTraining())
 
-    def __init__(self, config: CriticRun) -> None:
-        check_critic(config)
+    def __init__(self, config: Config) -> None:
+        check_config(config)
         self.config = config
         self.batch = config.training.pictures, "pictures"
         self.store, self.held_apart = squares(config.data, 2 * config.model.size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -10,8 +11,10 @@ from torch import Tensor, nn
 
 from diffassemble.core import Poses, Puzzle
 from diffassemble.core.seeds import seeded
+from diffassemble.core.settings import Count, Weight
 from diffassemble.network.batch import MatchFinder, PuzzleBatch, pack
 from diffassemble.network.denoiser import Denoiser, PoseNetwork
+from diffassemble.training.config import TrainingConfig
 from diffassemble.training.pictures import Portion
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -43,6 +46,20 @@ def noise_weight(alpha_bar: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
 
 # ----------------------------------------------------------------------------------------------------------------------
 # What learning to denoise puzzles has in common, whatever the pieces are.
+
+
+@dataclass(frozen=True)
+class DenoisingTraining(TrainingConfig):
+    """How the denoiser learns."""
+
+    pieces: Count = 288
+    """pieces in a batch, over all processes; the number of puzzles follows from the grid"""
+    noises: Count = 2
+    """noisy versions of each puzzle in a step; they share the encoder's work"""
+    translation_weight: Weight = 2.0
+    rotation_weight: Weight = 0.5
+    weigh_noise: bool = True
+    """count errors the more the less noise there is; off in the paper"""
 
 
 @runtime_checkable

@@ -2,43 +2,52 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from diffassemble.core import Board, Puzzle
+from diffassemble.core import Board, InputError, Puzzle
 from diffassemble.core.seeds import seeded
+from diffassemble.core.settings import Count, Share
 from diffassemble.squares.baselines.filling import touching_sides
 from diffassemble.squares.cut import cut_picture
-from diffassemble.squares.edge_model import EdgeCompatibility, EdgeModel
-from diffassemble.squares.pictures import short_names
-from diffassemble.training.checks import check_edge_model
-from diffassemble.training.config import Config, EdgeModelRun
-from diffassemble.training.jigsaw import smallest_picture
-from diffassemble.training.pictures import PuzzleStream, load_picture, load_store, split_paths, wear
+from diffassemble.squares.edge_model import EdgeCompatibility, EdgeModel, EdgeModelConfig
+from diffassemble.training.config import Config, DataConfig, TrainingConfig, check_config
+from diffassemble.training.jigsaw import check_room, load_pictures
+from diffassemble.training.pictures import PuzzleStream, wear
 
 ALONE = -1
 """the partner of a side that has none"""
 
 
+@dataclass(frozen=True)
+class EdgeModelTraining(TrainingConfig):
+    """How the judge of sides learns."""
+
+    pieces: Count = 160
+    """pieces in a batch, over all processes; each of their sides has all others to choose from"""
+    worn_share: Share = 0.5
+    """share of puzzles whose pieces are blurred, unevenly lit or compressed as JPEG"""
+
+
 class EdgeModelTask:
     """Every side of a batch has to find its neighbour among all others, or that it has none."""
 
-    defaults: Config = EdgeModelRun()
+    defaults: Config = Config(EdgeModelConfig(), DataConfig(), EdgeModelTraining())
 
-    def __init__(self, config: EdgeModelRun) -> None:
-        check_edge_model(config)
+    def __init__(self, config: Config) -> None:
+        check_config(config)
+        check_room(config)
+        if config.model.widest_gap < config.data.erode:
+            gap, erode = config.model.widest_gap, config.data.erode
+            raise InputError(f"--model.widest-gap {gap}: must be {erode} or more, the erosion of --data.erode")
         self.config = config
         self.batch = config.training.pieces, "pieces"
-        splits = [split_paths(folder, config.data.held_apart) for folder in config.data.folders]
-        smallest = smallest_picture(config.data)
-        store = load_store([train for train, _ in splits], config.data.shares, smallest)
+        store, self.held_apart = load_pictures(config.data)
         self.stream = PuzzleStream(store, config.data, config.training.pieces, config.training.seed)
-        self.held_apart = [
-            (name, [load_picture(path, smallest) for path in held])
-            for name, (_, held) in zip(short_names(config.data.folders), splits, strict=True)
-        ]
 
     def build(self) -> EdgeModel:
         """A fresh network."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
@@ -10,12 +12,13 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from diffassemble.core import InputError
 from diffassemble.core.seeds import seeded
+from diffassemble.core.settings import Count, Weight
 from diffassemble.fragments.breaking import scatter
 from diffassemble.fragments.descriptors import LEVELS, MATE_SIGNS
-from diffassemble.fragments.model import FractureModels
-from diffassemble.training.checks import check_fracture_matching
-from diffassemble.training.config import Config, FractureMatchingRun
+from diffassemble.fragments.model import FractureConfig, FractureModels
+from diffassemble.training.config import Config, FragmentConfig, TrainingConfig, check_config
 from diffassemble.training.fracture_examples import (
     MatchExamples,
     SurfaceExamples,
@@ -31,6 +34,26 @@ _CROWD = 160
 """points of one fracture that are told apart in a step"""
 
 
+@dataclass(frozen=True)
+class FractureDataConfig(FragmentConfig):
+    """Which broken objects fracture matching is learnt from, and what of it."""
+
+    learn: Literal["surface", "fits"] = "surface"
+    """surface: where the break is, and who fits whom; fits, after that: which fits are true"""
+    noise: Weight = 0.0015
+    """largest noise that half of the objects gets, as a share of their size"""
+    times: Count = 1
+    """how often examples are made of each fracture, each time of other points, with other noise and missing pieces"""
+
+
+@dataclass(frozen=True)
+class FractureMatchingTraining(TrainingConfig):
+    """How the networks of fracture matching learn."""
+
+    points: Count = 960
+    """points of each level, or fits, in a batch, over all processes"""
+
+
 class FractureMatchingTask:
     """All examples are made at the start, `data.times` of every fracture; then small networks learn from them.
 
@@ -38,10 +61,12 @@ class FractureMatchingTask:
     matches are true.
     """
 
-    defaults: Config = FractureMatchingRun()
+    defaults: Config = Config(FractureConfig(), FractureDataConfig(), FractureMatchingTraining())
 
-    def __init__(self, config: FractureMatchingRun) -> None:
-        check_fracture_matching(config)
+    def __init__(self, config: Config) -> None:
+        check_config(config)
+        if config.data.learn == "fits" and not config.training.start_from:
+            raise InputError("--data.learn fits: needs networks that know surfaces; pass --training.start-from FOLDER")
         self.config = config
         self.batch = config.training.points, "points"
         kinds, held_apart = gather(config.data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -12,29 +13,42 @@ from torch import Tensor, nn
 
 from diffassemble.core import InputError, Poses, Puzzle
 from diffassemble.core.seeds import seeded
+from diffassemble.core.settings import Weight
 from diffassemble.core.surfaces import chamfer_distance
 from diffassemble.evaluation.metrics import euler_error, piece_chamfer, right_pieces, translation_error
 from diffassemble.fragments.datasets import Fracture, break_files, break_solids, find_fractures
-from diffassemble.network.baselines import OneShot
+from diffassemble.network.baselines import OneShot, OneShotConfig
 from diffassemble.network.batch import PuzzleBatch, pack
+from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import PoseNetwork
 from diffassemble.network.sampling import denoise
-from diffassemble.training.checks import check_fragments
-from diffassemble.training.config import BaselineRun, Config, FragmentConfig, FragmentRun
-from diffassemble.training.denoising import Denoising
+from diffassemble.training.config import Config, FragmentConfig, check_config
+from diffassemble.training.denoising import Denoising, DenoisingTraining
 from diffassemble.training.fragment_data import Broken, FragmentStream, Pool, pool_of
 
 # Enough points to compare shapes by while learning.
 _SHAPE_POINTS = 128
 
 
+@dataclass(frozen=True)
+class FragmentTraining(DenoisingTraining):
+    """How a network learns to put fragments together."""
+
+    chamfer_weight: Weight = 10.0
+    """weight of the distance between a piece's shape where it is put and where it belongs; 0 leaves it out"""
+
+
 class FragmentTask(Denoising):
     """Puzzles of broken objects; the shape's Chamfer distance beside the loss; accuracy on objects held apart."""
 
-    defaults: Config = FragmentRun()
+    defaults: Config = Config(
+        ModelConfig(backbone="vn_dgcnn", features=48, edge_features=False, votes=False, space="so3", posed=True),
+        FragmentConfig(),
+        FragmentTraining(),
+    )
 
-    def __init__(self, config: FragmentRun | BaselineRun) -> None:
-        check_fragments(config)
+    def __init__(self, config: Config) -> None:
+        self.check(config)
         self.config = config
         self.batch = config.training.pieces, "pieces"
         kinds, held_apart = gather(config.data)
@@ -43,6 +57,21 @@ class FragmentTask(Denoising):
             pool_of(fracture).scatter(seeded(77, number), config.data.points)
             for number, fracture in enumerate(held_apart)
         ]
+
+    @staticmethod
+    def check(config: Config) -> None:
+        """Refuse what cannot be learnt, by the names of the options."""
+        check_config(config)
+        model = config.model
+        if not isinstance(model, ModelConfig):
+            return
+        if model.space == "cos_sin":
+            raise InputError("--model.space cos_sin: must be so3, six_d or quaternion, the poses of broken objects")
+        for name in ("edge-features", "votes"):
+            if getattr(model, name.replace("-", "_")):
+                raise InputError(
+                    f"--model.{name}: must be off, since no matches of broken objects are found while learning"
+                )
 
     def further_loss(self, batch: PuzzleBatch, true: Poses, predicted: Poses) -> Float[Tensor, ""]:
         weight = self.config.training.chamfer_weight
@@ -62,7 +91,7 @@ class FragmentTask(Denoising):
 class BaselineTask(FragmentTask):
     """The same for a network that answers in one go."""
 
-    defaults: Config = BaselineRun()
+    defaults: Config = Config(OneShotConfig(), FragmentConfig(), FragmentTraining())
 
     def build(self) -> PoseNetwork:
         return OneShot(self.config.model)

@@ -4,41 +4,47 @@ from __future__ import annotations
 
 import math
 
-from torch import nn
+from jaxtyping import UInt8
+from torch import Tensor, nn
 
-from diffassemble.core import Board, Puzzle
+from diffassemble.core import Board, InputError, Puzzle
 from diffassemble.core.seeds import seeded
 from diffassemble.evaluation.metrics import direct_comparison, direct_comparison_free
 from diffassemble.network.batch import MatchFinder, pack
+from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import PoseNetwork
 from diffassemble.network.sampling import denoise
 from diffassemble.squares.cut import SMALLEST_PIECE, cut_picture
 from diffassemble.squares.edge_model import match_finder
 from diffassemble.squares.pictures import short_names
 from diffassemble.squares.placement import place
-from diffassemble.training.checks import check_jigsaw
-from diffassemble.training.config import Config, DataConfig, JigsawRun
-from diffassemble.training.denoising import Denoising
-from diffassemble.training.pictures import PuzzleStream, load_picture, load_store, split_paths
+from diffassemble.training.config import Config, DataConfig, check_config
+from diffassemble.training.denoising import Denoising, DenoisingTraining
+from diffassemble.training.pictures import PictureStore, PuzzleStream, load_picture, load_store, split_paths
 
 
 class JigsawTask(Denoising):
     """Puzzles from the configured pictures; accuracy on pictures held apart."""
 
-    defaults: Config = JigsawRun()
+    defaults: Config = Config(ModelConfig(), DataConfig(), DenoisingTraining())
 
-    def __init__(self, config: JigsawRun) -> None:
-        check_jigsaw(config)
+    def __init__(self, config: Config) -> None:
+        self.check(config)
         self.config = config
         self.batch = config.training.pieces, "pieces"
-        splits = [split_paths(folder, config.data.held_apart) for folder in config.data.folders]
-        smallest = smallest_picture(config.data)
-        store = load_store([train for train, _ in splits], config.data.shares, smallest)
+        store, self.held_apart = load_pictures(config.data)
         self.stream = PuzzleStream(store, config.data, config.training.pieces, config.training.seed)
-        self.held_apart = [
-            (name, [load_picture(path, smallest) for path in held])
-            for name, (_, held) in zip(short_names(config.data.folders), splits, strict=True)
-        ]
+
+    @staticmethod
+    def check(config: Config) -> None:
+        """Refuse what cannot be learnt, by the names of the options."""
+        check_config(config)
+        check_room(config)
+        if config.model.space != "cos_sin":
+            raise InputError(f"--model.space {config.model.space}: must be cos_sin, the poses of pictures")
+        others = config.data.largest**2 - 1
+        if config.model.degree > others:
+            raise InputError(f"--model.degree {config.model.degree}: must be at most {others}, all other pieces")
 
     def match_finder(self, model: PoseNetwork) -> MatchFinder | None:
         return match_finder(model)
@@ -64,9 +70,21 @@ class JigsawTask(Denoising):
         return {"score": sum(free_scores) / max(1, len(free_scores)), **scores}
 
 
-def smallest_picture(data: DataConfig) -> int:
-    """Fewest pixels a side from which every crop can be cut into every grid; one pixel a piece is for rounding."""
-    return math.ceil(max(data.favourite, data.grids[1]) * (SMALLEST_PIECE + 1) / data.smallest_crop)
+def check_room(config: Config) -> None:
+    """Refuse batches that the largest puzzle does not fit into."""
+    most, pieces = config.data.largest, config.training.pieces
+    if pieces < most**2:
+        wanted = f"{most**2} or more, so that a {most}x{most} puzzle fits into a batch; or lower --data.grids"
+        raise InputError(f"--training.pieces {pieces}: must be {wanted}")
+
+
+def load_pictures(data: DataConfig) -> tuple[PictureStore, list[tuple[str, list[UInt8[Tensor, "3 _ _"]]]]]:
+    """Pictures to learn from, and by folder those held apart; each is large enough for every crop and grid."""
+    splits = [split_paths(folder, data.held_apart) for folder in data.folders]
+    smallest = math.ceil(data.largest * (SMALLEST_PIECE + 1) / data.smallest_crop)  # one pixel a piece for rounding
+    store = load_store([train for train, _ in splits], data.shares, smallest)
+    named = zip(short_names(data.folders), splits, strict=True)
+    return store, [(name, [load_picture(path, smallest) for path in held]) for name, (_, held) in named]
 
 
 def validation_settings(data: DataConfig) -> list[tuple[int, float]]:

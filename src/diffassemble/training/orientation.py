@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -10,10 +11,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from diffassemble.core.seeds import seeded
+from diffassemble.core.settings import Count, Fraction, Weight
 from diffassemble.fragments.breaking import random_rotations
-from diffassemble.fragments.orientation import OrientationModel, centred, principal_axes
-from diffassemble.training.checks import check_orientation
-from diffassemble.training.config import Config, OrientationRun
+from diffassemble.fragments.orientation import OrientationConfig, OrientationModel, centred, principal_axes
+from diffassemble.training.config import Config, FragmentConfig, TrainingConfig, check_config
 from diffassemble.training.fragment_data import Pool, pool_of
 from diffassemble.training.fragments import gather, pools_of
 from diffassemble.training.pictures import share_out, uniform
@@ -25,13 +26,25 @@ _RANDOM, _NEAR, _NEAREST, _FARTHEST = 14, 8, 7.0, 30.0
 RIGHT = 15.0
 
 
+@dataclass(frozen=True)
+class OrientationTraining(TrainingConfig):
+    """How the network that stands objects up learns."""
+
+    objects: Count = 16
+    """objects in a batch, over all processes; each is looked at from about thirty directions"""
+    front_weight: Weight = 0.3
+    """weight of which way objects face, beside which direction is up"""
+    smoothing: Fraction = 0.02
+    """share of doubt in what is taught"""
+
+
 class OrientationTask:
     """Objects, some of whose fragments are lost, against themselves lying down; accuracy on objects held apart."""
 
-    defaults: Config = OrientationRun()
+    defaults: Config = Config(OrientationConfig(), FragmentConfig(), OrientationTraining())
 
-    def __init__(self, config: OrientationRun) -> None:
-        check_orientation(config)
+    def __init__(self, config: Config) -> None:
+        check_config(config)
         self.config = config
         self.batch = config.training.objects, "objects"
         kinds, held_apart = gather(config.data)

@@ -22,7 +22,7 @@ from diffassemble.core.seeds import seeded
 from diffassemble.files.pictures import read_picture, to_image, to_levels
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.pictures import training_pictures
-from diffassemble.training.config import DataConfig
+from diffassemble.training.config import SMALLEST_SIZE, DataConfig
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Other pictures from the same picture: crops, mirror images, other light.
@@ -123,10 +123,6 @@ def load_picture(path: Path, smallest: int = 1) -> UInt8[Tensor, "3 H W"]:
 # An endless stream of puzzles in which every puzzle is a pure function of (seed, step, number).
 #
 # So a resumed run sees what the uninterrupted one would have seen, and several processes can share out one batch.
-
-
-SMALLEST_SIZE = 16
-"""fewest pixels a side that pieces are cut with"""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -11,11 +12,11 @@ from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 from diffassemble.core.seeds import seeded
+from diffassemble.core.settings import Count
 from diffassemble.files.pictures import to_levels
 from diffassemble.squares.pictures import short_names
-from diffassemble.squares.upright import Upright, upright_turn
-from diffassemble.training.checks import check_upright
-from diffassemble.training.config import Config, PictureConfig, UprightRun
+from diffassemble.squares.upright import Upright, UprightConfig, upright_turn
+from diffassemble.training.config import Config, PictureConfig, TrainingConfig, check_config
 from diffassemble.training.pictures import (
     UNKNOWN,
     PictureStore,
@@ -34,13 +35,21 @@ LAST = Variation(smallest_crop=0.70, tilt=6.0, light=0.22, holed_share=0.25)
 SMOOTHING = 0.03
 
 
+@dataclass(frozen=True)
+class UprightTraining(TrainingConfig):
+    """How the upright classifier learns."""
+
+    pictures: Count = 16
+    """pictures in a batch, over all processes; each is looked at in its four turns"""
+
+
 class UprightTask:
     """Upright pictures against their own other turns; accuracy on pictures held apart, whole and with holes."""
 
-    defaults: Config = UprightRun()
+    defaults: Config = Config(UprightConfig(), PictureConfig(), UprightTraining())
 
-    def __init__(self, config: UprightRun) -> None:
-        check_upright(config)
+    def __init__(self, config: Config) -> None:
+        check_config(config)
         self.config = config
         self.batch = config.training.pictures, "pictures"
         self.store, self.held_apart = squares(config.data, 2 * config.model.size)

@@ -1,0 +1,121 @@
+"""Settings: frozen dataclasses whose annotations say what values may be, checked and read from JSON in one place.
+
+Bounds are those of annotated-types: `layers: Annotated[int, Ge(1)]`, and `tuple[Annotated[int, Ge(1)], ...]` for all
+numbers of a tuple. What only two settings together get wrong, a subclass of `Settings` says itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+from annotated_types import Ge, GroupedMetadata, Gt, Interval, Le, Lt, MultipleOf
+
+from diffassemble.core.puzzle import InputError
+
+Count = Annotated[int, Ge(1)]
+Natural = Annotated[int, Ge(0)]
+Even = Annotated[int, Ge(2), MultipleOf(2)]
+Positive = Annotated[float, Gt(0)]
+Weight = Annotated[float, Ge(0)]
+Share = Annotated[float, Interval(ge=0, le=1)]
+Fraction = Annotated[float, Interval(ge=0, lt=1)]
+
+Kind = TypeVar("Kind")
+
+
+class Settings:
+    """Settings that know which of their values do not go together."""
+
+    def conflicts(self) -> Iterable[tuple[str, str]]:
+        """Names of settings at fault, and what they must be, in the words that follow "must be"."""
+        raise NotImplementedError
+
+
+def check_settings(settings: Any, section: str = "") -> None:
+    """Refuse the first value that is out of bounds or does not go with the others.
+
+    With a section it is named as an option of the command line: `--model.time-width 7: must be a multiple of 2`.
+    """
+    for name, wanted in _faults(settings):
+        told = f"--{section}.{name.replace('_', '-')}" if section else name
+        value = getattr(settings, name)
+        words = " ".join(map(str, value if isinstance(value, tuple) else (value,)))
+        raise InputError(f"{f'{told} {words}'.rstrip()}: must be {wanted}")
+
+
+def read_settings(kind: type[Kind], values: Mapping[str, Any]) -> Kind:
+    """Settings out of JSON; those that are not there are the defaults."""
+    hints = get_type_hints(kind)
+    if unknown := sorted(set(values) - {field.name for field in dataclasses.fields(kind)}):  # type: ignore[arg-type]
+        raise InputError(f"unknown settings {', '.join(unknown)}; was it made by a newer version?")
+    for name, value in values.items():
+        if not _allows(hints[name], value):
+            choices = ", ".join(map(str, get_args(hints[name])))
+            wanted = f"one of {choices}" if choices else hints[name].__name__
+            raise InputError(f"{name} is {value!r}, but must be {wanted}")
+    settings = kind(**{name: _converted(hints[name], value) for name, value in values.items()})
+    check_settings(settings)
+    return settings
+
+
+def _faults(settings: Any) -> Iterator[tuple[str, str]]:
+    for name, hint in get_type_hints(type(settings), include_extras=True).items():
+        value, each = getattr(settings, name), ""
+        if get_origin(hint) is tuple:
+            hint, each = get_args(hint)[0], "each "
+        bounds = [bound for group in getattr(hint, "__metadata__", ()) for bound in _apart(group)]
+        if not all(_holds(bound, one) for bound in bounds for one in (value if each else (value,))):
+            yield name, each + " and ".join(map(_words, bounds))
+    if isinstance(settings, Settings):
+        yield from settings.conflicts()
+
+
+def _apart(bound: object) -> Iterable[Any]:
+    return bound if isinstance(bound, GroupedMetadata) else (bound,)
+
+
+def _holds(bound: Any, value: Any) -> bool:
+    match bound:
+        case Ge(ge=limit):
+            return value >= limit
+        case Gt(gt=limit):
+            return value > limit
+        case Le(le=limit):
+            return value <= limit
+        case Lt(lt=limit):
+            return value < limit
+        case MultipleOf(multiple_of=number):
+            return value % number == 0
+    return True
+
+
+def _words(bound: Any) -> str:
+    match bound:
+        case Ge(ge=limit):
+            return f"{limit} or more"
+        case Gt(gt=limit):
+            return f"over {limit}"
+        case Le(le=limit):
+            return f"at most {limit}"
+        case Lt(lt=limit):
+            return f"under {limit}"
+    return f"a multiple of {bound.multiple_of}"
+
+
+def _allows(hint: Any, value: Any) -> bool:
+    """Whether a value out of JSON is of the kind that a setting wants; only plain types and choices are checked."""
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if get_origin(hint) is tuple:
+        return isinstance(value, list | tuple)
+    return type(value) in {bool: (bool,), int: (int,), float: (int, float), str: (str,)}.get(hint, (type(value),))
+
+
+def _converted(hint: Any, value: Any) -> Any:
+    """JSON knows neither tuples nor paths."""
+    if get_origin(hint) is tuple:
+        return tuple(Path(one) if get_args(hint)[0] is Path else one for one in value)
+    return value
