@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import viser
 
+from diffassemble.web.downloads import ANIMATION, DOCUMENT, WHOLE, ZIP
 from diffassemble.web.uploads import KINDS, suggested_grid
 
 PRIVATE = "Everything stays on this computer: nothing is sent anywhere."
@@ -63,8 +64,10 @@ class Panel:
             self.turn = gui.add_button("Turn clockwise", disabled=True)
             self.undo = gui.add_button("Undo", disabled=True)
         with gui.add_folder("5 Download"):
-            self.download_zip = gui.add_button("Download everything (zip)", color="green")
-            self.download_whole = gui.add_button("Picture or model (PNG, GLB)")
-            self.download_document = gui.add_button("assembly.json")
-            self.download_animation = gui.add_button("Animation (GIF)")
+            self.downloads = {
+                ZIP: gui.add_button("Download everything (zip)", color="green"),
+                WHOLE: gui.add_button("Picture or model (PNG, GLB)"),
+                DOCUMENT: gui.add_button("assembly.json"),
+                ANIMATION: gui.add_button("Animation (GIF)"),
+            }
         gui.add_markdown(PRIVATE)

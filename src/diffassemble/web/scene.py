@@ -22,12 +22,10 @@ from diffassemble.rendering.picture import TABLE, Colour, confidence_colour, emp
 
 _LOCKED: Colour = (40, 160, 90)
 _SELECTED: Colour = (220, 30, 110)
-DISTANCE = 2.4
-"""from where a board is seen; its longer side is 2"""
-BESIDE = (1.1, -1.6, 0.9)
-"""from where an object is seen; its longest side is 1"""
+# From where a board is seen, whose longer side is 2, and from where an object, whose longest side is 1.
+DISTANCE, BESIDE = 2.4, (1.1, -1.6, 0.9)
+# How far the handles of a piece on a board reach, in cells.
 REACH = 0.75
-"""how far the handles of a piece on a board reach, in cells"""
 # Pieces of pictures are shown no larger than this, in pixels.
 _PIXELS = 128
 # Pieces of a picture lie a little above each other, so that it is clear which one is on top.
@@ -85,13 +83,9 @@ class PuzzleScene:
         node = self.nodes[number]
         reach = REACH * self.puzzle.board.pitch if self._flat else 0.35
         place = np.array([*node.position[:2], -_LAYER * len(self.nodes) - _ABOVE]) if self._flat else node.position
+        axes = (True, True, not self._flat)
         return self.scene.add_transform_controls(
-            "/handles",
-            scale=reach,
-            active_axes=(True, True, not self._flat),
-            depth_test=False,
-            position=place,
-            wxyz=node.wxyz,
+            "/handles", scale=reach, active_axes=axes, depth_test=False, position=place, wxyz=node.wxyz
         )
 
     def follow(self, number: int, handles: viser.TransformControlsHandle) -> Poses:
@@ -115,9 +109,8 @@ class PuzzleScene:
         vertices = mesh.vertices.numpy()
         if not len(mesh.faces):
             return self.scene.add_point_cloud(name, vertices, colour, point_size=0.01)
-        return self.scene.add_mesh_simple(
-            name, vertices, mesh.faces.numpy(), color=colour, flat_shading=True, side="double"
-        )
+        faces = mesh.faces.numpy()
+        return self.scene.add_mesh_simple(name, vertices, faces, color=colour, flat_shading=True, side="double")
 
     def _set_look(self, number: int, sure: float | None, frame: Colour | None) -> None:
         node = self.nodes[number]
@@ -134,14 +127,8 @@ class PuzzleScene:
         board = self.puzzle.board
         cell = max(4, 600 // max(board.rows, board.cols))
         picture = np.asarray(empty_board(board, cell, 0, TABLE))
-        self.scene.add_image(
-            "/board",
-            picture,
-            board.cols * board.pitch,
-            board.rows * board.pitch,
-            cast_shadow=False,
-            position=(0, 0, 0.01),
-        )
+        size = board.cols * board.pitch, board.rows * board.pitch
+        self.scene.add_image("/board", picture, *size, cast_shadow=False, position=(0, 0, 0.01))
 
 
 def laid_out(puzzle: Puzzle) -> Poses:

@@ -17,7 +17,6 @@ from diffassemble.core.solver import assemble
 from diffassemble.kinds import KINDS, make_solver
 from diffassemble.network.pretrained import bundled_models
 from diffassemble.squares.cut import cut_picture
-from diffassemble.web.downloads import ANIMATION, DOCUMENT, WHOLE, ZIP
 from diffassemble.web.editing import Editor
 from diffassemble.web.panel import DEFAULT, Panel
 from diffassemble.web.scene import look_at
@@ -141,12 +140,7 @@ class Workbench:
         panel.confidence.on_update(quick(session.colour))
         for button, correct in ((panel.lock, Editor.lock), (panel.turn, Editor.turn), (panel.undo, Editor.undo)):
             button.on_click(quick(partial(_correct, session, correct)))
-        for button, wanted in (
-            (panel.download_zip, ZIP),
-            (panel.download_whole, WHOLE),
-            (panel.download_document, DOCUMENT),
-            (panel.download_animation, ANIMATION),
-        ):
+        for wanted, button in panel.downloads.items():
             button.on_click(long(partial(session.download, wanted)))
 
 
