@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import skimage.data
 import torch
 
 from diffassemble.core import Assembly, Board, Mesh
+from diffassemble.core.kind import Drawing
 from diffassemble.files.assemblies import assembly_bytes
 from diffassemble.fragments.breaking import scatter
+from diffassemble.kinds import kind_of
 from diffassemble.squares.cut import cut_picture
 from diffassemble.web import downloads
 from diffassemble.web.downloads import ANIMATION, DOCUMENT, WHOLE, ZIP, download
@@ -42,13 +47,13 @@ def test_everything_in_one_zip(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "assembly", "name", "magic", "needed"),
+    ("wanted", "assembly", "name", "magic", "rendered"),
     [
-        (DOCUMENT, picture(), "assembly.json", b"{", ()),
-        (DOCUMENT, broken(), "assembly.json", b"{", ()),
-        (ANIMATION, picture(), "steps.gif", b"GIF8", ("animate", "encode_gif")),
-        (WHOLE, picture(), "assembled.png", b"\x89PNG", ("draw_assembly",)),
-        (WHOLE, broken(), "assembled.glb", b"glTF", ("object_contents",)),
+        (DOCUMENT, picture(), "assembly.json", b"{", []),
+        (DOCUMENT, broken(), "assembly.json", b"{", []),
+        (ANIMATION, picture(), "steps.gif", b"GIF8", ["animation"]),
+        (WHOLE, picture(), "assembled.png", b"\x89PNG", ["assembly"]),
+        (WHOLE, broken(), "assembled.glb", b"glTF", []),
     ],
 )
 def test_each_download_renders_only_what_it_gives(
@@ -56,13 +61,19 @@ def test_each_download_renders_only_what_it_gives(
     assembly: Assembly,
     name: str,
     magic: bytes,
-    needed: tuple[str, ...],
+    rendered: list[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    rendering = {"animate", "encode_gif", "draw_assembly", "object_contents", "report_html", "write_assembly"}
-    for unneeded in rendering.difference(needed):
-        monkeypatch.delattr(downloads, unneeded)
+    kind, calls = kind_of(assembly.puzzle), []
+
+    def recorded(field: str) -> Callable[..., Any]:
+        return lambda *given: calls.append(field) or getattr(kind.drawing(), field)(*given)
+
+    drawing = Drawing(*map(recorded, Drawing._fields))
+    monkeypatch.setattr(downloads, "kind_of", lambda _: replace(kind, drawing=lambda: drawing))
+    monkeypatch.delattr(downloads, "report_html")
     told, content = download(assembly, wanted, tmp_path)
     assert told == name
     assert content.startswith(magic)
+    assert calls == rendered

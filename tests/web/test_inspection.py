@@ -25,7 +25,7 @@ def test_pictures() -> None:
     answer = Assembly(given, given.truth, torch.tensor([0.9] * 5 + [0.1] * 4), (), "x", 1.0)
     assert summary(answer).startswith("**9 of 9 pieces right**; 5 of 9 pieces with a confidence")
     turned = replace(answer, poses=board.poses(*board.turned(cells, turns, 1)[1:]))
-    assert "9 once the whole is turned" in summary(turned)
+    assert "9 orientation free" in summary(turned)
     unknown = replace(answer, puzzle=given.without_truth())
     assert "right" not in summary(unknown)
 

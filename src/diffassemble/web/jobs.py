@@ -12,10 +12,10 @@ from multiprocessing.process import BaseProcess
 
 import torch
 
-from diffassemble.core import InputError, Pieces, Puzzle, Solver, Step
+from diffassemble.core import InputError, Puzzle, Solver, Step
 
 _CONTEXT = get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["diffassemble.kinds"])
+_CONTEXT.set_forkserver_preload(["diffassemble.fragments.kind", "diffassemble.squares.kind"])
 
 
 class Cancelled(Exception):
@@ -23,9 +23,12 @@ class Cancelled(Exception):
 
 
 class Job:
-    """A solver whose work another process does; its name is known from the first step on."""
+    """A solver whose work another process does; its name is known from the first step on.
 
-    def __init__(self, make: Callable[[Pieces], Solver]) -> None:
+    `make` gets the kind of the pieces.
+    """
+
+    def __init__(self, make: Callable[[str], Solver]) -> None:
         self.name = ""
         self.process: BaseProcess | None = None
         self._make, self._stopped, self._lock = make, False, threading.Lock()

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import viser
 
-from diffassemble.core import Assembly, Board, InputError, Pieces, Puzzle, Solver, Step
+from diffassemble.core import Assembly, Board, InputError, Puzzle, Solver, Step
 from diffassemble.core.solver import assemble
 from diffassemble.web.downloads import download
 from diffassemble.web.editing import Arrangement, Editor
@@ -89,7 +89,7 @@ class Session:
         grid = "" if puzzle.lattice is None else f", grid {puzzle.board.rows}x{puzzle.board.cols}"
         self.set_status(f"{len(puzzle)} pieces{grid}; press **Solve**")
 
-    def solve(self, make: Callable[[Pieces], Solver]) -> None:
+    def solve(self, make: Callable[[str], Solver]) -> None:
         """Solve in a process of its own, and show every step as it comes."""
         editor = self.editor
         if editor is None:
