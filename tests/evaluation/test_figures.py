@@ -12,13 +12,12 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from diffassemble.evaluation import figures
-from diffassemble.evaluation.figures import accuracy_figure, errors_figure, exponent, table_figure, time_figure
-from diffassemble.evaluation.fragments import ObjectCell, ObjectRow
+from diffassemble.evaluation.figures import bars_figure, exponent, table_figure, time_figure
+from diffassemble.evaluation.fragments import ObjectRow
 from diffassemble.evaluation.quoted import TABLES, Comparison
 
 Errors = Callable[..., list[Comparison]]
 Rows = Callable[..., ObjectRow]
-LABELS = tuple(ObjectCell.FIGURES.values())
 
 
 @pytest.fixture
@@ -39,22 +38,26 @@ def legend(figure: Figure) -> list[str]:
     return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
-def test_bars_are_as_high_as_the_figures(accuracies: Comparison, drawn: list[Figure]) -> None:
-    content = accuracy_figure("Table 4", [accuracies, replace(accuracies, title="paintings")])
+def test_bars_are_as_long_as_the_figures(accuracies: Comparison, drawn: list[Figure]) -> None:
+    content = bars_figure("Table 4", [accuracies, replace(accuracies, view="paintings")])
     with Image.open(io.BytesIO(content)) as picture:
         assert picture.format == "PNG"
-        assert picture.width > picture.height > 300
+        assert min(picture.size) > 300
         assert len(picture.getcolors(maxcolors=1 << 24)) > 100
     figure = drawn[0]
     assert figure.get_suptitle() == "Table 4"
-    assert [panel.get_title() for panel in figure.axes] == ["faces (PuzzleCelebA in the paper)", "paintings"]
-    for panel in figure.axes:
-        assert [bar.get_height() for bar in panel.patches] == [71.0, 72.0, 81.0, 82.0, 33.0, 94.0]
-        diamonds = np.concatenate([line.get_ydata() for line in panel.lines])
-        assert diamonds[np.isfinite(diamonds)].tolist() == [96.92, 33.28]
-        assert [label.get_text() for label in panel.get_xticklabels()] == ["6x6", "7x7"]
-    assert legend(figure)[:2] == ["diffusion", "gallagher"]
-    assert "yu" not in legend(figure)
+    assert len(figure.axes) == 4
+    assert [figure.axes[i].get_title("left") for i in (0, 2)] == ["faces (PuzzleCelebA in the paper)", "paintings"]
+    for panel, ours, quoted in zip(
+        figure.axes, [(71, 81, 33), (72, 82, 94)] * 2, [(96.92, 33.28), ()] * 2, strict=True
+    ):
+        assert [bar.get_width() for bar in panel.patches][:3] == list(ours)
+        diamonds = np.asarray(panel.lines[0].get_xdata(), dtype=float)[:3]
+        assert diamonds[np.isfinite(diamonds)].tolist() == list(quoted)
+        # What is quoted can be seen.
+        assert panel.get_xlim()[1] > max(quoted, default=0)
+    names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert names == ["diffusion, absolute", "diffusion, orient. free", "gallagher, orient. free", "yu", "huroyan"]
 
 
 def test_both_axes_of_the_time_figure_are_logarithmic(times: Comparison, drawn: list[Figure]) -> None:
@@ -71,9 +74,9 @@ def test_both_axes_of_the_time_figure_are_logarithmic(times: Comparison, drawn: 
 
 
 def test_one_grid_and_no_quoted_figure_can_be_drawn(accuracies: Comparison, times: Comparison) -> None:
-    alone = replace(accuracies.lines[0], ours=(50.0,), quoted=(None,), intervals=((45.0, 55.0),))
-    assert accuracy_figure("", [Comparison("", "", ("6x6",), (alone,))])
-    assert time_figure("", Comparison("", "", ("36",), (replace(alone, ours=(0.1,)),)))
+    alone = replace(accuracies.lines[0], ours=(50.0,), quoted=(None,), reach=((5.0, 5.0),))
+    assert bars_figure("", [replace(accuracies, labels=("6x6",), lines=(alone,))])
+    assert time_figure("", replace(times, columns=("36",), lines=(replace(alone, ours=(0.1,)),)))
 
 
 def test_every_table_has_its_figure(
@@ -85,8 +88,8 @@ def test_every_table_has_its_figure(
 ) -> None:
     objects = errors("1", object_row("diffusion", 70.5, 13.2, 31.0))
     for name, comparisons in {"4": [accuracies], "time": [times], "1": objects}.items():
-        assert table_figure(TABLES[name], comparisons, LABELS).startswith(b"\x89PNG")
-    assert [len(figure.axes) for figure in drawn] == [1, 1, 3]
+        assert table_figure(TABLES[name], comparisons).startswith(b"\x89PNG")
+    assert [len(figure.axes) for figure in drawn] == [2, 1, 3]
 
 
 @pytest.mark.parametrize("power", [0.0, 1.0, 1.3, 2.0])
@@ -100,7 +103,7 @@ def test_the_power_of_growth_is_found_whatever_small_puzzles_cost(power: float) 
 
 def test_bars_of_all_methods(drawn: list[Figure], object_row: Rows, errors: Errors) -> None:
     rows = [object_row("diffusion", 70.5, 13.2, 31.0), object_row("identity", 83.1, 17.6, 4.2)]
-    content = errors_figure("Table 1", errors("1", *rows), LABELS)
+    content = bars_figure("Table 1", errors("1", *rows))
     with Image.open(io.BytesIO(content)) as picture:
         assert picture.format == "PNG"
     turns, _, right = drawn[0].axes
@@ -117,7 +120,7 @@ def test_courses_over_missing_pieces(drawn: list[Figure], object_row: Rows, erro
         object_row("diffusion", 70.0 + 10 * share, 13.0, 31.0, missing=share, seeds=5 if share else 1)
         for share in (0.0, 0.1, 0.2, 0.3)
     ]
-    content = errors_figure("missing", errors("missing-3d", *rows), LABELS)
+    content = table_figure(TABLES["missing-3d"], errors("missing-3d", *rows))
     assert content.startswith(b"\x89PNG")
     lines = {line.get_label(): line for line in drawn[0].axes[0].lines if not line.get_label().startswith("_")}
     assert list(lines["diffusion, quoted"].get_ydata()) == [80.13, 80.32, 80.37, 80.46]

@@ -94,9 +94,9 @@ def test_learned_solvers_have_both_scores_and_border_solvers_one(accuracies: Com
 def test_figures_and_intervals_stand_at_their_grid_and_quoted_ones_once(accuracies: Comparison) -> None:
     right, free, borders = accuracies.lines[:3]
     assert accuracies.columns == ("6x6", "7x7")
-    assert (right.ours, right.intervals) == ((71.0, 72.0), ((70.0, 72.0), (71.0, 73.0)))
-    assert (free.ours, free.intervals) == ((81.0, 82.0), ((79.0, 83.0), (80.0, 84.0)))
-    assert (borders.ours, borders.intervals) == ((33.0, 94.0), ((31.0, 35.0), (92.0, 96.0)))
+    assert (right.ours, right.reach) == ((71.0, 72.0), ((1.0, 1.0), (1.0, 1.0)))
+    assert (free.ours, free.reach) == ((81.0, 82.0), ((2.0, 2.0), (2.0, 2.0)))
+    assert (borders.ours, borders.reach) == ((33.0, 94.0), ((2.0, 2.0), (2.0, 2.0)))
     assert [line.quoted[0] for line in accuracies.lines] == [96.92, None, 33.28, 33.45, 18.18]
     assert all(line.quoted[1] is None for line in accuracies.lines)
     assert all(line.ours == (None, None) for line in accuracies.lines if line.score == NOT_OURS)

@@ -117,7 +117,7 @@ def test_times_stand_under_their_number_of_pieces(times: Comparison) -> None:
 def test_four_grids_fit_a_narrow_terminal() -> None:
     grids = ("6x6", "8x8", "10x10", "12x12")
     line = Line("gallagher", "orient. free", (100.0,) * 4, (99.51, 87.66, 99.3, 97.76))
-    lines = printed(Comparison("faces", "faces", grids, (line,)))
+    lines = printed(Comparison("faces", "", "faces", grids, (), (line,)))
     assert " ".join(lines[4].split()) == "gallagher orient. free 100.0 99.51 100.0 87.66 100.0 99.30 100.0 97.76"
     assert max(map(len, lines)) <= 80
 

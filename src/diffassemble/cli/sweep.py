@@ -94,7 +94,7 @@ def evaluate_solvers(options: EvaluateOptions) -> None:
         comparisons = compare(table, results, len(cells))
         for comparison in comparisons:
             show(comparison_table(comparison, explained=comparison is comparisons[-1]))
-        write_file(figure, table_figure(table, comparisons, tuple(cells[0].FIGURES.values())))
+        write_file(figure, table_figure(table, comparisons))
         print(f"drew {figure}")
     if json is not None:
         print(f"wrote {len(rows)} rows to {json}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,67 +13,47 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from diffassemble.evaluation.quoted import ABSOLUTE, FREE, NOT_OURS, Comparison, Line, PaperTable, Values
+from diffassemble.evaluation.quoted import ABSOLUTE, FREE, Comparison, Line, PaperTable, Values
+from diffassemble.evaluation.sweep import Interval
 
 # Told apart by most colour-blind eyes (Okabe and Ito).
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999")
 # Smaller puzzles tell little about growth: there, what is the same for all of them outweighs the rest.
 FITTED_FROM = 400
-_PALE = 0.4
-_GROUP = 0.84
 _DIAMOND: dict[str, Any] = {"marker": "D", "color": "white", "markeredgecolor": "black", "linestyle": "none"}
 
 
-def table_figure(table: PaperTable, comparisons: Sequence[Comparison], labels: Sequence[str] = ()) -> bytes:
-    """The figure of a table of the paper; `labels` tell the errors of objects and their units."""
+def table_figure(table: PaperTable, comparisons: Sequence[Comparison]) -> bytes:
+    """The figure of a table of the paper."""
     if table.figures == "seconds":
         return time_figure(table.title, comparisons[0])
-    if table.figures == "accuracy":
-        return accuracy_figure(table.title, comparisons)
-    return errors_figure(table.title, comparisons, labels)
+    if len(table.missing) > 1:
+        return missing_figure(table.title, comparisons)
+    return bars_figure(table.title, comparisons)
 
 
-def accuracy_figure(title: str, comparisons: Sequence[Comparison]) -> bytes:
-    """One panel for each kind of pictures and one group of bars for each grid."""
-    figure = Figure(figsize=(1.5 + 4.5 * len(comparisons), 4.6), layout="constrained")
-    panels = figure.subplots(1, len(comparisons), sharey=True, squeeze=False)[0]
-    lines = [line for comparison in comparisons for line in comparison.lines]
-    colours = _colours([line.method for line in lines if line.score != NOT_OURS])
-    for panel, comparison in zip(panels, comparisons, strict=True):
-        _draw_groups(panel, comparison, colours)
-    panels[0].set_ylabel("pieces at the right place and turn (%)")
+def bars_figure(title: str, comparisons: Sequence[Comparison]) -> bytes:
+    """A row of panels for each comparison, one for each column; a bar for each method and score."""
+    wide, most = max(len(one.labels) for one in comparisons), max(len(one.lines) for one in comparisons)
+    height = (1.2 + 0.3 * most) * len(comparisons) + 0.8
+    figure = Figure(figsize=(2.5 + 2.9 * wide, height), layout="constrained")
+    panels = figure.subplots(len(comparisons), wide, sharey="row", squeeze=False)
+    colours = _colours([line.method for comparison in comparisons for line in comparison.lines])
+    for row, comparison in zip(panels, comparisons, strict=True):
+        lines = comparison.lines
+        names = [f"{line.method}, {line.score}" if line.score in (ABSOLUTE, FREE) else line.method for line in lines]
+        for number, (panel, label) in enumerate(zip(row, comparison.labels, strict=True)):
+            panel.plot(_numbers(line.quoted[number] for line in lines), range(len(lines)), markersize=5, **_DIAMOND)
+            ours, reach = _numbers(line.ours[number] for line in lines), [_reach(line, number) for line in lines]
+            draw_bars(panel, names, ours, label, [colours[line.method] for line in lines], reach)
+        row[0].set_title(comparison.view, loc="left", fontsize=9)
     signs = {
-        **{method: Patch(color=colour) for method, colour in colours.items()},
-        "ours, absolute": Patch(color="#444444"),
-        "ours, orientation free (95 % interval)": Patch(color="#444444", alpha=_PALE),
-        "paper, same method (quoted)": Line2D([], [], markersize=4, **_DIAMOND),
-        "paper, best method (quoted)": Line2D([], [], color="black", linestyle="--", linewidth=1),
+        "ours (95 % interval, or deviation over seeds)": Patch(color=COLOURS[0]),
+        "quoted, from other pictures, objects and machines": Line2D([], [], markersize=5, **_DIAMOND),
     }
     figure.suptitle(title)
-    figure.legend(list(signs.values()), list(signs), loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+    figure.legend(list(signs.values()), list(signs), loc="outside lower center", ncols=2, frameon=False, fontsize=8)
     return png(figure)
-
-
-def _draw_groups(panel: Axes, comparison: Comparison, colours: dict[str, str]) -> None:
-    """Pale bars for the best turn of the whole, dark ones within them for the answer as it stands."""
-    width, places = _GROUP / max(1, len(colours)), range(len(comparison.columns))
-    for number, (method, colour) in enumerate(colours.items()):
-        middles = [place + (number + 0.5) * width - _GROUP / 2 for place in places]
-        for line in comparison.lines:
-            if line.method != method or line.score not in (ABSOLUTE, FREE):
-                continue
-            free = line.score == FREE
-            panel.bar(middles, _numbers(line.ours), 0.9 * width, color=colour, alpha=_PALE if free else 1.0)
-            if free:
-                panel.vlines(middles, *zip(*line.intervals, strict=True), color="black", linewidth=0.8)
-            panel.plot(middles, _numbers(line.quoted), markersize=4, **_DIAMOND)
-    for place in places:
-        quoted = [figure for line in comparison.lines if (figure := line.quoted[place]) is not None]
-        if quoted:
-            panel.hlines(max(quoted), place - _GROUP / 2, place + _GROUP / 2, "black", "--", linewidth=1)
-    panel.set_xticks(places, comparison.columns)
-    panel.set(title=comparison.title, ylim=(0, 102))
-    lined(panel, "y")
 
 
 @dataclass(frozen=True)
@@ -103,14 +83,10 @@ def time_figure(title: str, comparison: Comparison) -> bytes:
     panel, pieces = figure.subplots(), [int(column) for column in comparison.columns]
     colours = _colours([line.method for line in comparison.lines])
     for line in comparison.lines:
-        colour = colours[line.method]
-        if line.score != NOT_OURS:
-            label = f"{line.method}, ours{_power(pieces, line.ours)}"
-            Curve(label, pieces, _numbers(line.ours), colour).draw(panel)
-        if any(value is not None for value in line.quoted):
-            Curve(f"{line.method}, quoted", pieces, _numbers(line.quoted), colour, "s--").draw(panel)
+        growth = _power(pieces, line.ours)
+        _draw_both(panel, line.method, pieces, line.ours, line.quoted, colours[line.method], growth=growth)
     logarithmic(panel, pieces)
-    panel.set(xlabel="pieces", ylabel="seconds a puzzle")
+    panel.set(xlabel="pieces", ylabel=comparison.labels[0])
     panel.yaxis.set_major_formatter("{x:g}")
     figure.suptitle(title)
     figure.legend(loc="outside right center", frameon=False, fontsize=8)
@@ -133,48 +109,21 @@ def exponent(sizes: Sequence[int], costs: Sequence[float]) -> float | None:
     return float(np.polyfit(x, y, 1)[0])
 
 
-def errors_figure(title: str, comparisons: Sequence[Comparison], labels: Sequence[str]) -> bytes:
-    """Bars of all methods, or their course over the shares of missing pieces, if there are several."""
-    if len({comparison.group for comparison in comparisons}) > 1:
-        return _courses(title, comparisons, labels)
-    most = max(len(comparison.lines) for comparison in comparisons)
-    figure = Figure(figsize=(11, (1.2 + 0.3 * most) * len(comparisons) + 0.8), layout="constrained")
-    panels = figure.subplots(len(comparisons), len(labels), sharey="row", squeeze=False)
-    for row, comparison in zip(panels, comparisons, strict=True):
-        lines, methods = comparison.lines, [line.method for line in comparison.lines]
-        for number, (panel, label) in enumerate(zip(row, labels, strict=True)):
-            ours, quoted = (_numbers([values[number] for values in column]) for column in _columns(lines))
-            spread = [[_deviation(line, number) for line in lines]] * 2
-            panel.plot(quoted, range(len(lines)), markersize=5, **_DIAMOND)
-            draw_bars(panel, methods, ours, label, [COLOURS[0]] * len(lines), spread)
-        row[0].set_title(comparison.view, loc="left", fontsize=9)
-    signs = {
-        "ours (deviation over seeds)": Patch(color=COLOURS[0]),
-        "quoted, other objects": Line2D([], [], markersize=5, **_DIAMOND),
-    }
-    figure.suptitle(title)
-    figure.legend(list(signs.values()), list(signs), loc="outside lower center", ncols=2, frameon=False, fontsize=8)
-    return png(figure)
-
-
-def _courses(title: str, comparisons: Sequence[Comparison], labels: Sequence[str]) -> bytes:
-    """A row of panels for each collection and anchor, a curve for each method."""
-    views = list(dict.fromkeys(comparison.view for comparison in comparisons))
+def missing_figure(title: str, comparisons: Sequence[Comparison]) -> bytes:
+    """Courses over the shares of missing pieces: a row of panels for each view, a curve for each method."""
+    views, labels = list(dict.fromkeys(one.view for one in comparisons)), comparisons[0].labels
     figure = Figure(figsize=(12.5, 4.2 * len(views) + 0.4), layout="constrained")
     panels = figure.subplots(len(views), len(labels), squeeze=False)
     colours = _colours([line.method for comparison in comparisons for line in comparison.lines])
     for row, view in zip(panels, views, strict=True):
+        own = [(100 * float(one.group), line) for one in comparisons if one.view == view for line in one.lines]
         for number, (panel, label) in enumerate(zip(row, labels, strict=True)):
             for method, colour in colours.items():
-                own = [(one, line) for one in comparisons if one.view == view for line in one.lines]
-                found = [(100 * float(one.group), line) for one, line in own if line.method == method]
+                found = [(share, line) for share, line in own if line.method == method]
                 shares, lines = [share for share, _ in found], [line for _, line in found]
-                ours, quoted = (_numbers([values[number] for values in column]) for column in _columns(lines))
-                if np.isfinite(ours).any():
-                    spread = [_deviation(line, number) for line in lines]
-                    Curve(f"{method}, ours", shares, ours, colour, deviation=spread).draw(panel)
-                if np.isfinite(quoted).any():
-                    Curve(f"{method}, quoted", shares, quoted, colour, "s--").draw(panel)
+                deviation = [_reach(line, number)[1] for line in lines]
+                ours, quoted = [line.ours[number] for line in lines], [line.quoted[number] for line in lines]
+                _draw_both(panel, method, shares, ours, quoted, colour, deviation)
             panel.set(xlabel="pieces missing, %", ylabel=label)
             lined(panel)
         row[0].set_title(view, loc="left", fontsize=9)
@@ -184,16 +133,33 @@ def _courses(title: str, comparisons: Sequence[Comparison], labels: Sequence[str
     return png(figure)
 
 
+def _draw_both(
+    panel: Axes,
+    method: str,
+    x: Sequence[float] | Sequence[int],
+    ours: Sequence[float | None],
+    quoted: Sequence[float | None],
+    colour: str,
+    deviation: Sequence[float] | None = None,
+    growth: str = "",
+) -> None:
+    """A method's curves, as far as there are any."""
+    if any(value is not None for value in ours):
+        Curve(f"{method}, ours{growth}", x, _numbers(ours), colour, deviation=deviation).draw(panel)
+    if any(value is not None for value in quoted):
+        Curve(f"{method}, quoted", x, _numbers(quoted), colour, "s--").draw(panel)
+
+
 def draw_bars(
     panel: Axes,
     names: Sequence[str],
     values: Sequence[float],
     label: str,
     colours: Sequence[str],
-    spread: Sequence[Sequence[float]],
+    reach: Sequence[Interval],
 ) -> None:
-    """A bar to the right for each name, the first at the top; `spread` is how far below and above it may be."""
-    panel.barh(range(len(names)), values, xerr=spread, color=colours)
+    """A bar to the right for each name, the first at the top; `reach` is how far below and above it may be."""
+    panel.barh(range(len(names)), values, xerr=list(zip(*reach, strict=True)), color=colours)
     panel.set_yticks(range(len(names)), names)
     panel.set_ylim(len(names) - 0.5, -0.5)
     panel.set_xlim(left=0)
@@ -226,14 +192,10 @@ def _colours(methods: Sequence[str]) -> dict[str, str]:
     return {method: COLOURS[number % len(COLOURS)] for number, method in enumerate(dict.fromkeys(methods))}
 
 
-def _columns(lines: Sequence[Line]) -> tuple[list[Values], list[Values]]:
-    return [line.ours for line in lines], [line.quoted for line in lines]
+def _reach(line: Line, number: int) -> Interval:
+    return line.reach[number] if line.reach else (0.0, 0.0)
 
 
-def _deviation(line: Line, number: int) -> float:
-    return line.deviation[number] if line.deviation else 0.0
-
-
-def _numbers(values: Sequence[float | None]) -> list[float]:
+def _numbers(values: Iterable[float | None]) -> list[float]:
     """What can be drawn: a gap where there is nothing."""
     return [float("nan") if value is None else value for value in values]

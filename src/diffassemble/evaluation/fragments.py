@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from diffassemble.core import InputError, Mesh, Poses, Puzzle, Step
+from diffassemble.core import Mesh, Poses, Puzzle, Step
 from diffassemble.core.damage import surviving
 from diffassemble.core.seeds import random_stream
 from diffassemble.core.surfaces import sample_surface
@@ -30,7 +30,8 @@ from diffassemble.evaluation.metrics import (
     shape_chamfer,
     translation_error,
 )
-from diffassemble.evaluation.sweep import CUTTING, LOSING, Case, Interval, Measured, peak_megabytes
+from diffassemble.evaluation.quoted import ERROR_LABELS
+from diffassemble.evaluation.sweep import CUTTING, LOSING, Case, Interval, Measured, peak_megabytes, refuse
 from diffassemble.fragments.breaking import scatter
 
 # However few points a whole object has, a piece of it has this many.
@@ -354,11 +355,7 @@ class ObjectCell:
     """
 
     THINGS: ClassVar[str] = "objects"
-    FIGURES: ClassVar[Mapping[str, str]] = {
-        "rmse_r": "RMSE(R), degrees",
-        "rmse_t": "RMSE(T) × 100",
-        "part_accuracy": "part accuracy, %",
-    }
+    FIGURES: ClassVar[Mapping[str, str]] = ERROR_LABELS
 
     data: str
     fractures: Sequence[Broken]
@@ -376,12 +373,13 @@ class ObjectCell:
 
     def check(self) -> None:
         """Refuse what no puzzles can be made of."""
-        if not self.fractures:
-            raise InputError("there are no fractures to evaluate on; pass a folder that holds some")
-        if not 0 <= self.noise < 1:
-            raise InputError(f"noise {self.noise} is not a share of the object's size; pass a little, such as 0.001")
-        if self.points < 0:
-            raise InputError(f"points {self.points} is below 0; pass the points of an object, or 0 for whole meshes")
+        noise, points = self.noise, self.points
+        wrong = {
+            "there are no fractures to evaluate on; pass a folder that holds some": not self.fractures,
+            f"noise {noise} is not a share of the object's size; pass a little, such as 0.001": not 0 <= noise < 1,
+            f"points {points} is below 0; pass the points of an object, or 0 for whole meshes": points < 0,
+        }
+        refuse(wrong)
 
     def small(self) -> ObjectCell:
         """The first object, undamaged."""

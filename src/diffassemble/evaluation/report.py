@@ -85,18 +85,8 @@ def _bars(results: Sequence[Measured], figures: Mapping[str, str]) -> bytes:
     solvers = sorted({row.solver for row in rows})
     colours = [COLOURS[solvers.index(row.solver) % len(COLOURS)] for row in rows]
     for panel, (name, label) in zip(panels, figures.items(), strict=True):
-        values, reach = [getattr(row, name) for row in rows], [_reach(result, name) for result in results]
+        values, reach = [getattr(row, name) for row in rows], [result.reach(name) for result in results]
         names = [f"{row.solver}\n{row.describe()}" for row in rows]
-        draw_bars(panel, names, values, label, colours, list(zip(*reach, strict=True)))
+        draw_bars(panel, names, values, label, colours, reach)
         panel.tick_params(axis="y", labelsize=8)
     return png(figure)
-
-
-def _reach(result: Measured, name: str) -> tuple[float, float]:
-    """How far below and above a figure may be, as far as it is known."""
-    value, deviation = getattr(result.row, name), getattr(result.row, "deviation", None)
-    if name in result.intervals:
-        low, high = result.intervals[name]
-        return max(0.0, value - low), max(0.0, high - value)
-    spread = 0.0 if deviation is None else getattr(deviation, name)
-    return spread, spread

@@ -17,7 +17,7 @@ from torch import Tensor
 from diffassemble.core import Board, InputError, Poses, Puzzle, Step
 from diffassemble.core.seeds import random_stream
 from diffassemble.evaluation.metrics import direct_comparison, direct_comparison_free, neighbour_accuracy, perfect
-from diffassemble.evaluation.sweep import CUTTING, Case, Interval, Measured, peak_megabytes
+from diffassemble.evaluation.sweep import CUTTING, Case, Interval, Measured, peak_megabytes, refuse
 from diffassemble.files.pictures import read_picture, to_image
 from diffassemble.squares.cut import SMALLEST_PIECE, crop_to_board, cut_picture
 
@@ -119,6 +119,10 @@ class PictureCell:
     size: int = 32
 
     @property
+    def grid(self) -> str:
+        return f"{self.board.rows}x{self.board.cols}"
+
+    @property
     def usual_seeds(self) -> int:
         return 1
 
@@ -127,15 +131,13 @@ class PictureCell:
 
     def check(self) -> None:
         """Refuse what no puzzles can be cut of."""
-        if not self.pictures:
-            raise InputError("there are no pictures to evaluate on; pass a folder that holds some")
-        if self.erode < 0:
-            raise InputError(f"erode {self.erode} is below 0; pass the pixels lost at every side, such as 2")
-        if self.size - 2 * self.erode < SMALLEST_PIECE:
-            raise InputError(
-                f"pieces of {self.size} pixels, less {self.erode} at every side, are under {SMALLEST_PIECE} pixels; "
-                "pass a larger size or less erosion"
-            )
+        small = f"pieces of {self.size} pixels, less {self.erode} at every side, are under {SMALLEST_PIECE} pixels"
+        wrong = {
+            "there are no pictures to evaluate on; pass a folder that holds some": not self.pictures,
+            f"erode {self.erode} is below 0; pass the pixels lost at every side, such as 2": self.erode < 0,
+            f"{small}; pass a larger size or less erosion": self.size - 2 * self.erode < SMALLEST_PIECE,
+        }
+        refuse(wrong)
 
     def small(self) -> PictureCell:
         """The first picture in nine pieces."""
@@ -151,13 +153,12 @@ class PictureCell:
 
     def identity(self, index: int, seed: int) -> dict[str, str | int | float]:
         """All that a puzzle follows from."""
-        grid = f"{self.board.rows}x{self.board.cols}"
         damage = {"missing": self.missing, "erode": self.erode, "size": self.size}
         return {
             "picture": "/".join(self.pictures[index].parts[-2:]),
             "index": index,
             "seed": seed,
-            "grid": grid,
+            "grid": self.grid,
             **damage,
         }
 
@@ -175,7 +176,7 @@ class PictureCell:
         row = PictureRow(
             solver=solver,
             data=self.data,
-            grid=f"{self.board.rows}x{self.board.cols}",
+            grid=self.grid,
             pieces=scores[0].pieces,
             missing=self.missing,
             erode=self.erode,

@@ -46,12 +46,8 @@ class Case:
     share: Float[Tensor, "n"]
 
 
-@runtime_checkable
-class Score(Protocol):
-    """How good an answer to one case is: a dataclass of numbers, which JSON can hold."""
-
-    @property
-    def seconds(self) -> float: ...
+Score = Any
+"""How good an answer to one case is: a dataclass of what JSON can hold, with `seconds`."""
 
 
 @dataclass(frozen=True)
@@ -65,65 +61,58 @@ class Measured:
     row: Any
     intervals: Mapping[str, Interval]
 
+    def reach(self, name: str) -> Interval:
+        """How far below and above a field may be: to the ends of its interval, or by its deviation over seeds."""
+        value, deviation = getattr(self.row, name), getattr(self.row, "deviation", None)
+        if name in self.intervals:
+            low, high = self.intervals[name]
+            return max(0.0, value - low), max(0.0, high - value)
+        spread = 0.0 if deviation is None else getattr(deviation, name)
+        return spread, spread
+
 
 @runtime_checkable
 class Cell(Protocol):
-    """What a row is measured on: a collection of items, of which each makes a case, and what is done to them."""
+    """What a row is measured on: a collection of items (`len` of them), of which each makes a case.
+
+    `data` names the collection, THINGS the cases; FIGURES are the fields of rows that are drawn, and their labels.
+    Items are drawn with `usual_seeds` seeds, if nobody says otherwise. `check` refuses what no cases can be made of;
+    `small` is a cell to warm up on. `identity` holds all that a case follows from, first the item's name. `read_score`
+    reads a score back from JSON, with a TypeError or KeyError if it is none. `rows` are those of a solver, given its
+    scores for every draw of the items. `rank` tells better scores (higher) from worse, `words` tells one to people.
+    """
 
     THINGS: ClassVar[str]
     FIGURES: ClassVar[Mapping[str, str]]
-    """the fields of rows that figures show, and their labels"""
 
     @property
-    def data(self) -> str:
-        """The collection's name."""
-        ...
+    def data(self) -> str: ...
 
     @property
-    def missing(self) -> float:
-        """Share of the pieces taken away."""
-        ...
+    def missing(self) -> float: ...
 
     @property
-    def usual_seeds(self) -> int:
-        """With how many seeds all items are drawn, if nobody says otherwise."""
-        ...
+    def usual_seeds(self) -> int: ...
 
-    def __len__(self) -> int:
-        """How many items there are."""
-        ...
+    def __len__(self) -> int: ...
 
-    def check(self) -> None:
-        """Refuse what no cases can be made of."""
-        ...
+    def check(self) -> None: ...
 
-    def small(self) -> Cell:
-        """A cell to warm up on."""
-        ...
+    def small(self) -> Cell: ...
 
     def case(self, index: int, seed: int) -> Case: ...
 
-    def identity(self, index: int, seed: int) -> Identity:
-        """All that a case follows from; its first value names the item."""
-        ...
+    def identity(self, index: int, seed: int) -> Identity: ...
 
     def score(self, case: Case, step: Step, seconds: float) -> Score: ...
 
-    def read_score(self, entry: dict[str, Any]) -> Score:
-        """A score that was written as JSON; TypeError if it is none."""
-        ...
+    def read_score(self, entry: dict[str, Any]) -> Score: ...
 
-    def rows(self, solver: str, seed: int, draws: Sequence[Sequence[Any]]) -> list[Measured]:
-        """The rows of a solver, given the scores of every draw of the items."""
-        ...
+    def rows(self, solver: str, seed: int, draws: Sequence[Sequence[Score]]) -> list[Measured]: ...
 
-    def rank(self, score: Any) -> tuple[float, ...]:
-        """Higher is better; tells the best answer from the worst."""
-        ...
+    def rank(self, score: Score) -> tuple[float, ...]: ...
 
-    def words(self, score: Any) -> str:
-        """A score for people."""
-        ...
+    def words(self, score: Score) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -151,22 +140,18 @@ class Draws:
 
     def check(self) -> None:
         """Refuse what no cases can be made of."""
-        things = self.cell.THINGS
         self.cell.check()
-        if self.limit is not None and self.limit < 1:
-            raise InputError(f"limit {self.limit} leaves no {things}; pass a limit of at least 1")
-        if self.puzzles is not None and self.puzzles < 1:
-            raise InputError(
-                f"puzzles {self.puzzles} is below 1; pass how many {things} there must be at least, such as 100"
-            )
-        if not 0 <= self.cell.missing < 1:
-            raise InputError(
-                f"missing {self.cell.missing} is not a share of the pieces; pass 0 or more and less than 1"
-            )
-        if self.seed < 0:
-            raise InputError(f"seed {self.seed} is below 0; pass 0 or more")
-        if self.seeds < 1:
-            raise InputError(f"seeds {self.seeds} is below 1; pass how often the {things} are drawn, such as 5")
+        things, missing, limit, least = self.cell.THINGS, self.cell.missing, self.limit, self.puzzles
+        wrong = {
+            f"limit {limit} leaves no {things}; pass a limit of at least 1": limit is not None and limit < 1,
+            f"puzzles {least} is below 1; pass how many {things} there must be at least, such as 100": (
+                least is not None and least < 1
+            ),
+            f"missing {missing} is not a share of the pieces; pass 0 or more and less than 1": not 0 <= missing < 1,
+            f"seed {self.seed} is below 0; pass 0 or more": self.seed < 0,
+            f"seeds {self.seeds} is below 1; pass how often the {things} are drawn, such as 5": self.seeds < 1,
+        }
+        refuse(wrong)
 
     def place(self, number: int) -> tuple[int, int]:
         """Which item it is, and with which seed; the last round may be of fewer items, evenly spread again."""
@@ -182,6 +167,13 @@ class Draws:
     def identity(self, number: int) -> Identity:
         """All that a case follows from."""
         return self.cell.identity(*self.place(number))
+
+
+def refuse(wrong: Mapping[str, object]) -> None:
+    """Tell the first of these things that is wrong indeed."""
+    for message, is_wrong in wrong.items():
+        if is_wrong:
+            raise InputError(message)
 
 
 def answer(solver: Solver, puzzle: Puzzle, generator: torch.Generator) -> tuple[Step, float]:

@@ -91,7 +91,7 @@ def _beside(line: Line, comparison: Comparison) -> list[str]:
     for column, (ours, quoted) in enumerate(zip(line.ours, line.quoted, strict=True)):
         rivals = [other.ours[column] for other in comparison.lines if other.score == line.score]
         others = [other.quoted[column] for other in comparison.lines]
-        spread = f" ±{line.deviation[column]:.1f}" if line.deviation else ""
+        spread = f" ±{high:.1f}" if comparison.best is None and line.reach and (high := line.reach[column][1]) else ""
         cells.append(_figure(ours, rivals, comparison, 0) + spread)
         if column < len(comparison.columns) - comparison.unquoted:
             cells.append(_figure(quoted, others, comparison, 1))
