@@ -16,8 +16,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+import skimage.data
 import torch
 from hypothesis import settings
 from jaxtyping import install_import_hook
@@ -28,7 +30,6 @@ for library in (
     "matplotlib.pyplot",
     "numba",
     "roma",
-    "skimage.data",
     "torch_geometric.nn",
     "viser",
 ):
@@ -40,6 +41,10 @@ torch.set_num_threads(1)
 # A machine that does other things too may take its time.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+
+if TYPE_CHECKING:
+    from diffassemble.core import Puzzle
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -158,6 +163,20 @@ def command(start: Callable[..., tuple[int, Callable[[], Outcome]]]) -> Callable
         return start(*argv, prepare=prepare)[1]()
 
     return run
+
+
+@pytest.fixture(scope="session")
+def cut() -> Callable[..., Puzzle]:
+    """Cut one of the photos that scikit-image brings with it."""
+    from diffassemble.core import Board
+    from diffassemble.squares.cut import cut_picture
+
+    def make(rows: int, cols: int, missing: float = 0.0, seed: int = 0, name: str = "coffee", size: int = 16) -> Puzzle:
+        picture = torch.from_numpy(getattr(skimage.data, name)()).movedim(-1, 0).float() / 255
+        generator = torch.Generator().manual_seed(seed)
+        return cut_picture(picture, Board(rows, cols), generator, size=size, missing=missing)
+
+    return make
 
 
 @pytest.fixture(scope="session")

@@ -11,14 +11,12 @@ from typing import Any
 
 import pytest
 import skimage.data
-import torch
 from PIL import Image
 
 from diffassemble.cli.grid import parse_grid
-from diffassemble.core import Board
+from diffassemble.core import Puzzle
 from diffassemble.core.solver import assemble
 from diffassemble.kinds import make_solver
-from diffassemble.squares.cut import cut_picture
 from diffassemble.web.server import Workbench
 from diffassemble.web.session import Session
 
@@ -41,11 +39,9 @@ def temporary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def workbench(temporary: Path) -> Iterator[Workbench]:
+def workbench(temporary: Path, cut: Callable[..., Puzzle]) -> Iterator[Workbench]:
     """A workbench that opens on a picture of 3 × 3 pieces."""
-    picture = torch.from_numpy(skimage.data.coffee()).movedim(-1, 0).float() / 255
-    puzzle = cut_picture(picture, Board(3, 3), torch.Generator().manual_seed(0), size=32)
-    answer = assemble(puzzle, make_solver("squares", "gallagher"))
+    answer = assemble(cut(3, 3, size=32), make_solver("squares", "gallagher"))
     served = Workbench(parse_grid, answer, port=8731, make=troublesome.make)
     yield served
     served.stop()

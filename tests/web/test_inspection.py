@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
-import skimage.data
 import torch
 
-from diffassemble.core import Assembly, Board, Mesh, Poses, Puzzle
+from diffassemble.core import Assembly, Mesh, Poses, Puzzle
 from diffassemble.fragments.breaking import scatter
-from diffassemble.squares.cut import cut_picture
 from diffassemble.web.inspection import summary, time_left
 from diffassemble.web.server import example_answer
 
 
-def puzzle() -> Puzzle:
-    picture = torch.from_numpy(skimage.data.coffee()).movedim(-1, 0).float() / 255
-    return cut_picture(picture, Board(3, 3), torch.Generator().manual_seed(0), size=16)
-
-
-def test_pictures() -> None:
-    given = puzzle()
+def test_pictures(cut: Callable[..., Puzzle]) -> None:
+    given = cut(3, 3)
     board, (cells, turns) = given.board, given.board.snap(given.truth)
     answer = Assembly(given, given.truth, torch.tensor([0.9] * 5 + [0.1] * 4), (), "x", 1.0)
     assert summary(answer).startswith("**9 of 9 pieces right**; 5 of 9 pieces with a confidence")

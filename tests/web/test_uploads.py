@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import skimage.data
-import torch
 from PIL import Image
 
 from diffassemble.core import Board, InputError, Puzzle
 from diffassemble.files.archives import pack
 from diffassemble.files.puzzles import write_puzzle
-from diffassemble.squares.cut import cut_picture
 from diffassemble.web import uploads
 from diffassemble.web.panel import MANY, collected_text
 from diffassemble.web.uploads import KINDS, PHOTO, PIECES, SHUFFLED, Upload, open_folder, read_upload, suggested_grid
@@ -28,11 +27,6 @@ def collected(tmp_path: Path) -> Path:
 def picture(tmp_path: Path) -> bytes:
     Image.fromarray(skimage.data.coffee()).resize((120, 80)).save(tmp_path / "coffee.png")
     return (tmp_path / "coffee.png").read_bytes()
-
-
-def cut(board: Board) -> Puzzle:
-    whole = torch.from_numpy(skimage.data.coffee()).movedim(-1, 0).float() / 255
-    return cut_picture(whole, board, torch.Generator().manual_seed(0), size=16)
 
 
 def test_a_picture_is_cut(picture: bytes, collected: Path) -> None:
@@ -51,17 +45,20 @@ def test_a_shuffled_grid(picture: bytes, collected: Path) -> None:
         read_upload(Upload("coffee.png", picture), SHUFFLED, None, 0, collected)
 
 
-def test_a_zip_of_pieces_finds_its_grid(tmp_path: Path, collected: Path) -> None:
-    write_puzzle(cut(Board(3, 3)), tmp_path / "puzzle")
-    files = [(path.name, path.read_bytes()) for path in sorted((tmp_path / "puzzle" / "pieces").iterdir())]
-    puzzle = read_upload(Upload("pieces.zip", pack(files)), PHOTO, None, 0, collected)
+def pieces_zip(puzzle: Puzzle, folder: Path) -> Upload:
+    write_puzzle(puzzle, folder)
+    return Upload("a.zip", pack([(path.name, path.read_bytes()) for path in sorted((folder / "pieces").iterdir())]))
+
+
+def test_a_zip_of_pieces_finds_its_grid(cut: Callable[..., Puzzle], tmp_path: Path, collected: Path) -> None:
+    puzzle = read_upload(pieces_zip(cut(3, 3), tmp_path / "puzzle"), PHOTO, None, 0, collected)
     assert puzzle is not None
     assert puzzle.board == Board(3, 3)
     assert open_folder(tmp_path / "puzzle", None, 0).truth is not None
 
 
-def test_pieces_one_by_one(tmp_path: Path, collected: Path) -> None:
-    write_puzzle(cut(Board(2, 2)), tmp_path / "puzzle")
+def test_pieces_one_by_one(cut: Callable[..., Puzzle], tmp_path: Path, collected: Path) -> None:
+    write_puzzle(cut(2, 2), tmp_path / "puzzle")
     for path in sorted((tmp_path / "puzzle" / "pieces").iterdir()):
         assert read_upload(Upload(path.name, path.read_bytes()), PIECES, None, 0, collected) is None
     assert len(open_folder(collected, Board(2, 2), 0)) == 4
@@ -82,16 +79,11 @@ def test_no_more_pieces_than_can_be_solved(picture: bytes, collected: Path, monk
     assert len(list(collected.iterdir())) == 2
 
 
-def test_a_zip_does_not_have_the_grid_of_a_picture_to_cut(tmp_path: Path, collected: Path) -> None:
-    write_puzzle(cut(Board(2, 3)), tmp_path / "puzzle")
-    files = [(path.name, path.read_bytes()) for path in sorted((tmp_path / "puzzle" / "pieces").iterdir())]
-    photo_grid, own_grid = (
-        read_upload(Upload("a.zip", pack(files)), kind, Board(4, 4), 0, collected) for kind in (PHOTO, PIECES)
-    )
-    assert photo_grid is not None
-    assert own_grid is not None
-    assert photo_grid.board.cells == 6
-    assert own_grid.board == Board(4, 4)
+def test_a_zip_has_not_the_grid_of_a_picture(cut: Callable[..., Puzzle], tmp_path: Path, collected: Path) -> None:
+    upload = pieces_zip(cut(2, 3), tmp_path / "puzzle")
+    boards = [read_upload(upload, kind, Board(4, 4), 0, collected).board for kind in (PHOTO, PIECES)]
+    assert boards[0].cells == 6
+    assert boards[1] == Board(4, 4)
 
 
 def test_grids_are_suggested_where_they_must_be_known() -> None:
