@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +21,11 @@ from diffassemble import kinds
 from diffassemble.cli import evaluate
 from diffassemble.cli.evaluate import EvaluateOptions
 from diffassemble.cli.sweep import check_place, evaluate_solvers, measure, show
-from diffassemble.core import Board, InputError, Poses, Puzzle, Step
+from diffassemble.core import Board, InputError, Puzzle, Step
 from diffassemble.core.kind import SolverOptions
 from diffassemble.core.solver import ChanceSolver
 from diffassemble.evaluation.squares import PictureCell
-from diffassemble.evaluation.sweep import Draws, Sweep
+from diffassemble.evaluation.sweep import Sweep
 from diffassemble.squares.kind import COMPARED_SOLVERS, as_listed
 
 
@@ -34,25 +33,7 @@ def parsed(text: str) -> EvaluateOptions:
     return tyro.cli(EvaluateOptions, args=text.split())
 
 
-def test_nothing_asked() -> None:
-    options = parsed("")
-    assert options == EvaluateOptions()
-    assert (options.split, options.subset, options.size, options.budget) == ("val", "everyday", 32, math.inf)
-
-
-def test_everything_asked() -> None:
-    options = parsed(
-        "--data a b --table 1 --rows x=y --anchor none largest --missing 0 0.3 --noise 0.001 --points 0 5000 "
-        "--pieces 8 20 --seeds 5 --split train --subset example --json r.json --figure f.png"
-    )
-    assert options.data == ("a", "b")
-    assert options.anchor == ("none", "largest")
-    assert (options.missing, options.noise, options.points) == ((0.0, 0.3), (0.001,), (0, 5000))
-    assert (options.pieces, options.seeds, options.split, options.subset) == ((8, 20), 5, "train", "example")
-    assert (options.json, options.figure) == (Path("r.json"), Path("f.png"))
-
-
-@pytest.mark.parametrize("bad", ["--anchor smallest", "--split test", "--pieces 2", "--points many"])
+@pytest.mark.parametrize("bad", ["--anchor smallest", "--split test", "--pieces 2", "--points many", "--colour red"])
 def test_bad_words_exit_with_2(bad: str) -> None:
     with pytest.raises(SystemExit) as stopped:
         parsed(bad)
@@ -68,147 +49,15 @@ def test_every_option_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     assert "largest piece stands at its true pose" in " ".join(text.replace("│", " ").split())
 
 
-class Told:
-    """Knows the answers to the puzzles it is going to get, and turns them as a whole if asked to."""
-
-    def __init__(self, name: str, truths: Iterator[Poses], turned: int) -> None:
-        self.name, self.truths, self.turned = name, truths, turned
-
-    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
-        _, cells, turns = puzzle.board.turned(*puzzle.board.snap(next(self.truths)), self.turned)
-        yield Step(puzzle.board.poses(cells, turns), 1.0)
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    """Four pictures of noise."""
     generator = np.random.default_rng(0)
     (tmp_path / "pictures").mkdir()
     for index in range(4):
         pixels = generator.integers(0, 256, (70, 80, 3), dtype=np.uint8)
         Image.fromarray(pixels).save(tmp_path / "pictures" / f"{index}.png")
     return tmp_path / "pictures"
-
-
-@pytest.fixture
-def known_solvers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """`right` and `turned`, told the puzzles of COMMAND; lists how they were asked for."""
-    asked: list[dict[str, Any]] = []
-
-    def truths() -> Iterator[Poses]:
-        paths = sorted(folder.iterdir())
-        for board in (Board(2, 2), Board(2, 3)):
-            for missing in (0.0, 0.34):
-                draws = Draws(PictureCell("", paths, board, missing), limit=3, seed=5)
-                for number in range(3):
-                    yield draws.case(number)[0].puzzle.truth
-
-    def make_solver(kind: str, name: str, options: SolverOptions) -> Told:
-        asked.append({"name": name, **asdict(options)})
-        return Told(name, truths(), turned={"right": 0, "turned": 2}[name])
-
-    monkeypatch.setattr(kinds, "make_solver", make_solver)
-    return asked
-
-
-COMMAND = (
-    "--grid 2 2x3 --solver right turned --missing 0 0.34 --limit 3 --seed 5 "
-    "--model mine --samples 2 --steps 9 --budget 4.5"
-)
-
-
-def test_rows_and_table(
-    folder: Path, tmp_path: Path, known_solvers: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "rows.json"
-    evaluate.run(["--data", str(folder), *COMMAND.split(), "--json", str(out)])
-    rows = json.loads(out.read_text())
-    assert [(row["grid"], row["missing"], row["solver"]) for row in rows] == [
-        (grid, missing, solver) for grid in ("2x2", "2x3") for missing in (0.0, 0.34) for solver in ("right", "turned")
-    ]
-    for row in rows:
-        assert row["accuracy"] == (100.0 if row["solver"] == "right" else 0.0)
-        assert row["accuracy_free"] == row["neighbours"] == row["perfect"] == 100.0
-        assert (row["puzzles"], row["seed"], row["data"]) == (3, 5, f"{tmp_path.name}/pictures")
-    asked = {"model": "mine", "samples": 2, "steps": 9, "budget": 4.5, "several": False}
-    assert known_solvers == [{"name": "right", **asked}, {"name": "turned", **asked}]
-    text = capsys.readouterr().out
-    assert "orientation free" in text
-    assert "100.0–100.0" in text
-    assert "wrote 8 rows" in text
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (["--data", "nowhere"], "nowhere does not exist"),
-        (["--grid", "6by6"], "6by6"),
-        (["--missing", "1"], "missing 1.0"),
-        (["--erode", "-1"], "erode -1"),
-        (["--missing", "0", "1"], "missing 1.0"),
-        (["--limit", "0"], "limit 0"),
-        (["--puzzles", "0"], "puzzles 0"),
-        (["--size", "3"], "pieces of 3 pixels"),
-        (["--figure", "x.png"], "pass --table too"),
-        (["--table", "5"], "no table '5'; use one of: 1, 2, 3, 4, missing-3d, time, memory, pruning"),
-        (["--table", "4", "--missing", "0.3"], "leave --missing and --erode out"),
-        (["--table", "time", "--figure", "x.jpg"], "ends in .png"),
-        (["--data", "celeba-hq=nowhere"], "CelebAMask-HQ"),
-    ],
-)
-@pytest.mark.usefixtures("known_solvers")
-def test_bad_input_is_named_and_writes_nothing(folder: Path, tmp_path: Path, change: list[str], message: str) -> None:
-    out = tmp_path / "rows.json"
-    with pytest.raises(InputError, match=message):
-        evaluate.run(["--data", str(folder), "--solver", "right", "--json", str(out), *change])
-    assert not out.exists()
-
-
-@pytest.mark.usefixtures("known_solvers")
-def test_a_file_that_cannot_be_written_is_named_before_anything_is_solved(folder: Path) -> None:
-    with pytest.raises(InputError, match="is a folder"):
-        evaluate.run(["--data", str(folder), "--solver", "nobody", "--json", str(folder)])
-
-
-def test_without_data_there_is_nothing_to_do() -> None:
-    with pytest.raises(InputError, match="pass --data DIR"):
-        evaluate.run([])
-
-
-def test_rows_measured_before_a_fault_are_kept(
-    folder: Path, tmp_path: Path, known_solvers: list[dict[str, Any]]
-) -> None:
-    (tmp_path / "broken").mkdir()
-    (tmp_path / "broken" / "0.png").write_bytes(b"not a picture")
-    out = tmp_path / "rows.json"
-    words = ["--solver", "right", "--grid", "2", "--limit", "3", "--seed", "5", "--json", str(out)]
-    with pytest.raises(InputError, match=r"broken/0\.png"):
-        evaluate.run(["--data", str(folder), str(tmp_path / "broken"), *words])
-    assert [row["accuracy"] for row in json.loads(out.read_text())] == [100.0]
-    assert known_solvers[0]["budget"] == math.inf
-
-
-@pytest.mark.usefixtures("known_solvers")
-def test_a_broken_picture_is_named(folder: Path) -> None:
-    (folder / "0.png").write_bytes(b"not a picture")
-    with pytest.raises(InputError, match=r"0\.png"):
-        evaluate.run(["--data", str(folder), "--solver", "right", "--grid", "2"])
-
-
-def test_unknown_options_exit_with_2(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        evaluate.run(["--data", "x", "--colour", "red"])
-    assert stopped.value.code == 2
-
-
-def test_help_needs_nothing_heavy() -> None:
-    code = (
-        "import sys, diffassemble.cli.evaluate as verb\n"
-        "try: verb.run(['--help'])\n"
-        "finally: assert 'torch' not in sys.modules"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0
-    assert "--missing" in done.stdout
 
 
 @pytest.fixture
@@ -224,11 +73,66 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     return found
 
 
-def test_the_bundled_jigsaw_model_is_the_usual_one(
-    picture_folders: tuple[Path, Path], asked: list[tuple[str, str]]
-) -> None:
-    evaluate_solvers(EvaluateOptions(data=(str(picture_folders[0]),), grid=("2",), size=8, limit=1))
-    assert asked == [("diffusion", "jigsaw")]
+def test_rows_and_table(folder: Path, tmp_path: Path, asked: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "rows.json"
+    words = "--grid 2 2x3 --solver one two --missing 0 0.34 --limit 3 --seed 5 --model mine --rows two=other"
+    evaluate.run(["--data", str(folder), *words.split(), "--json", str(out)])
+    rows = json.loads(out.read_text())
+    assert [(row["grid"], row["missing"], row["solver"]) for row in rows] == [
+        (grid, missing, solver) for grid in ("2x2", "2x3") for missing in (0.0, 0.34) for solver in ("one", "two")
+    ]
+    assert {(row["puzzles"], row["seed"], row["data"]) for row in rows} == {(3, 5, f"{tmp_path.name}/pictures")}
+    assert asked == [("one", "mine"), ("diffusion", "other")]
+    text = capsys.readouterr().out
+    assert "orientation free" in text
+    assert "wrote 8 rows" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--data", "nowhere"], "nowhere does not exist"),
+        (["--grid", "6by6"], "6by6"),
+        (["--missing", "0", "1"], "missing 1.0"),
+        (["--puzzles", "0"], "puzzles 0"),
+        (["--size", "3"], "pieces of 3 pixels"),
+        (["--json", "."], "is a folder"),
+        (["--figure", "x.png"], "pass --table too"),
+        (["--table", "5"], "no table '5'; use one of: 1, 2, 3, 4, missing-3d, time, memory, pruning"),
+        (["--table", "4", "--missing", "0.3"], "leave --missing and --erode out"),
+        (["--table", "time", "--figure", "x.jpg"], "ends in .png"),
+        (["--data", "celeba-hq=nowhere"], "CelebAMask-HQ"),
+    ],
+)
+@pytest.mark.usefixtures("asked")
+def test_bad_input_is_named_and_writes_nothing(folder: Path, tmp_path: Path, change: list[str], message: str) -> None:
+    out = tmp_path / "rows.json"
+    with pytest.raises(InputError, match=message):
+        evaluate.run(["--data", str(folder), "--json", str(out), *change])
+    with pytest.raises(InputError, match="pass --data DIR"):
+        evaluate.run([])
+    assert not out.exists()
+
+
+@pytest.mark.usefixtures("asked")
+def test_rows_measured_before_a_fault_are_kept(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "0.png").write_bytes(b"not a picture")
+    out = tmp_path / "rows.json"
+    with pytest.raises(InputError, match=r"broken/0\.png"):
+        evaluate.run(["--data", str(folder), str(tmp_path / "broken"), "--grid", "2", "--json", str(out)])
+    assert [row["puzzles"] for row in json.loads(out.read_text())] == [4]
+
+
+def test_help_needs_nothing_heavy() -> None:
+    code = (
+        "import sys, diffassemble.cli.evaluate as verb\n"
+        "try: verb.run(['--help'])\n"
+        "finally: assert 'torch' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "--missing" in done.stdout
 
 
 def test_a_table_has_all_solvers_of_pictures(
@@ -251,18 +155,6 @@ def test_a_table_has_all_solvers_of_pictures(
 def test_what_is_for_broken_objects_is_refused(picture_folders: tuple[Path, Path], words: list[str]) -> None:
     with pytest.raises(InputError, match="are for broken objects, but there are none here"):
         evaluate.run(["--data", str(picture_folders[0]), *words])
-
-
-def test_scores_are_noted_and_not_asked_for_again(
-    picture_folders: tuple[Path, Path], asked: list[tuple[str, str]], tmp_path: Path
-) -> None:
-    scores = tmp_path / "scores.jsonl"
-    options = EvaluateOptions(data=(str(picture_folders[0]),), grid=("2",), size=8, limit=3, scores=scores)
-    evaluate_solvers(options)
-    lines = scores.read_text()
-    assert len(lines.splitlines()) == 3
-    evaluate_solvers(options)
-    assert scores.read_text() == lines
 
 
 @pytest.mark.parametrize("changes", [{"scores": Path("scores.jsonl")}, {"ray": "local"}])
@@ -295,15 +187,6 @@ def test_every_row_is_written_at_once(picture_folders: tuple[Path, Path], tmp_pa
     assert watcher.rows == [0, 0, 1, 1]
     rows = json.loads(watcher.path.read_text())
     assert [row["grid"] for row in rows] == [result.row.grid for result in results] == ["2x2", "2x3"]
-
-
-def test_without_a_file_nothing_is_written(
-    picture_folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    pictures = sorted(picture_folders[0].iterdir())[:1]
-    assert len(measure(Sweep([Watcher(tmp_path / "none")], [PictureCell("a", pictures, Board(2, 2))]))) == 1
-    assert not list(tmp_path.iterdir())
 
 
 def test_pipes_are_wide_enough(capsys: pytest.CaptureFixture[str]) -> None:

@@ -138,7 +138,7 @@ def test_the_table_of_times_writes_where_it_stands(
     assert Path("table-time.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("bad", [["--table", "7"], ["--table", "4", "--data", "faces=nowhere"], ["--table", "3"]])
+@pytest.mark.parametrize("bad", [["--table", "7"], ["--table", "pruning"], ["--table", "3"]])
 def test_one_line_and_nothing_else(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: list[str]
 ) -> None:
@@ -263,16 +263,3 @@ def test_a_process_tells_its_seconds_and_memory_or_why_it_failed() -> None:
     assert peak > 5
     with pytest.raises(InputError, match="diffassemble train nothing: "):
         tables._run(["train", "nothing"])
-
-
-@pytest.mark.parametrize("words", [["--data", "somewhere"], []])
-def test_it_must_know_what_to_learn_from_and_what_to_test_on(command: Command, words: list[str]) -> None:
-    done = command("evaluate", "--table", "pruning", *words)
-    assert done.code == 2
-    assert "pass --data LEARN_DIR TEST_DIR" in done.err
-
-
-def test_a_degree_of_zero_is_refused_in_one_line(command: Command, picture_folders: tuple[Path, Path]) -> None:
-    done = command("evaluate", "--table", "pruning", "--data", *picture_folders, "--degree", "0")
-    assert done.code == 2
-    assert "degree 0 joins no pieces" in done.err

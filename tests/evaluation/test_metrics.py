@@ -14,7 +14,6 @@ from diffassemble.core import Board, FragmentPieces, Mesh, Poses
 from diffassemble.evaluation.metrics import (
     RIGHT,
     anchored,
-    chamfer_distance,
     direct_comparison,
     direct_comparison_free,
     euler_angles,
@@ -249,17 +248,6 @@ def test_chance_levels() -> None:
 def test_translation_by_hand() -> None:
     answer = standing(turned("x", 0.0, 2), torch.tensor([[0.1, 0.2, 0.2], [0.0, 0.0, 0.0]]))
     assert translation_error(answer, Poses.identity(2, 3)).tolist() == pytest.approx([0.3 / math.sqrt(3), 0.0])
-
-
-def test_chamfer_by_hand_and_against_all_pairs() -> None:
-    first = torch.tensor([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
-    second = torch.tensor([[0.0, 0.0, 0.5]])
-    assert chamfer_distance(first, second) == pytest.approx((0.25 + 1.25) / 2 + 0.25)
-    one, two = (torch.rand(200, 3, generator=generator(seed)) for seed in (1, 2))
-    square = torch.cdist(one.double(), two.double()).square()
-    expected = square.amin(0).mean() + square.amin(1).mean()
-    assert chamfer_distance(one, two) == pytest.approx(float(expected))
-    assert chamfer_distance(one, one) == 0
 
 
 def test_a_piece_is_right_within_a_tenth_of_a_root() -> None:

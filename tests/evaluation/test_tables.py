@@ -30,11 +30,6 @@ def test_rows_can_be_read_back(tmp_path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == ["rows.json"]
 
 
-def test_no_rows_are_an_empty_list(tmp_path: Path) -> None:
-    write_rows([], tmp_path / "rows.json")
-    assert json.loads((tmp_path / "rows.json").read_text()) == []
-
-
 def test_an_unwritable_place_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="file"):
@@ -89,10 +84,6 @@ def test_our_figures_stand_beside_the_quoted_ones(accuracies: Comparison) -> Non
     assert "Solvers that only compare borders can't know which way is up" in text
 
 
-def test_the_explanation_can_be_left_to_the_next_table(accuracies: Comparison) -> None:
-    assert len(printed(accuracies, explained=False)) == 9
-
-
 def test_the_best_of_a_column_is_bold(accuracies: Comparison, times: Comparison) -> None:
     def bold(comparison: Comparison) -> list[list[str]]:
         columns = comparison_table(comparison).columns
@@ -132,14 +123,6 @@ def test_results_tell_means_and_on_what(object_row: Callable[..., ObjectRow]) ->
     assert row.describe().endswith("anchor largest, 20% missing, 0.1% noise")
 
 
-def test_a_narrow_terminal_still_shows_every_number_of_objects(object_row: Callable[..., ObjectRow]) -> None:
-    row = object_row("diffusion", 71.25, 14.5, 100.0, missing=0.2, seeds=5)
-    text = text_of(results_table([Measured(row, {})]), 80)
-    assert "…" not in text
-    for part in ("diffusion", "71.2", "14.5", "100.0", "99.0", "0.25 s", "812 MB"):
-        assert part in text
-
-
 def test_groups_stand_side_by_side(object_row: Callable[..., ObjectRow]) -> None:
     text = text_of(groups_table([object_row("mend", 8.0, 1.0, 93.0)]))
     for part in ("pieces", "3–4", "area", "< 1 %", "93.0", "8.0°", "12.5", "80.5°"):
@@ -161,13 +144,3 @@ def test_ours_and_quoted_errors_have_columns_of_their_own(
     assert "9 fractures of bad/everyday/val, anchor none" in " ".join(text.split())
     assert "Quoted: from other objects" in " ".join(text.split())
     assert "Quoted" not in "\n".join(printed(comparison, 100, explained=False))
-
-
-def test_rows_of_objects_can_be_read_back(tmp_path: Path, object_row: Callable[..., ObjectRow]) -> None:
-    rows = [object_row("diffusion", 70.5, 13.2, 31.0), object_row("identity", 83.1, 17.6, 4.2, seeds=5)]
-    write_rows(rows, tmp_path / "rows.json")
-    read = json.loads((tmp_path / "rows.json").read_text())
-    assert read == json.loads(json.dumps([asdict(row) for row in rows]))
-    assert read[0]["deviation"] is None
-    assert read[0]["by_pieces"][1]["name"] == "3–4"
-    assert read[1]["plain"]["rmse_r"] == 83.1

@@ -439,13 +439,7 @@ class ObjectCell:
         # A last draw of fewer objects would deviate for that alone.
         whole = [class_figures(draw) for draw in draws if len(draw) == len(draws[0])]
         return ObjectRow(
-            solver=solver,
-            data=self.data,
-            objects=len(draws[0]),
-            missing=self.missing,
-            noise=self.noise,
-            points=self.points,
-            anchor=anchor,
+            *(solver, self.data, len(draws[0]), self.missing, self.noise, self.points, anchor),
             **asdict(class_figures(scores)),
             seconds_per_object=fmean(score.seconds for score in scores),
             peak_mb=round(peak_megabytes(), 1),

@@ -8,14 +8,12 @@ rotations must be orthogonal.
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
-from scipy.spatial import cKDTree
 from torch import Tensor
 
-from diffassemble.core import Board, FragmentPieces, Mesh, Poses, turn_matrix
-from diffassemble.core.surfaces import surface_area
+from diffassemble.core import Board, FragmentPieces, Poses, turn_matrix
+from diffassemble.core.surfaces import chamfer_distance, surface_area
 
 Ints = Int[Tensor, "n"]
 # A piece whose Chamfer distance to its true place is below this counts as right.
@@ -113,17 +111,9 @@ def translation_error(answer: Poses, truth: Poses) -> Float[Tensor, "n"]:
     return (answer.translation.double() - truth.translation.double()).square().mean(-1).sqrt()
 
 
-def chamfer_distance(first: Float[Tensor, "p 3"], second: Float[Tensor, "q 3"]) -> float:
-    """Mean squared distance to the nearest point of the other cloud, there plus back."""
-    one, two = first.double().numpy(), second.double().numpy()
-    there, back = cKDTree(two).query(one)[0], cKDTree(one).query(two)[0]
-    return float(np.square(there).mean() + np.square(back).mean())
-
-
 def piece_chamfer(points: Float[Tensor, "n p 3"], answer: Poses, truth: Poses) -> Float[Tensor, "n"]:
     """Chamfer distance of each piece's points where they are to where they belong."""
-    pairs = zip(answer.apply(points), truth.apply(points), strict=True)
-    return torch.tensor([chamfer_distance(*pair) for pair in pairs], dtype=torch.double)
+    return chamfer_distance(answer.apply(points).double(), truth.apply(points).double())
 
 
 def right_pieces(chamfer: Float[Tensor, "n"]) -> Bool[Tensor, "n"]:
@@ -133,7 +123,8 @@ def right_pieces(chamfer: Float[Tensor, "n"]) -> Bool[Tensor, "n"]:
 
 def shape_chamfer(points: Float[Tensor, "n p 3"], answer: Poses, truth: Poses) -> float:
     """Chamfer distance of all points together: how like the whole is, whichever piece is where."""
-    return chamfer_distance(answer.apply(points).flatten(0, 1), truth.apply(points).flatten(0, 1))
+    clouds = (poses.apply(points).double().flatten(0, 1)[None] for poses in (answer, truth))
+    return float(chamfer_distance(*clouds))
 
 
 def anchored(answer: Poses, truth: Poses, piece: int) -> Poses:
@@ -144,11 +135,7 @@ def anchored(answer: Poses, truth: Poses, piece: int) -> Poses:
 
 def piece_sizes(pieces: FragmentPieces) -> Float[Tensor, "n"]:
     """How large each piece is among the others, summing to 1: by area, or where triangles lack by squared radius."""
-    areas = torch.tensor([_area(mesh) for mesh in pieces.meshes], dtype=torch.double)
+    areas = torch.tensor([surface_area(mesh.vertices, mesh.faces) for mesh in pieces.meshes], dtype=torch.double)
     if not bool((areas > 0).all()):
         areas = pieces.points.double().square().sum(-1).mean(-1).clamp(min=1e-12)
     return areas / areas.sum()
-
-
-def _area(mesh: Mesh) -> float:
-    return surface_area(mesh.vertices, mesh.faces)
