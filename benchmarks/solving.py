@@ -63,13 +63,12 @@ def gather_along_edges() -> None:
     from torch_geometric.nn import TransformerConv
 
     from diffassemble.network import denoiser
-    from diffassemble.network.denoiser import SLOTS
     from diffassemble.network.graph.edges import complete_edges
     from diffassemble.network.graph.layout import edge_graph
     from diffassemble.network.layers import UniMP
 
     def wire(config, batch, generator):  # type: ignore[no-untyped-def]
-        return edge_graph(complete_edges(batch.puzzle), batch.puzzle, batch.matches, SLOTS)
+        return edge_graph(complete_edges(batch.puzzle), batch.puzzle, batch.matches, config.contact_slots)
 
     def message_passing(layer, nodes, graph):  # type: ignore[no-untyped-def]
         features = graph.evidence.features(graph.edges.shape[1])

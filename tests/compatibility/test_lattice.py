@@ -1,4 +1,4 @@
-"""Stands are all the places on the board, and the posterior mean over them is exact."""
+"""BoardPosterior are all the places on the board, and the posterior mean over them is exact."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from diffassemble.core import Board, Poses, turn_matrix
 from diffassemble.diffusion.spaces import CosSin
-from diffassemble.network.board_places import Stands, find_stands
+from diffassemble.network.board_places import BoardPosterior, board_posterior
 from diffassemble.network.evidence import Clusters
 
 SPACE = CosSin()
@@ -33,10 +33,10 @@ def cluster_of(shape: list[tuple[int, int]], board: Board, seed: int = 0) -> Clu
     return Clusters(torch.zeros(len(shape), dtype=torch.long), Poses(turn_matrix(turns), places - middle))
 
 
-def stands_of(clusters: Clusters, board: Board) -> Stands:
+def stands_of(clusters: Clusters, board: Board) -> BoardPosterior:
     centres, count = board.centres(), len(clusters.label)
     room = (centres.amax(0) - centres.amin(0)).expand(count, 2)
-    return find_stands(clusters, room, torch.full((count,), board.pitch))
+    return board_posterior(clusters, room, torch.full((count,), board.pitch))
 
 
 def all_stands(clusters: Clusters, board: Board) -> tuple[list[Poses], list[Tensor]]:
@@ -73,7 +73,7 @@ def test_the_mean_is_that_of_all_stands_weighed_by_their_likelihood(shape: str, 
     true = vectors[seed % len(vectors)]
     noise = torch.randn(len(true), samples, 4, generator=seeded(seed))
     noisy = alpha_bar**0.5 * true[:, None] + (1 - alpha_bar) ** 0.5 * noise
-    found = stands_of(clusters, board).posterior_mean(
+    found = stands_of(clusters, board).mean(
         SPACE.to_poses(noisy.flatten(0, 1)), torch.full((len(true), samples), alpha_bar)
     )
     for sample in range(samples):
@@ -98,9 +98,9 @@ def test_clusters_are_judged_apart_each_on_its_own_board() -> None:
     pitch = torch.tensor([small.pitch] * 3 + [large.pitch] * 3)
     noisy = SPACE.to_poses(torch.randn(6, 4, generator=seeded(3)))
     alpha_bar = torch.tensor([[0.2]] * 3 + [[0.6]] * 3)
-    together = find_stands(both, room, pitch).posterior_mean(noisy, alpha_bar)
+    together = board_posterior(both, room, pitch).mean(noisy, alpha_bar)
     apart = [
-        stands_of(clusters, board).posterior_mean(noisy[rows], alpha_bar[rows])
+        stands_of(clusters, board).mean(noisy[rows], alpha_bar[rows])
         for clusters, board, rows in ((one, small, slice(0, 3)), (two, large, slice(3, 6)))
     ]
     torch.testing.assert_close(together.rotation, torch.cat([a.rotation for a in apart]))
@@ -108,7 +108,7 @@ def test_clusters_are_judged_apart_each_on_its_own_board() -> None:
 
 
 def test_a_cluster_that_fits_nowhere_still_gets_an_answer() -> None:
-    answer = stands_of(cluster_of(SHAPES["a line"], Board(2, 2)), Board(2, 2)).posterior_mean(
+    answer = stands_of(cluster_of(SHAPES["a line"], Board(2, 2)), Board(2, 2)).mean(
         SPACE.to_poses(torch.randn(3, 4, generator=seeded(0))), torch.full((3, 1), 0.5)
     )
     assert answer.rotation.isfinite().all()

@@ -1,15 +1,18 @@
-"""What every space promises: poses survive, noise is mixed in by time, and a perfect denoiser leads to the truth."""
+"""The spaces that poses are noised and predicted in."""
 
 from __future__ import annotations
+
+import math
 
 import pytest
 import torch
 from torch import Tensor
 
-from diffassemble.core import Board, Poses
+from diffassemble.core import Board, Poses, turn_matrix
+from diffassemble.diffusion.gaussian import gaussian_step
 from diffassemble.diffusion.samplers import sample
 from diffassemble.diffusion.schedule import Schedule
-from diffassemble.diffusion.spaces import SPACES, Space
+from diffassemble.diffusion.spaces import SPACES, CosSin, Quaternion, SixD, Space
 
 ALL = pytest.mark.parametrize("space", SPACES.values(), ids=SPACES.keys())
 
@@ -104,3 +107,92 @@ def test_what_a_network_says_may_be_any_numbers(space: Space) -> None:
     ((weight * poses.rotation).sum() + poses.translation.sum()).backward()
     assert raw.grad is not None
     assert raw.grad.isfinite().all()
+
+
+def test_the_noise_is_standard_normal_and_mixed_in_by_equation_1() -> None:
+    space, schedule = CosSin(), Schedule(100)
+    noise = space.prior((3, 5), seeded(0))
+    assert torch.equal(noise, torch.randn(3, 5, 4, generator=seeded(0)))
+    clean, time = torch.randn(3, 5, 4, generator=seeded(1)), torch.arange(15).view(3, 5)
+    assert torch.equal(space.noisy(clean, time, schedule, noise), schedule.noisy(clean, time, noise))
+
+
+def test_a_step_to_the_same_noise_level_stays_where_it_is() -> None:
+    current, clean = torch.randn(2, 6, 4, generator=seeded(0))
+    level = torch.tensor(0.3)
+    torch.testing.assert_close(gaussian_step(current, clean, level, level, 0.0, seeded(1)), current)
+
+
+def test_the_last_step_gives_the_prediction_and_draws_nothing() -> None:
+    current, clean = torch.randn(2, 6, 4, generator=seeded(0))
+    generator = seeded(1)
+    last = gaussian_step(current, clean, torch.tensor(0.9), torch.tensor(1.0), 1.0, generator)
+    assert torch.equal(last, clean)
+    assert torch.equal(generator.get_state(), seeded(1).get_state())
+
+
+def test_what_a_network_says_is_the_mean_of_what_it_believes() -> None:
+    raw = torch.randn(6, 4, generator=seeded(0))
+    assert torch.equal(CosSin().clean(raw), raw)
+
+
+def test_vectors_are_place_cosine_and_sine() -> None:
+    poses = Board(2, 2).poses(torch.tensor([3, 0, 1, 2]), torch.tensor([0, 1, 2, 3]))
+    vector = CosSin().to_vector(poses)
+    expected = [[0.5, 0.5, 1, 0], [-0.5, -0.5, 0, 1], [0.5, -0.5, -1, 0], [-0.5, 0.5, 0, -1]]
+    assert vector.tolist() == expected
+
+
+def test_poses_survive_the_way_there_and_back_exactly() -> None:
+    poses = Board(3, 5).poses(torch.arange(15), torch.arange(15) % 4)
+    again = CosSin().to_poses(CosSin().to_vector(poses))
+    assert torch.equal(again.rotation, turn_matrix(torch.arange(15)))
+    assert torch.equal(again.translation, poses.translation)
+
+
+def test_noisy_vectors_survive_too_and_their_poses_are_linear_in_them() -> None:
+    space = CosSin()
+    one, two = torch.randn(2, 9, 4, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(space.to_vector(space.to_poses(one)), one)
+    mixed, first, second = (space.to_poses(vector) for vector in (2 * one - 3 * two, one, two))
+    torch.testing.assert_close(mixed.rotation, 2 * first.rotation - 3 * second.rotation)
+    torch.testing.assert_close(mixed.translation, 2 * first.translation - 3 * second.translation)
+
+
+POSES = Poses(
+    torch.linalg.matrix_exp(torch.tensor([[[0.0, -1, 2], [1, 0, -0.5], [-2, 0.5, 0]]])), torch.tensor([[0.1, 0.2, 0.3]])
+)
+
+
+def test_the_numbers_are_the_first_two_columns() -> None:
+    vector = SixD().to_vector(POSES)
+    torch.testing.assert_close(vector[0, 3:6], POSES.rotation[0, :, 0])
+    torch.testing.assert_close(vector[0, 6:9], POSES.rotation[0, :, 1])
+
+
+def test_lengths_and_the_share_along_the_first_column_do_not_matter() -> None:
+    vector = SixD().to_vector(POSES)
+    bent = vector.clone()
+    bent[:, 3:6] = 3 * vector[:, 3:6]
+    bent[:, 6:9] = 0.2 * vector[:, 6:9] - 1.5 * vector[:, 3:6]
+    torch.testing.assert_close(SixD().to_poses(bent).rotation, POSES.rotation)
+
+
+def about_z(degrees: float) -> Poses:
+    cosine, sine = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    rotation = torch.tensor([[[cosine, -sine, 0], [sine, cosine, 0], [0, 0, 1]]])
+    return Poses(rotation, torch.zeros(1, 3))
+
+
+def test_scalar_first_and_never_negative() -> None:
+    for degrees in range(-350, 360, 35):
+        vector = Quaternion().to_vector(about_z(degrees))[0, 3:]
+        half = math.radians(degrees) / 2
+        expected = torch.tensor([math.cos(half), 0, 0, math.sin(half)])
+        torch.testing.assert_close(vector, expected * expected[0].sign(), rtol=0, atol=1e-6)
+
+
+def test_length_and_sign_do_not_matter() -> None:
+    vector = Quaternion().to_vector(about_z(70))
+    for factor in (0.1, 5.0, -1.0):
+        torch.testing.assert_close(Quaternion().to_poses(factor * vector).rotation, about_z(70).rotation)

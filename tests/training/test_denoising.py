@@ -1,15 +1,54 @@
-"""What all denoising tasks share: a stream in, the loss of the paper out."""
+"""The loss of denoising, which a perfect denoiser brings to nothing."""
+
+from __future__ import annotations
 
 from collections.abc import Callable
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
 
 from diffassemble.core import Poses
 from diffassemble.network.batch import PuzzleBatch
 from diffassemble.training.config import Config
-from diffassemble.training.denoising import Denoising, Stream
+from diffassemble.training.denoising import Denoising, Stream, rotation_loss, translation_loss
 from diffassemble.training.jigsaw import JigsawTask
+
+
+def rotations(count: int, seed: int) -> Tensor:
+    angle = 7 * torch.rand(count, generator=torch.Generator().manual_seed(seed), dtype=torch.double)
+    cosine, sine = angle.cos(), angle.sin()
+    return torch.stack([cosine, -sine, sine, cosine], -1).view(-1, 2, 2)
+
+
+def poses(count: int, seed: int) -> Poses:
+    generator = torch.Generator().manual_seed(seed)
+    return Poses(rotations(count, seed), torch.randn(count, 2, generator=generator, dtype=torch.double))
+
+
+@given(st.integers(1, 9), st.integers(0, 1000), st.booleans())
+def test_rotation_loss_is_the_distance_of_the_product_from_the_identity(count: int, seed: int, noisy: bool) -> None:
+    true, predicted = poses(count, seed), poses(count, seed + 1)
+    if noisy:  # what a network predicts is no rotation
+        predicted = Poses(torch.randn_like(predicted.rotation), predicted.translation)
+    product = true.rotation.mT @ predicted.rotation
+    literally = torch.linalg.matrix_norm(product - torch.eye(2, dtype=torch.double)).square().mean()
+    torch.testing.assert_close(rotation_loss(true, predicted), literally)
+
+
+@given(st.integers(1, 9), st.integers(0, 1000))
+def test_translation_loss_is_the_mean_squared_distance(count: int, seed: int) -> None:
+    true, predicted = poses(count, seed), poses(count, seed + 1)
+    literally = sum((true.translation[i] - predicted.translation[i]).norm() ** 2 / count for i in range(count))
+    torch.testing.assert_close(translation_loss(true, predicted), literally)
+
+
+def test_the_truth_costs_nothing_and_a_half_turn_most() -> None:
+    true = Poses(torch.eye(2)[None], torch.zeros(1, 2))
+    assert rotation_loss(true, true) == translation_loss(true, true) == 0
+    assert rotation_loss(true, Poses(-torch.eye(2)[None], torch.zeros(1, 2))) == 8
 
 
 def test_a_task_adds_to_the_loss(tiny: Callable[..., Config], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,16 +1,28 @@
-"""Fracture matching learns from examples, and its losses are what they say."""
+"""Fracture matching is learnt from what fractures truly are."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import torch
+from manifold3d import Manifold
 
 from diffassemble.core import InputError
+from diffassemble.fragments.breaking import fracture, scatter
+from diffassemble.fragments.clusters import STAY
 from diffassemble.fragments.descriptors import FACE_FEATURES, LEVELS, MATE_SIGNS, surface_features
 from diffassemble.fragments.model import MATCH_FEATURES, FractureConfig, FractureModels
+from diffassemble.fragments.solids import mesh_of
 from diffassemble.training.config import Config
-from diffassemble.training.fracture_examples import MatchExamples, SurfaceExamples
+from diffassemble.training.fracture_examples import (
+    MatchExamples,
+    SurfaceExamples,
+    is_true,
+    jittered,
+    match_examples,
+    surface_examples,
+    worn,
+)
 from diffassemble.training.fracture_matching import (
     FractureDataConfig,
     FractureMatchingTask,
@@ -94,3 +106,56 @@ def test_a_task_makes_its_examples_and_scores_them() -> None:
     scores = task.validate(network)
     assert 0 <= scores["score"] <= 100
     assert "matches 1" in scores
+
+
+def test_fits_of_a_block_in_two_hold_true_ones() -> None:
+    generator = torch.Generator().manual_seed(5)
+    block = mesh_of(Manifold.cube((1.0, 0.8, 0.5), True), 1.0, torch.zeros(3))
+    puzzle = scatter(fracture(block, 2, generator), generator)
+    made = match_examples(puzzle, FractureModels.from_pretrained("fracture-matching"), generator, searches=2)
+    assert made.numbers.shape == (len(made.true), MATCH_FEATURES)
+    assert made.true.any()
+
+
+def test_near_poses_are_true_and_far_ones_are_not() -> None:
+    middle = np.zeros(3, np.float32)
+    assert is_true(STAY + np.array([0] * 9 + [0.01, 0, 0]), STAY, middle, 0.01)
+    assert not is_true(STAY + np.array([0] * 9 + [0.1, 0, 0]), STAY, middle, 0.01)
+    turned = STAY.copy()
+    turned[[0, 1, 3, 4]] = np.cos(0.2), -np.sin(0.2), np.sin(0.2), np.cos(0.2)
+    assert not is_true(turned, STAY, middle, 0.01)
+
+
+def test_worn_puzzles_lose_pieces_and_keep_their_truth() -> None:
+    generator = torch.Generator().manual_seed(5)
+    block = mesh_of(Manifold.cube((1.0, 0.8, 0.5), True), 1.0, torch.zeros(3))
+    puzzle = scatter(fracture(block, 4, generator), generator)
+    left = worn(puzzle, 0.001, 0.5, generator)
+    assert len(left) == 2
+    assert left.truth is not None
+    assert puzzle.truth is not None
+    for pose, mesh in zip(left.truth.translation, left.fragments.meshes, strict=True):
+        kept = int((puzzle.truth.translation - pose).norm(dim=1).argmin())
+        off = (mesh.vertices - puzzle.fragments.meshes[kept].vertices).std()
+        assert 0.0007 < float(off) < 0.0013
+    assert len(worn(puzzle, 0.0, 0.9, generator)) == 2
+
+
+def test_every_level_teaches_breaks_and_matches() -> None:
+    block = mesh_of(Manifold.cube((1.0, 0.8, 0.5), True), 1.0, torch.zeros(3))
+    halves = fracture(block, 2, torch.Generator().manual_seed(3))
+    examples = surface_examples(halves, torch.Generator().manual_seed(0))
+    for level, one in enumerate(examples):
+        assert one.features.shape == (len(one.broken), surface_features(level))
+        assert np.isfinite(one.features).all()
+        assert 0.05 < one.broken.mean() < 0.95
+        assert one.own.shape == one.mate.shape
+        assert len(one.own) > 50
+    weight = examples[0].weight[:, 0]
+    assert 0.05 < weight[examples[0].broken].sum() / weight.sum() < 0.6
+
+
+def test_noise_has_the_deviation_asked_for() -> None:
+    block = mesh_of(Manifold.sphere(1.0, 64), 1.0, torch.zeros(3))
+    noisy = jittered([block], 0.01, torch.Generator().manual_seed(0))[0]
+    assert abs(float((noisy.vertices - block.vertices).std()) - 0.01) < 0.001

@@ -1,4 +1,4 @@
-"""Runs end at the same place, however often they are killed on the way."""
+"""Runs end at the same place, however often they are killed on the way; one step, its pace, the moving average."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from diffassemble.core import InputError
 from diffassemble.network.denoiser import Denoiser
-from diffassemble.training.config import Config
+from diffassemble.training.config import Config, TrainingConfig
 from diffassemble.training.jigsaw import JigsawTask
-from diffassemble.training.loop import train
+from diffassemble.training.loop import Learner, follow, learning_rate, make_fabric, make_optimizer, train
 from diffassemble.training.run_folder import FILE, read_checkpoint
 
 
@@ -163,3 +163,148 @@ def test_kill_9_at_any_moment(quick: Callable[..., Config], tmp_path: Path) -> N
     assert steps == sorted(steps)
     assert steps[-1] == 24
     assert_same_end(tmp_path / "straight", tmp_path / "killed")
+
+
+def learner_of(config: Config) -> Learner:
+    return Learner(JigsawTask(config), config.training, make_fabric(config.training))
+
+
+def test_learning_rate_rises_stays_and_falls() -> None:
+    training = TrainingConfig(steps=100, warmup=10, decay=0.4, learning_rate=1.0)
+    rates = [learning_rate(step, training) for step in range(100)]
+    assert rates[:10] == pytest.approx([0.1 * step for step in range(1, 11)])
+    assert set(rates[10:60]) == {1.0}
+    assert rates[60:] == pytest.approx([(100 - step) / 40 for step in range(60, 100)])
+    assert 0 < rates[-1] < 0.03
+
+
+def test_learning_rate_of_the_paper_is_constant() -> None:
+    training = TrainingConfig(steps=50, warmup=0, decay=0.0, learning_rate=1e-4)
+    assert {learning_rate(step, training) for step in range(50)} == {1e-4}
+
+
+def test_the_average_follows_slowly_and_keeps_counters() -> None:
+    model, average = nn.BatchNorm1d(2), nn.BatchNorm1d(2)
+    nn.init.constant_(model.weight, 1.0)
+    nn.init.constant_(average.weight, 0.0)
+    model.num_batches_tracked += 5
+    expected = 0.0
+    for decay in (0.5, 0.9, 0.9):
+        follow(average, model, decay)
+        expected = decay * expected + (1 - decay) * 1.0
+    torch.testing.assert_close(average.weight.detach(), torch.full((2,), expected))
+    assert average.num_batches_tracked == 5
+    assert model.weight.tolist() == [1.0, 1.0]
+
+
+def test_the_average_starts_quickly_and_then_slows_down(tiny: Callable[..., Config]) -> None:
+    learner = learner_of(tiny(average=0.999))
+    before = {name: value.clone() for name, value in learner.average.state_dict().items()}
+    learner.step()
+    after, model = learner.average.state_dict(), learner.model.state_dict()
+    for name, old in before.items():  # 2 / 11 of the way is left after one step
+        torch.testing.assert_close(after[name], old + (1 - 2 / 11) * (model[name] - old))
+
+
+@pytest.mark.parametrize(("name", "kind"), [("adamw", torch.optim.AdamW), ("adagrad", torch.optim.Adagrad)])
+def test_optimizers(name: Any, kind: type) -> None:
+    optimizer = make_optimizer(nn.Linear(2, 2), TrainingConfig(optimizer=name, learning_rate=0.1))
+    assert type(optimizer) is kind
+    assert optimizer.param_groups[0]["lr"] == 0.1
+
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "pairwise evidence": {},
+    "edge features only": {"votes": False},
+    "votes only": {"edge_features": False},
+    "paper form": {"edge_features": False, "votes": False},
+    "plain": {"symmetry": "plain", "edge_features": False, "votes": False},
+    "invariant": {"symmetry": "invariant", "edge_features": False, "votes": False},
+    "no diffusion": {"times": 1, "edge_features": False, "votes": False},
+    "gcn": {"layer": "gcn", "edge_features": False, "votes": False},
+    "dropped edges": {"dropped_edges": 0.8, "edge_features": False, "votes": False},
+    "dropped edges with evidence": {"dropped_edges": 0.5},
+    "published stack": {"stack": "published", "hidden": 16, "layers": 2, "board": False},
+}
+
+
+@pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
+def test_every_variant_learns(tiny: Callable[..., Config], changes: dict[str, Any]) -> None:
+    learner = learner_of(tiny(model=changes))
+    before = [parameter.detach().clone() for parameter in learner.model.parameters()]
+    losses = [learner.step(), learner.step()]
+    assert all(0 < loss < 100 for loss in losses)
+    names = [name for name, _ in learner.model.named_parameters()]
+    moved = [not torch.equal(a, b) for a, b in zip(before, learner.model.parameters(), strict=True)]
+    assert all(moved), [name for name, changed in zip(names, moved, strict=True) if not changed]
+
+
+def test_adagrad_learns(tiny: Callable[..., Config]) -> None:
+    assert learner_of(tiny(optimizer="adagrad")).step() > 0
+
+
+class Repeated(JigsawTask):
+    """The same batch at every step, which can be learnt by heart."""
+
+    def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
+        return super().loss(model, 0, rank, world)
+
+
+def test_learning_lowers_the_loss(tiny: Callable[..., Config]) -> None:
+    config = tiny(model={"votes": False, "edge_features": False}, steps=30, learning_rate=1e-2, decay=0.0)
+    learner = Learner(Repeated(config), config.training, make_fabric(config.training))
+    losses = [learner.step() for _ in range(30)]
+    assert losses[-1] < 0.25 * losses[0]
+
+
+def test_a_learner_taken_up_again_goes_on_as_if_nothing_had_happened(
+    tiny: Callable[..., Config], tmp_path: Path
+) -> None:
+    config = tiny(steps=5)
+    straight, first, second = (learner_of(config) for _ in range(3))
+    for _ in range(5):
+        straight.step()
+    for _ in range(2):
+        first.step()
+    second.restore(first.checkpoint(0.0, 0.0), tmp_path)
+    assert second.done == 2
+    for _ in range(3):
+        second.step()
+    for name, value in straight.model.state_dict().items():
+        assert torch.equal(value, second.model.state_dict()[name]), name
+    for name, value in straight.average.state_dict().items():
+        assert torch.equal(value, second.average.state_dict()[name]), name
+
+
+def test_dropout_is_taken_up_again_too(tiny: Callable[..., Config], tmp_path: Path) -> None:
+    class Forgetful(JigsawTask):
+        def build(self) -> Denoiser:
+            network = super().build()
+            network.head.insert(0, nn.Dropout(0.5))
+            return network
+
+    training = tiny().training
+    task = Forgetful(tiny())
+    straight, first, second = (Learner(task, training, make_fabric(training)) for _ in range(3))
+    losses = [straight.step() for _ in range(3)]
+    assert [first.step()] == losses[:1]
+    second.restore(first.checkpoint(0.0, 0.0), tmp_path)
+    torch.rand(100)
+    assert [second.step(), second.step()] == losses[1:]
+
+
+def test_checkpoints_of_another_model_are_refused(tiny: Callable[..., Config], tmp_path: Path) -> None:
+    wide, narrow = learner_of(tiny(model={"width": 64})), learner_of(tiny())
+    with pytest.raises(InputError, match=r"checkpoint\.pt: is of another model or optimizer"):
+        narrow.restore(wide.checkpoint(0.0, 0.0), tmp_path)
+
+
+def test_a_learner_can_begin_with_the_weights_of_another(tiny: Callable[..., Config], tmp_path: Path) -> None:
+    trained = learner_of(tiny(seed=1))
+    trained.model.save_pretrained(tmp_path / "trained")
+    begun = learner_of(tiny(start_from=str(tmp_path / "trained")))
+    for name, value in trained.model.state_dict().items():
+        assert torch.equal(value, begun.model.state_dict()[name]), name
+        assert torch.equal(value, begun.average.state_dict()[name]), name
+    with pytest.raises(InputError, match=r"--training\.start-from .*: is a network of another shape"):
+        learner_of(tiny(model={"width": 64}, start_from=str(tmp_path / "trained")))

@@ -1,15 +1,21 @@
-"""Everything that can be learnt is made from one configuration and goes through one loop."""
+"""Everything that can be learnt is made from one configuration and goes through one loop; presets are complete."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import subprocess
+import sys
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
-from diffassemble.training.config import Config
+from diffassemble.network.denoiser import Denoiser
+from diffassemble.squares.upright import UprightConfig
+from diffassemble.training.config import Config, PictureConfig
 from diffassemble.training.loop import Task, train
+from diffassemble.training.presets import PRESETS
 from diffassemble.training.tasks import TASKS
+from diffassemble.training.upright import UprightTraining
 
 
 @pytest.fixture(autouse=True)
@@ -46,3 +52,61 @@ def test_a_batch_is_told_in_its_own_words(configs: dict[str, Config]) -> None:
         "orientation": (2, "objects"),
         "critic": (2, "pictures"),
     }
+
+
+def changes(name: str, base: str) -> dict[str, object]:
+    one, two = asdict(PRESETS[name].config.model), asdict(PRESETS[base].config.model)
+    return {key: value for key, value in one.items() if value != two[key]}
+
+
+def test_purposes_are_one_line() -> None:
+    assert all(0 < len(preset.purpose) < 90 and "\n" not in preset.purpose for preset in PRESETS.values())
+
+
+def test_the_form_of_the_paper_looks_at_no_pairs() -> None:
+    assert changes("jigsaw-paper-form", "jigsaw") == {"edge_features": False, "edge_model": "", "votes": False}
+    assert not PRESETS["jigsaw-paper"].config.model.pairwise
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("ablation-plain", {"symmetry": "plain"}),
+        ("ablation-invariant", {"symmetry": "invariant"}),
+        ("ablation-no-diffusion", {"times": 1}),
+        ("ablation-gcn", {"layer": "gcn"}),
+        ("ablation-dropped-edges", {"dropped_edges": 0.8}),
+        ("ablation-expander", {"degree": 0.2, "virtual_nodes": 8, "sparse_solving": True}),
+    ],
+)
+def test_ablations_are_one_change_away_from_the_paper_form(name: str, change: dict[str, object]) -> None:
+    assert changes(name, "jigsaw-paper-form") == change
+    assert PRESETS[name].config.training == PRESETS["jigsaw-paper-form"].config.training
+
+
+def test_the_published_sizes() -> None:
+    config = PRESETS["jigsaw-paper"].config
+    model = Denoiser(config.model)
+    assert 4 * config.model.features == 1088
+    assert 1088 + config.model.pose_width + config.model.time_width == config.model.width == 1152
+    assert len(model.stack.layers) == 4
+    assert config.training.optimizer == "adagrad"
+    assert config.training.learning_rate == 1e-4
+
+
+def test_the_upright_classifier_is_trained_as_it_was_found_best() -> None:
+    config = PRESETS["upright"].config
+    assert config.model == UprightConfig()
+    assert config.data == PictureConfig(held_apart=450)
+    training = UprightTraining(steps=11400, learning_rate=1.5e-3, weight_decay=0.05, warmup=100, decay=1.0, pictures=16)
+    assert config.training == replace(training, clip=2.0, average=0.998)
+
+
+def test_tasks_are_known() -> None:
+    for preset in PRESETS.values():
+        assert type(preset.config) is type(TASKS[preset.task].defaults)
+
+
+def test_a_list_of_presets_needs_no_torch() -> None:
+    script = "import sys, diffassemble.training.presets; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

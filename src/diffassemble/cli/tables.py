@@ -31,7 +31,6 @@ from diffassemble.evaluation.footprints import (
 from diffassemble.evaluation.sweep import megabytes
 from diffassemble.evaluation.tables import write_rows
 from diffassemble.files.atomic import write_file
-from diffassemble.network.graph.edges import check_degree
 from diffassemble.squares.pictures import COLLECTIONS
 
 SIDES = (6, 12, 20, 26, 30)
@@ -122,7 +121,8 @@ def variants(degrees: Sequence[float], boards: Sequence[Board]) -> list[Variant]
     largest = max(board.cells for board in boards)
     found = []
     for degree in degrees:
-        check_degree(degree)
+        if not degree > 0 or 1 < degree != int(degree):
+            raise InputError(f"degree {degree:g} is neither a share up to 1 nor a whole number of neighbours from 2 on")
         if degree > largest - 1:
             raise InputError(f"degree {degree:g} is more than {largest} pieces allow; give at most {largest - 1}")
         if degree == 1:

@@ -1,4 +1,4 @@
-"""Where clusters can stand on the boards of pictures, and which of those places their noisy poses speak for."""
+"""Where clusters can stand on boards, and which of those places their noisy poses speak for."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TURNS = 4
 
 
 @dataclass(frozen=True)
-class Stands:
+class BoardPosterior:
     """All poses that c clusters can take on their boards: four quarter turns, and each shift that keeps them within.
 
     `owner` is each piece's cluster; `shifts` are places of its frame's origin along x and y, of which `open` count.
@@ -27,10 +27,10 @@ class Stands:
     shifts: Float[Tensor, "c 4 2 j"]
     open: Bool[Tensor, "c 4 2 j"]
 
-    def posterior_mean(self, noisy: Poses, alpha_bar: Float[Tensor, "n k"]) -> Poses:
+    def mean(self, noisy: Poses, alpha_bar: Float[Tensor, "n k"]) -> Poses:
         """The mean pose of a cluster's frame, told to every member, given noisy poses of all its members.
 
-        Takes and gives k poses of every piece (n·k, piece by piece). All stands are equally probable beforehand;
+        Takes and gives k poses of every piece (n·k, piece by piece). All places are equally probable beforehand;
         then each counts by its likelihood under the Gaussian noise. Along x and y the shifts can be judged apart.
         """
         samples = alpha_bar.shape[1]
@@ -60,8 +60,8 @@ class Stands:
         return values.new_zeros(len(self.shifts), *values.shape[1:]).index_add(0, self.owner, values)
 
 
-def find_stands(clusters: Clusters, room: Float[Tensor, "n 2"], pitch: Float[Tensor, "n"]) -> Stands:
-    """Stands of clusters on boards whose outermost cells are `room` apart along x and y, neighbours by `pitch`."""
+def board_posterior(clusters: Clusters, room: Float[Tensor, "n 2"], pitch: Float[Tensor, "n"]) -> BoardPosterior:
+    """The places of clusters on boards whose outermost cells are `room` apart along x and y, neighbours by `pitch`."""
     labels, owner = clusters.label.unique(return_inverse=True)
 
     def of_cluster(values: Tensor) -> Tensor:
@@ -73,4 +73,4 @@ def find_stands(clusters: Clusters, room: Float[Tensor, "n 2"], pitch: Float[Ten
     spare = ((room[:, None] - turned) / step[:, None]).round()
     number = torch.arange(int(spare.max()) + 1, device=spare.device)
     shifts = (number - spare.clamp(min=0)[..., None] / 2) * step[:, None, None]
-    return Stands(owner, clusters.frame, shifts, number <= spare[..., None])
+    return BoardPosterior(owner, clusters.frame, shifts, number <= spare[..., None])

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from diffassemble.core.board import SIDES
 from diffassemble.core.settings import Count, Even, Fraction, Natural, Settings, Weight
 from diffassemble.network.encoders import Backbone
 from diffassemble.network.encoders.image import ImageBackbone, Symmetry
@@ -33,6 +34,8 @@ class ModelConfig(Settings):
     """border evidence as edge features; off in the paper's form"""
     edge_model: str = ""
     """learned edge compatibility (bundled name or folder) as part of the evidence; empty: border gradients alone"""
+    contact_slots: Count = SIDES**2
+    """kinds of contact that `Matches.slot` tells apart: a side of one piece beside a side of the other"""
     votes: bool = True
     """the matches' votes on the noisy poses; off in the paper's form"""
     board: bool = True
@@ -67,6 +70,11 @@ class ModelConfig(Settings):
         """Whether any pairwise evidence is used."""
         return self.edge_features or self.votes
 
+    @property
+    def on_board(self) -> bool:
+        """Whether pieces stand on a board: at quarter turns, on the cells of a lattice."""
+        return self.space == "cos_sin"
+
     def conflicts(self) -> Iterator[tuple[str, str]]:
         """Settings that do not work together, or that would have no effect."""
         pictures = self.backbone in get_args(ImageBackbone)
@@ -89,6 +97,8 @@ class ModelConfig(Settings):
         widths = {self.width} | ({self.hidden} if self.stack == "published" and self.layers > 1 else set())
         if self.layer == "unimp" and any(width % self.heads for width in widths):
             yield "heads", f"a divisor of the width {' and '.join(map(str, sorted(widths)))}"
+        if self.votes and self.space == "quaternion":
+            yield "votes", "off with quaternions, whose mean is no mean of poses"
         if self.layer == "gcn" and self.edge_features:
             yield "edge_features", "off with the layer gcn, which does not hear them"
         yield from self._sparse_conflicts()

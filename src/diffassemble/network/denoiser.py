@@ -1,4 +1,9 @@
-"""The network: features of each piece, noisy poses and time in; clean poses out."""
+"""The network (the paper's sections 3.1, 3.2 and 3.4): piece features, noisy poses and time in; clean poses X₀ out.
+
+`Denoiser.condition` encodes the pieces, chooses the graph and reads the matches, once a puzzle; `forward` then denoises
+k noisy versions of all n pieces, once a step. In the paper's form a node is [features | noisy pose | time]; `votes` and
+`edge_features` add what the matches say, `posed` turns the features into the noisy pose.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +17,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from diffassemble.core import InputError, Matches, Poses
-from diffassemble.core.board import SIDES
+from diffassemble.core import Matches, Poses
 from diffassemble.core.matches import CHANNELS
+from diffassemble.core.settings import check_settings
 from diffassemble.diffusion.schedule import Schedule
 from diffassemble.diffusion.spaces import SPACES, Space
 from diffassemble.network.batch import BOARD_WIDTH, PuzzleBatch
-from diffassemble.network.board_places import Stands, find_stands
+from diffassemble.network.board_places import BoardPosterior, board_posterior
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.encoders import Encoder, make_encoder
 from diffassemble.network.encoders.points import PointEncoder
@@ -38,8 +43,12 @@ from diffassemble.network.graph.layout import DenseGraph, Graph, edge_graph
 from diffassemble.network.layers import STACKS
 from diffassemble.network.pretrained import Pretrained
 
-# ----------------------------------------------------------------------------------------------------------------------
-# What training and solving ask of a network that predicts poses.
+# Estimates beyond this many units of the whole are nonsense.
+FARTHEST = 4.0
+# Pieces that are encoded at once.
+_ENCODED = 2048
+# Where the configuration does not say how sparse a large graph is: neighbours in the expander, and matches of a side.
+LARGE_DEGREE, LARGE_TOP = 16.0, 8
 
 
 class PoseNetwork(Pretrained, ABC):
@@ -64,105 +73,15 @@ class PoseNetwork(Pretrained, ABC):
         """Predicted X₀, in the raw numbers that `space.clean` understands, of k noisy versions of the same n pieces."""
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Which graph a network works on: complete, or sparse by its configuration or because the puzzle is large.
-
-
-SLOTS = SIDES * SIDES
-# Where the configuration does not say how sparse a large graph is: neighbours in the expander, and matches of a side.
-LARGE_DEGREE, LARGE_TOP = 16.0, 8
-
-
-def wire(config: ModelConfig, batch: PuzzleBatch, generator: torch.Generator | None) -> Graph:
-    """The graph of a batch: for learning if there is a generator, else for solving."""
-    evidence = batch.matches if config.edge_features else None
-    edges = _chosen_edges(config, batch.puzzle, batch.matches, generator)
-    if edges is None:
-        return DenseGraph.of(batch.puzzle, evidence, SLOTS, config.virtual_nodes)
-    return edge_graph(edges, batch.puzzle, evidence, SLOTS, config.virtual_nodes)
-
-
-def is_large(config: ModelConfig, puzzle: Int[Tensor, "n"]) -> bool:
-    """Whether a puzzle of the batch is too large for a complete graph."""
-    return int(torch.bincount(puzzle).max()) > config.complete_up_to
-
-
-def _chosen_edges(
-    config: ModelConfig, puzzle: Int[Tensor, "n"], matches: Matches | None, generator: torch.Generator | None
-) -> Int[Tensor, "2 e"] | None:
-    """The edges between pieces; none if the graph is complete."""
-    large, thinned = is_large(config, puzzle), config.degree > 0 or config.dropped_edges > 0
-    if not large and not (thinned and (generator is not None or config.sparse_solving)):
-        return None
-    # Solving draws the same graph for the same puzzle.
-    generator = generator or torch.Generator().manual_seed(len(puzzle))
-    if config.degree == 0 and not large:
-        return drop_edges(complete_edges(puzzle), config.dropped_edges, generator)
-    edges = [expander_edges(puzzle, config.degree or LARGE_DEGREE, generator)]
-    top = config.top_k or (LARGE_TOP if large else 0)
-    if matches is not None and top:
-        edges.append(match_edges(matches, top, SIDES))
-    return torch.cat(edges, 1)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Fragments seen as they stand in a noisy pose, and turned on from there by their own vectors.
-
-
-class Standing(nn.Module):
-    """What turns with a fragment is used as such, instead of being learnt for every rotation anew.
-
-    A row of the wanted rotation is an axis of the whole as the fragment sees it: a mixture of the fragment's vectors,
-    by weights that the network says. If the weights don't change when the fragment is turned, the answer turns with it.
-    """
-
-    def __init__(self, encoder: Encoder, width: int) -> None:
-        super().__init__()
-        if not isinstance(encoder, PointEncoder) or not encoder.vectors:
-            raise InputError("model.posed needs features that turn freely: use an equivariant encoder of points")
-        self.vectors = encoder.vectors
-        self.invariants = Invariants(encoder.vectors)
-        self.weights = nn.Linear(width, 3 * encoder.vectors)
-        nn.init.zeros_(self.weights.weight)
-        nn.init.zeros_(self.weights.bias)
-
-    @property
-    def width(self) -> int:
-        """Numbers that `shape` gives for a fragment."""
-        return 3 * self.vectors
-
-    def shape(self, features: Float[Tensor, "n f"]) -> Float[Tensor, "n s"]:
-        """What fragments are like, however they are turned."""
-        return self.invariants(self._vectors(features).mT)
-
-    def axes(self, nodes: Float[Tensor, "n k w"], features: Float[Tensor, "n k f"]) -> Float[Tensor, "n k 3 3"]:
-        """Mixtures of vectors, one for each axis of the whole."""
-        weights = self.weights(nodes).unflatten(-1, (3, self.vectors))
-        return weights.float() @ self._vectors(features).float() / self.vectors**0.5
-
-    def _vectors(self, features: Float[Tensor, "*n f"]) -> Float[Tensor, "*n v 3"]:
-        return features[..., : self.width].unflatten(-1, (self.vectors, 3))
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# The network: features of each piece, noisy poses and time in; clean poses out.
-
-
-FARTHEST = 4.0
-# Pieces that are encoded at once.
-_ENCODED = 2048
-CLUSTER_WIDTH = len(THRESHOLDS) * (1 + SIDES)
-
-
 @dataclass(frozen=True)
 class Condition:
-    """All that stays the same while poses are denoised: piece features, graph, and who votes for whom."""
+    """All that stays the same while poses are denoised: piece features, graph, and which matches vote for whom."""
 
     features: Float[Tensor, "n f"]
     surroundings: Float[Tensor, "n g"]
     graph: Graph
     votes: Float[Tensor, "flat flat"] | None
-    clusters: Sequence[tuple[Clusters, Stands]]
+    clusters: Sequence[tuple[Clusters, BoardPosterior | None]]
 
 
 class Denoiser(PoseNetwork):
@@ -172,23 +91,26 @@ class Denoiser(PoseNetwork):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
+        check_settings(config)
         self.config = config
         self.space = SPACES[config.space]
         self.schedule = Schedule(config.times)
         self.encoder: Encoder = make_encoder(config.backbone, config.symmetry, config.features)
-        opinions = 1 + len(POWERS) + 2 * len(THRESHOLDS) if config.votes else 1
+        estimates = len(POWERS) + (2 if config.on_board else 1) * len(THRESHOLDS) if config.votes else 0
+        opinions = 1 + estimates
         self.pose_embedding = nn.Sequential(
             nn.Linear(opinions * self.space.width, config.pose_hidden),
             nn.GELU(),
             nn.Linear(config.pose_hidden, config.pose_width),
         )
-        evidence = SLOTS * CHANNELS
-        self.standing = Standing(self.encoder, config.width) if config.posed else None
+        evidence = config.contact_slots * CHANNELS
+        cluster_width = len(THRESHOLDS) * (1 + 2 * self.space.translation_width)  # sizes, and reach along each axis
+        self.standing = PosedFeatures(self.encoder, config.width) if config.posed else None
         node_width = (
             self.encoder.width
             + (self.standing.width if self.standing else 0)
             + (evidence if config.pairwise else 0)
-            + (CLUSTER_WIDTH if config.votes else 0)
+            + (cluster_width if config.votes else 0)
             + (BOARD_WIDTH if config.board else 0)
             + config.pose_width
             + config.time_width
@@ -216,16 +138,18 @@ class Denoiser(PoseNetwork):
         features = self._encoded(batch.content)
         nodes = [batch.board.new_empty(len(batch.puzzle), 0)]
         votes: Tensor | None = None
-        clusters: list[tuple[Clusters, Stands]] = []
+        clusters: list[tuple[Clusters, BoardPosterior | None]] = []
         count = len(batch.puzzle)
         if config.pairwise:
             assert batch.matches is not None, "this model needs pairwise evidence: pack(..., find_matches)"
-            nodes.append(best_evidence(batch.matches, count))
+            nodes.append(best_evidence(batch.matches, count, config.contact_slots))
         if config.votes and batch.matches is not None:
             votes, grown = vote_matrix(batch.matches, count), grow_clusters(batch.matches, count, batch.room)
             pieces = torch.bincount(batch.puzzle)[batch.puzzle]
             nodes += [c.reach() for c in grown] + [(c.sizes() / pieces)[:, None] for c in grown]
-            clusters = [(c, find_stands(c, batch.room, batch.board[:, 2])) for c in grown]
+            clusters = [
+                (c, board_posterior(c, batch.room, batch.board[:, 2]) if config.on_board else None) for c in grown
+            ]
         if config.board:
             nodes.append(batch.board)
         if self.standing is not None:
@@ -246,8 +170,7 @@ class Denoiser(PoseNetwork):
         seen = condition.features[:, None].expand(-1, samples, -1)
         if self.standing is not None:
             rotation = self.space.to_poses(noisy.flatten(0, 1)).rotation.unflatten(0, noisy.shape[:2])
-            assert isinstance(self.encoder, PointEncoder)
-            seen = self.encoder.turned(seen, rotation)
+            seen = self.standing.turned(seen, rotation)
         parts = [
             seen,
             condition.surroundings[:, None].expand(-1, samples, -1),
@@ -288,10 +211,11 @@ class Denoiser(PoseNetwork):
         vectors = self.space.to_vector(unflatten_poses(votes.flatten(0, 2))).unflatten(0, votes.shape[:3])
         linear: list[Tensor] = [noisy[:, :, None], vectors]
         decided: list[Tensor] = []
-        for clusters, stands in condition.clusters:
-            placed = clusters.placed(poses, shape[1])
-            settled = stands.posterior_mean(poses, alpha_bar.unflatten(0, shape))
-            for opinion, answers in ((placed, linear), (settled, decided)):
+        for clusters, posterior in condition.clusters:
+            found = [(clusters.placed(poses, shape[1]), linear)]
+            if posterior is not None:
+                found.append((posterior.mean(poses, alpha_bar.unflatten(0, shape)), decided))
+            for opinion, answers in found:
                 vector = self.space.to_vector(clusters.members(opinion, shape[1]))
                 answers.append(vector.unflatten(0, shape)[:, :, None])
         scale = (alpha_bar.sqrt() / (alpha_bar + 0.1 * (1 - alpha_bar))).unflatten(0, shape)
@@ -308,10 +232,46 @@ class Denoiser(PoseNetwork):
         return torch.cat([translation, rotation], -1)
 
 
-def best_evidence(matches: Matches, count: int) -> Float[Tensor, "n s"]:
-    """For every piece and kind of mating, the best evidence of each channel: does this side have a partner at all?"""
-    best = matches.evidence.new_zeros(count * SLOTS, matches.evidence.shape[-1])
-    row = (matches.first * SLOTS + matches.slot)[:, None].expand_as(matches.evidence)
+class PosedFeatures(nn.Module):
+    """Pieces seen as they stand in a noisy pose, and turned on from there by their own vectors.
+
+    What turns with a piece is used as such, instead of being learnt for every rotation anew.
+
+    A row of the wanted rotation is an axis of the whole as the piece sees it: a mixture of the piece's vectors,
+    by weights that the network says. If the weights don't change when the piece is turned, the answer turns with it.
+    """
+
+    def __init__(self, encoder: Encoder, width: int) -> None:
+        super().__init__()
+        assert isinstance(encoder, PointEncoder), "only features of points turn freely"
+        self.vectors, self.turned = encoder.vectors, encoder.turned
+        self.invariants = Invariants(encoder.vectors)
+        self.weights = nn.Linear(width, 3 * encoder.vectors)
+        nn.init.zeros_(self.weights.weight)
+        nn.init.zeros_(self.weights.bias)
+
+    @property
+    def width(self) -> int:
+        """Numbers that `shape` gives for a piece."""
+        return 3 * self.vectors
+
+    def shape(self, features: Float[Tensor, "n f"]) -> Float[Tensor, "n s"]:
+        """What pieces are like, however they are turned."""
+        return self.invariants(self._vectors(features).mT)
+
+    def axes(self, nodes: Float[Tensor, "n k w"], features: Float[Tensor, "n k f"]) -> Float[Tensor, "n k 3 3"]:
+        """Mixtures of vectors, one for each axis of the whole."""
+        weights = self.weights(nodes).unflatten(-1, (3, self.vectors))
+        return weights.float() @ self._vectors(features).float() / self.vectors**0.5
+
+    def _vectors(self, features: Float[Tensor, "*n f"]) -> Float[Tensor, "*n v 3"]:
+        return features[..., : self.width].unflatten(-1, (self.vectors, 3))
+
+
+def best_evidence(matches: Matches, count: int, slots: int) -> Float[Tensor, "n s"]:
+    """For every piece and slot the best evidence of each channel: does this side have a match at all?"""
+    best = matches.evidence.new_zeros(count * slots, matches.evidence.shape[-1])
+    row = (matches.first * slots + matches.slot)[:, None].expand_as(matches.evidence)
     return best.scatter_reduce(0, row, matches.evidence, "amax").view(count, -1)
 
 
@@ -320,3 +280,35 @@ def time_embedding(share: Float[Tensor, "*n"], width: int) -> Float[Tensor, "*n 
     frequency = torch.exp(torch.linspace(0, math.log(1000), width // 2, device=share.device))
     angle = share[..., None] * frequency
     return torch.cat([angle.sin(), angle.cos()], -1)
+
+
+def wire(config: ModelConfig, batch: PuzzleBatch, generator: torch.Generator | None) -> Graph:
+    """The graph of a batch: for learning if there is a generator, else for solving."""
+    evidence = batch.matches if config.edge_features else None
+    edges = _chosen_edges(config, batch.puzzle, batch.matches, generator)
+    if edges is None:
+        return DenseGraph.of(batch.puzzle, evidence, config.contact_slots, config.virtual_nodes)
+    return edge_graph(edges, batch.puzzle, evidence, config.contact_slots, config.virtual_nodes)
+
+
+def is_large(config: ModelConfig, puzzle: Int[Tensor, "n"]) -> bool:
+    """Whether a puzzle of the batch is too large for a complete graph."""
+    return int(torch.bincount(puzzle).max()) > config.complete_up_to
+
+
+def _chosen_edges(
+    config: ModelConfig, puzzle: Int[Tensor, "n"], matches: Matches | None, generator: torch.Generator | None
+) -> Int[Tensor, "2 e"] | None:
+    """The edges between pieces; none if the graph is complete."""
+    large, thinned = is_large(config, puzzle), config.degree > 0 or config.dropped_edges > 0
+    if not large and not (thinned and (generator is not None or config.sparse_solving)):
+        return None
+    # Solving draws the same graph for the same puzzle.
+    generator = generator or torch.Generator().manual_seed(len(puzzle))
+    if config.degree == 0 and not large:
+        return drop_edges(complete_edges(puzzle), config.dropped_edges, generator)
+    edges = [expander_edges(puzzle, config.degree or LARGE_DEGREE, generator)]
+    top = config.top_k or (LARGE_TOP if large else 0)
+    if matches is not None and top:
+        edges.append(match_edges(matches, top, config.contact_slots))
+    return torch.cat(edges, 1)

@@ -8,6 +8,7 @@ from jaxtyping import UInt8
 from torch import Tensor, nn
 
 from diffassemble.core import Board, InputError, Puzzle
+from diffassemble.core.board import SIDES
 from diffassemble.core.seeds import seeded
 from diffassemble.evaluation.metrics import direct_comparison, direct_comparison_free
 from diffassemble.network.batch import MatchFinder, pack
@@ -42,6 +43,10 @@ class JigsawTask(Denoising):
         check_room(config)
         if config.model.space != "cos_sin":
             raise InputError(f"--model.space {config.model.space}: must be cos_sin, the poses of pictures")
+        if config.model.contact_slots != SIDES**2:
+            raise InputError(
+                f"--model.contact-slots {config.model.contact_slots}: must be {SIDES**2} for square pieces"
+            )
         others = config.data.largest**2 - 1
         if config.model.degree > others:
             raise InputError(f"--model.degree {config.model.degree}: must be at most {others}, all other pieces")

@@ -8,6 +8,8 @@ but others for the same seed, on which the answers to large puzzles depend.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from jaxtyping import Int, Int64
@@ -52,12 +54,13 @@ def virtual_edges(puzzle: Int[Tensor, "n"], virtual: int) -> Int[Tensor, "2 e"]:
     return torch.stack([sender, receiver])
 
 
-def match_edges(matches: Matches, top: int, kinds: int) -> Int[Tensor, "2 e"]:
+def match_edges(matches: Matches, top: int, slots: int) -> Int[Tensor, "2 e"]:
     """Every piece with the `top` most probable matches of each of its sides, both ways; pairs may come twice.
 
-    Matings of one side of `first` share slot // kinds.
+    A slot is a side of `first` beside a side of `second`, so slots with the same slot // √slots are of one side.
     """
-    side = matches.first * (int(matches.slot.max()) // kinds + 1 if len(matches) else 1) + matches.slot // kinds
+    sides = math.isqrt(slots)
+    side = matches.first * sides + matches.slot // sides
     order = matches.weight.argsort(descending=True, stable=True)
     order = order[side[order].argsort(stable=True)]
     counts = torch.bincount(side)

@@ -1,4 +1,4 @@
-"""Weights go out and come back the same; whatever else is found gets one clear line."""
+"""Weights are saved and loaded whole, or refused in one line."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from safetensors.torch import save_file
 
 from diffassemble.core import InputError, Puzzle
 from diffassemble.network import pretrained
+from diffassemble.network.baselines import OneShot, OneShotConfig
 from diffassemble.network.batch import pack
 from diffassemble.network.denoiser import Denoiser
+from diffassemble.network.loading import load_network
 from diffassemble.network.pretrained import Pretrained, bundled_models, find_model
 from diffassemble.squares.edge_model import find_matches
 
@@ -207,3 +209,20 @@ def test_a_silent_hub_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("huggingface_hub.snapshot_download", silence)
     message = refused("somebody/something")
     assert message == "no folder 'somebody/something', and the hub does not answer for it (ConnectionError)"
+
+
+def test_a_baseline_comes_back_as_one(tmp_path: Path) -> None:
+    OneShot(OneShotConfig("dgl", "pointnet", features=8, width=16)).save_pretrained(tmp_path)
+    network = load_network(tmp_path)
+    assert isinstance(network, OneShot)
+    assert network.config.baseline == "dgl"
+
+
+def test_the_bundled_model_is_a_denoiser() -> None:
+    assert isinstance(load_network("jigsaw"), Denoiser)
+
+
+def test_other_things_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("[]")
+    with pytest.raises(InputError, match="not a model configuration"):
+        load_network(tmp_path)

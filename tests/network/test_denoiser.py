@@ -1,7 +1,8 @@
-"""The whole network: its two graph forms agree, order and company do not matter, and the presets fit together."""
+"""The network: symmetry, evidence, padding, and the graphs that it works on."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +12,17 @@ import torch
 from torch import Tensor
 
 from diffassemble.core import InputError, Matches, Poses, Puzzle
+from diffassemble.fragments.breaking import random_rotations
 from diffassemble.network import denoiser
 from diffassemble.network.batch import BOARD_WIDTH, PuzzleBatch, pack
-from diffassemble.network.denoiser import CLUSTER_WIDTH, SLOTS, Denoiser, best_evidence, time_embedding
+from diffassemble.network.config import ModelConfig
+from diffassemble.network.denoiser import Denoiser, PosedFeatures, best_evidence, is_large, time_embedding, wire
+from diffassemble.network.encoders import make_encoder
 from diffassemble.network.evidence import POWERS, THRESHOLDS
 from diffassemble.network.graph.edges import complete_edges
 from diffassemble.network.graph.layout import DenseGraph, EdgeGraph, edge_graph
 from diffassemble.squares.edge_model import EdgeModel, EdgeModelConfig, find_matches, match_finder
+from diffassemble.squares.edges import image_matches
 from diffassemble.training.presets import PRESETS
 
 Make = Callable[..., Denoiser]
@@ -27,14 +32,14 @@ FORMS = [
     {"votes": False},
     {"edge_features": False, "votes": False},
     {"edge_features": False, "votes": False, "board": False, "stack": "published"},
-    {"layer": "gcn"},
+    {"layer": "gcn", "edge_features": False},
     {"symmetry": "invariant"},
     {"symmetry": "plain", "times": 1},
     {"virtual_nodes": 3},
 ]
 
 
-def seeded(seed: int) -> torch.Generator:
+def seeded(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
@@ -70,7 +75,7 @@ def test_dense_equals_listed(make_model: Make, puzzles: list[Puzzle], form: dict
     assert isinstance(dense.graph, DenseGraph)
     matches = batch.matches if model.config.edge_features else None
     listed = replace(
-        dense, graph=edge_graph(complete_edges(batch.puzzle), batch.puzzle, matches, SLOTS, model.config.virtual_nodes)
+        dense, graph=edge_graph(complete_edges(batch.puzzle), batch.puzzle, matches, 16, model.config.virtual_nodes)
     )
     predicted = model(noisy, time, dense)
     assert predicted.shape == noisy.shape
@@ -160,7 +165,7 @@ def test_without_votes_nobody_votes(make_model: Make, puzzles: list[Puzzle]) -> 
     assert given.votes is not None
     assert given.votes.shape == (13 * 6, 13 * 6)
     assert len(given.clusters) == len(THRESHOLDS)
-    assert given.surroundings.shape[1] == without.surroundings.shape[1] + CLUSTER_WIDTH
+    assert given.surroundings.shape[1] == without.surroundings.shape[1] + 15
 
 
 def test_pieces_know_how_far_their_clusters_reach_and_what_share_of_the_puzzle_they_are(
@@ -168,7 +173,7 @@ def test_pieces_know_how_far_their_clusters_reach_and_what_share_of_the_puzzle_t
 ) -> None:
     batch = pack(puzzles, find_matches)
     condition = make_model().condition(batch)
-    told = condition.surroundings[:, -BOARD_WIDTH - CLUSTER_WIDTH : -BOARD_WIDTH]
+    told = condition.surroundings[:, -BOARD_WIDTH - 15 : -BOARD_WIDTH]
     reach, share = told[:, : -len(THRESHOLDS)].unflatten(1, (len(THRESHOLDS), 4)), told[:, -len(THRESHOLDS) :]
     pieces = torch.tensor([6, 6, 1])[batch.puzzle]
     for level, (clusters, _) in enumerate(condition.clusters):
@@ -329,8 +334,8 @@ def test_every_preset_makes_a_network_that_runs(name: str, puzzles: list[Puzzle]
 def test_the_best_evidence_of_every_side_is_a_maximum() -> None:
     first, slot = torch.tensor([0, 0, 0, 2]), torch.tensor([3, 3, 5, 15])
     evidence = torch.tensor([[0.1, 0.9], [0.2, 0.3], [0.4, 0.0], [1.0, 0.5]])
-    best = best_evidence(Matches(first, first, Poses.identity(4, 2), slot, evidence), 3).view(3, SLOTS, 2)
-    expected = torch.zeros(3, SLOTS, 2)
+    best = best_evidence(Matches(first, first, Poses.identity(4, 2), slot, evidence), 3, 16).view(3, 16, 2)
+    expected = torch.zeros(3, 16, 2)
     expected[0, 3], expected[0, 5], expected[2, 15] = (
         torch.tensor([0.2, 0.9]),
         torch.tensor([0.4, 0.0]),
@@ -352,3 +357,114 @@ def test_a_batch_of_one_lone_piece_runs(make_model: Make, puzzles: list[Puzzle])
     batch: PuzzleBatch = pack(puzzles[2:], find_matches)
     noisy, time = noisy_poses(1, 2, model.config.times)
     assert model(noisy, time, model.condition(batch)).isfinite().all()
+
+
+def test_axes_turn_with_the_fragment_and_its_shape_does_not() -> None:
+    generator = torch.Generator().manual_seed(0)
+    encoder = make_encoder("vn_dgcnn", "equivariant", 8)
+    standing = PosedFeatures(encoder, 16)
+    torch.nn.init.normal_(standing.weights.weight, generator=generator)
+    points = torch.randn(3, 60, 3, generator=generator)
+    turn = random_rotations(3, generator)
+    nodes = torch.randn(3, 1, 16, generator=generator)
+    with torch.no_grad():
+        plain, turned = encoder(points), encoder(points @ turn.mT)
+        assert torch.allclose(standing.shape(plain), standing.shape(turned), atol=1e-3)
+        wanted = standing.axes(nodes, plain[:, None]) @ turn.mT[:, None]
+        assert torch.allclose(standing.axes(nodes, turned[:, None]), wanted, atol=1e-3)
+        assert float(wanted.norm()) > 0.1
+
+
+def test_without_wishes_graphs_are_complete(puzzles: list[Puzzle]) -> None:
+    batch = pack(puzzles, find_matches)
+    for generator in (None, seeded()):
+        graph = wire(ModelConfig(), batch, generator)
+        assert isinstance(graph, DenseGraph)
+        assert graph.virtual == 0
+
+
+def test_large_puzzles_get_matches_and_an_expander_and_never_more(puzzles: list[Puzzle]) -> None:
+    batch = pack(puzzles, find_matches)
+    assert batch.matches is not None
+    config = ModelConfig(complete_up_to=5, degree=2.0, top_k=1, virtual_nodes=2)
+    assert is_large(config, batch.puzzle)
+    graph = wire(config, batch, None)
+    assert isinstance(graph, EdgeGraph)
+    pieces = graph.edges[:, (graph.edges < 13).all(0)]
+    assert torch.equal(batch.puzzle[pieces[0]], batch.puzzle[pieces[1]])
+    best = batch.matches[batch.matches.weight.argsort(descending=True, stable=True)[:1]]
+    found = set(zip(*pieces.tolist(), strict=True))
+    assert (int(best.first), int(best.second)) in found
+    assert (int(best.second), int(best.first)) in found
+    assert torch.equal(graph.edges, wire(config, batch, None).edges)
+
+
+def test_large_puzzles_are_sparse_whatever_the_configuration_says(puzzles: list[Puzzle]) -> None:
+    batch = pack(puzzles)
+    assert isinstance(wire(ModelConfig(complete_up_to=5, dropped_edges=0.5), batch, None), EdgeGraph)
+    assert isinstance(wire(ModelConfig(complete_up_to=6), batch, None), DenseGraph)
+    dropped = wire(ModelConfig(dropped_edges=0.5, sparse_solving=True), batch, None)
+    assert isinstance(dropped, EdgeGraph)
+    assert dropped.edges.shape[1] < 6**2 + 6**2 + 1
+
+
+def test_rows_are_pieces_in_order(puzzles: list[Puzzle]) -> None:
+    batch = pack(puzzles)
+    assert batch.matches is None
+    assert torch.bincount(batch.puzzle).tolist() == [6, 6, 1]
+    for index, puzzle in enumerate(puzzles):
+        assert torch.equal(batch.content[batch.puzzle == index], puzzle.pieces.pixels)
+
+
+def test_boards_are_told_by_shape_pitch_and_share_of_pieces_left(puzzles: list[Puzzle]) -> None:
+    batch = pack(puzzles)
+    for owner, told in zip(batch.puzzle.tolist(), batch.board.tolist(), strict=True):
+        puzzle = puzzles[owner]
+        rows, cols = puzzle.board.rows, puzzle.board.cols
+        expected = [math.log(rows) / 3, math.log(cols) / 3, 2 / max(rows, cols), len(puzzle) / (rows * cols)]
+        assert told == pytest.approx(expected)
+
+
+def test_room_is_what_the_outermost_cells_lie_apart(puzzles: list[Puzzle]) -> None:
+    batch = pack(puzzles)
+    assert batch.room.shape == (13, 2)
+    for owner, told in zip(batch.puzzle.tolist(), batch.room, strict=True):
+        centres = puzzles[owner].board.centres()
+        torch.testing.assert_close(told, centres.amax(0) - centres.amin(0))
+
+
+def test_matches_are_those_of_each_puzzle_and_never_cross(puzzles: list[Puzzle]) -> None:
+    batch = pack(puzzles, find_matches)
+    matches = batch.matches
+    assert matches is not None
+    assert torch.equal(batch.puzzle[matches.first], batch.puzzle[matches.second])
+    for index, (puzzle, start) in enumerate(zip(puzzles, (0, 6, 12), strict=True)):
+        own, alone = (
+            matches[batch.puzzle[matches.first] == index],
+            image_matches(puzzle.pieces.pixels, puzzle.board.pitch),
+        )
+        assert torch.equal(own.first - start, alone.first)
+        assert torch.equal(own.second - start, alone.second)
+        assert torch.equal(own.slot, alone.slot)
+        assert torch.equal(own.evidence, alone.evidence)
+        assert torch.equal(own.relative.translation, alone.relative.translation)
+        assert torch.equal(own.relative.rotation, alone.relative.rotation)
+
+
+def test_everything_moves_to_another_device(puzzles: list[Puzzle]) -> None:
+    there = torch.device("meta")
+    moved = pack(puzzles, find_matches).to(there)
+    matches = moved.matches
+    assert matches is not None
+    parts = (
+        moved.content,
+        moved.puzzle,
+        moved.board,
+        moved.room,
+        matches.first,
+        matches.second,
+        matches.slot,
+        matches.evidence,
+    )
+    assert {part.device for part in (*parts, matches.relative.rotation, matches.relative.translation)} == {there}
+    assert pack(puzzles).to(there).matches is None

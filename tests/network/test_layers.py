@@ -1,6 +1,8 @@
-"""The dense path gives PyG's numbers, for puzzles of different sizes and for several samples."""
+"""Both paths of message passing give PyG's numbers, and stacks of layers keep the symmetry of pieces."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 import torch
@@ -8,10 +10,11 @@ from torch import Tensor
 from torch_geometric.nn import GCNConv, TransformerConv
 
 from diffassemble.core import InputError, Matches, Poses
+from diffassemble.network.config import ModelConfig
 from diffassemble.network.graph import layout as features
 from diffassemble.network.graph.edges import complete_edges
 from diffassemble.network.graph.layout import DenseFeatures, DenseGraph, ListedFeatures, edge_graph
-from diffassemble.network.layers import GCN, UniMP
+from diffassemble.network.layers import GCN, STACKS, UniMP
 
 SLOTS, CHANNELS = 4, 3
 EDGE_WIDTH = SLOTS * CHANNELS
@@ -137,3 +140,41 @@ def test_large_graphs_hear_and_learn_what_small_ones_would(puzzle: Tensor, monke
 def test_a_width_that_heads_cannot_share_is_refused() -> None:
     with pytest.raises(InputError, match="a width of 20 cannot be shared by 8 heads; choose a multiple of 8"):
         UniMP(16, 20, heads=8, edge_width=None)
+
+
+SETTINGS = {"width": 24, "hidden": 16, "layers": 3, "heads": 4}
+
+
+@pytest.mark.parametrize("kind", STACKS)
+@pytest.mark.parametrize("layer", ["unimp", "gcn"])
+def test_dense_equals_listed(kind: Any, layer: Any) -> None:
+    torch.manual_seed(0)
+    stack = STACKS[kind](ModelConfig(**SETTINGS, stack=kind, layer=layer), None)
+    puzzle = torch.tensor([0, 0, 0, 1, 1, 1, 1, 2])
+    nodes = torch.randn(8, 2, 24, generator=torch.Generator().manual_seed(0))
+    dense, listed = DenseGraph.of(puzzle, None, 1), edge_graph(complete_edges(puzzle), puzzle, None, 1)
+    torch.testing.assert_close(
+        dense.gather(stack(dense.spread(nodes), dense)), stack(nodes, listed), rtol=1e-5, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("kind", STACKS)
+def test_pieces_hear_each_other_only_within_their_puzzle(kind: Any) -> None:
+    torch.manual_seed(0)
+    stack = STACKS[kind](ModelConfig(**SETTINGS, stack=kind), None)
+    graph = DenseGraph.of(torch.tensor([0, 0, 1, 1]), None, 1)
+    nodes = torch.randn(4, 1, 24, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    told = graph.gather(stack(graph.spread(nodes), graph))[0]
+    heard = torch.autograd.grad(told.square().sum(), nodes)[0].flatten(1).norm(dim=1)
+    assert (heard[:2] > 0).all()
+    assert not heard[2:].any()
+
+
+def test_the_published_stack_has_the_published_sizes() -> None:
+    config = ModelConfig(width=1152, hidden=256, layers=4, heads=8, stack="published")
+    stack = STACKS["published"](config, None)
+    sizes = [(layer.in_channels, layer.heads * layer.out_channels) for layer in stack.layers]
+    assert sizes == [(1152, 256), (256, 256), (256, 256), (256, 1152)]
+    # Query, key, value and skip, each with a bias.
+    expected = sum(4 * (wide + 1) * out for wide, out in sizes)
+    assert sum(parameter.numel() for parameter in stack.parameters()) == expected

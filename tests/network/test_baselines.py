@@ -1,11 +1,19 @@
-"""Baselines answer in one go, for every piece, and object by object."""
+"""Networks that answer in one go."""
+
+from __future__ import annotations
 
 import pytest
 import torch
 
 from diffassemble.fragments.breaking import random_rotations
-from diffassemble.network.baselines import BASELINES, OneShot, OneShotConfig
+from diffassemble.network.baselines import (
+    BASELINES,
+    OneShot,
+    OneShotConfig,
+)
 from diffassemble.network.batch import PuzzleBatch
+from diffassemble.network.denoiser import PoseNetwork
+from diffassemble.network.loading import KINDS
 
 COUNTS = (3, 5)
 
@@ -65,3 +73,31 @@ def test_the_symmetric_one_turns_with_its_pieces() -> None:
     assert torch.allclose(before[:, :3], after[:, :3], atol=1e-4)
     rows_before, rows_after = (told[:, 3:].unflatten(1, (3, 3)) for told in (before, after))
     assert torch.allclose(rows_before @ turns.mT, rows_after, atol=1e-4)
+
+
+def test_it_is_an_outline_only() -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        PoseNetwork()  # type: ignore[abstract]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_kinds_follow_it(kind: str) -> None:
+    network = KINDS[kind](KINDS[kind].config_class())
+    assert isinstance(network, PoseNetwork)
+    assert network.space.width > network.space.translation_width
+    assert network.schedule.times >= 1
+    assert network.pairwise in (True, False)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_every_piece_is_told_of_the_others_but_not_of_padding(name: str) -> None:
+    torch.manual_seed(0)
+    present = torch.arange(5) < torch.tensor([[3], [5]])
+    features = torch.randn(2, 5, 27) * present[..., None]
+    model = BASELINES[name](27, 16).eval()
+    alone = model(features[:1, :3], present[:1, :3])
+    assert alone.shape == (1, 3, 12)
+    assert torch.allclose(model(features, present)[0, :3], alone[0], atol=1e-5)
+    changed = features.clone()
+    changed[1, 4] += 3
+    assert (model(changed, present) - model(features, present))[1, 0].abs().max() > 1e-5

@@ -1,8 +1,9 @@
-"""Pools give the puzzles that the meshes would have given, without reading these again."""
+"""Pools of points and the stream of broken objects that is drawn from them."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +15,8 @@ import trimesh
 from diffassemble.core import Mesh
 from diffassemble.files.atomic import cache_folder
 from diffassemble.fragments.datasets import Fracture, find_fractures
-from diffassemble.training.fragment_data import POOL_POINTS, Pool, make_pool, pool_of
+from diffassemble.training.config import FragmentConfig
+from diffassemble.training.fragment_data import POOL_POINTS, FragmentStream, Pool, make_pool, pool_of
 
 
 def boxes(count: int) -> list[Mesh]:
@@ -152,3 +154,51 @@ def test_joined_fragments_are_the_same_object_in_fewer_pieces_with_points_spread
     assert float(small) == pytest.approx(float(pool.areas[0] / pool.areas.sum()), abs=0.03)
     every = {tuple(row) for row in pool.steps.flatten(0, 1).tolist()}
     assert all(tuple(row) in every for row in whole.steps[0].tolist())
+
+
+CORNERS = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+FACES = torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+CONFIG = FragmentConfig(points=64, whole_share=1.0)
+
+
+def pool_of_fragment_stream(pieces: int) -> Pool:
+    meshes = [Mesh(CORNERS + torch.tensor([i * 1.0, 0, 0]), FACES) for i in range(pieces)]
+    return make_pool(meshes, torch.Generator().manual_seed(pieces), points=128)
+
+
+@pytest.fixture(scope="module")
+def stream() -> FragmentStream:
+    return FragmentStream(
+        [[pool_of_fragment_stream(2), pool_of_fragment_stream(3)], [], [pool_of_fragment_stream(5)]],
+        CONFIG,
+        pieces=20,
+        seed=0,
+    )
+
+
+def test_a_batch_is_the_same_every_time_and_another_at_every_step(stream: FragmentStream) -> None:
+    first, again, other = (stream.batch(step).puzzles for step in (4, 4, 5))
+    assert all(torch.equal(a.fragments.points, b.fragments.points) for a, b in zip(first, again, strict=True))
+    assert not torch.equal(first[0].fragments.points[0], other[0].fragments.points[0])
+    assert sum(map(len, first)) >= 20
+
+
+@pytest.mark.parametrize("world", [2, 3])
+def test_processes_together_get_what_one_alone_would(stream: FragmentStream, world: int) -> None:
+    alone, parts = stream.batch(1), [stream.batch(1, rank, world) for rank in range(world)]
+    shared = [puzzle for part in parts for puzzle in part.puzzles]
+    assert torch.equal(
+        torch.cat([puzzle.fragments.points for puzzle in alone.puzzles]),
+        torch.cat([puzzle.fragments.points for puzzle in shared]),
+    )
+    total = sum(map(len, alone.puzzles))
+    for part in parts:
+        assert part.weight == pytest.approx(sum(map(len, part.puzzles)) * world / total)
+
+
+def test_pieces_get_lost_but_never_all() -> None:
+    config = replace(CONFIG, whole_share=0.0, missing=0.9)
+    lossy = FragmentStream([[pool_of_fragment_stream(5)], [], []], config, pieces=20, seed=0)
+    counts = [len(puzzle) for step in range(8) for puzzle in lossy.batch(step).puzzles]
+    assert min(counts) == 2
+    assert min(counts) < max(counts) <= 5

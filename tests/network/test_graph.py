@@ -1,0 +1,481 @@
+"""Graphs: edge lists, expanders, and the forms in which layers take them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import coo_array
+from scipy.sparse.linalg import eigsh
+from torch import Tensor
+
+from diffassemble.core import Matches, Poses
+from diffassemble.network.graph.edges import (
+    complete_edges,
+    drop_edges,
+    expander_edges,
+    match_edges,
+    neighbours_of,
+    regular_expander,
+    sorted_edges,
+)
+from diffassemble.network.graph.layout import (
+    LISTED_ABOVE,
+    DenseFeatures,
+    DenseGraph,
+    Incidence,
+    ListedFeatures,
+    PairFeatures,
+    common,
+    edge_graph,
+    find_evidence,
+    pair_features,
+    summed,
+)
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 7), min_size=1, max_size=5))
+def test_every_piece_hears_every_piece_of_its_puzzle_and_itself(sizes: list[int]) -> None:
+    puzzle = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
+    edges = complete_edges(puzzle)
+    found = set(zip(*edges.tolist(), strict=True))
+    assert edges.shape[1] == len(found) == sum(size**2 for size in sizes)
+    expected = {(i, j) for i in range(sum(sizes)) for j in range(sum(sizes)) if puzzle[i] == puzzle[j]}
+    assert found == expected
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.8, 1.0])
+def test_the_share_is_lost_but_nobody_stops_hearing_itself(share: float) -> None:
+    edges = complete_edges(torch.arange(4).repeat_interleave(40))
+    kept = drop_edges(edges, share, torch.Generator().manual_seed(0))
+    loops, others = kept[0] == kept[1], (edges[0] != edges[1]).sum().item()
+    assert loops.sum() == 160
+    deviation = (others * share * (1 - share)) ** 0.5
+    assert abs((~loops).sum().item() - (1 - share) * others) <= 5 * deviation
+    assert set(zip(*kept.tolist(), strict=True)) <= set(zip(*edges.tolist(), strict=True))
+
+
+def test_the_same_seed_loses_the_same_edges() -> None:
+    edges = complete_edges(torch.zeros(12, dtype=torch.long))
+    first, again, other = (drop_edges(edges, 0.5, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_the_most_probable_matches_of_every_side_are_joined_both_ways() -> None:
+    first, second = torch.tensor([0, 0, 0, 0, 2]), torch.tensor([1, 2, 3, 1, 3])
+    slot, weight = torch.tensor([0, 1, 2, 4, 5]), torch.tensor([0.1, 0.9, 0.5, 0.2, 0.3])
+    matches = Matches(first, second, Poses.identity(5, 2), slot, weight[:, None])
+    for top, expected in ((1, {(2, 0), (1, 0), (3, 2)}), (2, {(2, 0), (3, 0), (1, 0), (3, 2)}), (0, set())):
+        found = set(zip(*match_edges(matches, top, 16).tolist(), strict=True))
+        assert found == expected | {(b, a) for a, b in expected}
+    assert match_edges(matches[torch.tensor([], dtype=torch.long)], 2, 16).shape == (2, 0)
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def adjacency(edges: Tensor, count: int) -> np.ndarray:
+    matrix = np.zeros((count, count))
+    np.add.at(matrix, tuple(edges.numpy()), 1)
+    return matrix
+
+
+def second_eigenvalue(edges: Tensor, count: int) -> float:
+    """The largest absolute value but the first: how slowly the graph mixes."""
+    values = np.sort(np.abs(np.linalg.eigvalsh(adjacency(edges, count))))
+    return float(values[-2])
+
+
+def ring_lattice(count: int, degree: int) -> Tensor:
+    """Everyone with the next on either side: what the published code took for an expander, relabelled."""
+    order = torch.randperm(count, generator=seeded())
+    place = torch.arange(count)
+    steps = [step for step in range(-(degree // 2), degree // 2 + 1) if step]
+    return torch.cat([torch.stack([order[place], order[(place + step) % count]]) for step in steps], 1)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(3, 40), st.integers(2, 39), st.integers(0, 10))
+def test_everyone_has_as_many_different_neighbours_and_all_are_connected(count: int, degree: int, seed: int) -> None:
+    degree = min(degree, count - 1)
+    degree -= count * degree % 2
+    if degree < 2:
+        return
+    matrix = adjacency(regular_expander(count, degree, seeded(seed)), count)
+    assert (matrix.sum(0) == degree).all()
+    assert (matrix == matrix.T).all()
+    assert matrix.max() == 1
+    assert not matrix.diagonal().any()
+    reached = np.linalg.matrix_power(matrix + np.eye(count), count) > 0
+    assert reached.all()
+
+
+@pytest.mark.parametrize(("count", "degree"), [(300, 4), (300, 7), (301, 10), (500, 20), (200, 60), (120, 90)])
+def test_random_graphs_mix_as_fast_as_such_graphs_can(count: int, degree: int) -> None:
+    # Of a graph and what it leaves out, the second eigenvalues differ by at most 1.
+    best = 2 * math.sqrt(min(degree, count - 1 - degree) - 1) + (1 if 2 * degree > count else 0)
+    found = [second_eigenvalue(regular_expander(count, degree, seeded(seed)), count) for seed in range(3)]
+    assert max(found) < 1.1 * best + 0.1
+
+
+@pytest.mark.parametrize(("count", "degree"), [(300, 4), (500, 20), (200, 60)])
+def test_a_ring_lattice_does_not_however_it_is_labelled(count: int, degree: int) -> None:
+    assert second_eigenvalue(ring_lattice(count, degree), count) > 1.1 * 2 * math.sqrt(degree - 1) + 0.1
+
+
+def test_the_gap_at_900_pieces_is_that_of_a_random_graph() -> None:
+    edges = regular_expander(900, 180, seeded())
+    matrix = coo_array((np.ones(edges.shape[1]), tuple(edges.numpy())), (900, 900)).tocsr()
+    assert 180 - eigsh(matrix, 2, which="LA", return_eigenvectors=False)[0] > 150
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=5), st.sampled_from([0.01, 0.2, 0.6, 1.0, 2.0, 5.0, 40.0]))
+def test_edges_stay_within_puzzles(sizes: list[int], degree: float) -> None:
+    puzzle = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
+    edges = expander_edges(puzzle, degree, seeded())
+    assert torch.equal(puzzle[edges[0]], puzzle[edges[1]])
+    matrix = adjacency(edges, len(puzzle))
+    assert matrix.max() == 1
+    assert (matrix.diagonal() == 1).all()
+    expected = [neighbours_of(degree, size) for size in sizes]
+    assert (matrix.sum(0) - 1).tolist() == torch.tensor(expected)[puzzle].tolist()
+
+
+@pytest.mark.parametrize("degree", [1.0, 100.0])
+def test_everyone_is_heard_by_everyone_if_the_degree_allows(degree: float) -> None:
+    puzzle = torch.arange(3).repeat_interleave(torch.tensor([4, 1, 7]))
+    found, expected = (
+        adjacency(edges, 12) for edges in (expander_edges(puzzle, degree, seeded()), complete_edges(puzzle))
+    )
+    assert (found == expected).all()
+
+
+def test_degrees_are_shares_or_numbers() -> None:
+    assert neighbours_of(0.2, 901) == 180
+    assert neighbours_of(0.2, 900) == 180
+    assert neighbours_of(0.2, 37) == 8  # 7.2 of 36 others, and one more: 37 pieces can't have 7 each
+    assert neighbours_of(7.0, 36) == 7
+    assert neighbours_of(7.0, 37) == 8
+    assert neighbours_of(0.01, 36) == 2
+    assert neighbours_of(50.0, 36) == 35
+    assert neighbours_of(2.0, 1) == 0
+
+
+def test_the_same_seed_gives_the_same_graph() -> None:
+    first, again, other = (regular_expander(50, 4, seeded(seed)) for seed in (1, 1, 2))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+SIZES = (4, 1, 6, 3)
+STARTS = (0, 4, 5, 11)
+SLOTS, CHANNELS = 5, 2
+
+
+@pytest.fixture
+def puzzle() -> torch.Tensor:
+    return torch.arange(len(SIZES)).repeat_interleave(torch.tensor(SIZES))
+
+
+@pytest.fixture
+def matches(puzzle: torch.Tensor) -> Matches:
+    """Random matings within the puzzles, each of a kind of its own."""
+    generator = torch.Generator().manual_seed(0)
+    within = complete_edges(puzzle)
+    first, second = within[:, torch.randperm(within.shape[1], generator=generator)[:40]].repeat(1, 2)
+    slot = torch.randint(0, SLOTS - 1, (40,), generator=generator)
+    evidence = torch.rand(80, CHANNELS, generator=generator)
+    return Matches(first, second, Poses.identity(80, 2), torch.cat([slot, slot + 1]), evidence)
+
+
+def packed(count: int) -> torch.Tensor:
+    return torch.randn(count, 2, 3, generator=torch.Generator().manual_seed(0))
+
+
+def test_spreading_pads_and_gathering_takes_it_back(puzzle: torch.Tensor) -> None:
+    graph = DenseGraph.of(puzzle, None, SLOTS)
+    rows = packed(len(puzzle))
+    padded = graph.spread(rows)
+    assert padded.shape == (len(SIZES), max(SIZES), 2, 3)
+    assert graph.present.sum(1).tolist() == list(SIZES)
+    assert torch.equal(graph.gather(padded), rows)
+    assert not padded[~graph.present].any()
+    for index, (start, size) in enumerate(zip(STARTS, SIZES, strict=True)):
+        assert torch.equal(padded[index, :size], rows[start : start + size])
+
+
+def test_a_listed_graph_needs_no_padding(puzzle: torch.Tensor) -> None:
+    graph = edge_graph(complete_edges(puzzle), puzzle, None, SLOTS)
+    rows = packed(len(puzzle))
+    assert graph.spread(rows) is rows
+    assert torch.equal(graph.gather(rows), rows)
+
+
+def test_without_matches_there_are_no_features(puzzle: torch.Tensor) -> None:
+    assert DenseGraph.of(puzzle, None, SLOTS).features is None
+    assert edge_graph(complete_edges(puzzle), puzzle, None, SLOTS).evidence is None
+
+
+def test_features_are_the_matches_evidence_at_their_kind(puzzle: torch.Tensor, matches: Matches) -> None:
+    features = DenseGraph.of(puzzle, matches, SLOTS).features
+    assert isinstance(features, DenseFeatures)
+    expected = torch.zeros(len(SIZES), max(SIZES), max(SIZES), SLOTS, CHANNELS)
+    for first, second, slot, evidence in zip(
+        matches.first, matches.second, matches.slot, matches.evidence, strict=True
+    ):
+        owner = int(puzzle[first])
+        expected[owner, first - STARTS[owner], second - STARTS[owner], slot] = evidence
+    assert torch.equal(features.values, expected.flatten(-2))
+
+
+@pytest.mark.parametrize("dropped", [0.0, 0.6])
+def test_both_forms_have_the_same_features_entry_by_entry(
+    puzzle: torch.Tensor, matches: Matches, dropped: float
+) -> None:
+    edges = drop_edges(complete_edges(puzzle), dropped, torch.Generator().manual_seed(1))
+    edges = edges[:, torch.randperm(edges.shape[1], generator=torch.Generator().manual_seed(2))]
+    dense, graph = DenseGraph.of(puzzle, matches, SLOTS).features, edge_graph(edges, puzzle, matches, SLOTS)
+    assert isinstance(dense, DenseFeatures)
+    assert graph.evidence is not None
+    listed = graph.evidence.features(graph.edges.shape[1])
+    for (sender, receiver), features in zip(graph.edges.T.tolist(), listed, strict=True):
+        owner = int(puzzle[sender])
+        assert torch.equal(features, dense.values[owner, receiver - STARTS[owner], sender - STARTS[owner]])
+
+
+def test_matches_of_pieces_that_the_edges_do_not_know_are_not_heard(matches: Matches) -> None:
+    edges = complete_edges(torch.zeros(3, dtype=torch.long))
+    graph = edge_graph(edges, torch.zeros(3, dtype=torch.long), matches, SLOTS)
+    assert graph.evidence is not None
+    known = matches[(matches.first < 3) & (matches.second < 3)]
+    listed = graph.evidence.features(graph.edges.shape[1])
+    assert listed.sum().item() == pytest.approx(known.evidence.sum().item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("virtual", [0, 3])
+def test_virtual_nodes_are_joined_to_all_pieces_of_their_puzzle_and_to_no_others(
+    puzzle: torch.Tensor, virtual: int
+) -> None:
+    count = len(puzzle)
+    graph = edge_graph(torch.arange(count).expand(2, -1), puzzle, None, SLOTS, virtual)
+    owner = torch.cat([puzzle, torch.arange(len(SIZES)).repeat_interleave(virtual)])
+    found = set(zip(*graph.edges.tolist(), strict=True))
+    expected = {
+        (a, b)
+        for a in range(len(owner))
+        for b in range(len(owner))
+        if owner[a] == owner[b] and (a == b or max(a, b) >= count)
+    }
+    assert found == expected
+    assert graph.edges.shape[1] == len(expected)
+
+
+def test_all_puzzles_get_the_same_virtual_nodes_behind_their_pieces(puzzle: torch.Tensor) -> None:
+    rows, virtual = packed(len(puzzle)), torch.randn(2, 3, generator=torch.Generator().manual_seed(1))
+    dense = DenseGraph.of(puzzle, None, SLOTS, 2)
+    padded = dense.spread(rows, virtual)
+    assert padded.shape == (len(SIZES), max(SIZES) + 2, 2, 3)
+    assert torch.equal(padded[:, -2:], virtual[None, :, None].expand(len(SIZES), -1, 2, -1))
+    assert dense.present[:, -2:].all()
+    listed = edge_graph(complete_edges(puzzle), puzzle, None, SLOTS, 2)
+    nodes = listed.spread(rows, virtual)
+    assert torch.equal(nodes[len(puzzle) :, 0], virtual.repeat(len(SIZES), 1))
+    for graph, spread in ((dense, padded), (listed, nodes)):
+        assert torch.equal(graph.gather(spread), rows)
+
+
+def test_edges_are_sorted_by_receiver_and_there_once(puzzle: torch.Tensor, matches: Matches) -> None:
+    edges = torch.cat([complete_edges(puzzle), complete_edges(puzzle).flip(1)], 1)
+    graph = edge_graph(edges, puzzle, matches, SLOTS)
+    key = graph.edges[1] * 100 + graph.edges[0]
+    assert (key.diff() > 0).all()
+    assert graph.edges.shape[1] == sum(size**2 for size in SIZES)
+    receivers = torch.arange(len(puzzle)).repeat_interleave(graph.incidence.starts.diff())
+    assert torch.equal(receivers, graph.edges[1])
+
+
+GRAPHS, WIDTH, FEATURES_SLOTS, FEATURES_CHANNELS, ASKING = 3, 5, 4, 2, 6
+GRID = (GRAPHS, ASKING, WIDTH, WIDTH)
+
+
+def random(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def listed(share: float) -> ListedFeatures:
+    """Random matings in several graphs, none twice, in no order."""
+    generator = torch.Generator().manual_seed(1)
+    chosen = (torch.rand(GRAPHS, WIDTH, WIDTH, FEATURES_SLOTS, generator=generator) < share).nonzero()
+    graph, receiver, sender, slot = chosen[torch.randperm(len(chosen), generator=generator)].unbind(1)
+    return ListedFeatures(graph, receiver, sender, slot, random(len(chosen), FEATURES_CHANNELS, seed=2), FEATURES_SLOTS)
+
+
+@pytest.fixture(params=[0.0, 0.05, 0.6, 1.0], ids=["none", "few", "many", "all"])
+def forms(request: pytest.FixtureRequest) -> tuple[DenseFeatures, ListedFeatures]:
+    few = listed(request.param)
+    dense = pair_features(few, GRAPHS, WIDTH)
+    assert isinstance(dense, DenseFeatures)
+    return dense, few
+
+
+def answer(features: PairFeatures, logits: Tensor, asked: Tensor) -> Tensor:
+    """The listed form writes into the logits, so it gets some of its own."""
+    return features.ask(logits.clone(), asked)
+
+
+def test_pairs_have_several_kinds_of_mating_in_several_graphs() -> None:
+    many = listed(0.6)
+    pair = (many.graph * WIDTH + many.receiver) * WIDTH + many.sender
+    assert torch.bincount(pair).max() == FEATURES_SLOTS
+    assert many.graph.unique().tolist() == list(range(GRAPHS))
+
+
+def test_both_forms_give_the_same_answers(forms: tuple[DenseFeatures, ListedFeatures]) -> None:
+    logits, asked = random(*GRID, seed=3), random(GRAPHS, WIDTH, ASKING, FEATURES_SLOTS * FEATURES_CHANNELS, seed=4)
+    dense, few = (answer(form, logits, asked) for form in forms)
+    torch.testing.assert_close(dense, few, rtol=1e-5, atol=1e-5)
+
+
+def test_both_forms_hear_the_same(forms: tuple[DenseFeatures, ListedFeatures]) -> None:
+    attention = random(*GRID, seed=3).softmax(-1)
+    dense, few = (form.hear(attention) for form in forms)
+    torch.testing.assert_close(dense, few, rtol=1e-5, atol=1e-5)
+
+
+def test_both_forms_learn_alike(forms: tuple[DenseFeatures, ListedFeatures]) -> None:
+    logits = random(*GRID, seed=3).requires_grad_()
+    asked = random(GRAPHS, WIDTH, ASKING, FEATURES_SLOTS * FEATURES_CHANNELS, seed=4).requires_grad_()
+    aim = random(GRAPHS, WIDTH, ASKING, FEATURES_SLOTS * FEATURES_CHANNELS, seed=5)
+    gradients = []
+    for form in forms:
+        heard = form.hear(answer(form, logits, asked).softmax(-1))
+        gradients.append(torch.autograd.grad((heard * aim).sum(), [logits, asked], materialize_grads=True))
+    for dense, few in zip(*gradients, strict=True):
+        torch.testing.assert_close(dense, few, rtol=1e-4, atol=1e-5)
+
+
+def test_answers_are_sums_over_the_kinds_of_mating(forms: tuple[DenseFeatures, ListedFeatures]) -> None:
+    dense, few = forms
+    logits, asked = random(*GRID, seed=3), random(GRAPHS, WIDTH, ASKING, FEATURES_SLOTS * FEATURES_CHANNELS, seed=4)
+    expected_logits, expected_heard = logits.clone(), torch.zeros_like(asked)
+    rows = zip(few.graph.tolist(), few.receiver.tolist(), few.sender.tolist(), few.slot.tolist(), strict=True)
+    for (graph, receiver, sender, slot), evidence in zip(rows, few.evidence, strict=True):
+        place = slice(slot * FEATURES_CHANNELS, (slot + 1) * FEATURES_CHANNELS)
+        expected_logits[graph, :, receiver, sender] += asked[graph, receiver, :, place] @ evidence
+        expected_heard[graph, receiver, :, place] += logits[graph, :, receiver, sender, None] * evidence
+    for form in (dense, few):
+        torch.testing.assert_close(answer(form, logits, asked), expected_logits, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(form.hear(logits), expected_heard, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.usefixtures("bfloat16")
+def test_logits_of_half_precision_stay_so() -> None:
+    many, asked = listed(0.6), random(GRAPHS, WIDTH, ASKING, FEATURES_SLOTS * FEATURES_CHANNELS)
+    exact = answer(many, random(*GRID), asked)
+    half = answer(many, random(*GRID).bfloat16(), asked.bfloat16())
+    assert half.dtype == torch.bfloat16
+    torch.testing.assert_close(half.float(), exact, rtol=0.05, atol=0.05)
+
+
+def test_only_large_graphs_are_listed() -> None:
+    few = listed(0.05)
+    assert pair_features(few, GRAPHS, LISTED_ABOVE + 1) is few
+    small = pair_features(few, GRAPHS, WIDTH)
+    assert isinstance(small, DenseFeatures)
+    assert small.values.shape == (GRAPHS, WIDTH, WIDTH, FEATURES_SLOTS * FEATURES_CHANNELS)
+    assert int((small.values != 0).sum()) == few.evidence.numel()
+
+
+COUNT, GROUPS, EVIDENCE_SLOTS, EVIDENCE_CHANNELS = 8, 3, 5, 2
+
+
+def made(seed: int) -> tuple[torch.Tensor, Matches, torch.Generator]:
+    generator = torch.Generator().manual_seed(seed)
+    edges = sorted_edges(torch.randint(0, COUNT, (2, 40), generator=generator), COUNT)
+    key = torch.randperm(COUNT * COUNT * EVIDENCE_SLOTS, generator=generator)[:60]
+    evidence = torch.rand(60, EVIDENCE_CHANNELS, generator=generator)
+    first, second, slot = key // EVIDENCE_SLOTS // COUNT, key // EVIDENCE_SLOTS % COUNT, key % EVIDENCE_SLOTS
+    return edges, Matches(first, second, Poses.identity(60, 2), slot, evidence), generator
+
+
+def test_only_matches_with_an_edge_are_heard() -> None:
+    edges, matches, _ = made(0)
+    evidence = find_evidence(edges, COUNT, matches, EVIDENCE_SLOTS)
+    listed = set(zip(*edges.flip(0).tolist(), strict=True))
+    expected = [pair in listed for pair in zip(matches.first.tolist(), matches.second.tolist(), strict=True)]
+    assert len(evidence.edge) == sum(expected)
+    assert torch.equal(edges[1, evidence.edge], evidence.receiver)
+    assert torch.equal(evidence.values, matches.evidence[torch.tensor(expected)])
+
+
+def test_asking_and_hearing_are_products_with_the_features() -> None:
+    edges, matches, generator = made(1)
+    evidence = find_evidence(edges, COUNT, matches, EVIDENCE_SLOTS)
+    features = evidence.features(edges.shape[1])
+    logits = torch.randn(edges.shape[1], GROUPS, generator=generator)
+    asked = torch.randn(COUNT, GROUPS, EVIDENCE_SLOTS * EVIDENCE_CHANNELS, generator=generator)
+    expected = logits + torch.einsum("ega,ea->eg", asked[edges[1]], features)
+    torch.testing.assert_close(evidence.ask(logits, asked), expected)
+    heard = torch.zeros(COUNT, GROUPS, EVIDENCE_SLOTS * EVIDENCE_CHANNELS)
+    heard.index_add_(0, edges[1], logits[..., None] * features[:, None])
+    torch.testing.assert_close(evidence.hear(logits, COUNT), heard)
+
+
+PRODUCTS_COUNT, PRODUCTS_GROUPS, PRODUCTS_WIDTH = 9, 3, 4
+
+
+def some_edges() -> Tensor:
+    """Random edges; node 4 neither hears nor is heard."""
+    pairs = torch.randint(0, PRODUCTS_COUNT, (2, 30), generator=torch.Generator().manual_seed(0))
+    return sorted_edges(pairs[:, (pairs != 4).all(0)], PRODUCTS_COUNT)
+
+
+def test_edges_by_receiver_and_by_sender_are_the_same_matrix_and_its_transpose() -> None:
+    edges = some_edges()
+    incidence, values = Incidence.of(edges, PRODUCTS_COUNT), random(edges.shape[1])
+    matrix = torch.zeros(PRODUCTS_COUNT, PRODUCTS_COUNT)
+    matrix[edges[1], edges[0]] = values
+    assert torch.equal(incidence.forth(values).to_dense(), matrix)
+    assert torch.equal(incidence.reversed(values).to_dense(), matrix.T)
+
+
+def test_both_products_and_their_gradients_are_those_of_gathered_copies() -> None:
+    edges = some_edges()
+    (sender, receiver), incidence = edges, Incidence.of(edges, PRODUCTS_COUNT)
+    one, other = (
+        random(PRODUCTS_COUNT, PRODUCTS_GROUPS, PRODUCTS_WIDTH, seed=seed).requires_grad_() for seed in (1, 2)
+    )
+    weights = random(edges.shape[1], PRODUCTS_GROUPS, seed=3).requires_grad_()
+    gathered = (one[receiver] * other[sender]).sum(-1)
+    added = torch.zeros(PRODUCTS_COUNT, PRODUCTS_GROUPS, PRODUCTS_WIDTH).index_add(
+        0, receiver, weights[..., None] * other[sender]
+    )
+    for found, expected in ((common(one, other, incidence), gathered), (summed(weights, other, incidence), added)):
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+        aim = random(*expected.shape, seed=4)
+        inputs = [one, other, weights]
+        slopes = [torch.autograd.grad((part * aim).sum(), inputs, allow_unused=True) for part in (found, expected)]
+        for ours, theirs in zip(*slopes, strict=True):
+            assert (ours is None) == (theirs is None)
+            if ours is not None:
+                torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.usefixtures("bfloat16")
+def test_half_precision_is_widened() -> None:
+    edges = some_edges()
+    incidence, nodes = (
+        Incidence.of(edges, PRODUCTS_COUNT),
+        random(PRODUCTS_COUNT, PRODUCTS_GROUPS, PRODUCTS_WIDTH).bfloat16(),
+    )
+    with torch.autocast("cpu", torch.bfloat16):
+        assert common(nodes, nodes, incidence).dtype == torch.float32
+        assert summed(random(edges.shape[1], PRODUCTS_GROUPS).bfloat16(), nodes, incidence).dtype == torch.float32

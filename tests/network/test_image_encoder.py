@@ -1,0 +1,177 @@
+"""Features of square pieces turn with them, exactly."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from diffassemble.core import InputError
+from diffassemble.network.encoders import ENCODERS, make_encoder
+from diffassemble.network.encoders.image import (
+    GroupConvolution,
+    GroupNorm,
+    ImageBackbone,
+    ImageEncoder,
+    LiftingConvolution,
+    Patches,
+    ResidualBlock,
+    halve,
+)
+from diffassemble.network.encoders.points import PLAIN_NETWORKS
+
+SIZES = (28, 32, 45, 64)
+BACKBONES: tuple[ImageBackbone, ...] = ("light", "resnet18")
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)
+
+
+def pieces(size: int, count: int = 3) -> Tensor:
+    return torch.rand(count, 3, size, size, generator=torch.Generator().manual_seed(size))
+
+
+def clockwise(pixels: Tensor) -> Tensor:
+    return torch.rot90(pixels, -1, (-2, -1))
+
+
+@pytest.mark.parametrize("backbone", BACKBONES)
+@pytest.mark.parametrize("size", SIZES)
+@torch.no_grad()
+def test_turning_a_piece_shifts_its_slots(backbone: ImageBackbone, size: int) -> None:
+    encoder, pixels = ImageEncoder(backbone, "equivariant", 12), pieces(size)
+    slots = encoder(pixels)
+    assert slots.shape == (3, 4, 12)
+    torch.testing.assert_close(encoder(clockwise(pixels)), slots.roll(-1, 1), rtol=1e-5, atol=1e-5)
+    # The promise would be empty if all slots or all pieces were alike.
+    assert (slots - slots.roll(1, 1)).abs().mean() > 1e-3
+    assert (slots - slots.roll(1, 0)).abs().mean() > 1e-3
+
+
+@pytest.mark.parametrize("backbone", BACKBONES)
+@pytest.mark.parametrize("size", SIZES)
+@torch.no_grad()
+def test_the_invariant_variant_does_not_see_turns(backbone: ImageBackbone, size: int) -> None:
+    encoder, pixels = ImageEncoder(backbone, "invariant", 12), pieces(size)
+    slots = encoder(pixels)
+    torch.testing.assert_close(encoder(clockwise(pixels)), slots, rtol=1e-5, atol=1e-5)
+    assert torch.equal(slots[:, :1].expand_as(slots), slots)
+    assert (slots - slots.roll(1, 0)).abs().mean() > 1e-3
+
+
+@torch.no_grad()
+def test_the_plain_variant_is_neither() -> None:
+    encoder, pixels = ImageEncoder("light", "plain", 12), pieces(32)
+    slots, turned = encoder(pixels), encoder(clockwise(pixels))
+    assert slots.shape == (3, 4, 12)
+    for shift in range(4):
+        assert (turned - slots.roll(shift, 1)).abs().mean() > 1e-3
+
+
+@pytest.mark.parametrize("backbone", BACKBONES)
+@torch.no_grad()
+def test_pieces_are_encoded_one_by_one(backbone: ImageBackbone) -> None:
+    encoder, pixels = ImageEncoder(backbone, "equivariant", 12), pieces(32)
+    torch.testing.assert_close(encoder(pixels)[1:2], encoder(pixels[1:2]), rtol=1e-5, atol=1e-5)
+
+
+def test_equivariance_is_of_the_form_and_not_of_the_start() -> None:
+    """It holds for any weights, so also after training."""
+    encoder, pixels = ImageEncoder("light", "equivariant", 8), pieces(32)
+    optimizer = torch.optim.SGD(encoder.parameters(), 0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        encoder(pixels).square().sum().backward()
+        optimizer.step()
+    slots = encoder(pixels)
+    torch.testing.assert_close(encoder(clockwise(pixels)), slots.roll(-1, 1), rtol=1e-5, atol=1e-5)
+
+
+def test_a_plain_resnet_is_refused() -> None:
+    with pytest.raises(InputError, match="use backbone 'light'"):
+        ImageEncoder("resnet18", "plain", 8)
+
+
+@torch.no_grad()
+def test_patches_are_a_strided_convolution() -> None:
+    layer, maps = Patches(4, 3, 5), torch.rand(2, 8, 12, 3)
+    kernel = layer.linear.weight.view(5, 4, 4, 3).permute(0, 3, 1, 2)
+    expected = torch.nn.functional.conv2d(maps.permute(0, 3, 1, 2), kernel, layer.linear.bias, stride=4)
+    torch.testing.assert_close(layer(maps).permute(0, 3, 1, 2), expected, rtol=1e-5, atol=1e-5)
+
+
+def turned(maps: Tensor) -> Tensor:
+    """What turning the picture clockwise does to maps with a turn axis."""
+    return clockwise(maps.roll(-1, 2))
+
+
+def random(*shape: int) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("kernel", [1, 3, 5])
+@pytest.mark.parametrize("size", [6, 7])
+def test_lifting(kernel: int, size: int) -> None:
+    layer, pixels = LiftingConvolution(3, 5, kernel), random(2, 3, size, size)
+    maps = layer(pixels)
+    assert maps.shape == (2, 5, 4, size, size)
+    torch.testing.assert_close(layer(clockwise(pixels)), turned(maps), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kernel", [1, 3, 5])
+@pytest.mark.parametrize("size", [6, 7])
+def test_convolution(kernel: int, size: int) -> None:
+    layer, maps = GroupConvolution(3, 5, kernel), random(2, 3, 4, size, size)
+    assert layer(maps).shape == (2, 5, 4, size, size)
+    torch.testing.assert_close(layer(turned(maps)), turned(layer(maps)), rtol=1e-5, atol=1e-5)
+
+
+def test_the_four_slots_of_a_lifted_picture_are_its_four_turns() -> None:
+    """Slot k at the middle is the filter's answer to the picture turned on by k."""
+    layer, pixels = LiftingConvolution(3, 5), random(1, 3, 7, 7)
+    middle = layer(pixels)[0, :, :, 3, 3]
+    for turn in range(4):
+        seen = torch.rot90(pixels, -turn, (-2, -1))
+        torch.testing.assert_close(layer(seen)[0, :, 0, 3, 3], middle[:, turn], rtol=1e-5, atol=1e-5)
+
+
+def test_norm() -> None:
+    layer, maps = GroupNorm(3), 5 + 2 * random(2, 3, 4, 6, 6)
+    normal = layer(maps)
+    torch.testing.assert_close(normal.mean((1, 2, 3, 4)), torch.zeros(2), rtol=0, atol=1e-5)
+    torch.testing.assert_close(normal.var((1, 2, 3, 4), unbiased=False), torch.ones(2), rtol=0, atol=1e-3)
+    nn.init.normal_(layer.scale)
+    nn.init.normal_(layer.shift)
+    torch.testing.assert_close(layer(turned(maps)), turned(layer(maps)), rtol=1e-5, atol=1e-5)
+    # Other pieces of the batch are not seen.
+    torch.testing.assert_close(layer(maps[:1]), layer(maps)[:1])
+
+
+def test_halving_takes_means() -> None:
+    maps = random(2, 3, 4, 6, 6)
+    half = halve(maps)
+    assert half.shape == (2, 3, 4, 3, 3)
+    torch.testing.assert_close(half[1, 2, 3, 0, 1], maps[1, 2, 3, :2, 2:4].mean())
+    torch.testing.assert_close(halve(turned(maps)), turned(half), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("channels_out", [3, 5])
+@pytest.mark.parametrize("shrink", [False, True])
+def test_residual_block(channels_out: int, shrink: bool) -> None:
+    block, maps = ResidualBlock(3, channels_out, shrink), random(2, 3, 4, 8, 8)
+    out = block(maps)
+    assert out.shape == (2, channels_out, 4, 4 if shrink else 8, 4 if shrink else 8)
+    torch.testing.assert_close(block(turned(maps)), turned(out), rtol=1e-5, atol=1e-5)
+
+
+CONTENT = {"light": (3, 32, 32), "resnet18": (3, 32, 32)}
+
+
+@pytest.mark.parametrize("backbone", ENCODERS)
+def test_the_width_is_what_comes_out(backbone: str) -> None:
+    symmetry = "plain" if backbone in PLAIN_NETWORKS else "equivariant"
+    encoder = make_encoder(backbone, symmetry, 8)
+    content = torch.rand(5, *CONTENT.get(backbone, (64, 3)), generator=torch.Generator().manual_seed(0))
+    assert encoder(content).flatten(1).shape == (5, encoder.width)

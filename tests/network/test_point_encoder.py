@@ -1,0 +1,310 @@
+"""Features of clouds turn with them, exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import roma
+import torch
+from torch import Tensor, nn
+
+from diffassemble.core import InputError
+from diffassemble.network.encoders.image import Symmetry
+from diffassemble.network.encoders.points import (
+    DGCNN,
+    PLAIN_NETWORKS,
+    VECTOR_NETWORKS,
+    LightNetwork,
+    PointBackbone,
+    PointEncoder,
+    PointNet,
+    Pooling,
+    PublishedNetwork,
+    extents,
+    surface_vectors,
+)
+from diffassemble.network.encoders.vector_neurons import (
+    EdgeConvolution,
+    Invariants,
+    ReceiverConvolution,
+    SoftMaximum,
+    VectorLayer,
+    VectorLeakyReLU,
+    find_neighbours,
+    unit_scale,
+)
+
+KINDS: list[tuple[PointBackbone, Symmetry]] = [
+    ("vn_dgcnn", "equivariant"),
+    ("vn_dgcnn_published", "equivariant"),
+    ("vn_dgcnn", "invariant"),
+    ("vn_dgcnn_published", "invariant"),
+    ("dgcnn", "plain"),
+    ("pointnet", "plain"),
+]
+EVERY = pytest.mark.parametrize(("backbone", "symmetry"), KINDS)
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)
+
+
+def fragments(count: int = 3, points: int = 120) -> Tensor:
+    """Bent shells of different shapes and sizes, about their means."""
+    drawn = torch.randn(count, points, 3, generator=torch.Generator().manual_seed(points))
+    shells = drawn / drawn.norm(dim=-1, keepdim=True)
+    shells = shells * torch.tensor([1.0, 0.7, 0.3]) + 0.3 * shells.roll(1, -1).square()
+    shells = shells * torch.linspace(0.1, 0.4, count)[:, None, None] + 0.1 * shells.abs() * torch.rand(
+        count, 1, 3, generator=torch.Generator().manual_seed(count)
+    )
+    return shells - shells.mean(1, keepdim=True)
+
+
+def turns(count: int) -> Tensor:
+    return roma.random_rotmat(count)
+
+
+@EVERY
+@torch.no_grad()
+def test_features_turn_as_they_promise(backbone: PointBackbone, symmetry: Symmetry) -> None:
+    encoder, points, rotation = PointEncoder(backbone, symmetry, 10), fragments(), turns(3)
+    features = encoder(points)
+    assert features.shape == (3, encoder.width) == (3, 33)
+    again = encoder(points @ rotation.mT)
+    expected = encoder.turned(features, rotation)
+    if symmetry == "plain":
+        assert (again - expected).abs().mean() > 1e-2
+    else:
+        torch.testing.assert_close(again, expected, rtol=0, atol=1e-4)
+    moves = (again - features)[:, :30].abs().mean()
+    assert (moves < 1e-4) == (symmetry == "invariant")
+    # The promise would be empty if all fragments were alike.
+    assert (features - features.roll(1, 0)).abs().mean() > 1e-2
+
+
+@EVERY
+@torch.no_grad()
+def test_features_start_at_unit_scale_whatever_the_size(backbone: PointBackbone, symmetry: Symmetry) -> None:
+    encoder, points = PointEncoder(backbone, symmetry, 10), fragments()
+    small, large = (encoder(size * points) for size in (0.3, 2.0))
+    assert small[:, :30].square().mean().item() == pytest.approx(1, abs=0.15)
+    torch.testing.assert_close(small[:, :30], large[:, :30], rtol=0, atol=1e-3)
+    # ... but the size is told beside them.
+    torch.testing.assert_close(large[:, 30:] - small[:, 30:], torch.full((3, 3), 2 / 0.3).log(), rtol=0, atol=1e-4)
+
+
+@EVERY
+@torch.no_grad()
+def test_fragments_are_encoded_one_by_one(backbone: PointBackbone, symmetry: Symmetry) -> None:
+    encoder, points = PointEncoder(backbone, symmetry, 8), fragments(10, 40)
+    torch.testing.assert_close(encoder(points)[8:9], encoder(points[8:9]), rtol=1e-4, atol=1e-4)
+
+
+@EVERY
+def test_tiny_and_degenerate_clouds_have_features_and_gradients(backbone: PointBackbone, symmetry: Symmetry) -> None:
+    encoder = PointEncoder(backbone, symmetry, 8)
+    line = torch.linspace(-1, 1, 5)[None, :, None] * torch.tensor([1.0, 2, 3])
+    for points in (torch.zeros(1, 1, 3), torch.zeros(1, 5, 3), line, fragments(1, 3)):
+        features = encoder(points)
+        assert features.isfinite().all()
+        features.square().sum().backward()
+    assert all(parameter.grad is None or parameter.grad.isfinite().all() for parameter in encoder.parameters())
+
+
+def test_equivariance_is_of_the_form_and_not_of_the_start() -> None:
+    """It holds for any weights, so also after training."""
+    encoder, points, rotation = PointEncoder("vn_dgcnn", "equivariant", 8), fragments(), turns(3)
+    optimizer = torch.optim.SGD(encoder.parameters(), 0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        (encoder(points)[:, :4] - 1).square().sum().backward()
+        optimizer.step()
+    with torch.no_grad():
+        expected = encoder.turned(encoder(points), rotation)
+        torch.testing.assert_close(encoder(points @ rotation.mT), expected, rtol=0, atol=1e-4)
+
+
+@torch.no_grad()
+def test_large_clouds_are_thinned_by_the_light_network() -> None:
+    encoder, points = PointEncoder("vn_dgcnn", "equivariant", 8), fragments(2, 600)
+    torch.testing.assert_close(encoder(points)[:, :24], encoder(points[:, :256])[:, :24])
+
+
+def test_extents_are_those_of_a_box() -> None:
+    sides = torch.tensor([0.1, 0.3, 0.8])
+    box = sides * (torch.rand(1, 20_000, 3, generator=torch.Generator().manual_seed(0)) - 0.5)
+    spread = (sides / 12**0.5).log() + 2.5
+    torch.testing.assert_close(extents(box @ turns(1).mT)[0], spread, rtol=0, atol=0.03)
+
+
+def test_networks_that_cannot_keep_a_promise_refuse_it() -> None:
+    for name in VECTOR_NETWORKS:
+        with pytest.raises(InputError, match="use 'dgcnn' or 'pointnet'"):
+            PointEncoder(name, "plain", 8)
+    for name in PLAIN_NETWORKS:
+        with pytest.raises(InputError, match="use 'vn_dgcnn' or 'vn_dgcnn_published'"):
+            PointEncoder(name, "invariant", 8)
+
+
+POINTS = torch.randn(2, 60, 3, generator=torch.Generator().manual_seed(0))
+
+
+def encode(network: nn.Module, points: torch.Tensor) -> torch.Tensor:
+    return network(points, find_neighbours(points, 8))
+
+
+@torch.no_grad()
+def test_the_order_of_points_does_not_matter_but_their_places_do() -> None:
+    torch.manual_seed(0)
+    for network in (DGCNN(6), PointNet(6)):
+        features = encode(network, POINTS)
+        assert features.shape == (2, 6)
+        shuffled = POINTS[:, torch.randperm(60)]
+        torch.testing.assert_close(encode(network, shuffled), features, rtol=1e-4, atol=1e-5)
+        assert (encode(network, POINTS.flip(-1)) - features).abs().mean() > 1e-3
+
+
+NEIGHBOURS_POINTS = torch.randn(3, 50, 3, generator=torch.Generator().manual_seed(0))
+
+
+def test_they_are_those_of_all_pairs_and_the_nearest_is_the_point_itself() -> None:
+    rows = find_neighbours(NEIGHBOURS_POINTS, 7).rows
+    assert rows.shape == (3, 50, 7)
+    expected = torch.cdist(NEIGHBOURS_POINTS.double(), NEIGHBOURS_POINTS.double()).topk(7, largest=False).indices
+    assert torch.equal(rows, expected + 50 * torch.arange(3)[:, None, None])
+    assert torch.equal(rows[:, :, 0].flatten(), torch.arange(150))
+
+
+def test_small_clouds_and_clouds_of_equal_points_are_no_trouble() -> None:
+    assert find_neighbours(NEIGHBOURS_POINTS[:, :3], 20).rows.shape == (3, 3, 3)
+    assert find_neighbours(NEIGHBOURS_POINTS[:, :1], 20).rows.flatten().tolist() == [0, 1, 2]
+    assert find_neighbours(NEIGHBOURS_POINTS, 0).rows.shape == (3, 50, 0)
+    alike = find_neighbours(torch.zeros(1, 6, 3), 4).rows
+    assert ((alike >= 0) & (alike < 6)).all()
+
+
+def test_what_belongs_to_the_neighbours_is_gathered_within_each_cloud() -> None:
+    near = find_neighbours(NEIGHBOURS_POINTS, 5)
+    numbers = near.numbers(NEIGHBOURS_POINTS)
+    vectors = near.vectors(torch.stack([NEIGHBOURS_POINTS, 2 * NEIGHBOURS_POINTS], -1))
+    assert numbers.shape == (3, 50, 5, 3)
+    assert vectors.shape == (3, 50, 3, 5, 2)
+    torch.testing.assert_close(vectors[..., 1], 2 * numbers.transpose(2, 3))
+    cloud, point, rank = 2, 17, 3
+    assert torch.equal(
+        numbers[cloud, point, rank], NEIGHBOURS_POINTS[cloud, near.rows[cloud, point, rank] - 50 * cloud]
+    )
+
+
+VECTOR_NETWORKS_POINTS = torch.randn(2, 60, 3, generator=torch.Generator().manual_seed(0))
+TURN = roma.rotvec_to_rotmat(torch.tensor([0.4, -1.1, 2.0]))
+
+
+@torch.no_grad()
+def test_vectors_turn_with_the_points() -> None:
+    torch.manual_seed(0)
+    near = find_neighbours(VECTOR_NETWORKS_POINTS, 8)
+    for network in (PublishedNetwork(10), LightNetwork(10), LightNetwork(7)):
+        vectors = network(VECTOR_NETWORKS_POINTS, near)
+        again = network(VECTOR_NETWORKS_POINTS @ TURN.T, near)
+        assert vectors.shape == (2, 3, network.pooling.vectors)
+        torch.testing.assert_close(again, TURN @ vectors, rtol=0, atol=1e-4)
+
+
+def test_the_published_network_has_the_published_sizes() -> None:
+    network = PublishedNetwork(256)
+    assert network.neighbours == 20
+    shapes = [tuple(p.shape) for name, p in network.named_parameters() if name.endswith("0.weight")]
+    assert shapes == [(21, 3), (21, 21), (21, 42), (21, 21), (21, 42), (128, 63)]
+
+
+@torch.no_grad()
+def test_in_a_plane_what_lies_in_the_surface_has_no_part_along_its_normal() -> None:
+    flat = torch.cat(
+        [torch.rand(1, 80, 2, generator=torch.Generator().manual_seed(0)), torch.full((1, 80, 1), 0.7)], -1
+    )
+    vectors = surface_vectors(flat, find_neighbours(flat, 9))
+    assert vectors.shape == (1, 80, 3, 6)
+    torch.testing.assert_close(vectors[:, :, 2, 1:4], torch.zeros(1, 80, 3), rtol=0, atol=1e-5)
+    assert vectors[:, :, :2, 1:4].square().mean() > 0.1
+
+
+@torch.no_grad()
+def test_both_ways_of_pooling_are_there() -> None:
+    torch.manual_seed(0)
+    pooling, vectors = Pooling(5, 8), torch.randn(2, 30, 3, 5)
+    pooled = pooling(vectors)
+    assert pooled.shape == (2, 3, 8)
+    assert not torch.allclose(pooled[..., :4], pooled[..., 4:], atol=1e-2)
+
+
+VECTOR_NEURONS_POINTS = torch.randn(2, 40, 3, generator=torch.Generator().manual_seed(0))
+NEAR = find_neighbours(VECTOR_NEURONS_POINTS, 6)
+VECTORS = torch.randn(2, 40, 3, 5, generator=torch.Generator().manual_seed(1))
+VECTOR_NEURONS_TURN = roma.rotvec_to_rotmat(torch.tensor([0.4, -1.1, 2.0]))
+
+
+def turned(vectors: Tensor) -> Tensor:
+    return torch.einsum("ab,...bc->...ac", VECTOR_NEURONS_TURN, vectors)
+
+
+def assert_turns(layer: Callable[[Tensor], Tensor]) -> None:
+    out = layer(VECTORS)
+    torch.testing.assert_close(layer(turned(VECTORS)), turned(out), rtol=1e-4, atol=1e-4)
+    assert out.abs().mean() > 0.01
+
+
+@torch.no_grad()
+def test_layers_of_points_turn() -> None:
+    for layer in (VectorLayer(5, 7), VectorLeakyReLU(5), SoftMaximum(5), unit_scale):
+        assert_turns(layer)
+
+
+@pytest.mark.parametrize("make", [lambda: EdgeConvolution(5, 7, 2, crosses=True), lambda: ReceiverConvolution(5, 7)])
+@torch.no_grad()
+def test_layers_of_neighbours_turn(make: Callable[[], nn.Module]) -> None:
+    layer = make()
+    assert layer(VECTORS, NEAR).shape == (2, 40, 3, 7)
+    assert_turns(lambda vectors: layer(vectors, NEAR))
+
+
+@torch.no_grad()
+def test_cross_products_tell_left_from_right() -> None:
+    """In a mirror, layers without cross products give the mirror image, those with them don't."""
+    mirror = torch.tensor([-1.0, 1, 1])[:, None]
+    for crosses in (False, True):
+        layer = EdgeConvolution(5, 7, 1, crosses)
+        alike = torch.allclose(layer(mirror * VECTORS, NEAR), mirror * layer(VECTORS, NEAR), atol=1e-4)
+        assert alike != crosses
+
+
+@torch.no_grad()
+def test_vectors_along_their_direction_stay_and_those_against_it_shrink_to_a_fifth() -> None:
+    layer = VectorLeakyReLU(1)
+    vector = torch.tensor([[3.0], [0], [4.0]])
+    for sign, left in ((1.0, 1.0), (-1.0, 0.2)):
+        layer.direction.weight.fill_(sign)
+        torch.testing.assert_close(layer(vector), left * vector, rtol=1e-3, atol=0)
+
+
+@torch.no_grad()
+def test_the_light_convolution_is_the_mean_over_cut_messages() -> None:
+    layer = ReceiverConvolution(5, 7)
+    own, direction = layer.receive(VECTORS).chunk(2, -1)
+    direction = direction / (direction.square().sum(2, keepdim=True) + 1e-3).sqrt()
+    messages = NEAR.vectors(layer.send(VECTORS)) + own[:, :, :, None]
+    along = (messages * direction[:, :, :, None]).sum(2, keepdim=True)
+    expected = (messages - 0.8 * along.clamp(max=0) * direction[:, :, :, None]).mean(3)
+    torch.testing.assert_close(layer(VECTORS, NEAR), expected, rtol=1e-4, atol=1e-5)
+
+
+@torch.no_grad()
+def test_pooling_lies_between_the_points_and_invariants_do_not_turn() -> None:
+    pooled = SoftMaximum(5)(VECTORS)
+    assert (pooled <= VECTORS.amax(1)).all()
+    assert (pooled >= VECTORS.amin(1)).all()
+    layer = Invariants(5)
+    assert layer(pooled).shape == (2, 15)
+    torch.testing.assert_close(layer(turned(pooled)), layer(pooled), rtol=1e-4, atol=1e-4)

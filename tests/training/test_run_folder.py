@@ -1,0 +1,248 @@
+"""What a run leaves in its folder and shows while it lasts."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from rich.console import Console
+
+from diffassemble.core import InputError
+from diffassemble.network.denoiser import Denoiser
+from diffassemble.training import run_folder as module
+from diffassemble.training.config import Config, read_config
+from diffassemble.training.run_folder import (
+    FILE,
+    Checkpoint,
+    Progress,
+    Record,
+    duration,
+    read_checkpoint,
+    write_checkpoint,
+)
+
+
+def checkpoint(step: int, size: int = 4) -> Checkpoint:
+    weights = {"a": torch.full((size,), float(step))}
+    return Checkpoint(
+        step, 1.5, 87.5, weights, weights, {"state": {0: {"step": torch.tensor(1.0)}}, "param_groups": []}
+    )
+
+
+def test_read_back(tmp_path: Path) -> None:
+    assert read_checkpoint(tmp_path) is None
+    write_checkpoint(checkpoint(3), tmp_path)
+    found = read_checkpoint(tmp_path)
+    assert found is not None
+    assert (found.step, found.minutes, found.best) == (3, 1.5, 87.5)
+    assert found.weights["a"].tolist() == [3.0] * 4
+    assert [path.name for path in tmp_path.iterdir()] == [FILE]
+
+
+def test_a_kill_at_any_moment_leaves_a_whole_one(tmp_path: Path) -> None:
+    write_checkpoint(checkpoint(0), tmp_path)
+    seen = set()
+    for _ in range(8):
+        child = os.fork()
+        if child == 0:
+            for step in range(1, 10_000):
+                write_checkpoint(checkpoint(step, size=200_000), tmp_path)
+        time.sleep(0.02 + 0.1 * float(torch.rand(())))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        found = read_checkpoint(tmp_path)
+        assert found is not None
+        assert (found.weights["a"] == found.step).all()
+        seen.add(found.step)
+        assert len(list(tmp_path.iterdir())) <= 2  # what a kill leaves behind does not pile up
+    assert seen != {0}
+
+
+def test_a_full_disk_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_checkpoint(checkpoint(1), tmp_path)
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match="No space left on device"):
+        write_checkpoint(checkpoint(2), tmp_path)
+    found = read_checkpoint(tmp_path)
+    assert found is not None
+    assert found.step == 1
+    assert [path.name for path in tmp_path.iterdir()] == [FILE]
+
+
+class Trap:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.system, ("touch trapped",)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"nonsense" * 50, pickle.dumps(Trap(), protocol=2), pickle.dumps([1, 2], protocol=2)],
+    ids=["empty", "nonsense", "trap", "list"],
+)
+def test_other_files_are_refused_and_never_run(tmp_path: Path, content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / FILE).write_bytes(content)
+    with pytest.raises(InputError, match=r"checkpoint\.pt: is not a checkpoint"):
+        read_checkpoint(tmp_path)
+    assert not (tmp_path / "trapped").exists()
+
+
+def test_checkpoints_of_other_programs_are_refused(tmp_path: Path) -> None:
+    torch.save({"epoch": 3, "model": {}}, tmp_path / FILE)
+    with pytest.raises(InputError, match="is not a checkpoint of this program"):
+        read_checkpoint(tmp_path)
+
+
+def row(step: int) -> dict[str, str]:
+    return {"step": str(step), "minutes": "0.1"}
+
+
+@pytest.fixture
+def network(tiny: Callable[..., Config]) -> Denoiser:
+    return Denoiser(tiny().model)
+
+
+def test_configuration_is_kept(tiny: Callable[..., Config], tmp_path: Path) -> None:
+    Record(tmp_path / "new", tiny(), 0, -1.0)
+    assert read_config(tmp_path / "new" / "config.json", tiny()) == tiny()
+
+
+def test_only_better_networks_are_kept(tiny: Callable[..., Config], tmp_path: Path, network: Denoiser) -> None:
+    record = Record(tmp_path, tiny(), 0, -1.0)
+    weights = tmp_path / "best" / "model.safetensors"
+    record.scored(network, row(1), {"score": 50.0, "faces": 50.0})
+    first = weights.read_bytes()
+    network.head[0].bias.data += 1
+    record.scored(network, row(2), {"score": 50.0, "faces": 50.0})
+    assert weights.read_bytes() == first
+    record.scored(network, row(3), {"score": 60.0, "faces": 60.0})
+    assert weights.read_bytes() != first
+    assert record.best == 60.0
+    lines = (tmp_path / "log.csv").read_text().splitlines()
+    assert lines[0] == "step,minutes,score,faces"
+    assert lines[3] == "3,0.1,60.00,60.00"
+    assert len(lines) == 4
+
+
+def test_steps_that_are_done_again_stand_there_once(
+    tiny: Callable[..., Config], tmp_path: Path, network: Denoiser
+) -> None:
+    record = Record(tmp_path, tiny(), 0, -1.0)
+    for step in (10, 20, 30):
+        record.scored(network, row(step), {"score": 1.0, "a, b": 2.0})
+    with (tmp_path / "log.csv").open("a") as log:
+        log.write("40,0.")  # cut short by a kill
+    Record(tmp_path, tiny(), 25, 1.0).scored(network, row(30), {"score": 1.0, "a, b": 2.0})
+    lines = (tmp_path / "log.csv").read_text().splitlines()
+    assert [line.split(",")[0] for line in lines] == ["step", "10", "20", "30"]
+    assert lines[0] == 'step,minutes,score,"a, b"'
+
+
+def test_a_new_run_starts_a_new_log(tiny: Callable[..., Config], tmp_path: Path, network: Denoiser) -> None:
+    Record(tmp_path, tiny(), 0, -1.0).scored(network, row(10), {"score": 1.0})
+    Record(tmp_path, tiny(), 0, -1.0)
+    assert not (tmp_path / "log.csv").exists()
+    (tmp_path / "log.csv").touch()
+    Record(tmp_path, tiny(), 0, -1.0)
+    assert not (tmp_path / "log.csv").exists()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time in seconds, to be changed by the test."""
+    now = [1000.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    return now
+
+
+def log_of(
+    steps: int,
+    first: int,
+    limit: float,
+    clock: list[float],
+    seconds: float,
+    batch: tuple[int, str] = (100, "pieces"),
+) -> str:
+    """The lines in a log file after ten steps that took `seconds` each."""
+    console = Console(file=io.StringIO(), width=200)
+    with Progress(console, steps, first, limit, batch) as progress:
+        for step in range(first + 1, first + 11):
+            clock[0] += seconds
+            progress.advance(step, 2.0)
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_a_line_a_minute_in_a_log_file(clock: list[float]) -> None:
+    lines = log_of(1000, 0, 600.0, clock, 20.0).splitlines()
+    assert lines[0] == "step 4/1000 · loss 2.0000 · 5 pieces/s · 5 h 32 min left"
+    assert len(lines) == 2
+
+
+def test_time_left_is_that_of_this_call(clock: list[float]) -> None:
+    assert "25 min left" in log_of(1000, 900, 600.0, clock, 16.0)  # steps run out first
+    assert "· 4 min left" in log_of(1000, 0, 5.0, clock, 16.0)  # minutes run out first
+
+
+def test_speed_counts_only_the_steps_of_this_call(clock: list[float]) -> None:
+    assert "5 pieces/s" in log_of(1000, 900, 600.0, clock, 20.0)
+
+
+def test_speed_is_told_in_what_a_batch_is_made_of(clock: list[float]) -> None:
+    assert "2 pictures/s" in log_of(1000, 0, 600.0, clock, 8.0, (16, "pictures"))
+
+
+def test_a_live_bar_on_a_terminal() -> None:
+    console = Console(file=io.StringIO(), width=200, force_terminal=True, color_system=None)
+    with Progress(console, 10, 0, 600.0, batch=(100, "pieces")) as progress:
+        progress.advance(1, 1.25)
+        progress.report({"score": 87.25, "faces 6x6": 90.0})
+        progress.advance(2, 1.25)
+        progress.bar.refresh()
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "━" in text
+    for words in ("2/10", "loss 1.2500", "validation 87.2 %", "pieces/s", "left"):
+        assert words in text
+    assert "validation: score 87.2 · faces 6x6 90.0" in text
+
+
+def test_the_loss_is_smoothed(clock: list[float]) -> None:
+    with Progress(Console(file=io.StringIO()), 10, 0, 600.0, batch=(1, "pieces")) as progress:
+        clock[0] += 1
+        progress.advance(1, 2.0)
+        assert progress.mean_loss == 2.0
+        progress.advance(2, 1.0)
+        assert progress.mean_loss == pytest.approx(1.98)
+
+
+def test_other_processes_are_silent(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress(Console(quiet=True), 10, 0, 600.0, batch=(1, "pieces")) as progress:
+        clock[0] += 100
+        progress.advance(1, 2.0)
+        progress.report({"score": 1.0})
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (-3.0, "0 s"),
+        (59.4, "59 s"),
+        (60.0, "1 min"),
+        (3570.0, "1 h 00 min"),
+        (3540.0, "59 min"),
+        (9000.0, "2 h 30 min"),
+    ],
+)
+def test_durations(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
