@@ -22,7 +22,7 @@ from diffassemble.core import Board, InputError, Poses, Puzzle, Step
 from diffassemble.evaluation import cluster
 from diffassemble.evaluation.cluster import joined, on_cluster
 from diffassemble.evaluation.squares import PictureCell
-from diffassemble.evaluation.sweep import Cell, Draws, Journal, Scoring, Solved, Sweep, run_sweep, score_here
+from diffassemble.evaluation.sweep import Cell, Draws, Scoring, score_here
 
 Rows = Callable[..., list[Any]]
 with_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is an optional part")
@@ -75,17 +75,14 @@ def untimed_score(score: Any) -> dict[str, Any]:
     return json.loads(json.dumps(asdict(score)), object_hook=lambda entry: {**entry, "seconds": 0.0})
 
 
-def backwards(scoring: Scoring) -> Scoring:
-    """The same scores, the last that arrived first."""
-    return lambda solver, draws, numbers: reversed(list(scoring(solver, draws, numbers)))
-
-
-def test_rows_are_those_of_one_process_in_any_order_of_arrival(
+def test_rows_are_those_of_one_process_and_every_other_keeps_to_one_thread(
     scoring: Scoring, cell: Cell, signs: Path, rows: Rows, untimed: Any
 ) -> None:
-    plain = rows(cell, Chance(signs), puzzles=8)
-    for scorer in (scoring, backwards(scoring)):
-        assert untimed(rows(cell, Chance(signs), puzzles=8, scoring=scorer)) == untimed(plain)
+    found = rows(cell, Chance(signs), puzzles=8, scoring=scoring)
+    notes = {path.name: path.read_text() for path in signs.glob("*.threads")}
+    assert f"{os.getpid()}.threads" not in notes
+    assert set("".join(notes.values()).split()) == {"1"}
+    assert untimed(found) == untimed(rows(cell, Chance(signs), puzzles=8))
 
 
 def test_files_are_found_though_the_other_processes_stand_in_another_folder(
@@ -106,41 +103,6 @@ def test_a_killed_process_loses_no_case_and_counts_none_twice(scoring: Scoring, 
     plain = {number: untimed_score(score) for number, score, _ in score_here(Chance(signs), draws, range(8))}
     assert {number: untimed_score(score) for number, score, _ in found} == plain
     assert len(found) == 8
-
-
-@pytest.mark.slow
-def test_every_process_keeps_to_one_thread(scoring: Scoring, cell: Cell, signs: Path, rows: Rows) -> None:
-    rows(cell, Chance(signs), scoring=scoring)
-    notes = {path.name: path.read_text() for path in signs.glob("*.threads")}
-    assert f"{os.getpid()}.threads" not in notes
-    assert set("".join(notes.values()).split()) == {"1"}
-
-
-@pytest.mark.slow
-def test_a_run_that_is_broken_off_goes_on(
-    scoring: Scoring, cell: Cell, signs: Path, rows: Rows, untimed: Any, tmp_path: Path
-) -> None:
-    path, heard = tmp_path / "scores.jsonl", list[Solved]()
-
-    def options() -> dict[str, Any]:
-        return {"puzzles": 8, "scoring": scoring, "journal": Journal(path, {"chance": {}}, cell.read_score)}
-
-    def twice(solved: Solved) -> None:
-        heard.append(solved)
-        if len(heard) == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        list(run_sweep(Sweep([Chance(signs)], [cell], **options()), twice))
-    first, second = path.read_text().splitlines(keepends=True)
-    path.write_text(first + second[:-20])
-    found = rows(cell, Chance(signs), **options())
-    lines = path.read_text().splitlines(keepends=True)
-    assert lines[0] == first
-    assert len(lines) == 8
-    assert untimed(rows(cell, Chance(signs), **options())) == untimed(found)
-    assert untimed(found) == untimed(rows(cell, Chance(signs), puzzles=8))
-    assert path.read_text() == "".join(lines)
 
 
 def test_bad_input_is_told_as_in_one_process(scoring: Scoring, pictures: list[Path], signs: Path, rows: Rows) -> None:

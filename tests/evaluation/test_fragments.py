@@ -18,7 +18,6 @@ from diffassemble.evaluation.fragments import (
     ObjectCell,
     ObjectRow,
     ObjectScore,
-    by_class,
     by_confidence,
     by_pieces,
     by_size,
@@ -166,11 +165,6 @@ def test_means_over_pieces_then_objects_then_classes() -> None:
     assert plain.chamfer == pytest.approx(4.0)
     assert plain.geodesic == pytest.approx(2 * plain.rmse_r)
     assert plain.geodesic_median == classes.geodesic_median == pytest.approx(80.0)
-
-
-def test_order_does_not_matter() -> None:
-    assert vars(class_figures([THREE, ONE, TWO])) == pytest.approx(vars(class_figures([ONE, TWO, THREE])))
-    assert [group.name for group in by_class([THREE, ONE, TWO])] == ["beam", "rod"]
 
 
 def test_groups_by_number_of_pieces() -> None:

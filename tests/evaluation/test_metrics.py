@@ -47,6 +47,8 @@ def test_the_truth_scores_a_hundred(board: Board, seed: int, pieces: int) -> Non
     truth = random_placement(board, seed, min(pieces, board.cells))
     assert [metric(board, *truth, *truth) for metric in METRICS] == [100.0, 100.0, 100.0]
     assert perfect(board, *truth, *truth)
+    answer = random_placement(board, seed + 1, min(pieces, board.cells))
+    assert 0 <= direct_comparison(board, *answer, *truth) <= direct_comparison_free(board, *answer, *truth) <= 100
 
 
 def test_a_piece_needs_both_its_place_and_its_turn() -> None:
@@ -106,11 +108,6 @@ def test_pieces_on_one_cell_are_no_neighbours() -> None:
     assert direct_comparison(board, heap, zeros, torch.arange(4), zeros) == 25.0
 
 
-def test_a_lone_piece_has_no_neighbours_to_miss() -> None:
-    board, cell, turn = Board(2, 2), torch.tensor([0]), torch.tensor([0])
-    assert neighbour_accuracy(board, torch.tensor([3]), turn, cell, turn) == 100.0
-
-
 @given(st.integers(2, 5), seeds, st.integers(1, 3))
 def test_turning_a_square_whole_costs_absolute_accuracy_only(side: int, seed: int, by: int) -> None:
     board = Board(side, side)
@@ -145,13 +142,6 @@ def test_the_order_of_pieces_changes_nothing(board: Board, seed: int, pieces: in
     for metric in METRICS:
         plain = metric(board, *answer, *truth)
         assert metric(board, *(part[order] for part in (*answer, *truth))) == plain
-
-
-@given(boards, seeds)
-def test_free_is_never_below_absolute(board: Board, seed: int) -> None:
-    truth, answer = random_placement(board, seed), random_placement(board, seed + 1)
-    placement = (board, *answer, *truth)
-    assert 0 <= direct_comparison(*placement) <= direct_comparison_free(*placement) <= 100
 
 
 def test_random_answers_score_one_in_four_n() -> None:

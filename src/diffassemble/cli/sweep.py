@@ -34,7 +34,7 @@ from diffassemble.evaluation.quoted import (
 )
 from diffassemble.evaluation.report import Album, measurement_page
 from diffassemble.evaluation.squares import PictureCell
-from diffassemble.evaluation.sweep import Cell, Journal, Measured, Solved, Sweep, run_sweep, score_here, warm_up
+from diffassemble.evaluation.sweep import Cell, Journal, Measured, Solved, Sweep, refuse, run_sweep, score_here, warm_up
 from diffassemble.evaluation.tables import comparison_table, groups_table, results_table, write_rows
 from diffassemble.files.atomic import write_file
 from diffassemble.fragments.datasets import find_fractures, holds_fractures
@@ -62,19 +62,17 @@ def evaluate_solvers(options: EvaluateOptions) -> None:
         raise InputError(f"no table '{name}'; use one of: {', '.join([*TABLES, *SCALING_TABLES])}")
     table = None if name is None else TABLES[name]
     kind = kind_of_data(options.data) if table is None else table.kind
-    json, figure, limit = options.json, options.figure, options.limit
-    cells = CELLS[kind](options, table)
-    if table is not None:
-        json, figure = json or Path(f"table-{name}.json"), figure or Path(f"table-{name}.png")
-        if table.figures == "seconds" and limit is None and options.puzzles is None:
-            limit = len(SAMPLES)
+    cells, limit = CELLS[kind](options, table), options.limit
+    if table is not None and table.figures == "seconds" and limit is None and options.puzzles is None:
+        limit = len(SAMPLES)
     refuse(
         "--report shows answers of this run and process; leave --scores and --ray out",
         options.report is not None and (options.scores is not None or options.ray is not None),
     )
-    for path in (json, figure, options.report, options.scores):
+    for path in (options.json, options.report, options.scores):
         if path is not None:
             check_place(path)
+    json, figure = (options.json, None) if name is None else table_outputs(options, name)
     models = choose_models(options, kind, table)
     solvers = [make_row(kind, name, model, options) for name, model in models.items()]
     asked = {name: getattr(options, name) for name in SETTINGS}
@@ -308,16 +306,18 @@ def measure(
     return results
 
 
-def refuse(message: str, *wishes: object) -> None:
-    """Tell a wish that can't be granted, if there is one."""
-    if any(wishes):
-        raise InputError(message)
-
-
 def show(table: Table) -> None:
     """Print a table; output that goes into a file or a pipe has no width of its own."""
     screen = Console()
     (screen if screen.is_terminal else Console(width=150)).print(table)
+
+
+def table_outputs(options: EvaluateOptions, table: str) -> tuple[Path, Path]:
+    """Where a table's rows and its figure go: to files of its name, if no others are asked for."""
+    rows, figure = options.json or Path(f"table-{table}.json"), options.figure or Path(f"table-{table}.png")
+    check_place(rows)
+    check_place(figure)
+    return rows, figure
 
 
 def check_place(path: Path) -> None:

@@ -16,7 +16,7 @@ from diffassemble.cli import footprint
 from diffassemble.cli.evaluate import EvaluateOptions
 from diffassemble.cli.footprint import COMPLETE, LEARN, PAPER_SPARSE, SPARSE, Errand
 from diffassemble.cli.grid import parse_grid
-from diffassemble.cli.sweep import check_place, show, timed_pictures
+from diffassemble.cli.sweep import show, table_outputs, timed_pictures
 from diffassemble.core import Board, InputError
 from diffassemble.evaluation.footprints import (
     DROPOUT,
@@ -41,18 +41,16 @@ MOST_SHARED = 2500
 
 def evaluate_memory(options: EvaluateOptions) -> None:
     """Measure, print, write and draw."""
-    json, figure = options.json or Path("table-memory.json"), options.figure or Path("table-memory.png")
-    for path in (json, figure):
-        check_place(path)
+    rows_file, figure = table_outputs(options, "memory")
     rows: list[Footprint] = []
     for errand in errands(options):
         rows.append(footprint.send(errand))
         row = rows[-1]
         print(f"{row.work}, {row.graph}, {row.pieces} pieces: {row.seconds:.2f} s, {row.peak_mb:.0f} MB", flush=True)
-        write_rows(rows, json)
+        write_rows(rows, rows_file)
     show(footprint_table(rows))
     write_file(figure, footprint_figure(rows))
-    print(f"wrote {len(rows)} rows to {json} and drew {figure}")
+    print(f"wrote {len(rows)} rows to {rows_file} and drew {figure}")
 
 
 def errands(options: EvaluateOptions) -> Iterator[Errand]:
@@ -100,9 +98,7 @@ class Variant:
 
 def evaluate_pruning(options: EvaluateOptions) -> None:
     """Teach and test all networks, print, write and draw."""
-    rows_file, figure = options.json or Path("table-pruning.json"), options.figure or Path("table-pruning.png")
-    for path in (rows_file, figure):
-        check_place(path)
+    rows_file, figure = table_outputs(options, "pruning")
     learn, test = _pictures(options.data)
     boards = [parse_grid(text) for text in options.grid] or [Board(side, side) for side in GRIDS]
     rows: list[PruningRow] = []

@@ -92,10 +92,6 @@ class AnchoredScores:
     none: ObjectScore
     largest: ObjectScore
 
-    @property
-    def seconds(self) -> float:
-        return self.none.seconds
-
 
 def _read(entry: dict[str, Any]) -> ObjectScore:
     """A score that was written as JSON, which knows lists for tuples."""
@@ -374,12 +370,9 @@ class ObjectCell:
     def check(self) -> None:
         """Refuse what no puzzles can be made of."""
         noise, points = self.noise, self.points
-        wrong = {
-            "there are no fractures to evaluate on; pass a folder that holds some": not self.fractures,
-            f"noise {noise} is not a share of the object's size; pass a little, such as 0.001": not 0 <= noise < 1,
-            f"points {points} is below 0; pass the points of an object, or 0 for whole meshes": points < 0,
-        }
-        refuse(wrong)
+        refuse("there are no fractures to evaluate on; pass a folder that holds some", not self.fractures)
+        refuse(f"noise {noise} is not a share of the object's size; pass a little, such as 0.001", not 0 <= noise < 1)
+        refuse(f"points {points} is below 0; pass the points of an object, or 0 for whole meshes", points < 0)
 
     def small(self) -> ObjectCell:
         """The first object, undamaged."""

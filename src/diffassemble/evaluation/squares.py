@@ -132,12 +132,9 @@ class PictureCell:
     def check(self) -> None:
         """Refuse what no puzzles can be cut of."""
         small = f"pieces of {self.size} pixels, less {self.erode} at every side, are under {SMALLEST_PIECE} pixels"
-        wrong = {
-            "there are no pictures to evaluate on; pass a folder that holds some": not self.pictures,
-            f"erode {self.erode} is below 0; pass the pixels lost at every side, such as 2": self.erode < 0,
-            f"{small}; pass a larger size or less erosion": self.size - 2 * self.erode < SMALLEST_PIECE,
-        }
-        refuse(wrong)
+        refuse("there are no pictures to evaluate on; pass a folder that holds some", not self.pictures)
+        refuse(f"erode {self.erode} is below 0; pass the pixels lost at every side, such as 2", self.erode < 0)
+        refuse(f"{small}; pass a larger size or less erosion", self.size - 2 * self.erode < SMALLEST_PIECE)
 
     def small(self) -> PictureCell:
         """The first picture in nine pieces."""

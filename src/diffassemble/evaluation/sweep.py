@@ -47,7 +47,7 @@ class Case:
 
 
 Score = Any
-"""How good an answer to one case is: a dataclass of what JSON can hold, with `seconds`."""
+"""How good an answer to one case is: a dataclass of what JSON can hold."""
 
 
 @dataclass(frozen=True)
@@ -142,16 +142,12 @@ class Draws:
         """Refuse what no cases can be made of."""
         self.cell.check()
         things, missing, limit, least = self.cell.THINGS, self.cell.missing, self.limit, self.puzzles
-        wrong = {
-            f"limit {limit} leaves no {things}; pass a limit of at least 1": limit is not None and limit < 1,
-            f"puzzles {least} is below 1; pass how many {things} there must be at least, such as 100": (
-                least is not None and least < 1
-            ),
-            f"missing {missing} is not a share of the pieces; pass 0 or more and less than 1": not 0 <= missing < 1,
-            f"seed {self.seed} is below 0; pass 0 or more": self.seed < 0,
-            f"seeds {self.seeds} is below 1; pass how often the {things} are drawn, such as 5": self.seeds < 1,
-        }
-        refuse(wrong)
+        refuse(f"limit {limit} leaves no {things}; pass a limit of at least 1", limit is not None and limit < 1)
+        few = f"puzzles {least} is below 1; pass how many {things} there must be at least, such as 100"
+        refuse(few, least is not None and least < 1)
+        refuse(f"missing {missing} is not a share of the pieces; pass 0 or more and less than 1", not 0 <= missing < 1)
+        refuse(f"seed {self.seed} is below 0; pass 0 or more", self.seed < 0)
+        refuse(f"seeds {self.seeds} is below 1; pass how often the {things} are drawn, such as 5", self.seeds < 1)
 
     def place(self, number: int) -> tuple[int, int]:
         """Which item it is, and with which seed; the last round may be of fewer items, evenly spread again."""
@@ -169,11 +165,10 @@ class Draws:
         return self.cell.identity(*self.place(number))
 
 
-def refuse(wrong: Mapping[str, object]) -> None:
-    """Tell the first of these things that is wrong indeed."""
-    for message, is_wrong in wrong.items():
-        if is_wrong:
-            raise InputError(message)
+def refuse(message: str, *wishes: object) -> None:
+    """Tell a wish that can't be granted, if there is one."""
+    if any(wishes):
+        raise InputError(message)
 
 
 def answer(solver: Solver, puzzle: Puzzle, generator: torch.Generator) -> tuple[Step, float]:
