@@ -1,4 +1,7 @@
-"""`diffassemble train`: a preset, with any value of it changed on the command line."""
+"""`diffassemble train`: a preset, with any value of it changed on the command line.
+
+Everything heavy is imported once the preset is known, so that the list of presets comes at once.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,6 @@ from diffassemble.core import InputError
 from diffassemble.training.config import Config, read_config
 from diffassemble.training.presets import PRESETS
 from diffassemble.training.run_folder import FILE
-
-# ----------------------------------------------------------------------------------------------------------------------
-# The options of a training run: a preset's, or those of the run that goes on, with changes from the command line.
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,6 @@ def parse_run(name: str, argv: list[str]) -> tuple[RunOptions, Path]:
 
 def _parse(name: str, argv: list[str], config: Config) -> RunOptions:
     return tyro.cli(RunOptions, args=argv, prog=f"diffassemble train {name}", default=RunOptions(config))
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# `diffassemble train`: a preset, with any value of it changed on the command line.
-#
-# Everything heavy is imported once the preset is known, so that the list of presets comes at once.
 
 
 def run(argv: list[str]) -> None:

@@ -1,4 +1,7 @@
-"""Rigid motions of n things in d dimensions, and quarter turns of pictures."""
+"""Rigid motions of n things in d dimensions, and quarter turns of pictures.
+
+The frame of pictures is x to the right, y down, so a positive turn is clockwise as seen.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,6 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Rigid motions of n things in d dimensions.
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,6 @@ class Poses:
     def apply(self, points: Float[Tensor, "n p d"]) -> Float[Tensor, "n p d"]:
         """Move each piece's points from its own frame into the assembled frame."""
         return points @ self.rotation.transpose(-1, -2) + self.translation[:, None]
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Quarter turns of pictures. The frame is x to the right, y down, so a positive turn is clockwise as seen.
 
 
 _QUARTER_TURNS = torch.tensor(

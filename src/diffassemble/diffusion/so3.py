@@ -1,4 +1,10 @@
-"""3D rotations as what they are: the isotropic Gaussian on SO(3), and diffusion with it (Leach et al. 2022)."""
+"""3D rotations as what they are: the isotropic Gaussian on SO(3), and diffusion with it (Leach et al. 2022).
+
+ε² is the time of the heat flow e^{−l(l+1)ε²}: for small ε the rotation vector is normal with variance 2ε² an axis, for
+large ε the rotation is uniform. Convolution adds ε². A rotation with spread ε is written by its normal vector: the
+3-vector along its axis that is standard normal when the rotation is a draw. Its length goes to the angle by equal
+probability, so one vector tells corresponding rotations of all spreads; for small ε that is plain scaling of the angle.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +22,6 @@ from torch import Tensor
 from diffassemble.core import Poses
 from diffassemble.diffusion.gaussian import gaussian_step, normal
 from diffassemble.diffusion.schedule import Schedule
-
-# ----------------------------------------------------------------------------------------------------------------------
-# The isotropic Gaussian on SO(3): its angle's density, and rotations drawn from it, each with a spread of its own.
-#
-# ε² is the time of the heat flow e^{−l(l+1)ε²}: for small ε the rotation vector is normal with variance 2ε² an axis,
-# for large ε the rotation is uniform. Convolution adds ε².
-#
-# A rotation with spread ε is written by its normal vector: the 3-vector along its axis that is standard normal when the
-# rotation is a draw. Its length goes to the angle by equal probability, so one vector tells corresponding rotations of
-# all spreads; for small ε that is plain scaling of the angle.
-
 
 UNIFORM = 4.0
 """spread beyond which the distribution is uniform to 1e-13"""
@@ -126,10 +121,6 @@ def normal_of(rotation: Float[Tensor, "*n 3 3"], epsilon: Float[Tensor, ""]) -> 
     turn = roma.rotmat_to_rotvec(rotation)
     angle = turn.norm(dim=-1)
     return turn * (length_of(angle, epsilon) / angle.clamp(min=1e-12))[..., None]
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# 3D rotations as what they are: diffusion on SO(3) (Leach et al. 2022, supplementary of the paper).
 
 
 SPAN = 2.0

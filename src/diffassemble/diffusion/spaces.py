@@ -16,9 +16,6 @@ from diffassemble.diffusion.gaussian import Gaussian
 from diffassemble.diffusion.schedule import Schedule
 from diffassemble.diffusion.so3 import SO3, SPAN
 
-# ----------------------------------------------------------------------------------------------------------------------
-# 2D poses as (x, y, cos θ, sin θ).
-
 
 class CosSin(Gaussian):
     """2D: (x, y, cos θ, sin θ). The map to matrices is linear, so noisy vectors become noisy Poses."""
@@ -35,12 +32,8 @@ class CosSin(Gaussian):
         return Poses(rotation, vector[:, :2])
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# 3D rotations by their first two columns (Zhou et al. 2019), the paper's "6DOF" ablation.
-
-
 class SixD(Gaussian):
-    """3D: translation, then the first and the second column of the rotation; any six numbers mean some rotation."""
+    """3D: translation, then the first two columns of the rotation (Zhou et al. 2019), the paper's "6DOF" ablation."""
 
     width = 9
     translation_width = 3
@@ -57,10 +50,6 @@ class SixD(Gaussian):
         return Poses(rotation, vector[:, :3] / SPAN)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# 3D rotations by unit quaternions.
-
-
 class Quaternion(Gaussian):
     """3D: translation, then the unit quaternion, scalar first; of q and −q, the one whose scalar is not negative."""
 
@@ -75,10 +64,6 @@ class Quaternion(Gaussian):
     def to_poses(self, vector: Float[Tensor, "n 7"]) -> Poses:
         unit = roma.quat_wxyz_to_xyzw(F.normalize(vector[:, 3:], dim=-1))
         return Poses(roma.unitquat_to_rotmat(unit), vector[:, :3] / SPAN)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# The spaces that poses are noised and predicted in.
 
 
 @runtime_checkable

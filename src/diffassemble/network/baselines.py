@@ -1,4 +1,9 @@
-"""The methods that the paper compares with: features of all pieces in, poses out, in one go."""
+"""The methods that the paper compares with: features of all pieces in, poses out, in one go, without diffusion.
+
+Each maps padded features (b, w, f) of b objects, of which `present` (b, w) are real, to poses (b, w, 12): translation,
+then the rotation matrix row by row. Global, LSTM and DGL are as in Breaking Bad. Of NSM and SE(3)-Equiv the adversarial
+and the reconstruction losses are left out: they help with two halves of a solid.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +25,6 @@ from diffassemble.network.encoders.image import Symmetry
 from diffassemble.network.encoders.points import EXTENTS, VECTOR_NETWORKS, PointBackbone
 from diffassemble.network.graph.layout import DenseGraph
 
-# ----------------------------------------------------------------------------------------------------------------------
-# The little network that all baselines end in.
-
-
 POSE = 12
 """translation, then the rotation matrix row by row"""
 
@@ -35,12 +36,8 @@ def perceptron(inputs: int, width: int, outputs: int) -> nn.Sequential:
     )
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Global (Schor et al. 2019, Li et al. 2020, as in Breaking Bad): each piece beside the sum of all.
-
-
 class Global(nn.Module):
-    """A pose from a piece's own features and the largest of all pieces' features."""
+    """Global (Schor et al. 2019, Li et al. 2020): each piece beside the largest of all pieces' features."""
 
     def __init__(self, features: int, width: int) -> None:
         super().__init__()
@@ -51,15 +48,11 @@ class Global(nn.Module):
         return self.pose(torch.cat([features, whole.expand_as(features)], -1))
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# DGL (Huang et al. 2020, as in Breaking Bad): a graph whose edges are weighed anew by every guess of the poses.
-
-
 ROUNDS = 3
 
 
 class DynamicGraph(nn.Module):
-    """Rounds of: how much do two pieces concern each other, what do they tell each other, where does each stand."""
+    """DGL (Huang et al. 2020): a graph whose edges are weighed anew by every guess of the poses."""
 
     def __init__(self, features: int, width: int) -> None:
         super().__init__()
@@ -87,18 +80,12 @@ def pairs(nodes: Float[Tensor, "b w f"]) -> Float[Tensor, "b w w g"]:
     return torch.cat([wide.transpose(1, 2), wide], -1)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# NSM (Chen et al. 2022), extended to many parts as in the paper: pieces attend to each other, then each is posed.
-#
-# Its adversarial prior and its implicit shape reconstruction are left out: they help with two halves of a solid.
-
-
 LAYERS = 3
 HEADS = 4
 
 
 class ShapeMating(nn.Module):
-    """A transformer over the pieces of an object."""
+    """NSM (Chen et al. 2022), extended to many parts as in the paper: a transformer over the pieces of an object."""
 
     def __init__(self, features: int, width: int) -> None:
         super().__init__()
@@ -111,12 +98,8 @@ class ShapeMating(nn.Module):
         return self.pose(self.attention(self.start(features), src_key_padding_mask=~present))
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# LSTM (Wu et al. 2020, as in Breaking Bad): one piece after the other, each told the poses before it.
-
-
 class Sequence(nn.Module):
-    """A recurrent reader looks at all pieces in both directions; a recurrent writer then lays them one by one."""
+    """LSTM (Wu et al. 2020): a reader looks at all pieces in both directions; a writer then lays them one by one."""
 
     def __init__(self, features: int, width: int) -> None:
         super().__init__()
@@ -138,17 +121,11 @@ class Sequence(nn.Module):
         return torch.stack(laid, 1)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# SE(3)-Equiv (Wu et al. 2023): rotations from equivariant features, translations from invariant ones.
-#
-# Its adversarial and its reconstruction loss are left out.
-
-
 RANK = 16
 
 
 class Symmetric(nn.Module):
-    """A piece's pose turns with it exactly, and does not change when other pieces are turned.
+    """SE(3)-Equiv (Wu et al. 2023): a pose turns with its piece exactly, and does not change with other pieces' turns.
 
     The features are vectors (three numbers each) and the three extents. Inner products of vectors are blind to turns;
     the mean of all pieces' products, which says what the whole is like, mixes a piece's own vectors into the rows of
@@ -176,13 +153,6 @@ class Symmetric(nn.Module):
         return torch.cat([self.translation(known), rows.flatten(-2)], -1)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# The methods that the paper compares with: features of all pieces in, poses out, in one go.
-#
-# Each maps padded features (b, w, f) of b objects, of which `present` (b, w) are real, to poses (b, w, 12):
-# translation, then the rotation matrix row by row.
-
-
 BASELINES: dict[str, type[nn.Module]] = {
     "global": Global,
     "lstm": Sequence,
@@ -190,9 +160,6 @@ BASELINES: dict[str, type[nn.Module]] = {
     "nsm": ShapeMating,
     "se3-equiv": Symmetric,
 }
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Networks that say where all pieces belong without diffusion: the baselines of the paper.
 
 
 @dataclass(frozen=True)

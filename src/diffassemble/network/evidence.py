@@ -1,4 +1,10 @@
-"""What matches say about poses: votes of each piece's matches, and clusters of pieces that hang together."""
+"""What matches say about poses: votes of each piece's matches, and clusters of pieces that hang together.
+
+Votes are the synchronisation step of a graph connection Laplacian: a linear map on all poses at once. So on noisy poses
+its answer is unbiased for the scaled true ones, and repeating it averages the noise over ever more pieces. Clusters
+carry that to its limit: matches that don't contradict each other settle all relative poses within a cluster, so the
+noisy poses of its members can be averaged as one.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +18,6 @@ from torch import Tensor
 
 from diffassemble.core import Matches, Poses
 from diffassemble.network.forest import join
-
-# ----------------------------------------------------------------------------------------------------------------------
-# What the matches of each piece say about its pose: a linear map on all poses at once.
-#
-# This is the synchronisation step of a graph connection Laplacian. It is linear in the poses, so on noisy poses
-# its answer is unbiased for the scaled true ones, and repeating it averages the noise over ever more pieces.
-
 
 # What is used here, products of sparse and dense matrices, has long been stable.
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
@@ -86,13 +85,6 @@ def unflatten_poses(flat: Float[Tensor, "n width"]) -> Poses:
     """Back from the flattened order."""
     dimension = round((flat.shape[1] + 0.25) ** 0.5 - 0.5)  # width = d + d²
     return Poses(flat[:, dimension:].unflatten(1, (dimension, dimension)), flat[:, :dimension])
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Pieces that hang together: matings joined greedily, the most probable first.
-#
-# Within a cluster all relative poses are settled, so the noisy poses of its members can be averaged as one: the
-# synchronisation step of `votes` carried to its limit, on matings that don't contradict each other.
 
 
 THRESHOLDS = (0.9, 0.5, 0.1)

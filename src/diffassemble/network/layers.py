@@ -1,4 +1,8 @@
-"""Message passing layers and stacks of them."""
+"""Message passing layers (section 3.2) and stacks of them.
+
+Layers have two paths that give the same numbers: dense for complete graphs, sparse for edge lists. Dense nodes are
+(b, w, k, f): puzzles, padded pieces, samples, features. Samples of one puzzle share its graph.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +18,6 @@ from torch_geometric.utils import softmax
 from diffassemble.core import InputError
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.graph.layout import DenseGraph, EdgeGraph, Graph, PairFeatures, common, summed
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Message passing layers with two paths that give the same numbers: dense for complete graphs, sparse for edge lists.
-#
-# Dense nodes are (b, w, k, f): puzzles, padded pieces, samples, features. Samples of one puzzle share its graph.
 
 
 class UniMP(TransformerConv):
@@ -104,10 +103,6 @@ class GCN(GCNConv):
         present = graph.present[:, :, None, None]
         mean = (self.lin(nodes) * present).sum(1, keepdim=True) / present.sum(1, keepdim=True)
         return (mean + self.bias).expand(-1, nodes.shape[1], -1, -1)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Layers on layers: how the nodes of the graph come to agree.
 
 
 def _layer(config: ModelConfig, width_in: int, width_out: int, edge_width: int | None) -> UniMP | GCN:

@@ -1,4 +1,4 @@
-"""What learning to denoise puzzles has in common, whatever the pieces are."""
+"""Learning to denoise puzzles, whatever the pieces are: the losses of section 3.3, on a stream of puzzles."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ from diffassemble.network.batch import MatchFinder, PuzzleBatch, pack
 from diffassemble.network.denoiser import Denoiser, PoseNetwork
 from diffassemble.training.config import TrainingConfig
 from diffassemble.training.pictures import Portion
-
-# ----------------------------------------------------------------------------------------------------------------------
-# What the network is asked to make small.
 
 
 def translation_loss(true: Poses, predicted: Poses, weight: Float[Tensor, "n"] | None = None) -> Float[Tensor, ""]:
@@ -42,10 +39,6 @@ def noise_weight(alpha_bar: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
     Near time T much of the error can't be helped, and unweighted it drowns the small errors that decide in the end.
     """
     return 1 / (1.05 - alpha_bar)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# What learning to denoise puzzles has in common, whatever the pieces are.
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Examples for the networks of fracture matching: breaks, matches, and matches that are true or not."""
+"""Examples for the networks of fracture matching: points of breaks and their matches, and matches true or not."""
 
 from __future__ import annotations
 
@@ -28,10 +28,6 @@ from diffassemble.fragments.model import MATCH_FEATURES, FractureModels
 from diffassemble.fragments.pair_search import Effort
 from diffassemble.fragments.surface import spacing_of
 from diffassemble.fragments.verification import level_for, match_clusters
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Examples for the networks that look at fracture surfaces: is this point of the break, and who is its mate.
-
 
 # Finer levels are looked at within so many spacings of level 0 around two points of the break.
 _BALLS = (np.inf, 25.0, 10.0)
@@ -154,10 +150,6 @@ def _matches(
     good = np.isfinite(far) & (owner[near] != owner[:, None]) & facing
     own = chance.permutation(np.flatnonzero(good.any(1)))[:count]
     return features[own], features[near[own, good[own].argmax(1)]]
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Examples for the network that verifies matches: what the search finds, and whether it is true.
 
 
 # A match is true if it is turned by at most so many degrees, and off by at most so many spacings of level 0.

@@ -1,4 +1,7 @@
-"""An endless stream of broken objects, from points drawn once and kept, so that training parses no meshes."""
+"""Broken objects to learn from: points drawn once and kept, so that training parses no meshes, and an endless stream.
+
+Every puzzle of the stream is a pure function of (seed, step, number).
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,6 @@ from diffassemble.fragments.breaking import POINTS, random_rotations
 from diffassemble.fragments.datasets import UNREADABLE
 from diffassemble.training.config import FragmentConfig
 from diffassemble.training.pictures import Portion, share_out, uniform
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Points drawn from fractures once and kept, so that training parses no meshes.
-
 
 POOL_POINTS = 4096
 VERSION = 2
@@ -152,10 +151,6 @@ def _key(fracture: Broken) -> str:
     stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in fracture.files]
     told = repr((VERSION, POOL_POINTS, str(fracture.source.resolve()), fracture.fracture, stats))
     return hashlib.sha256(told.encode()).hexdigest()[:32]
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# An endless stream of broken objects in which every puzzle is a pure function of (seed, step, number).
 
 
 class FragmentStream:

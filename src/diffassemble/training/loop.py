@@ -20,9 +20,6 @@ from diffassemble.training.config import Config, TrainingConfig
 from diffassemble.training.precision import check_precision, choose_precision
 from diffassemble.training.run_folder import FILE, LAST, Checkpoint, Progress, Record, read_checkpoint
 
-# ----------------------------------------------------------------------------------------------------------------------
-# The network while it learns: its weights, their moving average, and the optimizer that moves them.
-
 
 @runtime_checkable
 class Task(Protocol):
@@ -131,10 +128,6 @@ def follow(average: nn.Module, model: nn.Module, decay: float) -> None:
     get_ema_multi_avg_fn(decay)(list(average.parameters()), list(model.parameters()), 0)
     for kept, current in zip(average.buffers(), model.buffers(), strict=True):
         kept.copy_(current)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# The one loop: learn, show, validate now and then, and keep what a kill would lose.
 
 
 def train(config: Config, task: Task, folder: Path, resume: bool) -> Pretrained:

@@ -1,4 +1,8 @@
-"""An endless stream of puzzles cut from pictures, each a pure function of (seed, step, number)."""
+"""Pictures to learn from: decoded once and kept as bytes, varied, and cut into an endless stream of puzzles.
+
+Every puzzle of the stream is a pure function of (seed, step, number). So a resumed run sees what the uninterrupted one
+would have seen, and several processes can share out one batch.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +27,6 @@ from diffassemble.files.pictures import read_picture, to_image, to_levels
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.pictures import training_pictures
 from diffassemble.training.config import SMALLEST_SIZE, DataConfig
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Other pictures from the same picture: crops, mirror images, other light.
 
 
 def uniform(low: float, high: float, generator: torch.Generator) -> float:
@@ -58,10 +59,6 @@ def mirror_and_relight(
     if uniform(0.0, 1.0, generator) < 0.08:
         picture = picture.mean(0, keepdim=True).expand(3, -1, -1)
     return picture
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Training pictures, decoded once and kept in memory as bytes.
 
 
 LARGEST_SIDE = 512
@@ -117,12 +114,6 @@ def load_picture(path: Path, smallest: int = 1) -> UInt8[Tensor, "3 H W"]:
         )
     step = max(1, min(height, width) // LARGEST_SIDE)
     return to_levels(picture if step == 1 else torch.nn.functional.avg_pool2d(picture, step))
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# An endless stream of puzzles in which every puzzle is a pure function of (seed, step, number).
-#
-# So a resumed run sees what the uninterrupted one would have seen, and several processes can share out one batch.
 
 
 @dataclass(frozen=True)
@@ -187,10 +178,6 @@ def share_out(total: int, rank: int, world: int) -> tuple[range, float]:
     if first == end:
         return range(1), 0.0
     return range(first, end), (end - first) * world / total
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Other pictures that stand upright as well: crops, slight tilts, mirror images, other light, missing cells.
 
 
 UNKNOWN = 0.5
@@ -274,10 +261,6 @@ def with_holes(
 
 def _between(count: int, low: float, high: float, generator: torch.Generator) -> Float[Tensor, "b"]:
     return low + (high - low) * torch.rand(count, generator=generator)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# What cameras and files do to pieces: blur, uneven light, compression.
 
 
 # JPEG compresses blocks of so many pixels apart from each other, if colours are kept as fine as brightness.

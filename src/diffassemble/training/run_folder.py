@@ -25,10 +25,6 @@ from diffassemble.files.atomic import write_file
 from diffassemble.network.pretrained import Pretrained
 from diffassemble.training.config import Config
 
-# ----------------------------------------------------------------------------------------------------------------------
-# What a killed run needs to go on as if nothing had happened.
-
-
 FILE = "checkpoint.pt"
 
 
@@ -70,10 +66,6 @@ def read_checkpoint(folder: Path) -> Checkpoint | None:
         return Checkpoint(**torch.load(path, map_location="cpu", weights_only=True))
     except (pickle.UnpicklingError, RuntimeError, EOFError, TypeError, OSError) as error:
         raise InputError(f"{path}: is not a checkpoint of this program; train anew with another --out") from error
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# What a run leaves in its folder: config.json, log.csv, the best and the last weights, the checkpoint.
 
 
 BEST, LAST = "best", "last"
@@ -123,10 +115,6 @@ class Record:
         content = io.StringIO()
         csv.writer(content).writerows([rows[0], *kept])
         write_file(self.log, content.getvalue().encode())
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# What a run shows while it lasts.
 
 
 QUIET_SECONDS = 60

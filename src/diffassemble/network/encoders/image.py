@@ -1,4 +1,10 @@
-"""Features of square pieces, exactly equivariant to quarter turns."""
+"""Features of square pieces (section 3.1), exactly equivariant to quarter turns.
+
+Features come as four slots of f numbers: turning a piece clockwise by one quarter only shifts them, new slot k is old
+slot k + 1. So do the maps (n, channels, 4, h, w) of convolutions over the plane and its four quarter turns (Cohen &
+Welling 2016). Maps are halved by 2×2 means, never by strided 3×3 convolutions, whose sampling grid is not symmetric on
+even maps. The invariant and plain variants exist for the ablation.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +16,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from diffassemble.core import InputError
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Convolutions over the plane and its four quarter turns (Cohen & Welling 2016), exactly Z4-equivariant.
-#
-# A feature map has a turn axis: (n, channels, 4, h, w). Turning the input picture clockwise turns every map and
-# shifts the turn axis by one: new[k] = turned old[k + 1]. Maps are halved by 2×2 means, never by strided 3×3
-# convolutions, whose sampling grid is not symmetric on even maps.
 
 
 class LiftingConvolution(nn.Module):
@@ -85,13 +84,6 @@ class ResidualBlock(nn.Module):
             maps = halve(maps)
         inner = F.relu(self.first_norm(self.first(maps)))
         return F.relu(self.second_norm(self.second(inner)) + self.shortcut(maps))
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Features of square pieces, exactly equivariant to quarter turns.
-#
-# Features come as four slots of f numbers. Turning a piece clockwise by one quarter only shifts the slots:
-# new slot k is old slot k + 1. The invariant and plain variants exist for the ablation.
 
 
 ImageBackbone = Literal["light", "resnet18"]

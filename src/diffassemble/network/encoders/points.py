@@ -1,4 +1,8 @@
-"""Features of fragments by points on their surface, exactly equivariant to rotations of space."""
+"""Features of pieces by points on their surface (section 3.1), exactly equivariant to rotations of space.
+
+Features are `vectors` times three numbers, which turn with the piece, then numbers that don't: for the equivariant
+encoder only the piece's extents. The invariant and plain variants, for the ablation and the baselines, have no vectors.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +26,6 @@ from diffassemble.network.encoders.vector_neurons import (
     find_neighbours,
     unit_scale,
 )
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Two networks of vector neurons over a cloud: the published VN-DGCNN, and a light one for CPUs.
-
 
 _SURFACE = 6
 
@@ -97,10 +97,6 @@ def surface_vectors(points: Float[Tensor, "n p 3"], neighbours: Neighbours) -> F
     return unit_scale(torch.stack([points, mean, once, twice, *crosses], -1))
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Networks over clouds that know nothing of rotations, for the ablation and the baselines.
-
-
 class DGCNN(nn.Module):
     """Edge convolutions with a maximum over the neighbours (Wang et al. 2019), on one graph found in space."""
 
@@ -140,13 +136,6 @@ class PointNet(nn.Module):
 
     def forward(self, points: Float[Tensor, "n p 3"], neighbours: Neighbours) -> Float[Tensor, "n f"]:
         return self.summary(F.relu(self.join(self.layers(points)).amax(1)))
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Features of fragments by points on their surface, exactly equivariant to rotations of space.
-#
-# Features are `vectors` times three numbers, which turn with the fragment, then numbers that don't: for the equivariant
-# encoder only the fragment's extents. The invariant and plain variants, for the ablation, have no vectors.
 
 
 PointBackbone = Literal["vn_dgcnn", "vn_dgcnn_published", "dgcnn", "pointnet"]

@@ -1,4 +1,9 @@
-"""Layers whose neurons are vectors (Deng et al. 2021), over the neighbours in a cloud of points."""
+"""Layers whose neurons are vectors (Deng et al. 2021): when the input turns, so do all of them, exactly.
+
+Features have an axis of space before the channels: (…, 3, c). Layers mix channels, or scale vectors by what does not
+turn, such as inner products; there are no biases, since no direction is special. Which points of a cloud are near each
+other is found once and used by every layer.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +16,6 @@ import torch.nn.functional as F
 from jaxtyping import Float, Float32, Int, Int64
 from numba import njit
 from torch import Tensor, nn
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Which points of a cloud are near each other: found once, used by every layer.
 
 
 @dataclass(frozen=True)
@@ -64,13 +66,6 @@ def _nearest(clouds: Float32[np.ndarray, "n p 3"], count: int) -> Int64[np.ndarr
                         place -= 1
                     best[place], found[place] = distance, j
     return nearest
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Layers whose neurons are vectors (Deng et al. 2021): when the input turns, so do all of them, exactly.
-#
-# Features have an axis of space before the channels: (…, 3, c). Layers mix channels, or scale vectors by what does not
-# turn, such as inner products; there are no biases, since no direction is special.
 
 
 _SLOPE = 0.2

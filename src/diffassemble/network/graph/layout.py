@@ -1,4 +1,9 @@
-"""The two forms of a graph that message passing takes: dense for complete graphs, an edge list for all others."""
+"""The two forms of a graph that message passing takes: dense for complete graphs, an edge list for all others.
+
+Most pairs of pieces are no matches and have no features at all, so large graphs keep a list of those that do. Along the
+edges of sparse graphs, torch's products of sparse matrices need no copy of the nodes for every edge; they are computed
+with 32 bits. In all shapes g is whatever asks at once: samples times heads.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +18,6 @@ from torch_geometric.utils import to_dense_batch
 
 from diffassemble.core import Matches
 from diffassemble.network.graph.edges import sorted_edges, virtual_edges
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Products along the edges of a sparse graph, without a copy of the nodes for every edge.
-#
-# Torch's own products of sparse matrices: what receivers and senders have in common on every edge, and sums over
-# senders. Both know their gradients, which are products of the same kind. g is whatever asks at once: samples times
-# heads. Half precision is not known here: everything is computed with 32 bits.
-
 
 # What is used here, products of sparse and dense matrices, has long been stable.
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
@@ -132,10 +129,6 @@ def summed(
         return _Summed.apply(weights.float(), senders.float(), incidence)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# What receivers know of senders along the edges of a sparse graph: only where there is something to know.
-
-
 @dataclass(frozen=True)
 class EdgeEvidence:
     """One row for each kind (`slot`) of mating along an edge; n nodes, g as in `features`."""
@@ -173,13 +166,6 @@ def find_evidence(edges: Int[Tensor, "2 e"], count: int, matches: Matches, slots
     edge = torch.searchsorted(key, wanted).clamp(max=len(key) - 1)
     heard = key[edge] == wanted
     return EdgeEvidence(edge[heard], matches.first[heard], matches.slot[heard], matches.evidence[heard], slots)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# What receivers know of senders in a complete graph, in two forms that give the same numbers.
-#
-# Most pairs of pieces are no matches and have no features at all, so large graphs keep a list of those that do.
-# g is whatever asks at once: samples times heads.
 
 
 @dataclass(frozen=True)
@@ -242,10 +228,6 @@ def pair_features(listed: ListedFeatures, b: int, w: int) -> PairFeatures:
     values = listed.evidence.new_zeros(b, w, w, listed.slots, listed.evidence.shape[-1])
     values[listed.graph, listed.receiver, listed.sender, listed.slot] = listed.evidence
     return DenseFeatures(values.flatten(-2))
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# The two forms of a graph that message passing takes: dense for complete graphs, an edge list for all others.
 
 
 @dataclass(frozen=True)
