@@ -13,9 +13,6 @@ from pathlib import Path
 import torch
 
 import diffassemble as da
-from diffassemble.core import Locks
-from diffassemble.squares.files import read_pieces
-from diffassemble.squares.grid import choose_board
 
 if len(sys.argv) > 1:
     folder = Path(sys.argv[1])
@@ -23,13 +20,11 @@ else:  # make one: a puzzle folder's pieces lie in a folder of their own
     da.write_puzzle(da.cut_image(str(files("skimage.data") / "coffee.png"), rows=3, cols=4, size=48), "coffee-puzzle")
     folder = Path("coffee-puzzle/pieces")
 
-pieces, names = read_pieces(folder)
-solver = da.make_solver("squares", "gallagher")
-puzzle = da.Puzzle(pieces, choose_board(pieces, solver, seed=0), names)
+puzzle = da.open(folder)
 assembly = da.solve(puzzle, "gallagher")
-print(f"{len(pieces)} pieces lie {puzzle.board.rows} by {puzzle.board.cols}")
+print(f"{len(puzzle)} pieces lie {puzzle.board.rows} by {puzzle.board.cols}")
 
 # Whoever knows the place of the first piece locks it there, and the rest is built around it.
-known = torch.arange(len(pieces)) == 0
-again = da.solve(replace(puzzle, locks=Locks(known, assembly.poses)), "gallagher")
+known = torch.arange(len(puzzle)) == 0
+again = da.solve(replace(puzzle, locks=da.Locks(known, assembly.poses)), "gallagher")
 da.write_assembly(again, "coffee-solved")

@@ -11,8 +11,6 @@ from importlib.resources import files
 import torch
 
 import diffassemble as da
-from diffassemble.core import Step
-from diffassemble.core.solver import assemble
 
 
 class BrightnessSolver:
@@ -20,14 +18,14 @@ class BrightnessSolver:
 
     name = "brightness"
 
-    def steps(self, puzzle: da.Puzzle, generator: torch.Generator) -> Iterator[Step]:
+    def steps(self, puzzle: da.Puzzle, generator: torch.Generator) -> Iterator[da.Step]:
         rank = puzzle.pixels.mean((1, 2, 3)).argsort().argsort()
         placed = puzzle.board.poses(rank, torch.zeros(len(puzzle), dtype=torch.long))
-        yield Step(placed, done=1.0, confidence=torch.full((len(puzzle),), 0.1))
+        yield da.Step(placed, done=1.0, confidence=torch.full((len(puzzle),), 0.1))
 
 
 puzzle = da.cut_image(str(files("skimage.data") / "rocket.jpg"), rows=4, cols=6, size=32)
-assembly = assemble(puzzle, BrightnessSolver())
+assembly = da.assemble(puzzle, BrightnessSolver())
 da.render(assembly, "by-brightness.png")
 right = (assembly.poses.translation - puzzle.truth.translation).norm(dim=-1) < 1e-4
 print(f"{int(right.sum())} of {len(puzzle)} pieces in their cells")

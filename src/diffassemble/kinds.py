@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from diffassemble.core import Assembly, Board, InputError, Puzzle, Solver
-from diffassemble.core.kind import Kind, SolverOptions
+from diffassemble.core import Assembly, InputError, Puzzle, Solver
+from diffassemble.core.kind import Kind, OpenOptions, SolverOptions
 from diffassemble.core.solver import assemble
 
 
@@ -44,10 +45,10 @@ def kind_of(puzzle: Puzzle) -> Kind:
     return KINDS[puzzle.kind]()
 
 
-def recognise(path: Path, board: Board | None = None) -> Kind:
+def recognise(path: Path, options: OpenOptions) -> Kind:
     """The kind of the pieces that lie in a folder or file, which is no puzzle folder."""
     *others, last = KINDS.values()
-    return next((kind() for kind in others if kind().recognises(path, board)), last())
+    return next((kind() for kind in others if kind().recognises(path, options)), last())
 
 
 def make_solver(kind: str, name: str | None = None, options: SolverOptions = DEFAULT_OPTIONS) -> Solver:
@@ -72,6 +73,15 @@ def solve(puzzle: Puzzle, solver: str | None = None, *, seed: int = 0, **options
     budget (seconds), several (wholes).
     """
     return assemble(puzzle, make_solver(puzzle.kind, solver, SolverOptions(**options)), seed)
+
+
+class _Table(ModuleType):
+    def __call__(self) -> tuple[str, ...]:
+        return kinds()
+
+
+# The package's public function bears the name of this module, which takes its place there as soon as it is loaded.
+sys.modules[__name__].__class__ = _Table
 
 
 @cache

@@ -17,8 +17,7 @@ import tyro
 from PIL import Image
 from rich.table import Table
 
-from diffassemble import kinds
-from diffassemble.cli import evaluate
+from diffassemble.cli import evaluate, sweep
 from diffassemble.cli.evaluate import EvaluateOptions
 from diffassemble.cli.sweep import check_place, evaluate_solvers, measure, show
 from diffassemble.core import Board, InputError, Puzzle, Step
@@ -69,7 +68,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
         found.append((name, options.model))
         return ChanceSolver(name, as_listed)
 
-    monkeypatch.setattr(kinds, "make_solver", make_solver)
+    monkeypatch.setattr(sweep, "make_solver", make_solver)
     return found
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import viser
 
 from diffassemble.files.puzzles import write_puzzle
-from diffassemble.squares.photo import cut_image
+from diffassemble.squares.cut import cut_image
 
 
 def test_it_prints_its_address(photo: Path, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from manifold3d import Manifold
 from PIL import Image
 from torch import Tensor
 
-import diffassemble.cli.inputs  # noqa: F401 (loaded once, for all child processes)
+import diffassemble.cli.progress  # noqa: F401 (loaded once, for all child processes)
 from diffassemble.core import Board
 from diffassemble.files.assemblies import read_assembly
 from diffassemble.files.meshes import mesh_bytes
@@ -30,7 +30,7 @@ from diffassemble.fragments.breaking import fracture
 from diffassemble.fragments.solids import mesh_of
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import Denoiser
-from diffassemble.squares.photo import cut_image
+from diffassemble.squares.cut import cut_image
 
 Command = Callable[..., Any]
 QUICK = ("--samples", "2", "--steps", "2")
@@ -57,7 +57,9 @@ def test_a_puzzle_folder(command: Command, puzzle: Path, tiny_model: Path, tmp_p
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("placed 6 pieces in ")
     assert "% of the pieces right" in done.out
-    assert done.out.endswith(f"wrote assembly.json, assembled.png, steps.gif and report.html to {out}\n")
+    assert done.out.endswith(
+        f"wrote assembly.json to {out}\nwrote assembled.png, steps.gif and report.html beside it\n"
+    )
     assembly = read_assembly(out, read_puzzle(puzzle))
     cells, _ = assembly.puzzle.board.snap(assembly.poses)
     assert sorted(cells.tolist()) == list(range(6))
@@ -178,7 +180,7 @@ def make_bad_pieces(root: Path, photo: Path) -> None:
         ("photo.png", "--grid 2x3 --seed -1", "seed -1 is out of range"),
         ("photo.png", "--grid 2x3 --samples 0", "samples and steps must be 1 or more"),
         ("photo.png", "--grid 2x3 --budget -1", "budget -1 leaves no time to search"),
-        ("photo.png", "--grid 2x3 --solver magic", "no solver 'magic'; use one of: diffusion"),
+        ("photo.png", "--grid 2x3 --solver magic", "no solver 'magic' for pieces; use one of: diffusion"),
     ],
 )
 def test_bad_pieces(
@@ -287,6 +289,19 @@ def test_a_full_disk(command: Command, puzzle: Path, tiny_model: Path, tmp_path:
     assert done.code == 2
     assert done.err == f"diffassemble: {tmp_path / 'out'}: cannot be written (File too large)\n"
     assert tree(tmp_path) == before
+    answer = ["--model", tiny_model, "--out", tmp_path / "out", *QUICK]
+    done = command("solve", puzzle, *answer, largest_file=2500)
+    assert done.code == 2
+    assert done.err == f"diffassemble: {tmp_path / 'out'}: cannot be written (File too large)\n"
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"assembly.json"}
+    assert set(tree(tmp_path)) == {*before, tmp_path / "out", tmp_path / "out" / "assembly.json"}
+    assert command("solve", puzzle, *answer, "--overwrite").code == 0
+
+
+def test_without_pictures(command: Command, puzzle: Path, tiny_model: Path, tmp_path: Path) -> None:
+    done = command("solve", puzzle, "--model", tiny_model, "--no-pictures", *QUICK)
+    assert done.out.endswith(f"wrote assembly.json to {tmp_path / 'puzzle-solved'}\n")
+    assert [path.name for path in (tmp_path / "puzzle-solved").iterdir()] == ["assembly.json"]
 
 
 def test_board_of_the_puzzle_can_be_replaced(command: Command, puzzle: Path, tiny_model: Path, tmp_path: Path) -> None:
@@ -326,8 +341,11 @@ def test_the_answer_on_standard_output(command: Command, puzzle: Path, tiny_mode
 def test_lines_for_programs(command: Command, puzzle: Path, tiny_model: Path) -> None:
     done = command("solve", puzzle, "--model", tiny_model, "--json", *QUICK)
     events = [json.loads(line) for line in done.out.splitlines()]
-    assert [event["event"] for event in events[:-1]] == ["step"] * (len(events) - 1)
-    assert [event["done"] for event in events[:-1]] == sorted(event["done"] for event in events[:-1])
+    steps = [event["done"] for event in events if event["event"] == "step"]
+    assert len(steps) > 1
+    assert steps == sorted(steps)
+    written = [event["file"] for event in events[len(steps) : -1] if event["event"] == "wrote"]
+    assert written == ["assembly.json", "assembled.png", "steps.gif", "report.html"]
     assert events[-1]["event"] == "done"
     assert Path(events[-1]["out"], "assembly.json").exists()
     done = command("solve", puzzle, "--model", tiny_model, "--json", "--out", "-", *QUICK)
@@ -394,4 +412,4 @@ def test_a_heap_of_two_objects(command: Command, tmp_path: Path) -> None:
 def test_pictures_are_one(command: Command, puzzle: Path, tiny_model: Path) -> None:
     done = command("solve", puzzle, "--model", tiny_model, "--objects", "auto")
     assert done.code == 2
-    assert "knows one object only" in done.err
+    assert "knows one picture only" in done.err

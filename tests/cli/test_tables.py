@@ -13,7 +13,7 @@ import pytest
 import skimage.data
 from PIL import Image
 
-import diffassemble.cli.inputs  # noqa: F401 (loaded once, for all child processes)
+import diffassemble.cli.progress  # noqa: F401 (loaded once, for all child processes)
 from diffassemble.cli import footprint, tables
 from diffassemble.cli.evaluate import EvaluateOptions, evaluate
 from diffassemble.cli.footprint import GRAPHS, LEARN, PAPER_SPARSE, SPARSE, Errand, measure, send

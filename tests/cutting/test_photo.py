@@ -13,7 +13,7 @@ from PIL import Image
 from diffassemble.core import Assembly, InputError, Puzzle
 from diffassemble.files.assemblies import render
 from diffassemble.files.pictures import read_picture, write_picture
-from diffassemble.squares.photo import cut_image
+from diffassemble.squares.cut import cut_image
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import torch
 from PIL import Image
 
 import diffassemble as da
-import diffassemble.cli.inputs  # (loaded once, for the child processes)
+import diffassemble.cli.progress  # (loaded once, for the child processes)
 
 Command = Callable[..., Any]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-import diffassemble.cli.inputs  # noqa: F401 (loaded once, for the child processes)
+import diffassemble.cli.progress  # noqa: F401 (loaded once, for the child processes)
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 RESULTS = {

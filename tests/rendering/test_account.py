@@ -9,7 +9,7 @@ import torch
 
 from diffassemble.core import Assembly, FragmentPieces, Mesh, Poses, Puzzle
 from diffassemble.fragments.breaking import random_rotations
-from diffassemble.rendering.report import account, listed
+from diffassemble.rendering.account import account, listed
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import skimage.data
 import torch
 
 from diffassemble.core import Assembly, Board, Locks
-from diffassemble.rendering.report import report_html
+from diffassemble.rendering.report import Pictures, report_html
 from diffassemble.squares.cut import cut_picture
 
 
@@ -21,7 +21,7 @@ def answer() -> Assembly:
 
 
 def test_it_is_self_contained() -> None:
-    page = report_html(answer(), [("seed", "7")], "100 % right")
+    page = report_html(Pictures(answer()), [("seed", "7")])
     assert page.startswith("<!DOCTYPE html>")
     sources = re.findall(r'src="([^"]+)"', page)
     assert len(sources) == 3
@@ -30,8 +30,18 @@ def test_it_is_self_contained() -> None:
 
 
 def test_it_tells_what_was_done() -> None:
-    page = report_html(answer(), [("seed", "7")], "100 % right")
-    for words in ("2x3", "hybrid", "1.2", "seed", "100 % right", "torch", "diffassemble", "How to cite", "Blender"):
+    page = report_html(Pictures(answer()), [("seed", "7")])
+    for words in (
+        "2x3",
+        "hybrid",
+        "1.2",
+        "seed",
+        "100.0 % of the pieces right",
+        "torch",
+        "diffassemble",
+        "How to cite",
+        "Blender",
+    ):
         assert words in page
     assert page.index("piece_001.png") < page.index("piece_005.png")
 
@@ -40,7 +50,7 @@ def test_what_is_odd_is_told() -> None:
     given = answer()
     held = torch.arange(6) < 2
     locked = replace(given, puzzle=replace(given.puzzle, locks=Locks(held, given.poses)), extra=("<b>.png",))
-    page = report_html(replace(locked, objects=(0, 1, 1, 0, 0, -1)))
+    page = report_html(Pictures(replace(locked, objects=(0, 1, 1, 0, 0, -1))))
     assert "<th>object 2</th>" in page
     assert "<th>left out, fits nowhere</th>" in page
     assert "&lt;b&gt;.png" in page

@@ -20,7 +20,7 @@ from browsing import ARC, SQUARE, cell, choose, dismiss, drag, grip, press, proj
 from diffassemble.files.archives import pack
 from diffassemble.files.assemblies import read_assembly
 from diffassemble.files.puzzles import write_puzzle
-from diffassemble.squares.photo import cut_image
+from diffassemble.squares.cut import cut_image
 from diffassemble.web import uploads
 from diffassemble.web.server import Workbench
 from diffassemble.web.session import Session

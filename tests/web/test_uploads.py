@@ -11,10 +11,10 @@ from PIL import Image
 
 from diffassemble.core import Board, InputError, Puzzle
 from diffassemble.files.archives import pack
-from diffassemble.files.puzzles import write_puzzle
+from diffassemble.files.puzzles import open_input, write_puzzle
 from diffassemble.web import uploads
 from diffassemble.web.panel import MANY, collected_text
-from diffassemble.web.uploads import KINDS, PHOTO, PIECES, SHUFFLED, Upload, open_folder, read_upload, suggested_grid
+from diffassemble.web.uploads import KINDS, PHOTO, PIECES, SHUFFLED, Upload, read_upload, suggested_grid
 
 
 @pytest.fixture
@@ -54,14 +54,14 @@ def test_a_zip_of_pieces_finds_its_grid(cut: Callable[..., Puzzle], tmp_path: Pa
     puzzle = read_upload(pieces_zip(cut(3, 3), tmp_path / "puzzle"), PHOTO, None, 0, collected)
     assert puzzle is not None
     assert puzzle.board == Board(3, 3)
-    assert open_folder(tmp_path / "puzzle", None, 0).truth is not None
+    assert open_input(tmp_path / "puzzle").truth is not None
 
 
 def test_pieces_one_by_one(cut: Callable[..., Puzzle], tmp_path: Path, collected: Path) -> None:
     write_puzzle(cut(2, 2), tmp_path / "puzzle")
     for path in sorted((tmp_path / "puzzle" / "pieces").iterdir()):
         assert read_upload(Upload(path.name, path.read_bytes()), PIECES, None, 0, collected) is None
-    assert len(open_folder(collected, Board(2, 2), 0)) == 4
+    assert len(open_input(collected, Board(2, 2))) == 4
 
 
 def test_a_piece_is_not_sent_twice(picture: bytes, collected: Path) -> None:

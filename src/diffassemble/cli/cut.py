@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 if TYPE_CHECKING:
-    from diffassemble.core import Board, ImagePieces, Puzzle
+    from diffassemble.core import Board, Puzzle
 
 
 def cut(
@@ -39,61 +39,36 @@ def cut(
             straighten them and cut them out. Beside the folder, a picture shows what was found.
         overwrite: Replace the folder if it holds a puzzle already.
     """
+    from diffassemble.cli.grid import parse_grid
+    from diffassemble.core import InputError
     from diffassemble.files.puzzles import write_puzzle
+    from diffassemble.squares.cut import cut_image
 
-    puzzle = (
-        _photographed(photo, out, grid, size, seed)
-        if from_photo
-        else _cut(photo, grid, seed, size, missing, erode, rotate)
-    )
+    board = None if grid is None else parse_grid(grid)
+    if from_photo:
+        puzzle = _photographed(photo, out, board, size, seed)
+    elif board is None:
+        raise InputError(f"{photo}: pass --grid, such as --grid 6x6, to say into what the picture is cut")
+    else:
+        puzzle = cut_image(photo, board.rows, board.cols, seed, size, missing, erode, rotate)
     write_puzzle(puzzle, out, overwrite)
     side, board = puzzle.pictures.size, puzzle.board
     print(f"wrote {len(puzzle)} pieces of {side}x{side} pixels, grid {board.rows}x{board.cols}, to {out}")
     print(f"solve it: diffassemble solve {shlex.quote(str(out))}")
 
 
-def _cut(
-    photo: Path, grid: str | None, seed: int, size: int | None, missing: float, erode: int, rotate: bool
-) -> Puzzle:
-    from diffassemble.cli.grid import parse_grid
-    from diffassemble.core import InputError
-    from diffassemble.squares.photo import cut_image
-
-    if grid is None:
-        raise InputError(f"{photo}: pass --grid, such as --grid 6x6, to say into what the picture is cut")
-    board = parse_grid(grid)
-    return cut_image(photo, board.rows, board.cols, seed, size, missing, erode, rotate)
-
-
-def _photographed(photo: Path, out: Path, grid: str | None, size: int | None, seed: int) -> Puzzle:
+def _photographed(photo: Path, out: Path, board: Board | None, size: int | None, seed: int) -> Puzzle:
     """The pieces that lie in a photograph; shows beside the folder where they were found."""
-    from diffassemble.cli.grid import parse_grid
-    from diffassemble.core import Puzzle
+    from diffassemble.core.kind import OpenOptions
     from diffassemble.files.atomic import write_file
     from diffassemble.files.pictures import png_bytes
-    from diffassemble.squares.files import check_count
-    from diffassemble.squares.photo import find_pieces
+    from diffassemble.squares.kind import read_photo
 
-    board = None if grid is None else parse_grid(grid)
-    pieces, shown = find_pieces(photo, size)
-    if board is not None:
-        check_count(len(pieces), board, photo)
+    puzzle, shown = read_photo(photo, OpenOptions(board, seed=seed, say=print), size)
     picture = out.with_name(f"{out.name}-found.png")
     write_file(picture, png_bytes(shown))
-    print(f"found {len(pieces)} pieces; {picture} shows where")
-    names = tuple(f"piece_{index:03d}.png" for index in range(len(pieces)))
-    return Puzzle(pieces, board or _fitting_board(pieces, seed), names)
-
-
-def _fitting_board(pieces: ImagePieces, seed: int) -> Board:
-    """The grid that the pieces' borders ask for."""
-    from diffassemble.kinds import make_solver
-    from diffassemble.squares.grid import choose_board
-    from diffassemble.squares.kind import bundled_uprighter
-
-    board = choose_board(pieces, make_solver("squares", "gallagher"), seed, bundled_uprighter())
-    print(f"grid not given: {board.rows}x{board.cols} fits the {len(pieces)} pieces best")
-    return board
+    print(f"found {len(puzzle)} pieces; {picture} shows where")
+    return puzzle
 
 
 def run(argv: list[str]) -> None:

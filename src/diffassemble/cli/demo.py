@@ -31,7 +31,7 @@ def demo(
         seed: The same seed gives the same puzzles and the same answers.
         overwrite: Replace the folder if it holds an earlier demo.
     """
-    from diffassemble.cli.inputs import assembled
+    from diffassemble.cli.progress import Output
     from diffassemble.core.kind import SolverOptions
     from diffassemble.core.seeds import check_seed
     from diffassemble.files.atomic import check_free, fresh_folder
@@ -45,11 +45,11 @@ def demo(
         solver = make_solver("squares", options=SolverOptions(model))
         for name, (rows, cols) in SAMPLES.items():
             print(f"{name}, cut {rows}x{cols}")
-            _show(assembled(_sample(name, rows, cols, seed), solver, seed), part / name)
+            _show(Output().assembled(_sample(name, rows, cols, seed), solver, seed), part / name)
         for name, pieces in OBJECTS.items():
             print(f"{name}, broken into {pieces} pieces")
             puzzle = fracture_file(name, pieces, seed)
-            _show(assembled(puzzle, make_solver(puzzle.kind), seed), part / name)
+            _show(Output().assembled(puzzle, make_solver(puzzle.kind), seed), part / name)
     print("look at these:")
     for name in names:
         for picture in (PICTURES[0], "solved/steps.gif", PICTURES[1]):
@@ -58,7 +58,7 @@ def demo(
 
 
 def _show(assembly: Assembly, folder: Path) -> None:
-    from diffassemble.cli.inputs import summary
+    from diffassemble.cli.progress import summary
 
     print("  " + summary(assembly).replace("\n", "\n  "))
     _write(assembly, folder)
@@ -80,15 +80,12 @@ def _write(assembly: Assembly, folder: Path) -> None:
     """The puzzle, the assembly and two pictures of what was done."""
     from diffassemble.files.assemblies import write_assembly
     from diffassemble.files.atomic import write_file
-    from diffassemble.files.pictures import png_bytes
     from diffassemble.files.puzzles import write_puzzle
-    from diffassemble.kinds import kind_of
 
     write_puzzle(assembly.puzzle, folder / "puzzle")
-    write_assembly(assembly, folder / "solved")
-    drawing = kind_of(assembly.puzzle).drawing()
-    for name, draw in zip(PICTURES, (drawing.before_after, drawing.confidence), strict=True):
-        write_file(folder / name, png_bytes(draw(assembly)))
+    pictures = write_assembly(assembly, folder / "solved")
+    for name, content in zip(PICTURES, (pictures.before_after, pictures.confidence), strict=True):
+        write_file(folder / name, content)
 
 
 def run(argv: list[str]) -> None:

@@ -27,19 +27,11 @@ def serve(
     """
     from diffassemble.cli.grid import parse_grid
     from diffassemble.core import Assembly, Puzzle
-    from diffassemble.files.archives import is_zip, unpacked
+    from diffassemble.files.puzzles import open_input
     from diffassemble.web.server import Workbench, example_answer
-    from diffassemble.web.uploads import open_folder
 
     board = None if grid is None else parse_grid(grid)
-    first: Puzzle | Assembly
-    if pieces is None:
-        first = example_answer()
-    elif is_zip(pieces):
-        with unpacked(pieces) as folder:
-            first = open_folder(folder, board, seed=0)
-    else:
-        first = open_folder(pieces, board, seed=0)
+    first: Puzzle | Assembly = example_answer() if pieces is None else open_input(pieces, board, say=print)
     # Whoever ends it by a signal leaves no temporary folders behind either.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     bench = Workbench(parse_grid, first, host, port)

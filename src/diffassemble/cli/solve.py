@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
 if TYPE_CHECKING:
-    from diffassemble.cli.inputs import Talk
+    from diffassemble.cli.progress import Output
     from diffassemble.core import Assembly, Puzzle
 
 Flag = tyro.conf.FlagCreatePairsOff
@@ -31,12 +31,13 @@ def solve(
     extra: Annotated[bool, Flag] = False,
     objects: Literal["1", "auto"] = "1",
     json: Annotated[bool, Flag] = False,
+    pictures: bool = True,
     overwrite: bool = False,
 ) -> None:
     """Put the pieces of a picture or the fragments of an object together.
 
-    Writes assembly.json, assembled.png, steps.gif and report.html; for fragments also assembled.glb, posed copies and
-    matrices.txt.
+    Writes assembly.json, which is there as soon as the answer is found; for fragments also assembled.glb, posed copies
+    and matrices.txt; then assembled.png, steps.gif and report.html.
 
     Args:
         pieces: A puzzle folder, a folder or zip file of equal square pictures or of meshes, or one picture that is a
@@ -55,28 +56,31 @@ def solve(
         objects: With "auto" the fragments may be of several objects: they are told apart, and each is put together by
             itself. Solver mend only.
         json: Tell other programs how far it is: a line of JSON for every step on the standard output.
+        pictures: Draw assembled.png, steps.gif and report.html, once the answer is written.
         overwrite: Replace the folder if it holds an assembly already.
     """
     from diffassemble.cli.grid import parse_grid
-    from diffassemble.cli.inputs import Talk, load_puzzle
+    from diffassemble.cli.progress import Output
     from diffassemble.core.kind import SolverOptions
     from diffassemble.core.seeds import check_seed
     from diffassemble.files.assemblies import check_assembly_folder
+    from diffassemble.files.puzzles import open_input
     from diffassemble.kinds import make_solver
 
     check_seed(seed)
     folder = _folder(pieces, out)
-    talk = Talk(json, document=folder is None)
+    output = Output(json, document=folder is None)
     if folder is not None:
         check_assembly_folder(folder, overwrite)
     board = None if grid is None else parse_grid(grid)
     wishes = SolverOptions(model or "", samples, steps, budget, several=objects == "auto")
-    make = partial(make_solver, name=solver, options=wishes)
-    puzzle, chosen = load_puzzle(pieces, board, make, seed, talk.say, extra)
+    make = cache(partial(make_solver, name=solver, options=wishes))
+    puzzle = open_input(pieces, board, extra=extra, make=make, seed=seed, say=output.say)
+    chosen = make(puzzle.kind)
     puzzle, names = _prepared(puzzle, lock, extra)
-    assembly = replace(talk.assembled(puzzle, chosen, seed), extra=names)
-    options = {"model": model or "the usual one", "samples": samples, "steps": steps, "budget": budget, "seed": seed}
-    _deliver(assembly, folder, overwrite, talk, [(key, str(value)) for key, value in options.items()])
+    assembly = replace(output.assembled(puzzle, chosen, seed), extra=names)
+    settings = {"model": model or "the usual one", "samples": samples, "steps": steps, "budget": budget, "seed": seed}
+    _deliver(assembly, folder, overwrite, pictures, output, settings)
 
 
 def _folder(pieces: Path, out: Path | None) -> Path | None:
@@ -90,34 +94,41 @@ def _folder(pieces: Path, out: Path | None) -> Path | None:
 def _prepared(puzzle: Puzzle, lock: Path | None, extra: bool) -> tuple[Puzzle, tuple[str, ...]]:
     """The puzzle with what is locked and without what does not belong, and the names of that."""
     from diffassemble.files.assemblies import read_locks
-    from diffassemble.squares.grid import set_aside
+    from diffassemble.kinds import kind_of
 
     if lock is not None:
         puzzle = replace(puzzle, locks=read_locks(lock, puzzle))
-    if not extra:
-        return puzzle, ()
-    chosen = set_aside(puzzle)
-    return chosen.puzzle, chosen.extra
+    return kind_of(puzzle).set_aside(puzzle) if extra else (puzzle, ())
 
 
 def _deliver(
-    assembly: Assembly, folder: Path | None, overwrite: bool, talk: Talk, settings: list[tuple[str, str]]
+    assembly: Assembly, folder: Path | None, overwrite: bool, pictures: bool, output: Output, settings: dict[str, Any]
 ) -> None:
-    """Write what was found, and say so."""
-    from diffassemble.cli.inputs import summary
+    """Write what was found, and say so; drawings come after the answer."""
+    from diffassemble.cli.progress import bar, joined, summary
     from diffassemble.files.assemblies import ASSEMBLY_FILES, assembly_bytes, write_assembly
-    from diffassemble.rendering.report import report_html
 
-    talk.say(summary(assembly))
+    output.say(summary(assembly))
     if assembly.extra:
-        talk.say(f"left out {len(assembly.extra)} pieces that do not belong: {', '.join(assembly.extra)}")
+        output.say(f"left out {len(assembly.extra)} pieces that do not belong: {', '.join(assembly.extra)}")
     if folder is None:
-        talk.answer(assembly_bytes(assembly))
+        output.answer(assembly_bytes(assembly))
         return
-    write_assembly(assembly, folder, overwrite, report_html(assembly, settings))
-    *others, last = [name for name in ASSEMBLY_FILES if (folder / name).exists()]
-    talk.say(f"wrote {', '.join(others)} and {last} to {folder}")
-    talk.event("done", out=str(folder), pieces=len(assembly.puzzle), extra=list(assembly.extra))
+    written: list[str] = []
+    with bar("drawing") as progress:
+
+        def wrote(name: str) -> None:
+            if not written:
+                output.say(f"wrote {name} to {folder}")
+            written.append(name)
+            progress(len(written) / len(ASSEMBLY_FILES))
+            output.event("wrote", file=name)
+
+        told = [(key, str(value)) for key, value in settings.items()]
+        write_assembly(assembly, folder, overwrite, pictures=pictures, settings=told, wrote=wrote)
+    if written[1:]:
+        output.say(f"wrote {joined(written[1:])} beside it")
+    output.event("done", out=str(folder), pieces=len(assembly.puzzle), extra=list(assembly.extra))
 
 
 def run(argv: list[str]) -> None:

@@ -15,7 +15,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from diffassemble import kinds
 from diffassemble.cli.evaluate import EvaluateOptions
 from diffassemble.cli.grid import parse_grid
 from diffassemble.core import Board, InputError, Puzzle, Solver, Step
@@ -38,6 +37,7 @@ from diffassemble.evaluation.sweep import Cell, Journal, Measured, Solved, Sweep
 from diffassemble.evaluation.tables import comparison_table, groups_table, results_table, write_rows
 from diffassemble.files.atomic import write_file
 from diffassemble.fragments.datasets import find_fractures, holds_fractures
+from diffassemble.kinds import KINDS, make_solver
 from diffassemble.network.pretrained import bundled_models
 from diffassemble.squares.kind import BORDER_SOLVERS, COMPARED_SOLVERS
 from diffassemble.squares.pictures import held_out_pictures, short_name
@@ -230,7 +230,7 @@ def choose_models(options: EvaluateOptions, kind: str, table: PaperTable | None)
     """
     given = parse_rows(options.rows)
     methods = ((DIFFUSION,) if not given else ()) if table is None else table.methods or COMPARED_SOLVERS
-    usual = kinds.KINDS[kind]().default_model
+    usual = KINDS[kind]().default_model
     shared = options.model or (usual if usual in bundled_models() else None)
     models: dict[str, str] = {}
     for name in dict.fromkeys([*(options.solver or methods), *given]):
@@ -238,7 +238,7 @@ def choose_models(options: EvaluateOptions, kind: str, table: PaperTable | None)
             models[name] = given[name]
         elif table is None or name in options.solver or name in (*CHANCE_SOLVERS, *BORDER_SOLVERS):
             models[name] = options.model or usual
-        elif name in kinds.KINDS[kind]().solvers and shared is not None:
+        elif name in KINDS[kind]().solvers and shared is not None:
             models[name] = shared
         else:
             print(f"{name} is left out, for want of weights; pass --rows {name}=FOLDER")
@@ -260,9 +260,9 @@ def parse_rows(texts: Sequence[str]) -> dict[str, str]:
 
 def make_row(kind: str, name: str, model: str, options: EvaluateOptions) -> Solver:
     """The solver of a row; a row with a model of its own and no solver of that name is solved by diffusion."""
-    own = name in parse_rows(options.rows) and name not in kinds.KINDS[kind]().solvers
+    own = name in parse_rows(options.rows) and name not in KINDS[kind]().solvers
     asked = SolverOptions(model, options.samples, options.steps, options.budget)
-    return NamedSolver(name, kinds.make_solver(kind, DIFFUSION if own else name, asked))
+    return NamedSolver(name, make_solver(kind, DIFFUSION if own else name, asked))
 
 
 def compare(table: PaperTable, results: Sequence[Measured], cells: int) -> list[Comparison]:

@@ -44,6 +44,21 @@ class SolverOptions:
             raise InputError(f"budget {self.budget:g} leaves no time to search; pass more than 0 seconds")
 
 
+@dataclass(frozen=True)
+class OpenOptions:
+    """What is told about input that does not tell everything itself."""
+
+    board: Board | None = None
+    """the grid of a picture; that of a puzzle folder is replaced by it"""
+    extra: bool = False
+    """there may be more pieces than cells"""
+    make: Callable[[str], Solver] | None = None
+    """makes the solver, for a kind, that finds out what is not told by trying; without it, a quick one"""
+    seed: int = 0
+    say: Callable[[str], None] = lambda text: None
+    """is told what was found out"""
+
+
 class Drawing(NamedTuple):
     """How assemblies are drawn."""
 
@@ -84,10 +99,12 @@ class Kind:
 
     document: str
     """what documents call this kind"""
-    recognises: Callable[[Path, Board | None], bool]
-    """whether a path that is no puzzle folder holds such pieces; a board was given or not"""
-    read_loose: Callable[[Path, Board | None], Puzzle]
+    recognises: Callable[[Path, OpenOptions], bool]
+    """whether a path that is no puzzle folder holds such pieces"""
+    read_loose: Callable[[Path, OpenOptions], Puzzle]
     """the puzzle of pieces that lie in a folder or file"""
+    set_aside: Callable[[Puzzle], tuple[Puzzle, tuple[str, ...]]]
+    """the puzzle without pieces that do not belong to it, and the names of those"""
     read_folder: Callable[[Path, dict[str, Any], Board | None], Puzzle]
     """the puzzle of a puzzle folder, whose puzzle.json is read already; a board replaces the one that it tells"""
     folder_contents: Callable[[Puzzle, Path, str], Iterator[tuple[str, bytes]]]

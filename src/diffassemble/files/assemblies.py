@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from diffassemble.core import Assembly, InputError, Locks, Puzzle
-from diffassemble.files.atomic import check_free, fresh_folder, write_file
+from diffassemble.files.atomic import add_files, check_free, fresh_folder, write_file
 from diffassemble.files.documents import document_bytes, field, named_records, read_document
-from diffassemble.files.pictures import png_bytes
 from diffassemble.kinds import DOCUMENTS, kind_of
-from diffassemble.rendering.animation import encode_gif
+from diffassemble.rendering.report import Pictures, report_html
 
 ASSEMBLY_FILES = (
     "assembly.json",
@@ -25,22 +25,40 @@ ASSEMBLY_FILES = (
 )
 
 
-def write_assembly(assembly: Assembly, folder: Path | str, overwrite: bool = False, report: str | None = None) -> None:
-    """Write an assembly folder, whole or not at all, with a page about it if there is one.
+def write_assembly(
+    assembly: Assembly,
+    folder: Path | str,
+    overwrite: bool = False,
+    *,
+    pictures: bool = True,
+    settings: Sequence[tuple[str, str]] = (),
+    wrote: Callable[[str], None] = lambda name: None,
+) -> Pictures:
+    """Write an assembly folder: the answer first, which takes the place of an older folder in one go, then the rest.
 
-    Fragments add assembled.glb, matrices.txt for CloudCompare, and the meshes as they stand in posed/NAME.ply.
+    Fragments add matrices.txt for CloudCompare, assembled.glb, and the meshes as they stand in posed/NAME.ply. With
+    `pictures` there are also assembled.png, steps.gif, and report.html, which tells the `settings`. `wrote` hears of
+    each file as soon as it is there. What is there is whole: whoever stops this in between has the answer. Gives what
+    was drawn, so that nobody has to draw it again.
     """
-    kind = kind_of(assembly.puzzle)
-    drawing = kind.drawing()
-    with fresh_folder(Path(folder), ASSEMBLY_FILES, overwrite) as part:
+    target = Path(folder)
+    with fresh_folder(target, ASSEMBLY_FILES, overwrite) as part:
         (part / "assembly.json").write_bytes(assembly_bytes(assembly))
-        (part / "assembled.png").write_bytes(png_bytes(drawing.assembly(assembly)))
-        (part / "steps.gif").write_bytes(encode_gif(drawing.animation(assembly, 48)))
-        if report is not None:
-            (part / "report.html").write_text(report)
-        for name, content in kind.further_files(assembly):
-            (part / name).parent.mkdir(exist_ok=True)
-            (part / name).write_bytes(content)
+    wrote("assembly.json")
+    further = list(kind_of(assembly.puzzle).further_files(assembly))
+    add_files(target, further)
+    for name in dict.fromkeys(name.split("/")[0] for name, _ in further):
+        wrote(name)
+    drawn = Pictures(assembly)
+    drawings: dict[str, Callable[[], bytes]] = {
+        "assembled.png": lambda: drawn.assembled,
+        "steps.gif": lambda: drawn.steps,
+        "report.html": lambda: report_html(drawn, settings).encode(),
+    }
+    for name, draw in drawings.items() if pictures else ():
+        add_files(target, [(name, draw())])
+        wrote(name)
+    return drawn
 
 
 def check_assembly_folder(folder: Path | str, overwrite: bool = False) -> None:
@@ -93,7 +111,7 @@ def read_assembly(path: Path | str, puzzle: Puzzle) -> Assembly:
 
 def render(assembly: Assembly, path: Path | str) -> None:
     """Write the assembled picture or a view of the object as a PNG; an older file is replaced in one go."""
-    write_file(Path(path), png_bytes(kind_of(assembly.puzzle).drawing().assembly(assembly)))
+    write_file(Path(path), Pictures(assembly).assembled)
 
 
 def _confidence(record: dict[str, Any], source: Path) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
@@ -34,6 +34,22 @@ def fresh_folder(target: Path, holds: tuple[str, ...], overwrite: bool = False) 
         part.mkdir()
         yield part
         _swap(part, target)
+
+
+def add_files(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    """Add files to a folder that we wrote: each appears whole or not at all, and all of them only if none fails.
+
+    They are written beside the folder first, so that even a process that is killed leaves nothing half written in it.
+    """
+    folder = folder.resolve()
+    with _staged(folder) as part:
+        part.mkdir()
+        for name, content in files:
+            (part / name).parent.mkdir(exist_ok=True)
+            (part / name).write_bytes(content)
+        for entry in sorted(part.iterdir()):
+            entry.rename(folder / entry.name)
+        part.rmdir()
 
 
 def check_free(target: Path, holds: tuple[str, ...], overwrite: bool = False) -> None:

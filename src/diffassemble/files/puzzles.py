@@ -1,15 +1,43 @@
-"""Puzzle folders: pieces/* under neutral names, puzzle.json, and the truth in a file of its own."""
+"""Puzzle folders (pieces/* under neutral names, puzzle.json, the truth in a file of its own) and any other input."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from diffassemble.core import Board, InputError, Puzzle
+from diffassemble.core.kind import OpenOptions
+from diffassemble.files.archives import is_zip, unpacked
 from diffassemble.files.atomic import fresh_folder
 from diffassemble.files.documents import read_document
 from diffassemble.kinds import DOCUMENTS, KINDS, kind_of, recognise
 
 PUZZLE_FILES = ("puzzle.json", "truth.json", "pieces")
+
+
+def open_input(path: Path | str, board: Board | None = None, **options: Any) -> Puzzle:
+    """The puzzle in whatever a user may pass.
+
+    A puzzle folder; a folder or zip file of meshes or of equal square pictures, whose grid is found out; or, with a
+    board, one picture that is a shuffled grid. A board given for a puzzle folder replaces the one it tells, and then
+    the truth, which belongs to that one, is left out. `options` are those of `OpenOptions`.
+    """
+    return _opened(Path(path), OpenOptions(board, **options))
+
+
+def _opened(path: Path, options: OpenOptions) -> Puzzle:
+    if is_zip(path):
+        with unpacked(path) as folder:
+            return _opened(folder, options)
+    if _is_puzzle_folder(path):
+        return read_puzzle(path, options.board)
+    return recognise(path, options).read_loose(path, options)
+
+
+def read_puzzle(folder: Path | str, board: Board | None = None) -> Puzzle:
+    """The puzzle of a puzzle folder; without the truth on a board that is not the folder's own."""
+    document = read_document(Path(folder) / "puzzle.json", DOCUMENTS)
+    return KINDS[DOCUMENTS[document["kind"]]]().read_folder(Path(folder), document, board)
 
 
 def write_puzzle(puzzle: Puzzle, folder: Path | str, overwrite: bool = False, ending: str = ".ply") -> None:
@@ -22,25 +50,6 @@ def write_puzzle(puzzle: Puzzle, folder: Path | str, overwrite: bool = False, en
         (part / "pieces").mkdir()
         for name, content in contents:
             (part / name).write_bytes(content)
-
-
-def read_puzzle(path: Path | str, board: Board | None = None) -> Puzzle:
-    """A puzzle from a puzzle folder, a folder of meshes or of equal square pictures, or a shuffled grid as a picture.
-
-    Pieces of a picture need a board, which only a puzzle folder knows. A board given for a puzzle folder replaces
-    the one it tells, and then the truth, which belongs to that one, is left out.
-    """
-    path = Path(path)
-    if _is_puzzle_folder(path):
-        document = read_document(path / "puzzle.json", DOCUMENTS)
-        return KINDS[DOCUMENTS[document["kind"]]]().read_folder(path, document, board)
-    return recognise(path, board).read_loose(path, board)
-
-
-def knows_board(path: Path | str) -> bool:
-    """Whether this can be read without a board: a puzzle folder, which tells its own, or a folder of meshes."""
-    path = Path(path)
-    return _is_puzzle_folder(path) or recognise(path).name != "squares"
 
 
 def _is_puzzle_folder(path: Path) -> bool:

@@ -83,6 +83,10 @@ def at_random(puzzle: Puzzle, generator: torch.Generator) -> Poses:
     return Poses(random_rotations(len(puzzle), generator), places)
 
 
+def _set_aside(puzzle: Puzzle) -> tuple[Puzzle, tuple[str, ...]]:
+    raise InputError("--extra is for pictures; mend leaves out fragments that fit nowhere by itself")
+
+
 def _drawing() -> Drawing:
     from diffassemble.rendering import mesh
 
@@ -118,8 +122,9 @@ FRAGMENTS = Kind(
     default_model="fragments",
     several=frozenset({"mend"}),
     document=files.DOCUMENT,
-    recognises=lambda path, board: board is None and path.is_dir() and bool(files.fragment_files(path)),
-    read_loose=lambda path, board: files.read_fragments(path),
+    recognises=lambda path, options: options.board is None and path.is_dir() and bool(files.fragment_files(path)),
+    read_loose=lambda path, options: files.read_fragments(path),
+    set_aside=_set_aside,
     read_folder=files.read_folder,
     folder_contents=files.folder_contents,
     fields=lambda puzzle: {"unit": puzzle.fragments.unit},

@@ -3,58 +3,22 @@
 from __future__ import annotations
 
 import base64
-import io
 import platform
 from collections.abc import Sequence
+from functools import cached_property
 from html import escape
 from importlib.metadata import version
 
 from PIL import Image
 
 from diffassemble.core import Assembly
+from diffassemble.core.kind import Drawing
+from diffassemble.files.pictures import png_bytes
 from diffassemble.kinds import kind_of
+from diffassemble.rendering.account import account
 from diffassemble.rendering.animation import encode_gif
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Which pieces an assembly is sure of, which it only guesses, which it left out, and what belongs to which object.
-
-
-# From this confidence on a place counts as sure, and below that other one as a guess.
-SURE, GUESS = 0.9, 0.5
-_MOST_NAMES = 12
-
-
-def account(assembly: Assembly) -> list[tuple[str, str]]:
-    """Rows of a heading and names of pieces; of pieces of pictures, which all have a place, none.
-
-    The names of objects are numbers from 1; they are told where there are several.
-    """
-    if assembly.objects is None:
-        return []
-    rows = list(zip(assembly.puzzle.names, assembly.confidence.tolist(), assembly.objects, strict=True))
-    count = max(assembly.objects) + 1
-    told = []
-    if count > 1:
-        for number in range(count):
-            told.append((f"object {number + 1}", listed([name for name, _, own in rows if own == number])))
-    placed = [(name, sure) for name, sure, own in rows if own >= 0]
-    told.append(("sure", listed([name for name, sure in placed if sure >= SURE])))
-    told.append(("likely", listed([f"{name} ({sure:.2f})" for name, sure in placed if GUESS <= sure < SURE])))
-    told.append(("only guessed", listed([f"{name} ({sure:.2f})" for name, sure in placed if sure < GUESS])))
-    told.append(("left out, fits nowhere", listed([name for name, _, own in rows if own < 0])))
-    return [(heading, names) for heading, names in told if names]
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names one after another, the first dozen and how many more there are."""
-    more = len(names) - _MOST_NAMES
-    text = ", ".join(names[:_MOST_NAMES])
-    return f"{text} and {more} more" if more > 0 else text
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# One page that tells what was done: pictures, settings, versions, how to go on. It needs no network.
-
+FRAMES = 48
 
 Rows = Sequence[tuple[str, str]]
 
@@ -75,11 +39,41 @@ CITATION = """@inproceedings{scarpellini2024diffassemble,
 }"""
 
 
-def report_html(assembly: Assembly, settings: Rows = ()) -> str:
+class Pictures:
+    """The pictures of one assembly as the contents of files, each drawn when it is first asked for, and only then."""
+
+    def __init__(self, assembly: Assembly) -> None:
+        self.assembly = assembly
+
+    @cached_property
+    def _drawing(self) -> Drawing:
+        return kind_of(self.assembly.puzzle).drawing()
+
+    @cached_property
+    def assembled(self) -> bytes:
+        """What was assembled, and nothing else (PNG)."""
+        return png_bytes(self._drawing.assembly(self.assembly))
+
+    @cached_property
+    def before_after(self) -> bytes:
+        """The pieces as they were given beside what became of them (PNG)."""
+        return png_bytes(self._drawing.before_after(self.assembly))
+
+    @cached_property
+    def confidence(self) -> bytes:
+        """How sure each piece is (PNG)."""
+        return png_bytes(self._drawing.confidence(self.assembly))
+
+    @cached_property
+    def steps(self) -> bytes:
+        """Pieces on their way to their places (GIF)."""
+        return encode_gif(self._drawing.animation(self.assembly, FRAMES))
+
+
+def report_html(pictures: Pictures, settings: Rows = ()) -> str:
     """A self-contained page about one assembly."""
-    puzzle = assembly.puzzle
+    assembly, puzzle = pictures.assembly, pictures.assembly.puzzle
     kind = kind_of(puzzle)
-    drawing = kind.drawing()
     facts = [("pieces", str(len(puzzle))), ("solver", assembly.solver), ("seconds", f"{assembly.seconds:.1f}")]
     facts += kind.facts(puzzle)
     if puzzle.locks is not None:
@@ -93,9 +87,9 @@ def report_html(assembly: Assembly, settings: Rows = ()) -> str:
     doubtful = sorted(named, key=lambda row: row[1])[:10]
     parts = [
         table(facts),
-        section("Before and after", picture(drawing.before_after(assembly), "before and after")),
-        section("How sure each piece is", picture(drawing.confidence(assembly), "confidence") + _doubtful(doubtful)),
-        section("On the way", _image(encode_gif(drawing.animation(assembly, 48)), "gif", "steps")),
+        section("Before and after", png_image(pictures.before_after, "before and after")),
+        section("How sure each piece is", png_image(pictures.confidence, "confidence") + _doubtful(doubtful)),
+        section("On the way", _image(pictures.steps, "gif", "steps")),
         section("How to open the result", kind.opening),
         section("Settings", table([*settings, *versions()])),
     ]
@@ -121,9 +115,7 @@ def page(title: str, parts: Sequence[str]) -> str:
 
 def picture(image: Image.Image, alt: str) -> str:
     """An image within the page."""
-    buffer = io.BytesIO()
-    image.save(buffer, "PNG")
-    return png_image(buffer.getvalue(), alt)
+    return png_image(png_bytes(image), alt)
 
 
 def versions() -> list[tuple[str, str]]:

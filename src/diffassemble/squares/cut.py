@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -9,8 +11,9 @@ from torch import Tensor
 
 from diffassemble.core import Board, ImagePieces, InputError, Puzzle, turn_pixels
 from diffassemble.core.damage import erode_pixels, surviving
-
-SMALLEST_PIECE = 4
+from diffassemble.core.seeds import check_seed
+from diffassemble.files.pictures import MOST_PIXELS, read_picture
+from diffassemble.squares.files import SMALLEST_PIECE, check_pieces
 
 
 def crop_to_board(picture: Float[Tensor, "3 H W"], board: Board) -> Float[Tensor, "3 h w"]:
@@ -72,3 +75,52 @@ def cut_picture(
     pixels = turn_pixels(erode_pixels(tiles(whole, board)[cells], erode), -turns)
     names = tuple(f"piece_{index:03d}.png" for index in range(len(cells)))
     return Puzzle(ImagePieces(pixels), board, names, board.poses(cells, turns))
+
+
+def cut_image(
+    path: Path | str,
+    rows: int,
+    cols: int,
+    seed: int = 0,
+    size: int | None = None,
+    missing: float = 0.0,
+    erode: int = 0,
+    turn: bool = True,
+) -> Puzzle:
+    """Cut the centre of a picture file into rows × cols shuffled square pieces, turned by quarter turns.
+
+    Pieces are as large as the picture allows, or `size` pixels a side before `erode` of them are lost at
+    every side; `missing` is the share of pieces taken away. The same seed gives the same puzzle.
+    """
+    _check_numbers(rows, cols, seed, size, missing, erode)
+    picture, board = read_picture(path), Board(rows, cols)
+    generator = torch.Generator().manual_seed(seed)
+    try:
+        puzzle = cut_picture(picture, board, generator, size=size, turn=turn, missing=missing, erode=erode)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    check_pieces(puzzle.pictures, _origins(puzzle), Path(path))
+    return puzzle
+
+
+def _check_numbers(rows: int, cols: int, seed: int, size: int | None, missing: float, erode: int) -> None:
+    if min(rows, cols) < 1:
+        raise InputError(f"a grid of {rows} rows and {cols} columns has no cells; give 1 or more of each")
+    if not 0 <= missing < 1:
+        raise InputError(f"missing share {missing} is not at least 0 and under 1; 0.3 takes 30 % of the pieces away")
+    if erode < 0:
+        raise InputError(f"cannot erode {erode} pixels; give 0 or more")
+    check_seed(seed)
+    if size is not None and not (size > 0 and rows * cols * size**2 <= MOST_PIXELS):
+        raise InputError(
+            f"a piece size of {size} pixels is out of range; all pieces together may have "
+            f"{MOST_PIXELS // 10**6} megapixels"
+        )
+
+
+def _origins(puzzle: Puzzle) -> list[str]:
+    """Where in the picture each piece was, in words."""
+    assert puzzle.truth is not None
+    cells, _ = puzzle.board.snap(puzzle.truth)
+    places = [divmod(cell, puzzle.board.cols) for cell in cells.tolist()]
+    return [f"the piece of row {row}, column {col}" for row, col in places]

@@ -34,15 +34,6 @@ SMALLEST_PIECE = 4
 _SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp", ".gif", ".ppm"}
 
 
-def read_loose(path: Path, board: Board | None) -> Puzzle:
-    """A folder of equal square pictures, or one picture that is a shuffled grid, on this board."""
-    if board is None:
-        raise InputError(f"{path}: does not tell its grid; pass --grid, such as --grid 6x6")
-    pieces, names = read_pieces(path) if path.is_dir() else split_picture(path, board)
-    check_count(len(pieces), board, path)
-    return Puzzle(pieces, board, names)
-
-
 def read_pieces(folder: Path | str) -> tuple[ImagePieces, tuple[str, ...]]:
     """All pictures of a folder, in the order of their names, as pieces; other files are passed over."""
     folder = Path(folder)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
+from PIL import Image
 
-from diffassemble.core import Assembly, InputError, Poses, Puzzle, Solver
-from diffassemble.core.kind import Drawing, Kind, Score, SolverOptions
+from diffassemble.core import Assembly, Board, ImagePieces, InputError, Poses, Puzzle, Solver
+from diffassemble.core.kind import Drawing, Kind, OpenOptions, Score, SolverOptions
 from diffassemble.core.solver import ChanceSolver
 from diffassemble.squares import files
 
@@ -118,6 +120,53 @@ def at_random(puzzle: Puzzle, generator: torch.Generator) -> Poses:
     return puzzle.board.poses(cells, torch.randint(4, (len(puzzle),), generator=generator))
 
 
+def read_loose(path: Path, options: OpenOptions) -> Puzzle:
+    """A folder of equal square pictures, whose grid is found out if it is not told, or a shuffled grid in one picture.
+
+    With `extra` there may be more pieces than cells; then the grid must be told.
+    """
+    board = options.board
+    if board is None and options.extra:
+        raise InputError(f"{path}: pass --grid with --extra, such as --grid 6x6, to say how large the picture is")
+    if path.is_dir():
+        pieces, names = files.read_pieces(path)
+        board = board or find_board(pieces, options)
+    elif board is None:
+        raise InputError(f"{path}: does not tell its grid; pass --grid, such as --grid 6x6")
+    else:
+        pieces, names = files.split_picture(path, board)
+    if not options.extra:
+        files.check_count(len(pieces), board, path)
+    return Puzzle(pieces, board, names)
+
+
+def read_photo(path: Path, options: OpenOptions, size: int | None = None) -> tuple[Puzzle, Image.Image]:
+    """The pieces that lie apart in a photograph, `size` pixels wide, and a picture of where they were found."""
+    from diffassemble.squares.photo import find_pieces
+
+    pieces, shown = find_pieces(path, size)
+    board = options.board or find_board(pieces, options)
+    files.check_count(len(pieces), board, path)
+    return Puzzle(pieces, board, tuple(f"piece_{index:03d}.png" for index in range(len(pieces)))), shown
+
+
+def find_board(pieces: ImagePieces, options: OpenOptions) -> Board:
+    """The grid that the pieces' borders ask for."""
+    from diffassemble.squares.grid import choose_board
+
+    solver = _gallagher(SolverOptions()) if options.make is None else options.make(pieces.kind)
+    board = choose_board(pieces, solver, options.seed, bundled_uprighter())
+    options.say(f"grid not given: {board.rows}x{board.cols} fits the {len(pieces)} pieces best")
+    return board
+
+
+def _set_aside(puzzle: Puzzle) -> tuple[Puzzle, tuple[str, ...]]:
+    from diffassemble.squares.grid import set_aside
+
+    chosen = set_aside(puzzle)
+    return chosen.puzzle, chosen.extra
+
+
 def _drawing() -> Drawing:
     from diffassemble.rendering import animation, picture
 
@@ -154,8 +203,9 @@ SQUARES = Kind(
     default_model="jigsaw",
     several=frozenset(),
     document=files.DOCUMENT,
-    recognises=lambda path, board: True,
-    read_loose=files.read_loose,
+    recognises=lambda path, options: True,
+    read_loose=read_loose,
+    set_aside=_set_aside,
     read_folder=files.read_folder,
     folder_contents=files.folder_contents,
     fields=lambda puzzle: files.board_fields(puzzle.board),

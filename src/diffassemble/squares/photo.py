@@ -16,11 +16,10 @@ from scipy.spatial import ConvexHull
 from skimage.measure import find_contours, label, regionprops
 from torch import Tensor
 
-from diffassemble.core import Board, ImagePieces, InputError, Puzzle
-from diffassemble.files.pictures import MOST_PIXELS, read_picture, to_image
+from diffassemble.core import ImagePieces, InputError
+from diffassemble.files.pictures import read_picture, to_image
 from diffassemble.rendering.picture import draw_outlines
-from diffassemble.squares.cut import SMALLEST_PIECE, cut_picture
-from diffassemble.squares.files import check_pieces
+from diffassemble.squares.files import SMALLEST_PIECE, check_pieces
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The plain background of a photograph: a smooth surface of colour, and the noise around it.
@@ -481,32 +480,6 @@ def _straightened(
 # A picture file becomes a puzzle, or a photograph of pieces becomes pieces.
 
 
-def cut_image(
-    path: Path | str,
-    rows: int,
-    cols: int,
-    seed: int = 0,
-    size: int | None = None,
-    missing: float = 0.0,
-    erode: int = 0,
-    turn: bool = True,
-) -> Puzzle:
-    """Cut the centre of a picture file into rows × cols shuffled square pieces, turned by quarter turns.
-
-    Pieces are as large as the picture allows, or `size` pixels a side before `erode` of them are lost at
-    every side; `missing` is the share of pieces taken away. The same seed gives the same puzzle.
-    """
-    _check_numbers(rows, cols, seed, size, missing, erode)
-    picture, board = read_picture(path), Board(rows, cols)
-    generator = torch.Generator().manual_seed(seed)
-    try:
-        puzzle = cut_picture(picture, board, generator, size=size, turn=turn, missing=missing, erode=erode)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
-    check_pieces(puzzle.pictures, _origins(puzzle), Path(path))
-    return puzzle
-
-
 def find_pieces(path: Path | str, size: int | None = None) -> tuple[ImagePieces, Image.Image]:
     """The separate square pieces that a photograph shows on a plain background, and a picture of where they lie.
 
@@ -521,27 +494,3 @@ def find_pieces(path: Path | str, size: int | None = None) -> tuple[ImagePieces,
         raise InputError(f"{path}: {error}") from error
     check_pieces(pieces, [f"piece {number}" for number in range(len(pieces))], Path(path))
     return pieces, draw_outlines(to_image(picture), squares.corners())
-
-
-def _check_numbers(rows: int, cols: int, seed: int, size: int | None, missing: float, erode: int) -> None:
-    if min(rows, cols) < 1:
-        raise InputError(f"a grid of {rows} rows and {cols} columns has no cells; give 1 or more of each")
-    if not 0 <= missing < 1:
-        raise InputError(f"missing share {missing} is not at least 0 and under 1; 0.3 takes 30 % of the pieces away")
-    if erode < 0:
-        raise InputError(f"cannot erode {erode} pixels; give 0 or more")
-    if not 0 <= seed < 2**63:
-        raise InputError(f"seed {seed} is out of range; give a number from 0 to 2^63 − 1")
-    if size is not None and not (size > 0 and rows * cols * size**2 <= MOST_PIXELS):
-        raise InputError(
-            f"a piece size of {size} pixels is out of range; all pieces together may have "
-            f"{MOST_PIXELS // 10**6} megapixels"
-        )
-
-
-def _origins(puzzle: Puzzle) -> list[str]:
-    """Where in the picture each piece was, in words."""
-    assert puzzle.truth is not None
-    cells, _ = puzzle.board.snap(puzzle.truth)
-    places = [divmod(cell, puzzle.board.cols) for cell in cells.tolist()]
-    return [f"the piece of row {row}, column {col}" for row, col in places]

@@ -14,12 +14,13 @@ import viser
 
 from diffassemble.core import Assembly, Board, InputError, Puzzle, Solver, Step
 from diffassemble.core.solver import assemble
+from diffassemble.files.puzzles import open_input
 from diffassemble.web.downloads import download
 from diffassemble.web.editing import Arrangement, Editor
 from diffassemble.web.inspection import summary, time_left
 from diffassemble.web.jobs import Cancelled, Job
 from diffassemble.web.panel import NO_ANSWER, Panel, collected_text
-from diffassemble.web.uploads import Upload, open_folder, read_upload
+from diffassemble.web.uploads import Upload, read_upload
 
 # Seconds for which each step is shown at least while solving and while playing, and the pause at the end of playing.
 _SOLVING_STEP, _PLAYING_STEP, _PAUSE = 0.05, 0.12, 1.5
@@ -62,7 +63,7 @@ class Session:
 
     def use_collected(self, board: Board | None) -> None:
         """Open all collected pieces as a puzzle."""
-        self.open(open_folder(self.collected, board, self.seed))
+        self.open(open_input(self.collected, board, seed=self.seed))
         self.discard_collected()
 
     def discard_collected(self) -> None:

@@ -10,16 +10,15 @@ from tempfile import TemporaryDirectory
 
 import torch
 
-from diffassemble.core import Board, ImagePieces, InputError, Puzzle
+from diffassemble.core import Board, InputError, Puzzle
+from diffassemble.core.kind import OpenOptions
 from diffassemble.files.archives import MOST_FILES, is_zip, unpack
 from diffassemble.files.meshes import MESH_ENDINGS, read_mesh
 from diffassemble.files.pictures import read_picture
-from diffassemble.files.puzzles import knows_board, read_puzzle
-from diffassemble.kinds import make_solver
+from diffassemble.files.puzzles import open_input
 from diffassemble.squares.cut import cut_picture
-from diffassemble.squares.files import check_count, check_pieces, read_pieces
-from diffassemble.squares.grid import choose_board
-from diffassemble.squares.photo import find_pieces
+from diffassemble.squares.files import check_pieces
+from diffassemble.squares.kind import read_photo
 
 PHOTO, SCATTERED, SHUFFLED, PIECES = (
     "a picture to cut",
@@ -50,7 +49,7 @@ def read_upload(upload: Upload, kind: str, board: Board | None, seed: int, folde
     if is_zip(upload.name):
         board = board if kind == PIECES else None
         with TemporaryDirectory(dir=folder.parent) as home:
-            return open_folder(unpack(io.BytesIO(upload.content), upload.name, Path(home)), board, seed)
+            return open_input(unpack(io.BytesIO(upload.content), upload.name, Path(home)), board, seed=seed)
     if kind == PIECES:
         _collect(upload, folder)
         return None
@@ -72,38 +71,19 @@ def check_size(name: str, size: int) -> None:
         raise InputError(f"{name}: has {size // 10**6} MB, at most {most} are taken; use `diffassemble solve` instead")
 
 
-def open_folder(folder: Path, board: Board | None, seed: int) -> Puzzle:
-    """A puzzle folder, or any folder of pictures or meshes; an unknown grid is found out by what borders ask for."""
-    if board is None and not knows_board(folder):
-        pieces, names = read_pieces(folder)
-        return Puzzle(pieces, _fitting_board(pieces, seed), names)
-    return read_puzzle(folder, None if knows_board(folder) else board)
-
-
 def _read_one(file: Path, kind: str, board: Board | None, seed: int) -> Puzzle:
     if kind == SCATTERED:
-        pieces, _ = find_pieces(file)
-        board = board or _fitting_board(pieces, seed)
-        check_count(len(pieces), board, Path(file.name))
-        return Puzzle(pieces, board, _numbered(len(pieces)))
+        return read_photo(file, OpenOptions(board, seed=seed))[0]
     if board is None:
         raise InputError(f"{file.name}: write rows x columns into the field 'grid', such as 4x4")
     if kind == SHUFFLED:
-        return read_puzzle(file, board)
+        return open_input(file, board)
     picture, generator = read_picture(file), torch.Generator().manual_seed(seed)
     natural = min(picture.shape[-2] // board.rows, picture.shape[-1] // board.cols)
     size = min(natural, _LARGEST) or None
     puzzle = cut_picture(picture, board, generator, size=size)
     check_pieces(puzzle.pictures, puzzle.names, Path(file.name))
     return puzzle
-
-
-def _fitting_board(pieces: ImagePieces, seed: int) -> Board:
-    return choose_board(pieces, make_solver("squares", "gallagher"), seed)
-
-
-def _numbered(count: int) -> tuple[str, ...]:
-    return tuple(f"piece_{index:03d}.png" for index in range(count))
 
 
 def _collect(upload: Upload, folder: Path) -> None:
