@@ -59,6 +59,8 @@ def scoring() -> Iterator[Scoring]:
     """Two processes, which can't import this file and are sent what it holds."""
     cloudpickle = pytest.importorskip("ray.cloudpickle", reason="Ray is an optional part")
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    # Ray lets others go first, so that its processes may take minutes to start beside other tests.
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
     with on_cluster("local", 2) as found:
         yield found
     cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
