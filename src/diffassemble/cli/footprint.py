@@ -100,11 +100,11 @@ def _solve(errand: Errand) -> Run:
     from diffassemble.evaluation.sweep import answer
     from diffassemble.network.denoiser import Denoiser
     from diffassemble.squares.diffusion import DiffusionSolver
-    from diffassemble.squares.hybrid import HybridSolver
+    from diffassemble.squares.hybrid import MOST_PAIRS, HybridSolver
 
     network = _network(errand)
-    kind = HybridSolver if errand.work == "hybrid" else DiffusionSolver
-    solver = kind(network, errand.steps, errand.samples)
+    diffusion = DiffusionSolver(network, errand.steps, errand.samples)
+    solver = HybridSolver(replace(diffusion, most_pairs=MOST_PAIRS)) if errand.work == "hybrid" else diffusion
     # With nodes that it never learnt to listen to, a network's answer says nothing.
     known = network.config.virtual_nodes == Denoiser.from_pretrained(errand.model).config.virtual_nodes
 

@@ -11,15 +11,13 @@ import torch
 import torch.nn.functional as F
 from annotated_types import Ge, MultipleOf
 from jaxtyping import Float, Int, Int64
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from torch import Tensor, nn
 
 from diffassemble.core import Board, Puzzle, turn_pixels
 from diffassemble.core.settings import Count, Fraction
 from diffassemble.network.pretrained import Pretrained
-from diffassemble.squares.energy import State, Terms
-from diffassemble.squares.search import NOWHERE, beside, facing
+from diffassemble.squares.energy import Energy, State
+from diffassemble.squares.search import NOWHERE, segments
 from diffassemble.squares.upright import ResidualBlock
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -131,8 +129,6 @@ def laid(
 # pieces belong, they often don't say; then a critic compares the pictures. What counts is the sum of both, in log odds.
 
 
-# Sides that meet hold together from these log odds on.
-_HOLDS = 1.0
 # The whole is shifted by up to so many cells; of the places of a part so many are looked at, the most valuable first.
 _REACH, _LOOKED_AT = 2, 24
 # How often all small parts are looked at again.
@@ -148,63 +144,55 @@ class CriticReranker:
     critic: Critic
     weight: float = 2.5
 
-    def __call__(self, puzzle: Puzzle, terms: Terms, state: State) -> State:
+    def __call__(self, puzzle: Puzzle, energy: Energy, state: State) -> State:
         """The most valuable of what this placement could be; the same one if nothing is to be decided."""
         board = puzzle.board
         if len(puzzle) == board.cells or puzzle.locks is not None or max(board.rows, board.cols) > _MOST:
             return state
         tiles = tiles_of(puzzle.pixels, board, self.critic.config.size)
-        state = self._framed(state, terms, tiles)
+        state = self._framed(state, energy, tiles)
         for _ in range(_ROUNDS):
             before = state
-            for part in parts(state, terms)[1:]:
-                state = self._settled(state, part, terms, tiles)
+            for part in parts(state, energy)[1:]:
+                state = self._settled(state, part, energy, tiles)
             if np.array_equal(before.where, state.where) and np.array_equal(before.turn, state.turn):
                 break
         return state
 
-    def _framed(self, state: State, terms: Terms, tiles: Float[Tensor, "n 4 3 c c"]) -> State:
+    def _framed(self, state: State, energy: Energy, tiles: Float[Tensor, "n 4 3 c c"]) -> State:
         """The whole in its best turn and shift, scored by its largest part."""
-        others = np.concatenate([np.zeros(0, np.int64), *parts(state, terms)[1:]])
-        candidates = list(shifts(state, terms))
-        return self._best(candidates, [without(candidate, others) for candidate in candidates], terms, tiles)
+        others = np.concatenate([np.zeros(0, np.int64), *parts(state, energy)[1:]])
+        candidates = list(shifts(state, energy))
+        return self._best(candidates, [without(candidate, others) for candidate in candidates], energy, tiles)
 
     def _settled(
-        self, state: State, part: Int64[np.ndarray, "m"], terms: Terms, tiles: Float[Tensor, "n 4 3 c c"]
+        self, state: State, part: Int64[np.ndarray, "m"], energy: Energy, tiles: Float[Tensor, "n 4 3 c c"]
     ) -> State:
         """A part of the whole on its best place."""
-        places = sorted(placings(state, part, terms.board), key=terms.worth, reverse=True)[:_LOOKED_AT]
-        return self._best([state, *places], [state, *places], terms, tiles)
+        places = sorted(placings(state, part, energy.board), key=energy, reverse=True)[:_LOOKED_AT]
+        return self._best([state, *places], [state, *places], energy, tiles)
 
-    def _best(self, states: list[State], shown: list[State], terms: Terms, tiles: Float[Tensor, "n 4 3 c c"]) -> State:
+    def _best(
+        self, states: list[State], shown: list[State], energy: Energy, tiles: Float[Tensor, "n 4 3 c c"]
+    ) -> State:
         at = torch.from_numpy(np.stack([state.at for state in shown]))
         turns = torch.from_numpy(np.stack([np.where(s.at >= 0, s.turn[s.at], 0) for s in shown]))
-        looks = self.critic.score(tiles, at, turns, terms.board)
-        worths = torch.tensor([terms.worth(state) for state in states])
-        return states[int((worths + self.weight * looks).argmax())]
+        looks = self.critic.score(tiles, at, turns, energy.board)
+        energies = torch.tensor([energy(state) for state in states])
+        return states[int((energies + self.weight * looks).argmax())]
 
 
-def parts(state: State, terms: Terms) -> list[Int64[np.ndarray, "m"]]:
+def parts(state: State, energy: Energy) -> list[Int64[np.ndarray, "m"]]:
     """The pieces that hold together by their borders, the largest part first."""
-    links, cols = [], terms.board.cols
-    for cell in np.flatnonzero(state.at >= 0).tolist():
-        piece = state.at[cell]
-        for direction in (0, 1):
-            gain = facing(
-                piece, state.turn[piece], cell, direction, state.at, state.turn, terms.gains, terms.board.cols
-            )
-            if gain > _HOLDS:
-                links.append((piece, state.at[beside(cell, direction, len(state.at), cols)]))
-    one, two = np.array(links, np.int64).reshape(-1, 2).T
-    count = len(state.where)
-    _, label = connected_components(coo_array((np.ones(len(one)), (one, two)), (count, count)), directed=False)
-    groups = [np.flatnonzero(label == number) for number in range(label.max() + 1)]
+    label = np.empty(len(state.where), np.int64)
+    segments(state.at, state.turn, energy.pairs, energy.board.cols, label)
+    groups = [np.flatnonzero(label == root) for root in dict.fromkeys(label.tolist())]
     return sorted(groups, key=len, reverse=True)
 
 
-def shifts(state: State, terms: Terms) -> Iterator[State]:
+def shifts(state: State, energy: Energy) -> Iterator[State]:
     """The placement itself, then in other turns and shifts of the whole; what falls off is put down by its borders."""
-    board = terms.board
+    board = energy.board
     yield state
     placed = np.flatnonzero(state.where >= 0)
     whole = state.where[placed] // board.cols, state.where[placed] % board.cols
@@ -214,7 +202,7 @@ def shifts(state: State, terms: Terms) -> Iterator[State]:
             for right in range(-_REACH, _REACH + 1):
                 if turn or down or right:
                     moved = _moved(state, placed, rows + down, cols + right, turn, board)
-                    yield terms.improve(moved, 0, 0.0, 0.0, np.random.default_rng(0))
+                    yield energy.filled(moved)
 
 
 def placings(state: State, part: Int64[np.ndarray, "m"], board: Board) -> Iterator[State]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import Annotated
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Annotated, ClassVar
+from weakref import WeakSet
 
 import torch
 import torch.nn.functional as F
@@ -18,12 +20,12 @@ from diffassemble.core.board import SIDES
 from diffassemble.core.settings import Count, Even, Natural
 from diffassemble.network.batch import MatchFinder
 from diffassemble.network.denoiser import PoseNetwork
-from diffassemble.network.pretrained import Pretrained
+from diffassemble.network.pretrained import Pretrained, find_model
 from diffassemble.squares.edges import (
     FEWEST_ROWS,
     Borders,
     certainty_evidence,
-    image_matches,
+    matches_of_partners,
     matches_of_sides,
     rank_evidence,
 )
@@ -78,7 +80,7 @@ class EdgeCompatibility:
         return torch.logaddexp(fits.logsumexp(1), self.alone)
 
 
-CompareEdges = Callable[[Float[Tensor, "n 3 s s"]], EdgeCompatibility]
+CompareEdges = Callable[[Float[Tensor, "n 3 s s"], Borders], EdgeCompatibility]
 
 
 @dataclass(frozen=True)
@@ -154,37 +156,68 @@ def _log_odds(log_probability: Tensor) -> Tensor:
     return (probable - torch.log(-torch.expm1(probable))).clamp(-_CERTAIN, _CERTAIN)
 
 
-def learned_matches(pixels: Float[Tensor, "n 3 s s"], pitch: float, edge_model: CompareEdges, keep: int = 8) -> Matches:
-    """The most promising partners of every side, as matings on a lattice of the given pitch."""
-    compatibility = edge_model(pixels)
-    return find_candidates(Borders.of(pixels), compatibility, keep).matches(compatibility.odds, pitch)
+class Evidence:
+    """What borders say of the pieces of one puzzle; each part is computed when it is first asked for, and only once."""
 
+    _living: ClassVar[WeakSet[Evidence]] = WeakSet()
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Matches of any puzzle.
+    def __init__(self, pixels: Float[Tensor, "n 3 s s"]) -> None:
+        self.pixels = pixels
+        self._learned: dict[CompareEdges, EdgeCompatibility] = {}
+
+    @staticmethod
+    def of(pixels: Float[Tensor, "n 3 s s"]) -> Evidence:
+        """The evidence of these pieces, shared with whoever holds that of the same pieces in the same order."""
+        for known in tuple(Evidence._living):
+            if known.pixels.shape == pixels.shape and torch.equal(known.pixels, pixels):
+                return known
+        evidence = Evidence(pixels)
+        Evidence._living.add(evidence)
+        return evidence
+
+    @cached_property
+    def borders(self) -> Borders:
+        """Border gradients of all sides."""
+        return Borders.of(self.pixels)
+
+    def compatibility(self, edge_model: CompareEdges) -> EdgeCompatibility:
+        """Learned compatibility of all sides."""
+        if edge_model not in self._learned:
+            self._learned[edge_model] = edge_model(self.pixels, self.borders)
+        return self._learned[edge_model]
+
+    def matches(self, pitch: float, keep: int = 8, edge_model: CompareEdges | None = None) -> Matches:
+        """The `keep` most promising partners of every side, as matches on a lattice of the given pitch.
+
+        Without an edge model, border gradients alone say so.
+        """
+        if edge_model is None:
+            return matches_of_partners(self.borders.best(keep), pitch)
+        compatibility = self.compatibility(edge_model)
+        return find_candidates(self.borders, compatibility, keep).matches(compatibility.odds, pitch)
 
 
 def find_matches(puzzle: Puzzle, edge_model: CompareEdges | None = None, keep: int = 8) -> Matches:
-    """Which pieces may touch, and how they then lie to each other: the `keep` best partners of every side.
-
-    Without an edge model, border gradients alone say so.
-    """
-    if edge_model is None:
-        return image_matches(puzzle.pixels, puzzle.board.pitch, keep)
-    return learned_matches(puzzle.pixels, puzzle.board.pitch, edge_model, keep)
+    """Which pieces may touch, and how they then lie to each other: the `keep` best partners of every side."""
+    return Evidence.of(puzzle.pixels).matches(puzzle.board.pitch, keep, edge_model)
 
 
 def match_finder(network: PoseNetwork) -> MatchFinder | None:
     """Who finds the matches that a network hears: by border gradients, or by the learned edges its config names."""
     if not network.pairwise:
         return None
-    edge_model = _edge_model(network.config.edge_model).compare if network.config.edge_model else None
+    edge_model = load_edge_model(network.config.edge_model) if network.config.edge_model else None
     return lambda puzzle: find_matches(puzzle, edge_model if len(puzzle) <= _MOST_LEARNED else None)
 
 
+def load_edge_model(name: str) -> CompareEdges:
+    """Learned edge compatibility by its bundled name, folder or hub id; the same for all who ask."""
+    return _edge_model(find_model(name).resolve()).compare
+
+
 @cache
-def _edge_model(name: str) -> EdgeModel:
-    return EdgeModel.from_pretrained(name)
+def _edge_model(folder: Path) -> EdgeModel:
+    return EdgeModel.from_pretrained(folder)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -323,9 +356,8 @@ class EdgeModel(Pretrained):
         return predicted, torch.cat([facing.square().flatten(1), facing.flatten(1), torch.ones_like(constant)], 1)
 
     @torch.no_grad()
-    def compare(self, pixels: Float[Tensor, "n 3 s s"]) -> EdgeCompatibility:
-        """Compare all sides; whether pieces lost pixels at them is seen from how well the best of them fit."""
-        borders = Borders.of(pixels)
+    def compare(self, pixels: Float[Tensor, "n 3 s s"], borders: Borders) -> EdgeCompatibility:
+        """Compare all sides; whether pieces lost pixels at them is seen from how well the best `borders` fit."""
         if len(borders) <= _TYPICAL:
             best = borders.best(1).score
         else:  # so many tell as much as all

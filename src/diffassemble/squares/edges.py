@@ -12,7 +12,6 @@ from diffassemble.core import Matches, Poses, turn_matrix
 from diffassemble.core.board import SIDES
 from diffassemble.core.matches import CHANNELS
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Which sides of square pieces continue each other.
 #
 # Mahalanobis gradient compatibility (Gallagher 2012): side i predicts the pixels beyond itself, c = edge + mean
@@ -110,14 +109,6 @@ class Borders:
         return Partners(side, score)
 
 
-def border_scores(pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "sides sides"]:
-    """The scores of all pairs of sides at once, for puzzles small enough; infinite within one piece."""
-    borders = Borders.of(pixels)
-    one_way = (borders.predicted @ borders.observed.T).clamp_(min=0)
-    piece = torch.arange(len(borders), device=pixels.device) // SIDES
-    return (one_way + one_way.T).float().masked_fill_(piece[:, None] == piece, torch.inf)
-
-
 def odds_terms(partners: Partners) -> Float[Tensor, "sides keep 10"]:
     """What the log odds of pairs are made of: a pair's own level, and its lower and higher lead over its rivals.
 
@@ -153,11 +144,6 @@ def certainty_evidence(score: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
     return 1 / (1 + (score / 2) ** 2)
 
 
-def image_matches(pixels: Float[Tensor, "n 3 s s"], pitch: float, keep: int = 8) -> Matches:
-    """The `keep` best partners of every side of every piece, as matings on a lattice of the given pitch."""
-    return matches_of_partners(Borders.of(pixels).best(keep), pitch)
-
-
 def matches_of_partners(partners: Partners, pitch: float) -> Matches:
     """Every side with each of its partners (none, or two or more), with the evidence for them."""
     sides, keep = partners.side.shape
@@ -174,35 +160,3 @@ def matches_of_sides(
     outward = turn_matrix(b)[:, :, 0]  # where the right side's direction, (1, 0), is turned to
     relative = Poses(turn_matrix(b + 2 - a), pitch * outward)
     return Matches(first_side // SIDES, second_side // SIDES, relative, SIDES * a + b, channels)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# The measures that others used before gradients: how unlike two sides are, colour by colour.
-#
-# Sides are numbered as in `image`; pairs within one piece are infinitely unlike. Symmetric.
-
-
-def squared_differences(pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "sides sides"]:
-    """The sum of squared colour differences across the border (Cho, Avidan and Freeman 2010), as one product."""
-    edge = side_lines(pixels)[:, 0].double() - 0.5
-    power = edge.square().sum((1, 2))
-    shared = edge.flatten(1) @ edge.flip(1).flatten(1).T
-    return _apart((power[:, None] + power - (shared + shared.T)).clamp(min=0))
-
-
-def prediction_errors(
-    pixels: Float[Tensor, "n 3 s s"], p: float = 0.3, q: float = 1 / 16
-) -> Float[Tensor, "sides sides"]:
-    """Each side continues its gradient into the other: (Σ |error|^p)^(q/p), both ways (Pomeranz et al. 2011).
-
-    With p = q = 1 it is the plain L1 measure.
-    """
-    edge, inner = side_lines(pixels).double().unbind(1)
-    predicted, facing = 2 * edge - inner, edge.flip(1)
-    one_way = torch.cdist(predicted.flatten(1), facing.flatten(1), p=p) ** p
-    return _apart((one_way + one_way.T) ** (q / p))
-
-
-def _apart(unlike: Float[Tensor, "sides sides"]) -> Float[Tensor, "sides sides"]:
-    piece = torch.arange(len(unlike), device=unlike.device) // SIDES
-    return unlike.float().masked_fill_(piece[:, None] == piece, torch.inf)

@@ -1,63 +1,184 @@
-"""What a placement is worth: how well borders continue each other, and what the network thinks of every place."""
+"""The energy of a placement: log odds of the borders that meet, and of where the network's samples put each piece.
+
+The higher, the better. For the two forms that its terms have, dense and listed, see `search`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Float32, Int64
 from torch import Tensor
 
 from diffassemble.core import Board, Locks, Matches, Poses, turn_matrix
 from diffassemble.core.board import SIDES, Placement
 from diffassemble.squares.baselines.gallagher import trim
-from diffassemble.squares.diffusion import Answer
 from diffassemble.squares.forest import Forest
-from diffassemble.squares.search import margins, search, worth
-
-# ----------------------------------------------------------------------------------------------------------------------
-# What a placement is worth: how well borders continue each other, and what the network thinks of every place.
-
+from diffassemble.squares.placement import Answer, agreement
+from diffassemble.squares.search import UNLISTED, energy, margins, search
 
 # No pair of sides counts for more or less than this; in log odds.
-STRONGEST = 6.0
+STRONGEST = -UNLISTED
 # What no sum of other terms outweighs.
 PINNED = 1e4
+# Matches at least this probable are listed, and those are tried as moves.
+_LISTED, _WORTH_TRYING = 0.01, 0.1
 # Share of belief that the network's samples leave to all other places, and how wide each sample is, in cells.
-_ELSEWHERE = 0.02
-_WIDTH = 0.5
+_ELSEWHERE, _WIDTH = 0.02, 0.5
+# What it counts, listed, to lie where all samples of the network agree, before it is weighed by trust.
+_AGREED = 4.0
+# Where borders are unsure, every pair that touches counts up to this much more, so that cells with many neighbours are
+# filled first. On a whole board as many pairs touch in any placement, so it changes the search and not what is best.
+_PULL = 6.0
+
+PairLists = tuple[Int64[np.ndarray, "sides_and_one"], Int64[np.ndarray, "m"], Float32[np.ndarray, "m"]]
+PlaceList = tuple[Int64[np.ndarray, "n"], Int64[np.ndarray, "n"], Float32[np.ndarray, "n"]]
 
 
-def border_gains(matches: Matches, count: int) -> Float[Tensor, "sides sides"]:
-    """Log odds, for and against, that two sides are neighbours in the picture; against, for those not listed."""
-    gains = torch.full((SIDES * count, SIDES * count), -STRONGEST)
-    own, other = SIDES * matches.first + matches.slot // SIDES, SIDES * matches.second + matches.slot % SIDES
-    gains[own, other] = torch.logit(matches.weight).clamp(-STRONGEST, STRONGEST)
-    return torch.maximum(gains, gains.T)
+@dataclass(frozen=True)
+class State:
+    """A placement as the search sees it: the piece on each cell, and the turn and cell of each piece; −1 is none."""
+
+    at: Int64[np.ndarray, "cells"]
+    turn: Int64[np.ndarray, "n"]
+    where: Int64[np.ndarray, "n"]
+
+    @property
+    def placement(self) -> Placement:
+        return torch.from_numpy(self.where), torch.from_numpy(self.turn)
 
 
-def network_gains(samples: list[Poses], board: Board) -> Float[Tensor, "n 4 cells"]:
-    """How much more the samples believe in each piece's turn and place than in any, in log odds.
+@dataclass(frozen=True)
+class Energy:
+    """The terms of every placement, dense or listed; `likely` are pairs of sides worth trying as moves.
 
-    Samples may be assembled in other turns of the whole; all are turned to agree with the first.
+    `doubt` is how little borders say, from 0 to 1. With pieces missing it is 0: most sides have no neighbour then, and
+    that says nothing.
+    """
+
+    pairs: Float32[np.ndarray, "sides sides"] | PairLists
+    places: Float32[np.ndarray, "cells n 4"] | PlaceList
+    likely: Int64[np.ndarray, "tried 2"]
+    board: Board
+    doubt: float = 0.0
+
+    @staticmethod
+    def dense(matches: Matches, places: Float[Tensor, "n 4 cells"], board: Board) -> Energy:
+        """From the matches of sides and what the network says of every place."""
+        doubt = _doubt(matches, board) if len(places) == board.cells else 0.0
+        pairs = pair_terms(matches, len(places)) + _PULL * doubt
+        return Energy(pairs.numpy(), places.permute(2, 0, 1).contiguous().numpy(), _likely(matches), board, doubt)
+
+    @staticmethod
+    def listed(matches: Matches, places: PlaceList, board: Board) -> Energy:
+        """The same with terms of likely pairs and places only, so that memory grows with the pieces alone."""
+        return Energy(pair_lists(matches, len(places[0])), places, _likely(matches), board)
+
+    def __call__(self, state: State) -> float:
+        return float(energy(state.at, state.turn, self.pairs, self.places, self.board.cols))
+
+    def state(self, cells: Tensor, turns: Tensor) -> State:
+        """A placement of the pieces that have a cell."""
+        at, placed = np.full(self.board.cells, -1), np.flatnonzero(cells.numpy() >= 0)
+        at[cells.numpy()[placed]] = placed
+        return State(at, turns.numpy().copy(), cells.numpy().copy())
+
+    def joined(self, matches: Matches, count: int) -> Placement:
+        """Pieces joined along the most probable matches and trimmed to the board; the others put down by energy."""
+        forest = Forest.of(count)
+        forest.grow(match_sides(matches[matches.weight.argsort(descending=True, stable=True)]), 0, count)
+        return self.filled(self.state(*trim(forest, self.board))).placement
+
+    def filled(self, state: State) -> State:
+        """The same with all loose pieces put down."""
+        return self.improve(state, 0, 0.0, 0.0, np.random.default_rng(0))
+
+    def improve(self, state: State, rounds: int, hot: float, cold: float, random: np.random.Generator) -> State:
+        """The best placement that the search finds from this one, between these temperatures."""
+        found = State(state.at.copy(), state.turn.copy(), state.where.copy())
+        arrays = (found.at, found.turn, found.where, self.pairs, self.places, self.likely)
+        search(*arrays, self.board.cols, rounds, hot, cold, random)
+        return found
+
+    def answer(self, state: State) -> Answer:
+        """The placement, with the chance of each piece's place against the best other use of its cell."""
+        margin = margins(state.at, state.turn, state.where, self.pairs, self.places, self.board.cols)
+        return state.placement, torch.from_numpy(margin).float().sigmoid()
+
+
+def pair_terms(matches: Matches, count: int) -> Float[Tensor, "sides sides"]:
+    """Log odds, for and against, that two sides are neighbours in the picture; against, for those without a match."""
+    terms = torch.full((SIDES * count, SIDES * count), -STRONGEST)
+    own, other = torch.from_numpy(match_sides(matches)).unbind(1)
+    terms[own, other] = torch.logit(matches.weight).clamp(-STRONGEST, STRONGEST)
+    return torch.maximum(terms, terms.T)
+
+
+def pair_lists(matches: Matches, count: int) -> PairLists:
+    """The same as lists of likely pairs, both ways round; the better ones where both sides list the pair."""
+    matches = matches[matches.weight > _LISTED]
+    sides = match_sides(matches)
+    term = torch.logit(matches.weight).clamp(-STRONGEST, STRONGEST).float().numpy()
+    total = SIDES * count
+    key = np.concatenate([sides[:, 0] * total + sides[:, 1], sides[:, 1] * total + sides[:, 0]])
+    terms = np.concatenate([term, term])
+    order = np.lexsort((-terms, key))
+    key, first = np.unique(key[order], return_index=True)
+    starts = np.searchsorted(key, total * np.arange(total + 1))
+    return starts, key % total, terms[order][first]
+
+
+def place_terms(
+    samples: list[Poses], board: Board, trust: float, locks: Locks | None = None
+) -> Float[Tensor, "n 4 cells"]:
+    """How much more the samples believe in each piece's turn and place than in any, in log odds weighed by trust.
+
+    Samples may be assembled in other turns of the whole; all are turned to agree with the first. Locked pieces count
+    more where they are locked than all else could outweigh.
     """
     belief = torch.zeros(len(samples[0]), SIDES, board.cells)
     reference = _belief(samples[0], board)
     for sample in samples:
         seen = [_belief(turned, board) for turned in _all_turns(sample, board)]
         belief += max(seen, key=lambda other: float((reference * other).sum()))
-    return torch.log(belief / len(samples) + _ELSEWHERE) - torch.log(torch.tensor(_ELSEWHERE))
+    terms = trust * (torch.log(belief / len(samples) + _ELSEWHERE) - torch.log(torch.tensor(_ELSEWHERE)))
+    if locks is not None:
+        (cells, turns), held = board.snap(locks.poses), locks.held.nonzero().flatten()
+        terms[held, turns[held], cells[held]] = PINNED
+    return terms
 
 
-def pinned(unary: Float[Tensor, "n 4 cells"], board: Board, locks: Locks | None) -> Float[Tensor, "n 4 cells"]:
-    """The same opinion, but locked pieces gain more where they are locked than all else could outweigh."""
-    if locks is None:
-        return unary
-    (cells, turns), held = board.snap(locks.poses), locks.held.nonzero().flatten()
-    fixed = unary.clone()
-    fixed[held, turns[held], cells[held]] = PINNED
-    return fixed
+def place_list(placements: Sequence[Placement], board: Board, trust: float, locks: Locks | None = None) -> PlaceList:
+    """Where the first placement has each piece, counting the more the more others agree; locks outweigh everything."""
+    first, *others = placements
+    share = (1 + len(others) * agreement(board, first, others)) / len(placements)
+    cells, turns, term = first[0].clone(), first[1].clone(), _AGREED * trust * share
+    if locks is not None:
+        wanted, wanted_turns = board.snap(locks.poses)
+        cells, turns = torch.where(locks.held, wanted, cells), torch.where(locks.held, wanted_turns, turns)
+        term = torch.where(locks.held, torch.tensor(PINNED), term)
+    return cells.numpy(), turns.numpy(), term.float().numpy()
+
+
+def match_sides(matches: Matches) -> Int64[np.ndarray, "m 2"]:
+    """The two sides of each match."""
+    own, other = SIDES * matches.first + matches.slot // SIDES, SIDES * matches.second + matches.slot % SIDES
+    return torch.stack([own, other], 1).numpy()
+
+
+def _likely(matches: Matches) -> Int64[np.ndarray, "tried 2"]:
+    return match_sides(matches[matches.weight > _WORTH_TRYING])
+
+
+def _doubt(matches: Matches, board: Board) -> float:
+    """How improbable the best match of a side is, on the average over as many sides as have one on a full board."""
+    own = SIDES * matches.first + matches.slot // SIDES
+    best = torch.zeros(SIDES * board.cells).scatter_reduce(0, own, matches.weight, "amax")
+    inner = SIDES * board.cells - 2 * (board.rows + board.cols)
+    return max(0.0, 1 - float(best.sum()) / max(1, inner))
 
 
 def _belief(poses: Poses, board: Board) -> Float[Tensor, "n 4 cells"]:
@@ -69,93 +190,5 @@ def _belief(poses: Poses, board: Board) -> Float[Tensor, "n 4 cells"]:
 
 def _all_turns(poses: Poses, board: Board) -> list[Poses]:
     """The whole in every turn in which it fits the board."""
-    allowed = board.fitting_turns()
-    wholes = [Poses(turn_matrix(torch.tensor([by])), torch.zeros(1, 2)) for by in allowed]
+    wholes = [Poses(turn_matrix(torch.tensor([by])), torch.zeros(1, 2)) for by in board.fitting_turns()]
     return [whole[[0] * len(poses)] @ poses for whole in wholes]
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# What a placement is worth, as the arrays that the search works on.
-
-
-# Matings at least this probable are tried as moves.
-_WORTH_TRYING = 0.1
-# Where borders are unsure, every pair that touches gains up to this much more, so that cells with many neighbours are
-# filled first. On a whole board as many pairs touch in any placement, so it changes the search and not what is best.
-_PULL = 6.0
-
-
-@dataclass(frozen=True)
-class State:
-    """A placement as the search sees it: the piece on each cell, and the turn and cell of each piece; −1 is none."""
-
-    at: np.ndarray
-    turn: np.ndarray
-    where: np.ndarray
-
-
-@dataclass(frozen=True)
-class Terms:
-    """All that a placement is worth, as arrays; `doubt` is how little borders say, from 0 to 1.
-
-    With pieces missing, doubt is 0: most sides have no mate then, and that says nothing.
-    """
-
-    gains: np.ndarray
-    unary: np.ndarray
-    likely: np.ndarray
-    board: Board
-    doubt: float = 0.0
-
-    @staticmethod
-    def of(matches: Matches, unary: Float[Tensor, "n 4 cells"], board: Board) -> Terms:
-        """From borders and the network's opinion."""
-        likely, count = _sides(matches[matches.weight > _WORTH_TRYING]), len(unary)
-        doubt = _doubt(matches, board) if count == board.cells else 0.0
-        gains = border_gains(matches, count) + _PULL * doubt
-        return Terms(gains.numpy(), unary.permute(2, 0, 1).contiguous().numpy(), likely, board, doubt)
-
-    def state(self, cells: Tensor, turns: Tensor) -> State:
-        """A placement of the pieces that have a cell."""
-        at, placed = np.full(self.board.cells, -1), np.flatnonzero(cells.numpy() >= 0)
-        at[cells.numpy()[placed]] = placed
-        return State(at, turns.numpy().copy(), cells.numpy().copy())
-
-    def joined(self, matches: Matches) -> Placement:
-        """Pieces joined along the most probable matings and trimmed to the board; the others put down by value."""
-        count = len(self.gains) // SIDES
-        forest = Forest.of(count)
-        forest.grow(_sides(matches[matches.weight.argsort(descending=True, stable=True)]), 0, count)
-        whole = self.improve(self.state(*trim(forest, self.board)), 0, 0.0, 0.0, np.random.default_rng(0))
-        return torch.from_numpy(whole.where), torch.from_numpy(whole.turn)
-
-    def worth(self, state: State) -> float:
-        return float(worth(state.at, state.turn, self.gains, self.unary, self.board.cols))
-
-    def improve(self, state: State, rounds: int, hot: float, cold: float, random: np.random.Generator) -> State:
-        """The best placement that the search finds from this one."""
-        found = State(state.at.copy(), state.turn.copy(), state.where.copy())
-        arrays = (found.at, found.turn, found.where, self.gains, self.unary, self.likely)
-        search(*arrays, self.board.cols, rounds, hot, cold, random)
-        return found
-
-    def answer(self, state: State) -> Answer:
-        """The placement, with the chance of each piece's place against the best other use of its cell."""
-        margin = margins(state.at, state.turn, state.where, self.gains, self.unary, self.board.cols)
-        placement = torch.from_numpy(state.where), torch.from_numpy(state.turn)
-        return placement, torch.from_numpy(margin).float().sigmoid()
-
-
-def _doubt(matches: Matches, board: Board) -> float:
-    """How improbable the best mating of a side is, on the average over as many sides as have one on a full board."""
-    own = SIDES * matches.first + matches.slot // SIDES
-    best = torch.zeros(SIDES * board.cells).scatter_reduce(0, own, matches.weight, "amax")
-    mated = SIDES * board.cells - 2 * (board.rows + board.cols)
-    return max(0.0, 1 - float(best.sum()) / max(1, mated))
-
-
-def _sides(matches: Matches) -> np.ndarray:
-    """The two sides of each mating."""
-    return torch.stack(
-        [SIDES * matches.first + matches.slot // SIDES, SIDES * matches.second + matches.slot % SIDES], 1
-    ).numpy()

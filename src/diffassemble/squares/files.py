@@ -6,7 +6,6 @@ Whatever is read is checked before anybody works on it. A piece's place is told 
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -113,7 +112,9 @@ def check_pieces(pieces: ImagePieces, names: Sequence[str], source: Path) -> Non
 def check_count(count: int, board: Board, source: Path) -> None:
     """Refuse more pieces than the board has cells, and propose a board that holds them."""
     if count > board.cells:
-        room = _roomy_board(count)
+        from diffassemble.squares.grid import roomy_board
+
+        room = roomy_board(count)
         raise InputError(
             f"{source}: grid {board.rows}x{board.cols} has {board.cells} cells, got {count} pieces; "
             f"pass --grid {room.rows}x{room.cols}"
@@ -128,17 +129,6 @@ def _fingerprint(levels: UInt8[Tensor, "3 s s"]) -> bytes:
     """The same bytes for a piece and its quarter turns, and for no other piece."""
     turned = (torch.rot90(levels, turns, (-2, -1)).contiguous().numpy().tobytes() for turns in range(4))
     return min(hashlib.blake2b(content, digest_size=16).digest() for content in turned)
-
-
-def _roomy_board(count: int) -> Board:
-    """A board near the square, rather high than wide, with few spare cells."""
-
-    def waste(board: Board) -> tuple[int, int]:
-        spare = board.cells - count
-        return spare + board.rows - board.cols, spare
-
-    boards = [Board(math.ceil(count / cols), cols) for cols in range(1, math.isqrt(count) + 2)]
-    return min((board for board in boards if board.rows >= board.cols), key=waste)
 
 
 def folder_contents(puzzle: Puzzle, folder: Path, ending: str) -> Iterator[tuple[str, bytes]]:

@@ -10,15 +10,16 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from diffassemble.core import Board, ImagePieces, Poses, Puzzle, Solver
-from diffassemble.squares.edges import image_matches
-from diffassemble.squares.placement import fit
+from diffassemble.core.solver import content_order
+from diffassemble.squares.edge_model import Evidence, find_matches
+from diffassemble.squares.placement import realised
 from diffassemble.squares.upright import Uprighter
 
-# ----------------------------------------------------------------------------------------------------------------------
-# The board of a puzzle that does not tell it.
-
-
+# Boards are at most so many times as wide as high.
 STRETCH = 3.0
+# Neighbours expected in the rest of the picture, below which a piece does not belong to it.
+_FITS = 0.25
+_ROUNDS = 30
 
 
 def candidate_boards(count: int) -> list[Board]:
@@ -42,7 +43,11 @@ def choose_board(pieces: ImagePieces, solver: Solver, seed: int, upright: Uprigh
     if len(boards) == 1 and upright is None:
         return boards[0]
     names = tuple(str(index) for index in range(len(pieces)))
-    trials = [_try(Puzzle(pieces, board, names), solver, seed) for board in boards]
+    evidence = Evidence.of(pieces.pixels)
+    # Held, so that the solver, which takes pieces in this order, finds it there for every board.
+    ordered = Evidence.of(pieces.pixels[content_order(pieces.content)])
+    trials = [_try(Puzzle(pieces, board, names), solver, seed, evidence) for board in boards]
+    del ordered
     puzzle, placed, _ = max(trials, key=lambda trial: trial[2])
     board = puzzle.board
     if upright is None or board.rows == board.cols or upright(puzzle, placed, (0, 1, 2, 3)) % 2 == 0:
@@ -50,20 +55,22 @@ def choose_board(pieces: ImagePieces, solver: Solver, seed: int, upright: Uprigh
     return Board(board.cols, board.rows)
 
 
-def _try(puzzle: Puzzle, solver: Solver, seed: int) -> tuple[Puzzle, Poses, float]:
+def _try(puzzle: Puzzle, solver: Solver, seed: int, evidence: Evidence) -> tuple[Puzzle, Poses, float]:
     """The puzzle, its answer, and the border evidence that the answer realises."""
     *_, last = solver.steps(puzzle, torch.Generator().manual_seed(seed))
     pitch = puzzle.board.pitch
-    return puzzle, last.poses, float(fit(last.poses, image_matches(puzzle.pixels, pitch), pitch))
+    return puzzle, last.poses, float(realised(last.poses, evidence.matches(pitch), pitch))
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Pieces that do not belong to the picture: those that nobody wants beside them.
+def roomy_board(count: int) -> Board:
+    """A board near the square, rather high than wide, with few spare cells."""
 
+    def waste(board: Board) -> tuple[int, int]:
+        spare = board.cells - count
+        return spare + board.rows - board.cols, spare
 
-# Matings expected with the rest of the picture, below which a piece does not belong to it.
-_FITS = 0.25
-_ROUNDS = 30
+    boards = [Board(math.ceil(count / cols), cols) for cols in range(1, math.isqrt(count) + 2)]
+    return min((board for board in boards if board.rows >= board.cols), key=waste)
 
 
 @dataclass(frozen=True)
@@ -93,7 +100,7 @@ def set_aside(puzzle: Puzzle) -> SetAside:
 
 def _bonds(puzzle: Puzzle) -> Float[Tensor, "n n"]:
     """How probably two pieces are neighbours, on whatever side."""
-    matches = image_matches(puzzle.pixels, puzzle.board.pitch)
+    matches = find_matches(puzzle)
     bonds = torch.zeros(len(puzzle), len(puzzle))
     bonds.index_put_((matches.first, matches.second), matches.weight, accumulate=True)
     return ((bonds + bonds.T) / 2).clamp(max=1).fill_diagonal_(0)

@@ -9,106 +9,137 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
-from diffassemble.core import Matches, Puzzle
+from diffassemble.core import Matches, Puzzle, Step
+from diffassemble.core.board import Placement
 from diffassemble.core.locks import hold, settle
-from diffassemble.network.batch import PuzzleBatch
-from diffassemble.squares.baselines.gallagher import GallagherSolver
+from diffassemble.core.solver import in_content_order
+from diffassemble.squares.baselines.gallagher import border_steps
 from diffassemble.squares.critic import CriticReranker
-from diffassemble.squares.diffusion import Answer, DiffusionSolver, held_place
-from diffassemble.squares.edge_model import CompareEdges, find_matches
-from diffassemble.squares.energy import State, Terms, network_gains, pinned
-from diffassemble.squares.large import large_answers
+from diffassemble.squares.diffusion import DiffusionSolver, Samples
+from diffassemble.squares.edge_model import CompareEdges, Evidence
+from diffassemble.squares.energy import Energy, State, place_list, place_terms
+from diffassemble.squares.placement import Answer, finish, held_place
 
-# Partners of every side that the search knows of; all others count as unlikely.
-_PARTNERS = 24
-# Starts worth less than this share of the best one are not searched from.
+# Pairs of pieces that its diffusion may compare: the larger the puzzle, the more borders say, and a few samples do.
+MOST_PAIRS = 500_000
+# Matches of every side that the search knows of; all others count as unlikely.
+_MATCHES = 24
+# Starts with less than this share of the best one's energy are not searched from.
 _HOPELESS = 0.5
 # How many times longer the search is where borders say nothing at all, and for how many pieces that is meant.
 _LONGER, _MANY = 20.0, 100
 # Pieces put down between two looks at the clock, after which the search goes on from the best so far.
 _PHASE = 10_000
+# On large boards the search runs in so many phases of so many moves each.
+_LARGE_PHASES, _LARGE_MOVES = 8, 100
 
 
 @dataclass(frozen=True)
-class HybridSolver(DiffusionSolver):
-    """Diffusion, then a search from its best samples and from what borders alone give; the most valuable answer wins.
+class HybridSolver:
+    """Diffusion, then a search from its best samples and from what borders alone give; the highest energy wins.
 
     `trust` weighs the network's opinion against the borders' log odds; `effort` is how many pieces the search may put
-    down from each of `starts` starts; `heat` how much worse a placement may at first become on the way to a better
-    one. After `budget` seconds of searching the best so far is the answer. `edge_model` tells which sides
-    continue each other, also across eroded borders; without it, border gradients alone do. Above `listed_above`
-    pieces the search knows only likely pairs, and its arrays grow with the pieces, not with their pairs. The larger the
-    puzzle, the more borders say: a few samples are enough then. With pieces missing, `reranker` decides what borders
-    can't.
+    down from each of `starts` starts; `temperature` how much worse a placement may at first become on the way to a
+    better one. After `budget` seconds of searching the best so far is the answer. `edge_model` tells which sides
+    continue each other, also across eroded borders; without it, border gradients alone do. Above `listed_above` pieces
+    the search knows only likely pairs, and its arrays grow with the pieces, not with their pairs. With pieces missing,
+    `reranker` decides what borders can't.
     """
 
+    diffusion: DiffusionSolver
     trust: float = 0.1
     effort: int = 70_000
     starts: int = 4
-    heat: float = 6.0
+    temperature: float = 6.0
     budget: float = math.inf
     edge_model: CompareEdges | None = None
     reranker: CriticReranker | None = None
     listed_above: int = 1600
-    most_pairs: int = 500_000
     name: str = "hybrid"
 
-    def _answers(
-        self, puzzle: Puzzle, batch: PuzzleBatch, clean: Float[Tensor, "n k p"], leader: int
-    ) -> Iterator[Answer]:
-        """Ever more valuable placements, and by how much each piece prefers its place."""
+    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
+        """Yield the steps of the diffusion, then better and better placements.
+
+        The answer does not depend on the order in which the pieces are listed.
+        """
+        return in_content_order(puzzle, lambda ordered: self._ordered_steps(ordered, generator))
+
+    def _ordered_steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
+        evidence = Evidence.of(puzzle.pixels)  # held, so that the diffusion finds it there
+        samples = yield from self.diffusion.sample(puzzle, generator)
+        upright = None if puzzle.locks else self.diffusion.upright  # what is locked says which way is up
+        yield from finish(puzzle, self._answers(puzzle, evidence, samples), upright)
+
+    def _answers(self, puzzle: Puzzle, evidence: Evidence, samples: Samples) -> Iterator[Answer]:
+        """Placements of ever higher energy, and by how much each piece prefers its place."""
         until = time.monotonic() + self.budget
-        board = puzzle.board
-        matches = find_matches(puzzle, self.edge_model, _PARTNERS)
-        samples = [self.model.space.to_poses(sample) for sample in clean.unbind(1)]
-        samples.insert(0, samples.pop(leader))
+        matches = evidence.matches(puzzle.board.pitch, _MATCHES, self.edge_model)
+        poses = samples.poses.copy()
+        poses.insert(0, poses.pop(samples.leader))
+        board, locks = puzzle.board, puzzle.locks
+        placements = [held_place(sample, puzzle) for sample in poses]
         if len(puzzle) > self.listed_above:
-            yield from large_answers(puzzle, matches, samples, self.trust, self.heat, until)
+            energy = Energy.listed(matches, place_list(placements, board, self.trust, locks), board)
+            wholes = self._turned(puzzle, [energy.joined(matches, len(puzzle))])
+            starts = [energy.state(*whole) for whole in [*placements, *wholes]]
+            yield from self._large_search(energy, max(starts, key=energy), until)
             return
-        terms = Terms.of(matches, pinned(self.trust * network_gains(samples, board), board, puzzle.locks), board)
-        starts = self._chosen(
-            [terms.state(*held_place(sample, puzzle)) for sample in samples],
-            self._border_starts(puzzle, matches, terms),
-            terms,
-        )
-        longer = 1 + (_LONGER - 1) * terms.doubt**2 * min(1.0, len(puzzle) / _MANY)
+        energy = Energy.dense(matches, place_terms(poses, board, self.trust, locks), board)
+        wholes = self._turned(puzzle, self._bordered(puzzle, evidence, matches, energy))
+        sampled, bordered = ([energy.state(*whole) for whole in some] for some in (placements, wholes))
+        yield from self._search(puzzle, energy, self._chosen(sampled, bordered, energy), until)
+
+    def _search(self, puzzle: Puzzle, energy: Energy, starts: list[State], until: float) -> Iterator[Answer]:
+        longer = 1 + (_LONGER - 1) * energy.doubt**2 * min(1.0, len(puzzle) / _MANY)
         best, phases = starts[0], max(1, self.effort // _PHASE)
         rounds = max(1, round(_PHASE * longer / len(puzzle)))
         for seed, start in enumerate(starts):
             random = np.random.default_rng(seed)
-            heat = self.heat * (1 - terms.doubt * (seed % 2))  # in doubt, every other search is a cooler one
+            # In doubt, every other search is a cooler one.
+            temperature = self.temperature * (1 - energy.doubt * (seed % 2))
             for phase in range(phases):
-                hot, cold = (heat * (1 - done / phases) for done in (phase, phase + 1))
-                start = terms.improve(start, rounds, hot, cold, random)
+                hot, cold = (temperature * (1 - done / phases) for done in (phase, phase + 1))
+                start = energy.improve(start, rounds, hot, cold, random)
                 if time.monotonic() > until:
                     break
-            if terms.worth(start) > terms.worth(best):
+            if energy(start) > energy(best):
                 best = start
-                yield terms.answer(best)
-        yield terms.answer(best if self.reranker is None else self.reranker(puzzle, terms, best))
+                yield energy.answer(best)
+        yield energy.answer(best if self.reranker is None else self.reranker(puzzle, energy, best))
 
-    def _chosen(self, sampled: list[State], bordered: list[State], terms: Terms) -> list[State]:
-        """What to search from, the most valuable first: samples, and the best that borders give.
+    def _large_search(self, energy: Energy, best: State, until: float) -> Iterator[Answer]:
+        random = np.random.default_rng(0)
+        yield energy.answer(best)
+        for phase in range(_LARGE_PHASES):
+            if time.monotonic() > until:
+                break
+            hot, cold = (self.temperature * (1 - done / _LARGE_PHASES) for done in (phase, phase + 1))
+            best = energy.improve(best, _LARGE_MOVES, hot, cold, random)
+            yield energy.answer(best)
+
+    def _chosen(self, sampled: list[State], bordered: list[State], energy: Energy) -> list[State]:
+        """What to search from, the highest energy first: samples, and the best that borders give.
 
         Where samples are hopeless, as they are for eroded pieces, the best start is searched from again instead.
         """
-        best_samples = sorted(sampled, key=terms.worth, reverse=True)[: self.starts - 1]
-        starts = sorted([max(bordered, key=terms.worth), *best_samples], key=terms.worth, reverse=True)
-        enough = _HOPELESS * terms.worth(starts[0])
-        return [start if terms.worth(start) >= enough else starts[0] for start in starts]
+        best_samples = sorted(sampled, key=energy, reverse=True)[: self.starts - 1]
+        starts = sorted([max(bordered, key=energy), *best_samples], key=energy, reverse=True)
+        enough = _HOPELESS * energy(starts[0])
+        return [start if energy(start) >= enough else starts[0] for start in starts]
 
-    def _border_starts(self, puzzle: Puzzle, matches: Matches, terms: Terms) -> list[State]:
-        """What borders alone make of the puzzle, in all turns of the whole."""
-        board = puzzle.board
-        *_, last = GallagherSolver(self.budget).steps(puzzle, torch.Generator())
-        wholes = [board.snap(last.poses)]
-        if self.edge_model is not None:
-            wholes.append(terms.joined(matches))
+    def _bordered(self, puzzle: Puzzle, evidence: Evidence, matches: Matches, energy: Energy) -> list[Placement]:
+        """What borders alone make of the puzzle."""
+        *_, last = border_steps(puzzle, evidence, time.monotonic() + self.budget)
+        wholes = [puzzle.board.snap(last.poses)]
+        return wholes if self.edge_model is None else [*wholes, energy.joined(matches, len(puzzle))]
+
+    @staticmethod
+    def _turned(puzzle: Puzzle, wholes: list[Placement]) -> list[Placement]:
+        """Placements in all turns of the whole; where pieces are locked, such as hold them."""
+        board, locks = puzzle.board, puzzle.locks
         turned = [board.turned(*whole, by)[1:] for whole in wholes for by in board.fitting_turns()]
-        if puzzle.locks is not None:
-            held = [hold(whole, board, puzzle.locks) for whole in wholes]
-            turned = [*held, *(settle(whole, board, puzzle.locks) for whole in turned)]
-        return [terms.state(*whole) for whole in turned]
+        if locks is None:
+            return turned
+        held = [hold(whole, board, locks) for whole in wholes]
+        return [*held, *(settle(whole, board, locks) for whole in turned)]

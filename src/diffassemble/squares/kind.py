@@ -53,9 +53,9 @@ def bundled_reranker() -> CriticReranker | None:
 def bundled_edge_model() -> CompareEdges | None:
     """The learned edge compatibility that comes with the package; without it, border gradients alone tell what fits."""
     from diffassemble.network.pretrained import bundled_models
-    from diffassemble.squares.edge_model import EdgeModel
+    from diffassemble.squares.edge_model import load_edge_model
 
-    return EdgeModel.from_pretrained(EDGE_MODEL).compare if EDGE_MODEL in bundled_models() else None
+    return load_edge_model(EDGE_MODEL) if EDGE_MODEL in bundled_models() else None
 
 
 def _flat(network: PoseNetwork, model: str) -> PoseNetwork:
@@ -75,19 +75,13 @@ def _diffusion(options: SolverOptions) -> Solver:
 
 def _hybrid(options: SolverOptions) -> Solver:
     from diffassemble.network.denoiser import Denoiser
-    from diffassemble.squares.hybrid import HybridSolver
+    from diffassemble.squares.diffusion import DiffusionSolver
+    from diffassemble.squares.hybrid import MOST_PAIRS, HybridSolver
 
-    network = Denoiser.from_pretrained(options.model)
-    _flat(network, options.model)
-    return HybridSolver(
-        network,
-        options.steps,
-        options.samples,
-        upright=bundled_uprighter(),
-        budget=options.budget,
-        edge_model=bundled_edge_model(),
-        reranker=bundled_reranker(),
-    )
+    network = _flat(Denoiser.from_pretrained(options.model), options.model)
+    up = bundled_uprighter()
+    diffusion = DiffusionSolver(network, options.steps, options.samples, upright=up, most_pairs=MOST_PAIRS)
+    return HybridSolver(diffusion, budget=options.budget, edge_model=bundled_edge_model(), reranker=bundled_reranker())
 
 
 def _gallagher(options: SolverOptions) -> Solver:

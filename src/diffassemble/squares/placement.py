@@ -1,19 +1,45 @@
-"""From loose poses to one piece a cell."""
+"""Placements: from loose poses to one piece a cell, how good that is, and the last steps of every solver."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
 
 import torch
 from jaxtyping import Float, Float64, Int
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from diffassemble.core import Board, Matches, Poses, nearest_turn
+from diffassemble.core import Board, Matches, Poses, Puzzle, Step, nearest_turn
+from diffassemble.core.board import Placement
+from diffassemble.core.locks import settle_loose
+from diffassemble.squares.upright import Uprighter
 
 # Cells up to which a placement is the best there is.
 _EXACTLY = 1000
 
+Answer = tuple[Placement, Float[Tensor, "n"]]
+"""A placement and the confidence of each piece."""
 
-def place(poses: Poses, board: Board) -> tuple[Int[Tensor, "n"], Int[Tensor, "n"]]:
+
+def finish(puzzle: Puzzle, answers: Iterable[Answer], upright: Uprighter | None) -> Iterator[Step]:
+    """Yield better and better answers as steps; if `upright` says so, the last one once more, turned as a whole."""
+    board = puzzle.board
+    for placement, confidence in answers:
+        placed = board.poses(*placement)
+        yield Step(placed, done=1.0, confidence=confidence)
+    by = 0 if upright is None else upright(puzzle, placed, board.fitting_turns())
+    if by:
+        yield Step(board.poses(*board.turned(*placement, by)[1:]), done=1.0, confidence=confidence)
+
+
+def held_place(poses: Poses, puzzle: Puzzle) -> Placement:
+    """One piece a cell, the locked ones where they are locked."""
+    if puzzle.locks is None:
+        return place(poses, puzzle.board)
+    return settle_loose(poses, puzzle.board, puzzle.locks)
+
+
+def place(poses: Poses, board: Board) -> Placement:
     """Cells and quarter turns: the one-to-one placement with the smallest sum of squared distances.
 
     Large boards are halved again and again, and their pieces with them, until the halves are small enough for that.
@@ -50,15 +76,26 @@ def _place(
     _place(points, centres, ordered[before:], second, cells)
 
 
-def fit(placed: Poses, matches: Matches, pitch: float) -> Float[Tensor, ""]:
-    """How much evidence the placement agrees with: the weights of all matings that it realises, added up."""
-    wanted = placed[matches.second] @ matches.relative
-    apart = (wanted.translation - placed.translation[matches.first]).norm(dim=-1)
-    twist = (wanted.rotation - placed.rotation[matches.first]).flatten(1).norm(dim=-1)
-    return matches.weight[(apart < pitch / 4) & (twist < 0.5)].sum()
+def realised(poses: Poses, matches: Matches, pitch: float) -> Float[Tensor, ""]:
+    """The evidence that a placement agrees with: the weights of all matches that it realises, added up."""
+    apart, twist = _missed(poses, matches, pitch)
+    return matches.weight[(apart < 0.25) & (twist < 0.5)].sum()
 
 
-def agreement(board: Board, chosen: tuple[Tensor, Tensor], others: list[tuple[Tensor, Tensor]]) -> Float[Tensor, "n"]:
+def nearly_realised(poses: Poses, matches: Matches, pitch: float) -> Float[Tensor, ""]:
+    """The same of loose poses: matches count in full when realised, and fade with distance."""
+    apart, twist = _missed(poses, matches, pitch)
+    return (matches.weight * torch.exp(-4 * apart**2 - 2 * twist**2)).sum()
+
+
+def _missed(poses: Poses, matches: Matches, pitch: float) -> tuple[Float[Tensor, "m"], Float[Tensor, "m"]]:
+    """How far the first of each match is from where the second wants it, in cells, and how far it is turned away."""
+    wanted = poses[matches.second] @ matches.relative
+    apart = (wanted.translation - poses.translation[matches.first]).norm(dim=-1) / pitch
+    return apart, (wanted.rotation - poses.rotation[matches.first]).flatten(1).norm(dim=-1)
+
+
+def agreement(board: Board, chosen: Placement, others: list[Placement]) -> Float[Tensor, "n"]:
     """Per piece, the share of other placements that put it in the same place, each turned as a whole to agree best."""
     if not others:
         return torch.ones(len(chosen[0]))
@@ -67,16 +104,15 @@ def agreement(board: Board, chosen: tuple[Tensor, Tensor], others: list[tuple[Te
     return same[torch.arange(len(others)), best].float().mean(0)
 
 
-def agreements(board: Board, placements: list[tuple[Tensor, Tensor]]) -> list[float]:
+def agreements(board: Board, placements: list[Placement]) -> list[float]:
     """For each placement the number of pieces that another one puts in the same place, on the average."""
     turned = _turned(board, placements)
     same = (turned[:, 0, None, None] == turned).all(3).sum(-1).amax(-1)
     return ((same.sum(1) - same.diagonal()) / max(1, len(placements) - 1)).tolist()
 
 
-def _turned(board: Board, placements: list[tuple[Tensor, Tensor]]) -> Int[Tensor, "k t 2 n"]:
+def _turned(board: Board, placements: list[Placement]) -> Int[Tensor, "k t 2 n"]:
     """Cells and turns of every placement, as it is and turned as a whole in all ways that fit the board."""
-    wholes = [[board.turned(*placement, by) for by in range(4)] for placement in placements]
-    return torch.stack(
-        [torch.stack([torch.stack(rest) for shape, *rest in whole if shape == board]) for whole in wholes]
-    )
+    ways = board.fitting_turns()
+    wholes = [[torch.stack(board.turned(*placement, by)[1:]) for by in ways] for placement in placements]
+    return torch.stack([torch.stack(whole) for whole in wholes])

@@ -1,42 +1,104 @@
-"""Better placements, by taking parts of one away and growing them back: loops that numba compiles."""
+"""Better placements, by taking parts of one away and putting them back: loops that numba compiles.
+
+A placement is three arrays: `at` holds the piece on each cell or −1, `turn` and `where` each piece's turn and cell or
+−1. Sides of piece p are 4p … 4p + 3, clockwise from the right; at turn q its side s faces direction s + q.
+
+Its energy is a sum of log odds, the higher the better: a term for every two sides that meet and one for every piece
+on its cell. Terms come in one of two forms, and numba compiles the search for the one that is used:
+
+    dense    pairs[a, b] (symmetric) of sides a and b; places[c, p, q] of piece p at turn q on cell c
+    listed   pairs is (starts, partner, term): the partners of side a are those from starts[a] to starts[a + 1], in
+             ascending order, and any other pair counts UNLISTED; places is (cell or −1, turn, term) of each piece,
+             and any other place counts 0. So nothing is of the size pieces × pieces.
+
+Array operations, `min` and `max` are avoided: they take numba many times as long to compile as loops. Constants are
+passed on as np.int64: otherwise numba compiles a function anew for every one. Type checkers are
+kept away: they would wrap the functions, and then numba couldn't compile them.
+"""
 
 from __future__ import annotations
 
+import heapq
 from typing import no_type_check
 
 import numpy as np
-from jaxtyping import Float32, Int64
-from numba import njit
+from numba import njit, types
+from numba.extending import overload
 
-# ----------------------------------------------------------------------------------------------------------------------
-# What a placement of pieces on a board is worth, and how loose pieces are put down: loops that numba compiles.
-#
-# A placement gains `gains[a, b]` (symmetric) where sides a and b meet, and `unary[c, p, q]` where piece p lies at turn
-# q on cell c; the higher the sum, the better. Sides of piece p are 4p … 4p + 3, clockwise from the right; at turn q its
-# side s faces direction s + q. `at` holds the piece on each cell or −1, `turn` and `where` each piece's turn and cell
-# or −1.
-# Type checkers are kept away: they would wrap the functions, and then numba couldn't compile them.
-
+# Called by other compiled functions only, which keep its code with theirs.
+_inner = njit(no_cpython_wrapper=True)
 
 NOWHERE = -1
+# What pairs count that are not listed.
+UNLISTED = -6.0
+# Sides that meet with more than these log odds hold a segment together.
+_HOLDS = 1.0
+_MOVES = 6
 
 
 @njit(cache=True)
 @no_type_check
-def worth(at, turn, gains, unary, cols):
-    """What a placement gains in all."""
+def search(at, turn, where, pairs, places, likely, cols, rounds, hot, cold, random):
+    """Improve a placement in place over so many rounds; gives its energy. Loose pieces are put down first.
+
+    Each round changes the current placement by a random move and keeps the change unless it is much worse; how much
+    is borne falls from `hot` to `cold`. The best of all is the answer. `likely` (m, 2) lists pairs of sides worth
+    trying.
+    """
+    put_down(at, turn, where, pairs, places, cols)
+    best = energy(at, turn, pairs, places, cols)
+    current, label = best, np.empty(len(turn), np.int64)
+    cells, count = len(at), len(turn)
+    at_now, turn_now, where_now = np.empty(cells, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
+    at_try, turn_try, where_try = np.empty(cells, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
+    _copy(at, turn, where, at_now, turn_now, where_now)
+    for number in range(rounds):
+        _copy(at_now, turn_now, where_now, at_try, turn_try, where_try)
+        segments(at_try, turn_try, pairs, cols, label)
+        _disturb(at_try, turn_try, where_try, pairs, places, likely, label, cols, random)
+        put_down(at_try, turn_try, where_try, pairs, places, cols)
+        found = energy(at_try, turn_try, pairs, places, cols)
+        borne = (hot + (cold - hot) * number / rounds) * -np.log(1e-9 + random.random())
+        if found >= current - borne:
+            current = found
+            at_now, at_try = at_try, at_now
+            turn_now, turn_try = turn_try, turn_now
+            where_now, where_try = where_try, where_now
+        if current > best + 1e-4:
+            best = current
+            _copy(at_now, turn_now, where_now, at, turn, where)
+    return best
+
+
+@njit(cache=True)
+@no_type_check
+def energy(at, turn, pairs, places, cols):
+    """The energy of a placement."""
     total = 0.0
     for cell in range(len(at)):
         piece = at[cell]
-        if piece == NOWHERE:
-            continue
-        total += unary[cell, piece, turn[piece]]
-        for direction in range(2):
-            total += facing(piece, turn[piece], cell, direction, at, turn, gains, cols)
+        if piece != NOWHERE:
+            total += place_term(places, cell, piece, turn[piece])
+            for direction in range(2):
+                total += facing(piece, turn[piece], cell, direction, at, turn, pairs, cols)
     return total
 
 
 @njit(cache=True)
+@no_type_check
+def margins(at, turn, where, pairs, places, cols):
+    """By how much each piece's terms are higher where it lies than those of any rival piece or turn there.
+
+    Of listed terms, only pieces that are listed with a neighbour are rivals, and none counts less than UNLISTED.
+    """
+    margin = np.empty(len(turn))
+    for piece in range(len(turn)):
+        own = local_energy(piece, turn[piece], where[piece], at, turn, pairs, places, cols)
+        margin[piece] = own - best_rival(piece, at, turn, where, pairs, places, cols)
+    return margin
+
+
+@_inner
 @no_type_check
 def beside(cell, direction, cells, cols):
     """The next cell to the right, below, to the left or above, or −1 beyond the board."""
@@ -49,75 +111,203 @@ def beside(cell, direction, cells, cols):
     return cell - cols if cell >= cols else NOWHERE
 
 
-@njit(cache=True)
+@_inner
 @no_type_check
-def facing(piece, quarter, cell, direction, at, turn, gains, cols):
-    """What a piece gains in one direction."""
+def facing(piece, quarter, cell, direction, at, turn, pairs, cols):
+    """The pair term of a piece with its neighbour in one direction."""
     other = beside(cell, direction, len(at), cols)
     if other == NOWHERE or at[other] == NOWHERE:
         return 0.0
     neighbour = at[other]
     own = 4 * piece + (direction - quarter) % 4
-    # The neighbour's side first: when many pieces are tried beside it, its row of gains stays at hand.
-    return gains[4 * neighbour + (direction + 2 - turn[neighbour]) % 4, own]
+    return pair_term(pairs, own, 4 * neighbour + (direction + 2 - turn[neighbour]) % 4)
 
 
-@njit(cache=True)
+@_inner
 @no_type_check
-def value(piece, quarter, cell, at, turn, gains, unary, cols):
-    """What a piece gains on a cell, given what lies around it."""
-    total = float(unary[cell, piece, quarter])
+def local_energy(piece, quarter, cell, at, turn, pairs, places, cols):
+    """The terms that a piece has on a cell, given what lies around it."""
+    total = place_term(places, cell, piece, quarter)
     for direction in range(4):
-        total += facing(piece, quarter, cell, direction, at, turn, gains, cols)
+        total += facing(piece, quarter, cell, direction, at, turn, pairs, cols)
     return total
 
 
-@njit(cache=True)
+# What depends on the form of the terms. Python never calls these; numba takes the implementation for its types.
+
+
+def pair_term(pairs, own, other):
+    """What two sides count if they meet."""
+
+
+def place_term(places, cell, piece, quarter):
+    """What a piece counts on a cell at a turn."""
+
+
+def best_rival(piece, at, turn, where, pairs, places, cols):
+    """The most that another piece or turn would count where a piece lies."""
+
+
+def put_down(at, turn, where, pairs, places, cols):
+    """Put all pieces that lie nowhere into empty cells, always the one that counts most next."""
+
+
+def _listed(terms):
+    return isinstance(terms, types.BaseTuple)
+
+
+@overload(pair_term)
 @no_type_check
-def grow(at, turn, where, gains, unary, cols):
-    """Put all pieces that lie nowhere into empty cells, always the most valuable one next."""
-    cells, roomy = len(at), len(turn) < len(at)
-    loose, empty = np.flatnonzero(where == NOWHERE), np.flatnonzero(at == NOWHERE)
-    left, free = len(loose), len(empty)
-    best_piece, best_turn = np.full(cells, NOWHERE), np.zeros(cells, np.int64)
-    best_value, stale = np.full(cells, -np.inf), np.ones(cells, np.bool_)
-    while left > 0:
-        chosen = NOWHERE
-        for touching in (True, False):  # cells apart from all others only if nothing fits elsewhere
-            for index in range(free):
-                cell = empty[index]
-                if _touches(cell, at, cols) != touching:
-                    continue
-                if stale[cell] or where[best_piece[cell]] != NOWHERE:
-                    _judge(cell, loose[:left], at, turn, gains, unary, cols, best_piece, best_turn, best_value)
-                    stale[cell] = False
-                if chosen == NOWHERE or best_value[cell] > best_value[empty[chosen]]:
-                    chosen = index
-            if chosen != NOWHERE and (best_value[empty[chosen]] >= 0 or not roomy):
-                break
-        cell = empty[chosen]
-        piece = best_piece[cell]
-        at[cell], where[piece], turn[piece] = piece, cell, best_turn[cell]
-        free, left = free - 1, left - 1
-        empty[chosen] = empty[free]
-        _drop(loose, piece, left)
+def _pair_term(pairs, own, other):
+    def dense(pairs, own, other):
+        # The neighbour's side first: when many pieces are tried beside it, its row stays at hand.
+        return float(pairs[other, own])
+
+    def listed(pairs, own, other):
+        starts, partner, term = pairs
+        low, high = starts[own], starts[own + 1]
+        while low < high:
+            middle = (low + high) // 2
+            if partner[middle] < other:
+                low = middle + 1
+            else:
+                high = middle
+        if low < starts[own + 1] and partner[low] == other:
+            return float(term[low])
+        return UNLISTED
+
+    return listed if _listed(pairs) else dense
+
+
+@overload(place_term)
+@no_type_check
+def _place_term(places, cell, piece, quarter):
+    def dense(places, cell, piece, quarter):
+        return float(places[cell, piece, quarter])
+
+    def listed(places, cell, piece, quarter):
+        home, home_turn, term = places
+        return float(term[piece]) if home[piece] == cell and home_turn[piece] == quarter else 0.0
+
+    return listed if _listed(places) else dense
+
+
+@overload(best_rival)
+@no_type_check
+def _best_rival(piece, at, turn, where, pairs, places, cols):
+    def dense(piece, at, turn, where, pairs, places, cols):
+        rival = -np.inf
+        for other in range(len(turn)):
+            for quarter in range(4):
+                if other != piece or quarter != turn[piece]:
+                    found = local_energy(other, quarter, where[piece], at, turn, pairs, places, cols)
+                    if found > rival:
+                        rival = found
+        return rival
+
+    def listed(piece, at, turn, where, pairs, places, cols):
+        rival, cell = UNLISTED, where[piece]
+        starts, partner, _ = pairs
         for direction in range(4):
-            other = beside(cell, direction, cells, cols)
-            if other != NOWHERE:
-                stale[other] = True
+            other = beside(cell, direction, len(at), cols)
+            if other == NOWHERE or at[other] == NOWHERE:
+                continue
+            side = 4 * at[other] + (direction + 2 - turn[at[other]]) % 4
+            for index in range(starts[side], starts[side + 1]):
+                candidate, quarter = partner[index] // 4, (direction - partner[index]) % 4
+                if candidate != piece or quarter != turn[piece]:
+                    found = local_energy(candidate, quarter, cell, at, turn, pairs, places, cols)
+                    if found > rival:
+                        rival = found
+        return rival
+
+    return listed if _listed(pairs) else dense
 
 
-@njit(cache=True)
+@overload(put_down)
 @no_type_check
-def _drop(loose, piece, last):
-    """Take a piece off the list by putting the last one in its place."""
-    index = 0
-    while loose[index] != piece:
-        index += 1
-    loose[index] = loose[last]
+def _put_down(at, turn, where, pairs, places, cols):
+    def dense(at, turn, where, pairs, places, cols):
+        cells, count, left, free = len(at), len(turn), 0, 0
+        loose, empty = np.empty(count, np.int64), np.empty(cells, np.int64)
+        for piece in range(count):
+            if where[piece] == NOWHERE:
+                loose[left] = piece
+                left += 1
+        best_piece, best_turn = np.empty(cells, np.int64), np.empty(cells, np.int64)
+        best, stale = np.empty(cells), np.empty(cells, np.bool_)
+        for cell in range(cells):
+            stale[cell] = True
+            if at[cell] == NOWHERE:
+                empty[free] = cell
+                free += 1
+        while left > 0:
+            chosen = NOWHERE
+            for apart in range(2):  # cells apart from all others only if nothing fits elsewhere
+                for index in range(free):
+                    cell = empty[index]
+                    if _touches(cell, at, cols) == (apart == 1):
+                        continue
+                    if stale[cell] or where[best_piece[cell]] != NOWHERE:
+                        best[cell] = -np.inf
+                        for number in range(left):
+                            piece = loose[number]
+                            for quarter in range(4):
+                                found = local_energy(piece, quarter, cell, at, turn, pairs, places, cols)
+                                if found > best[cell]:
+                                    best[cell], best_piece[cell], best_turn[cell] = found, piece, quarter
+                        stale[cell] = False
+                    if chosen == NOWHERE or best[cell] > best[empty[chosen]]:
+                        chosen = index
+                if chosen != NOWHERE and (best[empty[chosen]] >= 0 or count >= cells):
+                    break
+            cell = empty[chosen]
+            piece = best_piece[cell]
+            at[cell], where[piece], turn[piece] = piece, cell, best_turn[cell]
+            free, left = free - 1, left - 1
+            empty[chosen] = empty[free]
+            number = 0
+            while loose[number] != piece:
+                number += 1
+            loose[number] = loose[left]
+            for direction in range(4):
+                other = beside(cell, direction, cells, cols)
+                if other != NOWHERE:
+                    stale[other] = True
+
+    def listed(at, turn, where, pairs, places, cols):
+        # Where nothing likely is left, a piece goes where its place counts, or, as it lies, into the first empty cell.
+        cells, left = len(at), 0
+        for piece in range(len(turn)):
+            left += where[piece] == NOWHERE
+        known, heap = np.full(cells, -np.inf), [(0.0, 0, 0, 0)]
+        heap.pop()
+        if left:
+            for cell in range(cells):
+                if at[cell] == NOWHERE:
+                    _propose(cell, at, turn, where, pairs, places, cols, known, heap)
+        next_piece, next_cell = 0, 0
+        while left > 0:
+            cell, piece, quarter = _taken(at, turn, where, pairs, places, cols, known, heap)
+            if cell == NOWHERE:
+                while where[next_piece] != NOWHERE:
+                    next_piece += 1
+                while at[next_cell] != NOWHERE:
+                    next_cell += 1
+                piece, quarter, cell = next_piece, turn[next_piece], next_cell
+                if places[0][piece] != NOWHERE and at[places[0][piece]] == NOWHERE:
+                    cell, quarter = places[0][piece], places[1][piece]
+            at[cell], where[piece], turn[piece] = piece, cell, quarter
+            left -= 1
+            for direction in range(4):
+                other = beside(cell, direction, cells, cols)
+                if other != NOWHERE and at[other] == NOWHERE:
+                    _propose(other, at, turn, where, pairs, places, cols, known, heap)
+
+    return listed if _listed(pairs) else dense
 
 
-@njit(cache=True)
+@_inner
 @no_type_check
 def _touches(cell, at, cols):
     for direction in range(4):
@@ -127,96 +317,108 @@ def _touches(cell, at, cols):
     return False
 
 
-@njit(cache=True)
+@_inner
 @no_type_check
-def _judge(cell, loose, at, turn, gains, unary, cols, best_piece, best_turn, best_value):
-    """Find the loose piece and its turn of most value for an empty cell."""
-    best_value[cell] = -np.inf
-    for piece in loose:
-        for quarter in range(4):
-            found = value(piece, quarter, cell, at, turn, gains, unary, cols)
-            if found > best_value[cell]:
-                best_value[cell], best_piece[cell], best_turn[cell] = found, piece, quarter
+def _propose(cell, at, turn, where, pairs, places, cols, known, heap):
+    """Note the loose piece, among the partners of what lies around an empty cell, that counts most there."""
+    starts, partner, _ = pairs
+    best, best_piece, best_turn = -np.inf, NOWHERE, 0
+    for direction in range(4):
+        other = beside(cell, direction, len(at), cols)
+        if other == NOWHERE or at[other] == NOWHERE:
+            continue
+        side = 4 * at[other] + (direction + 2 - turn[at[other]]) % 4
+        for index in range(starts[side], starts[side + 1]):
+            piece = partner[index] // 4
+            if where[piece] != NOWHERE:
+                continue
+            quarter = (direction - partner[index]) % 4
+            found = local_energy(piece, quarter, cell, at, turn, pairs, places, cols)
+            if found > best:
+                best, best_piece, best_turn = found, piece, quarter
+    known[cell] = best
+    if best_piece != NOWHERE:
+        heapq.heappush(heap, (-best, cell, best_piece, best_turn))
 
 
-@njit(cache=True)
+@_inner
 @no_type_check
-def margins(at, turn, where, gains, unary, cols):
-    """By how much each piece is worth more where it lies than any other piece or turn would be there."""
-    margin = np.empty(len(turn))
-    for piece in range(len(turn)):
-        rival = -np.inf
-        for other in range(len(turn)):
-            for quarter in range(4):
-                if other != piece or quarter != turn[piece]:
-                    rival = max(rival, value(other, quarter, where[piece], at, turn, gains, unary, cols))
-        margin[piece] = value(piece, turn[piece], where[piece], at, turn, gains, unary, cols) - rival
-    return margin
+def _taken(at, turn, where, pairs, places, cols, known, heap):
+    """The best proposal that still holds, as cell, piece and turn; −1 if there is none."""
+    while len(heap) > 0:
+        lost, cell, piece, quarter = heapq.heappop(heap)
+        if at[cell] != NOWHERE or -lost != known[cell]:
+            continue
+        if where[piece] != NOWHERE:
+            _propose(cell, at, turn, where, pairs, places, cols, known, heap)
+            continue
+        if len(turn) < len(at) and lost > 0:
+            continue
+        return cell, piece, quarter
+    return NOWHERE, 0, 0
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Better placements, by taking parts of one away and growing them back: loops that numba compiles.
-#
-# For the arrays see `growing`. Type checkers are kept away: they would wrap the functions, and then numba couldn't
-# compile them.
+# Moves.
 
 
-# Realised matings above these log odds hold a segment together.
-_TOGETHER = 1.0
-_MOVES = 6
-
-
-@njit(cache=True)
+@_inner
 @no_type_check
-def search(
-    at: Int64[np.ndarray, "cells"],
-    turn: Int64[np.ndarray, "n"],
-    where: Int64[np.ndarray, "n"],
-    gains: Float32[np.ndarray, "sides sides"],
-    unary: Float32[np.ndarray, "cells n 4"],
-    likely: Int64[np.ndarray, "m 2"],
-    cols: int,
-    rounds: int,
-    hot: float,
-    cold: float,
-    random: np.random.Generator,
-) -> float:
-    """Improve a placement in place over so many rounds; gives its worth.
+def _disturb(at, turn, where, pairs, places, likely, label, cols, random):
+    """One random move: segments or weak pieces go, a window is emptied, all is shifted, a segment turned or moved.
 
-    Each round changes the current placement by a random move and keeps the change unless it is much worse; how much
-    is borne falls from `hot` to `cold`. The best of all is the answer. `likely` lists matings worth trying.
+    Of listed terms, which are those of large boards, segments that go and windows are mostly small.
     """
-    cells, count = len(at), len(turn)
-    grow(at, turn, where, gains, unary, cols)
-    best = worth(at, turn, gains, unary, cols)
-    current, label = best, np.empty(count, np.int64)
-    at_now, turn_now, where_now = at.copy(), turn.copy(), where.copy()
-    at_try, turn_try, where_try = at.copy(), turn.copy(), where.copy()
-    for number in range(rounds):
-        for cell in range(cells):
-            at_try[cell] = at_now[cell]
+    move, count, rows, large = _below(np.int64(_MOVES), random), len(turn), len(at) // cols, isinstance(pairs, tuple)
+    if move == 0:
+        _lift_segments(at, where, label, large, random)
+    elif move == 1:
+        limit = -2 * np.log(1e-9 + random.random())
         for piece in range(count):
-            turn_try[piece], where_try[piece] = turn_now[piece], where_now[piece]
-        _segments(at_try, turn_try, gains, cols, label)
-        _disturb(at_try, turn_try, where_try, gains, unary, likely, label, cols, random)
-        grow(at_try, turn_try, where_try, gains, unary, cols)
-        found = worth(at_try, turn_try, gains, unary, cols)
-        borne = (hot + (cold - hot) * number / rounds) * -np.log(1e-9 + random.random())
-        if found >= current - borne:
-            current = found
-            at_now, at_try = at_try, at_now
-            turn_now, turn_try = turn_try, turn_now
-            where_now, where_try = where_try, where_now
-        if current > best + 1e-4:
-            best = current
-            at[:], turn[:], where[:] = at_now, turn_now, where_now
-    return best
+            if local_energy(piece, turn[piece], where[piece], at, turn, pairs, places, cols) < limit:
+                _lift(piece, at, where)
+    elif move == 2:
+        if large:
+            high, wide = int(rows ** random.random()), int(cols ** random.random())
+        else:
+            high, wide = 1 + _below(rows // 2, random), 1 + _below(cols // 2, random)
+        top, left = _below(rows - high + 1, random), _below(cols - wide + 1, random)
+        for row in range(top, top + high):
+            for col in range(left, left + wide):
+                if at[row * cols + col] != NOWHERE:
+                    _lift(at[row * cols + col], at, where)
+    elif move == 3 or len(likely) == 0:
+        down, right = _below(np.int64(3), random) - 1, _below(np.int64(3), random) - 1
+        _carry(at, turn, where, label, np.int64(NOWHERE), np.int64(0), 0.0, 0.0, down, right, cols)
+    elif move == 4:
+        _turn_segment(at, turn, where, label, label[_below(count, random)], cols, random)
+    else:
+        for _ in range(100 if large else 1):  # on large boards, most likely pairs lie together already
+            match = _below(len(likely), random)
+            if label[likely[match, 0] // 4] != label[likely[match, 1] // 4]:
+                _bring(likely[match, 0], likely[match, 1], at, turn, where, label, cols)
+                break
+
+
+@_inner
+@no_type_check
+def _below(limit, random):
+    """A random number from 0 to below `limit`; 0 if that is less than 1."""
+    return random.integers(0, limit) if limit > 1 else 0
+
+
+@_inner
+@no_type_check
+def _copy(at, turn, where, at_copy, turn_copy, where_copy):
+    for cell in range(len(at)):
+        at_copy[cell] = at[cell]
+    for piece in range(len(turn)):
+        turn_copy[piece], where_copy[piece] = turn[piece], where[piece]
 
 
 @njit(cache=True)
 @no_type_check
-def _segments(at, turn, gains, cols, label):
-    """Label pieces that realised matings hold together."""
+def segments(at, turn, pairs, cols, label):
+    """Label pieces that hold together by sides that meet."""
     for piece in range(len(label)):
         label[piece] = piece
     for cell in range(len(at)):
@@ -224,14 +426,14 @@ def _segments(at, turn, gains, cols, label):
         if piece == NOWHERE:
             continue
         for direction in range(2):
-            if facing(piece, turn[piece], cell, direction, at, turn, gains, cols) > _TOGETHER:
+            if facing(piece, turn[piece], cell, direction, at, turn, pairs, cols) > _HOLDS:
                 one, two = _root(label, piece), _root(label, at[beside(cell, direction, len(at), cols)])
                 label[one] = two
     for piece in range(len(label)):
         label[piece] = _root(label, piece)
 
 
-@njit(cache=True)
+@_inner
 @no_type_check
 def _root(label, piece):
     while label[piece] != piece:
@@ -240,41 +442,27 @@ def _root(label, piece):
     return piece
 
 
-@njit(cache=True)
+@_inner
 @no_type_check
-def _disturb(at, turn, where, gains, unary, likely, label, cols, random):
-    """One random move: whole segments go, are moved to a likely mate, shifted or turned; or a window is emptied."""
-    move = random.integers(0, _MOVES)
-    count, cells = len(turn), len(at)
-    if move == 0:  # some segments go
-        keep, anchor = random.random(), label[random.integers(0, count)]
-        chance = random.random(count)
-        for piece in range(count):
-            if label[piece] != anchor and chance[label[piece]] > keep:
-                _lift(piece, at, where)
-    elif move == 1:  # pieces go that gain nothing where they lie, and some that gain little
-        limit = -2 * np.log(1e-9 + random.random())
-        for piece in range(count):
-            if value(piece, turn[piece], where[piece], at, turn, gains, unary, cols) < limit:
-                _lift(piece, at, where)
-    elif move == 2:  # a window is emptied
-        rows = cells // cols
-        high, wide = 1 + random.integers(0, max(1, rows // 2)), 1 + random.integers(0, max(1, cols // 2))
-        top, left = random.integers(0, rows - high + 1), random.integers(0, cols - wide + 1)
-        for cell in range(cells):
-            if top <= cell // cols < top + high and left <= cell % cols < left + wide and at[cell] != NOWHERE:
-                _lift(at[cell], at, where)
-    elif move == 3 or len(likely) == 0:  # all is shifted
-        down, right = random.integers(-1, 2), random.integers(-1, 2)
-        _carry(at, turn, where, label, -1, 0, 0.0, 0.0, down, right, cols)
-    elif move == 4:  # a segment is turned about its middle
-        _turn_segment(at, turn, where, label, label[random.integers(0, count)], cols, random)
-    else:
-        mating = random.integers(0, len(likely))
-        _bring(likely[mating, 0], likely[mating, 1], at, turn, where, label, cols)
+def _lift_segments(at, where, label, large, random):
+    """Some segments go, all but one at most; on large boards, of those up to a random size, most."""
+    count = len(where)
+    size, chance = np.zeros(count, np.int64), np.empty(count)
+    keep, anchor, limit = 0.0, NOWHERE, 0.0
+    if not large:
+        keep, anchor = random.random(), label[_below(count, random)]
+    for piece in range(count):
+        size[label[piece]] += 1
+        chance[piece] = random.random()
+    if large:
+        limit = count ** random.random()
+    for piece in range(count):
+        own = label[piece]
+        if (size[own] < limit and chance[own] < 0.7) if large else (own != anchor and chance[own] > keep):
+            _lift(piece, at, where)
 
 
-@njit(cache=True)
+@_inner
 @no_type_check
 def _lift(piece, at, where):
     if where[piece] != NOWHERE:
@@ -282,24 +470,22 @@ def _lift(piece, at, where):
         where[piece] = NOWHERE
 
 
-@njit(cache=True)
+@_inner
 @no_type_check
-def _bring(own, mate, at, turn, where, label, cols):
-    """Carry the segment of one side to where that side faces its mate."""
-    piece, stayer = own // 4, mate // 4
-    if label[piece] == label[stayer] or where[piece] == NOWHERE or where[stayer] == NOWHERE:
+def _bring(own, other, at, turn, where, label, cols):
+    """Carry the segment of one side to where that side faces another."""
+    piece, stayer = own // 4, other // 4
+    if where[piece] == NOWHERE or where[stayer] == NOWHERE:
         return
-    direction = (mate + turn[stayer]) % 4
-    quarter = (direction + 2 - own) % 4
-    row, col = where[stayer] // cols, where[stayer] % cols
-    row, col = row + (direction == 1) - (direction == 3), col + (direction == 0) - (direction == 2)
-    by = (quarter - turn[piece]) % 4
-    from_row, from_col = where[piece] // cols, where[piece] % cols
-    down, right = row - from_row, col - from_col
-    _carry(at, turn, where, label, label[piece], by, from_row * 1.0, from_col * 1.0, down, right, cols)
+    direction = (other + turn[stayer]) % 4
+    by = (direction + 2 - own - turn[piece]) % 4
+    row, col = where[piece] // cols, where[piece] % cols
+    down = where[stayer] // cols + (direction == 1) - (direction == 3) - row
+    right = where[stayer] % cols + (direction == 0) - (direction == 2) - col
+    _carry(at, turn, where, label, label[piece], by, float(row), float(col), down, right, cols)
 
 
-@njit(cache=True)
+@_inner
 @no_type_check
 def _turn_segment(at, turn, where, label, chosen, cols, random):
     """Turn a segment about the middle of its box, to the nearest cells."""
@@ -307,15 +493,16 @@ def _turn_segment(at, turn, where, label, chosen, cols, random):
     for piece in range(len(turn)):
         if label[piece] == chosen and where[piece] != NOWHERE:
             row, col = where[piece] // cols, where[piece] % cols
-            top, bottom, left, right = min(top, row), max(bottom, row), min(left, col), max(right, col)
-    by = 1 + random.integers(0, 3)
-    row, col = (top + bottom) / 2, (left + right) / 2
+            top, bottom = row if row < top else top, row if row > bottom else bottom
+            left, right = col if col < left else left, col if col > right else right
+    by = 1 + _below(np.int64(3), random)
+    middle, across = (top + bottom) / 2, (left + right) / 2
     if by % 2 == 1 and (bottom - top + right - left) % 2 == 1:
-        row += 0.5
-    _carry(at, turn, where, label, chosen, by, row, col, 0, 0, cols)
+        middle += 0.5
+    _carry(at, turn, where, label, chosen, by, middle, across, np.int64(0), np.int64(0), cols)
 
 
-@njit(cache=True)
+@_inner
 @no_type_check
 def _carry(at, turn, where, label, chosen, by, row, col, down, right, cols):
     """Turn a segment (−1: everything) about a point and shift it; what it covers, or leaves the board, is lifted."""
@@ -323,12 +510,12 @@ def _carry(at, turn, where, label, chosen, by, row, col, down, right, cols):
     moved, goal = np.empty(len(turn), np.int64), np.empty(len(turn), np.int64)
     count = 0
     for piece in range(len(turn)):
-        if where[piece] == NOWHERE or (chosen >= 0 and label[piece] != chosen):
+        if where[piece] == NOWHERE or (chosen != NOWHERE and label[piece] != chosen):
             continue
         y, x = where[piece] // cols - row, where[piece] % cols - col
         for _ in range(by):
             y, x = x, -y
-        new_row, new_col = int(np.round(y + row)) + down, int(np.round(x + col)) + right
+        new_row, new_col = int(y + row) + down, int(x + col) + right  # whole numbers, whatever the turn
         inside = 0 <= new_row < rows and 0 <= new_col < cols
         moved[count], goal[count] = piece, new_row * cols + new_col if inside else NOWHERE
         count += 1

@@ -1,44 +1,130 @@
-"""From a forest to a placement: the largest tree within the best frame, all other pieces filled in."""
+"""What the border solvers share: candidates for every side, filling a board, and trimming a forest to a frame."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64, Int, Int64
+from jaxtyping import Bool, Float, Float32, Float64, Int, Int64
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from diffassemble.core import Board, Poses, Puzzle, Step, turn_matrix
-from diffassemble.core.board import SIDES, WAYS
-from diffassemble.squares.baselines.candidates import Candidates
+from diffassemble.core import Board, Poses, turn_matrix
+from diffassemble.core.board import SIDES, WAYS, Placement
 from diffassemble.squares.edges import Borders, Partners, evidence
 from diffassemble.squares.forest import Forest, held_by_frames, turned
-from diffassemble.squares.upright import Uprighter
 
-# ----------------------------------------------------------------------------------------------------------------------
-# What all solvers that go by borders end with: how sure each piece is, and which way is up.
-#
-#     finish(puzzle, cells, turns, partners, upright) -> the last steps
-#
-# `partners` is `Borders.of(pixels).best(8)` of the same pieces in the same order.
+# Added to scores (true neighbours: near 1) before they are divided by each other.
+_SOFTENING = 0.02
+# Yu 2015 weighs matches by one over the ratio; the many unclear ones then outweigh the clear ones. Falling like this,
+# as in the authors' own program, they do not.
+_FALL = 5.0
+_LEAST_WEIGHT = 1e-3
+# Frames that hold less than this share of what the best one holds are not tried, nor more than so many.
+_WORTH_TRYING = 0.75
+_FRAMES = 6
+# Pieces that hang on the tree by improbable matches only have this say in where the frame lies.
+_LOOSE = 0.01
+_PROBABLE = 0.5
+# So much, for or against, does an empty cell count into which some piece fits, or none.
+_WANTED = 0.3
 
 
-def finish(
-    puzzle: Puzzle, cells: Int[Tensor, "n"], turns: Int[Tensor, "n"], partners: Partners, upright: Uprighter | None
-) -> Iterator[Step]:
-    """Yield the final placement; if `upright` says that the whole must be turned, then first as it was before."""
-    board, placed = puzzle.board, puzzle.board.poses(cells, turns)
-    confidence = border_confidence(board, cells, turns, partners)
-    yield Step(placed, done=1.0, confidence=confidence)
-    by = 0 if upright is None else upright(puzzle, placed, board.fitting_turns())
-    if by:
-        yield Step(board.poses(*board.turned(cells, turns, by)[1:]), done=1.0, confidence=confidence)
+@dataclass(frozen=True)
+class SideMatches:
+    """Pairs of sides; `ratio` is their score over that of the best rival of either side.
+
+    Below 1, each side is the other's best choice; near 0, nobody else comes close.
+    """
+
+    sides: Int64[np.ndarray, "m 2"]
+    ratio: Float64[np.ndarray, "m"]
+
+    def __len__(self) -> int:
+        return len(self.sides)
+
+    @property
+    def weight(self) -> Float64[np.ndarray, "m"]:
+        """How much each counts, from 0 to 1."""
+        return np.maximum(np.exp(-_FALL * self.ratio**2), _LEAST_WEIGHT)
+
+    def __getitem__(self, index: np.ndarray) -> SideMatches:
+        return SideMatches(self.sides[index], self.ratio[index])
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The best partners of every side, best first, and how probable it is that the two are neighbours."""
+
+    side: Int64[np.ndarray, "sides keep"]
+    score: Float32[np.ndarray, "sides keep"]
+    probability: Float32[np.ndarray, "sides keep"]
+
+    @staticmethod
+    def of(partners: Partners) -> Candidates:
+        """As arrays; a lone piece has no candidates."""
+        probability = evidence(partners)[..., 0] if partners.side.numel() else partners.score
+        return Candidates(partners.side.numpy(), partners.score.numpy(), probability.numpy())
+
+    @property
+    def pairs(self) -> Int64[np.ndarray, "sides keep 2"]:
+        """Every side with each of its partners."""
+        own = np.broadcast_to(np.arange(len(self.side))[:, None], self.side.shape)
+        return np.stack([own, self.side], -1)
+
+    def probable(self, above: float = 0.0) -> Int64[np.ndarray, "m 2"]:
+        """All pairs more probable than that, the most probable first."""
+        order = np.argsort(-self.probability, axis=None, kind="stable")
+        chosen = order[self.probability.ravel()[order] > above]
+        return self.pairs.reshape(-1, 2)[chosen]
+
+    def best(self, possible: Bool[np.ndarray, "sides keep"]) -> SideMatches:
+        """The best match of every side among those that are possible (M of Yu 2015: how much better than all others).
+
+        What stands last in a list bounds the score of all who do not stand there.
+        """
+        if not self.side.size:
+            return SideMatches(np.zeros((0, 2), np.int64), np.zeros(0))
+        every = np.arange(len(self.side))
+        left = possible.copy()
+        first, best = self._next(left)
+        left[every, first] = False
+        _, second = self._next(left)
+        some = np.asarray(possible.any(1))
+        own = np.flatnonzero(some)
+        other = self.side[own, first[own]]
+        mutual = (self.side[other, first[other]] == own) & some[other]
+        rival = np.minimum(second[own], np.where(mutual, second[other], best[other]))
+        ratio = (best[own] + _SOFTENING) / (rival + _SOFTENING)
+        once = ~mutual | (own < other)
+        return SideMatches(np.stack([own, other], 1)[once], ratio[once].astype(np.float64))
+
+    def _next(self, possible: Bool[np.ndarray, "sides keep"]) -> tuple[np.ndarray, np.ndarray]:
+        """Where each side's first possible partner stands, and its score; without any, the score of the last."""
+        place = possible.argmax(1)
+        score = self.score[np.arange(len(self.side)), np.where(possible.any(1), place, self.side.shape[1] - 1)]
+        return place, score
+
+
+def turn_between(sides: Int64[np.ndarray, "*m 2"]) -> Int64[np.ndarray, "*m"]:
+    """By how many quarter turns the first piece is turned against the second when these sides lie together."""
+    return (sides[..., 1] + 2 - sides[..., 0]) % SIDES
+
+
+def on_cycles(first: Int64[np.ndarray, "m"], second: Int64[np.ndarray, "m"], count: int) -> Bool[np.ndarray, "m"]:
+    """Which edges of a graph lie on a cycle: without any of these, what it connects stays connected."""
+    import networkx  # takes long to import, and only one solver needs it
+
+    graph = networkx.MultiGraph()
+    graph.add_nodes_from(range(count))
+    graph.add_edges_from(zip(first.tolist(), second.tolist(), strict=True))
+    bridges = {frozenset(edge) for edge in networkx.bridges(graph)}
+    ends = zip(first.tolist(), second.tolist(), strict=True)
+    return np.array([frozenset(edge) not in bridges for edge in ends], bool)
 
 
 def border_confidence(
@@ -68,18 +154,9 @@ def touching_sides(
     return SIDES * first + (way - turns[first]) % SIDES, SIDES * second + (way + 2 - turns[second]) % SIDES
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Loose pieces into the empty cells: the last step of border solvers (Gallagher 2012, "Filling").
-#
-#     fill_board(board, cells, turns, borders, budget=inf) -> (cells, turns)
-#
-# `cells` of loose pieces are −1, and their `turns` are not looked at; pieces that have a cell stay as they are, one a
-# cell. `borders` is `Borders.of(pixels)` of the same pieces in the same order. Every piece gets a cell of its own.
-
-
 def fill_board(
     board: Board, cells: Int[Tensor, "n"], turns: Int[Tensor, "n"], borders: Borders, budget: float = math.inf
-) -> tuple[Int[Tensor, "n"], Int[Tensor, "n"]]:
+) -> Placement:
     """Give every loose piece an empty cell and a turn, one after the other.
 
     Next comes always a cell with as many neighbours as any empty one has, and of all these cells, loose pieces and
@@ -170,54 +247,39 @@ class _Filling:
         self.price[cells] = costs.min(1)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# From a forest to a placement: the largest tree within the best frame, all other pieces filled in.
-#
-# Where the frame could lie in several ways, all are tried, and the placement is taken whose borders fit best, as the
-# authors of Yu 2015 choose among their solutions.
-
-
-# Frames that hold less than this share of what the best one holds are not tried, nor more than so many.
-_WORTH_TRYING = 0.75
-_FRAMES = 6
-# Pieces that hang on the tree by improbable matches only have this say in where the frame lies.
-_LOOSE = 0.01
-_PROBABLE = 0.5
-# So much, for or against, does an empty cell count into which some piece fits, or none.
-_WANTED = 0.3
-
-
 @dataclass(frozen=True)
-class Placement:
+class RatedPlacement:
     """One piece a cell, or −1, and how well that fits: the probabilities of all borders that touch, added up."""
 
     cells: Int[Tensor, "n"]
     turns: Int[Tensor, "n"]
-    worth: float
+    fit: float
 
     @staticmethod
-    def of(board: Board, cells: Int[Tensor, "n"], turns: Int[Tensor, "n"], candidates: Candidates) -> Placement:
-        """With its worth."""
+    def of(board: Board, cells: Int[Tensor, "n"], turns: Int[Tensor, "n"], candidates: Candidates) -> RatedPlacement:
+        """With how well it fits."""
         there = (cells >= 0).nonzero()[:, 0]
         first, second = touching_sides(board, cells[there], turns[there])
         first, second = (SIDES * there[sides // SIDES] + sides % SIDES for sides in (first, second))
         own = first.numpy()
         fits = np.where(candidates.side[own] == second.numpy()[:, None], candidates.probability[own], 0)
-        return Placement(cells, turns, float(fits.sum()))
+        return RatedPlacement(cells, turns, float(fits.sum()))
 
 
-def place(trimmed: list[Placement], board: Board, candidates: Candidates, borders: Borders, until: float) -> Placement:
+def place(
+    trimmed: list[RatedPlacement], board: Board, candidates: Candidates, borders: Borders, until: float
+) -> RatedPlacement:
     """Fill the trimmed trees in turn, and take the best; `until` is when to stop, by the monotonic clock."""
-    found: list[Placement] = []
+    found: list[RatedPlacement] = []
     for tree in trimmed:
         filled = fill_board(board, tree.cells, tree.turns, borders, until - time.monotonic())
-        found.append(Placement.of(board, *filled, candidates))
+        found.append(RatedPlacement.of(board, *filled, candidates))
         if (tree.cells >= 0).all() or time.monotonic() > until:
             break
-    return max(found, key=lambda placement: placement.worth)
+    return max(found, key=lambda placement: placement.fit)
 
 
-def trim(forest: Forest, board: Board, candidates: Candidates, borders: Borders) -> list[Placement]:
+def trim(forest: Forest, board: Board, candidates: Candidates, borders: Borders) -> list[RatedPlacement]:
     """The largest tree in each frame worth trying, that which holds most first; the cells of all else are −1.
 
     If pieces are missing, an empty cell costs nothing, so filling can't tell where the frame lies: only one is tried.
@@ -237,7 +299,7 @@ def trim(forest: Forest, board: Board, candidates: Candidates, borders: Borders)
         if held >= _WORTH_TRYING * frames[0][0]:
             cells, turns = np.full(len(forest.label), -1), forest.turn.copy()
             cells[members], turns[members] = framed[: len(members)], (turns[members] + by) % SIDES
-            found.append(Placement.of(board, torch.from_numpy(cells), torch.from_numpy(turns), candidates))
+            found.append(RatedPlacement.of(board, torch.from_numpy(cells), torch.from_numpy(turns), candidates))
     return found
 
 
@@ -290,10 +352,6 @@ def _frames(
         inside = (col >= 0) & (col < board.cols) & (row >= 0) & (row < board.rows)
         found.append((float(value[index]), by, np.where(inside, row * board.cols + col, -1)))
     return found
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# What solvers that join trees of pieces show of their work.
 
 
 def lay_out(forest: Forest, board: Board) -> Poses:

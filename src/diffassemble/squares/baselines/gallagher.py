@@ -17,14 +17,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int, Int64
+from jaxtyping import Int, Int64
 from torch import Tensor
 
-from diffassemble.core import Board, Poses, Puzzle, Step, turn_matrix
-from diffassemble.core.solver import content_order
-from diffassemble.squares.baselines.filling import fill_board, finish
-from diffassemble.squares.edges import Borders, Partners
+from diffassemble.core import Board, Poses, Puzzle, Step
+from diffassemble.core.board import Placement
+from diffassemble.core.solver import in_content_order
+from diffassemble.squares.baselines.filling import border_confidence, fill_board, lay_out
+from diffassemble.squares.edge_model import Evidence
+from diffassemble.squares.edges import Partners
 from diffassemble.squares.forest import Forest, turned
+from diffassemble.squares.placement import finish
 from diffassemble.squares.upright import Uprighter
 
 _MATCHES = 40
@@ -52,25 +55,25 @@ class GallagherSolver:
         The answer does not depend on the order in which the pieces are listed.
         """
         until = time.monotonic() + self.budget
-        order = content_order(puzzle.pieces.content)
-        back = order.argsort()
-        for step in self._ordered_steps(puzzle.reordered(order), until):
-            yield Step(step.poses[back], step.done, None if step.confidence is None else step.confidence[back])
+        return in_content_order(
+            puzzle, lambda ordered: border_steps(ordered, Evidence.of(ordered.pixels), until, self.upright)
+        )
 
-    def _ordered_steps(self, puzzle: Puzzle, until: float) -> Iterator[Step]:
-        board, forest = puzzle.board, Forest.of(len(puzzle))
-        yield Step(_lay_out(forest, board), done=0.0)
-        borders = Borders.of(puzzle.pixels)
-        partners = borders.best(_MATCHES)
-        matches, tried = ranked_matches(partners).numpy(), 0
-        joins = math.ceil(len(puzzle) / _SHOWN)
-        while tried < len(matches) and forest.trees > 1 and time.monotonic() < until:
-            tried = forest.grow(matches, tried, joins)
-            yield Step(_lay_out(forest, board), done=0.9 * (1 - (forest.trees - 1) / len(puzzle)))
-        cells, turns = trim(forest, board)
-        yield Step(_framed(_lay_out(forest, board), board, cells, turns), done=0.9)
-        cells, turns = fill_board(board, cells, turns, borders, until - time.monotonic())
-        yield from finish(puzzle, cells, turns, partners.first(_TRUSTED), self.upright)
+
+def border_steps(puzzle: Puzzle, evidence: Evidence, until: float, upright: Uprighter | None = None) -> Iterator[Step]:
+    """The steps of the solver for pieces in a given order; `until` is when to stop, by the monotonic clock."""
+    board, forest = puzzle.board, Forest.of(len(puzzle))
+    yield Step(lay_out(forest, board), done=0.0)
+    partners = evidence.borders.best(_MATCHES)
+    matches, tried = ranked_matches(partners).numpy(), 0
+    joins = math.ceil(len(puzzle) / _SHOWN)
+    while tried < len(matches) and forest.trees > 1 and time.monotonic() < until:
+        tried = forest.grow(matches, tried, joins)
+        yield Step(lay_out(forest, board), done=0.9 * (1 - (forest.trees - 1) / len(puzzle)))
+    cells, turns = trim(forest, board)
+    yield Step(_framed(lay_out(forest, board), board, cells, turns), done=0.9)
+    placement = fill_board(board, cells, turns, evidence.borders, until - time.monotonic())
+    yield from finish(puzzle, [(placement, border_confidence(board, *placement, partners.first(_TRUSTED)))], upright)
 
 
 def ranked_matches(partners: Partners) -> Int[Tensor, "m 2"]:
@@ -84,7 +87,7 @@ def ranked_matches(partners: Partners) -> Int[Tensor, "m 2"]:
     return torch.stack([sides.flatten(), partners.side.flatten()], 1)[ratio.flatten().argsort(stable=True)]
 
 
-def trim(forest: Forest, board: Board) -> tuple[Int[Tensor, "n"], Int[Tensor, "n"]]:
+def trim(forest: Forest, board: Board) -> Placement:
     """Trimming: the largest tree within the frame that holds most of its pieces; the cells of all others are −1.
 
     The frame may lie along the tree or across it. Of frames that hold as many, one in the middle is taken.
@@ -111,19 +114,6 @@ def _best_frame(place: Int64[np.ndarray, "k 2"], board: Board) -> Int64[np.ndarr
     col, row = (place - corners[np.abs(corners - corners.mean(0)).sum(1).argmin()]).T
     inside = (col >= 0) & (col < board.cols) & (row >= 0) & (row < board.rows)
     return np.where(inside, row * board.cols + col, -1)
-
-
-def _lay_out(forest: Forest, board: Board) -> Poses:
-    """Every tree around the middle of the cells that its pieces had, listed row by row, before they were joined."""
-    start = board.centres()[: len(forest.label)]
-    label = torch.from_numpy(forest.label)
-    place = torch.from_numpy(forest.place) * board.pitch
-    return Poses(turn_matrix(torch.from_numpy(forest.turn)), place + _tree_mean(start - place, label))
-
-
-def _tree_mean(values: Float[Tensor, "n 2"], label: Int[Tensor, "n"]) -> Float[Tensor, "n 2"]:
-    total = torch.zeros_like(values).index_add(0, label, values)
-    return total[label] / torch.bincount(label, minlength=len(label))[label, None]
 
 
 def _framed(loose: Poses, board: Board, cells: Int[Tensor, "n"], turns: Int[Tensor, "n"]) -> Poses:

@@ -17,11 +17,21 @@ from scipy.sparse.linalg import eigsh
 from diffassemble.core import Puzzle, Step
 from diffassemble.core.board import SIDES
 from diffassemble.core.solver import in_content_order
-from diffassemble.squares.baselines.candidates import Candidates, turn_between
-from diffassemble.squares.baselines.filling import Placement, finish, lay_out, place, touching_sides, trim
+from diffassemble.squares.baselines.filling import (
+    Candidates,
+    RatedPlacement,
+    border_confidence,
+    lay_out,
+    place,
+    touching_sides,
+    trim,
+    turn_between,
+)
 from diffassemble.squares.baselines.yu import Caution, join_consistent
+from diffassemble.squares.edge_model import Evidence
 from diffassemble.squares.edges import Borders
 from diffassemble.squares.forest import FramedForest
+from diffassemble.squares.placement import finish
 from diffassemble.squares.upright import Uprighter
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -125,7 +135,6 @@ def _nonzero(graph: csr_array) -> csr_array:
     return kept
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # V. Huroyan, G. Lerman, H.-T. Wu, "Solving Jigsaw Puzzles by the Graph Connection Laplacian", SIAM J. Imaging Sci.
 #
 # That is the paper of 2020. Its steps: a connection graph from the best matches of sides, cleaned by loops of four;
@@ -173,7 +182,7 @@ class HuroyanSolver:
 
     def _ordered_steps(self, puzzle: Puzzle, until: float) -> Iterator[Step]:
         board = puzzle.board
-        borders = Borders.of(puzzle.pixels)
+        borders = Evidence.of(puzzle.pixels).borders
         partners = borders.best(_MATCHES)
         candidates = Candidates.of(partners)
         graph = first_connections(candidates, len(puzzle))
@@ -191,8 +200,9 @@ class HuroyanSolver:
             if time.monotonic() > until:
                 break
             graph = tied_together(next_connections(graph, found[-1], puzzle, candidates, borders), candidates)
-        best = max(found, key=lambda placement: placement.worth)
-        yield from finish(puzzle, best.cells, best.turns, partners.first(_TRUSTED), self.upright)
+        best = max(found, key=lambda placement: placement.fit)
+        confidence = border_confidence(board, best.cells, best.turns, partners.first(_TRUSTED))
+        yield from finish(puzzle, [((best.cells, best.turns), confidence)], self.upright)
 
 
 def agreeing(pairs: Int64[np.ndarray, "*m 2"], turns: Int64[np.ndarray, "n"]) -> Bool[np.ndarray, "*m"]:
@@ -202,7 +212,7 @@ def agreeing(pairs: Int64[np.ndarray, "*m 2"], turns: Int64[np.ndarray, "n"]) ->
 
 
 def next_connections(
-    graph: csr_array, placement: Placement, puzzle: Puzzle, candidates: Candidates, borders: Borders
+    graph: csr_array, placement: RatedPlacement, puzzle: Puzzle, candidates: Candidates, borders: Borders
 ) -> csr_array:
     """The old graph, fainter, with what the placement teaches: who lies together well, and who fills holes well."""
     count = len(puzzle)

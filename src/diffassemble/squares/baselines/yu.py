@@ -16,10 +16,20 @@ from scipy.sparse import coo_array, csr_array, eye_array, hstack
 from diffassemble.core import Puzzle, Step
 from diffassemble.core.board import SIDES
 from diffassemble.core.solver import in_content_order
-from diffassemble.squares.baselines.candidates import Candidates, Matches, on_cycles, turn_between
-from diffassemble.squares.baselines.filling import Placement, finish, lay_out, place, trim
-from diffassemble.squares.edges import Borders
+from diffassemble.squares.baselines.filling import (
+    Candidates,
+    RatedPlacement,
+    SideMatches,
+    border_confidence,
+    lay_out,
+    on_cycles,
+    place,
+    trim,
+    turn_between,
+)
+from diffassemble.squares.edge_model import Evidence
 from diffassemble.squares.forest import Forest, FramedForest
+from diffassemble.squares.placement import finish
 from diffassemble.squares.upright import Uprighter
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -90,7 +100,6 @@ def _equations(forest: Forest, sides: Int64[np.ndarray, "m 2"]) -> tuple[csr_arr
     return equations, goal.ravel().astype(np.float64)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Successive linear programs over matches (Yu 2015, sections 3.2 to 3.4).
 #
 # Each round takes the best match of every side that is still open, weighs it by how clear it is, and solves the
@@ -106,7 +115,7 @@ _TOLERANCE = 1e-3
 class Caution:
     """Which matches are believed: those whose ratio is below `clear` take part, and in the solution must hold.
 
-    Matches that close no cycle hold in any case: they must have a ratio below `sure`.
+    SideMatches that close no cycle hold in any case: they must have a ratio below `sure`.
     """
 
     clear: float = 0.9
@@ -135,7 +144,7 @@ def join_consistent(
         matches = matches[matches.ratio < caution.clear]
         if not len(matches) or time.monotonic() > until:
             return
-        accepted, rejected = _judge(framed, matches, caution, until)
+        accepted, rejected = _consistent(framed, matches, caution, until)
         accepted = accepted[np.argsort(accepted.ratio, kind="stable")]
         refused = framed.join(accepted.sides)
         never = np.concatenate([rejected.sides, accepted.sides[refused]])
@@ -145,7 +154,9 @@ def join_consistent(
             return
 
 
-def _judge(framed: FramedForest, matches: Matches, caution: Caution, until: float) -> tuple[Matches, Matches]:
+def _consistent(
+    framed: FramedForest, matches: SideMatches, caution: Caution, until: float
+) -> tuple[SideMatches, SideMatches]:
     """Matches to join along, and those that the solution rejects; some are neither."""
     missed = inconsistency(framed.forest, matches.sides, matches.weight, until - time.monotonic())
     holds = np.flatnonzero((missed < _TOLERANCE) & (matches.ratio < 1))
@@ -160,7 +171,6 @@ def _trees(tree: Int64[np.ndarray, "n"], sides: Int64[np.ndarray, "m 2"]) -> tup
     return tree[sides[:, 0] // SIDES], tree[sides[:, 1] // SIDES]
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # R. Yu, C. Russell, L. Agapito, "Solving Jigsaw Puzzles with Linear Programming", BMVC 2016 (arXiv 1511.04472).
 #
 # The paper's steps: the best match of every side by Mahalanobis gradient compatibility, weighed by how much worse its
@@ -200,19 +210,20 @@ class YuSolver:
 
     def _ordered_steps(self, puzzle: Puzzle, until: float) -> Iterator[Step]:
         board = puzzle.board
-        borders = Borders.of(puzzle.pixels)
+        borders = Evidence.of(puzzle.pixels).borders
         partners = borders.best(MATCHES)
         candidates = Candidates.of(partners)
-        best: list[Placement] = []
+        best: list[RatedPlacement] = []
         for number, reading in enumerate(_READINGS):
             framed = FramedForest.of(board, np.zeros(len(puzzle), np.int64))
             for _ in join_consistent(framed, candidates, np.ones(candidates.side.shape, bool), reading, until):
                 yield Step(lay_out(framed.forest, board), done=(number + 0.5) / len(_READINGS))
             framed.join(candidates.probable())
             trimmed = trim(framed.forest, board, candidates, borders)
-            if not best or trimmed[0].worth > best[0].worth:
+            if not best or trimmed[0].fit > best[0].fit:
                 best = trimmed
             if time.monotonic() > until:
                 break
         placement = place(best, board, candidates, borders, until)
-        yield from finish(puzzle, placement.cells, placement.turns, partners.first(TRUSTED), self.upright)
+        confidence = border_confidence(board, placement.cells, placement.turns, partners.first(TRUSTED))
+        yield from finish(puzzle, [((placement.cells, placement.turns), confidence)], self.upright)
