@@ -83,7 +83,7 @@ def test_options_reach_the_solver(tiny_model: Path) -> None:
     assert isinstance(diffusion, DiffusionSolver)
     assert (diffusion.samples, diffusion.denoising_steps, diffusion.model.training) == (3, 7, False)
     assert isinstance(hybrid, HybridSolver)
-    assert (hybrid.samples, hybrid.denoising_steps, hybrid.budget) == (3, 7, 2.5)
+    assert (hybrid.diffusion.samples, hybrid.diffusion.denoising_steps, hybrid.budget) == (3, 7, 2.5)
     for name in BORDER_SOLVERS:
         assert vars(make_solver("squares", name, options))["budget"] == 2.5
     mend = vars(make_solver("fragments", "mend", SolverOptions(several=True, budget=3.0)))
@@ -131,10 +131,10 @@ def test_bundled_models_go_by_name(shelf: Path, tiny_model: Path) -> None:
     hybrid = make_solver("squares")
     assert isinstance(hybrid, HybridSolver)
     assert hybrid.edge_model is not None
-    assert hybrid.upright is not None
+    assert hybrid.diffusion.upright is not None
     puzzle = picture(2, 3)
     assert puzzle.truth is not None
-    assert hybrid.upright(puzzle, puzzle.truth, (0, 2)) in (0, 2)
+    assert hybrid.diffusion.upright(puzzle, puzzle.truth, (0, 2)) in (0, 2)
     assert vars(make_solver("squares", "gallagher"))["upright"] is not None
 
 

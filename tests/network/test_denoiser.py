@@ -22,7 +22,6 @@ from diffassemble.network.evidence import POWERS, THRESHOLDS
 from diffassemble.network.graph.edges import complete_edges
 from diffassemble.network.graph.layout import DenseGraph, EdgeGraph, edge_graph
 from diffassemble.squares.edge_model import EdgeModel, EdgeModelConfig, find_matches, match_finder
-from diffassemble.squares.edges import image_matches
 from diffassemble.training.presets import PRESETS
 
 Make = Callable[..., Denoiser]
@@ -441,7 +440,7 @@ def test_matches_are_those_of_each_puzzle_and_never_cross(puzzles: list[Puzzle])
     for index, (puzzle, start) in enumerate(zip(puzzles, (0, 6, 12), strict=True)):
         own, alone = (
             matches[batch.puzzle[matches.first] == index],
-            image_matches(puzzle.pieces.pixels, puzzle.board.pitch),
+            find_matches(puzzle),
         )
         assert torch.equal(own.first - start, alone.first)
         assert torch.equal(own.second - start, alone.second)

@@ -1,0 +1,295 @@
+"""Learned edge compatibility: what it sees and promises, and how it is weighed with border gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from skimage import data
+from torch import Tensor
+
+from diffassemble.core import Board, Puzzle, turn_pixels
+from diffassemble.squares import edge_model as module
+from diffassemble.squares.cut import cut_picture
+from diffassemble.squares.edge_model import (
+    TERMS,
+    EdgeCompatibility,
+    EdgeModel,
+    EdgeModelConfig,
+    Evidence,
+    find_candidates,
+    side_strips,
+)
+from diffassemble.squares.edges import Borders, Partners, evidence, odds_terms
+
+
+def border_scores(pixels: Tensor) -> Tensor:
+    """The scores of all pairs of sides."""
+    borders = Borders.of(pixels)
+    every = torch.arange(len(borders))
+    return borders.scores(every, every)
+
+
+def random_compatibility(sides: int, seed: int = 0) -> EdgeCompatibility:
+    generator = torch.Generator().manual_seed(seed)
+    predicted, observed = torch.randn(2, sides, 5, generator=generator)
+    return EdgeCompatibility(predicted, observed, torch.tensor(0.5), torch.randn(TERMS, generator=generator) / 10, 0)
+
+
+def knowing(puzzle: Puzzle, true_sides: Callable[..., tuple[Tensor, Tensor]]) -> EdgeCompatibility:
+    """A compatibility that knows the true neighbours; only what it says counts."""
+    assert puzzle.truth is not None
+    first, second = true_sides(puzzle.board, *puzzle.board.snap(puzzle.truth))
+    sides = 4 * len(puzzle)
+    predicted = torch.zeros(sides, sides)
+    predicted[first, second] = 5.0
+    odds = torch.zeros(TERMS)
+    odds[4] = 1.0
+    return EdgeCompatibility(predicted, torch.eye(sides), torch.tensor(2.0), odds, 0)
+
+
+def test_fits_are_symmetric_and_never_within_a_piece() -> None:
+    compatibility = random_compatibility(12)
+    fits = compatibility.fits(torch.arange(12))
+    torch.testing.assert_close(fits, fits.T)
+    piece = torch.arange(12) // 4
+    assert (fits[piece[:, None] == piece] < -1000).all()
+    torch.testing.assert_close(compatibility.fits(torch.tensor([7, 2])), fits[[7, 2]])
+
+
+def test_with_being_alone_they_are_probabilities() -> None:
+    compatibility = random_compatibility(12)
+    fits = compatibility.fits(torch.arange(12))
+    norm = compatibility.normaliser(fits)
+    total = (fits - norm[:, None]).exp().sum(1) + (compatibility.alone - norm).exp()
+    torch.testing.assert_close(total, torch.ones(12))
+
+
+def test_candidates_tell_levels_and_leads_as_border_gradients_have_them(photo_puzzle: Puzzle) -> None:
+    """With all sides as candidates, the border terms are those of `odds_terms`."""
+    borders = Borders.of(photo_puzzle.pixels)
+    found = find_candidates(borders, random_compatibility(len(borders)), keep=10_000)
+    scores = border_scores(photo_puzzle.pixels)
+    best = scores.topk(len(borders) - 4, largest=False)
+    place = torch.full((len(borders), len(borders)), -1)
+    place.scatter_(1, best.indices, torch.arange(best.indices.shape[1]).expand_as(best.indices))
+    known = odds_terms(Partners(best.indices, best.values))
+    where = place.gather(1, found.side)
+    level, low, high = (known[..., column].gather(1, where) for column in (1, 3, 4))
+    torch.testing.assert_close(found.level, level, atol=2e-3, rtol=0)
+    torch.testing.assert_close(torch.minimum(found.lead, found.lead_there), low, atol=5e-3, rtol=0)
+    torch.testing.assert_close(torch.maximum(found.lead, found.lead_there), high, atol=5e-3, rtol=0)
+
+
+def test_chances_are_the_log_odds_of_either_side(small_puzzle: Puzzle) -> None:
+    borders = Borders.of(small_puzzle.pixels)
+    compatibility = random_compatibility(len(borders))
+    found = find_candidates(borders, compatibility, keep=6)
+    fits = compatibility.fits(torch.arange(len(borders)))
+    probability = (fits - compatibility.normaliser(fits)[:, None]).exp()
+    own = torch.arange(len(borders))[:, None]
+    torch.testing.assert_close(found.chance.sigmoid(), probability[own, found.side], atol=1e-4, rtol=1e-3)
+    torch.testing.assert_close(found.chance_there.sigmoid(), probability[found.side, own], atol=1e-4, rtol=1e-3)
+    assert found.terms().shape == (len(borders), 6, TERMS)
+
+
+def test_blocks_make_no_difference(small_puzzle: Puzzle, monkeypatch: pytest.MonkeyPatch) -> None:
+    borders = Borders.of(small_puzzle.pixels)
+    compatibility = random_compatibility(len(borders))
+    whole = find_candidates(borders, compatibility, keep=5)
+    monkeypatch.setattr(module, "_BLOCK", 1)
+    parts = find_candidates(borders, compatibility, keep=5)
+    assert torch.equal(whole.side, parts.side)
+    torch.testing.assert_close(whole.terms(), parts.terms(), atol=1e-3, rtol=1e-3)
+
+
+def test_who_knows_the_neighbours_is_believed(
+    small_puzzle: Puzzle, true_sides: Callable[..., tuple[Tensor, Tensor]]
+) -> None:
+    assert small_puzzle.truth is not None
+    compatibility = knowing(small_puzzle, true_sides)
+    matches = Evidence(small_puzzle.pixels).matches(
+        small_puzzle.board.pitch, keep=4, edge_model=lambda pixels, borders: compatibility
+    )
+    first, _ = true_sides(small_puzzle.board, *small_puzzle.board.snap(small_puzzle.truth))
+    probable = matches[matches.weight > 0.5]
+    assert len(probable) == len(first)
+    wanted, found = small_puzzle.truth[probable.second] @ probable.relative, small_puzzle.truth[probable.first]
+    torch.testing.assert_close(wanted.translation, found.translation, atol=1e-5, rtol=0)
+
+
+def test_beside_the_probability_evidence_is_that_of_border_gradients(photo_puzzle: Puzzle) -> None:
+    borders, compatibility = Borders.of(photo_puzzle.pixels), random_compatibility(4 * len(photo_puzzle))
+    every = len(borders) - 4
+    found, plain = find_candidates(borders, compatibility, keep=every), borders.best(every)
+    told = torch.zeros(len(borders), len(borders), 3).scatter(
+        1, plain.side[..., None].expand(-1, -1, 3), evidence(plain)
+    )
+    wanted = told.gather(1, found.side[..., None].expand(-1, -1, 3))
+    channels = found.evidence(compatibility.odds)
+    torch.testing.assert_close(channels[..., 2], wanted[..., 2], atol=1e-3, rtol=1e-3)
+    torch.testing.assert_close(channels[..., 1], wanted[..., 1], atol=0.1, rtol=0)
+    assert torch.equal(channels[..., 0], (found.terms() @ compatibility.odds).sigmoid())
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_few_pieces(count: int) -> None:
+    pixels = torch.rand(count, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    compatibility = random_compatibility(4 * count)
+    matches = Evidence(pixels).matches(1.0, keep=8, edge_model=lambda pixels, borders: compatibility)
+    assert len(matches) == 4 * count * 4 * (count - 1)
+    assert matches.weight.isfinite().all()
+
+
+def test_sure_compatibilities_stay_finite(small_puzzle: Puzzle) -> None:
+    compatibility = random_compatibility(4 * len(small_puzzle))
+    sure = replace(compatibility, predicted=1000 * compatibility.predicted)
+    found = find_candidates(Borders.of(small_puzzle.pixels), sure, keep=8)
+    assert found.terms().isfinite().all()
+
+
+SMALL = EdgeModelConfig(width=16, blocks=1, embedding=4)
+
+
+def compared(edge_model: EdgeModel, pixels: Tensor) -> EdgeCompatibility:
+    return edge_model.compare(pixels, Borders.of(pixels))
+
+
+@pytest.fixture
+def edge_model() -> EdgeModel:
+    """Fresh, but with every layer that starts at zero made to matter a little."""
+    torch.manual_seed(0)
+    network = EdgeModel(SMALL)
+    for parameter in network.parameters():
+        if parameter.dim() > 1 and not parameter.any():
+            torch.nn.init.normal_(parameter, std=0.01)
+    return network.eval()
+
+
+def photo(erode: int = 0) -> Puzzle:
+    picture = torch.from_numpy(data.astronaut()).movedim(-1, 0).float() / 255
+    return cut_picture(picture, Board(6, 6), torch.Generator().manual_seed(0), size=32, erode=erode, turn=False)
+
+
+def share_right(puzzle: Puzzle, compatibility: EdgeCompatibility) -> float:
+    """How many right sides rank the left side of the piece beside them first; pieces are not turned."""
+    assert puzzle.truth is not None
+    cells, _ = puzzle.board.snap(puzzle.truth)
+    piece = cells.argsort()
+    inner = torch.tensor([cell for cell in range(36) if cell % 6 < 5])
+    best = compatibility.fits(4 * piece[inner]).argmax(1)
+    return float((best == 4 * piece[inner + 1] + 2).float().mean())
+
+
+def every_side(pixels: Tensor) -> Tensor:
+    return torch.arange(4 * len(pixels))
+
+
+def test_strips_begin_outside_and_run_clockwise() -> None:
+    pixels = torch.arange(36.0).view(1, 1, 6, 6).expand(1, 3, -1, -1) / 36
+    config = EdgeModelConfig(depth=2, length=6)
+    right, bottom, left, top = (36 * side_strips(pixels, config)[:, 0]).round().int().tolist()
+    assert right == [[5, 11, 17, 23, 29, 35], [4, 10, 16, 22, 28, 34]]
+    assert bottom[0] == [35, 34, 33, 32, 31, 30]
+    assert left[0] == [30, 24, 18, 12, 6, 0]
+    assert top[0] == [0, 1, 2, 3, 4, 5]
+
+
+def test_turned_pieces_only_swap_their_sides(edge_model: EdgeModel) -> None:
+    pixels = photo().pixels[:5]
+    turned = pixels.clone()
+    turned[2] = turn_pixels(pixels[2:3], torch.tensor([1]))[0]
+    order = every_side(pixels)
+    order[8:12] = 8 + (torch.arange(4) + 3) % 4  # what was the top is now on the right
+    plain, other = (edge_model(some, 1).fits(every_side(pixels)) for some in (pixels, turned))
+    torch.testing.assert_close(other, plain[order][:, order], atol=1e-3, rtol=1e-3)
+
+
+def test_the_order_of_pieces_makes_no_difference(edge_model: EdgeModel) -> None:
+    pixels = photo().pixels[:6]
+    order = torch.tensor([3, 0, 5, 1, 2, 4])
+    sides = (4 * order[:, None] + torch.arange(4)).flatten()
+    plain, other = (edge_model(some, 2).fits(every_side(pixels)) for some in (pixels, pixels[order]))
+    torch.testing.assert_close(other, plain[sides][:, sides], atol=1e-3, rtol=1e-3)
+
+
+def test_even_untaught_it_prefers_true_neighbours() -> None:
+    torch.manual_seed(0)
+    assert share_right(photo(), EdgeModel(SMALL)(photo().pixels, 0)) > 0.5
+
+
+def test_the_product_is_a_log_likelihood(edge_model: EdgeModel) -> None:
+    """A side that shows just what another predicts fits it better than the same with any change."""
+    strips = torch.rand(8, 3, 8, 32, generator=torch.Generator().manual_seed(0)) - 0.5
+    contrast = torch.full((8, 3, 1, 1), 0.3)
+    predicted, observed = edge_model._continuation(strips, contrast, torch.rand(8, 16, 16))
+    half = (predicted.shape[1] - 1) // 2
+    mean = -predicted[:, half:-1] / (2 * predicted[:, :half])
+
+    def likelihood(facing: Tensor) -> Tensor:
+        return (predicted * torch.cat([facing.square(), facing, observed[:, -1:]], 1)).sum(1)
+
+    best = likelihood(mean)
+    assert (best > likelihood(mean + 0.05)).all()
+    assert (best >= (predicted * observed).sum(1)).all()
+
+
+@pytest.mark.parametrize("size", [4, 7, 16, 32, 50])
+def test_pieces_of_any_size_and_flat_ones(edge_model: EdgeModel, size: int) -> None:
+    pixels = torch.rand(3, 3, size, size, generator=torch.Generator().manual_seed(0))
+    pixels[1] = 0.4
+    pixels[2] = 1.0
+    compatibility = compared(edge_model, pixels)
+    assert compatibility.fits(every_side(pixels)).isfinite().all()
+    assert 0 <= compatibility.gap <= 4
+
+
+def test_many_pieces_are_compared_in_blocks(edge_model: EdgeModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    pixels = torch.rand(9, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+    whole = compared(edge_model, pixels)
+    for name, value in (("_TOGETHER", 4), ("_TYPICAL", 8), ("_SEEN", 6)):
+        monkeypatch.setattr(module, name, value)
+    blocks = compared(edge_model, pixels)
+    torch.testing.assert_close(blocks.predicted, whole.predicted)
+    torch.testing.assert_close(blocks.observed, whole.observed)
+    assert blocks.gap == whole.gap
+
+
+def test_a_lone_piece(edge_model: EdgeModel) -> None:
+    assert compared(edge_model, photo().pixels[:1]).gap in range(5)
+
+
+@pytest.mark.parametrize("erode", [0, 2, 3])
+def test_worn_pieces_are_recognised(edge_model: EdgeModel, erode: int) -> None:
+    chosen = compared(edge_model, photo(erode).pixels)
+    assert chosen.gap == (2 if erode else 0)
+    assert torch.equal(chosen.odds, edge_model.odds[chosen.gap])
+
+
+def test_weights_come_back_with_the_odds(edge_model: EdgeModel, tmp_path: Path) -> None:
+    edge_model.odds.copy_(torch.rand(edge_model.odds.shape, generator=torch.Generator().manual_seed(0)))
+    edge_model.save_pretrained(tmp_path)
+    again = EdgeModel.from_pretrained(tmp_path)
+    assert again.config == SMALL
+    assert torch.equal(again.odds, edge_model.odds)
+    pixels = photo().pixels[:4]
+    torch.testing.assert_close(compared(again, pixels).predicted, compared(edge_model, pixels).predicted)
+
+
+def test_evidence_is_computed_once_and_shared_while_it_is_held(edge_model: EdgeModel) -> None:
+    pixels, asked = photo().pixels, []
+
+    def compare(given: Tensor, borders: Borders) -> EdgeCompatibility:
+        asked.append(borders)
+        return edge_model.compare(given, borders)
+
+    held = Evidence.of(pixels)
+    assert Evidence.of(pixels.clone()) is held
+    assert Evidence.of(pixels.flip(0)) is not held
+    first, again = held.matches(0.5, 3, compare), held.matches(0.5, 3, compare)
+    assert len(asked) == 1
+    assert asked[0] is held.borders
+    assert torch.equal(first.evidence, again.evidence)

@@ -1,0 +1,284 @@
+"""Border gradients against a plain double loop, against turned pieces, and against the truth of photos."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from diffassemble.core import Board, Matches, Puzzle, turn_pixels
+from diffassemble.core.board import SIDES
+from diffassemble.squares import edges as image
+from diffassemble.squares.edge_model import Evidence, find_matches
+from diffassemble.squares.edges import (
+    Borders,
+    Partners,
+    matches_of_sides,
+    odds_terms,
+    side_lines,
+)
+
+TrueSides = Callable[[Board, Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+def border_scores(pixels: Tensor) -> Tensor:
+    """The scores of all pairs of sides."""
+    borders = Borders.of(pixels)
+    every = torch.arange(len(borders))
+    return borders.scores(every, every)
+
+
+def smooth_noise(count: int, size: int, seed: int = 0) -> Tensor:
+    noise = torch.rand(count, 3, size + 4, size + 4, generator=torch.Generator().manual_seed(seed))
+    return torch.nn.functional.avg_pool2d(noise, 5, stride=1)
+
+
+def plain_lines(piece: np.ndarray, side: int) -> tuple[np.ndarray, np.ndarray]:
+    """Outermost and second line of a side, (s, 3), clockwise around the piece: right, bottom, left, top."""
+    outer, inner = [
+        (piece[:, :, -1], piece[:, :, -2]),
+        (piece[:, -1, ::-1], piece[:, -2, ::-1]),
+        (piece[:, ::-1, 0], piece[:, ::-1, 1]),
+        (piece[:, 0, :], piece[:, 1, :]),
+    ][side]
+    return outer.T, inner.T
+
+
+def plain_one_way(piece: np.ndarray, side: int, other: np.ndarray, other_side: int) -> float:
+    """Gallagher's sum of Mahalanobis distances between predicted and facing pixels, one by one."""
+    outer, inner = plain_lines(piece, side)
+    facing = plain_lines(other, other_side)[0][::-1]
+    gradient = outer - inner
+    covariance = np.cov(gradient.T, bias=True) + 2 / 255**2 * np.eye(3)
+    away = facing - (outer + gradient.mean(0))
+    return float(sum(row @ np.linalg.inv(covariance) @ row for row in away))
+
+
+def test_scores_are_a_plain_double_loop_of_mahalanobis_distances() -> None:
+    pieces, size = smooth_noise(3, 9), 9
+    scores = border_scores(pieces)
+    plain = pieces.double().numpy()
+    for first in range(3 * SIDES):
+        for second in range(3 * SIDES):
+            (i, a), (j, b) = divmod(first, SIDES), divmod(second, SIDES)
+            if i == j:
+                assert scores[first, second] == torch.inf
+                continue
+            both = plain_one_way(plain[i], a, plain[j], b) + plain_one_way(plain[j], b, plain[i], a)
+            assert scores[first, second].item() == pytest.approx(both / (6 * size), rel=1e-4)
+
+
+def test_scores_of_some_sides_are_those_of_all() -> None:
+    pieces = smooth_noise(5, 7)
+    borders, everything = Borders.of(pieces), border_scores(pieces)
+    rows, cols = torch.tensor([3, 0, 17, 4]), torch.tensor([8, 3, 1, 16, 19])
+    assert len(borders) == 5 * SIDES
+    torch.testing.assert_close(borders.scores(rows, cols), everything[rows][:, cols], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("block", [1, 150, 10**6])
+def test_the_best_partners_are_the_same_whatever_the_blocks(
+    block: int, photo_puzzle: Puzzle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pixels = photo_puzzle.pieces.pixels
+    monkeypatch.setattr(image, "_BLOCK", block)
+    partners = Borders.of(pixels).best(6)
+    expected = border_scores(pixels).topk(6, largest=False)
+    torch.testing.assert_close(partners.score, expected.values, rtol=1e-6, atol=1e-6)
+    assert torch.equal(partners.side, expected.indices)
+
+
+def test_there_are_no_more_partners_than_sides_of_other_pieces() -> None:
+    assert Borders.of(smooth_noise(1, 8)).best(8).side.shape == (SIDES, 0)
+    found = Borders.of(smooth_noise(2, 8)).best(8)
+    assert [sorted(sides) for sides in found.side.tolist()] == [[4, 5, 6, 7]] * 4 + [[0, 1, 2, 3]] * 4
+    assert torch.equal(found.first(2).side, found.side[:, :2])
+    assert torch.equal(found.first(2).score, found.score[:, :2])
+    assert isinstance(found.first(2), Partners)
+
+
+def test_lines_are_read_clockwise_around_the_piece() -> None:
+    pieces = smooth_noise(2, 6)
+    for index, lines in enumerate(side_lines(pieces)):
+        piece, side = divmod(index, SIDES)
+        outer, inner = plain_lines(pieces[piece].numpy(), side)
+        assert np.array_equal(lines[0], outer)
+        assert np.array_equal(lines[1], inner)
+
+
+def test_scores_are_symmetric_and_infinite_within_a_piece_only(photo_puzzle: Puzzle) -> None:
+    scores = border_scores(photo_puzzle.pieces.pixels)
+    piece = torch.arange(len(scores)) // SIDES
+    assert torch.equal(scores, scores.T)
+    assert torch.equal(scores.isinf(), piece[:, None] == piece)
+    assert scores.min() >= 0
+
+
+@pytest.mark.parametrize("turn", [1, 2, 3])
+def test_turning_a_piece_only_permutes_its_sides(turn: int) -> None:
+    pieces = smooth_noise(4, 10)
+    turned = turn_pixels(pieces, torch.tensor([0, 0, turn, 0]))
+    moved = torch.arange(4 * SIDES).view(4, SIDES)
+    moved[2] = moved[2].roll(-turn)  # what was side a is now side a + turn
+    old, new = border_scores(pieces), border_scores(turned)
+    torch.testing.assert_close(new[moved.flatten()][:, moved.flatten()], old, rtol=1e-4, atol=1e-5)
+
+
+def test_true_neighbours_are_the_best_match(photo_puzzle: Puzzle, true_sides: TrueSides) -> None:
+    assert photo_puzzle.truth is not None
+    first, second = true_sides(photo_puzzle.board, *photo_puzzle.board.snap(photo_puzzle.truth))
+    scores = border_scores(photo_puzzle.pieces.pixels)
+    assert len(first) == 2 * 2 * 6 * 5
+    assert (scores[first].argmin(1) == second).float().mean() > 0.93
+    # Calibrated: near 1 for true neighbours, several times that for the rest.
+    assert 0.3 < scores[first, second].median() < 3
+    assert scores[scores.isfinite()].median() > 5
+
+
+def test_true_matings_are_exact_and_false_ones_are_not(photo_puzzle: Puzzle, true_sides: TrueSides) -> None:
+    board, truth = photo_puzzle.board, photo_puzzle.truth
+    assert truth is not None
+    matches = find_matches(photo_puzzle)
+    wanted = truth[matches.second] @ matches.relative
+    apart = (wanted.translation - truth.translation[matches.first]).norm(dim=1)
+    twist = (wanted.rotation - truth.rotation[matches.first]).flatten(1).norm(dim=1)
+    touching = set(zip(*(side.tolist() for side in true_sides(board, *board.snap(truth))), strict=True))
+    listed = [side_pair(matches, index) for index in range(len(matches))]
+    for pair, error in zip(listed, (apart + twist).tolist(), strict=True):
+        assert error < 1e-6 if pair in touching else error > 0.1 * board.pitch
+    assert len(touching & set(listed)) > 0.97 * len(touching)
+
+
+def side_pair(matches: Matches, index: int) -> tuple[int, int]:
+    a, b = divmod(int(matches.slot[index]), SIDES)
+    return SIDES * int(matches.first[index]) + a, SIDES * int(matches.second[index]) + b
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(2, 2), (3, 5), (7, 1)])
+def test_every_true_pair_of_sides_gives_the_exact_pose(rows: int, cols: int, true_sides: TrueSides) -> None:
+    board, generator = Board(rows, cols), torch.Generator().manual_seed(0)
+    cells = torch.randperm(board.cells, generator=generator)
+    turns = torch.randint(0, 4, (board.cells,), generator=generator)
+    first, second = true_sides(board, cells, turns)
+    matches = matches_of_sides(first, second, board.pitch, torch.ones(len(first), 1))
+    truth = board.poses(cells, turns)
+    wanted = truth[matches.second] @ matches.relative
+    assert torch.equal(wanted.rotation, truth.rotation[matches.first])
+    torch.testing.assert_close(wanted.translation, truth.translation[matches.first])
+
+
+def test_the_order_of_pieces_changes_nothing_but_their_numbers(photo_puzzle: Puzzle) -> None:
+    pixels, pitch = photo_puzzle.pieces.pixels, photo_puzzle.board.pitch
+    order = torch.randperm(len(pixels), generator=torch.Generator().manual_seed(0))
+    plain, permuted = Evidence(pixels).matches(pitch), Evidence(pixels[order]).matches(pitch)
+    renamed = replace(permuted, first=order[permuted.first], second=order[permuted.second])
+    plain, renamed = in_order(plain), in_order(renamed)
+    assert torch.equal(plain.first, renamed.first)
+    assert torch.equal(plain.second, renamed.second)
+    assert torch.equal(plain.slot, renamed.slot)
+    assert torch.equal(plain.relative.translation, renamed.relative.translation)
+    assert torch.equal(plain.relative.rotation, renamed.relative.rotation)
+    torch.testing.assert_close(plain.evidence, renamed.evidence)
+
+
+def in_order(matches: Matches) -> Matches:
+    keys = [side_pair(matches, index) for index in range(len(matches))]
+    return matches[torch.tensor(sorted(range(len(matches)), key=keys.__getitem__))]
+
+
+def test_every_side_names_its_best_partners(small_puzzle: Puzzle) -> None:
+    pixels, pitch = small_puzzle.pieces.pixels, small_puzzle.board.pitch
+    scores = border_scores(pixels)
+    matches = Evidence(pixels).matches(pitch, keep=3)
+    named: dict[int, list[int]] = {}
+    for index in range(len(matches)):
+        first, second = side_pair(matches, index)
+        named.setdefault(first, []).append(second)
+    assert len(named) == SIDES * len(pixels)
+    for side, partners in named.items():
+        assert sorted(partners) == sorted(scores[side].argsort()[:3].tolist())
+
+
+@pytest.mark.parametrize("kind", ["photo", "noise", "flat", "half flat", "twins", "two", "black and white"])
+def test_evidence_is_a_share(kind: str, small_puzzle: Puzzle) -> None:
+    half_flat = torch.cat([smooth_noise(5, 8), torch.full((5, 3, 8, 8), 0.7)])
+    pieces = {
+        "photo": small_puzzle.pieces.pixels,
+        "noise": torch.rand(12, 3, 8, 8, generator=torch.Generator().manual_seed(0)),
+        "flat": torch.full((6, 3, 8, 8), 0.3),
+        "half flat": half_flat,
+        "twins": smooth_noise(3, 8).repeat(2, 1, 1, 1),
+        "two": smooth_noise(2, 8),
+        "black and white": torch.tensor([0.0, 1.0, 0.0, 1.0]).view(4, 1, 1, 1).expand(4, 3, 8, 8),
+    }[kind]
+    matches = Evidence(pieces).matches(0.5)
+    assert matches.evidence.shape == (len(matches), 3)
+    assert len(matches) == SIDES * len(pieces) * min(8, SIDES * (len(pieces) - 1))
+    assert matches.evidence.isfinite().all()
+    assert matches.evidence.min() >= 0
+    assert matches.evidence.max() <= 1 + 1e-6
+    assert (matches.first != matches.second).all()
+
+
+def test_the_best_of_both_sides_has_full_rank_and_the_rest_less(small_puzzle: Puzzle) -> None:
+    matches = find_matches(small_puzzle)
+    best = border_scores(small_puzzle.pieces.pixels).argmin(1)
+    for index, rank in enumerate(matches.evidence[:, 1].tolist()):
+        first, second = side_pair(matches, index)
+        mutual = best[first] == second and best[second] == first
+        assert rank == pytest.approx(1, abs=1e-5) if mutual else rank < 1
+
+
+def test_certainty_is_about_the_score_alone(small_puzzle: Puzzle) -> None:
+    matches = find_matches(small_puzzle)
+    scores = border_scores(small_puzzle.pieces.pixels)
+    own = torch.stack([scores[side_pair(matches, index)] for index in range(len(matches))])
+    assert (matches.evidence[own.argsort(), 2].diff() <= 0).all()
+    assert (matches.evidence[own < 2, 2] > 0.5).all()
+    assert (matches.evidence[own > 2, 2] < 0.5).all()
+
+
+def test_both_sides_of_a_pair_tell_the_same(small_puzzle: Puzzle) -> None:
+    matches = find_matches(small_puzzle)
+    told = {side_pair(matches, index): channels for index, channels in enumerate(matches.evidence)}
+    both = [(one, two) for one, two in told if (two, one) in told]
+    assert len(both) > len(matches) / 2
+    for one, two in both:
+        torch.testing.assert_close(told[one, two], told[two, one])
+
+
+def test_odds_are_about_the_score_and_the_best_other_partner_of_each_side() -> None:
+    pieces = smooth_noise(4, 8)
+    scores, partners = border_scores(pieces), Borders.of(pieces).best(5)
+    rows, terms = torch.arange(len(scores)).repeat_interleave(5), odds_terms(partners).flatten(0, 1)
+    for row, col, found in zip(rows.tolist(), partners.side.flatten().tolist(), terms, strict=True):
+        logs = [[math.log(score + 0.02) for score in scores[side].tolist()] for side in (row, col)]
+        level = logs[0].pop(col)
+        logs[1].pop(row)
+        low, high = sorted(min(others) - level for others in logs)
+        squares = (low**2, high**2, low * high, level * low, level * high)
+        assert found.tolist() == pytest.approx([1, level, level**2, low, high, *squares], abs=1e-4)
+
+
+def test_probabilities_are_calibrated(photo_puzzle: Puzzle, true_sides: TrueSides) -> None:
+    board, truth = photo_puzzle.board, photo_puzzle.truth
+    assert truth is not None
+    matches = find_matches(photo_puzzle)
+    touching = set(zip(*(side.tolist() for side in true_sides(board, *board.snap(truth))), strict=True))
+    true = torch.tensor([side_pair(matches, index) in touching for index in range(len(matches))])
+    assert (matches.weight[true] > 0.5).float().mean() > 0.85
+    assert (matches.weight[~true] < 0.5).float().mean() > 0.98
+    # As many neighbours are promised as there are.
+    assert matches.weight.sum() == pytest.approx(int(true.sum()), rel=0.1)
+    assert true[matches.weight > 0.9].float().mean() > 0.9
+
+
+def test_a_lone_piece_has_no_matches() -> None:
+    matches = Evidence(smooth_noise(1, 8)).matches(0.5)
+    assert len(matches) == 0
+    assert matches.evidence.shape == (0, 3)

@@ -1,0 +1,405 @@
+"""What border solvers share: candidates, filling, trimming, confidence."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from diffassemble.core import Board, Poses, Puzzle
+from diffassemble.core.board import SIDES
+from diffassemble.evaluation.metrics import direct_comparison_free
+from diffassemble.squares.baselines.filling import (
+    Candidates,
+    RatedPlacement,
+    SideMatches,
+    border_confidence,
+    fill_board,
+    on_cycles,
+    place,
+    touching_sides,
+    trim,
+    turn_between,
+)
+from diffassemble.squares.edges import Borders
+from diffassemble.squares.forest import Forest, FramedForest
+from diffassemble.squares.placement import finish
+
+
+def border_scores(pixels: Tensor) -> Tensor:
+    """The scores of all pairs of sides."""
+    borders = Borders.of(pixels)
+    every = torch.arange(len(borders))
+    return borders.scores(every, every)
+
+
+def pixels(count: int) -> torch.Tensor:
+    return torch.rand(count, 3, 8, 8, generator=torch.Generator().manual_seed(count))
+
+
+def candidates(count: int, keep: int = 100) -> Candidates:
+    return Candidates.of(Borders.of(pixels(count)).best(keep))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ratios_by_their_definition(seed: int) -> None:
+    """Score of the pair over the best score that either side has with anybody else, among possible pairs."""
+    given, scores = candidates(5), border_scores(pixels(5)).numpy().astype(float)
+    forbidden = np.random.default_rng(seed).random(scores.shape) < 0.5
+    forbidden |= forbidden.T
+    rows = np.arange(20)[:, None]
+    found = given.best(~forbidden[rows, given.side])
+    listed = np.where(forbidden, np.inf, scores)
+    seen = set()
+    for (a, b), ratio in zip(found.sides.tolist(), found.ratio, strict=True):
+        assert listed[a].min() == pytest.approx(listed[a, b], rel=1e-4)
+        others = [np.delete(listed[a], b).min(), np.delete(listed[b], a).min()]
+        if np.isfinite(others).all():
+            assert ratio == pytest.approx((listed[a, b] + 0.02) / (min(others) + 0.02), rel=1e-3)
+        seen |= {(a, b), (b, a)}
+    best = {(a, int(listed[a].argmin())) for a in range(20) if np.isfinite(listed[a]).any()}
+    assert best <= seen
+
+
+def test_each_pair_is_listed_once_and_is_clear_only_if_mutual() -> None:
+    given = candidates(12)
+    found = given.best(np.ones(given.side.shape, bool))
+    pairs = {frozenset(pair) for pair in found.sides.tolist()}
+    assert len(pairs) == len(found)
+    mutual = given.side[given.side[found.sides[:, 0], 0], 0] == found.sides[:, 0]
+    assert ((found.ratio < 1) == mutual).all()
+
+
+def test_weights_fall_with_the_ratio() -> None:
+    ratio = np.array([0.0, 0.3, 0.9, 1.0, 5.0])
+    weight = SideMatches(np.zeros((5, 2), np.int64), ratio).weight
+    assert (np.diff(weight) < 0).all()
+    assert weight[0] == 1
+    assert weight[-1] > 0
+
+
+def test_a_lone_piece_has_no_candidates() -> None:
+    lone = candidates(1)
+    assert lone.probable().shape == (0, 2)
+    assert len(lone.best(np.ones(lone.side.shape, bool))) == 0
+
+
+def test_nothing_possible_gives_no_matches() -> None:
+    given = candidates(4)
+    assert len(given.best(np.zeros(given.side.shape, bool))) == 0
+
+
+def test_the_most_probable_pairs_come_first() -> None:
+    given = candidates(6, keep=7)
+    pairs = given.probable(above=0.05)
+    place = [np.flatnonzero(given.side[a] == b)[0] for a, b in pairs]
+    probability = given.probability[pairs[:, 0], place]
+    assert (np.diff(probability) <= 0).all()
+    assert (probability > 0.05).all()
+    assert len(pairs) == (given.probability > 0.05).sum()
+
+
+def test_the_turn_between_two_pieces_makes_their_sides_face_each_other() -> None:
+    sides = np.array(list(itertools.product(range(4), repeat=2)))
+    # Turned like this, the first side looks the opposite way of the second.
+    assert ((sides[:, 0] + turn_between(sides) - sides[:, 1]) % 4 == 2).all()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_edges_on_cycles_are_those_without_which_nothing_falls_apart(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    count = 12
+    first, second = generator.integers(0, count, (2, int(generator.integers(0, 20))))
+    first, second = first[first != second], second[first != second]
+
+    def parts(edges: np.ndarray) -> int:
+        label = list(range(count))
+        for a, b in zip(first[edges], second[edges], strict=True):
+            label = [label[a] if value == label[b] else value for value in label]
+        return len(set(label))
+
+    every = np.ones(len(first), bool)
+    for edge, on_cycle in enumerate(on_cycles(first, second, count)):
+        without = every.copy()
+        without[edge] = False
+        assert on_cycle == (parts(without) == parts(every))
+
+
+def truth_of(puzzle: Puzzle) -> tuple[Tensor, Tensor]:
+    assert puzzle.truth is not None
+    return puzzle.board.snap(puzzle.truth)
+
+
+def without(cells: Tensor, pieces: list[int]) -> Tensor:
+    kept = cells.clone()
+    kept[pieces] = -1
+    return kept
+
+
+@pytest.mark.parametrize("name", ["astronaut", "coffee", "cat"])
+@pytest.mark.parametrize("share", [0.1, 0.4])
+def test_loose_pieces_of_a_photo_find_their_places(cut: Callable[..., Puzzle], name: str, share: float) -> None:
+    puzzle = cut(6, 8, name=name)
+    cells, turns = truth_of(puzzle)
+    loose = torch.rand(48, generator=torch.Generator().manual_seed(1)) < share
+    found = fill_board(puzzle.board, cells.masked_fill(loose, -1), turns, Borders.of(puzzle.pieces.pixels))
+    right = (found[0] == cells) & (found[1] == turns)
+    assert right[~loose].all()
+    assert right[loose].float().mean() > 0.8  # a greedy choice errs where borders mislead
+
+
+def test_the_turns_of_loose_pieces_are_not_looked_at(cut: Callable[..., Puzzle]) -> None:
+    puzzle = cut(4, 4)
+    cells, turns = truth_of(puzzle)
+    borders, kept = Borders.of(puzzle.pieces.pixels), without(cells, [2, 7, 9])
+    other = turns.clone()
+    other[[2, 7, 9]] += 1
+    one, two = fill_board(puzzle.board, kept, turns, borders), fill_board(puzzle.board, kept, other, borders)
+    assert torch.equal(one[0], two[0])
+    assert torch.equal(one[1], two[1])
+
+
+def cost(borders: Borders, board: Board, cells: Tensor, turns: Tensor, piece: int) -> tuple[int, float]:
+    """How many neighbours a piece has, and the sum of its scores with them."""
+    at = {int(cell): index for index, cell in enumerate(cells) if cell >= 0}
+    row, col = divmod(int(cells[piece]), board.cols)
+    count, total = 0, 0.0
+    for way, (down, right) in enumerate([(0, 1), (1, 0), (0, -1), (-1, 0)]):
+        inside = 0 <= row + down < board.rows and 0 <= col + right < board.cols
+        other = at.get((row + down) * board.cols + col + right) if inside else None
+        if other is not None:
+            mine, theirs = (way - int(turns[piece])) % SIDES, (way + 2 - int(turns[other])) % SIDES
+            pair = torch.tensor([SIDES * piece + mine]), torch.tensor([SIDES * other + theirs])
+            count, total = count + 1, total + float(borders.scores(*pair))
+    return count, total
+
+
+def test_one_loose_piece_takes_the_best_of_the_best_surrounded_cells() -> None:
+    board, generator = Board(3, 4), torch.Generator().manual_seed(0)
+    borders = Borders.of(torch.rand(9, 3, 6, 6, generator=generator))
+    for _ in range(10):
+        cells = torch.randperm(board.cells, generator=generator)[:9]
+        turns = torch.randint(0, 4, (9,), generator=generator)
+        loose = without(cells, [4])
+        found_cells, found_turns = fill_board(board, loose, turns, borders)
+        choices = {}
+        for cell in set(range(board.cells)) - set(loose.tolist()):
+            for turn in range(4):
+                tried_cells, tried_turns = loose.clone(), turns.clone()
+                tried_cells[4], tried_turns[4] = cell, turn
+                count, total = cost(borders, board, tried_cells, tried_turns, 4)
+                choices[cell, turn] = (-count, total)
+        assert (int(found_cells[4]), int(found_turns[4])) == min(choices, key=choices.__getitem__)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    rows=st.integers(1, 4),
+    cols=st.integers(1, 4),
+    seed=st.integers(0, 999),
+    kind=st.sampled_from(["noise", "flat", "twins"]),
+)
+def test_every_piece_gets_a_cell_and_those_that_had_one_keep_it(rows: int, cols: int, seed: int, kind: str) -> None:
+    board, generator = Board(rows, cols), torch.Generator().manual_seed(seed)
+    count = int(torch.randint(1, board.cells + 1, (1,), generator=generator))
+    pixels = torch.rand(count, 3, 4, 4, generator=generator)
+    pixels = {"noise": pixels, "flat": torch.zeros_like(pixels), "twins": pixels[:1].expand_as(pixels)}[kind]
+    cells = torch.randperm(board.cells, generator=generator)[:count]
+    turns = torch.randint(0, 4, (count,), generator=generator)
+    had = torch.rand(count, generator=generator) < 0.5
+    given_cells = cells.masked_fill(~had, -1)
+    found, found_turns = fill_board(board, given_cells, turns, Borders.of(pixels))
+    assert torch.equal(found[had], cells[had])
+    assert torch.equal(found_turns[had], turns[had])
+    assert len(found.unique()) == count
+    assert 0 <= int(found.min()) <= int(found.max()) < board.cells
+    assert 0 <= int(found_turns.min()) <= int(found_turns.max()) < 4
+    assert torch.equal(given_cells, cells.masked_fill(~had, -1))
+
+
+def test_without_time_the_rest_is_put_down_as_it_comes(cut: Callable[..., Puzzle]) -> None:
+    puzzle = cut(12, 12)
+    cells, turns = truth_of(puzzle)
+    borders, loose = Borders.of(puzzle.pieces.pixels), torch.full_like(cells, -1)
+    began = time.monotonic()
+    found, _ = fill_board(puzzle.board, loose, turns, borders, budget=0.0)
+    assert time.monotonic() - began < 1
+    assert sorted(found.tolist()) == list(range(144))
+
+
+def grown(puzzle: Puzzle) -> tuple[Forest, Candidates, Borders]:
+    borders = Borders.of(puzzle.pieces.pixels)
+    candidates = Candidates.of(borders.best(8))
+    framed = FramedForest.of(puzzle.board, np.zeros(len(puzzle), np.int64))
+    framed.join(candidates.probable(0.5))
+    return framed.forest, candidates, borders
+
+
+def right(puzzle: Puzzle, cells: torch.Tensor, turns: torch.Tensor) -> float:
+    assert puzzle.truth is not None
+    return direct_comparison_free(puzzle.board, cells, turns, *puzzle.board.snap(puzzle.truth))
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (4, 7), (7, 4)])
+def test_a_whole_tree_is_the_answer(cut: Callable[..., Puzzle], shape: tuple[int, int]) -> None:
+    puzzle = cut(*shape)
+    forest, candidates, borders = grown(puzzle)
+    assert forest.trees == 1
+    trimmed = trim(forest, puzzle.board, candidates, borders)
+    assert right(puzzle, trimmed[0].cells, trimmed[0].turns) == 100
+    found = place(trimmed, puzzle.board, candidates, borders, math.inf)
+    assert torch.equal(found.cells, trimmed[0].cells)
+
+
+def test_the_fit_is_highest_for_the_truth(cut: Callable[..., Puzzle]) -> None:
+    puzzle = cut(5, 5)
+    assert puzzle.truth is not None
+    _, candidates, _ = grown(puzzle)
+    cells, turns = puzzle.board.snap(puzzle.truth)
+    best = RatedPlacement.of(puzzle.board, cells, turns, candidates).fit
+    assert 0.5 * 80 < best <= 80  # forty pairs, each seen from both sides
+    for seed in range(5):
+        other = cells[torch.randperm(25, generator=torch.Generator().manual_seed(seed))]
+        assert RatedPlacement.of(puzzle.board, other, turns, candidates).fit < 0.2 * best
+    without = cells.clone()
+    without[:5] = -1
+    assert 0 < RatedPlacement.of(puzzle.board, without, turns, candidates).fit < best
+
+
+def test_of_several_frames_the_one_is_found_that_can_be_filled(cut: Callable[..., Puzzle]) -> None:
+    """The outer pieces on one side are torn off the tree: the frame could lie in two ways."""
+    puzzle = cut(6, 6, name="astronaut")
+    assert puzzle.truth is not None
+    borders = Borders.of(puzzle.pieces.pixels)
+    candidates = Candidates.of(borders.best(8))
+    cells, turns = (value.numpy() for value in puzzle.board.snap(puzzle.truth))
+    inner = np.flatnonzero(cells % 6 > 0)
+    forest = Forest.of(36)
+    forest.label[inner], forest.turn[:] = inner[0], turns
+    forest.size[inner[0]] = len(inner)
+    forest.place[inner] = np.stack([cells[inner] % 6, cells[inner] // 6], 1)
+    trimmed = trim(forest, puzzle.board, candidates, borders)
+    assert len(trimmed) > 1
+    found = place(trimmed, puzzle.board, candidates, borders, math.inf)
+    assert right(puzzle, found.cells, found.turns) > 95
+    # Without time, the first frame must do.
+    hasty = place(trimmed, puzzle.board, candidates, borders, time.monotonic() - 1)
+    assert sorted(hasty.cells.tolist()) == list(range(36))
+
+
+def test_pieces_that_hang_on_by_chance_have_little_say(cut: Callable[..., Puzzle]) -> None:
+    """A true tree of 5 × 5 with three false pieces beside it, on a board of 5 × 5."""
+    puzzle = cut(5, 5, name="astronaut")
+    forest, _, borders = grown(puzzle)
+    assert forest.trees == 1
+    more = Forest.of(28)
+    more.label[:25], more.turn[:25], more.place[:25] = forest.label, forest.turn, forest.place
+    more.label[25:] = forest.label[0]
+    more.size[forest.label[0]] = 28
+    more.place[25:] = forest.place.max(0) + np.array([[1, 0], [2, 0], [3, 0]])
+    extra = Puzzle(
+        type(puzzle.pieces)(
+            torch.cat([puzzle.pieces.pixels, torch.rand(3, 3, 16, 16, generator=torch.Generator().manual_seed(0))])
+        ),
+        Board(6, 5),
+        ("",) * 28,
+    )
+    lists = Candidates.of(Borders.of(extra.pieces.pixels).best(8))
+    cells = trim(more, Board(5, 5), lists, borders)[0].cells
+    assert (cells[:25] >= 0).all()
+    assert (cells[25:] == -1).all()
+
+
+def test_only_one_frame_is_tried_if_pieces_are_missing(cut: Callable[..., Puzzle]) -> None:
+    puzzle = cut(6, 6, missing=0.2)
+    forest, candidates, borders = grown(puzzle)
+    trimmed = trim(forest, puzzle.board, candidates, borders)
+    assert len(trimmed) == 1
+    found = place(trimmed, puzzle.board, candidates, borders, math.inf)
+    assert len(found.cells.unique()) == len(puzzle)
+    assert found.cells.min() >= 0
+
+
+def answer(puzzle: Puzzle) -> tuple[torch.Tensor, torch.Tensor]:
+    assert puzzle.truth is not None
+    return puzzle.board.snap(puzzle.truth)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (1, 5), (5, 1), (1, 1)])
+def test_sides_touch_as_often_as_cells_do(shape: tuple[int, int]) -> None:
+    rows, cols = shape
+    count = rows * cols
+    first, second = touching_sides(Board(rows, cols), torch.arange(count), torch.arange(count) % 4)
+    pairs = set(zip(first.tolist(), second.tolist(), strict=True))
+    assert len(first) == len(pairs) == 2 * (rows * (cols - 1) + (rows - 1) * cols)
+    assert {(two, one) for one, two in pairs} == pairs
+
+
+def test_touching_sides_of_the_truth_fit_and_face_each_other(cut: Callable[..., Puzzle]) -> None:
+    puzzle = cut(4, 5, missing=0.2)
+    first, second = touching_sides(puzzle.board, *answer(puzzle))
+    scores = border_scores(puzzle.pieces.pixels)
+    assert scores[first, second].median() < 3
+    assert (scores[first].argmin(1) == second).float().mean() > 0.9
+
+
+def test_two_pieces_touch_with_the_sides_that_they_show() -> None:
+    # Left piece as it lies shows its right side (0); the other, turned once, shows its bottom (1) to the left.
+    first, second = touching_sides(Board(1, 2), torch.tensor([0, 1]), torch.tensor([0, 1]))
+    assert sorted(zip(first.tolist(), second.tolist(), strict=True)) == [(0, SIDES + 1), (SIDES + 1, 0)]
+
+
+def test_pieces_in_their_places_are_sure_and_others_are_not(cut: Callable[..., Puzzle]) -> None:
+    puzzle = cut(5, 5)
+    cells, turns = answer(puzzle)
+    partners = Borders.of(puzzle.pieces.pixels).best(8)
+    sure = border_confidence(puzzle.board, cells, turns, partners)
+    assert sure.mean() > 0.8
+    assert sure.min() >= 0
+    assert sure.max() <= 1
+    wrong = border_confidence(puzzle.board, cells.roll(1), turns, partners)
+    assert wrong.max() < 0.5
+    one = cells.argmax()
+    turns[one] += 1
+    turned = border_confidence(puzzle.board, cells, turns % 4, partners)
+    assert turned[one] < 0.1
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_pieces_without_neighbours_are_not_sure(count: int) -> None:
+    pixels = torch.rand(count, 3, 6, 6, generator=torch.Generator().manual_seed(0))
+    cells = torch.tensor([0, 8])[:count]
+    sure = border_confidence(Board(3, 3), cells, torch.zeros_like(cells), Borders.of(pixels).best(8))
+    assert sure.tolist() == [0.0] * count
+
+
+@pytest.mark.parametrize(("shape", "by", "allowed"), [((3, 3), 1, (0, 1, 2, 3)), ((2, 4), 2, (0, 2))])
+def test_the_whole_is_turned_as_the_uprighter_says(
+    cut: Callable[..., Puzzle], shape: tuple[int, int], by: int, allowed: tuple[int, ...]
+) -> None:
+    puzzle = cut(*shape)
+    cells, turns = answer(puzzle)
+    sure = torch.rand(len(puzzle), generator=torch.Generator().manual_seed(0))
+
+    def upright(given: Puzzle, placed: Poses, wholes: tuple[int, ...]) -> int:
+        assert wholes == allowed
+        assert given is puzzle
+        return by
+
+    (alone,) = finish(puzzle, [((cells, turns), sure)], None)
+    before, after = finish(puzzle, [((cells, turns), sure)], upright)
+    assert torch.equal(alone.poses.translation, before.poses.translation)
+    found = puzzle.board.snap(after.poses)
+    _, expected_cells, expected_turns = puzzle.board.turned(cells, turns, by)
+    assert torch.equal(found[0], expected_cells)
+    assert torch.equal(found[1], expected_turns)
+    assert alone.done == before.done == after.done == 1
+    assert after.confidence is not None

@@ -1,0 +1,128 @@
+"""The hybrid needs no network where borders speak, and listens to it where they are mute."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from diffassemble.core import Board, ImagePieces, Locks, Puzzle, Step
+from diffassemble.evaluation.metrics import direct_comparison_free
+from diffassemble.network.denoiser import Denoiser
+from diffassemble.squares.diffusion import DiffusionSolver
+from diffassemble.squares.edge_model import EdgeModel, EdgeModelConfig
+from diffassemble.squares.hybrid import HybridSolver
+
+
+@pytest.fixture
+def solver(tiny_model: Path) -> HybridSolver:
+    """With a network that has learnt nothing."""
+    return HybridSolver(DiffusionSolver(Denoiser.from_pretrained(tiny_model), 2, 2))
+
+
+@pytest.fixture
+def learned(solver: HybridSolver) -> HybridSolver:
+    """With an edge model that has learnt nothing but to believe what it sees."""
+    torch.manual_seed(0)
+    edge_model = EdgeModel(EdgeModelConfig(width=8, blocks=0, embedding=2))
+    edge_model.odds[:, 4] = 1.0  # the lower of the two chances
+    return HybridSolver(solver.diffusion, edge_model=edge_model.compare)
+
+
+def drained(solver: HybridSolver, puzzle: Puzzle) -> list[Step]:
+    return list(solver.steps(puzzle.without_truth(), torch.Generator().manual_seed(0)))
+
+
+def assert_placement(puzzle: Puzzle, step: Step) -> None:
+    """One piece a cell, exactly on the board, and a confidence for each."""
+    cells, turns = puzzle.board.snap(step.poses)
+    assert len(cells.unique()) == len(puzzle)
+    assert torch.equal(step.poses.translation, puzzle.board.poses(cells, turns).translation)
+    assert step.confidence is not None
+    assert ((step.confidence >= 0) & (step.confidence <= 1)).all()
+
+
+def right(puzzle: Puzzle, step: Step) -> float:
+    assert puzzle.truth is not None
+    return direct_comparison_free(puzzle.board, *puzzle.board.snap(step.poses), *puzzle.board.snap(puzzle.truth))
+
+
+@pytest.mark.parametrize("name", ["astronaut", "coffee", "cat"])
+@pytest.mark.parametrize("shape", [(6, 6), (8, 5)])
+def test_borders_suffice_for_photos(
+    cut: Callable[..., Puzzle], solver: HybridSolver, name: str, shape: tuple[int, int]
+) -> None:
+    puzzle = cut(*shape, name=name)
+    last = drained(solver, puzzle)[-1]
+    assert_placement(puzzle, last)
+    assert right(puzzle, last) > 95
+
+
+def test_an_edge_model_may_say_what_fits(cut: Callable[..., Puzzle], learned: HybridSolver) -> None:
+    puzzle = cut(5, 6, name="astronaut")
+    last = drained(learned, puzzle)[-1]
+    assert_placement(puzzle, last)
+    assert right(puzzle, last) > 80
+
+
+def test_where_borders_are_mute_the_network_is_heard(cut: Callable[..., Puzzle], oracle: Any) -> None:
+    puzzle = cut(4, 4)
+    random = torch.Generator().manual_seed(0)
+    blurred = Puzzle(ImagePieces(torch.rand(16, 3, 16, 16, generator=random)), puzzle.board, puzzle.names, puzzle.truth)
+    last = drained(HybridSolver(DiffusionSolver(oracle(blurred), 2, 2), trust=5.0), blurred)[-1]
+    assert right(blurred, last) == 100
+
+
+@pytest.mark.parametrize("kind", ["flat", "identical", "tiny", "one", "two", "row", "column", "all but one missing"])
+@pytest.mark.parametrize("by_model", [False, True])
+def test_odd_puzzles_get_an_answer(solver: HybridSolver, learned: HybridSolver, kind: str, by_model: bool) -> None:
+    board = {"one": Board(1, 1), "two": Board(1, 2), "row": Board(1, 6), "column": Board(6, 1)}.get(kind, Board(3, 2))
+    count, size = 1 if kind == "all but one missing" else board.cells, 4 if kind == "tiny" else 8
+    pixels = torch.rand(count, 3, size, size, generator=torch.Generator().manual_seed(0))
+    if kind == "flat":
+        pixels = pixels[:, :, :1, :1].expand(-1, -1, size, size)
+    if kind == "identical":
+        pixels = pixels[:1].expand(count, -1, -1, -1)
+    puzzle = Puzzle(ImagePieces(pixels.contiguous()), board, tuple(str(i) for i in range(count)))
+    assert_placement(puzzle, drained(learned if by_model else solver, puzzle)[-1])
+
+
+def test_the_budget_cuts_the_search_short(cut: Callable[..., Puzzle], solver: HybridSolver) -> None:
+    puzzle = cut(6, 6)
+    endless = HybridSolver(solver.diffusion, effort=10**12, budget=0.5)
+    assert_placement(puzzle, drained(endless, puzzle)[-1])
+
+
+def listed(solver: HybridSolver, budget: float = math.inf) -> HybridSolver:
+    """The same, with the search of large boards."""
+    return replace(solver, listed_above=0, budget=budget)
+
+
+def test_on_large_boards_borders_alone_solve_what_the_network_has_no_idea_of(
+    cut: Callable[..., Puzzle], solver: HybridSolver
+) -> None:
+    puzzle = cut(6, 7, name="astronaut")
+    last = drained(listed(solver), puzzle)[-1]
+    assert_placement(puzzle, last)
+    assert right(puzzle, last) > 80
+
+
+@pytest.mark.parametrize("budget", [1e-9, math.inf])
+def test_on_large_boards_locks_hold(cut: Callable[..., Puzzle], solver: HybridSolver, budget: float) -> None:
+    puzzle = cut(4, 5)
+    wanted = puzzle.board.poses(torch.arange(19, -1, -1), torch.full((20,), 2))
+    locked = replace(puzzle, locks=Locks(torch.arange(20) < 3, wanted))
+    cells, turns = puzzle.board.snap(drained(listed(solver, budget), locked)[-1].poses)
+    assert cells[:3].tolist() == [19, 18, 17]
+    assert turns[:3].tolist() == [2, 2, 2]
+
+
+def test_on_large_boards_the_network_is_heard(cut: Callable[..., Puzzle], oracle: Any) -> None:
+    puzzle = cut(5, 5)
+    last = drained(listed(HybridSolver(DiffusionSolver(oracle(puzzle, (0, 2)), 2, 2))), puzzle)[-1]
+    assert right(puzzle, last) == 100

@@ -1,0 +1,290 @@
+"""Pieces out of photos."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from diffassemble.core import Assembly, InputError, Puzzle, turn_pixels
+from diffassemble.evaluation.metrics import direct_comparison_free
+from diffassemble.files.assemblies import render
+from diffassemble.files.pictures import read_picture, write_picture
+from diffassemble.kinds import solve
+from diffassemble.squares.photo import (
+    Square,
+    Squares,
+    background_colours,
+    cut_image,
+    cut_scattered,
+    find_squares,
+    fit_square,
+    sharpen,
+)
+
+
+@pytest.fixture(scope="module")
+def photo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A picture of 61 × 47 random pixels."""
+    path = tmp_path_factory.mktemp("photo") / "photo.png"
+    write_picture(torch.rand(3, 47, 61, generator=torch.Generator().manual_seed(0)), path)
+    return path
+
+
+def solved(puzzle: Puzzle, path: Path) -> torch.Tensor:
+    assert puzzle.truth is not None
+    render(Assembly(puzzle, puzzle.truth, torch.ones(len(puzzle)), (), "truth", 0.0), path)
+    return read_picture(path)
+
+
+@settings(max_examples=25, deadline=None)
+@given(rows=st.integers(1, 11), cols=st.integers(2, 15), seed=st.integers(0, 2**63 - 1))
+def test_truth_restores_the_centre_of_the_photo(photo: Path, rows: int, cols: int, seed: int) -> None:
+    puzzle = cut_image(photo, rows, cols, seed)
+    size = puzzle.pieces.size
+    assert size == min(47 // rows, 61 // cols)
+    assert len(puzzle) == rows * cols
+    whole, whole_picture = solved(puzzle, photo.with_name("solved.png")), read_picture(photo)
+    top, left = (47 - rows * size) // 2, (61 - cols * size) // 2
+    # To within a pixel: where the middle falls between two, either may be taken.
+    shifts = [(max(0, top + down), max(0, left + right)) for down in (-1, 0, 1) for right in (-1, 0, 1)]
+    parts = [whole_picture[:, y : y + rows * size, x : x + cols * size] for y, x in shifts]
+    assert any(torch.equal(whole, part) for part in parts)
+
+
+def test_same_seed_same_puzzle(photo: Path) -> None:
+    first, again, other = (cut_image(photo, 4, 5, seed) for seed in (3, 3, 4))
+    assert torch.equal(first.pieces.pixels, again.pieces.pixels)
+    assert not torch.equal(first.pieces.pixels, other.pieces.pixels)
+
+
+def test_options(photo: Path) -> None:
+    puzzle = cut_image(photo, 4, 5, size=16, missing=0.3, erode=2, turn=False)
+    assert puzzle.pieces.pixels.shape == (14, 3, 12, 12)
+    assert puzzle.truth is not None
+    assert not puzzle.board.snap(puzzle.truth)[1].any()
+
+
+@pytest.mark.parametrize(
+    ("numbers", "words"),
+    [
+        ({"rows": 0}, "has no cells"),
+        ({"cols": -3}, "has no cells"),
+        ({"missing": 1.0}, "missing share 1.0"),
+        ({"missing": -0.1}, "missing share"),
+        ({"missing": float("nan")}, "missing share nan"),
+        ({"erode": -1}, "cannot erode"),
+        ({"erode": 5}, "photo.png: a 61x47 picture"),
+        ({"seed": -1}, "seed -1 is out of range"),
+        ({"seed": 2**64}, "out of range"),
+        ({"size": 0}, "piece size of 0"),
+        ({"size": 100_000}, "piece size of 100000"),
+        ({"size": 3}, "photo.png: a 61x47 picture"),
+        ({"rows": 40, "cols": 40}, "photo.png: a 61x47 picture"),
+        ({"missing": 0.99}, "photo.png: has only 1 piece"),
+    ],
+)
+def test_numbers_out_of_range(photo: Path, numbers: dict[str, float], words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        cut_image(photo, **{"rows": 4, "cols": 5, **numbers})  # type: ignore[arg-type]
+    assert words in str(caught.value)
+
+
+def test_pictures_without_a_puzzle_in_them(tmp_path: Path) -> None:
+    Image.new("RGB", (1, 1)).save(tmp_path / "dot.png")
+    with pytest.raises(InputError, match=r"dot\.png: a 1x1 picture"):
+        cut_image(tmp_path / "dot.png", 6, 6)
+    Image.new("RGB", (60, 60), "teal").save(tmp_path / "flat.png")
+    with pytest.raises(InputError, match=r"flat\.png: every piece is one flat colour"):
+        cut_image(tmp_path / "flat.png", 6, 6)
+    tile = torch.rand(3, 10, 10)
+    write_picture(torch.cat([tile, torch.rand(3, 10, 20), tile], -1), tmp_path / "twins.png")
+    with pytest.raises(InputError, match=r"row 0, column . and the piece of row 0, column . are identical"):
+        cut_image(tmp_path / "twins.png", 1, 4)
+
+
+def test_a_clear_sky_can_be_cut(tmp_path: Path) -> None:
+    picture = torch.rand(3, 40, 40)
+    picture[:, :20] = 1.0
+    write_picture(picture, tmp_path / "sky.png")
+    assert len(cut_image(tmp_path / "sky.png", 4, 4)) == 16
+
+
+Photograph = Callable[..., Any]
+
+
+@pytest.mark.parametrize(
+    ("name", "background", "shadow"),
+    [
+        ("coffee", (225, 220, 210), 0.35),
+        ("astronaut", (90, 140, 90), 0.35),
+        ("chelsea", (250, 250, 250), 0.35),
+        ("chelsea", (40, 45, 60), 0.0),
+    ],
+)
+def test_squares_are_found(photograph: Photograph, name: str, background: tuple[int, int, int], shadow: float) -> None:
+    photo = photograph(name, background=background, shadow=shadow)
+    squares = find_squares(photo.picture)
+    assert len(squares) == 9
+    assert abs(squares.side - 56) < 1.5
+    apart = torch.cdist(squares.centres, photo.centres)
+    assert apart.min(1).values.max() < 1.0
+    angle = photo.angles[apart.argmin(1)]
+    assert ((squares.angles.rad2deg() - angle + 45) % 90 - 45).abs().max() < 1.5
+
+
+def test_reading_order(photograph: Photograph) -> None:
+    photo = photograph()
+    nearest = torch.cdist(find_squares(photo.picture).centres, photo.centres).argmin(1)
+    assert nearest.tolist() == list(range(9))
+
+
+def test_corners_run_clockwise_around_the_centre() -> None:
+    squares = Squares(torch.tensor([[10.0, 20.0]]), torch.tensor([math.pi / 6]), 4.0)
+    corners = squares.corners()[0]
+    assert torch.allclose(corners.mean(0), torch.tensor([10.0, 20.0]))
+    sides = corners.roll(-1, 0) - corners
+    assert torch.allclose(sides.norm(dim=-1), torch.full((4,), 4.0))
+    assert torch.allclose(sides[0], 4 * torch.tensor([math.cos(math.pi / 6), math.sin(math.pi / 6)]))
+    # y runs down, so clockwise as seen is a positive turn.
+    assert float(sides[0, 0] * sides[1, 1] - sides[0, 1] * sides[1, 0]) > 0
+
+
+def test_an_empty_table(photograph: Photograph) -> None:
+    table = torch.full((3, 120, 160), 0.7) + 0.01 * torch.randn(3, 120, 160, generator=torch.Generator().manual_seed(0))
+    with pytest.raises(InputError, match="no pieces found; lay separate square pieces"):
+        find_squares(table.clamp(0, 1))
+
+
+def test_one_piece_is_too_few() -> None:
+    table = torch.full((3, 120, 160), 0.7)
+    table[:, 40:80, 50:90] = torch.rand(3, 40, 40, generator=torch.Generator().manual_seed(0))
+    with pytest.raises(InputError, match="only one piece found"):
+        find_squares(table)
+
+
+def test_a_smaller_one_among_equals(photograph: Photograph) -> None:
+    with pytest.raises(InputError, match="not equal squares: the one at"):
+        find_squares(photograph(sides=[56] * 4 + [40] + [56] * 4, shadow=0.0).picture)
+
+
+def test_one_that_is_no_square() -> None:
+    table = torch.full((3, 140, 220), 0.8)
+    generator = torch.Generator().manual_seed(0)
+    for left in (20, 80):
+        table[:, 30:70, left : left + 40] = torch.rand(3, 40, 40, generator=generator) / 2
+    table[:, 30:110, 145:185] = torch.rand(3, 80, 40, generator=generator) / 2
+    with pytest.raises(InputError, match="not equal squares"):
+        find_squares(table)
+
+
+def test_one_at_the_edge(photograph: Photograph) -> None:
+    photo = photograph()
+    with pytest.raises(InputError, match="cut off by the edge of the photo"):
+        find_squares(photo.picture[:, :, 50:])
+
+
+def test_a_picture_that_is_no_photo_of_pieces() -> None:
+    with pytest.raises(InputError, match="pieces found"):
+        find_squares(torch.rand(3, 100, 100, generator=torch.Generator().manual_seed(0)))
+
+
+def shrunk(pixels: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.interpolate(pixels, (16, 16), mode="bilinear", antialias=True)
+
+
+def nearest_turns(pieces: torch.Tensor, truth: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The quarter turn that brings each piece closest to its truth, and how far it then is."""
+    count = len(pieces)
+    turned = [turn_pixels(shrunk(pieces), torch.full((count,), by)) for by in range(4)]
+    apart = torch.stack([(one - shrunk(truth)).abs().flatten(1).mean(1) for one in turned])
+    return apart.argmin(0), apart.min(0).values
+
+
+def test_pieces_show_what_was_laid(photograph: Photograph) -> None:
+    photo = photograph()
+    pieces, squares = cut_scattered(photo.picture)
+    assert len(pieces) == len(squares) == 9
+    assert 50 <= pieces.size <= 56
+    assert nearest_turns(pieces.pixels, photo.puzzle.pixels)[1].max() < 0.05
+
+
+def test_any_size(photograph: Photograph) -> None:
+    photo = photograph()
+    pieces, _ = cut_scattered(photo.picture, size=20)
+    assert pieces.pixels.shape == (9, 3, 20, 20)
+    assert nearest_turns(pieces.pixels, photo.puzzle.pixels)[1].max() < 0.05
+
+
+def test_the_photo_of_a_puzzle_is_solved(photograph: Photograph) -> None:
+    photo = photograph()
+    pieces, _ = cut_scattered(photo.picture)
+    turns, _ = nearest_turns(pieces.pixels, photo.puzzle.pixels)
+    board = photo.puzzle.board
+    cells, true_turns = board.snap(photo.puzzle.truth)
+    puzzle = Puzzle(pieces, board, photo.puzzle.names)
+    answer = board.snap(solve(puzzle).poses)
+    assert direct_comparison_free(board, *answer, cells, (turns + true_turns) % 4) == 100
+
+
+def test_a_slope_under_pieces() -> None:
+    y, x = np.mgrid[0:90, 0:120] / 100
+    table = np.stack([0.8 - 0.2 * x, 0.7 - 0.1 * y, 0.6 + 0.1 * x * y])
+    seen = table + np.random.default_rng(0).normal(0, 0.01, table.shape)
+    seen[:, 30:60, 40:80] = 0.2
+    found, noise = background_colours(seen)
+    assert np.abs(found - table).max() < 0.02
+    assert 0.005 < noise < 0.03
+
+
+def tilted(angle: float, width: float, height: float) -> np.ndarray:
+    y, x = np.mgrid[0:120, 0:120] + 0.5
+    x, y = x - 60, y - 60
+    u, v = x * np.cos(angle) + y * np.sin(angle), y * np.cos(angle) - x * np.sin(angle)
+    return (np.abs(u) < width / 2) & (np.abs(v) < height / 2)
+
+
+@pytest.mark.parametrize("degrees", [-40, -12, 0, 3, 30])
+def test_squares(degrees: float) -> None:
+    square = fit_square(tilted(np.deg2rad(degrees), 50, 50), (7, 3))
+    assert square.centre == pytest.approx((63, 67), abs=0.5)
+    assert np.rad2deg(square.angle) == pytest.approx(degrees, abs=1)
+    assert (square.width, square.height) == pytest.approx((50, 50), abs=1)
+    assert square.filled > 0.95
+    assert not square.touches((130, 130))
+    assert square.touches((90, 130))
+
+
+def test_a_bite_does_not_count() -> None:
+    mask = tilted(np.deg2rad(20), 50, 50)
+    mask[40:46, 40:50] = False
+    square = fit_square(mask, (0, 0))
+    assert (square.width, square.height) == pytest.approx((50, 50), abs=1.5)
+
+
+def test_other_rectangles_are_told() -> None:
+    square = fit_square(tilted(0.1, 60, 30), (0, 0))
+    assert sorted((square.width, square.height)) == pytest.approx([30, 60], abs=1)
+
+
+def test_shadows_do_not_count() -> None:
+    colours = np.full((3, 100, 200), 0.8)
+    random = np.random.default_rng(0)
+    for left in (30, 120):
+        # A soft shadow to the lower right, then the piece.
+        for depth in range(8):
+            colours[:, 34 : 72 + depth, left + 4 : left + 42 + depth] -= 0.02
+        colours[:, 30:70, left : left + 40] = random.uniform(0, 0.5, (3, 40, 40))
+    rough = [Square((left + 24.0, 54.0), 0.0, 47.0, 47.0, 0.9) for left in (30, 120)]
+    found = sharpen(colours, rough)
+    for square, left in zip(found, (30, 120), strict=True):
+        assert np.abs(np.array(square.centre) - (left + 20, 50)).max() < 1
+        assert abs(square.width - 40) < 1.5

@@ -1,0 +1,165 @@
+"""From loose poses to one piece a cell, and how far placements agree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import permutations
+
+import pytest
+import roma
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from diffassemble.core import Board, Poses, Puzzle, turn_matrix
+from diffassemble.fragments.breaking import random_rotations
+from diffassemble.network.sampling import average, twist
+from diffassemble.squares import placement
+from diffassemble.squares.edge_model import find_matches
+from diffassemble.squares.placement import agreement, agreements, place, realised
+
+
+def loose(count: int, seed: int) -> Poses:
+    generator = torch.Generator().manual_seed(seed)
+    return Poses(torch.randn(count, 2, 2, generator=generator), 2 * torch.rand(count, 2, generator=generator) - 1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 3), st.integers(1, 2), st.integers(0, 5), st.integers(0, 10_000))
+def test_placements_are_one_to_one_and_the_best_there_is(rows: int, cols: int, lost: int, seed: int) -> None:
+    board = Board(rows, cols)
+    count = max(1, board.cells - lost)
+    poses = loose(count, seed)
+    cells, _ = place(poses, board)
+    assert len(cells.unique()) == count
+    cost = torch.cdist(poses.translation.double(), board.centres().double()).square()
+    pieces = torch.arange(count)
+    best = min(float(cost[pieces, list(others)].sum()) for others in permutations(range(board.cells), count))
+    assert float(cost[pieces, cells].sum()) == pytest.approx(best)
+
+
+def test_turns_are_the_nearest_ones() -> None:
+    turns = torch.tensor([0, 1, 2, 3, 1])
+    noisy = 0.4 * turn_matrix(turns) + 0.05 * torch.randn(5, 2, 2, generator=torch.Generator().manual_seed(0))
+    found = place(Poses(noisy, torch.zeros(5, 2)), Board(2, 3))[1]
+    assert found.tolist() == turns.tolist()
+
+
+@given(st.integers(0, 1000))
+def test_a_placement_stays_as_it_is(seed: int) -> None:
+    board, generator = Board(3, 4), torch.Generator().manual_seed(seed)
+    cells = torch.randperm(12, generator=generator)[:9]
+    turns = torch.randint(0, 4, (9,), generator=generator)
+    found = place(board.poses(cells, turns), board)
+    assert torch.equal(found[0], cells)
+    assert torch.equal(found[1], turns)
+
+
+@pytest.mark.parametrize("name", ["astronaut", "coffee", "chelsea"])
+def test_borders_prefer_the_truth(cut: Callable[..., Puzzle], name: str) -> None:
+    puzzle = cut(4, 5, name=name)
+    board = puzzle.board
+    assert puzzle.truth is not None
+    matches = find_matches(puzzle)
+    true = float(realised(puzzle.truth, matches, board.pitch))
+    cells, turns = board.snap(puzzle.truth)
+    turned = board.poses(*board.turned(cells, turns, 2)[1:])
+    assert float(realised(turned, matches, board.pitch)) == pytest.approx(true)
+    for a, b in ((0, 1), (3, 17), (8, 11)):
+        swapped = cells.clone()
+        swapped[[a, b]] = cells[[b, a]]
+        assert float(realised(board.poses(swapped, turns), matches, board.pitch)) < true
+    assert float(realised(board.poses(cells, turns.roll(1)), matches, board.pitch)) < true
+
+
+def test_agreement_is_a_share() -> None:
+    board = Board(2, 3)
+    chosen = torch.arange(6), torch.zeros(6, dtype=torch.long)
+    swapped = torch.tensor([1, 0, 2, 3, 4, 5]), chosen[1]
+    turned = torch.arange(6), torch.tensor([0, 0, 0, 0, 0, 1])
+    sure = agreement(board, chosen, [chosen, swapped, turned])
+    torch.testing.assert_close(sure, torch.tensor([2, 2, 3, 3, 3, 2]) / 3)
+    assert agreement(board, chosen, []).tolist() == [1.0] * 6
+
+
+@pytest.mark.parametrize("board", [Board(3, 3), Board(2, 4)])
+def test_agreements_count_pieces_of_the_others(board: Board) -> None:
+    some = torch.Generator().manual_seed(0)
+    common = torch.randperm(board.cells, generator=some), torch.randint(4, (board.cells,), generator=some)
+    half = board.turned(*common, 2)[1:]
+    other = torch.randperm(board.cells, generator=some), torch.randint(4, (board.cells,), generator=some)
+    placements = [common, other, half]
+    wanted = [
+        float(agreement(board, one, placements[:i] + placements[i + 1 :]).sum()) for i, one in enumerate(placements)
+    ]
+    assert agreements(board, placements) == pytest.approx(wanted)
+    assert agreements(board, [common]) == [0.0]
+
+
+@given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.integers(0, 1000))
+def test_agreement_is_blind_to_turns_of_the_whole(rows: int, cols: int, others: int, seed: int) -> None:
+    board, generator = Board(rows, cols), torch.Generator().manual_seed(seed)
+
+    def random() -> tuple[torch.Tensor, torch.Tensor]:
+        cells = torch.randperm(board.cells, generator=generator)
+        return cells, torch.randint(0, 4, (board.cells,), generator=generator)
+
+    chosen = random()
+    sure = agreement(board, chosen, [random() for _ in range(others)])
+    assert ((sure >= 0) & (sure <= 1)).all()
+    for by in (1, 2, 3):
+        shape, cells, turns = board.turned(*chosen, by)
+        if shape == board:
+            assert agreement(board, chosen, [(cells, turns)]).tolist() == [1.0] * board.cells
+
+
+@pytest.mark.parametrize(("board", "lost"), [(Board(7, 9), 0), (Board(9, 7), 20), (Board(1, 40), 3), (Board(40, 1), 0)])
+def test_large_boards_are_halved(board: Board, lost: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placement, "_EXACTLY", 6)
+    generator, count = torch.Generator().manual_seed(0), board.cells - lost
+    cells = torch.randperm(board.cells, generator=generator)[:count]
+    near = board.centres()[cells] + 0.45 * board.pitch * (2 * torch.rand(count, 2, generator=generator) - 1)
+    if not lost:  # every piece nearest to a cell of its own
+        assert torch.equal(place(Poses(turn_matrix(torch.zeros(count).long()), near), board)[0], cells)
+    for poses in (Poses(loose(count, 1).rotation, 0.1 * near), loose(count, 2), Poses(loose(count, 3).rotation, near)):
+        assert len(place(poses, board)[0].unique()) == count
+
+
+def samples() -> list[Poses]:
+    """Three that nearly agree, and one that says something else about its last piece."""
+    generator = torch.Generator().manual_seed(0)
+    rotation, translation = random_rotations(5, generator), torch.randn(5, 3, generator=generator) / 4
+    close = [Poses(rotation, translation + 0.01 * i) for i in range(3)]
+    stray = translation.clone()
+    stray[-1] += 0.5
+    return [Poses(rotation, stray), *close]
+
+
+def test_the_mean_is_the_answer_and_dissent_costs_confidence() -> None:
+    all_samples = samples()
+    mean, sure = average(all_samples)
+    wanted = torch.stack([sample.translation for sample in all_samples]).mean(0)
+    assert torch.allclose(mean.translation, wanted, atol=1e-6)
+    assert torch.allclose(mean.rotation, all_samples[0].rotation, atol=1e-5)
+    assert sure[:-1].tolist() == [1.0] * 4
+    assert sure[-1] < 0.5
+
+
+def test_the_mean_of_two_turns_is_half_way() -> None:
+    ends = [roma.rotvec_to_rotmat(torch.tensor([[0.0, 0.0, angle]])) for angle in (0.2, 1.0)]
+    mean, _ = average([Poses(end, torch.zeros(1, 3)) for end in ends])
+    assert torch.allclose(roma.rotmat_to_rotvec(mean.rotation), torch.tensor([[0.0, 0.0, 0.6]]), atol=1e-5)
+
+
+def test_one_sample_is_its_own_answer() -> None:
+    only = samples()[0]
+    chosen, sure = average([only])
+    assert chosen is only
+    assert sure.tolist() == [1.0] * 5
+
+
+def test_the_twist_is_an_angle() -> None:
+    quarter = roma.rotvec_to_rotmat(torch.tensor([[0.0, math.pi / 2, 0.0]]))
+    still = Poses.identity(1, 3)
+    assert float(twist(still, Poses(quarter, torch.zeros(1, 3)))) == pytest.approx(math.pi / 2, abs=1e-5)

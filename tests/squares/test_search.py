@@ -1,0 +1,184 @@
+"""Both forms of terms give the same energies; the search never loses energy and keeps one piece a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from diffassemble.core import Board, Puzzle
+from diffassemble.squares.baselines.filling import touching_sides
+from diffassemble.squares.edge_model import find_matches
+from diffassemble.squares.energy import pair_terms
+from diffassemble.squares.search import NOWHERE, UNLISTED, energy, margins, search
+
+BOARDS = [(Board(3, 4), 12), (Board(3, 4), 7), (Board(1, 5), 4), (Board(4, 1), 4), (Board(1, 1), 1)]
+NO_PAIRS = np.zeros((0, 2), np.int64)
+
+
+def terms(form: str, count: int, cells: int, share: float = 0.3, seed: int = 0) -> tuple:
+    """Random terms, dense or listed, of which a share counts more than what is unlisted."""
+    random = np.random.default_rng(seed)
+    pairs = np.triu(random.normal(size=(4 * count, 4 * count))).astype(np.float32)
+    chosen = np.triu(random.random(pairs.shape) < share)
+    pairs = np.where(chosen | chosen.T, pairs + np.triu(pairs, 1).T, np.float32(UNLISTED))
+    home, turn = random.integers(-1, cells, count), random.integers(0, 4, count)
+    term = random.random(count).astype(np.float32)
+    if form == "listed":
+        rows, partner = np.nonzero(pairs != UNLISTED)
+        return (np.searchsorted(rows, np.arange(4 * count + 1)), partner, pairs[rows, partner]), (home, turn, term)
+    places = np.zeros((cells, count, 4), np.float32)
+    known = home != NOWHERE
+    places[home[known], np.arange(count)[known], turn[known]] = term[known]
+    return pairs, places
+
+
+def line_up(form: str, rows: int, cols: int, strength: float = 3.0) -> tuple:
+    """Energy of pieces 0, 1, … that belong row by row, unturned, and the pairs of sides worth trying."""
+    count, pairs = rows * cols, []
+    for piece in range(count):
+        for side, other, inside in ((0, piece + 1, (piece + 1) % cols != 0), (1, piece + cols, piece + cols < count)):
+            if inside:
+                pairs += [(4 * piece + side, 4 * other + side + 2), (4 * other + side + 2, 4 * piece + side)]
+    likely = np.array(sorted(pairs), np.int64).reshape(-1, 2)
+    if form == "listed":
+        starts = np.searchsorted(likely[:, 0], np.arange(4 * count + 1))
+        nowhere = np.full(count, NOWHERE), np.zeros(count, np.int64), np.zeros(count, np.float32)
+        return (starts, likely[:, 1].copy(), np.full(len(likely), strength, np.float32)), nowhere, likely
+    dense = np.full((4 * count, 4 * count), -strength, np.float32)
+    dense[tuple(likely.T)] = strength
+    return dense, np.zeros((count, count, 4), np.float32), likely
+
+
+def shuffled(count: int, cells: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    where = random.permutation(cells)[:count]
+    at = np.full(cells, NOWHERE)
+    at[where] = np.arange(count)
+    return at, random.integers(0, 4, count), where
+
+
+def put_down(at: np.ndarray, turn: np.ndarray, where: np.ndarray, pairs: object, places: object, cols: int) -> None:
+    search(at, turn, where, pairs, places, NO_PAIRS, cols, 0, 0.0, 0.0, np.random.default_rng(0))
+
+
+def assert_whole(at: np.ndarray, turn: np.ndarray, where: np.ndarray) -> None:
+    assert np.array_equal(at[where], np.arange(len(where)))
+    assert (at != NOWHERE).sum() == len(where)
+    assert ((turn >= 0) & (turn < 4)).all()
+
+
+both_forms = pytest.mark.parametrize("form", ["dense", "listed"])
+
+
+@pytest.mark.parametrize(("board", "count"), BOARDS)
+def test_energy_is_the_sum_over_touching_sides_and_places_in_both_forms(board: Board, count: int) -> None:
+    pairs, places = terms("dense", count, board.cells)
+    at, turn, where = shuffled(count, board.cells)
+    first, second = touching_sides(board, torch.from_numpy(where), torch.from_numpy(turn))
+    expected = pairs[first, second].sum() / 2 + places[where, np.arange(count), turn].sum()
+    assert energy(at, turn, pairs, places, board.cols) == pytest.approx(float(expected), abs=1e-3)
+    listed = energy(at, turn, *terms("listed", count, board.cells), board.cols)
+    assert listed == pytest.approx(float(expected), abs=1e-3)
+
+
+@both_forms
+@pytest.mark.parametrize(("board", "count"), BOARDS)
+@pytest.mark.parametrize("share", [0.0, 0.2])
+@pytest.mark.parametrize("lost", [0.5, 1.0])
+def test_every_loose_piece_gets_a_cell_of_its_own_and_none_that_lies_is_moved(
+    form: str, board: Board, count: int, share: float, lost: float
+) -> None:
+    at, turn, where = shuffled(count, board.cells)
+    fixed, fixed_turn, loose = where.copy(), turn.copy(), int(lost * count)
+    for piece in range(loose):
+        at[where[piece]] = where[piece] = NOWHERE
+    put_down(at, turn, where, *terms(form, count, board.cells, share), board.cols)
+    assert_whole(at, turn, where)
+    assert np.array_equal(where[loose:], fixed[loose:])
+    assert np.array_equal(turn[loose:], fixed_turn[loose:])
+
+
+def test_a_photo_grows_from_one_piece(cut: Callable[..., Puzzle]) -> None:
+    puzzle = cut(4, 5, name="astronaut")
+    assert puzzle.truth is not None
+    cells, turns = (part.numpy() for part in puzzle.board.snap(puzzle.truth))
+    pairs = pair_terms(find_matches(puzzle, keep=12), 20).numpy()
+    at, where, turn = np.full(20, NOWHERE), np.full(20, NOWHERE), turns.copy()
+    at[cells[3]], where[3] = 3, cells[3]
+    put_down(at, turn, where, pairs, np.zeros((20, 20, 4), np.float32), 5)
+    assert np.array_equal(where, cells)
+    assert np.array_equal(turn, turns)
+
+
+def test_pieces_that_fit_nowhere_stay_apart_when_there_is_room() -> None:
+    at, turn, where = np.full(9, NOWHERE), np.zeros(2, np.int64), np.array([4, NOWHERE])
+    at[4] = 0
+    put_down(at, turn, where, np.full((8, 8), -5, np.float32), np.zeros((9, 2, 4), np.float32), 3)
+    assert where[1] in (0, 2, 6, 8)
+
+
+def test_a_piece_without_likely_partners_goes_home() -> None:
+    starts, partner, term = np.zeros(13, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32)
+    homes = np.array([3, NOWHERE, 2]), np.array([1, 0, 3]), np.ones(3, np.float32)
+    at, turn, where = np.full(4, NOWHERE), np.zeros(3, np.int64), np.full(3, NOWHERE)
+    put_down(at, turn, where, (starts, partner, term), homes, 2)
+    assert where.tolist() == [3, 0, 2]
+    assert turn.tolist() == [1, 0, 3]
+
+
+def test_margins_are_against_the_best_other_piece_or_turn() -> None:
+    pairs, places = np.zeros((8, 8), np.float32), np.zeros((2, 2, 4), np.float32)
+    places[0, 0, 1], places[0, 0, 2], places[0, 1, 0], places[1, 1, 3] = 5.0, 3.0, 4.0, 2.0
+    margin = margins(np.array([0, 1]), np.array([1, 3]), np.array([0, 1]), pairs, places, 2)
+    assert margin.tolist() == [1.0, 2.0]
+
+
+def test_listed_margins_are_against_what_is_listed_at_least() -> None:
+    pairs, places, _ = line_up("listed", 1, 3)
+    margin = margins(np.arange(3), np.zeros(3, np.int64), np.arange(3), pairs, places, 3)
+    # Turned back, an outer piece would meet its neighbour with a side that is not listed; nobody is listed otherwise.
+    assert margin.tolist() == pytest.approx([3 - UNLISTED, 6 - UNLISTED, 3 - UNLISTED])
+
+
+@both_forms
+@pytest.mark.parametrize(("board", "count"), [*BOARDS, (Board(5, 5), 18), (Board(2, 1), 2)])
+def test_placements_stay_whole_and_never_lose_energy(form: str, board: Board, count: int) -> None:
+    random = np.random.default_rng(1)
+    pairs, places = terms(form, count, board.cells, seed=1)
+    likely = random.integers(0, 4 * count, (5, 2))
+    at, turn, where = shuffled(count, board.cells, 1)
+    before = energy(at, turn, pairs, places, board.cols)
+    found = search(at, turn, where, pairs, places, likely, board.cols, 200, 2.0, 0.0, random)
+    assert_whole(at, turn, where)
+    assert found == pytest.approx(energy(at, turn, pairs, places, board.cols), abs=1e-3)
+    assert found >= before - 1e-4
+
+
+@both_forms
+@pytest.mark.parametrize("seed", range(2))
+def test_what_fits_together_is_found_from_any_start(form: str, seed: int) -> None:
+    pairs, places, likely = line_up(form, 5, 5)
+    random = np.random.default_rng(seed)
+    found = search(*shuffled(25, 25, seed), pairs, places, likely, 5, 1500, 3.0, 0.0, random)
+    assert found == pytest.approx(3.0 * 40)  # 40 borders within a 5×5 board, all of them true
+
+
+def test_without_likely_pairs_it_still_searches() -> None:
+    pairs, places, _ = line_up("dense", 3, 3)
+    found = search(*shuffled(9, 9), pairs, places, NO_PAIRS, 3, 500, 3.0, 0.0, np.random.default_rng(0))
+    assert found == pytest.approx(3.0 * 12)
+
+
+@both_forms
+def test_the_same_generator_gives_the_same_answer(form: str) -> None:
+    pairs, places, likely = line_up(form, 4, 4)
+    answers = []
+    for _ in range(2):
+        start = shuffled(16, 16, 3)
+        search(*start, pairs, places, likely, 4, 30, 3.0, 0.0, np.random.default_rng(5))
+        answers.append(start)
+    for one, two in zip(*answers, strict=True):
+        assert np.array_equal(one, two)
