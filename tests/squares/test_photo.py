@@ -19,11 +19,11 @@ from diffassemble.evaluation.metrics import direct_comparison_free
 from diffassemble.files.assemblies import render
 from diffassemble.files.pictures import read_picture, write_picture
 from diffassemble.kinds import solve
+from diffassemble.squares.cut import cut_image
 from diffassemble.squares.photo import (
     Square,
     Squares,
     background_colours,
-    cut_image,
     cut_scattered,
     find_squares,
     fit_square,
