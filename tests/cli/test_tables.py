@@ -16,10 +16,10 @@ from PIL import Image
 import diffassemble.cli.progress  # noqa: F401 (loaded once, for all child processes)
 from diffassemble.cli import footprint, tables
 from diffassemble.cli.evaluate import EvaluateOptions, evaluate
-from diffassemble.cli.footprint import GRAPHS, LEARN, PAPER_SPARSE, SPARSE, Errand, measure, send
+from diffassemble.cli.footprint import GRAPHS, LEARN, PAPER_SPARSE, SPARSE, Job, measure, measure_apart
 from diffassemble.cli.main import main
 from diffassemble.cli.sweep import SAMPLES, compare, table_cells
-from diffassemble.cli.tables import errands, evaluate_memory, evaluate_pruning, variants
+from diffassemble.cli.tables import evaluate_memory, evaluate_pruning, jobs, variants
 from diffassemble.core import Board, InputError
 from diffassemble.evaluation.figures import table_figure
 from diffassemble.evaluation.footprints import COMPLETE
@@ -151,9 +151,7 @@ def test_one_line_and_nothing_else(
 
 
 def test_large_puzzles_are_measured_on_sparse_graphs_alone() -> None:
-    found = [
-        (e.work, e.graph, e.side) for e in errands(EvaluateOptions(grid=("60", "6"), solver=("diffusion", "hybrid")))
-    ]
+    found = [(e.work, e.graph, e.side) for e in jobs(EvaluateOptions(grid=("60", "6"), solver=("diffusion", "hybrid")))]
     assert found == [
         *[("diffusion", graph, 6) for graph in (COMPLETE, PAPER_SPARSE, SPARSE)],
         *[("hybrid", graph, 6) for graph in (COMPLETE, SPARSE)],
@@ -172,13 +170,13 @@ def test_large_puzzles_are_measured_on_sparse_graphs_alone() -> None:
 )
 def test_what_cannot_be_measured_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        list(errands(EvaluateOptions(**changes)))
+        list(jobs(EvaluateOptions(**changes)))
 
 
 def test_rows_and_figure_are_written(
     tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(footprint, "send", measure)  # processes of their own would take their time to start
+    monkeypatch.setattr(footprint, "measure_apart", measure)  # processes of their own would take their time to start
     files = {"json": tmp_path / "rows.json", "figure": tmp_path / "figure.png"}
     evaluate_memory(EvaluateOptions(grid=("2",), model=str(tiny_model), size=16, steps=1, samples=1, **files))
     found = json.loads(files["json"].read_text())
@@ -189,15 +187,15 @@ def test_rows_and_figure_are_written(
 
 
 @pytest.fixture
-def errand(picture_folders: tuple[Path, Path], tiny_model: Path) -> Errand:
+def job(picture_folders: tuple[Path, Path], tiny_model: Path) -> Job:
     picture = next(iter(sorted(picture_folders[0].iterdir())))
-    return Errand("diffusion", "complete", str(picture), 4, 12, str(tiny_model), 1, 2, 0)
+    return Job("diffusion", "complete", str(picture), 4, 12, str(tiny_model), 1, 2, 0)
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("work", ["diffusion", "hybrid", LEARN])
-def test_every_work_runs_on_every_graph(errand: Errand, work: str, graph: str) -> None:
-    found = measure(replace(errand, work=work, graph=graph))
+def test_every_work_runs_on_every_graph(job: Job, work: str, graph: str) -> None:
+    found = measure(replace(job, work=work, graph=graph))
     assert (found.work, found.graph, found.pieces) == (work, graph, 16)
     assert found.seconds > 0
     assert found.peak_mb >= found.added_mb >= 0
@@ -206,16 +204,16 @@ def test_every_work_runs_on_every_graph(errand: Errand, work: str, graph: str) -
 
 
 @pytest.mark.slow
-def test_a_fresh_process_sends_back_its_row(errand: Errand) -> None:
-    found = send(errand)
+def test_a_fresh_process_sends_back_its_row(job: Job) -> None:
+    found = measure_apart(job)
     assert found.pieces == 16
     assert 50 < found.peak_mb < 3000
 
 
-def test_what_went_wrong_there_is_told_here(errand: Errand, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_went_wrong_there_is_told_here(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "false")
     with pytest.raises(InputError, match="diffusion with 16 pieces on complete: exit code 1"):
-        send(errand)
+        measure_apart(job)
 
 
 def test_expanders_and_dropout_at_every_degree_and_the_complete_graph_once() -> None:
@@ -225,7 +223,7 @@ def test_expanders_and_dropout_at_every_degree_and_the_complete_graph_once() -> 
 
 @pytest.mark.parametrize(
     ("degree", "message"),
-    [(0.0, "degree 0 joins no pieces"), (36.0, "degree 36 is more than 36 pieces allow; give at most 35")],
+    [(0.0, "degree 0 is neither"), (36.0, "degree 36 is more than 36 pieces allow; give at most 35")],
 )
 def test_impossible_degrees_are_refused(degree: float, message: str) -> None:
     with pytest.raises(InputError, match=message):

@@ -10,12 +10,12 @@ from rich.console import Console
 from diffassemble.evaluation.footprints import (
     Footprint,
     PruningRow,
+    degree_text,
     footprint_figure,
     footprint_table,
     growth,
     pruning_figure,
     pruning_table,
-    told_degree,
 )
 
 
@@ -72,7 +72,7 @@ def test_the_paper_stands_beside_what_it_measured() -> None:
 
 
 def test_degrees_are_shares_or_numbers() -> None:
-    assert [told_degree(degree) for degree in (0.2, 1.0, 16.0)] == ["20 %", "100 %", "16"]
+    assert [degree_text(degree) for degree in (0.2, 1.0, 16.0)] == ["20 %", "100 %", "16"]
 
 
 def test_the_figure_of_degrees_is_a_picture() -> None:

@@ -49,7 +49,7 @@ def test_the_best_of_the_columns() -> None:
     table = TABLES["3"]
 
     def best(pictures: str) -> list[tuple[float, str]]:
-        told = {method: table.told(method, pictures, GRIDS) for method in table.quoted[pictures]}
+        told = {method: table.figures_of(method, pictures, GRIDS) for method in table.quoted[pictures]}
         return [max((told[method][i] or 0.0, method) for method in told) for i in range(4)]
 
     assert best(FACES) == [(99.51, "diffusion"), (97.45, "huroyan"), (99.3, "diffusion"), (97.76, "diffusion")]
@@ -58,20 +58,20 @@ def test_the_best_of_the_columns() -> None:
 
 def test_what_is_missing_and_where_the_paper_says_nothing() -> None:
     assert (TABLES["3"].missing, TABLES["4"].missing) == ((0.0,), (0.3,))
-    assert TABLES["4"].told("diffusion", FACES, GRIDS) == (96.92, None, None, 76.49)
-    assert TABLES["4"].told("hybrid", FACES, GRIDS) == (None,) * 4
-    assert TABLES["3"].told("yu", PAINTINGS, ["6x8"]) == (None,)
+    assert TABLES["4"].figures_of("diffusion", FACES, GRIDS) == (96.92, None, None, 76.49)
+    assert TABLES["4"].figures_of("hybrid", FACES, GRIDS) == (None,) * 4
+    assert TABLES["3"].figures_of("yu", PAINTINGS, ["6x8"]) == (None,)
     missing = TABLES["missing-3d"]
     assert (missing.missing, missing.pieces) == ((0.0, 0.1, 0.2, 0.3), (8, 20))
-    courses = [missing.told("diffusion", share, ["part_accuracy"]) for share in missing.missing]
+    courses = [missing.figures_of("diffusion", share, ["part_accuracy"]) for share in missing.missing]
     assert courses == [(11.61,), (11.20,), (10.67,), (10.43,)]
-    assert missing.told("diffusion", 0.5, ["rmse_r"]) == missing.told("nsm", 0.0, ["rmse_r"]) == (None,)
+    assert missing.figures_of("diffusion", 0.5, ["rmse_r"]) == missing.figures_of("nsm", 0.0, ["rmse_r"]) == (None,)
 
 
 def test_times_stand_at_the_pieces_of_the_figure() -> None:
     table = TABLES["time"]
     assert table.columns == ("6x6", "12x12", "20x20", "25x25", "30x30")
-    last = [table.told(method, FACES, ["30x30"])[0] for method in table.quoted[FACES]]
+    last = [table.figures_of(method, FACES, ["30x30"])[0] for method in table.quoted[FACES]]
     assert last == [55.1, 92.0, 152.0, 5.0]
 
 

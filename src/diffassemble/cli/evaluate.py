@@ -31,7 +31,7 @@ class EvaluateOptions:
     """A table of the paper, ours beside the quoted figures. Of broken objects: 1 (methods), 2 (ablations) or missing-3d
     (0 to 30 % of the pieces missing). Of pictures: 3 (whole puzzles), 4 (30 % of the pieces missing), time (seconds by
     pieces), memory (memory and time by pieces, learning and solving, each in a process of its own; both on sample
-    pictures if there is no --data) or pruning (networks taught on sparser and sparser graphs; --data LEARN TEST)."""
+    pictures if there is no --data) or pruning (networks trained on sparser and sparser graphs; --data LEARN TEST)."""
     solver: Annotated[tuple[str, ...], _unset("NAME …")] = ()
     """Solvers to compare. Default: diffusion, or all that a table has."""
     model: Annotated[str | None, _unset("NAME")] = None

@@ -6,12 +6,14 @@ The highest memory of a process never falls again, so everything that is measure
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from diffassemble.core import InputError
@@ -33,7 +35,7 @@ Run = Callable[["Puzzle"], float | None]
 
 
 @dataclass(frozen=True)
-class Errand:
+class Job:
     """What a process is to measure: solving by diffusion or hybrid, or learning from one puzzle (`learn`)."""
 
     work: str
@@ -47,18 +49,33 @@ class Errand:
     seed: int
 
 
-def send(errand: Errand) -> Footprint:
+def measure_apart(job: Job) -> Footprint:
     """Measure in a fresh process."""
-    words = [sys.executable, "-m", "diffassemble.cli.footprint", json.dumps(asdict(errand))]
-    done = subprocess.run(words, capture_output=True, text=True)
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        raise InputError(f"{errand.work} with {errand.side**2} pieces on {errand.graph}: {last}")
-    return Footprint(**json.loads(done.stdout.splitlines()[-1]))
+    what = f"{job.work} with {job.side**2} pieces on {job.graph}"
+    printed, _, _ = run_apart(["-m", "diffassemble.cli.footprint", json.dumps(asdict(job))], what)
+    return Footprint(**json.loads(printed.splitlines()[-1]))
 
 
-def measure(errand: Errand) -> Footprint:
-    """Do the errand in this process: load, warm up on a small puzzle, then measure."""
+def run_apart(words: Sequence[str], what: str) -> tuple[str, float, float]:
+    """Let Python do `what` in a process of its own: what it printed, its seconds, and its highest memory in MB."""
+    from diffassemble.evaluation.sweep import megabytes
+
+    began = time.perf_counter()
+    with TemporaryFile("w+") as errors:
+        child = subprocess.Popen([sys.executable, *words], stdout=subprocess.PIPE, stderr=errors, text=True)
+        assert child.stdout is not None
+        printed = child.stdout.read()
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        errors.seek(0)
+        if child.returncode:
+            last = (errors.read().strip().splitlines() or [f"exit code {child.returncode}"])[-1]
+            raise InputError(f"{what}: {last}")
+    return printed, time.perf_counter() - began, megabytes(usage.ru_maxrss)
+
+
+def measure(job: Job) -> Footprint:
+    """Do the job in this process: load, warm up on a small puzzle, then measure."""
     import torch
 
     from diffassemble.core import Board
@@ -66,34 +83,34 @@ def measure(errand: Errand) -> Footprint:
     from diffassemble.files.pictures import read_picture
     from diffassemble.squares.cut import cut_picture
 
-    picture = read_picture(Path(errand.picture))
+    picture = read_picture(Path(job.picture))
     small, puzzle = (
-        cut_picture(picture, Board(side, side), torch.Generator().manual_seed(errand.seed), size=errand.size)
-        for side in (3, errand.side)
+        cut_picture(picture, Board(side, side), torch.Generator().manual_seed(job.seed), size=job.size)
+        for side in (3, job.side)
     )
     del picture
-    run = (_learn if errand.work == LEARN else _solve)(errand)
+    run = (_learn if job.work == LEARN else _solve)(job)
     run(small)
     before, began = peak_megabytes(), time.perf_counter()
     accuracy = run(puzzle)
     seconds, peak = time.perf_counter() - began, peak_megabytes()
-    return Footprint(errand.work, errand.graph, len(puzzle), seconds, peak, peak - before, accuracy)
+    return Footprint(job.work, job.graph, len(puzzle), seconds, peak, peak - before, accuracy)
 
 
-def _network(errand: Errand) -> Denoiser:
+def _network(job: Job) -> Denoiser:
     """The model on the graph that is asked for; virtual nodes that it never learnt are drawn at random."""
     import torch
 
     from diffassemble.network.denoiser import Denoiser
 
-    learnt = Denoiser.from_pretrained(errand.model)
-    torch.manual_seed(errand.seed)
-    network = Denoiser(replace(learnt.config, **GRAPHS[errand.graph]))
+    learnt = Denoiser.from_pretrained(job.model)
+    torch.manual_seed(job.seed)
+    network = Denoiser(replace(learnt.config, **GRAPHS[job.graph]))
     network.load_state_dict(learnt.state_dict(), strict=False)
     return network.eval()
 
 
-def _solve(errand: Errand) -> Run:
+def _solve(job: Job) -> Run:
     import torch
 
     from diffassemble.evaluation.squares import score_placement
@@ -102,30 +119,30 @@ def _solve(errand: Errand) -> Run:
     from diffassemble.squares.diffusion import DiffusionSolver
     from diffassemble.squares.hybrid import MOST_PAIRS, HybridSolver
 
-    network = _network(errand)
-    diffusion = DiffusionSolver(network, errand.steps, errand.samples)
-    solver = HybridSolver(replace(diffusion, most_pairs=MOST_PAIRS)) if errand.work == "hybrid" else diffusion
+    network = _network(job)
+    diffusion = DiffusionSolver(network, job.steps, job.samples)
+    solver = HybridSolver(replace(diffusion, most_pairs=MOST_PAIRS)) if job.work == "hybrid" else diffusion
     # With nodes that it never learnt to listen to, a network's answer says nothing.
-    known = network.config.virtual_nodes == Denoiser.from_pretrained(errand.model).config.virtual_nodes
+    known = network.config.virtual_nodes == Denoiser.from_pretrained(job.model).config.virtual_nodes
 
     def run(puzzle: Puzzle) -> float | None:
-        step, seconds = answer(solver, puzzle, torch.Generator().manual_seed(errand.seed))
+        step, seconds = answer(solver, puzzle, torch.Generator().manual_seed(job.seed))
         return score_placement(puzzle, step.poses, seconds).accuracy_free if known else None
 
     return run
 
 
-def _learn(errand: Errand) -> Run:
+def _learn(job: Job) -> Run:
     import torch
 
     from diffassemble.network.batch import pack
     from diffassemble.squares.edge_model import match_finder
 
-    network = _network(errand).train()
+    network = _network(job).train()
 
     def run(puzzle: Puzzle) -> None:
         assert puzzle.truth is not None
-        generator = torch.Generator().manual_seed(errand.seed)
+        generator = torch.Generator().manual_seed(job.seed)
         batch, clean = pack([puzzle], match_finder(network)), network.space.to_vector(puzzle.truth)[:, None]
         times = torch.full((len(puzzle), 1), network.schedule.times // 2)
         noisy = network.space.noisy(clean, times, network.schedule, network.space.prior((len(puzzle), 1), generator))
@@ -136,4 +153,4 @@ def _learn(errand: Errand) -> Run:
 
 
 if __name__ == "__main__":
-    print(json.dumps(asdict(measure(Errand(**json.loads(sys.argv[1]))))))
+    print(json.dumps(asdict(measure(Job(**json.loads(sys.argv[1]))))))

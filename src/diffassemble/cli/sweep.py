@@ -51,7 +51,7 @@ SETTINGS = ("samples", "steps", "budget")
 PICTURES = {"faces": FACES, "paintings": PAINTINGS, "celeba-hq": FACES, "wikiart": PAINTINGS}
 # Pictures that scikit-image brings with it, for times without data; their seconds are averaged for each size.
 SAMPLES = ("astronaut.png", "chelsea.png", "coffee.png")
-# Tables that are no sweep: memory and time by pieces, and networks taught on sparser graphs.
+# Tables that are no sweep: memory and time by pieces, and networks trained on sparser graphs.
 SCALING_TABLES = ("memory", "pruning")
 
 
@@ -83,7 +83,7 @@ def evaluate_solvers(options: EvaluateOptions) -> None:
         sweep = Sweep(solvers, cells, limit, options.puzzles, options.seed, options.seeds, scoring, journal)
         if table is not None:
             warm_up(sweep)
-        results = measure(sweep, json, album.hear if options.report is not None else lambda solved: None)
+        results = measure(sweep, json, album.add if options.report is not None else lambda solved: None)
     show(results_table(results))
     rows = [result.row for result in results]
     if any(row.groups() for row in rows):

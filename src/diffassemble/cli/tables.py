@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +11,7 @@ from typing import Any
 
 from diffassemble.cli import footprint
 from diffassemble.cli.evaluate import EvaluateOptions
-from diffassemble.cli.footprint import COMPLETE, LEARN, PAPER_SPARSE, SPARSE, Errand
+from diffassemble.cli.footprint import COMPLETE, LEARN, PAPER_SPARSE, SPARSE, Job
 from diffassemble.cli.grid import parse_grid
 from diffassemble.cli.sweep import show, table_outputs, timed_pictures
 from diffassemble.core import Board, InputError
@@ -28,7 +25,6 @@ from diffassemble.evaluation.footprints import (
     pruning_figure,
     pruning_table,
 )
-from diffassemble.evaluation.sweep import megabytes
 from diffassemble.evaluation.tables import write_rows
 from diffassemble.files.atomic import write_file
 from diffassemble.squares.pictures import COLLECTIONS
@@ -43,8 +39,8 @@ def evaluate_memory(options: EvaluateOptions) -> None:
     """Measure, print, write and draw."""
     rows_file, figure = table_outputs(options, "memory")
     rows: list[Footprint] = []
-    for errand in errands(options):
-        rows.append(footprint.send(errand))
+    for job in jobs(options):
+        rows.append(footprint.measure_apart(job))
         row = rows[-1]
         print(f"{row.work}, {row.graph}, {row.pieces} pieces: {row.seconds:.2f} s, {row.peak_mb:.0f} MB", flush=True)
         write_rows(rows, rows_file)
@@ -53,7 +49,7 @@ def evaluate_memory(options: EvaluateOptions) -> None:
     print(f"wrote {len(rows)} rows to {rows_file} and drew {figure}")
 
 
-def errands(options: EvaluateOptions) -> Iterator[Errand]:
+def jobs(options: EvaluateOptions) -> Iterator[Job]:
     """What is measured, the smallest first: learning and every solver on every graph that is not too large for it."""
     boards = [parse_grid(text) for text in options.grid] or [Board(side, side) for side in SIDES]
     solvers = options.solver or ("diffusion",)
@@ -68,7 +64,7 @@ def errands(options: EvaluateOptions) -> Iterator[Errand]:
         for work in (*solvers, LEARN):
             for graph in _graphs(work, board.cells):
                 fixed = options.size, options.model or "jigsaw", options.samples, options.steps, options.seed
-                yield Errand(work, graph, picture, board.rows, *fixed)
+                yield Job(work, graph, picture, board.rows, *fixed)
 
 
 def _graphs(work: str, pieces: int) -> tuple[str, ...]:
@@ -97,15 +93,15 @@ class Variant:
 
 
 def evaluate_pruning(options: EvaluateOptions) -> None:
-    """Teach and test all networks, print, write and draw."""
+    """Train and test all networks, print, write and draw."""
     rows_file, figure = table_outputs(options, "pruning")
     learn, test = _pictures(options.data)
     boards = [parse_grid(text) for text in options.grid] or [Board(side, side) for side in GRIDS]
     rows: list[PruningRow] = []
     for variant in variants(options.degree or DEGREES, boards):
         folder = rows_file.with_suffix("") / variant.folder
-        taught = _taught(variant, options, boards, learn, folder)
-        rows += _tested(variant, options, boards, test, folder, taught)
+        trained = _trained(variant, options, boards, learn, folder)
+        rows += _tested(variant, options, boards, test, folder, trained)
         write_rows(rows, rows_file)
     show(pruning_table(rows))
     write_file(figure, pruning_figure(rows))
@@ -138,17 +134,17 @@ def _pictures(data: Sequence[str]) -> tuple[str, str]:
         return data[0], data[0]
     if len(data) != 2:
         raise InputError(
-            "table pruning teaches networks; pass --data LEARN_DIR TEST_DIR, or one of the paper's collections"
+            "table pruning trains networks; pass --data LEARN_DIR TEST_DIR, or one of the paper's collections"
         )
     return data[0], data[1]
 
 
-def _taught(
+def _trained(
     variant: Variant, options: EvaluateOptions, boards: Sequence[Board], learn: str, folder: Path
 ) -> tuple[float, float]:
-    """Teach a network, or go on where a broken-off run stopped; seconds and highest memory, as told by the system.
+    """Train a network, or go on where a broken-off run stopped; seconds and highest memory, as told by the system.
 
-    A network that is finished is not taught again, and its costs are read from where they were noted.
+    A network that is finished is not trained again, and its costs are read from where they were noted.
     """
     noted = folder / "costs.json"
     if noted.exists():
@@ -158,7 +154,7 @@ def _taught(
     words = ["train", options.model or PRESET, "--data.folders", learn, "--out", os.fspath(folder), "--resume"]
     words += ["--data.grids", str(min(sides)), str(max(sides)), "--data.favourite", str(min(sides))]
     words += ["--training.steps", str(options.training_steps), "--training.seed", str(options.seed), *variant.words]
-    print(f"teaching {variant.folder}", flush=True)
+    print(f"training {variant.folder}", flush=True)
     seconds, peak = _run(words if (folder / "config.json").exists() else [word for word in words if word != "--resume"])
     write_file(noted, json.dumps({"seconds": seconds, "peak_mb": peak}).encode())
     return seconds, peak
@@ -170,7 +166,7 @@ def _tested(
     boards: Sequence[Board],
     test: str,
     folder: Path,
-    taught: tuple[float, float],
+    trained: tuple[float, float],
 ) -> list[PruningRow]:
     found: list[PruningRow] = []
     for board in boards:
@@ -182,21 +178,10 @@ def _tested(
         row: dict[str, Any] = json.loads(rows_file.read_text())[0]
         right = row["accuracy"], row["accuracy_free"]
         fixed = variant.graph, variant.degree, grid, row["puzzles"], options.training_steps
-        found.append(PruningRow(*fixed, *right, taught[0], taught[1], peak, options.seed))
+        found.append(PruningRow(*fixed, *right, trained[0], trained[1], peak, options.seed))
     return found
 
 
 def _run(words: Sequence[str]) -> tuple[float, float]:
     """A command of this program in a process of its own; its seconds and its highest memory in MB."""
-    began = time.perf_counter()
-    child = subprocess.Popen(
-        [sys.executable, "-m", "diffassemble", *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
-    assert child.stderr is not None
-    told = child.stderr.read()
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
-        last = (told.strip().splitlines() or [f"exit code {child.returncode}"])[-1]
-        raise InputError(f"diffassemble {words[0]} {words[1]}: {last}")
-    return time.perf_counter() - began, megabytes(usage.ru_maxrss)
+    return footprint.run_apart(["-m", "diffassemble", *words], f"diffassemble {' '.join(words[:2])}")[1:]

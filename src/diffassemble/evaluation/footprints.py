@@ -1,4 +1,4 @@
-"""What large and sparse graphs cost: memory and time by pieces, and networks taught on sparser and sparser graphs.
+"""What large and sparse graphs cost: memory and time by pieces, and networks trained on sparser and sparser graphs.
 
 Ours are measured in processes of their own and stand beside what the paper says, which is quoted: memory from the
 figure "GPU memory consumption by total size", in GB by pieces, on an RTX 4090; accuracy from the supplementary, "Effect
@@ -108,10 +108,10 @@ def _by_kind(rows: Sequence[Footprint]) -> dict[str, list[Footprint]]:
 
 @dataclass(frozen=True)
 class PruningRow:
-    """A network taught on one kind of graph, tested on one grid; accuracies in percent.
+    """A network trained on one kind of graph, tested on one grid; accuracies in percent.
 
     `degree` is the share, or the number, of other pieces that each piece hears; memory is the highest of the process
-    that taught it and of the one that tested it.
+    that trained it and of the one that tested it.
     """
 
     graph: str
@@ -138,13 +138,13 @@ def pruning_table(rows: Sequence[PruningRow]) -> Table:
         quoted = QUOTED_PRUNING.get((row.graph, row.degree), {}).get(row.grid)
         right = f"{row.accuracy:.1f}", f"{row.accuracy_free:.1f}", "" if quoted is None else f"{quoted:.2f}"
         costs = f"{row.training_seconds:.0f}", f"{row.training_peak_mb:.0f}", f"{row.solving_peak_mb:.0f}"
-        lines.append([row.graph, told_degree(row.degree), row.grid, *right, *costs])
+        lines.append([row.graph, degree_text(row.degree), row.grid, *right, *costs])
     headings = ("graph", "degree", "grid", "absolute", "orient.\nfree", "paper")
     costs = ("learning\nseconds", "learning\nMB", "solving\nMB")
     return make_table((*headings, *costs), lines, caption=caption, words=1)
 
 
-def told_degree(degree: float) -> str:
+def degree_text(degree: float) -> str:
     """A share in percent, or a number."""
     return f"{100 * degree:g} %" if degree <= 1 else f"{degree:g}"
 
@@ -160,7 +160,7 @@ def pruning_figure(rows: Sequence[PruningRow]) -> bytes:
             own.sort(key=lambda row: row.degree)
             places, right = [degrees.index(row.degree) for row in own], [row.accuracy_free for row in own]
             Curve(f"{grid}, {graph}", places, right, COLOURS[number], style).draw(panel)
-    panel.set_xticks(range(len(degrees)), [told_degree(degree) for degree in degrees])
+    panel.set_xticks(range(len(degrees)), [degree_text(degree) for degree in degrees])
     panel.set(xlabel="others that a piece hears", ylabel="right at the best turn of the whole (%)", ylim=(0, 102))
     lined(panel)
     figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=8)

@@ -22,7 +22,7 @@ class Album:
     best: dict[str, Solved] = field(default_factory=dict)
     worst: dict[str, Solved] = field(default_factory=dict)
 
-    def hear(self, solved: Solved) -> None:
+    def add(self, solved: Solved) -> None:
         """A case was solved and scored."""
         name, rank = solved.solver, solved.cell.rank
         if name not in self.best or rank(solved.score) > rank(self.best[name].score):

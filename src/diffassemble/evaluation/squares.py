@@ -171,13 +171,7 @@ class PictureCell:
         """One row, with the intervals of its accuracies."""
         scores = [score for draw in draws for score in draw]
         row = PictureRow(
-            solver=solver,
-            data=self.data,
-            grid=self.grid,
-            pieces=scores[0].pieces,
-            missing=self.missing,
-            erode=self.erode,
-            puzzles=len(scores),
+            *(solver, self.data, self.grid, scores[0].pieces, self.missing, self.erode, len(scores)),
             accuracy=fmean(score.accuracy for score in scores),
             accuracy_free=fmean(score.accuracy_free for score in scores),
             neighbours=fmean(score.neighbours for score in scores),
