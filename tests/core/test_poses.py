@@ -110,15 +110,6 @@ def test_composition_is_linear_in_noisy_poses(dimension: int, seed: int, a: floa
     torch.testing.assert_close(mixed.translation, a * first.translation + b * second.translation)
 
 
-def test_indexing_keeps_rotation_and_translation_together() -> None:
-    poses = random_poses(6, 3, 0)
-    assert len(poses) == 6
-    for index in (slice(1, 3), [5, 0], torch.tensor([2, 2, 4]), torch.arange(6) % 2 == 0):
-        chosen = poses[index]
-        assert torch.equal(chosen.rotation, poses.rotation[index])
-        assert torch.equal(chosen.translation, poses.translation[index])
-
-
 turns = st.integers(-9, 9)
 
 

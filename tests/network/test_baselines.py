@@ -12,8 +12,6 @@ from diffassemble.network.baselines import (
     OneShotConfig,
 )
 from diffassemble.network.batch import PuzzleBatch
-from diffassemble.network.denoiser import PoseNetwork
-from diffassemble.network.loading import KINDS
 
 COUNTS = (3, 5)
 
@@ -73,20 +71,6 @@ def test_the_symmetric_one_turns_with_its_pieces() -> None:
     assert torch.allclose(before[:, :3], after[:, :3], atol=1e-4)
     rows_before, rows_after = (told[:, 3:].unflatten(1, (3, 3)) for told in (before, after))
     assert torch.allclose(rows_before @ turns.mT, rows_after, atol=1e-4)
-
-
-def test_it_is_an_outline_only() -> None:
-    with pytest.raises(TypeError, match="abstract"):
-        PoseNetwork()  # type: ignore[abstract]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_all_kinds_follow_it(kind: str) -> None:
-    network = KINDS[kind](KINDS[kind].config_class())
-    assert isinstance(network, PoseNetwork)
-    assert network.space.width > network.space.translation_width
-    assert network.schedule.times >= 1
-    assert network.pairwise in (True, False)
 
 
 @pytest.mark.parametrize("name", BASELINES)

@@ -16,13 +16,12 @@ from diffassemble.fragments.breaking import random_rotations
 from diffassemble.network import denoiser
 from diffassemble.network.batch import BOARD_WIDTH, PuzzleBatch, pack
 from diffassemble.network.config import ModelConfig
-from diffassemble.network.denoiser import Denoiser, PosedFeatures, best_evidence, is_large, time_embedding, wire
+from diffassemble.network.denoiser import Denoiser, PosedFeatures, best_evidence, is_large, wire
 from diffassemble.network.encoders import make_encoder
 from diffassemble.network.evidence import POWERS, THRESHOLDS
 from diffassemble.network.graph.edges import complete_edges
 from diffassemble.network.graph.layout import DenseGraph, EdgeGraph, edge_graph
 from diffassemble.squares.edge_model import EdgeModel, EdgeModelConfig, find_matches, match_finder
-from diffassemble.training.presets import PRESETS
 
 Make = Callable[..., Denoiser]
 FORMS = [
@@ -129,16 +128,6 @@ def test_pieces_poses_and_time_all_matter(make_model: Make, puzzles: list[Puzzle
         assert (changed - plain).abs().max() > 1e-4
 
 
-def test_without_evidence_matches_are_not_needed(make_model: Make, puzzles: list[Puzzle]) -> None:
-    model = make_model(edge_features=False, votes=False)
-    noisy, time = noisy_poses(13, 1, model.config.times)
-    without, given = (model.condition(pack(puzzles, finder)) for finder in (None, find_matches))
-    assert torch.equal(model(noisy, time, without), model(noisy, time, given))
-    for form in ({"edge_features": False}, {"votes": False}):
-        with pytest.raises(AssertionError, match="pairwise"):
-            make_model(**form).condition(pack(puzzles))
-
-
 def test_an_edge_model_comes_by_its_name_with_who_looks_at_pairs(
     make_model: Make, puzzles: list[Puzzle], tmp_path: Path
 ) -> None:
@@ -154,17 +143,6 @@ def test_an_edge_model_comes_by_its_name_with_who_looks_at_pairs(
     assert match_finder(make_model(edge_features=False, votes=False, edge_model="nowhere")) is None
     with pytest.raises(InputError, match="nowhere"):
         match_finder(make_model(edge_model="nowhere"))
-
-
-def test_without_votes_nobody_votes(make_model: Make, puzzles: list[Puzzle]) -> None:
-    batch = pack(puzzles, find_matches)
-    without, given = (make_model(votes=votes).condition(batch) for votes in (False, True))
-    assert without.votes is None
-    assert not without.clusters
-    assert given.votes is not None
-    assert given.votes.shape == (13 * 6, 13 * 6)
-    assert len(given.clusters) == len(THRESHOLDS)
-    assert given.surroundings.shape[1] == without.surroundings.shape[1] + 15
 
 
 def test_pieces_know_how_far_their_clusters_reach_and_what_share_of_the_puzzle_they_are(
@@ -305,31 +283,6 @@ def test_tensors_are_made_where_the_data_is(make_model: Make, puzzles: list[Puzz
     assert drawn.device == noisy.device
 
 
-def test_the_published_preset_has_the_published_sizes(puzzles: list[Puzzle]) -> None:
-    torch.manual_seed(0)
-    model = Denoiser(PRESETS["jigsaw-paper"].config.model).eval()
-    batch = pack(puzzles[:1])
-    noisy, time = noisy_poses(6, 1, model.config.times)
-    condition = model.condition(batch)
-    assert condition.features.shape == (6, 1088)
-    assert model.join[0].in_features == model.stack.layers[0].in_channels == 1152
-    assert model.config.times == 300
-    predicted = model(noisy, time, condition)
-    assert predicted.shape == noisy.shape
-    assert predicted.isfinite().all()
-
-
-@pytest.mark.parametrize("name", [name for name, preset in PRESETS.items() if preset.task == "jigsaw"])
-def test_every_preset_makes_a_network_that_runs(name: str, puzzles: list[Puzzle]) -> None:
-    torch.manual_seed(0)
-    model = Denoiser(PRESETS[name].config.model).eval()
-    batch = pack(puzzles[:1], find_matches if model.pairwise else None)
-    noisy, time = noisy_poses(6, 1, model.config.times)
-    predicted = model(noisy, time, model.condition(batch, seeded(0)))
-    assert predicted.shape == noisy.shape
-    assert predicted.isfinite().all()
-
-
 def test_the_best_evidence_of_every_side_is_a_maximum() -> None:
     first, slot = torch.tensor([0, 0, 0, 2]), torch.tensor([3, 3, 5, 15])
     evidence = torch.tensor([[0.1, 0.9], [0.2, 0.3], [0.4, 0.0], [1.0, 0.5]])
@@ -341,14 +294,6 @@ def test_the_best_evidence_of_every_side_is_a_maximum() -> None:
         torch.tensor([1.0, 0.5]),
     )
     assert torch.equal(best, expected)
-
-
-def test_times_are_told_apart() -> None:
-    embedded = time_embedding(torch.arange(301) / 300, 32)
-    assert embedded.shape == (301, 32)
-    assert embedded.abs().max() <= 1
-    apart = torch.cdist(embedded, embedded) + torch.eye(301) * 10
-    assert apart.min() > 0.05
 
 
 def test_a_batch_of_one_lone_piece_runs(make_model: Make, puzzles: list[Puzzle]) -> None:
@@ -374,14 +319,6 @@ def test_axes_turn_with_the_fragment_and_its_shape_does_not() -> None:
         assert float(wanted.norm()) > 0.1
 
 
-def test_without_wishes_graphs_are_complete(puzzles: list[Puzzle]) -> None:
-    batch = pack(puzzles, find_matches)
-    for generator in (None, seeded()):
-        graph = wire(ModelConfig(), batch, generator)
-        assert isinstance(graph, DenseGraph)
-        assert graph.virtual == 0
-
-
 def test_large_puzzles_get_matches_and_an_expander_and_never_more(puzzles: list[Puzzle]) -> None:
     batch = pack(puzzles, find_matches)
     assert batch.matches is not None
@@ -396,23 +333,6 @@ def test_large_puzzles_get_matches_and_an_expander_and_never_more(puzzles: list[
     assert (int(best.first), int(best.second)) in found
     assert (int(best.second), int(best.first)) in found
     assert torch.equal(graph.edges, wire(config, batch, None).edges)
-
-
-def test_large_puzzles_are_sparse_whatever_the_configuration_says(puzzles: list[Puzzle]) -> None:
-    batch = pack(puzzles)
-    assert isinstance(wire(ModelConfig(complete_up_to=5, dropped_edges=0.5), batch, None), EdgeGraph)
-    assert isinstance(wire(ModelConfig(complete_up_to=6), batch, None), DenseGraph)
-    dropped = wire(ModelConfig(dropped_edges=0.5, sparse_solving=True), batch, None)
-    assert isinstance(dropped, EdgeGraph)
-    assert dropped.edges.shape[1] < 6**2 + 6**2 + 1
-
-
-def test_rows_are_pieces_in_order(puzzles: list[Puzzle]) -> None:
-    batch = pack(puzzles)
-    assert batch.matches is None
-    assert torch.bincount(batch.puzzle).tolist() == [6, 6, 1]
-    for index, puzzle in enumerate(puzzles):
-        assert torch.equal(batch.content[batch.puzzle == index], puzzle.pieces.pixels)
 
 
 def test_boards_are_told_by_shape_pitch_and_share_of_pieces_left(puzzles: list[Puzzle]) -> None:
@@ -448,22 +368,3 @@ def test_matches_are_those_of_each_puzzle_and_never_cross(puzzles: list[Puzzle])
         assert torch.equal(own.evidence, alone.evidence)
         assert torch.equal(own.relative.translation, alone.relative.translation)
         assert torch.equal(own.relative.rotation, alone.relative.rotation)
-
-
-def test_everything_moves_to_another_device(puzzles: list[Puzzle]) -> None:
-    there = torch.device("meta")
-    moved = pack(puzzles, find_matches).to(there)
-    matches = moved.matches
-    assert matches is not None
-    parts = (
-        moved.content,
-        moved.puzzle,
-        moved.board,
-        moved.room,
-        matches.first,
-        matches.second,
-        matches.slot,
-        matches.evidence,
-    )
-    assert {part.device for part in (*parts, matches.relative.rotation, matches.relative.translation)} == {there}
-    assert pack(puzzles).to(there).matches is None

@@ -6,19 +6,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from diffassemble.core import InputError
-from diffassemble.network.encoders import ENCODERS, make_encoder
 from diffassemble.network.encoders.image import (
     GroupConvolution,
     GroupNorm,
     ImageBackbone,
     ImageEncoder,
     LiftingConvolution,
-    Patches,
     ResidualBlock,
-    halve,
 )
-from diffassemble.network.encoders.points import PLAIN_NETWORKS
 
 SIZES = (28, 32, 45, 64)
 BACKBONES: tuple[ImageBackbone, ...] = ("light", "resnet18")
@@ -89,19 +84,6 @@ def test_equivariance_is_of_the_form_and_not_of_the_start() -> None:
     torch.testing.assert_close(encoder(clockwise(pixels)), slots.roll(-1, 1), rtol=1e-5, atol=1e-5)
 
 
-def test_a_plain_resnet_is_refused() -> None:
-    with pytest.raises(InputError, match="use backbone 'light'"):
-        ImageEncoder("resnet18", "plain", 8)
-
-
-@torch.no_grad()
-def test_patches_are_a_strided_convolution() -> None:
-    layer, maps = Patches(4, 3, 5), torch.rand(2, 8, 12, 3)
-    kernel = layer.linear.weight.view(5, 4, 4, 3).permute(0, 3, 1, 2)
-    expected = torch.nn.functional.conv2d(maps.permute(0, 3, 1, 2), kernel, layer.linear.bias, stride=4)
-    torch.testing.assert_close(layer(maps).permute(0, 3, 1, 2), expected, rtol=1e-5, atol=1e-5)
-
-
 def turned(maps: Tensor) -> Tensor:
     """What turning the picture clockwise does to maps with a turn axis."""
     return clockwise(maps.roll(-1, 2))
@@ -149,14 +131,6 @@ def test_norm() -> None:
     torch.testing.assert_close(layer(maps[:1]), layer(maps)[:1])
 
 
-def test_halving_takes_means() -> None:
-    maps = random(2, 3, 4, 6, 6)
-    half = halve(maps)
-    assert half.shape == (2, 3, 4, 3, 3)
-    torch.testing.assert_close(half[1, 2, 3, 0, 1], maps[1, 2, 3, :2, 2:4].mean())
-    torch.testing.assert_close(halve(turned(maps)), turned(half), rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.parametrize("channels_out", [3, 5])
 @pytest.mark.parametrize("shrink", [False, True])
 def test_residual_block(channels_out: int, shrink: bool) -> None:
@@ -164,14 +138,3 @@ def test_residual_block(channels_out: int, shrink: bool) -> None:
     out = block(maps)
     assert out.shape == (2, channels_out, 4, 4 if shrink else 8, 4 if shrink else 8)
     torch.testing.assert_close(block(turned(maps)), turned(out), rtol=1e-5, atol=1e-5)
-
-
-CONTENT = {"light": (3, 32, 32), "resnet18": (3, 32, 32)}
-
-
-@pytest.mark.parametrize("backbone", ENCODERS)
-def test_the_width_is_what_comes_out(backbone: str) -> None:
-    symmetry = "plain" if backbone in PLAIN_NETWORKS else "equivariant"
-    encoder = make_encoder(backbone, symmetry, 8)
-    content = torch.rand(5, *CONTENT.get(backbone, (64, 3)), generator=torch.Generator().manual_seed(0))
-    assert encoder(content).flatten(1).shape == (5, encoder.width)

@@ -9,20 +9,15 @@ import roma
 import torch
 from torch import Tensor, nn
 
-from diffassemble.core import InputError
 from diffassemble.network.encoders.image import Symmetry
 from diffassemble.network.encoders.points import (
     DGCNN,
-    PLAIN_NETWORKS,
-    VECTOR_NETWORKS,
     LightNetwork,
     PointBackbone,
     PointEncoder,
     PointNet,
-    Pooling,
     PublishedNetwork,
     extents,
-    surface_vectors,
 )
 from diffassemble.network.encoders.vector_neurons import (
     EdgeConvolution,
@@ -126,26 +121,11 @@ def test_equivariance_is_of_the_form_and_not_of_the_start() -> None:
         torch.testing.assert_close(encoder(points @ rotation.mT), expected, rtol=0, atol=1e-4)
 
 
-@torch.no_grad()
-def test_large_clouds_are_thinned_by_the_light_network() -> None:
-    encoder, points = PointEncoder("vn_dgcnn", "equivariant", 8), fragments(2, 600)
-    torch.testing.assert_close(encoder(points)[:, :24], encoder(points[:, :256])[:, :24])
-
-
 def test_extents_are_those_of_a_box() -> None:
     sides = torch.tensor([0.1, 0.3, 0.8])
     box = sides * (torch.rand(1, 20_000, 3, generator=torch.Generator().manual_seed(0)) - 0.5)
     spread = (sides / 12**0.5).log() + 2.5
     torch.testing.assert_close(extents(box @ turns(1).mT)[0], spread, rtol=0, atol=0.03)
-
-
-def test_networks_that_cannot_keep_a_promise_refuse_it() -> None:
-    for name in VECTOR_NETWORKS:
-        with pytest.raises(InputError, match="use 'dgcnn' or 'pointnet'"):
-            PointEncoder(name, "plain", 8)
-    for name in PLAIN_NETWORKS:
-        with pytest.raises(InputError, match="use 'vn_dgcnn' or 'vn_dgcnn_published'"):
-            PointEncoder(name, "invariant", 8)
 
 
 POINTS = torch.randn(2, 60, 3, generator=torch.Generator().manual_seed(0))
@@ -220,26 +200,6 @@ def test_the_published_network_has_the_published_sizes() -> None:
     assert shapes == [(21, 3), (21, 21), (21, 42), (21, 21), (21, 42), (128, 63)]
 
 
-@torch.no_grad()
-def test_in_a_plane_what_lies_in_the_surface_has_no_part_along_its_normal() -> None:
-    flat = torch.cat(
-        [torch.rand(1, 80, 2, generator=torch.Generator().manual_seed(0)), torch.full((1, 80, 1), 0.7)], -1
-    )
-    vectors = surface_vectors(flat, find_neighbours(flat, 9))
-    assert vectors.shape == (1, 80, 3, 6)
-    torch.testing.assert_close(vectors[:, :, 2, 1:4], torch.zeros(1, 80, 3), rtol=0, atol=1e-5)
-    assert vectors[:, :, :2, 1:4].square().mean() > 0.1
-
-
-@torch.no_grad()
-def test_both_ways_of_pooling_are_there() -> None:
-    torch.manual_seed(0)
-    pooling, vectors = Pooling(5, 8), torch.randn(2, 30, 3, 5)
-    pooled = pooling(vectors)
-    assert pooled.shape == (2, 3, 8)
-    assert not torch.allclose(pooled[..., :4], pooled[..., 4:], atol=1e-2)
-
-
 VECTOR_NEURONS_POINTS = torch.randn(2, 40, 3, generator=torch.Generator().manual_seed(0))
 NEAR = find_neighbours(VECTOR_NEURONS_POINTS, 6)
 VECTORS = torch.randn(2, 40, 3, 5, generator=torch.Generator().manual_seed(1))
@@ -278,15 +238,6 @@ def test_cross_products_tell_left_from_right() -> None:
         layer = EdgeConvolution(5, 7, 1, crosses)
         alike = torch.allclose(layer(mirror * VECTORS, NEAR), mirror * layer(VECTORS, NEAR), atol=1e-4)
         assert alike != crosses
-
-
-@torch.no_grad()
-def test_vectors_along_their_direction_stay_and_those_against_it_shrink_to_a_fifth() -> None:
-    layer = VectorLeakyReLU(1)
-    vector = torch.tensor([[3.0], [0], [4.0]])
-    for sign, left in ((1.0, 1.0), (-1.0, 0.2)):
-        layer.direction.weight.fill_(sign)
-        torch.testing.assert_close(layer(vector), left * vector, rtol=1e-3, atol=0)
 
 
 @torch.no_grad()

@@ -109,12 +109,6 @@ def test_a_pickle_is_not_opened(folder: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "sprung").exists()
 
 
-def test_truncated_weights(folder: Path) -> None:
-    path = folder / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:-100])
-    assert "not a safetensors file" in refused(folder)
-
-
 def test_missing_files(folder: Path, tmp_path: Path) -> None:
     (folder / "model.safetensors").unlink()
     assert "model.safetensors: not a safetensors file" in refused(folder)
@@ -183,12 +177,6 @@ def test_names(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         assert refused(name) == f"no model '{name}': neither a folder nor a bundled model (model)"
 
 
-def test_a_local_folder_comes_before_a_bundled_name(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    monkeypatch.setattr(pretrained, "BUNDLED", folder.parent)
-    monkeypatch.chdir(folder.parent)
-    assert find_model("model") == Path("model")
-
-
 def test_the_hub_is_asked_for_two_part_names_only(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     asked: list[str] = []
 
@@ -216,10 +204,6 @@ def test_a_baseline_comes_back_as_one(tmp_path: Path) -> None:
     network = load_network(tmp_path)
     assert isinstance(network, OneShot)
     assert network.config.baseline == "dgl"
-
-
-def test_the_bundled_model_is_a_denoiser() -> None:
-    assert isinstance(load_network("jigsaw"), Denoiser)
 
 
 def test_other_things_are_refused(tmp_path: Path) -> None:

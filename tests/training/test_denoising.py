@@ -13,7 +13,7 @@ from torch import Tensor
 from diffassemble.core import Poses
 from diffassemble.network.batch import PuzzleBatch
 from diffassemble.training.config import Config
-from diffassemble.training.denoising import Denoising, Stream, rotation_loss, translation_loss
+from diffassemble.training.denoising import Denoising, rotation_loss, translation_loss
 from diffassemble.training.jigsaw import JigsawTask
 
 
@@ -63,7 +63,3 @@ def test_a_task_adds_to_the_loss(tiny: Callable[..., Config], monkeypatch: pytes
 
     monkeypatch.setattr(JigsawTask, "further_loss", further)
     assert task.loss(model, 0, 0, 1).item() == pytest.approx(plain.item() + 3, rel=1e-5)
-
-
-def test_puzzles_come_from_a_stream(tiny: Callable[..., Config]) -> None:
-    assert isinstance(JigsawTask(tiny()).stream, Stream)

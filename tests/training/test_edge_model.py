@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from diffassemble.core import Board, InputError
+from diffassemble.core import Board
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.edge_model import TERMS, EdgeCompatibility
 from diffassemble.training.config import Config
@@ -46,13 +46,6 @@ def test_scores_are_by_folder_and_erosion(task: EdgeModelTask) -> None:
     assert [name.split()[-2] for name in list(scores)[1:]] == ["0", "1", "2"] * 2
     assert all(0 <= value <= 100 for value in scores.values())
     assert scores["score"] == pytest.approx(sum(list(scores.values())[1:]) / 6)
-
-
-def test_values_that_cannot_work_are_refused_before_any_picture_is_read(
-    tiny_edge_model: Callable[..., Config],
-) -> None:
-    with pytest.raises(InputError, match=r"--model\.length 7"):
-        EdgeModelTask(tiny_edge_model({"length": 7}))
 
 
 def test_partners_are_mutual_and_sides_at_the_frame_are_alone() -> None:

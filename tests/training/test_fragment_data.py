@@ -80,21 +80,6 @@ def test_stretched_objects_keep_size_one_and_outward_normals(pool: Pool) -> None
     assert (other.points[0, :, 0].mean() > 0) == (pool.points[0, :, 0].mean() < 0)
 
 
-def test_the_generator_decides(pool: Pool) -> None:
-    first, again, other = (pool.scatter(torch.Generator().manual_seed(seed)) for seed in (3, 3, 4))
-    assert torch.equal(first.fragments.points, again.fragments.points)
-    assert not torch.equal(first.fragments.points, other.fragments.points)
-
-
-def test_pieces_are_shuffled(pool: Pool) -> None:
-    firsts = set()
-    for seed in range(20):
-        truth = pool.scatter(torch.Generator().manual_seed(seed), points=50).truth
-        assert truth is not None
-        firsts.add(int(truth.translation[:, 0].argmin()))
-    assert len(firsts) == 5
-
-
 @pytest.mark.parametrize(("missing", "left"), [(0.0, 5), (0.2, 4), (0.6, 2), (0.99, 2)])
 def test_missing_pieces(pool: Pool, missing: float, left: int) -> None:
     puzzle = pool.scatter(torch.Generator().manual_seed(0), points=100, missing=missing)
@@ -134,12 +119,6 @@ def test_no_place_for_a_cache(fracture: Fracture, tmp_path: Path, monkeypatch: p
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert len(pool_of(fracture)) == 3
-
-
-def test_home_is_the_other_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / ".cache" / "diffassemble"
 
 
 def test_joined_fragments_are_the_same_object_in_fewer_pieces_with_points_spread_by_area() -> None:

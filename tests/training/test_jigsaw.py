@@ -17,8 +17,8 @@ from diffassemble.network.batch import pack
 from diffassemble.network.denoiser import Denoiser
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.edge_model import find_matches
-from diffassemble.training.config import Config, DataConfig
-from diffassemble.training.jigsaw import JigsawTask, accuracy, validation_settings
+from diffassemble.training.config import Config
+from diffassemble.training.jigsaw import JigsawTask, accuracy
 
 
 def gradients(task: JigsawTask, model: nn.Module, step: int, rank: int, world: int) -> list[Tensor]:
@@ -97,11 +97,6 @@ def test_validation_is_on_pictures_held_apart(tiny: Callable[..., Config]) -> No
     held = {picture.sum().item() for _, pictures in task.held_apart for picture in pictures}
     assert len(held) == 2
     assert not trained & held
-
-
-def test_validation_settings() -> None:
-    assert validation_settings(DataConfig()) == [(6, 0.0), (6, 0.3), (10, 0.0)]
-    assert validation_settings(DataConfig(grids=(3, 6), missing=0.0)) == [(6, 0.0)]
 
 
 class Told(Denoiser):

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from diffassemble.fragments.datasets import break_solids
-from diffassemble.fragments.orientation import OrientationConfig, OrientationModel
+from diffassemble.fragments.orientation import OrientationConfig
 from diffassemble.training.config import Config, FragmentConfig
 from diffassemble.training.fragment_data import Pool, make_pool
 from diffassemble.training.orientation import UP, OrientationTask, OrientationTraining, candidates, partly
@@ -72,7 +72,3 @@ def test_the_largest_fragment_is_never_lost(pools: list[Pool]) -> None:
     for _ in range(5):
         points = partly(pool, 1.0, 50, GENERATOR)
         assert float(torch.cdist(points, largest).amin(1).min()) == pytest.approx(0.0, abs=1e-3)
-
-
-def test_the_network_is_the_configured_one(task: OrientationTask) -> None:
-    assert isinstance(task.build(), OrientationModel)

@@ -14,7 +14,6 @@ from skimage import data
 from torch import Tensor
 
 from diffassemble.core import Board, InputError, Puzzle
-from diffassemble.core.seeds import seeded
 from diffassemble.squares.cut import tiles
 from diffassemble.training.config import DataConfig
 from diffassemble.training.pictures import (
@@ -33,7 +32,6 @@ from diffassemble.training.pictures import (
     share_out,
     split_paths,
     tilted_crops,
-    uniform,
     vary,
     wear,
     with_holes,
@@ -137,12 +135,6 @@ def test_all_kinds_of_puzzles_come(store: PictureStore) -> None:
     assert 20 < sum(size < 32 for size in sizes) < 60
 
 
-def test_fine_grids_come_sharp_and_enlarged(store: PictureStore) -> None:
-    stream = PuzzleStream(store, DataConfig(grids=(12, 12), favourite=12, erode=0, smallest_crop=1.0), 1, seed=0)
-    sizes = {stream.batch(step).puzzles[0].pieces.size for step in range(12)}
-    assert sizes == {16, 32}
-
-
 def test_no_damage_if_none_is_wanted(store: PictureStore) -> None:
     config = DataConfig(grids=(2, 3), favourite=2, missing=0.0, whole_share=0.0, erode=0, erode_share=1.0)
     stream = PuzzleStream(store, config, 1, seed=0)
@@ -159,14 +151,6 @@ def test_batches_keep_to_their_size(pieces: int) -> None:
     cells = puzzles[0].board.cells
     assert len(puzzles) == 1 or len(puzzles) * cells <= pieces < (len(puzzles) + 1) * cells
     assert len({len(puzzle) for puzzle in puzzles}) == 1
-
-
-def test_generators_of_different_numbers_differ() -> None:
-    tuples = [(a, b, c) for a in range(5) for b in range(5) for c in range(5)] + [
-        (a, b) for a in range(5) for b in range(5)
-    ]
-    drawn = {float(torch.rand((), generator=seeded(*numbers), dtype=torch.double)) for numbers in tuples}
-    assert len(drawn) == len(tuples)
 
 
 def flat(level: int) -> torch.Tensor:
@@ -193,12 +177,6 @@ def test_pictures_held_apart_are_spread_evenly(forty: Path) -> None:
     assert numbers == [5, 15, 25, 35]
 
 
-def test_a_few_pictures_are_all_trained_on(tmp_path: Path) -> None:
-    for name in "abc":
-        (tmp_path / f"{name}.png").touch()
-    assert split_paths(tmp_path, 32) == (sorted(tmp_path.iterdir()), [])
-
-
 def test_a_published_collection_gives_its_training_pictures(tmp_path: Path) -> None:
     for name in "abc":
         (tmp_path / f"{name}.jpg").touch()
@@ -213,10 +191,6 @@ def test_folders_are_drawn_from_by_their_shares() -> None:
     drawn = torch.tensor([float(store.draw(generator).mean()) for _ in range(2000)]) * 255
     shares = [float((drawn.round() == level).float().mean()) for level in (0, 100, 200, 255)]
     assert shares == pytest.approx([0.25, 0.375, 0.375, 0.0], abs=0.05)
-
-
-def test_equal_shares_unless_told_otherwise() -> None:
-    assert load_store([[], []], ()).shares == (1.0, 1.0)
 
 
 def test_colours_are_kept(tmp_path: Path) -> None:
@@ -257,11 +231,6 @@ def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-@given(st.floats(-5, 5), st.floats(0.1, 5), st.integers(0, 1000))
-def test_uniform_numbers_stay_in_range(low: float, width: float, seed: int) -> None:
-    assert low <= uniform(low, low + width, generator(seed)) < low + width
-
-
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(60, 90), st.integers(60, 90), st.integers(0, 1000))
 def test_crops_have_the_shape_of_the_board_and_lie_inside(
     rows: int, cols: int, height: int, width: int, seed: int
@@ -275,13 +244,6 @@ def test_crops_have_the_shape_of_the_board_and_lie_inside(
     assert 0.75 * largest * cols - 1 <= crop.shape[2] <= largest * cols
     top, left = int(crop[0, 0, 0]), int(crop[1, 0, 0])
     assert torch.equal(crop, picture[:, top : top + crop.shape[1], left : left + crop.shape[2]])
-
-
-def test_crops_reach_every_border() -> None:
-    picture = torch.arange(40.0).expand(3, 40, -1)
-    crops = [random_crop(picture, Board(2, 2), 0.9, generator(seed)) for seed in range(100)]
-    assert min(float(crop.min()) for crop in crops) == 0
-    assert max(float(crop.max()) for crop in crops) == 39
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.25, 1.0])
@@ -302,12 +264,6 @@ def test_without_strength_only_mirror_images_and_grey_ones() -> None:
     assert set(found) == set(kinds)
     assert 60 < found.count("mirror") < 120
     assert found.count("grey") + found.count("grey mirror") < 40
-
-
-def test_the_same_generator_gives_the_same_picture() -> None:
-    picture = torch.rand(3, 8, 10, generator=generator())
-    first, second = (mirror_and_relight(picture, 0.5, generator(3)) for _ in range(2))
-    assert torch.equal(first, second)
 
 
 STRONG = Variation(smallest_crop=0.7, tilt=6.0, light=0.3, holed_share=1.0)
@@ -357,12 +313,6 @@ def test_holes_take_the_asked_share() -> None:
     assert not with_holes(torch.zeros(8, 3, 48, 48), 0.0, generator()).any()
 
 
-def test_between_two_variations() -> None:
-    assert NONE.towards(STRONG, 0.0) == NONE
-    assert NONE.towards(STRONG, 1.0).tilt == STRONG.tilt
-    assert NONE.towards(STRONG, 0.5).tilt == 3.0
-
-
 @pytest.fixture
 def pieces() -> Tensor:
     """Pieces of 28 pixels of a photo."""
@@ -377,10 +327,6 @@ def test_how_often_pieces_are_worn(pieces: Tensor) -> None:
     assert 0 < untouched < 12  # an eighth, on the average
     assert all(some.shape == pieces.shape and some.min() >= 0 and some.max() <= 1 for some in worn)
     assert max(float((some - pieces).abs().mean()) for some in worn) < 0.1
-
-
-def test_wear_follows_from_the_generator(pieces: Tensor) -> None:
-    assert torch.equal(wear(pieces, 1.0, generator(3)), wear(pieces, 1.0, generator(3)))
 
 
 @pytest.mark.parametrize("size", [5, 16, 28])

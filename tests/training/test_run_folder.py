@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import os
 import pickle
-import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,25 +42,6 @@ def test_read_back(tmp_path: Path) -> None:
     assert (found.step, found.minutes, found.best) == (3, 1.5, 87.5)
     assert found.weights["a"].tolist() == [3.0] * 4
     assert [path.name for path in tmp_path.iterdir()] == [FILE]
-
-
-def test_a_kill_at_any_moment_leaves_a_whole_one(tmp_path: Path) -> None:
-    write_checkpoint(checkpoint(0), tmp_path)
-    seen = set()
-    for _ in range(8):
-        child = os.fork()
-        if child == 0:
-            for step in range(1, 10_000):
-                write_checkpoint(checkpoint(step, size=200_000), tmp_path)
-        time.sleep(0.02 + 0.1 * float(torch.rand(())))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        found = read_checkpoint(tmp_path)
-        assert found is not None
-        assert (found.weights["a"] == found.step).all()
-        seen.add(found.step)
-        assert len(list(tmp_path.iterdir())) <= 2  # what a kill leaves behind does not pile up
-    assert seen != {0}
 
 
 def test_a_full_disk_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,14 +173,6 @@ def test_time_left_is_that_of_this_call(clock: list[float]) -> None:
     assert "· 4 min left" in log_of(1000, 0, 5.0, clock, 16.0)  # minutes run out first
 
 
-def test_speed_counts_only_the_steps_of_this_call(clock: list[float]) -> None:
-    assert "5 pieces/s" in log_of(1000, 900, 600.0, clock, 20.0)
-
-
-def test_speed_is_told_in_what_a_batch_is_made_of(clock: list[float]) -> None:
-    assert "2 pictures/s" in log_of(1000, 0, 600.0, clock, 8.0, (16, "pictures"))
-
-
 def test_a_live_bar_on_a_terminal() -> None:
     console = Console(file=io.StringIO(), width=200, force_terminal=True, color_system=None)
     with Progress(console, 10, 0, 600.0, batch=(100, "pieces")) as progress:
@@ -214,15 +185,6 @@ def test_a_live_bar_on_a_terminal() -> None:
     for words in ("2/10", "loss 1.2500", "validation 87.2 %", "pieces/s", "left"):
         assert words in text
     assert "validation: score 87.2 · faces 6x6 90.0" in text
-
-
-def test_the_loss_is_smoothed(clock: list[float]) -> None:
-    with Progress(Console(file=io.StringIO()), 10, 0, 600.0, batch=(1, "pieces")) as progress:
-        clock[0] += 1
-        progress.advance(1, 2.0)
-        assert progress.mean_loss == 2.0
-        progress.advance(2, 1.0)
-        assert progress.mean_loss == pytest.approx(1.98)
 
 
 def test_other_processes_are_silent(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:

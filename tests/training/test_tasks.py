@@ -10,12 +10,10 @@ from pathlib import Path
 import pytest
 
 from diffassemble.network.denoiser import Denoiser
-from diffassemble.squares.upright import UprightConfig
-from diffassemble.training.config import Config, PictureConfig
+from diffassemble.training.config import Config
 from diffassemble.training.loop import Task, train
 from diffassemble.training.presets import PRESETS
 from diffassemble.training.tasks import TASKS
-from diffassemble.training.upright import UprightTraining
 
 
 @pytest.fixture(autouse=True)
@@ -39,19 +37,6 @@ def test_defaults_are_of_the_same_kind_and_lack_only_pictures(name: str, configs
     defaults = TASKS[name].defaults
     assert type(defaults) is type(configs[name])
     assert defaults.data == replace(defaults.data, folders=())
-
-
-def test_a_batch_is_told_in_its_own_words(configs: dict[str, Config]) -> None:
-    assert {name: TASKS[name](config).batch for name, config in configs.items()} == {
-        "jigsaw": (18, "pieces"),
-        "upright": (4, "pictures"),
-        "edge-model": (18, "pieces"),
-        "fragments": (6, "pieces"),
-        "baseline": (6, "pieces"),
-        "fracture-matching": (160, "points"),
-        "orientation": (2, "objects"),
-        "critic": (2, "pictures"),
-    }
 
 
 def changes(name: str, base: str) -> dict[str, object]:
@@ -92,19 +77,6 @@ def test_the_published_sizes() -> None:
     assert len(model.stack.layers) == 4
     assert config.training.optimizer == "adagrad"
     assert config.training.learning_rate == 1e-4
-
-
-def test_the_upright_classifier_is_trained_as_it_was_found_best() -> None:
-    config = PRESETS["upright"].config
-    assert config.model == UprightConfig()
-    assert config.data == PictureConfig(held_apart=450)
-    training = UprightTraining(steps=11400, learning_rate=1.5e-3, weight_decay=0.05, warmup=100, decay=1.0, pictures=16)
-    assert config.training == replace(training, clip=2.0, average=0.998)
-
-
-def test_tasks_are_known() -> None:
-    for preset in PRESETS.values():
-        assert type(preset.config) is type(TASKS[preset.task].defaults)
 
 
 def test_a_list_of_presets_needs_no_torch() -> None:

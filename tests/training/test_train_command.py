@@ -172,33 +172,10 @@ def test_a_run_that_goes_on_remembers_its_options_but_not_its_minutes(tmp_path: 
     assert options.config == replace(begun.config, training=remembered)
 
 
-def test_the_upright_classifier_has_options_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = "--data.folders a b --data.shares 1 2 --model.widths 8 16 --training.pictures 4"
-    begun, folder = parse_run("upright", words.split())
-    preset = PRESETS["upright"].config
-    assert folder == Path("runs/upright")
-    assert begun.config.model == replace(preset.model, widths=(8, 16))
-    assert begun.config.training == replace(preset.training, pictures=4)
-    write_run(begun.config, tmp_path / "run")
-    assert parse_run("upright", ["--resume", "--out", str(tmp_path / "run")])[0].config == begun.config
-    for foreign in ("--data.grids 3 5", "--training.noises 2", "--model.votes"):
-        with pytest.raises(SystemExit) as stopped:
-            parse_run("upright", foreign.split())
-        assert stopped.value.code == 2
-    capsys.readouterr()
-
-
 def test_a_run_of_another_kind_does_not_go_on(tmp_path: Path) -> None:
     write_run(PRESETS["upright"].config, tmp_path / "run")
     with pytest.raises(InputError, match=r"config\.json: is not the configuration of a run of this preset"):
         parse_run("jigsaw", ["--resume", "--out", str(tmp_path / "run")])
-
-
-def test_a_run_is_not_begun_twice(tmp_path: Path) -> None:
-    (tmp_path / "checkpoint.pt").touch()
-    with pytest.raises(InputError, match="holds a run already; pass --resume"):
-        parse_run("jigsaw", ["--out", str(tmp_path)])
-    assert parse_run("jigsaw", ["--out", str(tmp_path), "--resume"])[0].resume
 
 
 def test_a_broken_record_is_named(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from diffassemble.core import InputError
 from diffassemble.files.pictures import write_picture
 from diffassemble.squares.upright import UprightConfig
 from diffassemble.training.config import Config, PictureConfig
@@ -70,13 +69,6 @@ def test_processes_share_out_the_pictures(task: UprightTask) -> None:
     losses = [task.loss(model, 0, rank, 3).item() for rank in range(3)]
     assert sorted(model.seen) == [2, 3, 3]
     assert sum(losses) / 3 == pytest.approx(torch.tensor(4.0).log().item())
-
-
-def test_values_that_cannot_work_are_refused_before_any_picture_is_read(
-    tiny_upright: Callable[..., Config],
-) -> None:
-    with pytest.raises(InputError, match=r"--training\.pictures 0"):
-        UprightTask(tiny_upright(pictures=0))
 
 
 def test_pictures_become_squares_and_those_held_apart_are_not_trained_on(

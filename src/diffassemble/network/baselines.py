@@ -7,6 +7,7 @@ and the reconstruction losses are left out: they help with two halves of a solid
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from diffassemble.core.settings import Count
+from diffassemble.core.settings import Count, Settings, check_settings
 from diffassemble.diffusion.schedule import Schedule
 from diffassemble.diffusion.spaces import SPACES
 from diffassemble.network.batch import PuzzleBatch
@@ -163,7 +164,7 @@ BASELINES: dict[str, type[nn.Module]] = {
 
 
 @dataclass(frozen=True)
-class OneShotConfig:
+class OneShotConfig(Settings):
     """Which baseline, and how large."""
 
     baseline: Literal["global", "lstm", "dgl", "nsm", "se3-equiv"] = "global"
@@ -171,6 +172,10 @@ class OneShotConfig:
     features: Count = 32
     """a third of the encoder's numbers: vectors, where they are vectors"""
     width: Count = 192
+
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        if self.baseline == "se3-equiv" and self.backbone not in VECTOR_NETWORKS:
+            yield "backbone", f"{' or '.join(VECTOR_NETWORKS)} with the baseline se3-equiv, whose features are vectors"
 
 
 class OneShot(PoseNetwork):
@@ -180,6 +185,7 @@ class OneShot(PoseNetwork):
 
     def __init__(self, config: OneShotConfig) -> None:
         super().__init__()
+        check_settings(config)
         self.config = config
         self.space, self.schedule = SPACES["so3"], Schedule(1)
         symmetry: Symmetry = "equivariant" if config.backbone in VECTOR_NETWORKS else "plain"

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from torch_geometric.nn import GCNConv, TransformerConv
 from torch_geometric.utils import softmax
 
-from diffassemble.core import InputError
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.graph.layout import DenseGraph, EdgeGraph, Graph, PairFeatures, common, summed
 
@@ -27,8 +26,6 @@ class UniMP(TransformerConv):
     """
 
     def __init__(self, width_in: int, width_out: int, heads: int, edge_width: int | None) -> None:
-        if width_out % heads:
-            raise InputError(f"a width of {width_out} cannot be shared by {heads} heads; choose a multiple of {heads}")
         super().__init__(width_in, width_out // heads, heads=heads, edge_dim=edge_width)
 
     def message_passing(self, nodes: Float[Tensor, "*places k f"], graph: Graph) -> Float[Tensor, "*places k g"]:

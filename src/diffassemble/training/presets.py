@@ -42,16 +42,8 @@ _PAPER_FORM = {"edge_features": False, "votes": False}
 _PAPER_TRAINING = {"weigh_noise": False, "learning_rate": 8e-4}
 _PAPER_DATA = {"grids": (6, 6), "whole_share": 1.0, "erode_share": 0.0, "smallest_crop": 0.9}
 _PUBLISHED = {
-    "backbone": "resnet18",
-    "features": 272,
-    "width": 1152,
-    "layers": 4,
-    "stack": "published",
-    "hidden": 256,
-    "board": False,
-    "join_hidden": 128,
-    "pose_hidden": 16,
-    "pose_width": 32,
+    **{"backbone": "resnet18", "features": 272, "width": 1152, "layers": 4, "stack": "published", "hidden": 256},
+    **{"board": False, "join_hidden": 128, "pose_hidden": 16, "pose_width": 32},
 }
 
 

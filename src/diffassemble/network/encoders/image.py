@@ -15,8 +15,6 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from diffassemble.core import InputError
-
 
 class LiftingConvolution(nn.Module):
     """Pixels (n, c, h, w) → maps with a turn axis: one filter, seen at four turns."""
@@ -163,8 +161,6 @@ class ImageEncoder(nn.Module):
         super().__init__()
         self.symmetry = symmetry
         self.features = features
-        if backbone == "resnet18" and symmetry == "plain":
-            raise InputError("the plain encoder has no group convolutions; use backbone 'light'")
         if backbone == "resnet18":
             self.backbone: nn.Module = GroupResNet18(features)
         else:

@@ -14,7 +14,6 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from diffassemble.core import InputError
 from diffassemble.network.encoders.image import Symmetry
 from diffassemble.network.encoders.vector_neurons import (
     EdgeConvolution,
@@ -158,9 +157,6 @@ class PointEncoder(nn.Module):
 
     def __init__(self, backbone: PointBackbone, symmetry: Symmetry, features: int) -> None:
         super().__init__()
-        if (symmetry == "plain") == (backbone in VECTOR_NETWORKS):
-            names = " or ".join(f"'{name}'" for name in (PLAIN_NETWORKS if symmetry == "plain" else VECTOR_NETWORKS))
-            raise InputError(f"backbone '{backbone}' is not {symmetry}; use {names}")
         self.symmetry = symmetry
         self.features = features
         if symmetry == "plain":
