@@ -368,3 +368,21 @@ def test_matches_are_those_of_each_puzzle_and_never_cross(puzzles: list[Puzzle])
         assert torch.equal(own.evidence, alone.evidence)
         assert torch.equal(own.relative.translation, alone.relative.translation)
         assert torch.equal(own.relative.rotation, alone.relative.rotation)
+
+
+@pytest.mark.parametrize("space", ["so3", "six_d"])
+def test_in_space_matches_are_heard_as_on_boards(make_model: Make, space: str) -> None:
+    """With one kind of contact: true matches vote for the truth, and clusters of them stand there."""
+    model = make_model(backbone="vn_dgcnn", space=space, contact_slots=1)
+    truth = Poses(random_rotations(4, seeded()), torch.randn(4, 3, generator=seeded(1)) / 4)
+    first, second = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
+    relative = truth[second].inverse() @ truth[first]
+    matches = Matches(first, second, relative, torch.zeros(6, dtype=torch.long), torch.full((6, 3), 0.95))
+    points = torch.randn(4, 64, 3, generator=seeded(2)) / 10
+    batch = PuzzleBatch(points, torch.zeros(4, dtype=torch.long), torch.ones(4, 4), 9 * torch.ones(4, 3), matches)
+    condition, time = model.condition(batch), torch.ones(4, 2, dtype=torch.long)
+    clean = model.space.to_vector(truth)[:, None].expand(-1, 2, -1)
+    opinions = model._opinions(clean, time, condition)
+    assert opinions.shape == (4, 2, 1 + len(POWERS) + len(THRESHOLDS), model.space.width)
+    torch.testing.assert_close(opinions, clean[:, :, None].expand_as(opinions), rtol=1e-2, atol=1e-2)
+    assert model(clean, time, condition).isfinite().all()

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from diffassemble.core import Board, InputError, Puzzle
 from diffassemble.squares.cut import tiles
-from diffassemble.training.config import DataConfig
+from diffassemble.training.config import DataConfig, PictureConfig
 from diffassemble.training.pictures import (
     UNKNOWN,
     PictureStore,
@@ -25,7 +25,7 @@ from diffassemble.training.pictures import (
     blur,
     compress,
     load_picture,
-    load_store,
+    load_pictures,
     mirror_and_relight,
     packed,
     random_crop,
@@ -196,7 +196,7 @@ def test_folders_are_drawn_from_by_their_shares() -> None:
 def test_colours_are_kept(tmp_path: Path) -> None:
     levels = np.random.default_rng(0).integers(0, 256, (20, 30, 3), dtype=np.uint8)
     Image.fromarray(levels).save(tmp_path / "a.png")
-    store = load_store([[tmp_path / "a.png"]], ())
+    store, _ = load_pictures(PictureConfig((tmp_path,)), load_picture)
     drawn = store.draw(torch.Generator())
     assert torch.equal((drawn * 255).round().byte(), torch.from_numpy(levels).movedim(-1, 0))
     assert drawn.dtype == torch.float32

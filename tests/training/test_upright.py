@@ -14,8 +14,9 @@ from diffassemble.files.pictures import write_picture
 from diffassemble.squares.upright import UprightConfig
 from diffassemble.training.config import Config, PictureConfig
 from diffassemble.training.loop import train
+from diffassemble.training.pictures import load_square
 from diffassemble.training.run_folder import read_checkpoint
-from diffassemble.training.upright import UprightTask, UprightTraining, load_squares, with_lost_cells
+from diffassemble.training.upright import UprightTask, UprightTraining, with_lost_cells
 
 SMALL = UprightConfig(size=16, stem=8, widths=(16, 16), dropout=0.0)
 
@@ -92,9 +93,8 @@ def test_squares_keep_the_colours(tmp_path: Path) -> None:
     colour = torch.tensor([1.0, 0.6, 0.2])[:, None, None]
     for name, shape in (("a", (40, 70)), ("b", (9, 5))):
         write_picture(colour.expand(3, *shape), tmp_path / f"{name}.png")
-    for square in load_squares(sorted(tmp_path.iterdir()), 12):
-        assert torch.equal(square, (255 * colour).to(torch.uint8).expand(3, 12, 12))
-    assert load_squares([], 12) == ()
+    for path in tmp_path.iterdir():
+        assert torch.equal(load_square(path, 12), (255 * colour).to(torch.uint8).expand(3, 12, 12))
 
 
 def test_lost_cells_are_grey_and_always_the_same() -> None:

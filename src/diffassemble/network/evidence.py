@@ -8,7 +8,6 @@ noisy poses of its members can be averaged as one.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,9 +17,6 @@ from torch import Tensor
 
 from diffassemble.core import Matches, Poses
 from diffassemble.network.forest import join
-
-# What is used here, products of sparse and dense matrices, has long been stable.
-warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
 
 POWERS = (1, 2, 4, 8, 16)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -14,8 +15,7 @@ from diffassemble.core.seeds import seeded
 from diffassemble.core.settings import Count
 from diffassemble.squares.critic import Critic, CriticConfig, laid, tiles_of
 from diffassemble.training.config import Config, PictureConfig, TrainingConfig, check_config
-from diffassemble.training.pictures import Variation, share_out, uniform, vary
-from diffassemble.training.upright import squares
+from diffassemble.training.pictures import Variation, load_pictures, load_square, share_out, uniform, vary
 
 # Cells of a side; all divide 60 pixels.
 SIDES = (4, 5, 6, 6, 6, 10, 12)
@@ -44,7 +44,7 @@ class CriticTask:
         check_config(config)
         self.config = config
         self.batch = config.training.pictures, "pictures"
-        self.store, self.held_apart = squares(config.data, 2 * config.model.size)
+        self.store, self.held_apart = load_pictures(config.data, partial(load_square, side=2 * config.model.size))
 
     def build(self) -> Critic:
         """A fresh network."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -16,8 +17,8 @@ from diffassemble.squares.baselines.filling import touching_sides
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.edge_model import EdgeCompatibility, EdgeModel, EdgeModelConfig
 from diffassemble.training.config import Config, DataConfig, TrainingConfig, check_config
-from diffassemble.training.jigsaw import check_room, load_pictures
-from diffassemble.training.pictures import PuzzleStream, wear
+from diffassemble.training.jigsaw import check_room, smallest_picture
+from diffassemble.training.pictures import PuzzleStream, load_picture, load_pictures, wear
 
 ALONE = -1
 """the partner of a side that has none"""
@@ -46,7 +47,9 @@ class EdgeModelTask:
             raise InputError(f"--model.widest-gap {gap}: must be {erode} or more, the erosion of --data.erode")
         self.config = config
         self.batch = config.training.pieces, "pieces"
-        store, self.held_apart = load_pictures(config.data)
+        store, self.held_apart = load_pictures(
+            config.data, partial(load_picture, smallest=smallest_picture(config.data))
+        )
         self.stream = PuzzleStream(store, config.data, config.training.pieces, config.training.seed)
 
     def build(self) -> EdgeModel:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
-from jaxtyping import UInt8
-from torch import Tensor, nn
+from torch import nn
 
 from diffassemble.core import Board, InputError, Puzzle
 from diffassemble.core.board import SIDES
@@ -17,11 +17,10 @@ from diffassemble.network.denoiser import PoseNetwork
 from diffassemble.network.sampling import denoise
 from diffassemble.squares.cut import SMALLEST_PIECE, cut_picture
 from diffassemble.squares.edge_model import match_finder
-from diffassemble.squares.pictures import short_names
 from diffassemble.squares.placement import place
 from diffassemble.training.config import Config, DataConfig, check_config
 from diffassemble.training.denoising import Denoising, DenoisingTraining
-from diffassemble.training.pictures import PictureStore, PuzzleStream, load_picture, load_store, split_paths
+from diffassemble.training.pictures import PuzzleStream, load_picture, load_pictures
 
 
 class JigsawTask(Denoising):
@@ -33,7 +32,9 @@ class JigsawTask(Denoising):
         self.check(config)
         self.config = config
         self.batch = config.training.pieces, "pieces"
-        store, self.held_apart = load_pictures(config.data)
+        store, self.held_apart = load_pictures(
+            config.data, partial(load_picture, smallest=smallest_picture(config.data))
+        )
         self.stream = PuzzleStream(store, config.data, config.training.pieces, config.training.seed)
 
     @staticmethod
@@ -83,13 +84,9 @@ def check_room(config: Config) -> None:
         raise InputError(f"--training.pieces {pieces}: must be {wanted}")
 
 
-def load_pictures(data: DataConfig) -> tuple[PictureStore, list[tuple[str, list[UInt8[Tensor, "3 _ _"]]]]]:
-    """Pictures to learn from, and by folder those held apart; each is large enough for every crop and grid."""
-    splits = [split_paths(folder, data.held_apart) for folder in data.folders]
-    smallest = math.ceil(data.largest * (SMALLEST_PIECE + 1) / data.smallest_crop)  # one pixel a piece for rounding
-    store = load_store([train for train, _ in splits], data.shares, smallest)
-    named = zip(short_names(data.folders), splits, strict=True)
-    return store, [(name, [load_picture(path, smallest) for path in held]) for name, (_, held) in named]
+def smallest_picture(data: DataConfig) -> int:
+    """Fewest pixels a side from which every crop can be cut into every grid; one pixel a piece is for rounding."""
+    return math.ceil(data.largest * (SMALLEST_PIECE + 1) / data.smallest_crop)
 
 
 def validation_settings(data: DataConfig) -> list[tuple[int, float]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -25,8 +25,8 @@ from diffassemble.core import Board, InputError, Puzzle
 from diffassemble.core.seeds import seeded
 from diffassemble.files.pictures import read_picture, to_image, to_levels
 from diffassemble.squares.cut import cut_picture
-from diffassemble.squares.pictures import training_pictures
-from diffassemble.training.config import SMALLEST_SIZE, DataConfig
+from diffassemble.squares.pictures import short_names, training_pictures
+from diffassemble.training.config import SMALLEST_SIZE, DataConfig, PictureConfig
 
 
 def uniform(low: float, high: float, generator: torch.Generator) -> float:
@@ -86,10 +86,15 @@ def split_paths(folder: Path, held_apart: int) -> tuple[list[Path], list[Path]]:
     return [p for i, p in enumerate(paths) if i not in chosen], [paths[i] for i in sorted(chosen)]
 
 
-def load_store(folders: Sequence[Sequence[Path]], shares: Sequence[float], smallest: int = 1) -> PictureStore:
-    """Decode every picture; one with a side of under `smallest` pixels is refused."""
-    loaded = tuple(tuple(packed(load_picture(path, smallest) for path in paths)) for paths in folders)
-    return PictureStore(loaded, tuple(shares) or (1.0,) * len(loaded))
+def load_pictures(
+    data: PictureConfig, load: Callable[[Path], UInt8[Tensor, "3 _ _"]]
+) -> tuple[PictureStore, list[tuple[str, tuple[UInt8[Tensor, "3 _ _"], ...]]]]:
+    """Pictures to learn from, and by folder those held apart, each as `load` reads it."""
+    splits = [split_paths(folder, data.held_apart) for folder in data.folders]
+    shares = data.shares or (1.0,) * len(splits)
+    store = PictureStore(tuple(tuple(packed(map(load, train))) for train, _ in splits), shares)
+    named = zip(short_names(data.folders), splits, strict=True)
+    return store, [(name, tuple(packed(map(load, held)))) for name, (_, held) in named]
 
 
 def packed(pictures: Iterable[UInt8[Tensor, "3 _ _"]], together: int = 256) -> Iterator[UInt8[Tensor, "3 _ _"]]:
@@ -113,7 +118,13 @@ def load_picture(path: Path, smallest: int = 1) -> UInt8[Tensor, "3 H W"]:
             "remove it or lower --data.grids"
         )
     step = max(1, min(height, width) // LARGEST_SIDE)
-    return to_levels(picture if step == 1 else torch.nn.functional.avg_pool2d(picture, step))
+    return to_levels(picture if step == 1 else F.avg_pool2d(picture, step))
+
+
+def load_square(path: Path, side: int) -> UInt8[Tensor, "3 s s"]:
+    """A picture brought to a square of this size, so that a batch is one tensor."""
+    picture = load_picture(path)[None].float() / 255
+    return to_levels(F.interpolate(picture, (side, side), mode="bilinear", antialias=True)[0])
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,10 @@ _PUBLISHED = {
 }
 
 
+_SMALL = {"learning_rate": 2e-3, "warmup": 100}
+_CLASSIFIER = {"learning_rate": 1.5e-3, "weight_decay": 0.05, "warmup": 100, "average": 0.998}
+
+
 def _paper_form(purpose: str, **model_changes: Any) -> Preset:
     return Preset(purpose, _PAPER_FORM | model_changes, _PAPER_TRAINING, _PAPER_DATA)
 
@@ -76,52 +80,22 @@ PRESETS: dict[str, Preset] = {
     ),
     "upright": Preset(
         "the classifier that tells which way up an assembled picture stands",
-        training_changes={
-            "steps": 11400,
-            "learning_rate": 1.5e-3,
-            "weight_decay": 0.05,
-            "warmup": 100,
-            "decay": 1.0,
-            "clip": 2.0,
-            "average": 0.998,
-        },
+        training_changes=_CLASSIFIER | {"steps": 11400, "decay": 1.0, "clip": 2.0},
         data_changes={"held_apart": 450},
         task="upright",
     ),
     "edge-model": Preset(
         "learned edge compatibility: which sides continue each other, also across eroded borders",
-        training_changes={
-            "steps": 5000,
-            "learning_rate": 2e-3,
-            "warmup": 100,
-            "decay": 0.5,
-            "average": 0.99,
-            "validate_every": 250,
-        },
+        training_changes=_SMALL | {"steps": 5000, "decay": 0.5, "average": 0.99, "validate_every": 250},
         data_changes={
-            "held_apart": 16,
-            "grids": (6, 12),
-            "favourite": 10,
-            "favourite_share": 0.3,
-            "missing": 0.3,
-            "whole_share": 0.7,
-            "erode": 4,
-            "erode_share": 0.8,
-            "smallest_crop": 0.8,
+            **{"held_apart": 16, "grids": (6, 12), "favourite": 10, "favourite_share": 0.3, "missing": 0.3},
+            **{"whole_share": 0.7, "erode": 4, "erode_share": 0.8, "smallest_crop": 0.8},
         },
         task="edge-model",
     ),
     "critic": Preset(
         "the critic that tells how true a placement looks, where pieces are missing",
-        training_changes={
-            "steps": 12000,
-            "learning_rate": 1.5e-3,
-            "weight_decay": 0.05,
-            "warmup": 100,
-            "decay": 0.6,
-            "average": 0.998,
-            "clip": 2.0,
-        },
+        training_changes=_CLASSIFIER | {"steps": 12000, "decay": 0.6, "clip": 2.0},
         data_changes={"held_apart": 150},
         task="critic",
     ),
@@ -140,20 +114,12 @@ PRESETS: dict[str, Preset] = {
     # Broken objects.
     "fracture-matching": Preset(
         "small networks that find breaks, match and verify; --data.learn surface, then fits",
-        training_changes={"steps": 4000, "learning_rate": 2e-3, "warmup": 100, "decay": 0.6, "average": 0.995},
+        training_changes=_SMALL | {"steps": 4000, "decay": 0.6, "average": 0.995},
         task="fracture-matching",
     ),
     "orientation": Preset(
         "the network that stands mended objects up",
-        training_changes={
-            "steps": 6000,
-            "learning_rate": 1e-3,
-            "weight_decay": 0.05,
-            "warmup": 100,
-            "decay": 0.5,
-            "average": 0.998,
-            "validate_every": 500,
-        },
+        training_changes=_CLASSIFIER | {"steps": 6000, "learning_rate": 1e-3, "decay": 0.5, "validate_every": 500},
         data_changes={"points": 768, "stretch": 0.25, "whole_share": 0.5},
         task="orientation",
     ),

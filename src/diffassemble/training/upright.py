@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, UInt8
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from diffassemble.core.seeds import seeded
 from diffassemble.core.settings import Count
-from diffassemble.files.pictures import to_levels
-from diffassemble.squares.pictures import short_names
 from diffassemble.squares.upright import Upright, UprightConfig, upright_turn
 from diffassemble.training.config import Config, PictureConfig, TrainingConfig, check_config
 from diffassemble.training.pictures import (
     UNKNOWN,
-    PictureStore,
     Variation,
-    load_picture,
-    packed,
+    load_pictures,
+    load_square,
     share_out,
-    split_paths,
     vary,
 )
 
@@ -52,7 +47,7 @@ class UprightTask:
         check_config(config)
         self.config = config
         self.batch = config.training.pictures, "pictures"
-        self.store, self.held_apart = squares(config.data, 2 * config.model.size)
+        self.store, self.held_apart = load_pictures(config.data, partial(load_square, side=2 * config.model.size))
 
     def build(self) -> Upright:
         """A fresh network."""
@@ -93,23 +88,3 @@ def with_lost_cells(picture: Float[Tensor, "3 H W"], seed: int) -> Float[Tensor,
     """The picture without 30 % of its 6×6 cells, at random."""
     lost = torch.rand(1, 1, 6, 6, generator=seeded(79, seed)) < 0.3
     return torch.where(F.interpolate(lost.float(), picture.shape[-2:], mode="nearest-exact")[0] > 0, UNKNOWN, picture)
-
-
-def squares(
-    data: PictureConfig, side: int
-) -> tuple[PictureStore, list[tuple[str, tuple[UInt8[Tensor, "3 s s"], ...]]]]:
-    """Pictures to learn from, and by folder those held apart, all as squares of one size."""
-    splits = [split_paths(folder, data.held_apart) for folder in data.folders]
-    shares = data.shares or (1.0,) * len(splits)
-    store = PictureStore(tuple(load_squares(train, side) for train, _ in splits), shares)
-    named = zip(short_names(data.folders), splits, strict=True)
-    return store, [(name, load_squares(held, side)) for name, (_, held) in named]
-
-
-def load_squares(paths: Sequence[Path], side: int) -> tuple[UInt8[Tensor, "3 s s"], ...]:
-    """Pictures as squares of one size, so that a batch is one tensor; none is kept in its own size."""
-
-    def shrunk(picture: Tensor) -> Tensor:
-        return to_levels(F.interpolate(picture[None].float() / 255, (side, side), mode="bilinear", antialias=True)[0])
-
-    return tuple(packed(shrunk(load_picture(path)) for path in paths))

@@ -7,7 +7,6 @@ with 32 bits. In all shapes g is whatever asks at once: samples times heads.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +17,6 @@ from torch_geometric.utils import to_dense_batch
 
 from diffassemble.core import Matches
 from diffassemble.network.graph.edges import sorted_edges, virtual_edges
-
-# What is used here, products of sparse and dense matrices, has long been stable.
-warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
 
 
 @dataclass(frozen=True)
