@@ -46,4 +46,4 @@ def test_no_time_gives_no_matches(broken: Puzzle, models: FractureModels) -> Non
 
 def test_what_is_drawn_depends_on_the_seed_only(broken: Puzzle, models: FractureModels) -> None:
     one, two = prepare(broken.fragments, models, 4), prepare(broken.fragments, models, 4)
-    assert (one[0].layers.levels[0].points == two[0].layers.levels[0].points).all()
+    assert (one[0].pyramid.levels[0].points == two[0].pyramid.levels[0].points).all()

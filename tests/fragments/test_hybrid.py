@@ -10,10 +10,10 @@ import torch
 
 from diffassemble.core import FragmentPieces, Locks, Mesh, Poses, Puzzle, Solver, Step
 from diffassemble.fragments.breaking import random_rotations
+from diffassemble.fragments.diffusion import FragmentDiffusionSolver
 from diffassemble.fragments.hybrid import GUESS, FragmentHybridSolver, coarsened
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import Denoiser
-from diffassemble.squares.diffusion import DiffusionSolver
 
 GENERATOR = torch.Generator().manual_seed(0)
 SURE = torch.tensor([0.9, 0.8, 0.0, 0.95])
@@ -111,7 +111,7 @@ def test_points_of_the_joined_lie_on_the_joined() -> None:
 def test_the_real_network_poses_the_joined_and_the_loose(frame: Poses) -> None:
     config = ModelConfig(backbone="vn_dgcnn", features=8, width=16, layers=1, heads=2, hidden=16, space="so3",
                          edge_features=False, votes=False, board=False, posed=True)  # fmt: skip
-    solver = FragmentHybridSolver(KnownMend(frame), DiffusionSolver(Denoiser(config), 2, 2))
+    solver = FragmentHybridSolver(KnownMend(frame), FragmentDiffusionSolver(Denoiser(config), 2, 2))
     *_, last = solver.steps(fragments(), torch.Generator().manual_seed(0))
     assert bool(last.poses.rotation.isfinite().all())
     assert torch.allclose(torch.linalg.det(last.poses.rotation), torch.ones(4), atol=1e-4)

@@ -11,8 +11,8 @@ from manifold3d import Manifold
 
 from diffassemble.fragments.assembly_state import AssemblyState
 from diffassemble.fragments.breaking import fracture, scatter
-from diffassemble.fragments.clusters import Cluster, Fragment, Pose, composed
-from diffassemble.fragments.contact import undone
+from diffassemble.fragments.clusters import Cluster, Fragment
+from diffassemble.fragments.contact import Pose, compose, inverse
 from diffassemble.fragments.matches import prepare
 from diffassemble.fragments.mend import alike, assemble, assemble_best, entering, evidence, join_and_branch
 from diffassemble.fragments.model import FractureModels
@@ -41,10 +41,10 @@ def bench_of(known: Known, *, misled: bool) -> AssemblyState:
     state.search_until = -math.inf
     single = {cluster.members[0]: cluster for cluster in state.clusters}
     for first, second, chance in ((0, 1, 0.75), (1, 2, 0.79), (0, 2, 0.78)):
-        state.learn(single[first], single[second], [fit_at(composed(undone(truth[second]), truth[first]), chance)])
+        state.learn(single[first], single[second], [fit_at(compose(inverse(truth[second]), truth[first]), chance)])
     if misled:
         shift = np.array([0.0] * 9 + [0.4, 0.5, 0.3])
-        state.learn(single[0], single[1], [fit_at(composed(undone(truth[1]), truth[0]) + shift, 0.8)])
+        state.learn(single[0], single[1], [fit_at(compose(inverse(truth[1]), truth[0]) + shift, 0.8)])
     return state
 
 
@@ -57,8 +57,8 @@ def right(state: AssemblyState, truth: list[Pose]) -> bool:
     whole = state.clusters[0]
     return len(state.clusters) == 1 and all(
         alike(
-            composed(undone(whole.poses[0]), whole.poses[piece]),
-            composed(undone(truth[0]), truth[piece]),
+            compose(inverse(whole.poses[0]), whole.poses[piece]),
+            compose(inverse(truth[0]), truth[piece]),
             Cluster(whole.fragments, {piece: whole.poses[piece]}),
         )
         for piece in whole.members

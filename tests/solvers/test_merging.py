@@ -11,9 +11,9 @@ from manifold3d import Manifold
 
 from diffassemble.fragments.assembly_state import AssemblyState, standing
 from diffassemble.fragments.breaking import fracture, scatter
-from diffassemble.fragments.clusters import STAY, Cluster, Fragment, Pose, composed
-from diffassemble.fragments.contact import undone
-from diffassemble.fragments.gap_insertion import CAST
+from diffassemble.fragments.clusters import Cluster, Fragment
+from diffassemble.fragments.contact import IDENTITY, Pose, compose, inverse
+from diffassemble.fragments.gap_insertion import INSERTED
 from diffassemble.fragments.matches import prepare
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.solids import mesh_of
@@ -39,13 +39,13 @@ def known(models: FractureModels) -> tuple[list[Fragment], list[Pose]]:
 def true_fit(state: AssemblyState, truth: list[Pose], first: int, second: int, probability: float) -> None:
     """Tell a state how two of its single pieces belong to each other."""
     one, two = (next(c for c in state.clusters if c.members == (piece,)) for piece in (first, second))
-    pose = composed(undone(truth[second]), truth[first])
-    state.learn(one, two, [Match(pose, probability, CAST, 1, np.zeros(3, np.float32))])
+    pose = compose(inverse(truth[second]), truth[first])
+    state.learn(one, two, [Match(pose, probability, INSERTED, 1, np.zeros(3, np.float32))])
 
 
 def beside(cluster: Cluster, first: int, second: int) -> Pose:
     """The pose of one member seen from another."""
-    return composed(standing(cluster, second), cluster.poses[first])
+    return compose(standing(cluster, second), cluster.poses[first])
 
 
 def test_joins_in_order_of_probability(known: tuple[list[Fragment], list[Pose]], models: FractureModels) -> None:
@@ -56,7 +56,7 @@ def test_joins_in_order_of_probability(known: tuple[list[Fragment], list[Pose]],
     assert list(state.join_down_to(0.7)) == [0.8]
     assert list(state.join_down_to(0.5)) == [0.6]
     assert [cluster.members for cluster in state.clusters] == [(0, 1, 2)]
-    assert beside(state.clusters[0], 0, 2) == pytest.approx(composed(undone(truth[2]), truth[0]), abs=1e-5)
+    assert beside(state.clusters[0], 0, 2) == pytest.approx(compose(inverse(truth[2]), truth[0]), abs=1e-5)
     assert state.confidence[state.anchor] == 1
     assert sorted(state.confidence)[0] in (pytest.approx(0.48), pytest.approx(0.6))
 
@@ -69,7 +69,7 @@ def test_what_is_locked_keeps_its_poses(known: tuple[list[Fragment], list[Pose]]
     assert state.ordered[0].members == (1, 2)
     pose = truth[0]
     locked, loose = state.ordered
-    state.learn(locked, loose, [Match(undone(pose), 0.9, CAST, 1, np.zeros(3, np.float32))])
+    state.learn(locked, loose, [Match(inverse(pose), 0.9, INSERTED, 1, np.zeros(3, np.float32))])
     assert list(state.join_down_to(0.5)) == [0.9]
     state.polish()
     assert np.array_equal(state.clusters[0].poses[1], truth[1])
@@ -93,4 +93,4 @@ def test_polishing_keeps_what_is_known(known: tuple[list[Fragment], list[Pose]],
 def test_a_cluster_stands_in_the_frame_of_its_piece(known: tuple[list[Fragment], list[Pose]]) -> None:
     fragments, truth = known
     cluster = Cluster(fragments, {0: truth[0], 1: truth[1]})
-    assert beside(cluster, 1, 1) == pytest.approx(STAY, abs=1e-5)
+    assert beside(cluster, 1, 1) == pytest.approx(IDENTITY, abs=1e-5)

@@ -13,9 +13,10 @@ from manifold3d import Mesh as ManifoldMesh
 from diffassemble.core import Mesh, Puzzle
 from diffassemble.fragments.assembly_state import AssemblyState
 from diffassemble.fragments.breaking import fracture, scatter
-from diffassemble.fragments.clusters import STAY, Cluster
+from diffassemble.fragments.clusters import Cluster
+from diffassemble.fragments.contact import IDENTITY
 from diffassemble.fragments.matches import prepare
-from diffassemble.fragments.mend import ROUNDS, assemble, cast_small, crowded, search_some
+from diffassemble.fragments.mend import ROUNDS, assemble, crowded, insert_small, search_some
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.solids import mesh_of
 
@@ -77,17 +78,17 @@ def test_threads_change_nothing(chipped: Puzzle, models: FractureModels, monkeyp
 
 def test_single_pieces_are_no_mould(chipped: Puzzle, models: FractureModels) -> None:
     state = AssemblyState(prepare(chipped.fragments, models, 0), models, 0)
-    assert list(cast_small(state, 0.5)) == []
+    assert list(insert_small(state, 0.5)) == []
     assert not state.matches
 
 
 def test_no_two_chips_in_one_hole(chipped: Puzzle, models: FractureModels) -> None:
     fragments = prepare(chipped.fragments, models, 0)
-    chip, far = Cluster(fragments, {2: STAY}), STAY + np.eye(12)[9]
-    whole = Cluster(fragments, {0: STAY, 2: far})
+    chip, far = Cluster(fragments, {2: IDENTITY}), IDENTITY + np.eye(12)[9]
+    whole = Cluster(fragments, {0: IDENTITY, 2: far})
     limit = 2 * fragments[2].area
     assert crowded(chip, whole, far, limit)
-    assert not crowded(chip, whole, STAY, limit)
+    assert not crowded(chip, whole, IDENTITY, limit)
     assert not crowded(chip, whole, far, 0.0)
 
 

@@ -9,8 +9,8 @@ from manifold3d import Manifold
 
 from diffassemble.core import InputError
 from diffassemble.fragments.breaking import fracture, scatter
-from diffassemble.fragments.clusters import STAY
-from diffassemble.fragments.descriptors import FACE_FEATURES, LEVELS, MATE_SIGNS, surface_features
+from diffassemble.fragments.clusters import IDENTITY
+from diffassemble.fragments.descriptors import FACE_FEATURES, LEVELS, COUNTERPART_SIGNS, surface_features
 from diffassemble.fragments.model import MATCH_FEATURES, FractureConfig, FractureModels
 from diffassemble.fragments.solids import mesh_of
 from diffassemble.training.config import Config
@@ -42,7 +42,7 @@ def examples(seed: int) -> tuple[SurfaceExamples, ...]:
         features = chance.normal(size=(200, surface_features(level))).astype(np.float32)
         own = chance.normal(size=(120, FACE_FEATURES)).astype(np.float32)
         weight = np.ones((200, 2), np.float32)
-        made.append(SurfaceExamples(features, features[:, 0] > 0, weight, own, own * MATE_SIGNS))
+        made.append(SurfaceExamples(features, features[:, 0] > 0, weight, own, own * COUNTERPART_SIGNS))
     return tuple(made)
 
 
@@ -119,11 +119,11 @@ def test_fits_of_a_block_in_two_hold_true_ones() -> None:
 
 def test_near_poses_are_true_and_far_ones_are_not() -> None:
     middle = np.zeros(3, np.float32)
-    assert is_true(STAY + np.array([0] * 9 + [0.01, 0, 0]), STAY, middle, 0.01)
-    assert not is_true(STAY + np.array([0] * 9 + [0.1, 0, 0]), STAY, middle, 0.01)
-    turned = STAY.copy()
+    assert is_true(IDENTITY + np.array([0] * 9 + [0.01, 0, 0]), IDENTITY, middle, 0.01)
+    assert not is_true(IDENTITY + np.array([0] * 9 + [0.1, 0, 0]), IDENTITY, middle, 0.01)
+    turned = IDENTITY.copy()
     turned[[0, 1, 3, 4]] = np.cos(0.2), -np.sin(0.2), np.sin(0.2), np.cos(0.2)
-    assert not is_true(turned, STAY, middle, 0.01)
+    assert not is_true(turned, IDENTITY, middle, 0.01)
 
 
 def test_worn_puzzles_lose_pieces_and_keep_their_truth() -> None:

@@ -11,22 +11,23 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.spatial.transform import Rotation
 
-from diffassemble.fragments.clusters import STAY, Cluster, Fragment, Pose, composed
-from diffassemble.fragments.contact import undone
-from diffassemble.fragments.gap_insertion import CAST
+from diffassemble.fragments.clusters import Cluster, Fragment
+from diffassemble.fragments.contact import IDENTITY, Pose, compose, inverse
+from diffassemble.fragments.gap_insertion import INSERTED
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.spatial import nearest_within
 from diffassemble.fragments.verification import Match, review
-
-# ----------------------------------------------------------------------------------------------------------------------
-# All members of an assembly moved a little at once, until their breaks lie on each other: loops close.
-
 
 # In spacings: how far touching points may be apart in the first and in the last round, and which deviation is doubtful.
 _FIRST, _LAST, _DOUBT = 1.6, 1.1, 0.25
 _FACING = -0.6
 _ROUNDS = 5
 _LEAST = 12
+_KEPT = 6
+Known = tuple[Cluster, Cluster, Match]
+"""Two clusters and one of the matches that are known between them."""
+# This share of the time is for searching, the rest for joining what was found.
+_SEARCHING = 0.85
 
 
 def polished(cluster: Cluster, held: Collection[int]) -> Cluster:
@@ -41,7 +42,7 @@ def polished(cluster: Cluster, held: Collection[int]) -> Cluster:
     number = {piece: index for index, piece in enumerate(loose)}
     for reach in np.linspace(_FIRST, _LAST, _ROUNDS):
         matrix, vector = np.zeros((6 * len(loose),) * 2), np.zeros(6 * len(loose))
-        parts = {piece: cluster.fragments[piece].breaks(0).moved(poses[piece]) for piece in cluster.members}
+        parts = {piece: cluster.fragments[piece].fracture(0).moved(poses[piece]) for piece in cluster.members}
         for first in cluster.members:
             for second in cluster.members:
                 if first != second:
@@ -62,7 +63,7 @@ def _add_pair(matrix, vector, parts, pair, number, limits) -> None:  # type: ign
     apart = np.maximum(own.points.min(0) - other.points.max(0), other.points.min(0) - own.points.max(0))
     if (apart > reach).any():
         return
-    near = nearest_within(own.points, other.points, np.float32(reach))
+    near = nearest_within(own.points, other.points, float(reach))
     found = np.flatnonzero(near >= 0)
     found = found[(own.smooth[found] * other.smooth[near[found]]).sum(1) < _FACING]
     if len(found) < _LEAST:
@@ -90,25 +91,13 @@ def _moved_pose(pose: Pose, motion: Float64[np.ndarray, "6"]) -> Pose:
     return np.concatenate([(turn @ pose[:9].reshape(3, 3)).ravel(), turn @ pose[9:] + motion[3:]])
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Clusters of fragments on a table: what is known about how they fit, and how two become one.
-
-
-_KEPT = 6
-Known = tuple[Cluster, Cluster, Match]
-"""Two clusters and one of the matches that are known between them."""
-
-# This share of the time is for searching, the rest for joining what was found.
-_SEARCHING = 0.85
-
-
 class AssemblyState:
     """Clusters, the matches known between them, and how sure each piece's place beside the anchor is.
 
     `pairs` remembers all matches of two single fragments, `joins` what was joined, `round` how far the search has come.
 
     What is locked starts as one cluster, whose members keep their poses to each other; the anchor is the largest of
-    them, or of all. After `until` (of `time.monotonic`) nothing is judged anew, and some time before nothing searched.
+    them, or of all. After `until` (of `time.monotonic`) nothing is verified, and some time before nothing searched.
     """
 
     def __init__(
@@ -124,7 +113,7 @@ class AssemblyState:
         self.search_until = now + _SEARCHING * (until - now)
         self.locked = dict(locked or {})
         free = [piece for piece in range(len(fragments)) if piece not in self.locked]
-        self.clusters = [Cluster(fragments, {piece: STAY}) for piece in free]
+        self.clusters = [Cluster(fragments, {piece: IDENTITY}) for piece in free]
         if self.locked:
             self.clusters.append(Cluster(fragments, self.locked))
         self.matches: dict[tuple[Cluster, Cluster], list[Match]] = {}
@@ -230,7 +219,7 @@ class AssemblyState:
         both = first.with_other(second, match.pose)
         self.clusters = [c for c in self.clusters if c is not first and c is not second] + [both]
         self.searched = {entry for entry in self.searched if first not in entry and second not in entry}
-        carried = self._carry(first, match.pose) + self._carry(second, STAY)
+        carried = self._carry(first, match.pose) + self._carry(second, IDENTITY)
         self.matches = {
             pair: matches for pair, matches in self.matches.items() if first not in pair and second not in pair
         }
@@ -240,9 +229,9 @@ class AssemblyState:
                 self.learn(other, both, known if self.late else self._reviewed(other, both, known))
 
     def _reviewed(self, first: Cluster, second: Cluster, matches: list[Match]) -> list[Match]:
-        """Matches judged anew; those of castings stay as they are."""
-        known = [match for match in matches if match.level != CAST]
-        return [match for match in matches if match.level == CAST] + review(first, second, known, self.models)
+        """Matches verified anew; insertions stay as they are."""
+        known = [match for match in matches if match.level != INSERTED]
+        return [match for match in matches if match.level == INSERTED] + review(first, second, known, self.models)
 
     def _carry(self, cluster: Cluster, pose: Pose) -> list[tuple[Cluster, Match]]:
         """Matches of others with a cluster that now stands at the pose, as (the other, its match with the whole)."""
@@ -258,9 +247,9 @@ class AssemblyState:
 
 def _moved_match(match: Match, pose: Pose) -> Match:
     """The match after its second cluster was moved."""
-    return Match(composed(pose, match.pose), match.probability, match.level, match.votes, match.numbers)
+    return Match(compose(pose, match.pose), match.probability, match.level, match.votes, match.numbers)
 
 
 def standing(cluster: Cluster, piece: int) -> Pose:
     """The pose that brings a cluster into the frame of one of its pieces."""
-    return undone(cluster.poses[piece])
+    return inverse(cluster.poses[piece])

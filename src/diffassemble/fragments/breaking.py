@@ -18,10 +18,6 @@ from diffassemble.core.damage import surviving
 from diffassemble.core.surfaces import sample_surface
 from diffassemble.fragments.solids import bodies, bounds, mesh_of, solid_of, surface_solid
 
-# ----------------------------------------------------------------------------------------------------------------------
-# The shape of a break: a bent, rough sheet through a solid.
-
-
 BEND = 0.8
 ROUGHNESS = 0.1
 # Waves across the solid, and how high each kind stands.
@@ -31,8 +27,16 @@ WAVES = 3
 FEWEST_CELLS = 10
 MOST_CELLS = 32
 _MARGIN = 1.05
-
 Points = Float[np.ndarray, "p 3"]
+POINTS = 1000
+MOST_PIECES = 200
+VOLUME_ERROR = 1e-4
+# A fragment has at least this share of what would be its part if all were alike; a chip lies between such shares.
+SLIVER = 0.02
+CHIP = (0.01, 0.12)
+ATTEMPTS = 60
+# Broken objects keep one large part: a break takes half of u^UNEVENNESS off a piece, u drawn evenly from [0, 1].
+UNEVENNESS = 2.6
 
 
 @dataclass(frozen=True)
@@ -108,13 +112,6 @@ def _block_faces(rows: int, cols: int) -> tuple[Int[np.ndarray, "e"], Int[np.nda
     return border, np.concatenate([np.stack(three, 1) for three in corners])
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Fragments in their places become a puzzle: each centred, turned at random, and shuffled among the others.
-
-
-POINTS = 1000
-
-
 def scatter(meshes: Sequence[Mesh], generator: torch.Generator, points: int = POINTS) -> Puzzle:
     """A puzzle out of fragments that stand assembled, by the benchmark's protocol.
 
@@ -144,20 +141,6 @@ def random_rotations(count: int, generator: torch.Generator) -> Float[Tensor, "n
     """Rotations of space, all equally probable."""
     quaternions = torch.randn(count, 4, generator=generator)
     return roma.unitquat_to_rotmat(torch.nn.functional.normalize(quaternions, dim=-1))
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# A solid breaks into fragments, and these become a puzzle.
-
-
-MOST_PIECES = 200
-VOLUME_ERROR = 1e-4
-# A fragment has at least this share of what would be its part if all were alike; a chip lies between such shares.
-SLIVER = 0.02
-CHIP = (0.01, 0.12)
-ATTEMPTS = 60
-# Broken objects keep one large part: a break takes half of u^UNEVENNESS off a piece, u drawn evenly from [0, 1].
-UNEVENNESS = 2.6
 
 
 @dataclass(frozen=True)

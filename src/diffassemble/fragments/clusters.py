@@ -7,90 +7,23 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float32, Float64
+from jaxtyping import Bool, Float32
 
 from diffassemble.core import Mesh
-from diffassemble.fragments.descriptors import LEVELS, MATE_SIGNS, Layers, relief, smooth_breaks
+from diffassemble.fragments.contact import Pose, compose, count_buried
+from diffassemble.fragments.descriptors import (
+    COUNTERPART_SIGNS,
+    LEVELS,
+    FractureSurface,
+    SurfacePyramid,
+    fracture_surface,
+    smooth_probabilities,
+)
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.spatial import Voxels, nearest_within, voxelise
 from diffassemble.fragments.surface import Sample, sample, sample_near
 
-# ----------------------------------------------------------------------------------------------------------------------
-# What is moved against each other: the breaks of two fragments, or of two clusters of fragments already joined.
-
-
 _PROBES = 160
-
-
-class Break(NamedTuple):
-    """Points of a break at one level: normals (as sampled, and smooth), distance to the rim in spacings, the original
-    surface's normal there, and descriptors: what a point looks like, and what its mate should look like."""
-
-    points: Float32[np.ndarray, "p 3"]
-    normals: Float32[np.ndarray, "p 3"]
-    smooth: Float32[np.ndarray, "p 3"]
-    rim: Float32[np.ndarray, "p"]
-    original: Float32[np.ndarray, "p 3"]
-    seen: Float32[np.ndarray, "p d"]
-    sought: Float32[np.ndarray, "p d"]
-
-    def moved(self, pose: Float64[np.ndarray, "12"]) -> Break:
-        """The same break elsewhere."""
-        rotation = pose[:9].reshape(3, 3).T.astype(np.float32)
-        turned = [part @ rotation for part in (self.points, self.normals, self.smooth, self.original)]
-        points = turned[0] + pose[9:].astype(np.float32)
-        return self._replace(points=points, normals=turned[1], smooth=turned[2], original=turned[3])
-
-    def part(self, kept: Bool[np.ndarray, "p"]) -> Break:
-        """Some of the points."""
-        return Break(*(np.ascontiguousarray(column[kept]) for column in self))
-
-
-class Body(NamedTuple):
-    """A whole surface at level 0, which nothing may enter."""
-
-    points: Float32[np.ndarray, "p 3"]
-    normals: Float32[np.ndarray, "p 3"]
-    spacing: float
-    voxels: Voxels
-
-
-class Side(NamedTuple):
-    """A break and its body, ready to be looked up; `probe` are some points of the body, spread evenly."""
-
-    points: Float32[np.ndarray, "p 3"]
-    normals: Float32[np.ndarray, "p 3"]
-    smooth: Float32[np.ndarray, "p 3"]
-    rim: Float32[np.ndarray, "p"]
-    original: Float32[np.ndarray, "p 3"]
-    seen: Float32[np.ndarray, "p d"]
-    sought: Float32[np.ndarray, "p d"]
-    voxels: Voxels
-    body: Body
-    probe: Float32[np.ndarray, "k 3"]
-
-
-def make_body(points: np.ndarray, normals: np.ndarray, spacing: float) -> Body:
-    """A body out of points of a surface."""
-    return Body(points, normals, float(spacing), voxelise(points, spacing))
-
-
-def make_side(face: Break, body: Body, spacing: float) -> Side:
-    """A side out of a break of the given spacing and its body."""
-    step = max(1, len(body.points) // _PROBES)
-    probe = np.ascontiguousarray(body.points[::step])
-    return Side(*face, voxelise(face.points, spacing, closed=False), body, probe)
-
-
-def joined(breaks: Sequence[Break]) -> Break:
-    """One break out of several."""
-    return Break(*(np.concatenate(columns) for columns in zip(*breaks, strict=True)))
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# A fragment made ready for matching: its body, and its break at each level, each made when first asked for.
-
-
 _BROKEN = 0.4
 # Fragments with fewer points than this at level 0 are looked at as a whole.
 _SMALL = 700
@@ -99,22 +32,67 @@ _BALANCED = 0.75
 _SUSPECTED = np.array([0.25, 0.65], np.float32)
 
 
+class BodySurface(NamedTuple):
+    """A whole surface at level 0, which nothing may enter."""
+
+    points: Float32[np.ndarray, "p 3"]
+    normals: Float32[np.ndarray, "p 3"]
+    spacing: float
+    voxels: Voxels
+
+    def holds(self, pose: Pose, points: Float32[np.ndarray, "k 3"], step: int = 1) -> int:
+        """How many of every `step`-th of the points, moved, lie inside, deeper than the spacing."""
+        return int(count_buried(pose, points, step, self.voxels, self.points, self.normals, self.spacing))
+
+
+class FractureSide(NamedTuple):
+    """A break and its body, ready to be looked up; `probe` are some points of the body, spread evenly."""
+
+    points: Float32[np.ndarray, "p 3"]
+    normals: Float32[np.ndarray, "p 3"]
+    smooth: Float32[np.ndarray, "p 3"]
+    rim: Float32[np.ndarray, "p"]
+    original: Float32[np.ndarray, "p 3"]
+    descriptors: Float32[np.ndarray, "p d"]
+    counterparts: Float32[np.ndarray, "p d"]
+    voxels: Voxels
+    body: BodySurface
+    probe: Float32[np.ndarray, "k 3"]
+
+
+def body_surface(points: np.ndarray, normals: np.ndarray, spacing: float) -> BodySurface:
+    """A body out of points of a surface."""
+    return BodySurface(points, normals, float(spacing), voxelise(points, spacing))
+
+
+def make_side(face: FractureSurface, body: BodySurface, spacing: float) -> FractureSide:
+    """A side out of a break of the given spacing and its body."""
+    step = max(1, len(body.points) // _PROBES)
+    probe = np.ascontiguousarray(body.points[::step])
+    return FractureSide(*face, voxelise(face.points, spacing, closed=False), body, probe)
+
+
+def joined(surfaces: Sequence[FractureSurface]) -> FractureSurface:
+    """One break out of several."""
+    return FractureSurface(*(np.concatenate(columns) for columns in zip(*surfaces, strict=True)))
+
+
 class Fragment:
-    """One piece; `breaks(level)` looks closer where level 0 sees a break. All that is drawn comes from one seed."""
+    """One piece; `fracture(level)` looks closer where level 0 sees a break. All that is drawn comes from one seed."""
 
     def __init__(self, mesh: Mesh, spacing: float, models: FractureModels, seed: int) -> None:
         self.mesh, self.spacing, self.models = mesh, spacing, models
         self.generator = torch.Generator().manual_seed(seed)
-        self.layers = Layers.of(mesh, spacing, self.generator)
+        self.pyramid = SurfacePyramid.of(mesh, spacing, self.generator)
         self.found: list[Bool[np.ndarray, "p"]] = []
         self.suspects: list[Bool[np.ndarray, "p"]] = []
-        self.made: dict[int, Break] = {}
+        self.made: dict[int, FractureSurface] = {}
         self.sampled: dict[float, Sample] = {}
 
     @property
     def area(self) -> float:
         """Of the whole surface."""
-        return len(self.layers.levels[0]) * self.layers.levels[0].area
+        return len(self.pyramid.levels[0]) * self.pyramid.levels[0].area
 
     def broken(self, level: int) -> Bool[np.ndarray, "p"]:
         """Which points of a level are of the break."""
@@ -122,21 +100,22 @@ class Fragment:
             self._find(len(self.found))
         return self.found[level]
 
-    def breaks(self, level: int) -> Break:
+    def fracture(self, level: int) -> FractureSurface:
         """The break at a level, with descriptors."""
         if level not in self.made:
             broken = self.broken(level)
-            face = relief(self.layers.levels[level], broken, self.spacing / 2**level)
-            seen = self.models.descriptors(level, face.features)
-            sought = self.models.descriptors(level, face.features * MATE_SIGNS)
-            self.made[level] = Break(face.points, face.normals, face.smooth, face.rim, face.original, seen, sought)
+            surface, features = fracture_surface(self.pyramid.levels[level], broken, self.spacing / 2**level)
+            self.made[level] = surface._replace(
+                descriptors=self.models.descriptors(level, features),
+                counterparts=self.models.descriptors(level, features * COUNTERPART_SIGNS),
+            )
         return self.made[level]
 
     def near_break(self, spacing: float) -> Sample:
         """The surface where level 0 suspects a break, at any spacing; all of it if the fragment is small."""
         if spacing not in self.sampled:
             self.broken(0)
-            whole = self.layers.levels[0]
+            whole = self.pyramid.levels[0]
             if len(whole) < _SMALL:
                 self.sampled[spacing] = sample(self.mesh, spacing, self.generator)
             else:
@@ -147,32 +126,17 @@ class Fragment:
     def _find(self, level: int) -> None:
         assert level < LEVELS
         if level:
-            near = self.layers.levels[level - 1].points[self.suspects[level - 1]]
-            self.layers = self.layers.refined(self.mesh, near, self.generator)
-        here = self.layers.levels[level]
+            near = self.pyramid.levels[level - 1].points[self.suspects[level - 1]]
+            self.pyramid = self.pyramid.refined(self.mesh, near, self.generator)
+        here = self.pyramid.levels[level]
         if not len(here):
             self.suspects.append(np.zeros(0, bool))
             self.found.append(np.zeros(0, bool))
             return
-        chance = self.models.segmentation(level, self.layers.features(level))
-        chance = smooth_breaks(here, self.spacing / 2**level, chance)
+        chance = self.models.segmentation(level, self.pyramid.features(level))
+        chance = smooth_probabilities(here, self.spacing / 2**level, chance)
         self.found.append((chance[:, 0] > _BROKEN) | (chance[:, 1] > _BALANCED))
         self.suspects.append(np.any(chance > _SUSPECTED, axis=1))
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Fragments that were joined: one body without the seams, and what is left of the breaks.
-
-
-Pose = Float64[np.ndarray, "12"]
-STAY = np.array([1.0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0])
-
-
-def composed(outer: Pose, inner: Pose) -> Pose:
-    """First the inner motion, then the outer."""
-    rotation = outer[:9].reshape(3, 3)
-    turned = rotation @ inner[:9].reshape(3, 3)
-    return np.concatenate([turned.ravel(), rotation @ inner[9:] + outer[9:]])
 
 
 class Cluster:
@@ -182,12 +146,12 @@ class Cluster:
         self.fragments, self.poses = fragments, dict(poses)
         self.members = tuple(sorted(self.poses))
         self.area = sum(fragments[i].area for i in self.members)
-        self._sides: dict[int, Side] = {}
-        self._body: Body | None = None
+        self._sides: dict[int, FractureSide] = {}
+        self._body: BodySurface | None = None
 
     def with_other(self, other: Cluster, pose: Pose) -> Cluster:
         """Both, in the frame of the other, in which this one stands at the pose."""
-        moved = {piece: composed(pose, own) for piece, own in self.poses.items()}
+        moved = {piece: compose(pose, own) for piece, own in self.poses.items()}
         return Cluster(self.fragments, {**other.poses, **moved})
 
     @property
@@ -196,34 +160,34 @@ class Cluster:
         return sum(int(self.fragments[i].broken(0).sum()) for i in self.members)
 
     @property
-    def body(self) -> Body:
+    def body(self) -> BodySurface:
         """The surface of the whole cluster at level 0."""
         if self._body is None:
             spacing = self.fragments[0].spacing
             points, normals = [], []
             for piece in self.members:
                 rotation = self.poses[piece][:9].reshape(3, 3).T.astype(np.float32)
-                whole = self.fragments[piece].layers.levels[0]
+                whole = self.fragments[piece].pyramid.levels[0]
                 points.append(whole.points @ rotation + self.poses[piece][9:].astype(np.float32))
                 normals.append(whole.normals @ rotation)
             kept = np.concatenate(free_points(points, normals, 1.3 * spacing, -0.3))
             if not kept.any():
                 kept[:] = True
             every, facing = np.concatenate(points)[kept], np.concatenate(normals)[kept]
-            self._body = make_body(np.ascontiguousarray(every), np.ascontiguousarray(facing), spacing)
+            self._body = body_surface(np.ascontiguousarray(every), np.ascontiguousarray(facing), spacing)
         return self._body
 
-    def broken(self, level: int) -> Break:
+    def fracture(self, level: int) -> FractureSurface:
         """What is left of the breaks at a level: points that no other member covers."""
         spacing = self.fragments[0].spacing / 2**level
-        parts = [self.fragments[piece].breaks(level).moved(self.poses[piece]) for piece in self.members]
+        parts = [self.fragments[piece].fracture(level).moved(self.poses[piece]) for piece in self.members]
         free = free_points([p.points for p in parts], [p.smooth for p in parts], 2.2 * spacing, -0.2)
         return joined([part.part(kept) for part, kept in zip(parts, free, strict=True)])
 
-    def side(self, level: int) -> Side | None:
+    def side(self, level: int) -> FractureSide | None:
         """Break and body, ready to be matched; none where hardly any break is left."""
         if level not in self._sides:
-            face = self.broken(level)
+            face = self.fracture(level)
             if len(face.points) < 20:
                 return None
             self._sides[level] = make_side(face, self.body, self.fragments[0].spacing / 2**level)

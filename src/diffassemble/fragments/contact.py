@@ -1,23 +1,63 @@
-"""How two surfaces meet when one is moved towards the other, and the pose at which they meet best (ICP)."""
+"""How two surfaces meet when one is moved towards the other, and the pose at which they meet best (ICP).
+
+A pose is 12 numbers: rotation row by row, then translation; it moves the points of the first surface into the second's
+frame.
+"""
 
 from __future__ import annotations
 
-from typing import no_type_check
+from typing import Any
 
 import numpy as np
-from numba import njit
+import torch
+from jaxtyping import Float64
+from numba import types
+from numba.extending import intrinsic
 
-from diffassemble.fragments.spatial import INSIDE, look_up
+from diffassemble.core import Poses
+from diffassemble.fragments.spatial import INSIDE, kernel, look_up
 
-# ----------------------------------------------------------------------------------------------------------------------
-# How two surfaces meet when one is moved towards the other: loops that numba compiles.
-#
-# A pose is 12 numbers: rotation row by row, then translation; it moves the points of the first side into the second's
-# frame. Type checkers are kept away from what numba compiles.
+Pose = Float64[np.ndarray, "12"]
+IDENTITY = np.array([1.0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0])
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
+def compose(outer: Pose, inner: Pose) -> Pose:
+    """First the inner motion, then the outer."""
+    rotation = outer[:9].reshape(3, 3)
+    turned = rotation @ inner[:9].reshape(3, 3)
+    return np.concatenate([turned.ravel(), rotation @ inner[9:] + outer[9:]])
+
+
+def pose_rows(poses: Poses) -> Float64[np.ndarray, "n 12"]:
+    """Poses as rows of 12 numbers."""
+    return torch.cat([poses.rotation.flatten(1), poses.translation], 1).double().numpy()
+
+
+def poses_of(rows: Float64[np.ndarray, "n 12"]) -> Poses:
+    """Rows of 12 numbers as poses."""
+    moved = torch.from_numpy(rows.astype(np.float32))
+    return Poses(moved[:, :9].reshape(-1, 3, 3), moved[:, 9:])
+
+
+@intrinsic
+def fma(_: Any, a: Any, b: Any, c: Any) -> Any:
+    """a · b + c, rounded once, as BLAS does; numba takes many times longer to compile a call of BLAS."""
+    number = types.float64
+    return number(number, number, number), lambda _context, builder, _signature, values: builder.fma(*values)
+
+
+@kernel
+def rotation_about(x, y, z, c, s):
+    """The rotation about a unit axis by an angle of cosine c and sine s, as three rows."""
+    d = 1 - c
+    return (
+        (c + x * x * d, x * y * d - z * s, x * z * d + y * s),
+        (y * x * d + z * s, c + y * y * d, y * z * d - x * s),
+        (z * x * d - y * s, z * y * d + x * s, c + z * z * d),
+    )
+
+
+@kernel
 def place(pose, p):
     """A point, moved."""
     return (
@@ -27,8 +67,7 @@ def place(pose, p):
     )
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
 def turn(pose, n):
     """A direction, turned."""
     return (
@@ -38,8 +77,7 @@ def turn(pose, n):
     )
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
 def touches(pose, point, normal, voxels, points, normals, reach, plane, facing):
     """Whether a moved point lies on the other break: near it, in its plane, and facing it."""
     x, y, z = place(pose, point)
@@ -56,8 +94,7 @@ def touches(pose, point, normal, voxels, points, normals, reach, plane, facing):
     return p * a + q * b + r * c < facing
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
 def buried(pose, point, voxels, points, normals, depth):
     """Whether a moved point lies inside the other body, deeper than `depth`."""
     x, y, z = place(pose, point)
@@ -70,19 +107,17 @@ def buried(pose, point, voxels, points, normals, depth):
     return height < -depth and 2 * height * height > u * u + v * v + w * w
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
-def count_buried(pose, body, voxels, points, normals, depth):
-    """How many of the points lie inside the other body."""
+@kernel
+def count_buried(pose, body, step, voxels, points, normals, depth):
+    """How many of every `step`-th of the points lie inside the other body."""
     count = 0
-    for i in range(len(body)):
+    for i in range(0, len(body), step):
         if buried(pose, body[i], voxels, points, normals, depth):
             count += 1
     return count
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
 def count_touching(pose, own, own_normals, voxels, points, normals, reach, plane, facing):
     """How many of the points lie on the other break."""
     count = 0
@@ -92,8 +127,7 @@ def count_touching(pose, own, own_normals, voxels, points, normals, reach, plane
     return count
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
 def meet(pose, own, own_normals, voxels, points, normals):
     """For each point: its nearest on the other break or −1, distance, height above it, and product of normals."""
     near = np.full(len(own), -1, np.int64)
@@ -112,9 +146,8 @@ def meet(pose, own, own_normals, voxels, points, normals):
     return near, numbers
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
-def undone(pose):
+@kernel
+def inverse(pose):
     """The pose that moves back."""
     back = np.empty(12)
     for i in range(3):
@@ -125,21 +158,16 @@ def undone(pose):
     return back
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Refine a pose: slide one break along the other until their surfaces coincide (symmetric point to plane).
-
-
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
 def refine(pose, own, own_normals, voxels, points, normals, first, last, rounds):
-    """The pose after some rounds, in which points are matched within a radius that falls from `first` to `last`."""
+    """The pose after some rounds of symmetric point-to-plane ICP, within a radius that falls from `first` to `last`."""
     pose = pose.copy()
     for number in range(rounds):
         radius = first + (last - first) * number / max(1, rounds - 1)
         matrix, vector, count, middle = _equations(pose, own, own_normals, voxels, points, normals, radius)
         if count < 6:
             break
-        scale = np.trace(matrix[:3, :3]) / 3
+        scale = (matrix[0, 0] + matrix[1, 1] + matrix[2, 2]) / 3
         for k in range(6):
             # Where the break is flat nothing holds the pose: then it shall stay.
             matrix[k, k] += 1e-3 * scale if k < 3 else 1e-3 * count
@@ -147,8 +175,7 @@ def refine(pose, own, own_normals, voxels, points, normals, first, last, rounds)
     return pose
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
 def _equations(pose, own, own_normals, voxels, points, normals, radius):
     """Normal equations of the motion (turn about the middle of the matched points, then shift)."""
     matrix, vector, middle = np.zeros((6, 6)), np.zeros(6), np.zeros(3)
@@ -170,14 +197,17 @@ def _equations(pose, own, own_normals, voxels, points, normals, radius):
         pairs[count, 0], pairs[count, 1], pairs[count, 2] = x + u / 2, y + v / 2, z + w / 2
         pairs[count, 3], pairs[count, 4], pairs[count, 5] = a / length, b / length, c / length
         pairs[count, 6] = (u * a + v * b + w * c) / length
-        middle += pairs[count, :3]
+        for k in range(3):
+            middle[k] += pairs[count, k]
         count += 1
-    middle /= max(1, count)
+    for k in range(3):
+        middle[k] /= max(1, count)
     row = np.empty(6)
     for i in range(count):
-        g, n = pairs[i, :3] - middle, pairs[i, 3:6]
-        row[0], row[1], row[2] = g[1] * n[2] - g[2] * n[1], g[2] * n[0] - g[0] * n[2], g[0] * n[1] - g[1] * n[0]
-        row[3], row[4], row[5] = n[0], n[1], n[2]
+        x, y, z = pairs[i, 0] - middle[0], pairs[i, 1] - middle[1], pairs[i, 2] - middle[2]
+        a, b, c = pairs[i, 3], pairs[i, 4], pairs[i, 5]
+        row[0], row[1], row[2] = y * c - z * b, z * a - x * c, x * b - y * a
+        row[3], row[4], row[5] = a, b, c
         for k in range(6):
             vector[k] += row[k] * pairs[i, 6]
             for m in range(6):
@@ -185,20 +215,17 @@ def _equations(pose, own, own_normals, voxels, points, normals, radius):
     return matrix, vector, count, middle
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
 def _move(pose, motion, middle):
     """Turn the pose about the middle by a rotation vector, and shift it, in place."""
     angle = np.sqrt(motion[0] ** 2 + motion[1] ** 2 + motion[2] ** 2)
-    spin = np.eye(3)
+    x, y, z, c, s = 0.0, 0.0, 0.0, 1.0, 0.0
     if angle > 1e-12:
-        x, y, z = motion[0] / angle, motion[1] / angle, motion[2] / angle
-        c, s = np.cos(angle), np.sin(angle)
-        d = 1 - c
-        spin[0, 0], spin[0, 1], spin[0, 2] = c + x * x * d, x * y * d - z * s, x * z * d + y * s
-        spin[1, 0], spin[1, 1], spin[1, 2] = y * x * d + z * s, c + y * y * d, y * z * d - x * s
-        spin[2, 0], spin[2, 1], spin[2, 2] = z * x * d - y * s, z * y * d + x * s, c + z * z * d
-    turned = spin @ np.ascontiguousarray(pose[:9]).reshape(3, 3)
-    shifted = spin @ (pose[9:] - middle) + middle + motion[3:]
-    pose[:9] = turned.copy().reshape(9)
-    pose[9:] = shifted
+        x, y, z, c, s = motion[0] / angle, motion[1] / angle, motion[2] / angle, np.cos(angle), np.sin(angle)
+    old, spin = pose.copy(), rotation_about(x, y, z, c, s)
+    u, v, w = old[9] - middle[0], old[10] - middle[1], old[11] - middle[2]
+    for i in range(3):
+        p, q, r = spin[i]
+        for j in range(3):
+            pose[3 * i + j] = fma(r, old[6 + j], fma(q, old[3 + j], p * old[j]))
+        pose[9 + i] = fma(r, w, fma(p, u, q * v)) + middle[i] + motion[3 + i]

@@ -21,18 +21,13 @@ from diffassemble.files.meshes import read_mesh, read_precisely
 from diffassemble.fragments.breaking import fracture
 from diffassemble.fragments.shapes.catalogue import SOLIDS, make_solid
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Fractures of the Breaking Bad dataset (Sellán et al. 2022), as published or packed.
-#
-# As published: SUBSET/CLASS/OBJECT/fractured_K or mode_K/piece_I.obj, and data_split/SUBSET.train.txt and .val.txt with
-# one object folder a line. Packed: SUBSET/CLASS/OBJECT.npz with all fractures of an object, and val_objects.txt with
-# the objects that are held out. Objects without a class lie directly in their subset, whose name is then their class.
-
-
 PACKED_SCALE = 65_000
 Split = Literal["train", "val", "all"]
 UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
 """what NumPy raises on archives that are broken or cut short"""
+VERSION = 1
+"""raise it when solids or breaks come out differently, so that what was kept of them is made anew"""
+FORMATS = frozenset({".ply", ".obj", ".stl", ".glb", ".off"})
 
 
 @dataclass(frozen=True)
@@ -157,15 +152,6 @@ def _natural(name: str) -> list[str | int]:
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Fractures of our own making: of whole solids in files, and of solids out of nothing but chance.
-
-
-VERSION = 1
-"""raise it when solids or breaks come out differently, so that what was kept of them is made anew"""
-FORMATS = frozenset({".ply", ".obj", ".stl", ".glb", ".off"})
-
-
 @dataclass(frozen=True)
 class MadeFracture:
     """A solid in a file, or of a class that can be made, broken into so many pieces in the way of its number."""
@@ -227,10 +213,6 @@ def _drawn_pieces(number: int, pieces: tuple[int, int]) -> int:
     low, high = pieces
     share = float(torch.rand((), generator=seeded(VERSION, number))) ** 1.5
     return low + int(share * (high - low + 1))
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# What a folder holds: pictures to cut, or objects that are broken already.
 
 
 def holds_fractures(folder: Path) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import no_type_check
+from typing import NamedTuple, no_type_check
 
 import numpy as np
 import torch
@@ -12,15 +12,9 @@ from jaxtyping import Bool, Float32, Int64
 from numba import njit
 
 from diffassemble.core import Mesh
+from diffassemble.fragments.contact import Pose
 from diffassemble.fragments.spatial import bucket, nearest_within, sort_points
 from diffassemble.fragments.surface import Sample, sample, sample_near, smoothed, smoothed_normals
-
-# ----------------------------------------------------------------------------------------------------------------------
-# What the surface around a point looks like, seen from its normal: numbers that do not change when it is moved.
-#
-# `NAMES` lists them; partners see the negative of each other's relief, so for the mate `SIGNS` flips what is
-# height-like. Type checkers are kept away from what numba compiles.
-
 
 NAMES = (
     "area",
@@ -40,6 +34,18 @@ NAMES = (
     "offset",
 )
 SIGNS = np.array([-1.0 if name in ("height", "height_skew", "bulge") else 1.0 for name in NAMES], np.float32)
+LEVELS = 3
+# Around the break, a finer level reaches this far, in spacings of the coarser one.
+_MARGIN = 1.6
+# Fragments with fewer points than this at level 0 are sampled whole at finer levels.
+_SMALL = 700
+_SMOOTHING = 2.2
+_RADII = (4.0, 8.0, 16.0)
+_RIM = 6.0
+FACE_FEATURES = len(NAMES) * len(_RADII) + 4
+"""How many numbers describe a point of a break for matching."""
+COUNTERPART_SIGNS = np.concatenate([np.tile(SIGNS, len(_RADII)), np.ones(4, np.float32)])
+"""What a point's features are multiplied with to become those that its counterpart should have."""
 
 
 def neighbourhood(
@@ -157,24 +163,13 @@ def _summarise(moments, area, radius, result):
     result[14] = np.sqrt(m[8] * m[8] + m[9] * m[9] + m[10] * m[10]) / radius
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# One fragment, sampled from coarse to fine, and what its surface looks like around each point.
-
-
-LEVELS = 3
-# Around the break, a finer level reaches this far, in spacings of the coarser one.
-_MARGIN = 1.6
-# Fragments with fewer points than this at level 0 are sampled whole at finer levels.
-_SMALL = 700
-
-
 def surface_features(level: int) -> int:
     """How many numbers describe the surroundings of a point at a level."""
     return len(NAMES) * (4 + level)
 
 
 @dataclass(frozen=True)
-class Layers:
+class SurfacePyramid:
     """`levels[L]` has spacing s / 2^L; all of the surface at level 0, what lies near the break at finer ones.
 
     `coarse` are level 0 thinned to spacings 2 s and 4 s.
@@ -185,19 +180,19 @@ class Layers:
     coarse: tuple[Sample, Sample]
 
     @staticmethod
-    def of(mesh: Mesh, spacing: float, generator: torch.Generator) -> Layers:
+    def of(mesh: Mesh, spacing: float, generator: torch.Generator) -> SurfacePyramid:
         """The whole surface at level 0."""
         whole = sample(mesh, spacing, generator)
-        return Layers(spacing, (whole,), (whole.thinned(2 * spacing), whole.thinned(4 * spacing)))
+        return SurfacePyramid(spacing, (whole,), (whole.thinned(2 * spacing), whole.thinned(4 * spacing)))
 
-    def refined(self, mesh: Mesh, near: Float32[np.ndarray, "k 3"], generator: torch.Generator) -> Layers:
+    def refined(self, mesh: Mesh, near: Float32[np.ndarray, "k 3"], generator: torch.Generator) -> SurfacePyramid:
         """With one more, finer level around given points of the break; all of a small fragment."""
         fine = self.spacing / 2 ** len(self.levels)
         if len(self.levels[0]) < _SMALL:
             finer = sample(mesh, fine, generator)
         else:
             finer = sample_near(mesh, fine, near, 2 * _MARGIN * fine, generator)
-        return Layers(self.spacing, (*self.levels, finer), self.coarse)
+        return SurfacePyramid(self.spacing, (*self.levels, finer), self.coarse)
 
     def features(self, level: int, chosen: Int64[np.ndarray, "k"] | slice = slice(None)) -> Float32[np.ndarray, "k f"]:
         """Surroundings of all or some points, at radii from 2.5 spacings of the level, doubling, to 20 of level 0."""
@@ -212,14 +207,9 @@ class Layers:
         return np.concatenate(columns, 1)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Where is the break: how probable it is that a point of a fragment's surface was once inside the whole.
-
-
-_SMOOTHING = 2.2
-
-
-def smooth_breaks(here: Sample, spacing: float, probability: Float32[np.ndarray, "p c"]) -> Float32[np.ndarray, "p c"]:
+def smooth_probabilities(
+    here: Sample, spacing: float, probability: Float32[np.ndarray, "p c"]
+) -> Float32[np.ndarray, "p c"]:
     """Probabilities averaged twice over close neighbours that face the same way."""
     for _ in range(2):
         probability = smoothed(here.points, here.normals, probability, _SMOOTHING * spacing)
@@ -248,24 +238,12 @@ def true_breaks(standing: Sequence[Sample], spacing: float) -> list[Bool[np.ndar
     return labels
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# The broken part of a fragment's surface at one level, with all that is needed to find what it fits.
+class FractureSurface(NamedTuple):
+    """Points where a fragment broke, at one level; a row a point.
 
-
-_RADII = (4.0, 8.0, 16.0)
-_RIM = 6.0
-FACE_FEATURES = len(NAMES) * len(_RADII) + 4
-"""How many numbers describe a point of a break for matching."""
-
-MATE_SIGNS = np.concatenate([np.tile(SIGNS, len(_RADII)), np.ones(4, np.float32)])
-"""What a point's features are multiplied with to become those that its mate should have."""
-
-
-@dataclass(frozen=True)
-class Relief:
-    """Points of a break with smooth normals, how far they are from the rim, and the original surface's normal there.
-
-    `rim` is in spacings, at most 6; `original` is zero where the rim is farther. All arrays have a row a point.
+    `smooth` are normals without roughness, `rim` is the distance to the rim in spacings, at most 6, `original` the
+    normal of the original surface there, zero where the rim is farther. `descriptors` tell what a point looks like,
+    `counterparts` what the point that it lay on looks like.
     """
 
     points: Float32[np.ndarray, "p 3"]
@@ -273,11 +251,25 @@ class Relief:
     smooth: Float32[np.ndarray, "p 3"]
     rim: Float32[np.ndarray, "p"]
     original: Float32[np.ndarray, "p 3"]
-    features: Float32[np.ndarray, "p f"]
+    descriptors: Float32[np.ndarray, "p d"]
+    counterparts: Float32[np.ndarray, "p d"]
+
+    def moved(self, pose: Pose) -> FractureSurface:
+        """The same elsewhere."""
+        rotation = pose[:9].reshape(3, 3).T.astype(np.float32)
+        turned = [part @ rotation for part in (self.points, self.normals, self.smooth, self.original)]
+        points = turned[0] + pose[9:].astype(np.float32)
+        return self._replace(points=points, normals=turned[1], smooth=turned[2], original=turned[3])
+
+    def part(self, kept: Bool[np.ndarray, "p"]) -> FractureSurface:
+        """Some of the points."""
+        return FractureSurface(*(np.ascontiguousarray(column[kept]) for column in self))
 
 
-def relief(here: Sample, broken: Bool[np.ndarray, "p"], spacing: float) -> Relief:
-    """The break of a fragment, seen without the rest of its surface."""
+def fracture_surface(
+    here: Sample, broken: Bool[np.ndarray, "p"], spacing: float
+) -> tuple[FractureSurface, Float32[np.ndarray, "b f"]]:
+    """The broken points without the rest of the surface, and what each is described by; descriptors are still empty."""
     points, normals = here.points[broken], here.normals[broken]
     smooth = smoothed_normals(points, normals, 2.5 * spacing)
     rim, original = _rim(here, broken, spacing)
@@ -290,7 +282,9 @@ def relief(here: Sample, broken: Bool[np.ndarray, "p"], spacing: float) -> Relie
     at_rim = (rim < _RIM).astype(np.float32)
     angle = (smooth * original).sum(1)
     edge = np.stack([rim / _RIM, at_rim, angle * at_rim, (rim < 2).astype(np.float32)], 1)
-    return Relief(points, normals, smooth, rim, original, np.concatenate([*columns, edge], 1))
+    empty = np.zeros((len(points), 0), np.float32)
+    surface = FractureSurface(points, normals, smooth, rim, original, empty, empty)
+    return surface, np.concatenate([*columns, edge], 1)
 
 
 def _rim(here: Sample, broken: np.ndarray, spacing: float) -> tuple[np.ndarray, np.ndarray]:

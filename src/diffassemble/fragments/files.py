@@ -25,16 +25,12 @@ from diffassemble.files.documents import (
 from diffassemble.files.meshes import MESH_ENDINGS, MOST_BYTES, check_size, mesh_bytes, read_precisely, scene_bytes
 from diffassemble.rendering.palette import fragment_colours
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Poses as 4×4 matrices in the coordinates of the fragments' files, and back.
-#
-# A matrix moves a file's points, as they are in the file, to their place in the whole, in the same unit of length; the
-# whole's middle is the origin.
-
-
 # What documents call this kind.
 DOCUMENT = "fragments"
 _CROOKED = 1e-3
+POINTS = 1000
+MOST_FRAGMENTS = 500
+SIZE_FROM_SPREAD = 2.53
 
 
 def file_matrices(pieces: FragmentPieces, poses: Poses) -> Float64[Tensor, "n 4 4"]:
@@ -61,15 +57,6 @@ def file_poses(pieces: FragmentPieces, matrices: list[list[list[float]]], source
 
 def _turned(rotation: Float64[Tensor, "n 3 3"], vectors: Float[Tensor, "n 3"]) -> Float64[Tensor, "n 3"]:
     return (rotation @ vectors.cpu().double()[..., None])[..., 0]
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Fragments of an object: read from any folder of meshes or clouds, of whatever unit and wherever they lie.
-
-
-POINTS = 1000
-MOST_FRAGMENTS = 500
-SIZE_FROM_SPREAD = 2.53
 
 
 def read_fragments(folder: Path | str) -> Puzzle:
@@ -153,10 +140,6 @@ def _points(mesh: Mesh, count: int) -> Float[Tensor, "p 3"]:
     return sample_surface(mesh.vertices.double(), mesh.faces, count, torch.Generator().manual_seed(0))[0]
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Puzzle folders of fragments: their meshes, how large the whole is, and the truth as matrices.
-
-
 def folder_contents(puzzle: Puzzle, folder: Path, ending: str) -> Iterator[tuple[str, bytes]]:
     """The names and contents of the files that make a puzzle folder; the order of the files is that of the pieces."""
     check_fragment_count(len(puzzle), folder)
@@ -203,10 +186,6 @@ def _unit(document: dict[str, Any], source: Path) -> float | None:
 def _read_truth(source: Path, names: tuple[str, ...], pieces: FragmentPieces) -> Poses:
     records = truth_records(read_document(source, (DOCUMENT,)), names, source)
     return file_poses(pieces, [matrix_field(record, source) for record in records], source)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Assembled fragments as files: matrices for machines, a coloured scene, and posed copies of the meshes.
 
 
 def read_poses(puzzle: Puzzle, records: list[dict[str, Any]], source: Path) -> Poses:

@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import no_type_check
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float32, Float64, Int64
-from numba import njit
 
-from diffassemble.fragments.clusters import Body, Cluster, Fragment, Pose, Side
-from diffassemble.fragments.contact import count_buried, meet, refine, undone
+from diffassemble.fragments.clusters import BodySurface, Cluster, FractureSide, Fragment
+from diffassemble.fragments.contact import Pose, count_buried, inverse, meet, refine
 from diffassemble.fragments.pair_search import distinct
 from diffassemble.fragments.proposals import propose_everywhere
-from diffassemble.fragments.spatial import bucket, sort_points, thin, voxelise
+from diffassemble.fragments.spatial import bucket, kernel, sort_points, thin, voxelise
 from diffassemble.fragments.surface import Sample, sample, sample_near, smoothed_normals
 from diffassemble.fragments.verification import Match
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Where an assembly still lacks something: its surface beside and within the seams that no other member covers.
-#
-# Type checkers are kept away from what numba compiles.
-
 
 # In spacings of the sample: how near a covering surface must be, and how far from its plane.
 _COVER, _PLANE = 1.3, 0.3
 _FACING = -0.5
 # Mean height of the surroundings, in radii, above which a place counts as a pit.
 _PIT = 0.03
+# A piece is sampled with so many points, but no finer than a part of the spacing of level 0, and than lets all places
+# have about so many points.
+_POINTS, _FINEST, _MOST = 500, 16, 200_000
+_KEPT = 4
+# Log odds that an insertion is true: at nothing, for the share that touches, for twice the share within, for the lead
+# over the best rival elsewhere, which counts up to a limit; somewhere anything touches so much. Set by hand on a few
+# training objects. Gaps may be alike, so none is surer than the ceiling.
+_WEIGHTS, _LARGEST_LEAD, _LEAST_RIVAL = (-6.0, 7.0, -5.0, 18.0), 0.3, 0.35
+_CEILING = 0.88
+_KEYS, _TRIED, _PLACES, _TURNS = 5, 60, 2000, 20
+INSERTED = -1
+"""The level of matches that were found this way: they have no level of their own."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +68,7 @@ def find_gaps(cluster: Cluster, spacing: float) -> Gaps:
     return Gaps(every, facing, whose, apart > _PLANE * spacing, spacing)
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
 def _distance_to_cover(points, normals, owner, reach):
     """Distance of each point from the plane of the nearest point of another member that faces it; else infinite."""
     start, order, cubes = sort_points(points, reach)
@@ -92,8 +95,7 @@ def _distance_to_cover(points, normals, owner, reach):
     return result
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
 def _surroundings(points, normals, owner, radius):
     """Mean height of each point's surroundings above its plane, in radii, and whether another member stands before it.
 
@@ -127,27 +129,7 @@ def _surroundings(points, normals, owner, radius):
     return pit, faced
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Small pieces are cast by what surrounds them: they are tried in every gap of an assembly, with all their surface.
-
-
-# A piece is sampled with so many points, but no finer than a part of the spacing of level 0, and than lets all places
-# have about so many points.
-_POINTS, _FINEST, _MOST = 500, 16, 200_000
-_KEPT = 4
-# Log odds that a casting is true: at nothing, for the share that touches, for twice the share within, for the lead over
-# the best rival elsewhere, which counts up to a limit; somewhere anything touches so much. Set by hand on a few
-# training objects. Gaps may be alike, so none is surer than the ceiling.
-_WEIGHTS, _LARGEST_LEAD, _LEAST_RIVAL = (-6.0, 7.0, -5.0, 18.0), 0.3, 0.35
-_CEILING = 0.88
-_KEYS, _TRIED, _PLACES, _TURNS = 5, 60, 2000, 20
-
-
-CAST = -1
-"""The level of matches that were found this way: they have no level of their own."""
-
-
-def cast(piece: Fragment, whole: Cluster, gaps: Gaps, seed: int) -> list[Match]:
+def insert_into_gaps(piece: Fragment, whole: Cluster, gaps: Gaps, seed: int) -> list[Match]:
     """The best places of a piece in the gaps of an assembly, the best first."""
     extent = float(np.linalg.norm(np.ptp(piece.mesh.vertices.numpy(), axis=0)))
     inviting = gaps.inviting(0.35 * extent)
@@ -170,28 +152,28 @@ def cast(piece: Fragment, whole: Cluster, gaps: Gaps, seed: int) -> list[Match]:
         return []
     best = distinct(poses, scores, own, 12.0, 3 * spacing, 40)[0]
     sharp = np.stack([settled(poses[i], own, other, spacing) for i in best])
-    return castings(sharp, own, other, spacing, 0.5 * extent)
+    return insertions(sharp, own, other, spacing, 0.5 * extent)
 
 
-def plain_side(surface: Sample, spacing: float) -> Side:
+def plain_side(surface: Sample, spacing: float) -> FractureSide:
     """All of a surface as if it were break, without descriptors or rims."""
     smooth = smoothed_normals(surface.points, surface.normals, 2.0 * spacing)
     count = len(surface)
     empty = np.zeros((count, 3), np.float32)
     voxels = voxelise(surface.points, spacing, closed=False)
-    body = Body(surface.points, smooth, float(spacing), voxels)
+    body = BodySurface(surface.points, smooth, float(spacing), voxels)
     far = np.full(count, 6.0, np.float32)
     probe = np.ascontiguousarray(surface.points[:: max(1, count // 160)])
-    return Side(surface.points, surface.normals, smooth, far, empty, empty, empty, voxels, body, probe)
+    return FractureSide(surface.points, surface.normals, smooth, far, empty, empty, empty, voxels, body, probe)
 
 
 def walls(
     whole: Cluster, near: Float32[np.ndarray, "k 3"], spacing: float, radius: float, generator: torch.Generator
-) -> Side | None:
+) -> FractureSide | None:
     """The surface of an assembly within the radius of given points, sampled finely."""
     parts = []
     for piece in whole.members:
-        back = undone(whole.poses[piece])
+        back = inverse(whole.poses[piece])
         local = near @ back[:9].reshape(3, 3).T.astype(np.float32) + back[9:].astype(np.float32)
         found = sample_near(whole.fragments[piece].mesh, spacing, np.ascontiguousarray(local), radius, generator)
         rotation = whole.poses[piece][:9].reshape(3, 3).T.astype(np.float32)
@@ -202,7 +184,9 @@ def walls(
     return plain_side(Sample(points, normals, spacing**2), spacing) if len(points) else None
 
 
-def places_at(other: Side, near: np.ndarray, spacing: float, reach: float, generator: torch.Generator) -> np.ndarray:
+def places_at(
+    other: FractureSide, near: np.ndarray, spacing: float, reach: float, generator: torch.Generator
+) -> np.ndarray:
     """Numbers of some points of the walls next to given points, spread evenly."""
     from scipy.spatial import cKDTree
 
@@ -215,24 +199,24 @@ def places_at(other: Side, near: np.ndarray, spacing: float, reach: float, gener
     return chosen[:_PLACES]
 
 
-def settled(pose: Pose, own: Side, other: Side, spacing: float) -> Pose:
+def settled(pose: Pose, own: FractureSide, other: FractureSide, spacing: float) -> Pose:
     """A pose refined on the whole piece, in narrowing radius."""
     args = own.points, own.smooth, other.voxels, other.points, other.smooth
     rough = refine(pose, *args, 2.6 * spacing, 1.3 * spacing, 6)
     return refine(rough, *args, 1.3 * spacing, 1.0 * spacing, 6)
 
 
-def touching(pose: Pose, own: Side, other: Side, spacing: float) -> tuple[float, np.ndarray]:
+def touching(pose: Pose, own: FractureSide, other: FractureSide, spacing: float) -> tuple[float, np.ndarray]:
     """Share of the piece's surface that lies on walls, less what lies within them, and which points it is."""
     near, numbers = meet(pose, own.points, own.smooth, other.voxels, other.points, other.smooth)
     tight = (near >= 0) & (numbers[:, 0] < 1.5 * spacing) & (np.abs(numbers[:, 1]) < 0.45 * spacing)
     tight &= numbers[:, 2] < -0.7
-    inside = count_buried(pose, own.probe, other.voxels, other.points, other.smooth, 0.7 * spacing) / len(own.probe)
+    inside = count_buried(pose, own.probe, 1, other.voxels, other.points, other.smooth, 0.7 * spacing) / len(own.probe)
     return float(tight.mean()) - 2 * inside, tight
 
 
-def castings(
-    poses: Float64[np.ndarray, "c 12"], own: Side, other: Side, spacing: float, elsewhere: float
+def insertions(
+    poses: Float64[np.ndarray, "c 12"], own: FractureSide, other: FractureSide, spacing: float, elsewhere: float
 ) -> list[Match]:
     """The best poses that are not alike, as matches; `elsewhere` is how far off rivals for another place stand."""
     found = [touching(pose, own, other, spacing) for pose in poses]
@@ -244,12 +228,12 @@ def castings(
         rivals = worth[np.linalg.norm(places - places[i], axis=1) > elsewhere]
         lead = worth[i] - max(_LEAST_RIVAL, rivals.max() if len(rivals) else 0.0)
         numbers = np.array([found[i][1].mean(), found[i][1].mean() - worth[i], lead], np.float32)
-        matches.append(Match(poses[i], casting_probability(numbers), CAST, 1, numbers))
+        matches.append(Match(poses[i], insertion_probability(numbers), INSERTED, 1, numbers))
     return sorted(matches, key=lambda match: -match.probability)
 
 
-def casting_probability(numbers: Float32[np.ndarray, "v"]) -> float:
-    """How probably a piece belongs where it was cast: the share that touches, that within others, lead over rivals."""
+def insertion_probability(numbers: Float32[np.ndarray, "v"]) -> float:
+    """Probability of an insertion by the share that touches, that within others, and the lead over rivals."""
     tight, buried, lead = (float(value) for value in numbers)
     odds = _WEIGHTS[0] + _WEIGHTS[1] * tight + _WEIGHTS[2] * buried + _WEIGHTS[3] * min(lead, _LARGEST_LEAD)
     return float(_CEILING / (1 + np.exp(-odds)))

@@ -22,7 +22,6 @@ from diffassemble.core.surfaces import surface_area
 _JOINING = 0.8
 # No guess is surer than this: samples that agree with each other may all be wrong.
 GUESS = 0.5
-
 CanonicalRotation = Callable[[Float[Tensor, "p 3"]], Float[Tensor, "3 3"]]
 """Says by which rotation an object, given as a cloud, must be turned to stand as its kind does."""
 

@@ -11,7 +11,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from diffassemble.core import FragmentPieces, Matches, Poses
-from diffassemble.fragments.clusters import STAY, Cluster, Fragment
+from diffassemble.fragments.clusters import Cluster, Fragment
+from diffassemble.fragments.contact import IDENTITY
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.pair_search import Effort
 from diffassemble.fragments.surface import facing_outward, spacing_of
@@ -43,7 +44,7 @@ def fragment_matches(
     until = time.monotonic() + budget
     seed = int(torch.randint(1 << 30, (1,), generator=generator))
     fragments = prepare(pieces, models, seed)
-    clusters = [Cluster(fragments, {piece: STAY}) for piece in range(len(fragments))]
+    clusters = [Cluster(fragments, {piece: IDENTITY}) for piece in range(len(fragments))]
     found: list[tuple[int, int, Match]] = []
     for first in range(len(clusters)):
         for second in range(first):

@@ -17,35 +17,45 @@ from torch import Tensor
 from diffassemble.core import FragmentPieces, Locks, Poses, Puzzle, Step
 from diffassemble.core.solver import content_order
 from diffassemble.fragments.assembly_state import AssemblyState, Known, standing
-from diffassemble.fragments.clusters import STAY, Cluster, Pose, composed
-from diffassemble.fragments.contact import count_buried, undone
-from diffassemble.fragments.gap_insertion import CAST, cast, find_gaps
+from diffassemble.fragments.clusters import Cluster
+from diffassemble.fragments.contact import IDENTITY, Pose, compose, inverse
+from diffassemble.fragments.gap_insertion import INSERTED, find_gaps, insert_into_gaps
 from diffassemble.fragments.matches import prepare
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.pair_search import Effort
 from diffassemble.fragments.surface import is_cloud
 from diffassemble.fragments.verification import Match, can_refine, level_for, match_clusters, review
 
-# ----------------------------------------------------------------------------------------------------------------------
-# How clusters come together: round by round harder looked at, the surest match joined first, small pieces cast last.
-
-
 Joining = Callable[[AssemblyState, float], Iterator[float]]
 """Makes all joins of a state down to a probability, and yields their probabilities."""
-
 QUICK = Effort()
-HARD = Effort(keys=600, mates=60, draws=2_000_000, proposals=1200, refined=50, kept=10, everywhere=6)
+HARD = Effort(keys=600, candidates=60, draws=2_000_000, proposals=1200, refined=50, kept=10, everywhere=6)
 SURE, LIKELY, POSSIBLE = 0.9, 0.5, 0.15
 # Where both breaks have more points than this, a finer level shows nothing new.
 _LARGE = 1200
 _ALL, _AT_ONCE = 1000, 200
-# Pieces whose break has fewer points than this at level 0 are not compared with others, only cast.
+# Pieces whose break has fewer points than this at level 0 are not compared with others, only inserted into gaps.
 _LEAST = 40
-# Before this round small pieces, of at most this share of the whole surface, are cast into the gaps of the largest
+# Before this round small pieces, of at most this share of the whole surface, are inserted into the gaps of the largest
 # cluster, which are looked at in this part of the spacing of level 0; then again, for those whose gap another one took.
-_CASTING, _SMALL, _GAP, _PASSES = 4, 0.006, 1 / 3, 3
+_INSERTION, _SMALL, _GAP, _PASSES = 4, 0.006, 1 / 3, 3
 # Middles of two small pieces are at least this share of both widths apart.
 _CROWDED = 0.3
+# A match rivals the surest one if its odds are at least this part of the other's.
+_RIVAL = 0.1
+# Of such matches only the surest few are looked at.
+_MOST = 4
+# It is contradicted if, after the surest was joined, no more than this part of its probability is left.
+_LEFT = 0.5
+# Poses are alike within so many degrees and spacings.
+_DEGREES, _OFF = 8.0, 3.0
+# Two fragments enter each other if more than this share of one's surface lies inside the other.
+_ENTERED = 0.1
+_PROBES = 160
+# No match counts for more than one of this probability.
+_SUREST = 0.95
+# The least probability with which pieces are joined where all belong to one object: mere guesses.
+_GUESS = 0.1
 
 
 @dataclass(frozen=True)
@@ -83,11 +93,11 @@ def assemble(state: AssemblyState, least: float, join: Joining = AssemblyState.j
         state.round = number
         goal = max(ROUNDS[number].least, least)
         yield from join(state, goal)
-        if number == _CASTING:
-            yield from cast_small(state, max(LIKELY, least))
+        if number == _INSERTION:
+            yield from insert_small(state, max(LIKELY, least))
         while len(state.clusters) > 1 and not state.search_late and search_some(state, number):
             yield from join(state, goal)
-    # What was found in haste was not judged beside the rest: then only what is likely is used.
+    # What was found in haste was not verified beside the rest: then only what is likely is used.
     yield from join_apart(state, max(LIKELY, least) if state.late else least)
     state.polish()
 
@@ -127,8 +137,8 @@ def search_some(state: AssemblyState, number: int) -> bool:
     return bool(todo)
 
 
-def cast_small(state: AssemblyState, least: float) -> Iterator[float]:
-    """Cast small single pieces into the gaps of the first cluster; yields the probabilities of joins."""
+def insert_small(state: AssemblyState, least: float) -> Iterator[float]:
+    """Insert small single pieces into the gaps of the first cluster; yields the probabilities of joins."""
     limit = _small(state)
     for _ in range(_PASSES):
         before = len(state.clusters)
@@ -138,7 +148,9 @@ def cast_small(state: AssemblyState, least: float) -> Iterator[float]:
         main, *others = state.ordered
         small = [other for other in others if len(other.members) == 1 and other.area < limit]
         small = [
-            other for other in small if not any(match.level == CAST for match in state.matches.get((other, main), []))
+            other
+            for other in small
+            if not any(match.level == INSERTED for match in state.matches.get((other, main), []))
         ]
         # Clouds of points show nothing finer than what was looked at already.
         if not small or len(main.members) < 2 or any(is_cloud(fragment.mesh) for fragment in state.fragments):
@@ -147,17 +159,17 @@ def cast_small(state: AssemblyState, least: float) -> Iterator[float]:
         for other in small:
             if not state.search_late:
                 seed = hash((state.seed, other.members, main.members)) & 0x7FFFFFFF
-                state.learn(other, main, cast(state.fragments[other.members[0]], main, gaps, seed))
+                state.learn(other, main, insert_into_gaps(state.fragments[other.members[0]], main, gaps, seed))
         yield from join_apart(state, least)
         if len(state.clusters) == before:
             return
 
 
 def join_apart(state: AssemblyState, least: float) -> Iterator[float]:
-    """Join down to a probability, but cast no two small pieces into one gap."""
+    """Join down to a probability, but insert no two small pieces into one gap."""
     limit = _small(state)
     for probability in state.join_down_to(least):
-        state.forget(lambda first, second, match: match.level == CAST and crowded(first, second, match.pose, limit))
+        state.forget(lambda first, second, match: match.level == INSERTED and crowded(first, second, match.pose, limit))
         yield probability
 
 
@@ -168,7 +180,7 @@ def crowded(small: Cluster, whole: Cluster, pose: Pose, limit: float) -> bool:
     middle, width = _measure(small, small.members[0], pose)
     for piece in whole.members:
         if whole.fragments[piece].area < limit:
-            other, wide = _measure(whole, piece, STAY)
+            other, wide = _measure(whole, piece, IDENTITY)
             if np.linalg.norm(middle - other) < _CROWDED * (width + wide):
                 return True
     return False
@@ -182,7 +194,7 @@ def _small(state: AssemblyState) -> float:
 def _measure(cluster: Cluster, piece: int, pose: Pose) -> tuple[np.ndarray, float]:
     """The middle of a member of a cluster at a pose, and how wide it is."""
     corners = cluster.fragments[piece].mesh.vertices.numpy()
-    stands = composed(pose, cluster.poses[piece])
+    stands = compose(pose, cluster.poses[piece])
     middle = stands[:9].reshape(3, 3) @ ((corners.min(0) + corners.max(0)) / 2) + stands[9:]
     return middle, float(np.linalg.norm(np.ptp(corners, axis=0)))
 
@@ -192,25 +204,6 @@ def _gains_by(level: int, small: Cluster, large: Cluster) -> bool:
     sides = small.side(level - 1), large.side(level - 1)
     few = any(side is not None and len(side.points) < _LARGE for side in sides)
     return few and can_refine(small, large, level)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Several assemblies: where likely matches contradict each other, each is followed, and the evidence decides at last.
-
-
-# A match rivals the surest one if its odds are at least this part of the other's.
-_RIVAL = 0.1
-# Of such matches only the surest few are looked at.
-_MOST = 4
-# It is contradicted if, after the surest was joined, no more than this part of its probability is left.
-_LEFT = 0.5
-# Poses are alike within so many degrees and spacings.
-_DEGREES, _OFF = 8.0, 3.0
-# Two fragments enter each other if more than this share of one's surface lies inside the other.
-_ENTERED = 0.1
-_PROBES = 160
-# No match counts for more than one of this probability.
-_SUREST = 0.95
 
 
 def assemble_best(state: AssemblyState, least: float, width: int) -> Iterator[float]:
@@ -262,7 +255,7 @@ def comparable(state: AssemblyState, best: Known, least: float) -> list[Known]:
         for (first, second), matches in state.matches.items()
         if first in best[:2] or second in best[:2]
         for match in matches
-        if match is not best[2] and match.level != CAST and match.probability >= least and _odds(match) >= odds
+        if match is not best[2] and match.level != INSERTED and match.probability >= least and _odds(match) >= odds
     ]
     return sorted(found, key=lambda known: -known[2].probability)[:_MOST]
 
@@ -271,13 +264,13 @@ def contradicted(state: AssemblyState, joined: Known, other: Known) -> bool:
     """Whether a match is no longer likely on a state on which another one was joined."""
     first, second, match = other
     if {first, second} == {*joined[:2]}:
-        pose = match.pose if first is joined[0] else undone(match.pose)
+        pose = match.pose if first is joined[0] else inverse(match.pose)
         return not alike(pose, joined[2].pose, joined[0])
     if first in joined[:2]:
         first, second, match = second, first, match.reversed()
     whole = next(cluster for cluster in state.clusters if set(second.members) < set(cluster.members))
     member = second.members[0]
-    moved = composed(composed(whole.poses[member], undone(second.poses[member])), match.pose)
+    moved = compose(compose(whole.poses[member], inverse(second.poses[member])), match.pose)
     verified = review(
         first, whole, [Match(moved, match.probability, match.level, match.votes, match.numbers)], state.models
     )
@@ -302,23 +295,22 @@ def evidence(state: AssemblyState) -> float:
     for (one, two), matches in state.pairs.items():
         cluster = next((cluster for cluster in state.clusters if {one, two} <= set(cluster.members)), None)
         if cluster is not None and frozenset((one, two)) not in done:
-            single = Cluster(state.fragments, {one: STAY})
-            pose = composed(undone(cluster.poses[two]), cluster.poses[one])
+            single = Cluster(state.fragments, {one: IDENTITY})
+            pose = compose(inverse(cluster.poses[two]), cluster.poses[one])
             total += max((_log_odds(match) for match in matches if alike(match.pose, pose, single)), default=0.0)
     return total
 
 
 def entering(state: AssemblyState) -> bool:
     """Whether two fragments that were joined stand in each other."""
-    bodies = [Cluster(state.fragments, {piece: STAY}).body for piece in range(len(state.fragments))]
+    bodies = [Cluster(state.fragments, {piece: IDENTITY}).body for piece in range(len(state.fragments))]
     for cluster in state.clusters:
         for pair in combinations(cluster.members, 2):
             for one, two in (pair, pair[::-1]):
-                pose = composed(undone(cluster.poses[two]), cluster.poses[one])
-                points = bodies[one].points[:: max(1, len(bodies[one].points) // _PROBES)]
-                body = bodies[two]
-                inside = count_buried(pose, points, body.voxels, body.points, body.normals, body.spacing)
-                if inside > _ENTERED * len(points):
+                pose = compose(inverse(cluster.poses[two]), cluster.poses[one])
+                points = bodies[one].points
+                step = max(1, len(points) // _PROBES)
+                if bodies[two].holds(pose, points, step) > _ENTERED * len(points[::step]):
                     return True
     return False
 
@@ -331,14 +323,6 @@ def _log_odds(match: Match) -> float:
     """Not below 0, and of no probability above the surest."""
     chance = min(match.probability, _SUREST)
     return max(0.0, float(np.log(max(1e-9, chance) / (1 - chance))))
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Mends broken objects: fracture faces are found, matched and verified, and fragments joined, the surest match first.
-
-
-# The least probability with which pieces are joined where all belong to one object: mere guesses.
-_GUESS = 0.1
 
 
 @dataclass(frozen=True)
@@ -410,7 +394,7 @@ def lay_out(clusters: Sequence[Cluster], anchor: int, pieces: FragmentPieces) ->
     ranked = sorted(clusters, key=lambda cluster: (anchor not in cluster.members, -cluster.area, cluster.members))
     edge = 0.0
     for number, cluster in enumerate(ranked):
-        own = {piece: composed(standing(cluster, _largest(cluster, anchor)), cluster.poses[piece])
+        own = {piece: compose(standing(cluster, _largest(cluster, anchor)), cluster.poses[piece])
                for piece in cluster.members}  # fmt: skip
         low, high = _bounds(own, pieces)
         shift = -(low + high) / 2

@@ -67,7 +67,7 @@ class FractureModels(Pretrained):
         return self.finders[level](features)
 
     def describe(self, level: int, features: Float[Tensor, "p f"]) -> Float[Tensor, "p d"]:
-        """Unit vectors that are alike for points and what their mates see."""
+        """Unit vectors that are alike for points and what their candidates see."""
         return F.normalize(self.describers[level](features), dim=-1)
 
     def verification_logits(self, numbers: Float[Tensor, "m v"]) -> Float[Tensor, "m"]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from diffassemble.fragments.clusters import Side
-from diffassemble.fragments.contact import count_buried, count_touching, refine, undone
+from diffassemble.fragments.clusters import FractureSide
+from diffassemble.fragments.contact import Pose, count_touching, inverse, refine
 from diffassemble.fragments.proposals import likeness, propose, propose_everywhere
 
 _AROUND = 14
@@ -22,13 +22,13 @@ _SMALL = 1500
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard to look: points of the first break, mates of each, pairs drawn, poses kept and refined.
+    """How hard to look: points of the first break, candidates of each, pairs drawn, poses kept and refined.
 
     With `everywhere`, so many points of a small break are tried on up to 1500 places of the second, at all turns.
     """
 
     keys: int = 400
-    mates: int = 28
+    candidates: int = 28
     draws: int = 600_000
     proposals: int = 600
     refined: int = 32
@@ -45,19 +45,20 @@ class Candidates:
     votes: Int64[np.ndarray, "c"]
 
 
-def search(first: Side, second: Side, spacing: float, effort: Effort, seed: int) -> Candidates:
+def search(first: FractureSide, second: FractureSide, spacing: float, effort: Effort, seed: int) -> Candidates:
     """The few best poses of the first side, which should be the one with the smaller break."""
     nothing = Candidates(np.zeros((0, 12)), np.zeros(0), np.zeros(0, np.int64))
     if len(first.points) < 20 or len(second.points) < 20:
         return nothing
     chance = np.random.Generator(np.random.PCG64(seed))
     keys = chance.permutation(len(first.points))[: effort.keys]
-    mates, table = correspondences(first, second, keys, effort.mates, chance)
+    candidates, table = correspondences(first, second, keys, effort.candidates, chance)
     trial = chance.permutation(len(first.points))[:250]
     extent = float(np.linalg.norm(np.ptp(first.points, axis=0)))
     shortest = min(5 * spacing, 0.25 * extent)
     poses, scores = propose(
-        first, keys, mates, table, company(first, keys, shortest, spacing, chance), surroundings(first, keys, spacing),
+        first, keys, candidates, table,
+        company(first, keys, shortest, spacing, chance), surroundings(first, keys, spacing),
         trial, second, float(spacing), effort.draws,
         effort.proposals, shortest, int(chance.integers(1 << 62)),
     )  # fmt: skip
@@ -79,12 +80,14 @@ def search(first: Side, second: Side, spacing: float, effort: Effort, seed: int)
 
 
 def correspondences(
-    first: Side, second: Side, keys: Int64[np.ndarray, "k"], count: int, chance: np.random.Generator
+    first: FractureSide, second: FractureSide, keys: Int64[np.ndarray, "k"], count: int, chance: np.random.Generator
 ) -> tuple[Int64[np.ndarray, "k m"], Int64[np.ndarray, "t"]]:
     """The most similar points of the second break for each key, and a table to draw correspondences from."""
-    # Few enough that true mates are among the best, and dense enough that one lies near each place.
+    # Few enough that true candidates are among the best, and dense enough that one lies near each place.
     pool = chance.permutation(len(second.points))[:_POOL]
-    likeness = first.sought[keys] @ second.seen[pool].T + first.seen[keys] @ second.sought[pool].T
+    likeness = (
+        first.counterparts[keys] @ second.descriptors[pool].T + first.descriptors[keys] @ second.counterparts[pool].T
+    )
     count = min(count, len(pool))
     best = np.argpartition(-likeness, count - 1, axis=1)[:, :count]
     value = np.take_along_axis(likeness, best, 1)
@@ -95,7 +98,7 @@ def correspondences(
 
 
 def company(
-    side: Side, keys: Int64[np.ndarray, "k"], shortest: float, spacing: float, chance: np.random.Generator
+    side: FractureSide, keys: Int64[np.ndarray, "k"], shortest: float, spacing: float, chance: np.random.Generator
 ) -> Int64[np.ndarray, "k c"]:
     """For each key some others, by their numbers among the keys, that are neither near nor far; or itself."""
     points = side.points[keys]
@@ -105,7 +108,7 @@ def company(
     return np.where(np.take_along_axis(fit, order, 1), order, np.arange(len(keys))[:, None])
 
 
-def surroundings(side: Side, keys: Int64[np.ndarray, "k"], spacing: float) -> Int64[np.ndarray, "k a"]:
+def surroundings(side: FractureSide, keys: Int64[np.ndarray, "k"], spacing: float) -> Int64[np.ndarray, "k a"]:
     """Points of the break around each key, about two spacings apart."""
     from scipy.spatial import cKDTree
 
@@ -116,8 +119,12 @@ def surroundings(side: Side, keys: Int64[np.ndarray, "k"], spacing: float) -> In
 
 
 def polished(
-    pose: Float64[np.ndarray, "12"], first: Side, second: Side, spacing: float, chance: np.random.Generator
-) -> Float64[np.ndarray, "12"]:
+    pose: Pose,
+    first: FractureSide,
+    second: FractureSide,
+    spacing: float,
+    chance: np.random.Generator,
+) -> Pose:
     """A pose refined on a part of the first break, in narrowing radius."""
     some = chance.permutation(len(first.points))[:350]
     return refine(
@@ -127,37 +134,33 @@ def polished(
 
 
 def tight_likeness(
-    pose: Float64[np.ndarray, "12"], first: Side, second: Side, some: Int64[np.ndarray, "k"], spacing: float
+    pose: Pose,
+    first: FractureSide,
+    second: FractureSide,
+    some: Int64[np.ndarray, "k"],
+    spacing: float,
 ) -> float:
-    """How much the points that lie closely on the second break look as their mates should, less what lies inside."""
-    body, own = second.body, first.body
-    sunk = count_buried(pose, first.probe, body.voxels, body.points, body.normals, body.spacing) / len(first.probe)
-    back = undone(pose)
-    held = count_buried(back, second.probe, own.voxels, own.points, own.normals, own.spacing) / len(second.probe)
+    """How much the points that lie closely on the second break look as counterparts should, less what lies inside."""
+    sunk = second.body.holds(pose, first.probe) / len(first.probe)
+    held = first.body.holds(inverse(pose), second.probe) / len(second.probe)
     return likeness(pose, first, second, some, 1.5, 0.6, -0.6, spacing) / len(some) - sunk - held
 
 
-def rating(pose: Float64[np.ndarray, "12"], first: Side, second: Side, spacing: float) -> float:
+def rating(pose: Pose, first: FractureSide, second: FractureSide, spacing: float) -> float:
     """Points of the first break that lie closely on the second, less points that lie inside."""
     step = max(1, len(first.points) // 800)
-    own, smooth = first.points[::step], first.smooth[::step]
+    own, smooth = np.ascontiguousarray(first.points[::step]), np.ascontiguousarray(first.smooth[::step])
     tight = count_touching(
         pose, own, smooth, second.voxels, second.points, second.smooth, 1.5 * spacing, 0.6 * spacing, -0.6
     )
-    there = count_buried(
-        pose, first.probe, second.body.voxels, second.body.points, second.body.normals, second.body.spacing
-    )
-    back = undone(pose)
-    here = count_buried(
-        back, second.probe, first.body.voxels, first.body.points, first.body.normals, first.body.spacing
-    )
-    return float(tight * step - 2.0 * len(own) * step / max(1, len(first.probe)) * (there + here))
+    inside = second.body.holds(pose, first.probe) + first.body.holds(inverse(pose), second.probe)
+    return float(tight * step - 2.0 * len(own) * step / max(1, len(first.probe)) * inside)
 
 
 def distinct(
     poses: Float64[np.ndarray, "c 12"],
     scores: Float64[np.ndarray, "c"],
-    side: Side,
+    side: FractureSide,
     degrees: float,
     distance: float,
     most: int,

@@ -1,35 +1,32 @@
-"""Very many cheap guesses at how two breaks fit."""
+"""Very many cheap guesses at how two fracture surfaces fit, checked at once.
+
+`propose` brings pairs of points onto pairs of points, `propose_everywhere` points onto points, at all turns about their
+normals. `own` and `other` are `FractureSide`s.
+"""
 
 from __future__ import annotations
 
-from typing import no_type_check
-
 import numpy as np
-from numba import njit
 
-from diffassemble.fragments.contact import count_buried, place, touches, turn
-from diffassemble.fragments.spatial import look_up
+from diffassemble.fragments.contact import count_buried, fma, place, rotation_about, touches, turn
+from diffassemble.fragments.spatial import kernel, look_up
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Very many cheap guesses at how two breaks fit: pairs of points against pairs of points, checked at once.
-#
-# Type checkers are kept away from what numba compiles.
-
-
+# In spacings: how far touching points may be apart, and from each other's planes; and the product of their normals.
 _REACH, _PLANE, _FACING = 2.2, 1.2, -0.5
+# After so many points of the trial the share that must touch is asked for.
+_FIRST = 10
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
-def propose(own, keys, mates, table, company, around, trial, other, spacing, draws, most, shortest, state):
+@kernel
+def propose(own, keys, candidates, table, company, around, trial, other, spacing, draws, most, shortest, state):
     """The best poses (h, 12) that pass all checks, and their scores (h,): likeness of touching points less buried ones.
 
-    `own` and `other` are sides; key k (a point of `own`) may correspond to the points mates[k] of `other`; `table`
-    holds numbers k · len(mates[k]) + m to draw from, likely ones often; `company[k]` are other keys not far from key k,
-    `around[k]` points near it; `trial` are the points that are counted.
+    `own` and `other` are sides; key k (a point of `own`) may correspond to the points candidates[k] of `other`; `table`
+    holds numbers k · len(candidates[k]) + m to draw from, likely ones often; `company[k]` are other keys not far from
+    key k, `around[k]` points near it; `trial` are the points that are counted.
     """
     poses, scores = np.empty((most, 12)), np.full(most, -1e9)
-    found, width, pose, looked, worst = 0, mates.shape[1], np.empty(12), 0, -1e9
+    found, width, pose, looked, worst = 0, candidates.shape[1], np.empty(12), 0, -1e9
     first_part, deep = trial[: len(trial) // 3], 1.5 * other.body.spacing
     for _ in range(draws):
         state = (state * 6364136223846793005 + 1442695040888963407) & 0x7FFFFFFFFFFFFFFF
@@ -42,7 +39,7 @@ def propose(own, keys, mates, table, company, around, trial, other, spacing, dra
         if first == second:
             continue
         a, b = keys[first], keys[second]
-        c, d = mates[first, one % width], mates[second, two % width]
+        c, d = candidates[first, one % width], candidates[second, two % width]
         if not _alike(own, other, a, b, c, d, spacing, shortest):
             continue
         _pose_of(own, other, a, b, c, d, pose)
@@ -57,21 +54,17 @@ def propose(own, keys, mates, table, company, around, trial, other, spacing, dra
         if score <= worst:
             continue
         body = other.body
-        score -= 0.5 * count_buried(pose, own.probe, body.voxels, body.points, body.normals, deep)
-        slot = found if found < most else np.argmin(scores)
-        if score > scores[slot]:
-            poses[slot], scores[slot] = pose, score
-            found = min(found + 1, most)
-            if found == most:
-                worst = scores.min()
+        score -= 0.5 * count_buried(pose, own.probe, 1, body.voxels, body.points, body.normals, deep)
+        found = _keep(pose, score, poses, scores, found)
+        if found == most:
+            worst = scores[_lowest(scores)]
     return poses[:found], scores[:found]
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
 def likeness(pose, own, other, trial, reach, plane, facing, spacing):
-    """Over the points that touch, the sum of how much each looks as its mate should (0 … 1, squared)."""
-    total, width = 0.0, own.seen.shape[1]
+    """Over the points that touch, the sum of how much each looks as its counterpart should (0 … 1, squared)."""
+    total, width = 0.0, own.descriptors.shape[1]
     for i in trial:
         x, y, z = place(pose, own.points[i])
         j = look_up(x, y, z, other.voxels.low, other.voxels.side, other.voxels.directory, other.voxels.blocks)
@@ -88,14 +81,35 @@ def likeness(pose, own, other, trial, reach, plane, facing, spacing):
             continue
         alike = 0.0
         for k in range(width):
-            alike += own.sought[i, k] * other.seen[j, k]
+            alike += own.counterparts[i, k] * other.descriptors[j, k]
         if alike > 0:
             total += alike * alike
     return total
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
+def _keep(pose, score, poses, scores, found):
+    """Put a pose among the best, of which `found` are known; how many there are then."""
+    slot = found if found < len(scores) else _lowest(scores)
+    if score > scores[slot]:
+        for k in range(12):
+            poses[slot, k] = pose[k]
+        scores[slot] = score
+        return min(found + 1, len(scores))
+    return found
+
+
+@kernel
+def _lowest(scores):
+    """Where the lowest score stands first."""
+    lowest = 0
+    for k in range(1, len(scores)):
+        if scores[k] < scores[lowest]:
+            lowest = k
+    return lowest
+
+
+@kernel
 def _alike(own, other, a, b, c, d, spacing, shortest):
     """Whether two points of one break lie to each other as two points of the other do."""
     ux, uy, uz = (
@@ -130,17 +144,18 @@ def _alike(own, other, a, b, c, d, spacing, shortest):
     return True
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
 def _pose_of(own, other, a, b, c, d, pose):
     """The pose that brings two points onto two others, turned about their axis so that normals oppose each other."""
     u, v = np.empty(3), np.empty(3)
     for k in range(3):
         u[k] = own.points[b, k] - own.points[a, k]
         v[k] = other.points[d, k] - other.points[c, k]
-    u /= np.sqrt((u * u).sum())
-    v /= np.sqrt((v * v).sum())
-    turn = _shortest_turn(u, v)
+    length, width = np.sqrt(u[0] * u[0] + u[1] * u[1] + u[2] * u[2]), np.sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2])
+    for k in range(3):
+        u[k] /= length
+        v[k] /= width
+    turn = _shortest_turn(u[0], u[1], u[2], v[0], v[1], v[2], -0.999999)
     cosine, sine = 0.0, 0.0
     for i, j in ((a, c), (b, d)):
         extra, extra2 = _spin(turn, v, own.smooth[i], other.smooth[j], -1.0)
@@ -149,41 +164,43 @@ def _pose_of(own, other, a, b, c, d, pose):
             extra, extra2 = _spin(turn, v, own.original[i], other.original[j], 1.0)
             cosine, sine = cosine + extra, sine + extra2
     length = max(np.sqrt(cosine * cosine + sine * sine), 1e-9)
-    turn = _about(v, cosine / length, sine / length) @ turn
-    pose[:9] = turn.copy().reshape(9)
+    spin = rotation_about(v[0], v[1], v[2], cosine / length, sine / length)
     for k in range(3):
+        p, q, r = spin[k]
         moved = 0.0
         for m in range(3):
-            moved += turn[k, m] * (own.points[a, m] + own.points[b, m]) / 2
+            total = fma(r, turn[2, m], fma(q, turn[1, m], p * turn[0, m]))
+            pose[3 * k + m] = total
+            moved += total * (own.points[a, m] + own.points[b, m]) / 2
         pose[9 + k] = (other.points[c, k] + other.points[d, k]) / 2 - moved
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
-def _shortest_turn(u, v):
-    """The rotation that brings one unit vector onto another the shortest way."""
-    c = u[0] * v[0] + u[1] * v[1] + u[2] * v[2]
-    if c < -0.999999:
-        axis = np.array([1.0, 0.0, 0.0]) if abs(u[0]) < 0.9 else np.array([0.0, 1.0, 0.0])
-        axis -= (axis * u).sum() * u
-        axis /= np.sqrt((axis * axis).sum())
-        return 2 * np.outer(axis, axis) - np.eye(3)
-    x, y, z = u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]
-    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    return np.eye(3) + cross + cross @ cross / (1 + c)
+@kernel
+def _shortest_turn(ux, uy, uz, vx, vy, vz, opposed):
+    """The rotation that brings one unit vector onto another the shortest way; below `opposed`, a half turn."""
+    turn, c = np.zeros((3, 3)), ux * vx + uy * vy + uz * vz
+    if c < opposed:
+        x, y, z = (1.0, 0.0, 0.0) if abs(ux) < 0.9 else (0.0, 1.0, 0.0)
+        along = x * ux + y * uy + z * uz
+        x, y, z = x - along * ux, y - along * uy, z - along * uz
+        length = np.sqrt(x * x + y * y + z * z)
+        axis = (x / length, y / length, z / length)
+        for i in range(3):
+            for j in range(3):
+                turn[i, j] = 2 * axis[i] * axis[j] - (1.0 if i == j else 0.0)
+        return turn
+    x, y, z = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
+    cross = np.zeros((3, 3))
+    cross[0, 1], cross[0, 2], cross[1, 0] = -z, y, z
+    cross[1, 2], cross[2, 0], cross[2, 1] = -x, -y, x
+    for i in range(3):
+        for j in range(3):
+            square = fma(cross[i, 2], cross[2, j], fma(cross[i, 1], cross[1, j], cross[i, 0] * cross[0, j]))
+            turn[i, j] = (1.0 if i == j else 0.0) + cross[i, j] + square / (1 + c)
+    return turn
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
-def _about(axis, c, s):
-    """The rotation about a unit axis by an angle of given cosine and sine."""
-    x, y, z = axis[0], axis[1], axis[2]
-    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    return c * np.eye(3) + s * cross + (1 - c) * np.outer(axis, axis)
-
-
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
 def _spin(turn, axis, given, wanted, sign):
     """What a pair of directions says about the angle around the axis, as cosine and sine."""
     x = turn[0, 0] * given[0] + turn[0, 1] * given[1] + turn[0, 2] * given[2]
@@ -197,8 +214,7 @@ def _spin(turn, axis, given, wanted, sign):
     return cosine, sine
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
 def _holds_near(pose, own, other, near_first, near_second, spacing):
     """Whether at least half of the points around both correspondences touch."""
     total = len(near_first) + len(near_second)
@@ -215,18 +231,7 @@ def _holds_near(pose, own, other, near_first, near_second, spacing):
     return True
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Every place a small break may have on a large one: point against point, at all turns about their normals.
-#
-# Type checkers are kept away from what numba compiles.
-
-
-# After so many points of the trial the share that must touch is asked for.
-_FIRST = 10
-
-
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
 def propose_everywhere(own, keys, trial, other, places, spacing, turns, most, share):
     """The best poses (h, 12) of `own` with a key on a place of `other`, and their scores, matched less buried points.
 
@@ -234,14 +239,13 @@ def propose_everywhere(own, keys, trial, other, places, spacing, turns, most, sh
     go on into each other are tried.
     """
     poses, scores = np.empty((most, 12)), np.full(most, -1e9)
-    pose, frame, found = np.empty(12), np.empty((3, 3)), 0
+    pose, found = np.empty(12), 0
     least = share * len(trial)
-    probe = own.probe[::3]
     deep = 1.5 * other.body.spacing
     for a in keys:
         for b in places:
-            _frames(own.smooth[a], other.smooth[b], frame, pose)
-            base = np.ascontiguousarray(pose[:9]).reshape(3, 3).copy()
+            n, m = own.smooth[a], other.smooth[b]
+            base = _shortest_turn(n[0], n[1], n[2], -m[0], -m[1], -m[2], -0.99999)
             for number in range(turns):
                 angle = 2 * np.pi * number / turns
                 _spun(base, other.smooth[b], angle, own.points[a], other.points[b], pose)
@@ -251,52 +255,17 @@ def propose_everywhere(own, keys, trial, other, places, spacing, turns, most, sh
                 if score < least:
                     continue
                 body = other.body
-                score -= 3 * count_buried(pose, probe, body.voxels, body.points, body.normals, deep)
-                slot = found if found < most else np.argmin(scores)
-                if score > scores[slot]:
-                    poses[slot], scores[slot] = pose, score
-                    found = min(found + 1, most)
-                    if found == most:  # from now on only what is better than the worst of the best counts
-                        least = max(least, scores.min() + 0.5)
+                score -= 3 * count_buried(pose, own.probe, 3, body.voxels, body.points, body.normals, deep)
+                found = _keep(pose, score, poses, scores, found)
+                if found == most:  # from now on only what is better than the worst of the best counts
+                    least = max(least, scores[_lowest(scores)] + 0.5)
     return poses[:found], scores[:found]
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
-def _frames(n, m, frame, pose):
-    """The shortest turn that makes two normals oppose each other, into the pose's rotation."""
-    x, y, z = -m[0], -m[1], -m[2]
-    c = n[0] * x + n[1] * y + n[2] * z
-    if c < -0.99999:
-        axis = np.array([1.0, 0.0, 0.0]) if abs(n[0]) < 0.9 else np.array([0.0, 1.0, 0.0])
-        along = axis[0] * n[0] + axis[1] * n[1] + axis[2] * n[2]
-        for k in range(3):
-            axis[k] -= along * n[k]
-        axis /= np.sqrt((axis * axis).sum())
-        for i in range(3):
-            for j in range(3):
-                pose[3 * i + j] = 2 * axis[i] * axis[j] - (1.0 if i == j else 0.0)
-        return
-    p, q, r = n[1] * z - n[2] * y, n[2] * x - n[0] * z, n[0] * y - n[1] * x
-    frame[0, 0], frame[0, 1], frame[0, 2] = 0.0, -r, q
-    frame[1, 0], frame[1, 1], frame[1, 2] = r, 0.0, -p
-    frame[2, 0], frame[2, 1], frame[2, 2] = -q, p, 0.0
-    turn = np.eye(3) + frame + frame @ frame / (1 + c)
-    pose[:9] = turn.reshape(9)
-
-
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
 def _spun(base, axis, angle, point, place, pose):
     """The rotation turned about an axis, with the point brought onto its place."""
-    c, s = np.cos(angle), np.sin(angle)
-    d = 1 - c
-    x, y, z = axis[0], axis[1], axis[2]
-    spin = (
-        (c + x * x * d, x * y * d - z * s, x * z * d + y * s),
-        (y * x * d + z * s, c + y * y * d, y * z * d - x * s),
-        (z * x * d - y * s, z * y * d + x * s, c + z * z * d),
-    )
+    spin = rotation_about(axis[0], axis[1], axis[2], np.cos(angle), np.sin(angle))
     for i in range(3):
         moved = 0.0
         for j in range(3):
@@ -306,8 +275,7 @@ def _spun(base, axis, angle, point, place, pose):
         pose[9 + i] = place[i] - moved
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
 def _goes_on(own, other, a, b, pose):
     """Whether the original surfaces go on into each other, as far as both are known."""
     if own.rim[a] > 2.5 or other.rim[b] > 2.5:
@@ -319,8 +287,7 @@ def _goes_on(own, other, a, b, pose):
     return total > 0.7
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
 def _count(pose, own, other, trial, spacing, share, least):
     """Points of the trial that touch; given up early where the first ones hardly do or `least` is out of reach."""
     missed = 0

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, no_type_check
+from collections.abc import Callable
+from typing import Any, NamedTuple, no_type_check
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int32
 from numba import njit
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Points sorted into cubes of space by hashing, so that neighbours are found at once: loops that numba compiles.
-#
-# Type checkers are kept away: they would wrap the functions, and then numba couldn't compile them.
+OUTSIDE, INSIDE = -1, -2
+_BLOCK = 8
+_BAND = 3
+# More blocks in a row than this are never made: voxels grow instead.
+_MOST_BLOCKS = 160
 
 
-@njit(cache=True, nogil=True, inline="always")
-@no_type_check
+def kernel(function: Callable[..., Any]) -> Any:
+    """Have numba compile a loop, once a machine; type checkers are kept away, for numba can't compile what they wrap.
+
+    Arrays are handed to kernels contiguous and numbers always in one precision: every other kind is compiled again.
+    """
+    return njit(cache=True, nogil=True)(no_type_check(function))
+
+
+@kernel
 def bucket(x, y, z, mask):
     """Number of the bucket that the points of a cube lie in; cubes may share one."""
     return ((x * 73856093) ^ (y * 19349663) ^ (z * 83492791)) & mask
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
 def sort_points(points, side):
     """Cubes of the given side: where each bucket starts, point numbers in order of bucket, and each point's cube."""
     count = len(points)
@@ -47,8 +55,7 @@ def sort_points(points, side):
     return start, order, cubes
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
 def thin(points, distance):
     """Numbers of points, taken as they come, of which no two lie nearer to each other than the distance."""
     size = 64
@@ -88,8 +95,7 @@ def thin(points, distance):
     return kept[:found]
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
 def nearest_within(queries, points, radius):
     """Number of the nearest point within the radius of each query, or −1."""
     start, order, _ = sort_points(points, radius)
@@ -113,22 +119,12 @@ def nearest_within(queries, points, radius):
     return nearest
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# The nearest point of a surface, looked up at once: blocks of voxels around the surface, none where there is nothing.
-#
-# A voxel near the surface holds the number of the sample point nearest to its middle; beyond, it is OUTSIDE, or INSIDE
-# where a flood from outside does not come. Type checkers are kept away from what numba compiles.
-
-
-OUTSIDE, INSIDE = -1, -2
-_BLOCK = 8
-_BAND = 3
-# More blocks in a row than this are never made: voxels grow instead.
-_MOST_BLOCKS = 160
-
-
 class Voxels(NamedTuple):
-    """Where the voxels lie, and what they hold; a directory entry is a block's number, or OUTSIDE or INSIDE."""
+    """Voxels around a surface, in blocks of 8³: none where there is nothing.
+
+    A voxel near the surface holds the number of the point nearest to its middle; beyond, it is OUTSIDE, or INSIDE where
+    a flood from outside does not come. A directory entry is a block's number, or OUTSIDE or INSIDE for all of it.
+    """
 
     low: Float64[np.ndarray, "3"]
     side: float
@@ -167,17 +163,16 @@ def _mark_inside(points, low, extent, spacing, side, directory, blocks) -> None:
         _fill_inside(low, side, coarse, dry, directory, blocks)
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
 def _open_blocks(points, low, side, directory):
     """Number the blocks that come within the band around a point."""
     count = 0
     reach = _BAND * side
     for i in range(len(points)):
-        a = points[i] - low
-        x0, x1 = int((a[0] - reach) / side) // 8, int((a[0] + reach) / side) // 8
-        y0, y1 = int((a[1] - reach) / side) // 8, int((a[1] + reach) / side) // 8
-        z0, z1 = int((a[2] - reach) / side) // 8, int((a[2] + reach) / side) // 8
+        a, b, c = points[i, 0] - low[0], points[i, 1] - low[1], points[i, 2] - low[2]
+        x0, x1 = int((a - reach) / side) // 8, int((a + reach) / side) // 8
+        y0, y1 = int((b - reach) / side) // 8, int((b + reach) / side) // 8
+        z0, z1 = int((c - reach) / side) // 8, int((c + reach) / side) // 8
         for x in range(x0, x1 + 1):
             for y in range(y0, y1 + 1):
                 for z in range(z0, z1 + 1):
@@ -187,8 +182,7 @@ def _open_blocks(points, low, side, directory):
     return count
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
 def _write_nearest(points, low, side, directory, blocks):
     """Write each point's number into the voxels around it, unless a nearer one stands there."""
     best = np.full(blocks.shape, np.float32(np.inf), np.float32)
@@ -208,8 +202,7 @@ def _write_nearest(points, low, side, directory, blocks):
                         blocks[block, cell] = i
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
 def _fill_inside(low, side, coarse, dry, directory, blocks):
     """Empty voxels and blocks whose middle stayed dry are inside."""
     ratio = side / coarse
@@ -228,15 +221,13 @@ def _fill_inside(low, side, coarse, dry, directory, blocks):
                             blocks[block, cell] = INSIDE
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
 def _is_dry(x, y, z, dry):
     a, b, c = int(x) + 1, int(y) + 1, int(z) + 1
     return a < dry.shape[0] and b < dry.shape[1] and c < dry.shape[2] and dry[a, b, c]
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
 def look_up(x, y, z, low, side, directory, blocks):
     """Number of the point nearest to a place (to about a voxel), or OUTSIDE or INSIDE."""
     a, b, c = (x - low[0]) / side, (y - low[1]) / side, (z - low[2]) / side

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import no_type_check
 
 import numpy as np
 import torch
 from jaxtyping import Float32
-from numba import njit
 
 from diffassemble.core import FragmentPieces, InputError, Mesh
 from diffassemble.core.surfaces import is_closed, surface_area
-from diffassemble.fragments.spatial import bucket, sort_points, thin
+from diffassemble.fragments.spatial import bucket, kernel, sort_points, thin
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Points drawn evenly from triangles, many at once: a loop that numba compiles.
+_NEIGHBOURS = 16
+_LINKS = 8
+POINTS = 40_000
+# Points at a mutual distance of at least 0.74 d, drawn from many, have about the density of one in d².
+_DISTANCE = 0.74
+_DRAWN = 5
+_MOST_DRAWN = 4_000_000
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
 def draw(vertices, faces, chance):
     """One point for each row of three chances in [0, 1), evenly by area, triangle by triangle, and the unit normals.
 
@@ -53,14 +55,6 @@ def draw(vertices, faces, chance):
             points[i, k] = a[k] + s * (b[k] - a[k]) + t * (c[k] - a[k])
             outward[i, k] = normals[f, k]
     return points, outward
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Normals of a cloud of points: planes through neighbours, and one consistent side of them as outside.
-
-
-_NEIGHBOURS = 16
-_LINKS = 8
 
 
 def outward_normals(points: Float32[np.ndarray, "p 3"]) -> Float32[np.ndarray, "p 3"]:
@@ -108,10 +102,6 @@ def _spread(points: np.ndarray, normals: np.ndarray, tree: object, breadth_first
     return normals
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Values on a surface, averaged over neighbours that face the same way: a loop that numba compiles.
-
-
 def smoothed(
     points: Float32[np.ndarray, "p 3"],
     normals: Float32[np.ndarray, "p 3"],
@@ -130,8 +120,7 @@ def smoothed_normals(
     return mean / np.maximum(np.linalg.norm(mean, axis=1, keepdims=True), np.float32(1e-6))
 
 
-@njit(cache=True, nogil=True)
-@no_type_check
+@kernel
 def _average(points, normals, values, radius):
     start, order, cubes = sort_points(points, radius)
     mask = len(start) - 2
@@ -160,19 +149,6 @@ def _average(points, normals, values, radius):
         for c in range(values.shape[1]):
             result[q, c] /= max(total, 1e-6)
     return result
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Fragments as even samples of their surfaces, at several levels of fineness.
-#
-# Level L has spacing s / 2^L, where s is such that the whole object has about 40,000 points at level 0.
-
-
-POINTS = 40_000
-# Points at a mutual distance of at least 0.74 d, drawn from many, have about the density of one in d².
-_DISTANCE = 0.74
-_DRAWN = 5
-_MOST_DRAWN = 4_000_000
 
 
 @dataclass(frozen=True)

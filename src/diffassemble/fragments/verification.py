@@ -6,25 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float32, Float64
+from jaxtyping import Float32
 
-from diffassemble.fragments.clusters import Cluster, Pose, Side
-from diffassemble.fragments.contact import count_buried, meet, refine, undone
+from diffassemble.fragments.clusters import Cluster, FractureSide
+from diffassemble.fragments.contact import Pose, inverse, meet, refine
 from diffassemble.fragments.descriptors import LEVELS
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.pair_search import Effort, rating, search
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Is a match a true one: numbers that tell how two sides meet, for a trained judge.
-
-
 _MOST = 2500
+# Breaks with fewer points than this at levels 0 and 1 are looked at one level finer.
+_FEW = (300, 80)
+# Breaks with more points than this are not looked at any finer.
+_MANY = 5000
+_KEPT = 4
 
 
 def match_features(
-    pose: Float64[np.ndarray, "12"],
-    first: Side,
-    second: Side,
+    pose: Pose,
+    first: FractureSide,
+    second: FractureSide,
     spacing: float,
     level: int,
     votes: int,
@@ -34,13 +35,12 @@ def match_features(
 
     `votes` guesses led to this pose, and `margin` is its rating over that of the best other pose of the same two sides.
     """
-    here, there = _meeting(pose, first, second, spacing), _meeting(undone(pose), second, first, spacing)
-    depth = first.body.spacing
+    here, there = _meeting(pose, first, second, spacing), _meeting(inverse(pose), second, first, spacing)
     body, other = first.body, second.body
-    sunk = count_buried(pose, first.probe, other.voxels, other.points, other.normals, depth) / len(first.probe)
-    swallowed = count_buried(undone(pose), second.probe, body.voxels, body.points, body.normals, depth)
+    sunk = other.holds(pose, first.probe) / len(first.probe)
+    held = body.holds(inverse(pose), second.probe) / len(second.probe)
     area = min(here["tight"], there["tight"])
-    entered = (sunk * len(body.points) + swallowed / len(second.probe) * len(other.points)) * (depth / spacing) ** 2
+    entered = (sunk * len(body.points) + held * len(other.points)) * (body.spacing / spacing) ** 2
     numbers = [
         np.log1p(area),
         np.log1p(max(here["tight"], there["tight"])),
@@ -72,22 +72,23 @@ def match_features(
     return np.array(numbers, np.float32)
 
 
-def _meeting(pose: np.ndarray, first: Side, second: Side, spacing: float) -> dict[str, float]:
+def _meeting(pose: np.ndarray, first: FractureSide, second: FractureSide, spacing: float) -> dict[str, float]:
     """Sums over the points of the first break that touch the second."""
     step = max(1, len(first.points) // _MOST)
     own = slice(None, None, step)
-    near, numbers = meet(pose, first.points[own], first.smooth[own], second.voxels, second.points, second.smooth)
+    points, smooth = np.ascontiguousarray(first.points[own]), np.ascontiguousarray(first.smooth[own])
+    near, numbers = meet(pose, points, smooth, second.voxels, second.points, second.smooth)
     far, height, facing = numbers[:, 0] / spacing, np.abs(numbers[:, 1]) / spacing, numbers[:, 2]
     loose = (near >= 0) & (far < 2.2) & (height < 1.2) & (facing < -0.4)
     tight = loose & (far < 1.5) & (height < 0.5) & (facing < -0.7)
     count = max(1, int(loose.sum()))
-    mates = near[tight]
-    rim, other_rim = first.rim[own][tight], second.rim[mates]
+    candidates = near[tight]
+    rim, other_rim = first.rim[own][tight], second.rim[candidates]
     both = (rim < 2.5) & (other_rim < 2.5)
     either = (rim < 2.0) | (other_rim < 2.0)
     turned = first.original[own][tight] @ pose[:9].reshape(3, 3).T.astype(np.float32)
-    alike = (turned * second.original[mates]).sum(1)
-    likeness = (first.sought[own][tight] * second.seen[mates]).sum(1)
+    alike = (turned * second.original[candidates]).sum(1)
+    likeness = (first.counterparts[own][tight] * second.descriptors[candidates]).sum(1)
     held = max(1, int(tight.sum()))
     return {
         "tight": float(tight.sum()) * step,
@@ -98,7 +99,7 @@ def _meeting(pose: np.ndarray, first: Side, second: Side, spacing: float) -> dic
         "rims": float(both.sum()) * step,
         "original": float(alike[both].sum()) / max(1, int(both.sum())),
         "likeness": float(likeness.sum()) / held,
-        **_spread(first.points[own][tight], first.smooth[own][tight], spacing),
+        **_spread(points[tight], smooth[tight], spacing),
     }
 
 
@@ -110,17 +111,6 @@ def _spread(points: np.ndarray, normals: np.ndarray, spacing: float) -> dict[str
     widths = np.sqrt(np.maximum(np.linalg.eigvalsh(centred.T @ centred / len(points)), 0)) / spacing
     turned = np.sqrt(np.maximum(np.linalg.eigvalsh(normals.T @ normals / len(points)), 0))
     return {"relief": float(turned[0] + turned[1]), "stretch": float(np.log1p(widths[1]))}
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Two clusters matched: a few matches, each with the probability that it is true.
-
-
-# Breaks with fewer points than this at levels 0 and 1 are looked at one level finer.
-_FEW = (300, 80)
-# Breaks with more points than this are not looked at any finer.
-_MANY = 5000
-_KEPT = 4
 
 
 @dataclass(frozen=True)
@@ -135,7 +125,7 @@ class Match:
 
     def reversed(self) -> Match:
         """The same match with first and second exchanged."""
-        return Match(undone(self.pose), self.probability, self.level, self.votes, self.numbers)
+        return Match(inverse(self.pose), self.probability, self.level, self.votes, self.numbers)
 
 
 def level_for(first: Cluster, second: Cluster) -> int:
@@ -168,7 +158,7 @@ def match_clusters(
 
 
 def review(first: Cluster, second: Cluster, matches: Sequence[Match], models: FractureModels) -> list[Match]:
-    """Matches that were found for members of two clusters, refined and judged anew for the clusters."""
+    """Matches that were found for members of two clusters, refined and verified anew for the clusters."""
     result: list[Match] = []
     for level in sorted({match.level for match in matches}):
         own, other = first.side(level), second.side(level)
@@ -186,17 +176,24 @@ def review(first: Cluster, second: Cluster, matches: Sequence[Match], models: Fr
     return sorted(result, key=lambda match: -match.probability)
 
 
-def sharpened(pose: Pose, own: Side, other: Side, spacing: float) -> Pose:
+def sharpened(pose: Pose, own: FractureSide, other: FractureSide, spacing: float) -> Pose:
     """A pose refined on all of the break."""
     step = max(1, len(own.points) // 1500)
     return refine(
-        pose, own.points[::step], own.smooth[::step], other.voxels, other.points, other.smooth,
+        pose, np.ascontiguousarray(own.points[::step]), np.ascontiguousarray(own.smooth[::step]),
+        other.voxels, other.points, other.smooth,
         1.6 * spacing, 1.0 * spacing, 5,
     )  # fmt: skip
 
 
 def verify(
-    poses: np.ndarray, votes: np.ndarray, own: Side, other: Side, spacing: float, level: int, models: FractureModels
+    poses: np.ndarray,
+    votes: np.ndarray,
+    own: FractureSide,
+    other: FractureSide,
+    spacing: float,
+    level: int,
+    models: FractureModels,
 ) -> list[Match]:
     """Poses of one side against another with the probabilities that they are true."""
     if not len(poses):

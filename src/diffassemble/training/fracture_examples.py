@@ -12,14 +12,14 @@ from jaxtyping import Bool, Float32, Int64
 from diffassemble.core import FragmentPieces, Mesh, Puzzle
 from diffassemble.core.damage import surviving
 from diffassemble.core.surfaces import sample_surface
-from diffassemble.fragments.clusters import STAY, Cluster, Pose, composed
-from diffassemble.fragments.contact import undone
+from diffassemble.fragments.clusters import Cluster
+from diffassemble.fragments.contact import IDENTITY, Pose, compose, inverse
 from diffassemble.fragments.descriptors import (
     FACE_FEATURES,
     LEVELS,
-    Layers,
-    Relief,
-    relief,
+    FractureSurface,
+    SurfacePyramid,
+    fracture_surface,
     surface_features,
     true_breaks,
 )
@@ -72,7 +72,7 @@ def surface_examples(
     chance = np.random.Generator(np.random.PCG64(int(torch.randint(1 << 30, (1,), generator=generator))))
     noisy = jittered(meshes, noise, generator) if noise else list(meshes)
     spacing = spacing_of(as_pieces(noisy, generator))
-    pieces = [Layers.of(mesh, spacing, generator) for mesh in noisy]
+    pieces = [SurfacePyramid.of(mesh, spacing, generator) for mesh in noisy]
     labels = true_breaks([piece.levels[0] for piece in pieces], max(spacing, 2.5 * noise))
     touching = np.concatenate([piece.levels[0].points[own] for piece, own in zip(pieces, labels, strict=True)])
     centres = touching[chance.integers(len(touching), size=2)]
@@ -95,7 +95,7 @@ def _within(points: np.ndarray, centres: np.ndarray, reach: float) -> np.ndarray
 
 def _level(
     level: int,
-    pieces: Sequence[Layers],
+    pieces: Sequence[SurfacePyramid],
     labels: Sequence[np.ndarray],
     centres: np.ndarray,
     chance: np.random.Generator,
@@ -114,7 +114,11 @@ def _level(
     features, broken, weight = (np.concatenate(column) for column in zip(*rows, strict=True))
     weight = np.minimum(weight / weight.mean(0) if len(weight) else weight, _HEAVIEST).astype(np.float32)
     fine = spacing / 2**level
-    faces = [relief(piece.levels[level], own, fine) for piece, own in zip(pieces, labels, strict=True) if own.sum() > 9]
+    faces = [
+        fracture_surface(piece.levels[level], own, fine)
+        for piece, own in zip(pieces, labels, strict=True)
+        if own.sum() > 9
+    ]
     own, mate = _matches(faces, max(1.5 * fine, 2 * noise), _PAIRS[level], chance)
     return SurfaceExamples(features, broken, weight, own, mate)
 
@@ -133,17 +137,20 @@ def _choose(
 
 
 def _matches(
-    faces: Sequence[Relief], reach: float, count: int, chance: np.random.Generator
+    faces: Sequence[tuple[FractureSurface, Float32[np.ndarray, "p g"]]],
+    reach: float,
+    count: int,
+    chance: np.random.Generator,
 ) -> tuple[Float32[np.ndarray, "q g"], Float32[np.ndarray, "q g"]]:
     """Features of points of the breaks, and of the nearest points of other breaks that face them."""
     from scipy.spatial import cKDTree
 
     if not faces:
         return np.zeros((0, FACE_FEATURES), np.float32), np.zeros((0, FACE_FEATURES), np.float32)
-    points = np.concatenate([face.points for face in faces])
-    normals = np.concatenate([face.smooth for face in faces])
-    features = np.concatenate([face.features for face in faces])
-    owner = np.repeat(np.arange(len(faces)), [len(face.points) for face in faces])
+    points = np.concatenate([face.points for face, _ in faces])
+    normals = np.concatenate([face.smooth for face, _ in faces])
+    features = np.concatenate([features for _, features in faces])
+    owner = np.repeat(np.arange(len(faces)), [len(face.points) for face, _ in faces])
     far, near = cKDTree(points).query(points, 8, distance_upper_bound=reach)
     near = np.minimum(near, len(points) - 1)
     facing = (normals[near] * normals[:, None]).sum(-1) < -0.3
@@ -196,15 +203,15 @@ def match_examples(
     for number in range(min(searches, 4 * len(fragments))):
         order = chance.permutation(len(fragments))
         size = 1 if number % 2 else int(chance.integers(1, len(fragments)))
-        first = Cluster(fragments, {int(order[-1]): STAY})
+        first = Cluster(fragments, {int(order[-1]): IDENTITY})
         second = Cluster(fragments, {int(piece): truth[piece].astype(np.float64) for piece in order[:size]})
         level = min(level_for(first, second) + int(chance.random() < 0.2), LEVELS - 1)
         wanted = truth[order[-1]].astype(np.float64)
         if size == 1:
-            wanted = composed(undone(truth[order[0]].astype(np.float64)), wanted)
-            second = Cluster(fragments, {int(order[0]): STAY})
+            wanted = compose(inverse(truth[order[0]].astype(np.float64)), wanted)
+            second = Cluster(fragments, {int(order[0]): IDENTITY})
         matches = match_clusters(first, second, level, Effort(), models, seed + number)
-        middle = fragments[order[-1]].layers.levels[0].points.mean(0)
+        middle = fragments[order[-1]].pyramid.levels[0].points.mean(0)
         numbers += [match.numbers[None] for match in matches]
         true += [np.array([is_true(match.pose, wanted, middle, fragments[0].spacing)]) for match in matches]
     return MatchExamples(np.concatenate(numbers), np.concatenate(true))

@@ -16,7 +16,7 @@ from diffassemble.core import InputError
 from diffassemble.core.seeds import seeded
 from diffassemble.core.settings import Count, Weight
 from diffassemble.fragments.breaking import scatter
-from diffassemble.fragments.descriptors import LEVELS, MATE_SIGNS
+from diffassemble.fragments.descriptors import COUNTERPART_SIGNS, LEVELS
 from diffassemble.fragments.model import FractureConfig, FractureModels
 from diffassemble.training.config import Config, FragmentConfig, TrainingConfig, check_config
 from diffassemble.training.fracture_examples import (
@@ -176,7 +176,7 @@ def mate_loss(
         return torch.zeros(())
     own = torch.from_numpy(np.concatenate([one.own[part] for one, part in zip(some, drawn, strict=True)]))
     mate = torch.from_numpy(np.concatenate([one.mate[part] for one, part in zip(some, drawn, strict=True)]))
-    both = model.describe(level, torch.cat([own * torch.from_numpy(MATE_SIGNS), mate]))
+    both = model.describe(level, torch.cat([own * torch.from_numpy(COUNTERPART_SIGNS), mate]))
     sizes = [len(part) for part in drawn]
     losses = []
     for sought, seen in zip(both[: len(own)].split(sizes), both[len(own) :].split(sizes), strict=True):
@@ -188,7 +188,7 @@ def mate_loss(
 
 def matches_found(model: FractureModels, level: int, one: SurfaceExamples) -> float:
     """Percent of points whose true mate is among the best twelve of three hundred."""
-    sought = model.describe(level, torch.from_numpy(one.own[:300] * MATE_SIGNS))
+    sought = model.describe(level, torch.from_numpy(one.own[:300] * COUNTERPART_SIGNS))
     seen = model.describe(level, torch.from_numpy(one.mate[:300]))
     likeness = sought @ seen.T
     return 100 * float(((likeness > likeness.diagonal()[:, None]).sum(1) < 12).float().mean())

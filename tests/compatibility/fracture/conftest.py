@@ -10,7 +10,8 @@ from manifold3d import Mesh as ManifoldMesh
 
 from diffassemble.core import Mesh, Puzzle
 from diffassemble.fragments.breaking import fracture, scatter
-from diffassemble.fragments.clusters import STAY, Cluster, Fragment
+from diffassemble.fragments.clusters import Cluster, Fragment
+from diffassemble.fragments.contact import IDENTITY
 from diffassemble.fragments.matches import prepare
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.surface import Sample
@@ -61,7 +62,7 @@ def ball() -> Sample:
 def clusters(broken: Puzzle, models: FractureModels) -> tuple[Cluster, Cluster]:
     """The two halves, each on its own, ready to be matched."""
     fragments = prepare(broken.fragments, models, 0)
-    return Cluster(fragments, {0: STAY}), Cluster(fragments, {1: STAY})
+    return Cluster(fragments, {0: IDENTITY}), Cluster(fragments, {1: IDENTITY})
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from diffassemble.core import Mesh
-from diffassemble.fragments.descriptors import smooth_breaks, true_breaks
+from diffassemble.fragments.descriptors import smooth_probabilities, true_breaks
 from diffassemble.fragments.surface import Sample, sample
 
 
@@ -23,4 +23,4 @@ def test_two_halves_touch_along_the_break_only(halves: list[Mesh]) -> None:
 def test_smoothing_removes_lone_opinions(ball: Sample) -> None:
     chance = np.zeros((len(ball), 1), np.float32)
     chance[7] = 1
-    assert smooth_breaks(ball, 0.06, chance).max() < 0.3
+    assert smooth_probabilities(ball, 0.06, chance).max() < 0.3

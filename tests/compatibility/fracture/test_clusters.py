@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from diffassemble.fragments.clusters import STAY, Cluster, composed, free_points
-from diffassemble.fragments.contact import undone
+from diffassemble.fragments.clusters import Cluster, free_points
+from diffassemble.fragments.contact import IDENTITY, compose, inverse
 
 
 def test_composition_undoes_itself(true_pose: np.ndarray) -> None:
-    assert np.allclose(composed(undone(true_pose), true_pose), STAY, atol=1e-6)
-    assert np.allclose(composed(true_pose, STAY), true_pose)
+    assert np.allclose(compose(inverse(true_pose), true_pose), IDENTITY, atol=1e-6)
+    assert np.allclose(compose(true_pose, IDENTITY), true_pose)
 
 
 def test_joining_true_matches_leaves_hardly_any_break(clusters: tuple[Cluster, Cluster], true_pose: np.ndarray) -> None:
     first, second = clusters
     whole = first.with_other(second, true_pose)
     assert whole.members == (0, 1)
-    apart = len(first.broken(0).points) + len(second.broken(0).points)
-    assert len(whole.broken(0).points) < 0.5 * apart
+    apart = len(first.fracture(0).points) + len(second.fracture(0).points)
+    assert len(whole.fracture(0).points) < 0.5 * apart
     assert len(whole.body.points) < len(first.body.points) + len(second.body.points)
 
 

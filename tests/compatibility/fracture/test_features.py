@@ -45,8 +45,8 @@ def test_the_other_side_of_the_sheet_shows_the_negative_relief() -> None:
 
 
 def test_a_sphere_looks_alike_everywhere(ball: Sample) -> None:
-    seen = neighbourhood(ball.points, ball.normals, ball, 0.3)
-    inside = seen[np.abs(ball.points[:, 2]) < 0.9]
+    descriptors = neighbourhood(ball.points, ball.normals, ball, 0.3)
+    inside = descriptors[np.abs(ball.points[:, 2]) < 0.9]
     assert inside[:, 0] == pytest.approx(np.ones(len(inside)), abs=0.1)
     assert (inside[:, NAMES.index("height")] < 0).all()
 

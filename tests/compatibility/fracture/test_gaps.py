@@ -22,7 +22,7 @@ def test_a_hole_in_the_seam_invites(standing: tuple[Cluster, Fragment, np.ndarra
 def test_closed_seams_are_covered(standing: tuple[Cluster, Fragment, np.ndarray]) -> None:
     whole, chip, truth = standing
     gaps = find_gaps(whole, chip.spacing / 3)
-    first, second = (whole.fragments[piece].breaks(0).moved(whole.poses[piece]) for piece in (0, 1))
+    first, second = (whole.fragments[piece].fracture(0).moved(whole.poses[piece]) for piece in (0, 1))
     from scipy.spatial import cKDTree
 
     seam = cKDTree(second.points).query(first.points, 1)[0] < 0.5 * chip.spacing

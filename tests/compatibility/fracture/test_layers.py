@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from diffassemble.core import Mesh
-from diffassemble.fragments.descriptors import Layers, surface_features
+from diffassemble.fragments.descriptors import SurfacePyramid, surface_features
 
 
 def test_each_level_is_twice_as_fine_and_describes_its_points(block: Mesh) -> None:
     generator = torch.Generator().manual_seed(0)
-    whole = Layers.of(block, 0.03, generator)
+    whole = SurfacePyramid.of(block, 0.03, generator)
     near = whole.levels[0].points[np.abs(whole.levels[0].points[:, 0]) < 0.02]
     both = whole.refined(block, near, generator)
     assert len(both.levels) == 2
@@ -26,5 +26,5 @@ def test_each_level_is_twice_as_fine_and_describes_its_points(block: Mesh) -> No
 
 def test_small_fragments_are_sampled_whole(block: Mesh) -> None:
     generator = torch.Generator().manual_seed(0)
-    finer = Layers.of(block, 0.1, generator).refined(block, np.zeros((0, 3), np.float32), generator)
+    finer = SurfacePyramid.of(block, 0.1, generator).refined(block, np.zeros((0, 3), np.float32), generator)
     assert len(finer.levels[1]) > 3 * len(finer.levels[0])

@@ -7,7 +7,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from diffassemble.fragments.assembly_state import polished
-from diffassemble.fragments.clusters import STAY, Cluster
+from diffassemble.fragments.clusters import Cluster
+from diffassemble.fragments.contact import IDENTITY
 
 
 @pytest.fixture
@@ -16,7 +17,7 @@ def shaken(clusters: tuple[Cluster, Cluster], true_pose: np.ndarray) -> Cluster:
     turn = Rotation.from_rotvec(np.radians([0.6, -0.6, 0.5])).as_matrix()
     wrong = np.concatenate([(turn @ true_pose[:9].reshape(3, 3)).ravel(), true_pose[9:]])
     wrong[9:] += 0.3 * clusters[0].fragments[0].spacing
-    return Cluster(clusters[0].fragments, {0: wrong, 1: STAY})
+    return Cluster(clusters[0].fragments, {0: wrong, 1: IDENTITY})
 
 
 def degrees(pose: np.ndarray, wanted: np.ndarray) -> float:
@@ -26,7 +27,7 @@ def degrees(pose: np.ndarray, wanted: np.ndarray) -> float:
 def test_breaks_come_to_lie_on_each_other(shaken: Cluster, true_pose: np.ndarray) -> None:
     settled = polished(shaken, {1})
     assert degrees(settled.poses[0], true_pose) < 0.35 * degrees(shaken.poses[0], true_pose)
-    assert np.array_equal(settled.poses[1], STAY)
+    assert np.array_equal(settled.poses[1], IDENTITY)
 
 
 def test_nothing_moves_where_all_is_held(shaken: Cluster) -> None:
@@ -34,6 +35,6 @@ def test_nothing_moves_where_all_is_held(shaken: Cluster) -> None:
 
 
 def test_pieces_far_apart_stay(clusters: tuple[Cluster, Cluster]) -> None:
-    far = STAY + np.eye(12)[9] * 50
-    apart = polished(Cluster(clusters[0].fragments, {0: far, 1: STAY}), {1})
+    far = IDENTITY + np.eye(12)[9] * 50
+    apart = polished(Cluster(clusters[0].fragments, {0: far, 1: IDENTITY}), {1})
     assert apart.poses[0] == pytest.approx(far)

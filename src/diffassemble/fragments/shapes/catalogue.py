@@ -21,13 +21,31 @@ from diffassemble.fragments.shapes import vessels as handled
 from diffassemble.fragments.shapes.tools import Dice
 from diffassemble.fragments.solids import bounds, every_edge_joins_two, mesh_of, surface_solid
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Everyday solids by name: endlessly many of each, watertight, in one body, upright, of length 1.
-
-
 ATTEMPTS = 20
 FEWEST_TRIANGLES, MOST_TRIANGLES = 2000, 8000
 LEAST_VOLUME = 1e-4
+_BUILDERS: dict[str, Callable[[Dice], Manifold]] = {
+    "BeerBottle": bottles.beer_bottle,
+    "Bottle": bottles.bottle,
+    "Bowl": vessels.bowl,
+    "Cookie": flat.cookie,
+    "Cup": vessels.cup,
+    "DrinkBottle": bottles.drink_bottle,
+    "DrinkingUtensil": vessels.drinking_utensil,
+    "Mirror": flat.mirror,
+    "Mug": handled.mug,
+    "PillBottle": bottles.pill_bottle,
+    "Plate": vessels.plate,
+    "Ring": flat.ring,
+    "Spoon": flat.spoon,
+    "Statue": figures.statue,
+    "Teacup": handled.teacup,
+    "Teapot": handled.teapot,
+    "ToyFigure": figures.toy_figure,
+    "Vase": vessels.vase,
+    "WineBottle": bottles.wine_bottle,
+    "WineGlass": vessels.wine_glass,
+}
 
 
 def _finished(build: Callable[[Dice], Manifold], generator: torch.Generator) -> Mesh:
@@ -65,29 +83,6 @@ def _fitted(solid: Manifold) -> Manifold:
     return fitted
 
 
-_BUILDERS: dict[str, Callable[[Dice], Manifold]] = {
-    "BeerBottle": bottles.beer_bottle,
-    "Bottle": bottles.bottle,
-    "Bowl": vessels.bowl,
-    "Cookie": flat.cookie,
-    "Cup": vessels.cup,
-    "DrinkBottle": bottles.drink_bottle,
-    "DrinkingUtensil": vessels.drinking_utensil,
-    "Mirror": flat.mirror,
-    "Mug": handled.mug,
-    "PillBottle": bottles.pill_bottle,
-    "Plate": vessels.plate,
-    "Ring": flat.ring,
-    "Spoon": flat.spoon,
-    "Statue": figures.statue,
-    "Teacup": handled.teacup,
-    "Teapot": handled.teapot,
-    "ToyFigure": figures.toy_figure,
-    "Vase": vessels.vase,
-    "WineBottle": bottles.wine_bottle,
-    "WineGlass": vessels.wine_glass,
-}
-
 SOLIDS: dict[str, Callable[[torch.Generator], Mesh]] = {
     name: partial(_finished, build) for name, build in _BUILDERS.items()
 }
@@ -105,10 +100,6 @@ def make_solid(name: str, generator: torch.Generator) -> Mesh:
     if known is None:
         raise InputError(f"unknown solid {name!r}; use one of: {', '.join(SOLIDS)}")
     return SOLIDS[known](generator)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# A mesh file, or a solid made up by name, becomes a puzzle of fragments.
 
 
 def fracture_file(source: Path | str, pieces: int, seed: int = 0, missing: float = 0.0, chips: float = 0.0) -> Puzzle:

@@ -25,8 +25,9 @@ from diffassemble.fragments.shapes.tools import (
 )
 from diffassemble.fragments.solids import surface_solid
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Cookies, mirrors, rings and spoons.
+# Voxels along the longest side of a figure.
+RESOLUTION = 52
+Point = tuple[Number, Number, Number]
 
 
 def cookie(dice: Dice) -> Manifold:
@@ -133,15 +134,6 @@ def spoon(dice: Dice) -> Manifold:
     width = dice.between(0.014, 0.022) * (1 + dice.between(0.3, 2) * along**2)
     handle = bar(path, np.full(len(path), dice.between(0.008, 0.016)), width)
     return (shell + handle).rotate((0, 90, 0))
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Statues and toys: bodies blended out of limbs, on plinths or on their own feet.
-
-
-# Voxels along the longest side of a figure.
-RESOLUTION = 52
-Point = tuple[Number, Number, Number]
 
 
 @dataclass(frozen=True)

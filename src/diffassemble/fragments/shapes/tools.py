@@ -14,12 +14,15 @@ from manifold3d import CrossSection, FillRule, JoinType, Manifold, OpType
 
 from diffassemble.fragments.solids import surface_solid
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Chance in small words.
-
-
 T = TypeVar("T")
 Number = float | int
+# Triangles that a turned solid has, about, and how long a step along its outline may be.
+TRIANGLES = (3200, 5600)
+LONGEST_STEP = 0.08
+FINEST = 0.002
+_FAR = 10.0
+Point = tuple[Number, Number]
+Rows = Float[np.ndarray, "v 3"]
 
 
 @dataclass(frozen=True)
@@ -43,19 +46,6 @@ class Dice:
     def pick(self, options: Sequence[T]) -> T:
         """One of several, all equally probable."""
         return options[self.whole(0, len(options) - 1)]
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Solids turned on a lathe: an outline, hollowed out if need be, goes around the upright axis y.
-
-
-# Triangles that a turned solid has, about, and how long a step along its outline may be.
-TRIANGLES = (3200, 5600)
-LONGEST_STEP = 0.08
-FINEST = 0.002
-_FAR = 10.0
-
-Point = tuple[Number, Number]
 
 
 def smooth(points: Sequence[Point], rounds: int = 3) -> Float[np.ndarray, "p 2"]:
@@ -121,13 +111,6 @@ def _swept(contour: Float[np.ndarray, "p 2"], segments: int) -> Manifold:
     proper = (faces[:, 0] != faces[:, 1]) & (faces[:, 1] != faces[:, 2]) & (faces[:, 0] != faces[:, 2])
     used, faces = np.unique(faces[proper], return_inverse=True)
     return surface_solid(vertices[used], faces.reshape(-1, 3))
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Parts that are not turned: bars along a curve, balls, blown and noisy shapes.
-
-
-Rows = Float[np.ndarray, "v 3"]
 
 
 def bar(

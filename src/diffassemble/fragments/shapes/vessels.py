@@ -18,9 +18,6 @@ from diffassemble.fragments.shapes.tools import (
     smooth,
 )
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Open vessels: bowls, cups, plates, vases, glasses, all with real walls.
-
 
 def bowl(dice: Dice) -> Manifold:
     """Round or straight sides on a small foot, sometimes with a turned-out rim."""
@@ -121,10 +118,6 @@ def wine_glass(dice: Dice) -> Manifold:
     return lathe(outline - hollow(outline, wall, floor, rim), dice)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Bottles: a body, a shoulder, a neck and a lip; empty with walls, or full, as scanned bottles mostly are.
-
-
 def beer_bottle(dice: Dice) -> Manifold:
     """A slender bottle with a long neck and a lip or a crown cap."""
     radius, neck = dice.between(0.11, 0.16), dice.between(0.042, 0.055)
@@ -205,10 +198,6 @@ def _made(outline: CrossSection, dice: Dice, empty: float, wall: float, mouth: f
         cap = 1.3 * mouth
         outline = outline + rectangle(-cap, 0.9, cap, dice.between(0.95, 1.02))
     return lathe(outline, dice)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Vessels with handles and spouts.
 
 
 def mug(dice: Dice) -> Manifold:
