@@ -63,7 +63,7 @@ def _add_pair(matrix, vector, parts, pair, number, limits) -> None:  # type: ign
     apart = np.maximum(own.points.min(0) - other.points.max(0), other.points.min(0) - own.points.max(0))
     if (apart > reach).any():
         return
-    near = nearest_within(own.points, other.points, float(reach))
+    near = nearest_within(own.points, other.points, np.float32(reach))
     found = np.flatnonzero(near >= 0)
     found = found[(own.smooth[found] * other.smooth[near[found]]).sum(1) < _FACING]
     if len(found) < _LEAST:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float32
 
 from diffassemble.core import Mesh
-from diffassemble.fragments.contact import Pose, compose, count_buried
+from diffassemble.fragments.contact import Pose, Target, compose, count_buried
 from diffassemble.fragments.descriptors import (
     COUNTERPART_SIGNS,
     LEVELS,
@@ -46,18 +46,25 @@ class BodySurface(NamedTuple):
 
 
 class FractureSide(NamedTuple):
-    """A break and its body, ready to be looked up; `probe` are some points of the body, spread evenly."""
+    """A fracture surface and its body, ready to be looked up; `probe` are some points of the body, spread evenly."""
 
-    points: Float32[np.ndarray, "p 3"]
-    normals: Float32[np.ndarray, "p 3"]
-    smooth: Float32[np.ndarray, "p 3"]
-    rim: Float32[np.ndarray, "p"]
-    original: Float32[np.ndarray, "p 3"]
-    descriptors: Float32[np.ndarray, "p d"]
-    counterparts: Float32[np.ndarray, "p d"]
+    surface: FractureSurface
     voxels: Voxels
     body: BodySurface
     probe: Float32[np.ndarray, "k 3"]
+
+    @property
+    def points(self) -> Float32[np.ndarray, "p 3"]:
+        return self.surface.points
+
+    @property
+    def smooth(self) -> Float32[np.ndarray, "p 3"]:
+        return self.surface.smooth
+
+    @property
+    def target(self) -> Target:
+        """What another surface is brought to."""
+        return self.voxels, self.surface.points, self.surface.smooth
 
 
 def body_surface(points: np.ndarray, normals: np.ndarray, spacing: float) -> BodySurface:
@@ -69,7 +76,7 @@ def make_side(face: FractureSurface, body: BodySurface, spacing: float) -> Fract
     """A side out of a break of the given spacing and its body."""
     step = max(1, len(body.points) // _PROBES)
     probe = np.ascontiguousarray(body.points[::step])
-    return FractureSide(*face, voxelise(face.points, spacing, closed=False), body, probe)
+    return FractureSide(face, voxelise(face.points, spacing, closed=False), body, probe)
 
 
 def joined(surfaces: Sequence[FractureSurface]) -> FractureSurface:
@@ -205,7 +212,7 @@ def free_points(
         for b in range(len(points)):
             if a == b or (lows[a] > highs[b]).any() or (lows[b] > highs[a]).any():
                 continue
-            near = nearest_within(points[a], points[b], reach)
+            near = nearest_within(points[a], points[b], np.float32(reach))
             found = near >= 0
             opposed = (normals[a][found] * normals[b][near[found]]).sum(1) < facing
             free[a][np.flatnonzero(found)[opposed]] = False

@@ -10,14 +10,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float64
+from jaxtyping import Float32, Float64
 from numba import types
 from numba.extending import intrinsic
 
 from diffassemble.core import Poses
-from diffassemble.fragments.spatial import INSIDE, kernel, look_up
+from diffassemble.fragments.spatial import INSIDE, Voxels, kernel, look_up
 
 Pose = Float64[np.ndarray, "12"]
+Points = Float32[np.ndarray, "_ 3"]
+Target = tuple[Voxels, Points, Points]
+"""A surface to be met: voxels, points and normals."""
 IDENTITY = np.array([1.0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0])
 
 
@@ -158,20 +161,19 @@ def inverse(pose):
     return back
 
 
-@kernel
-def refine(pose, own, own_normals, voxels, points, normals, first, last, rounds):
+def refine(
+    pose: Pose, own: Points, own_normals: Points, target: Target, first: float, last: float, rounds: int
+) -> Pose:
     """The pose after some rounds of symmetric point-to-plane ICP, within a radius that falls from `first` to `last`."""
+    from scipy.linalg.lapack import dgesv  # numba would compile its own call of it for seconds
+
     pose = pose.copy()
     for number in range(rounds):
         radius = first + (last - first) * number / max(1, rounds - 1)
-        matrix, vector, count, middle = _equations(pose, own, own_normals, voxels, points, normals, radius)
+        matrix, vector, count, middle = _equations(pose, own, own_normals, *target, radius)
         if count < 6:
             break
-        scale = (matrix[0, 0] + matrix[1, 1] + matrix[2, 2]) / 3
-        for k in range(6):
-            # Where the break is flat nothing holds the pose: then it shall stay.
-            matrix[k, k] += 1e-3 * scale if k < 3 else 1e-3 * count
-        _move(pose, np.linalg.solve(matrix, vector), middle)
+        _move(pose, dgesv(matrix, vector)[2], middle)
     return pose
 
 
@@ -212,6 +214,10 @@ def _equations(pose, own, own_normals, voxels, points, normals, radius):
             vector[k] += row[k] * pairs[i, 6]
             for m in range(6):
                 matrix[k, m] += row[k] * row[m]
+    scale = (matrix[0, 0] + matrix[1, 1] + matrix[2, 2]) / 3
+    for k in range(6):
+        # Where the break is flat nothing holds the pose: then it shall stay.
+        matrix[k, k] += 1e-3 * scale if k < 3 else 1e-3 * count
     return matrix, vector, count, middle
 
 

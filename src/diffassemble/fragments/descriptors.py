@@ -295,7 +295,7 @@ def _rim(here: Sample, broken: np.ndarray, spacing: float) -> tuple[np.ndarray, 
         return rim, original
     outer = here.points[~broken]
     smooth = smoothed_normals(outer, here.normals[~broken], 2.5 * spacing)
-    near = nearest_within(points, outer, _RIM * spacing)
+    near = nearest_within(points, outer, np.float32(_RIM * spacing))
     found = near >= 0
     rim[found] = np.linalg.norm(points[found] - outer[near[found]], axis=1) / spacing
     original[found] = smooth[near[found]]

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float32, Float64, Int64
 
 from diffassemble.fragments.clusters import BodySurface, Cluster, FractureSide, Fragment
 from diffassemble.fragments.contact import Pose, count_buried, inverse, meet, refine
+from diffassemble.fragments.descriptors import FractureSurface
 from diffassemble.fragments.pair_search import distinct
 from diffassemble.fragments.proposals import propose_everywhere
 from diffassemble.fragments.spatial import bucket, kernel, sort_points, thin, voxelise
@@ -146,25 +147,25 @@ def insert_into_gaps(piece: Fragment, whole: Cluster, gaps: Gaps, seed: int) -> 
     chance = np.random.Generator(np.random.PCG64(seed))
     tried = chance.permutation(len(own.points))
     poses, scores = propose_everywhere(
-        own, tried[:_KEYS], tried[:_TRIED], other, places, float(spacing), _TURNS, 80, 0.35
-    )
+        own.surface, own.probe, other.surface, other.voxels, other.body,
+        tried[:_KEYS], tried[:_TRIED], places, float(spacing), _TURNS, 80, 0.35,
+    )  # fmt: skip
     if not len(poses):
         return []
-    best = distinct(poses, scores, own, 12.0, 3 * spacing, 40)[0]
+    best = distinct(poses, scores, own.points, 12.0, 3 * spacing, 40)[0]
     sharp = np.stack([settled(poses[i], own, other, spacing) for i in best])
     return insertions(sharp, own, other, spacing, 0.5 * extent)
 
 
 def plain_side(surface: Sample, spacing: float) -> FractureSide:
-    """All of a surface as if it were break, without descriptors or rims."""
+    """All of a surface as if it were fracture surface, without descriptors or rims."""
     smooth = smoothed_normals(surface.points, surface.normals, 2.0 * spacing)
     count = len(surface)
-    empty = np.zeros((count, 3), np.float32)
+    empty, far = np.zeros((count, 3), np.float32), np.full(count, 6.0, np.float32)
+    plain = FractureSurface(surface.points, surface.normals, smooth, far, empty, empty, empty)
     voxels = voxelise(surface.points, spacing, closed=False)
     body = BodySurface(surface.points, smooth, float(spacing), voxels)
-    far = np.full(count, 6.0, np.float32)
-    probe = np.ascontiguousarray(surface.points[:: max(1, count // 160)])
-    return FractureSide(surface.points, surface.normals, smooth, far, empty, empty, empty, voxels, body, probe)
+    return FractureSide(plain, voxels, body, np.ascontiguousarray(surface.points[:: max(1, count // 160)]))
 
 
 def walls(
@@ -201,14 +202,14 @@ def places_at(
 
 def settled(pose: Pose, own: FractureSide, other: FractureSide, spacing: float) -> Pose:
     """A pose refined on the whole piece, in narrowing radius."""
-    args = own.points, own.smooth, other.voxels, other.points, other.smooth
+    args = own.points, own.smooth, other.target
     rough = refine(pose, *args, 2.6 * spacing, 1.3 * spacing, 6)
     return refine(rough, *args, 1.3 * spacing, 1.0 * spacing, 6)
 
 
 def touching(pose: Pose, own: FractureSide, other: FractureSide, spacing: float) -> tuple[float, np.ndarray]:
     """Share of the piece's surface that lies on walls, less what lies within them, and which points it is."""
-    near, numbers = meet(pose, own.points, own.smooth, other.voxels, other.points, other.smooth)
+    near, numbers = meet(pose, own.points, own.smooth, *other.target)
     tight = (near >= 0) & (numbers[:, 0] < 1.5 * spacing) & (np.abs(numbers[:, 1]) < 0.45 * spacing)
     tight &= numbers[:, 2] < -0.7
     inside = count_buried(pose, own.probe, 1, other.voxels, other.points, other.smooth, 0.7 * spacing) / len(own.probe)
@@ -224,7 +225,7 @@ def insertions(
     middle = own.points.mean(0)
     places = poses[:, :9].reshape(-1, 3, 3) @ middle + poses[:, 9:]
     matches = []
-    for i in distinct(poses, worth, own, 8.0, 2 * spacing, _KEPT)[0]:
+    for i in distinct(poses, worth, own.points, 8.0, 2 * spacing, _KEPT)[0]:
         rivals = worth[np.linalg.norm(places - places[i], axis=1) > elsewhere]
         lead = worth[i] - max(_LEAST_RIVAL, rivals.max() if len(rivals) else 0.0)
         numbers = np.array([found[i][1].mean(), found[i][1].mean() - worth[i], lead], np.float32)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Float32, Float64, Int64
 
 from diffassemble.fragments.clusters import FractureSide
 from diffassemble.fragments.contact import Pose, count_touching, inverse, refine
+from diffassemble.fragments.descriptors import FractureSurface
 from diffassemble.fragments.proposals import likeness, propose, propose_everywhere
 
 _AROUND = 14
@@ -46,48 +47,50 @@ class Candidates:
 
 
 def search(first: FractureSide, second: FractureSide, spacing: float, effort: Effort, seed: int) -> Candidates:
-    """The few best poses of the first side, which should be the one with the smaller break."""
+    """The few best poses of the first side, which should be the one with the smaller fracture surface."""
     nothing = Candidates(np.zeros((0, 12)), np.zeros(0), np.zeros(0, np.int64))
     if len(first.points) < 20 or len(second.points) < 20:
         return nothing
     chance = np.random.Generator(np.random.PCG64(seed))
     keys = chance.permutation(len(first.points))[: effort.keys]
-    candidates, table = correspondences(first, second, keys, effort.candidates, chance)
+    candidates, table = correspondences(first.surface, second.surface, keys, effort.candidates, chance)
     trial = chance.permutation(len(first.points))[:250]
     extent = float(np.linalg.norm(np.ptp(first.points, axis=0)))
     shortest = min(5 * spacing, 0.25 * extent)
+    sides = first.surface, first.probe, second.surface, second.voxels, second.body
+    others, around = company(first.points[keys], shortest, spacing, chance), surroundings(first.points, keys)
     poses, scores = propose(
-        first, keys, candidates, table,
-        company(first, keys, shortest, spacing, chance), surroundings(first, keys, spacing),
-        trial, second, float(spacing), effort.draws,
-        effort.proposals, shortest, int(chance.integers(1 << 62)),
+        *sides, keys, candidates, table, others, around, trial, float(spacing),
+        effort.draws, effort.proposals, shortest, int(chance.integers(1 << 62)),
     )  # fmt: skip
     if effort.everywhere and len(first.points) < _SMALL:
         tried = chance.permutation(len(first.points))
         places = chance.permutation(len(second.points))[:1500]
-        more, worth = propose_everywhere(
-            first, tried[: effort.everywhere], tried[:60], second, places, float(spacing), 20, 200, 0.45
-        )
-        poses, scores = np.concatenate([poses, more]), np.concatenate([scores, worth * (0.3 * len(trial) / 60)])
+        keys, trial_here = tried[: effort.everywhere], tried[:60]
+        more, values = propose_everywhere(*sides, keys, trial_here, places, float(spacing), 20, 200, 0.45)
+        poses, scores = np.concatenate([poses, more]), np.concatenate([scores, values * (0.3 * len(trial) / 60)])
     if not len(poses):
         return nothing
-    best = distinct(poses, scores, first, 10.0, 4 * spacing, effort.refined)[0]
+    best = distinct(poses, scores, first.points, 10.0, 4 * spacing, effort.refined)[0]
     sharp = np.stack([polished(poses[i], first, second, spacing, chance) for i in best])
     some = np.arange(0, len(first.points), max(1, len(first.points) // 600))
-    worth = np.array([tight_likeness(pose, first, second, some, spacing) for pose in sharp])
-    kept, votes = distinct(sharp, worth, first, 4.0, 1.5 * spacing, effort.kept)
-    return Candidates(sharp[kept], worth[kept], votes)
+    values = np.array([tight_likeness(pose, first, second, some, spacing) for pose in sharp])
+    kept, votes = distinct(sharp, values, first.points, 4.0, 1.5 * spacing, effort.kept)
+    return Candidates(sharp[kept], values[kept], votes)
 
 
 def correspondences(
-    first: FractureSide, second: FractureSide, keys: Int64[np.ndarray, "k"], count: int, chance: np.random.Generator
+    first: FractureSurface,
+    second: FractureSurface,
+    keys: Int64[np.ndarray, "k"],
+    count: int,
+    chance: np.random.Generator,
 ) -> tuple[Int64[np.ndarray, "k m"], Int64[np.ndarray, "t"]]:
-    """The most similar points of the second break for each key, and a table to draw correspondences from."""
-    # Few enough that true candidates are among the best, and dense enough that one lies near each place.
+    """The most similar points of the second surface for each key, and a table to draw correspondences from."""
+    # Few enough that true counterparts are among the best, and dense enough that one lies near each place.
     pool = chance.permutation(len(second.points))[:_POOL]
-    likeness = (
-        first.counterparts[keys] @ second.descriptors[pool].T + first.descriptors[keys] @ second.counterparts[pool].T
-    )
+    likeness = first.counterparts[keys] @ second.descriptors[pool].T
+    likeness = likeness + first.descriptors[keys] @ second.counterparts[pool].T
     count = min(count, len(pool))
     best = np.argpartition(-likeness, count - 1, axis=1)[:, :count]
     value = np.take_along_axis(likeness, best, 1)
@@ -98,61 +101,48 @@ def correspondences(
 
 
 def company(
-    side: FractureSide, keys: Int64[np.ndarray, "k"], shortest: float, spacing: float, chance: np.random.Generator
+    points: Float32[np.ndarray, "k 3"], shortest: float, spacing: float, chance: np.random.Generator
 ) -> Int64[np.ndarray, "k c"]:
     """For each key some others, by their numbers among the keys, that are neither near nor far; or itself."""
-    points = side.points[keys]
     far = np.linalg.norm(points[:, None] - points, axis=-1)
     fit = (far > shortest) & (far < _COMPANY * spacing)
     order = np.argsort(np.where(fit, chance.random(far.shape), 2), axis=1)[:, :_AROUND]
-    return np.where(np.take_along_axis(fit, order, 1), order, np.arange(len(keys))[:, None])
+    return np.where(np.take_along_axis(fit, order, 1), order, np.arange(len(points))[:, None])
 
 
-def surroundings(side: FractureSide, keys: Int64[np.ndarray, "k"], spacing: float) -> Int64[np.ndarray, "k a"]:
-    """Points of the break around each key, about two spacings apart."""
+def surroundings(points: Float32[np.ndarray, "p 3"], keys: Int64[np.ndarray, "k"]) -> Int64[np.ndarray, "k a"]:
+    """Points of the surface around each key, about two spacings apart."""
     from scipy.spatial import cKDTree
 
-    thinned = np.arange(len(side.points))[:: 2 if len(side.points) > 60 else 1]
+    thinned = np.arange(len(points))[:: 2 if len(points) > 60 else 1]
     count = min(_AROUND, len(thinned))
-    _, near = cKDTree(side.points[thinned]).query(side.points[keys], count)
+    _, near = cKDTree(points[thinned]).query(points[keys], count)
     return thinned[np.asarray(near).reshape(len(keys), count)]
 
 
 def polished(
-    pose: Pose,
-    first: FractureSide,
-    second: FractureSide,
-    spacing: float,
-    chance: np.random.Generator,
+    pose: Pose, first: FractureSide, second: FractureSide, spacing: float, chance: np.random.Generator
 ) -> Pose:
-    """A pose refined on a part of the first break, in narrowing radius."""
+    """A pose refined on a part of the first surface, in narrowing radius."""
     some = chance.permutation(len(first.points))[:350]
-    return refine(
-        pose, first.points[some], first.smooth[some], second.voxels, second.points, second.smooth,
-        2.6 * spacing, 1.3 * spacing, 8,
-    )  # fmt: skip
+    return refine(pose, first.points[some], first.smooth[some], second.target, 2.6 * spacing, 1.3 * spacing, 8)
 
 
 def tight_likeness(
-    pose: Pose,
-    first: FractureSide,
-    second: FractureSide,
-    some: Int64[np.ndarray, "k"],
-    spacing: float,
+    pose: Pose, first: FractureSide, second: FractureSide, some: Int64[np.ndarray, "k"], spacing: float
 ) -> float:
-    """How much the points that lie closely on the second break look as counterparts should, less what lies inside."""
+    """How much the points that lie closely on the second surface look as they should, less what lies inside."""
     sunk = second.body.holds(pose, first.probe) / len(first.probe)
     held = first.body.holds(inverse(pose), second.probe) / len(second.probe)
-    return likeness(pose, first, second, some, 1.5, 0.6, -0.6, spacing) / len(some) - sunk - held
+    found = likeness(pose, first.surface, second.surface, second.voxels, some, 1.5, 0.6, -0.6, spacing)
+    return found / len(some) - sunk - held
 
 
 def rating(pose: Pose, first: FractureSide, second: FractureSide, spacing: float) -> float:
     """Points of the first break that lie closely on the second, less points that lie inside."""
     step = max(1, len(first.points) // 800)
     own, smooth = np.ascontiguousarray(first.points[::step]), np.ascontiguousarray(first.smooth[::step])
-    tight = count_touching(
-        pose, own, smooth, second.voxels, second.points, second.smooth, 1.5 * spacing, 0.6 * spacing, -0.6
-    )
+    tight = count_touching(pose, own, smooth, *second.target, 1.5 * spacing, 0.6 * spacing, -0.6)
     inside = second.body.holds(pose, first.probe) + first.body.holds(inverse(pose), second.probe)
     return float(tight * step - 2.0 * len(own) * step / max(1, len(first.probe)) * inside)
 
@@ -160,13 +150,13 @@ def rating(pose: Pose, first: FractureSide, second: FractureSide, spacing: float
 def distinct(
     poses: Float64[np.ndarray, "c 12"],
     scores: Float64[np.ndarray, "c"],
-    side: FractureSide,
+    points: Float32[np.ndarray, "p 3"],
     degrees: float,
     distance: float,
     most: int,
 ) -> tuple[Int64[np.ndarray, "k"], Int64[np.ndarray, "k"]]:
     """Numbers of the best poses that are not alike, and how many poses each stands for."""
-    middle = side.points.mean(0)
+    middle = points.mean(0)
     places = poses[:, :9].reshape(-1, 3, 3) @ middle + poses[:, 9:]
     least = 1 + 2 * np.cos(np.radians(degrees))
     kept: list[int] = []

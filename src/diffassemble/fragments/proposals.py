@@ -1,7 +1,7 @@
 """Very many cheap guesses at how two fracture surfaces fit, checked at once.
 
 `propose` brings pairs of points onto pairs of points, `propose_everywhere` points onto points, at all turns about their
-normals. `own` and `other` are `FractureSide`s.
+normals. `own` and `other` are `FractureSurface`s, `voxels` and `body` those of the other, `probe` points of the own.
 """
 
 from __future__ import annotations
@@ -18,16 +18,19 @@ _FIRST = 10
 
 
 @kernel
-def propose(own, keys, candidates, table, company, around, trial, other, spacing, draws, most, shortest, state):
+def propose(
+    own, probe, other, voxels, body, keys, candidates, table, company, around, trial, spacing,
+    draws, most, shortest, state,
+):  # fmt: skip
     """The best poses (h, 12) that pass all checks, and their scores (h,): likeness of touching points less buried ones.
 
-    `own` and `other` are sides; key k (a point of `own`) may correspond to the points candidates[k] of `other`; `table`
-    holds numbers k · len(candidates[k]) + m to draw from, likely ones often; `company[k]` are other keys not far from
-    key k, `around[k]` points near it; `trial` are the points that are counted.
+    Key k (a point of `own`) may correspond to the points candidates[k] of `other`; `table` holds numbers
+    k · len(candidates[k]) + m to draw from, likely ones often; `company[k]` are other keys not far from key k,
+    `around[k]` points near it; `trial` are the points that are counted.
     """
     poses, scores = np.empty((most, 12)), np.full(most, -1e9)
     found, width, pose, looked, worst = 0, candidates.shape[1], np.empty(12), 0, -1e9
-    first_part, deep = trial[: len(trial) // 3], 1.5 * other.body.spacing
+    first_part, deep = trial[: len(trial) // 3], 1.5 * body.spacing
     for _ in range(draws):
         state = (state * 6364136223846793005 + 1442695040888963407) & 0x7FFFFFFFFFFFFFFF
         one, two = table[(state >> 20) % len(table)], table[(state >> 41) % len(table)]
@@ -43,18 +46,17 @@ def propose(own, keys, candidates, table, company, around, trial, other, spacing
         if not _alike(own, other, a, b, c, d, spacing, shortest):
             continue
         _pose_of(own, other, a, b, c, d, pose)
-        if not _holds_near(pose, own, other, around[first], around[second], spacing):
+        if not _holds_near(pose, own, other, voxels, around[first], around[second], spacing):
             continue
         looked += 1
         if looked > 12 * most:
             break
-        if 3 * likeness(pose, own, other, first_part, _REACH, _PLANE, _FACING, spacing) < 0.5 * worst:
+        if 3 * likeness(pose, own, other, voxels, first_part, _REACH, _PLANE, _FACING, spacing) < 0.5 * worst:
             continue
-        score = likeness(pose, own, other, trial, _REACH, _PLANE, _FACING, spacing)
+        score = likeness(pose, own, other, voxels, trial, _REACH, _PLANE, _FACING, spacing)
         if score <= worst:
             continue
-        body = other.body
-        score -= 0.5 * count_buried(pose, own.probe, 1, body.voxels, body.points, body.normals, deep)
+        score -= 0.5 * count_buried(pose, probe, 1, body.voxels, body.points, body.normals, deep)
         found = _keep(pose, score, poses, scores, found)
         if found == most:
             worst = scores[_lowest(scores)]
@@ -62,12 +64,12 @@ def propose(own, keys, candidates, table, company, around, trial, other, spacing
 
 
 @kernel
-def likeness(pose, own, other, trial, reach, plane, facing, spacing):
+def likeness(pose, own, other, voxels, trial, reach, plane, facing, spacing):
     """Over the points that touch, the sum of how much each looks as its counterpart should (0 … 1, squared)."""
     total, width = 0.0, own.descriptors.shape[1]
     for i in trial:
         x, y, z = place(pose, own.points[i])
-        j = look_up(x, y, z, other.voxels.low, other.voxels.side, other.voxels.directory, other.voxels.blocks)
+        j = look_up(x, y, z, voxels.low, voxels.side, voxels.directory, voxels.blocks)
         if j < 0:
             continue
         u, v, w = x - other.points[j, 0], y - other.points[j, 1], z - other.points[j, 2]
@@ -215,14 +217,14 @@ def _spin(turn, axis, given, wanted, sign):
 
 
 @kernel
-def _holds_near(pose, own, other, near_first, near_second, spacing):
+def _holds_near(pose, own, other, voxels, near_first, near_second, spacing):
     """Whether at least half of the points around both correspondences touch."""
     total = len(near_first) + len(near_second)
     missed = 0
     for k in range(total):
         i = near_first[k // 2] if k % 2 == 0 else near_second[k // 2]
         if not touches(
-            pose, own.points[i], own.smooth[i], other.voxels, other.points, other.smooth,
+            pose, own.points[i], own.smooth[i], voxels, other.points, other.smooth,
             _REACH * spacing, _PLANE * spacing, _FACING,
         ):  # fmt: skip
             missed += 1
@@ -232,7 +234,7 @@ def _holds_near(pose, own, other, near_first, near_second, spacing):
 
 
 @kernel
-def propose_everywhere(own, keys, trial, other, places, spacing, turns, most, share):
+def propose_everywhere(own, probe, other, voxels, body, keys, trial, places, spacing, turns, most, share):
     """The best poses (h, 12) of `own` with a key on a place of `other`, and their scores, matched less buried points.
 
     At least `share` of the trial must touch. Where both points are at a rim, only turns that make the original surfaces
@@ -241,7 +243,7 @@ def propose_everywhere(own, keys, trial, other, places, spacing, turns, most, sh
     poses, scores = np.empty((most, 12)), np.full(most, -1e9)
     pose, found = np.empty(12), 0
     least = share * len(trial)
-    deep = 1.5 * other.body.spacing
+    deep = 1.5 * body.spacing
     for a in keys:
         for b in places:
             n, m = own.smooth[a], other.smooth[b]
@@ -251,11 +253,10 @@ def propose_everywhere(own, keys, trial, other, places, spacing, turns, most, sh
                 _spun(base, other.smooth[b], angle, own.points[a], other.points[b], pose)
                 if not _goes_on(own, other, a, b, pose):
                     continue
-                score = float(_count(pose, own, other, trial, spacing, share, least))
+                score = float(_count(pose, own, other, voxels, trial, spacing, share, least))
                 if score < least:
                     continue
-                body = other.body
-                score -= 3 * count_buried(pose, own.probe, 3, body.voxels, body.points, body.normals, deep)
+                score -= 3 * count_buried(pose, probe, 3, body.voxels, body.points, body.normals, deep)
                 found = _keep(pose, score, poses, scores, found)
                 if found == most:  # from now on only what is better than the worst of the best counts
                     least = max(least, scores[_lowest(scores)] + 0.5)
@@ -288,13 +289,13 @@ def _goes_on(own, other, a, b, pose):
 
 
 @kernel
-def _count(pose, own, other, trial, spacing, share, least):
+def _count(pose, own, other, voxels, trial, spacing, share, least):
     """Points of the trial that touch; given up early where the first ones hardly do or `least` is out of reach."""
     missed = 0
     for k in range(len(trial)):
         i = trial[k]
         if touches(
-            pose, own.points[i], own.smooth[i], other.voxels, other.points, other.smooth,
+            pose, own.points[i], own.smooth[i], voxels, other.points, other.smooth,
             _REACH * spacing, _PLANE * spacing, _FACING,
         ):  # fmt: skip
             continue

@@ -77,18 +77,18 @@ def _meeting(pose: np.ndarray, first: FractureSide, second: FractureSide, spacin
     step = max(1, len(first.points) // _MOST)
     own = slice(None, None, step)
     points, smooth = np.ascontiguousarray(first.points[own]), np.ascontiguousarray(first.smooth[own])
-    near, numbers = meet(pose, points, smooth, second.voxels, second.points, second.smooth)
+    near, numbers = meet(pose, points, smooth, *second.target)
     far, height, facing = numbers[:, 0] / spacing, np.abs(numbers[:, 1]) / spacing, numbers[:, 2]
     loose = (near >= 0) & (far < 2.2) & (height < 1.2) & (facing < -0.4)
     tight = loose & (far < 1.5) & (height < 0.5) & (facing < -0.7)
     count = max(1, int(loose.sum()))
     candidates = near[tight]
-    rim, other_rim = first.rim[own][tight], second.rim[candidates]
+    rim, other_rim = first.surface.rim[own][tight], second.surface.rim[candidates]
     both = (rim < 2.5) & (other_rim < 2.5)
     either = (rim < 2.0) | (other_rim < 2.0)
-    turned = first.original[own][tight] @ pose[:9].reshape(3, 3).T.astype(np.float32)
-    alike = (turned * second.original[candidates]).sum(1)
-    likeness = (first.counterparts[own][tight] * second.descriptors[candidates]).sum(1)
+    turned = first.surface.original[own][tight] @ pose[:9].reshape(3, 3).T.astype(np.float32)
+    alike = (turned * second.surface.original[candidates]).sum(1)
+    likeness = (first.surface.counterparts[own][tight] * second.surface.descriptors[candidates]).sum(1)
     held = max(1, int(tight.sum()))
     return {
         "tight": float(tight.sum()) * step,
@@ -179,11 +179,8 @@ def review(first: Cluster, second: Cluster, matches: Sequence[Match], models: Fr
 def sharpened(pose: Pose, own: FractureSide, other: FractureSide, spacing: float) -> Pose:
     """A pose refined on all of the break."""
     step = max(1, len(own.points) // 1500)
-    return refine(
-        pose, np.ascontiguousarray(own.points[::step]), np.ascontiguousarray(own.smooth[::step]),
-        other.voxels, other.points, other.smooth,
-        1.6 * spacing, 1.0 * spacing, 5,
-    )  # fmt: skip
+    points, smooth = np.ascontiguousarray(own.points[::step]), np.ascontiguousarray(own.smooth[::step])
+    return refine(pose, points, smooth, other.target, 1.6 * spacing, 1.0 * spacing, 5)
 
 
 def verify(

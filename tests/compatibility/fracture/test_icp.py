@@ -23,7 +23,7 @@ def test_a_shifted_and_turned_sheet_slides_home() -> None:
     own, facing = bumpy(900, 1)
     turn = roma.rotvec_to_rotmat(torch.tensor([0.03, -0.02, 0.04])).double().numpy()
     start = np.concatenate([turn.ravel(), [0.03, -0.02, 0.02]])
-    found = refine(start, own, -facing, voxelise(points, 0.04, False), points, normals, 0.1, 0.05, 12)
+    found = refine(start, own, -facing, (voxelise(points, 0.04, False), points, normals), 0.1, 0.05, 12)
     assert np.degrees(np.arccos(np.clip((found[[0, 4, 8]].sum() - 1) / 2, -1, 1))) < 0.3
     assert np.abs(found[9:]).max() < 0.004
 
@@ -31,4 +31,4 @@ def test_a_shifted_and_turned_sheet_slides_home() -> None:
 def test_far_from_everything_the_pose_stays() -> None:
     points, normals = bumpy(600, 0)
     away = np.array([1.0, 0, 0, 0, 1, 0, 0, 0, 1, 9, 9, 9])
-    assert (refine(away, points, -normals, voxelise(points, 0.1, False), points, normals, 0.2, 0.1, 5) == away).all()
+    assert (refine(away, points, -normals, (voxelise(points, 0.1, False), points, normals), 0.2, 0.1, 5) == away).all()

@@ -25,6 +25,6 @@ def test_poses_alike_are_counted_as_votes(clusters: tuple[Cluster, Cluster], tru
     side = clusters[0].side(0)
     assert side is not None
     poses = np.stack([true_pose, true_pose, true_pose + np.array([0] * 9 + [0.5, 0, 0])])
-    kept, votes = distinct(poses, np.array([1.0, 2.0, 0.5]), side, 5.0, 0.1, 9)
+    kept, votes = distinct(poses, np.array([1.0, 2.0, 0.5]), side.points, 5.0, 0.1, 9)
     assert list(kept) == [1, 2]
     assert list(votes) == [2, 1]
