@@ -8,7 +8,7 @@ from manifold3d import Manifold
 
 from diffassemble.core import Puzzle
 from diffassemble.fragments.breaking import fracture, scatter
-from diffassemble.fragments.matches import fragment_matches, prepare
+from diffassemble.fragments.matches import find_matches, prepare
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.solids import mesh_of
 
@@ -26,7 +26,7 @@ def models() -> FractureModels:
 
 
 def test_if_the_second_stands_at_its_place_so_does_the_first(broken: Puzzle, models: FractureModels) -> None:
-    matches = fragment_matches(broken.fragments, models, torch.Generator().manual_seed(0))
+    matches = find_matches(broken, models, torch.Generator().manual_seed(0))
     assert broken.truth is not None
     for direction in (0, 1):
         rows = (matches.first == direction).nonzero()[:, 0]
@@ -41,7 +41,7 @@ def test_if_the_second_stands_at_its_place_so_does_the_first(broken: Puzzle, mod
 
 
 def test_no_time_gives_no_matches(broken: Puzzle, models: FractureModels) -> None:
-    assert len(fragment_matches(broken.fragments, models, torch.Generator().manual_seed(0), budget=-1.0)) == 0
+    assert len(find_matches(broken, models, torch.Generator().manual_seed(0), budget=-1.0)) == 0
 
 
 def test_what_is_drawn_depends_on_the_seed_only(broken: Puzzle, models: FractureModels) -> None:

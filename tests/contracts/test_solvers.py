@@ -19,8 +19,9 @@ from torch import Tensor
 
 from diffassemble.core import Assembly, Board, ImagePieces, Locks, Mesh, Poses, Puzzle, Solver, Step
 from diffassemble.core.kind import SolverOptions
+from diffassemble.core.poses import random_rotations
 from diffassemble.core.solver import assemble
-from diffassemble.fragments.breaking import fracture, random_rotations, scatter
+from diffassemble.fragments.breaking import fracture, scatter
 from diffassemble.fragments.solids import mesh_of
 from diffassemble.kinds import KINDS, kinds, make_solver
 from diffassemble.squares.cut import cut_picture

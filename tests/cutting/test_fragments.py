@@ -3,7 +3,8 @@
 import torch
 
 from diffassemble.core import Mesh
-from diffassemble.fragments.breaking import random_rotations, scatter
+from diffassemble.core.poses import random_rotations
+from diffassemble.fragments.breaking import scatter
 
 CORNERS = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
 FACES = torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])

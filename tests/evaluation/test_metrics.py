@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from diffassemble.core import Board, FragmentPieces, Mesh, Poses
+from diffassemble.core.poses import random_rotations
 from diffassemble.evaluation.metrics import (
     RIGHT,
     anchored,
@@ -27,7 +28,6 @@ from diffassemble.evaluation.metrics import (
     shape_chamfer,
     translation_error,
 )
-from diffassemble.fragments.breaking import random_rotations
 
 METRICS = (direct_comparison, direct_comparison_free, neighbour_accuracy)
 

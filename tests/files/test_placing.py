@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from diffassemble.core import FragmentPieces, InputError, Mesh, Poses
-from diffassemble.fragments.breaking import random_rotations
+from diffassemble.core.poses import random_rotations
 from diffassemble.fragments.files import file_matrices, file_poses
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from diffassemble.core import FragmentPieces, Locks, Mesh, Poses, Puzzle, Solver, Step
-from diffassemble.fragments.breaking import random_rotations
+from diffassemble.core.poses import random_rotations
 from diffassemble.fragments.diffusion import FragmentDiffusionSolver
 from diffassemble.fragments.hybrid import GUESS, FragmentHybridSolver, coarsened
 from diffassemble.network.config import ModelConfig

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from diffassemble.fragments.breaking import random_rotations
+from diffassemble.core.poses import random_rotations
 from diffassemble.fragments.orientation import (
     SECTORS,
     OrientationConfig,

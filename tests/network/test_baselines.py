@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from diffassemble.fragments.breaking import random_rotations
+from diffassemble.core.poses import random_rotations
 from diffassemble.network.baselines import (
     BASELINES,
     OneShot,

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from diffassemble.core import InputError, Matches, Poses, Puzzle
-from diffassemble.fragments.breaking import random_rotations
+from diffassemble.core.poses import random_rotations
 from diffassemble.network import denoiser
 from diffassemble.network.batch import BOARD_WIDTH, PuzzleBatch, pack
 from diffassemble.network.config import ModelConfig

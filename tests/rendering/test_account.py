@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from diffassemble.core import Assembly, FragmentPieces, Mesh, Poses, Puzzle
-from diffassemble.fragments.breaking import random_rotations
+from diffassemble.core.poses import random_rotations
 from diffassemble.rendering.account import account, listed
 
 

@@ -9,7 +9,7 @@ import roma
 import torch
 
 from diffassemble.core import Poses
-from diffassemble.fragments.breaking import random_rotations
+from diffassemble.core.poses import random_rotations
 from diffassemble.rendering.mesh import between, eased, plan_flight
 
 N = 5

@@ -8,7 +8,7 @@ import torch
 import trimesh
 
 from diffassemble.core import Mesh, Poses, Puzzle
-from diffassemble.fragments.breaking import random_rotations
+from diffassemble.core.poses import random_rotations
 from diffassemble.rendering.triangles import cluster, corner_normals, triangles_of
 
 

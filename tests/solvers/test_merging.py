@@ -9,7 +9,7 @@ import pytest
 import torch
 from manifold3d import Manifold
 
-from diffassemble.fragments.assembly_state import AssemblyState, standing
+from diffassemble.fragments.assembly_state import AssemblyState
 from diffassemble.fragments.breaking import fracture, scatter
 from diffassemble.fragments.clusters import Cluster, Fragment
 from diffassemble.fragments.contact import IDENTITY, Pose, compose, inverse
@@ -45,7 +45,7 @@ def true_fit(state: AssemblyState, truth: list[Pose], first: int, second: int, p
 
 def beside(cluster: Cluster, first: int, second: int) -> Pose:
     """The pose of one member seen from another."""
-    return compose(standing(cluster, second), cluster.poses[first])
+    return compose(inverse(cluster.poses[second]), cluster.poses[first])
 
 
 def test_joins_in_order_of_probability(known: tuple[list[Fragment], list[Pose]], models: FractureModels) -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from diffassemble.core import Board, Locks, Poses, Puzzle, Step
 from diffassemble.core.locks import hold, moved_to_locks
+from diffassemble.core.poses import random_rotations
 from diffassemble.core.solver import assemble
-from diffassemble.fragments.breaking import random_rotations
 from diffassemble.kinds import make_solver
 from diffassemble.network.batch import pack
 from diffassemble.network.sampling import denoise

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diffassemble.core import Board, Poses, Puzzle, turn_matrix
-from diffassemble.fragments.breaking import random_rotations
+from diffassemble.core.poses import random_rotations
 from diffassemble.network.sampling import average, twist
 from diffassemble.squares import placement
 from diffassemble.squares.edge_model import find_matches

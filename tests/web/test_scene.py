@@ -6,7 +6,7 @@ import torch
 from PIL import Image
 
 from diffassemble.core import Board, ImagePieces, Poses, Puzzle
-from diffassemble.fragments.breaking import random_rotations
+from diffassemble.core.poses import random_rotations
 from diffassemble.rendering.picture import confidence_colour
 from diffassemble.web.scene import _framed, from_scene, laid_out, to_scene
 

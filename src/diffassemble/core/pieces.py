@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
-from jaxtyping import Float, Int
+import torch
+from jaxtyping import Float, Float64, Int
 from torch import Tensor
+
+from diffassemble.core.surfaces import surface_area
 
 
 @runtime_checkable
@@ -79,3 +82,11 @@ class FragmentPieces:
     @property
     def content(self) -> Float[Tensor, "n p 3"]:
         return self.points
+
+    @property
+    def areas(self) -> Float64[Tensor, "n"]:
+        """How much surface each fragment has; of clouds, what their spread suggests."""
+        spread = self.points.var(1).sum(-1).tolist()
+        found = [surface_area(mesh.vertices, mesh.faces) for mesh in self.meshes]
+        areas = [area or guess for area, guess in zip(found, spread, strict=True)]
+        return torch.tensor(areas, dtype=torch.double).clamp(min=1e-12)

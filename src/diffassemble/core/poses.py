@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import roma
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -72,3 +73,9 @@ def turn_pixels(pixels: Float[Tensor, "n c s s"], turns: Int[Tensor, "n"]) -> Fl
         chosen = turns % 4 == quarter
         turned[chosen] = torch.rot90(pixels[chosen], -quarter, (-2, -1))
     return turned
+
+
+def random_rotations(count: int, generator: torch.Generator) -> Float[Tensor, "n 3 3"]:
+    """Rotations of space, all equally probable."""
+    quaternions = torch.randn(count, 4, generator=generator)
+    return roma.unitquat_to_rotmat(torch.nn.functional.normalize(quaternions, dim=-1))

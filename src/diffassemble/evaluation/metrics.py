@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from diffassemble.core import Board, FragmentPieces, Poses, turn_matrix
-from diffassemble.core.surfaces import chamfer_distance, surface_area
+from diffassemble.core.surfaces import chamfer_distance
 
 Ints = Int[Tensor, "n"]
 # A piece whose Chamfer distance to its true place is below this counts as right.
@@ -134,8 +134,5 @@ def anchored(answer: Poses, truth: Poses, piece: int) -> Poses:
 
 
 def piece_sizes(pieces: FragmentPieces) -> Float[Tensor, "n"]:
-    """How large each piece is among the others, summing to 1: by area, or where triangles lack by squared radius."""
-    areas = torch.tensor([surface_area(mesh.vertices, mesh.faces) for mesh in pieces.meshes], dtype=torch.double)
-    if not bool((areas > 0).all()):
-        areas = pieces.points.double().square().sum(-1).mean(-1).clamp(min=1e-12)
-    return areas / areas.sum()
+    """How large each piece is among the others, summing to 1."""
+    return pieces.areas / pieces.areas.sum()

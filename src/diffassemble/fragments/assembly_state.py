@@ -6,13 +6,14 @@ import copy
 import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float64
 from scipy.spatial.transform import Rotation
 
 from diffassemble.fragments.clusters import Cluster, Fragment
-from diffassemble.fragments.contact import IDENTITY, Pose, compose, inverse
+from diffassemble.fragments.contact import IDENTITY, Pose, compose
 from diffassemble.fragments.gap_insertion import INSERTED
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.spatial import nearest_within
@@ -247,9 +248,4 @@ class AssemblyState:
 
 def _moved_match(match: Match, pose: Pose) -> Match:
     """The match after its second cluster was moved."""
-    return Match(compose(pose, match.pose), match.probability, match.level, match.votes, match.numbers)
-
-
-def standing(cluster: Cluster, piece: int) -> Pose:
-    """The pose that brings a cluster into the frame of one of its pieces."""
-    return inverse(cluster.poses[piece])
+    return replace(match, pose=compose(pose, match.pose))

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import roma
 import torch
 from jaxtyping import Float, Int
 from manifold3d import Manifold
-from torch import Tensor
 
 from diffassemble.core import FragmentPieces, InputError, Mesh, Poses, Puzzle
 from diffassemble.core.damage import surviving
+from diffassemble.core.poses import random_rotations
 from diffassemble.core.surfaces import sample_surface
 from diffassemble.fragments.solids import bodies, bounds, mesh_of, solid_of, surface_solid
 
@@ -135,12 +134,6 @@ def scatter(meshes: Sequence[Mesh], generator: torch.Generator, points: int = PO
     width = max(2, len(str(len(meshes) - 1)))
     names = tuple(f"fragment_{number:0{width}d}" for number in range(len(meshes)))
     return Puzzle(pieces, None, names, Poses(turns.transpose(-1, -2), centres))
-
-
-def random_rotations(count: int, generator: torch.Generator) -> Float[Tensor, "n 3 3"]:
-    """Rotations of space, all equally probable."""
-    quaternions = torch.randn(count, 4, generator=generator)
-    return roma.unitquat_to_rotmat(torch.nn.functional.normalize(quaternions, dim=-1))
 
 
 @dataclass(frozen=True)

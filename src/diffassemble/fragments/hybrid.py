@@ -16,7 +16,6 @@ from torch import Tensor
 
 from diffassemble.core import FragmentPieces, Locks, Mesh, Poses, Puzzle, Solver, Step
 from diffassemble.core.solver import in_content_order
-from diffassemble.core.surfaces import surface_area
 
 # Share of the work that joining is.
 _JOINING = 0.8
@@ -30,9 +29,9 @@ CanonicalRotation = Callable[[Float[Tensor, "p 3"]], Float[Tensor, "3 3"]]
 class FragmentHybridSolver:
     """Joins by `mend`, turns the joined by `canonical_rotation`, then poses the loose ones by `diffusion`.
 
-    Without it diffusion poses the joined too. Confidence is that of `mend`; for what it could not place, how far
-    the network's samples agree, halved. Where some fragments are locked they say how the object stands, and nothing is
-    left to the networks.
+    Without it diffusion poses the joined too. Confidence and objects are those of `mend`; for what it could not place,
+    the confidence is how far the network's samples agree, halved. Where some fragments are locked they say how the
+    object stands, and nothing is left to the networks.
     """
 
     mend: Solver
@@ -54,19 +53,22 @@ class FragmentHybridSolver:
         if puzzle.locks is not None or sure is None:
             yield mended
             return
-        joined = sure > 0 if bool((sure > 0).any()) else _largest(puzzle.fragments)
+        joined = sure > 0
+        if not bool(joined.any()):  # where nothing fits, the largest fragment stands for the whole
+            joined = torch.arange(len(puzzle)) == puzzle.fragments.areas.argmax()
         coarse, centre = coarsened(puzzle, mended.poses, joined, generator)
         if self.canonical_rotation is not None:
             standing = oriented(coarse, self.canonical_rotation)
             if len(coarse) == 1:
-                yield Step(_spread(standing, mended.poses, joined, centre), 1.0, sure)
+                yield replace(mended, poses=_spread(standing, mended.poses, joined, centre), done=1.0)
                 return
             coarse = replace(coarse, locks=Locks(torch.arange(len(coarse)) == 0, standing))
         for step in self.diffusion.steps(coarse, generator):
             poses = _spread(step.poses, mended.poses, joined, centre)
             if step.confidence is not None:
                 sure = sure.masked_scatter(~joined, GUESS * step.confidence[1:])
-            yield Step(poses, _JOINING + (1 - _JOINING) * step.done, None if step.confidence is None else sure)
+            done = _JOINING + (1 - _JOINING) * step.done
+            yield Step(poses, done, None if step.confidence is None else sure, mended.objects)
 
 
 def coarsened(
@@ -76,7 +78,7 @@ def coarsened(
     pieces = puzzle.fragments
     members, loose = joined.nonzero()[:, 0], (~joined).nonzero()[:, 0]
     size = pieces.points.shape[1]
-    shares = _areas(pieces)[members]
+    shares = pieces.areas.float()[members]
     whose = members[torch.multinomial(shares, size, replacement=True, generator=generator)]
     which = torch.randperm(size, generator=generator)
     cloud = poses[whose].apply(pieces.points[whose, which][:, None])[:, 0]
@@ -108,15 +110,3 @@ def _spread(coarse: Poses, mended: Poses, joined: Bool[Tensor, "n"], centre: Flo
     rotation[members], translation[members] = placed.rotation, placed.translation
     rotation[~joined], translation[~joined] = coarse.rotation[1:], coarse.translation[1:]
     return Poses(rotation, translation)
-
-
-def _areas(pieces: FragmentPieces) -> Float[Tensor, "n"]:
-    """How much surface each fragment has; of clouds, what their spread suggests."""
-    spread = pieces.points.var(1).sum(-1)
-    areas = [surface_area(mesh.vertices, mesh.faces) for mesh in pieces.meshes]
-    return torch.tensor([area or float(guess) for area, guess in zip(areas, spread, strict=True)]).clamp(min=1e-12)
-
-
-def _largest(pieces: FragmentPieces) -> Bool[Tensor, "n"]:
-    """Where nothing fits, the largest fragment stands for the whole."""
-    return torch.arange(len(pieces)) == _areas(pieces).argmax()

@@ -77,7 +77,7 @@ def as_given(puzzle: Puzzle, generator: torch.Generator) -> Poses:
 
 def at_random(puzzle: Puzzle, generator: torch.Generator) -> Poses:
     """Normally distributed about the middle, all rotations alike."""
-    from diffassemble.fragments.breaking import random_rotations
+    from diffassemble.core.poses import random_rotations
 
     places = SPREAD * torch.randn(len(puzzle), 3, generator=generator)
     return Poses(random_rotations(len(puzzle), generator), places)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import combinations
@@ -14,11 +14,11 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from diffassemble.core import FragmentPieces, Locks, Poses, Puzzle, Step
+from diffassemble.core import FragmentPieces, Poses, Puzzle, Step
 from diffassemble.core.solver import content_order
-from diffassemble.fragments.assembly_state import AssemblyState, Known, standing
+from diffassemble.fragments.assembly_state import AssemblyState, Known
 from diffassemble.fragments.clusters import Cluster
-from diffassemble.fragments.contact import IDENTITY, Pose, compose, inverse
+from diffassemble.fragments.contact import IDENTITY, Pose, compose, inverse, pose_rows, poses_of
 from diffassemble.fragments.gap_insertion import INSERTED, find_gaps, insert_into_gaps
 from diffassemble.fragments.matches import prepare
 from diffassemble.fragments.model import FractureModels
@@ -351,7 +351,10 @@ class MendSolver:
         order = content_order(pieces.content)
         back = order.argsort()
         seed = int(torch.randint(1 << 30, (1,), generator=generator))
-        locked = {} if puzzle.locks is None else _locked(puzzle.locks[order])
+        locked: dict[int, Pose] = {}
+        if puzzle.locks is not None:
+            held = puzzle.locks[order]
+            locked = {i: pose for i, pose in enumerate(pose_rows(held.poses)) if held.held[i]}
         for step in self._ordered_steps(pieces[order], locked, seed, until):
             sure = None if step.confidence is None else step.confidence[back]
             yield Step(step.poses[back], step.done, sure, None if step.objects is None else step.objects[back])
@@ -360,12 +363,12 @@ class MendSolver:
         self, pieces: FragmentPieces, locked: dict[int, Pose], seed: int, until: float
     ) -> Iterator[Step]:
         state = AssemblyState(prepare(pieces, self.models, seed), self.models, seed, until, locked)
-        yield Step(lay_out(state.clusters, state.anchor, pieces), done=0.0)
+        yield Step(lay_out(state, pieces), done=0.0)
         for joins, _ in enumerate(assemble_best(state, LIKELY if self.several else _GUESS, self.beam), 1):
-            yield Step(lay_out(state.clusters, state.anchor, pieces), done=0.99 * joins / len(pieces))
+            yield Step(lay_out(state, pieces), done=0.99 * joins / len(pieces))
         objects = found_objects(state, self.several)
         sure = torch.tensor(state.confidence).where(objects >= 0, 0.0)
-        yield Step(lay_out(state.clusters, state.anchor, pieces), 1.0, sure, objects)
+        yield Step(lay_out(state, pieces), 1.0, sure, objects)
 
 
 def found_objects(state: AssemblyState, several: bool) -> Int[Tensor, "n"]:
@@ -382,20 +385,17 @@ def found_objects(state: AssemblyState, several: bool) -> Int[Tensor, "n"]:
     return objects
 
 
-def _locked(locks: Locks) -> dict[int, Pose]:
-    """The poses of the locked pieces."""
-    numbers = torch.cat([locks.poses.rotation.flatten(1), locks.poses.translation], 1).double().numpy()
-    return {piece: numbers[piece] for piece in locks.held.nonzero().flatten().tolist()}
+def lay_out(state: AssemblyState, pieces: FragmentPieces) -> Poses:
+    """The cluster of the anchor in the middle, the others beside it in a row, the largest first.
 
-
-def lay_out(clusters: Sequence[Cluster], anchor: int, pieces: FragmentPieces) -> Poses:
-    """The cluster of the anchor in the middle, the others beside it in a row, the largest first."""
-    poses = np.zeros((len(pieces), 12))
-    ranked = sorted(clusters, key=lambda cluster: (anchor not in cluster.members, -cluster.area, cluster.members))
-    edge = 0.0
+    Each is turned as its largest piece, or the anchor, was given.
+    """
+    rows, anchor, edge = np.zeros((len(pieces), 12)), state.anchor, 0.0
+    ranked = sorted(state.clusters, key=lambda one: (anchor not in one.members, -one.area, one.members))
     for number, cluster in enumerate(ranked):
-        own = {piece: compose(standing(cluster, _largest(cluster, anchor)), cluster.poses[piece])
-               for piece in cluster.members}  # fmt: skip
+        held = anchor if anchor in cluster.members else state.largest(cluster.members)
+        back = inverse(cluster.poses[held])
+        own = {piece: compose(back, cluster.poses[piece]) for piece in cluster.members}
         low, high = _bounds(own, pieces)
         shift = -(low + high) / 2
         if number:
@@ -404,17 +404,9 @@ def lay_out(clusters: Sequence[Cluster], anchor: int, pieces: FragmentPieces) ->
         else:
             edge = float(high[0] - low[0]) / 2
         for piece, pose in own.items():
-            poses[piece] = pose
-            poses[piece, 9:] += shift
-    moved = torch.from_numpy(poses.astype(np.float32))
-    return Poses(moved[:, :9].reshape(-1, 3, 3), moved[:, 9:])
-
-
-def _largest(cluster: Cluster, anchor: int) -> int:
-    """The piece in whose frame a cluster is shown."""
-    if anchor in cluster.members:
-        return anchor
-    return max(cluster.members, key=lambda piece: (cluster.fragments[piece].area, -piece))
+            rows[piece] = pose
+            rows[piece, 9:] += shift
+    return poses_of(rows)
 
 
 def _bounds(poses: dict[int, Pose], pieces: FragmentPieces) -> tuple[np.ndarray, np.ndarray]:

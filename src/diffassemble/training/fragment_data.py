@@ -20,10 +20,11 @@ from torch import Tensor
 
 from diffassemble.core import FragmentPieces, InputError, Mesh, Poses, Puzzle
 from diffassemble.core.damage import surviving
+from diffassemble.core.poses import random_rotations
 from diffassemble.core.seeds import seeded
 from diffassemble.core.surfaces import sample_surface, surface_area
 from diffassemble.files.atomic import cache_folder, write_file
-from diffassemble.fragments.breaking import POINTS, random_rotations
+from diffassemble.fragments.breaking import POINTS
 from diffassemble.fragments.datasets import UNREADABLE
 from diffassemble.training.config import FragmentConfig
 from diffassemble.training.pictures import Portion, share_out, uniform

@@ -10,9 +10,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from diffassemble.core.poses import random_rotations
 from diffassemble.core.seeds import seeded
 from diffassemble.core.settings import Count, Fraction, Weight
-from diffassemble.fragments.breaking import random_rotations
 from diffassemble.fragments.orientation import OrientationConfig, OrientationModel, centred, principal_axes
 from diffassemble.training.config import Config, FragmentConfig, TrainingConfig, check_config
 from diffassemble.training.fragment_data import Pool, pool_of
