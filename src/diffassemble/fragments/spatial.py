@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, no_type_check
+from inspect import unwrap
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int32
@@ -17,11 +18,11 @@ _MOST_BLOCKS = 160
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Have numba compile a loop, once a machine; type checkers are kept away, for numba can't compile what they wrap.
+    """Have numba compile a loop, once a machine; what a type checker has wrapped around it is taken off.
 
     Arrays are handed to kernels contiguous and numbers always in one precision: every other kind is compiled again.
     """
-    return njit(cache=True, nogil=True)(no_type_check(function))
+    return njit(cache=True, nogil=True)(unwrap(function))
 
 
 @kernel
