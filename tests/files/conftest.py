@@ -7,14 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-import trimesh
 from torch import Tensor
 
-from diffassemble.core import Board, Mesh, Puzzle
-from diffassemble.fragments.breaking import scatter
+from diffassemble.core import Board, Puzzle
 from diffassemble.squares.cut import cut_picture
 
 
@@ -33,27 +30,6 @@ def picture() -> Tensor:
 def puzzle(picture: Tensor) -> Puzzle:
     """A shuffled and turned 3×4 puzzle of 8-pixel pieces that fill the picture."""
     return cut_picture(picture, Board(3, 4), torch.Generator().manual_seed(1))
-
-
-@pytest.fixture
-def brick() -> list[Mesh]:
-    """A brick of 60 × 40 × 20 around (700, 0, 0), broken into four smaller ones of different sizes."""
-    bounds = [
-        ((0, 0, 0), (25, 40, 20)),
-        ((25, 0, 0), (60, 15, 20)),
-        ((25, 15, 0), (60, 40, 8)),
-        ((25, 15, 8), (60, 40, 20)),
-    ]
-    boxes = [trimesh.creation.box(bounds=np.add(bound, (670, -20, -10))) for bound in bounds]
-    return [
-        Mesh(torch.from_numpy(np.array(box.vertices)).float(), torch.from_numpy(np.array(box.faces))) for box in boxes
-    ]
-
-
-@pytest.fixture
-def shards(brick: list[Mesh]) -> Puzzle:
-    """The broken brick, scattered, with its truth."""
-    return scatter(brick, torch.Generator().manual_seed(2))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from manifold3d import Manifold
 
 from diffassemble.core import InputError
 from diffassemble.fragments.breaking import fracture, scatter
-from diffassemble.fragments.clusters import IDENTITY
+from diffassemble.fragments.contact import IDENTITY
 from diffassemble.fragments.descriptors import COUNTERPART_SIGNS, FACE_FEATURES, LEVELS, surface_features
 from diffassemble.fragments.model import MATCH_FEATURES, FractureConfig, FractureModels
 from diffassemble.fragments.solids import mesh_of

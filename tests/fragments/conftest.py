@@ -5,23 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+import trimesh
 from manifold3d import Manifold
 from manifold3d import Mesh as ManifoldMesh
 
 from diffassemble.core import Mesh, Puzzle
 from diffassemble.fragments.breaking import fracture, scatter
 from diffassemble.fragments.clusters import Cluster, Fragment
-from diffassemble.fragments.contact import IDENTITY
+from diffassemble.fragments.contact import IDENTITY, pose_rows
 from diffassemble.fragments.matches import prepare
 from diffassemble.fragments.model import FractureModels
+from diffassemble.fragments.solids import mesh_of
 from diffassemble.fragments.surface import Sample
-
-
-def mesh_of(solid: Manifold) -> Mesh:
-    """A solid's triangles."""
-    made = solid.to_mesh()
-    vertices = torch.from_numpy(np.array(made.vert_properties, np.float32)[:, :3])
-    return Mesh(vertices, torch.from_numpy(np.array(made.tri_verts, np.int64)))
 
 
 @pytest.fixture(scope="session")
@@ -70,27 +65,47 @@ def true_pose(broken: Puzzle) -> np.ndarray:
     """Where the first half stands in the frame of the second."""
     assert broken.truth is not None
     relative = broken.truth[[1]].inverse() @ broken.truth[[0]]
-    return np.concatenate([relative.rotation.flatten().double().numpy(), relative.translation[0].double().numpy()])
+    return pose_rows(relative)[0]
 
 
 @pytest.fixture(scope="session")
-def chipped(halves: list[Mesh]) -> list[Mesh]:
-    """The block broken in two, and a small tilted wedge that broke out of the seam between them, standing."""
+def chipped(halves: list[Mesh]) -> Puzzle:
+    """The block broken in two, and a small tilted wedge that broke out of the seam between them: the last."""
     solids = [Manifold(ManifoldMesh(half.vertices.numpy(), half.faces.numpy().astype(np.uint32))) for half in halves]
     points = halves[0].vertices
     on_seam = points[(points[:, None] - halves[1].vertices).norm(dim=-1).amin(1) < 1e-6]
     middle = on_seam[(on_seam - on_seam.mean(0)).norm(dim=-1).argmin()].tolist()
     chip = Manifold.cylinder(0.06, 0.045, 0.025, 5, True).scale((1, 0.7, 1)).rotate((20, 35, 50)).translate(middle)
-    return [*(mesh_of(solid - chip) for solid in solids), mesh_of((solids[0] + solids[1]) ^ chip)]
+    parts = [*(solid - chip for solid in solids), (solids[0] + solids[1]) ^ chip]
+    puzzle = scatter([mesh_of(part) for part in parts], torch.Generator().manual_seed(4))
+    widths = torch.stack([points.var(0).sum() for points in puzzle.fragments.points])
+    return puzzle.reordered(widths.argsort(descending=True))
 
 
 @pytest.fixture(scope="session")
-def standing(chipped: list[Mesh], models: FractureModels) -> tuple[Cluster, Fragment, np.ndarray]:
+def standing(chipped: Puzzle, models: FractureModels) -> tuple[Cluster, Fragment, np.ndarray]:
     """The halves joined as they belong, the chip, and where it belongs between them."""
-    puzzle = scatter(chipped, torch.Generator().manual_seed(4))
-    widths = torch.stack([points.var(0).sum() for points in puzzle.fragments.points])
-    puzzle = puzzle.reordered(widths.argsort(descending=True))
-    assert puzzle.truth is not None
-    fragments = prepare(puzzle.fragments, models, 0)
-    truth = torch.cat([puzzle.truth.rotation.flatten(1), puzzle.truth.translation], 1).double().numpy()
+    assert chipped.truth is not None
+    fragments, truth = prepare(chipped.fragments, models, 0), pose_rows(chipped.truth)
     return Cluster(fragments, {0: truth[0], 1: truth[1]}), fragments[2], truth[2]
+
+
+@pytest.fixture
+def brick() -> list[Mesh]:
+    """A brick of 60 × 40 × 20 around (700, 0, 0), broken into four smaller ones of different sizes."""
+    bounds = [
+        ((0, 0, 0), (25, 40, 20)),
+        ((25, 0, 0), (60, 15, 20)),
+        ((25, 15, 0), (60, 40, 8)),
+        ((25, 15, 8), (60, 40, 20)),
+    ]
+    boxes = [trimesh.creation.box(bounds=np.add(bound, (670, -20, -10))) for bound in bounds]
+    return [
+        Mesh(torch.from_numpy(np.array(box.vertices)).float(), torch.from_numpy(np.array(box.faces))) for box in boxes
+    ]
+
+
+@pytest.fixture
+def shards(brick: list[Mesh]) -> Puzzle:
+    """The broken brick, scattered, with its truth."""
+    return scatter(brick, torch.Generator().manual_seed(2))

@@ -1,4 +1,4 @@
-"""Rounds of searching bring all fragments together, chips last, with one core or several alike."""
+"""Gaps are where something broke out; a chip is inserted into the hole it left, and nowhere else."""
 
 from __future__ import annotations
 
@@ -7,46 +7,57 @@ import time
 import numpy as np
 import pytest
 import torch
-from manifold3d import Manifold
-from manifold3d import Mesh as ManifoldMesh
 
-from diffassemble.core import Mesh, Puzzle
+from diffassemble.core import Puzzle
 from diffassemble.fragments.assembly_state import AssemblyState
-from diffassemble.fragments.breaking import fracture, scatter
-from diffassemble.fragments.clusters import Cluster
+from diffassemble.fragments.clusters import Cluster, Fragment
 from diffassemble.fragments.contact import IDENTITY
+from diffassemble.fragments.gap_insertion import INSERTED, find_gaps, insert_into_gaps, insertion_probability
 from diffassemble.fragments.matches import prepare
 from diffassemble.fragments.mend import ROUNDS, assemble, crowded, insert_small, search_some
 from diffassemble.fragments.model import FractureModels
-from diffassemble.fragments.solids import mesh_of
 
 
-@pytest.fixture(scope="module")
-def models() -> FractureModels:
-    return FractureModels.from_pretrained("fracture-matching")
+def test_a_hole_in_the_seam_invites(standing: tuple[Cluster, Fragment, np.ndarray]) -> None:
+    whole, chip, truth = standing
+    gaps = find_gaps(whole, chip.spacing / 3)
+    inviting = gaps.inviting(0.03)
+    assert not (inviting & ~gaps.bare).any()
+    away = np.linalg.norm(gaps.points - truth[9:].astype(np.float32), axis=1)
+    assert (away[inviting] < 0.12).sum() > 50
+    # Beside the hole the seam is closed, and the outside of the block is no pit.
+    assert (away[inviting] < 0.12).mean() > 5 * (away < 0.12).mean()
 
 
-@pytest.fixture(scope="module")
-def chipped() -> Puzzle:
-    """A block broken in two, and a small wedge out of the seam between them, which is the last; the truth is known."""
-    block = mesh_of(Manifold.cube((1.0, 0.8, 0.5), True), 1.0, torch.zeros(3))
-    halves = fracture(block, 2, torch.Generator().manual_seed(3))
-    solids = [Manifold(ManifoldMesh(half.vertices.numpy(), half.faces.numpy().astype(np.uint32))) for half in halves]
-    points = halves[0].vertices
-    on_seam = points[(points[:, None] - halves[1].vertices).norm(dim=-1).amin(1) < 1e-6]
-    middle = on_seam[(on_seam - on_seam.mean(0)).norm(dim=-1).argmin()].tolist()
-    chip = Manifold.cylinder(0.06, 0.045, 0.025, 5, True).scale((1, 0.7, 1)).rotate((20, 35, 50)).translate(middle)
-    parts = [*(solid - chip for solid in solids), (solids[0] + solids[1]) ^ chip]
-    meshes = [Mesh(*_arrays(part)) for part in parts]
-    puzzle = scatter(meshes, torch.Generator().manual_seed(4))
-    widths = torch.stack([points.var(0).sum() for points in puzzle.fragments.points])
-    return puzzle.reordered(widths.argsort(descending=True))
+def test_closed_seams_are_covered(standing: tuple[Cluster, Fragment, np.ndarray]) -> None:
+    whole, chip, truth = standing
+    gaps = find_gaps(whole, chip.spacing / 3)
+    first, second = (whole.fragments[piece].fracture(0).moved(whole.poses[piece]) for piece in (0, 1))
+    from scipy.spatial import cKDTree
+
+    seam = cKDTree(second.points).query(first.points, 1)[0] < 0.5 * chip.spacing
+    inner = first.points[seam & (first.rim > 3) & (np.linalg.norm(first.points - truth[9:], axis=1) > 0.15)]
+    near = cKDTree(gaps.points).query(inner, 1)[1]
+    assert gaps.bare[near].mean() < 0.1
 
 
-def _arrays(solid: Manifold) -> tuple[torch.Tensor, torch.Tensor]:
-    made = solid.to_mesh()
-    vertices = torch.from_numpy(np.array(made.vert_properties, np.float32)[:, :3])
-    return vertices, torch.from_numpy(np.array(made.tri_verts, np.int64))
+def test_a_chip_finds_its_hole(standing: tuple[Cluster, Fragment, np.ndarray]) -> None:
+    whole, chip, truth = standing
+    matches = insert_into_gaps(chip, whole, find_gaps(whole, chip.spacing / 3), 1)
+    points = chip.pyramid.levels[0].points
+    off = points @ (matches[0].pose - truth)[:9].reshape(3, 3).T + (matches[0].pose - truth)[9:]
+    assert np.linalg.norm(off, axis=1).max() < chip.spacing
+    assert matches[0].level == INSERTED
+    assert matches[0].probability > 0.5
+    assert [match.probability for match in matches] == sorted((match.probability for match in matches), reverse=True)
+
+
+def test_what_touches_more_is_more_probable() -> None:
+    base = np.array([0.6, 0.05, 0.1], np.float32)
+    for column, change in ((0, 0.2), (1, -0.05), (2, 0.2)):
+        better = base.copy()
+        better[column] += change
+        assert insertion_probability(better) > insertion_probability(base)
 
 
 def test_halves_and_their_chip_become_one(chipped: Puzzle, models: FractureModels) -> None:
@@ -76,7 +87,7 @@ def test_threads_change_nothing(chipped: Puzzle, models: FractureModels, monkeyp
     assert all(np.array_equal(one.pose, two.pose) for one, two in zip(*found, strict=True))
 
 
-def test_single_pieces_are_no_mould(chipped: Puzzle, models: FractureModels) -> None:
+def test_single_pieces_have_no_gaps(chipped: Puzzle, models: FractureModels) -> None:
     state = AssemblyState(prepare(chipped.fragments, models, 0), models, 0)
     assert list(insert_small(state, 0.5)) == []
     assert not state.matches

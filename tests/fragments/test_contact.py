@@ -1,12 +1,13 @@
-"""How surfaces meet under a pose."""
+"""How surfaces meet under a pose, and the pose at which they coincide."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import roma
+import torch
 
-from diffassemble.fragments.contact import count_buried, count_touching, inverse, meet, place, turn
+from diffassemble.fragments.contact import count_buried, count_touching, inverse, meet, place, refine, turn
 from diffassemble.fragments.spatial import voxelise
 from diffassemble.fragments.surface import Sample
 
@@ -42,3 +43,27 @@ def test_only_what_is_deep_enough_is_buried(ball: Sample) -> None:
             / 350
         )
         assert share == pytest.approx(expected, abs=0.03)
+
+
+def bumpy(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    flat = np.random.default_rng(seed).random((count, 2)) * 2 - 1
+    x, y = flat.T
+    points = np.stack([x, y, 0.3 * np.sin(3 * x) * np.cos(4 * y)], 1)
+    slope = np.stack([-0.9 * np.cos(3 * x) * np.cos(4 * y), 1.2 * np.sin(3 * x) * np.sin(4 * y), np.ones(count)], 1)
+    return points.astype(np.float32), (slope / np.linalg.norm(slope, axis=1, keepdims=True)).astype(np.float32)
+
+
+def test_a_shifted_and_turned_sheet_slides_home() -> None:
+    points, normals = bumpy(6000, 0)
+    own, facing = bumpy(900, 1)
+    turn = roma.rotvec_to_rotmat(torch.tensor([0.03, -0.02, 0.04])).double().numpy()
+    start = np.concatenate([turn.ravel(), [0.03, -0.02, 0.02]])
+    found = refine(start, own, -facing, (voxelise(points, 0.04, False), points, normals), 0.1, 0.05, 12)
+    assert np.degrees(np.arccos(np.clip((found[[0, 4, 8]].sum() - 1) / 2, -1, 1))) < 0.3
+    assert np.abs(found[9:]).max() < 0.004
+
+
+def test_far_from_everything_the_pose_stays() -> None:
+    points, normals = bumpy(600, 0)
+    away = np.array([1.0, 0, 0, 0, 1, 0, 0, 0, 1, 9, 9, 9])
+    assert (refine(away, points, -normals, (voxelise(points, 0.1, False), points, normals), 0.2, 0.1, 5) == away).all()

@@ -1,4 +1,4 @@
-"""Both forms of Breaking Bad give the same fractures, and each object stays on its side of the split."""
+"""Both forms of Breaking Bad give the same fractures; made ones follow from their numbers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,18 @@ import pytest
 import torch
 import trimesh
 
-from diffassemble.core import InputError
-from diffassemble.fragments.datasets import PACKED_SCALE, Fracture, find_fractures
+from diffassemble.core import InputError, Mesh
+from diffassemble.files.meshes import mesh_bytes
+from diffassemble.fragments.datasets import (
+    PACKED_SCALE,
+    Fracture,
+    MadeFracture,
+    break_files,
+    break_solids,
+    find_fractures,
+    holds_fractures,
+)
+from diffassemble.fragments.shapes.catalogue import SOLIDS
 
 OBJECTS = {"Bowl/a1": (2, 3), "Bowl/b2": (2, 12), "Cup/c3": (4,)}
 
@@ -143,3 +153,59 @@ def test_broken_files(packed: Path, published: Path) -> None:
     (published / "everyday" / "Bowl" / "a1" / "fractured_2" / "piece_1.obj").write_text("v 0 0 nan\n")
     with pytest.raises(InputError, match=r"piece_1\.obj"):
         find_fractures(published)[0].meshes()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    corners = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    solid = Mesh(corners, torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]))
+    for name in ("cup", "bb_secret"):
+        (tmp_path / f"{name}.ply").write_bytes(mesh_bytes(solid, ".ply"))
+    (tmp_path / "index.csv").write_text("not a mesh")
+    return tmp_path
+
+
+def test_files_are_broken_but_not_what_is_held_out(folder: Path) -> None:
+    made = break_files(folder, 3, (2, 5), frozenset({"secret"}))
+    assert [fracture.source.stem for fracture in made] == ["cup"] * 3
+    assert len({fracture.fracture for fracture in made}) == 3
+    for fracture in made:
+        assert len(fracture.meshes()) == fracture.pieces
+        assert fracture.files == [fracture.source]
+
+
+def test_the_same_number_breaks_the_same_way(folder: Path) -> None:
+    first, second = (MadeFracture(folder / "cup.ply", 7, 3).meshes() for _ in range(2))
+    assert all(torch.equal(one.vertices, two.vertices) for one, two in zip(first, second, strict=True))
+
+
+def test_solids_go_through_all_classes() -> None:
+    made = break_solids(2 * len(SOLIDS), 1, (2, 4))
+    assert {fracture.source.name for fracture in made} == set(SOLIDS)
+    assert all(2 <= fracture.pieces <= 4 for fracture in made)
+    assert made[0].files == []
+    assert len(made[0].meshes()) == made[0].pieces
+
+
+@pytest.mark.parametrize(
+    ("files", "broken"),
+    [
+        (["everyday/Bottle/a.npz"], True),
+        (["val_objects.txt"], True),
+        (["data_split/everyday.val.txt"], True),
+        (["everyday/Bottle/a/fractured_0/piece_0.obj"], True),
+        (["piece_0.obj", "piece_1.obj"], True),
+        (["photo.png", "more/photo.jpg"], False),
+        (["whole.obj", ".hidden.npz"], False),
+        ([], False),
+    ],
+)
+def test_by_what_lies_there(tmp_path: Path, files: list[str], broken: bool) -> None:
+    for name in files:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    assert holds_fractures(tmp_path) is broken
+
+
+def test_a_folder_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
+    assert not holds_fractures(tmp_path / "nowhere")

@@ -1,13 +1,17 @@
-"""Fracture keeps its promises: exact counts, watertight fragments in one part, no volume lost."""
+"""Solids break into sound fragments that fill them, and these become a puzzle whose truth puts them back."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 import trimesh
+from manifold3d import Error, Manifold
 
 from diffassemble.core import InputError, Mesh
-from diffassemble.fragments.breaking import fracture, fracture_puzzle
+from diffassemble.core.poses import random_rotations
+from diffassemble.fragments.breaking import across, block_below, fracture, fracture_puzzle, scatter
+from diffassemble.fragments.solids import bodies, every_edge_joins_two, mesh_of, solid_of
 
 
 def mesh(shape: trimesh.Trimesh) -> Mesh:
@@ -15,6 +19,8 @@ def mesh(shape: trimesh.Trimesh) -> Mesh:
 
 
 BALL = mesh(trimesh.creation.icosphere(3))
+
+
 PIPE = mesh(trimesh.creation.annulus(0.4, 0.5, 1.0))
 
 
@@ -117,3 +123,109 @@ def test_puzzles_lose_a_share_and_keep_the_size_of_the_whole() -> None:
     assert stands.max() < 1e-6
     with pytest.raises(InputError, match=r"missing share 1\.0"):
         fracture_puzzle(BALL, 6, generator(), missing=1.0)
+
+
+def test_frames_are_right_handed_with_the_normal_last() -> None:
+    for seed in range(5):
+        sheet = across(np.array([0.0, 3.0, 4.0]), np.zeros(3), torch.Generator().manual_seed(seed))
+        assert sheet.frame @ sheet.frame.T == pytest.approx(np.eye(3), abs=1e-9)
+        assert np.linalg.det(sheet.frame) == pytest.approx(1)
+        assert sheet.frame[2] == pytest.approx([0, 0.6, 0.8])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_blocks_are_solid_and_reach_below_everything(seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    points = np.random.default_rng(seed).uniform(-0.5, 0.5, (200, 3)) * (1, 0.3, 0.1)
+    sheet = across(np.array([1.0, 0.2, 0.1]), np.zeros(3), generator)
+    block = block_below(sheet, points, generator)
+    assert block.status() == Error.NoError
+    assert block.volume() > 0
+    assert len(block.decompose()) == 1
+    corners = (np.array(block.to_mesh().vert_properties)[:, :3] - sheet.centre) @ sheet.frame.T
+    local = (points - sheet.centre) @ sheet.frame.T
+    assert (corners.min(0) < local.min(0)).all()
+    assert (corners.max(0)[:2] > local.max(0)[:2]).all()
+    top = corners[corners[:, 2] > corners[:, 2].min() + 1e-4]
+    assert top[:, 2].std() > 1e-3
+
+
+BOX = mesh(trimesh.creation.box((1, 2, 3)))
+
+
+def test_there_and_back() -> None:
+    solid = solid_of(BOX)
+    assert solid.volume() == pytest.approx(6)
+    again = mesh_of(solid, 2.0, torch.tensor([5.0, 0, 0]))
+    assert trimesh.Trimesh(again.vertices.numpy(), again.faces.numpy()).volume == pytest.approx(48)
+    assert again.vertices.mean(0).tolist() == pytest.approx([5, 0, 0], abs=1e-5)
+
+
+def test_inside_out_and_unjoined_corners_are_understood() -> None:
+    assert solid_of(Mesh(BOX.vertices, BOX.faces.flip(1))).volume() == pytest.approx(6)
+    soup = Mesh(BOX.vertices[BOX.faces].reshape(-1, 3), torch.arange(36).reshape(-1, 3))
+    assert solid_of(soup).volume() == pytest.approx(6)
+
+
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        (Mesh(BOX.vertices, BOX.faces[:-1]), "not watertight; close its holes"),
+        (Mesh(BOX.vertices, BOX.faces[:0]), "has no triangles"),
+        (Mesh(BOX.vertices * float("nan"), BOX.faces), "not finite"),
+        (Mesh(BOX.vertices * torch.tensor([1.0, 1, 0]), BOX.faces), "encloses no volume"),
+    ],
+)
+def test_refusals(broken: Mesh, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        solid_of(broken)
+
+
+def test_cavities_stay_with_their_body() -> None:
+    shell = Manifold.sphere(1.0, 24) - Manifold.sphere(0.5, 24)
+    both = shell + Manifold.cube((1, 1, 1)).translate((3, 0, 0))
+    found = sorted(body.volume() for body in bodies(both))
+    assert found == pytest.approx([1.0, shell.volume()])
+
+
+def test_edges() -> None:
+    assert every_edge_joins_two(BOX.faces)
+    assert not every_edge_joins_two(BOX.faces[1:])
+    assert not every_edge_joins_two(torch.cat([BOX.faces, BOX.faces]))
+
+
+CORNERS = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+
+
+FACES = torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+
+
+def standing(count: int) -> list[Mesh]:
+    """Tetrahedra of different sizes in a row."""
+    return [Mesh((1 + i) * CORNERS + torch.tensor([3.0 * i, 0, 0]), FACES) for i in range(count)]
+
+
+def test_the_truth_puts_fragments_back_into_a_whole_of_length_one() -> None:
+    puzzle = scatter(standing(4), torch.Generator().manual_seed(0))
+    assert puzzle.truth is not None
+    vertices = torch.stack([mesh.vertices for mesh in puzzle.fragments.meshes])
+    whole = puzzle.truth.apply(vertices).flatten(0, 1)
+    extent = whole.amax(0) - whole.amin(0)
+    assert torch.allclose(extent.max(), torch.tensor(1.0), atol=1e-5)
+    assert torch.allclose(whole.amax(0) + whole.amin(0), torch.zeros(3), atol=1e-5)
+    wanted = torch.cat([mesh.vertices for mesh in standing(4)]) / puzzle.fragments.unit
+    wanted = wanted - (wanted.amax(0) + wanted.amin(0)) / 2
+    assert torch.cdist(whole, wanted).amin(1).max() < 1e-5
+
+
+def test_frames_begin_at_the_mean_of_the_points() -> None:
+    puzzle = scatter(standing(3), torch.Generator().manual_seed(1), points=500)
+    assert puzzle.fragments.points.shape == (3, 500, 3)
+    assert puzzle.fragments.points.mean(1).abs().max() < 1e-5
+
+
+def test_random_rotations_are_rotations_and_forget_directions() -> None:
+    turns = random_rotations(5000, torch.Generator().manual_seed(0))
+    assert torch.allclose(turns @ turns.transpose(-1, -2), torch.eye(3).expand_as(turns), atol=1e-5)
+    assert torch.allclose(torch.linalg.det(turns), torch.ones(5000), atol=1e-5)
+    assert turns.mean(0).abs().max() < 0.03

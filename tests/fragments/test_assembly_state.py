@@ -1,0 +1,159 @@
+"""The surest match is joined first; where matches contradict each other, several assemblies are followed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from manifold3d import Manifold
+
+from diffassemble.fragments.assembly_state import AssemblyState
+from diffassemble.fragments.breaking import fracture, scatter
+from diffassemble.fragments.clusters import Cluster, Fragment
+from diffassemble.fragments.contact import Pose, compose, inverse, pose_rows
+from diffassemble.fragments.gap_insertion import INSERTED
+from diffassemble.fragments.matches import prepare
+from diffassemble.fragments.mend import alike, assemble, assemble_best, entering, evidence, join_and_branch
+from diffassemble.fragments.model import FractureModels
+from diffassemble.fragments.solids import mesh_of
+from diffassemble.fragments.verification import Match
+
+Known = tuple[list[Fragment], list[Pose], FractureModels]
+
+
+@pytest.fixture(scope="module")
+def known(models: FractureModels) -> Known:
+    """Three fragments of a block, and where they belong."""
+    generator = torch.Generator().manual_seed(2)
+    block = mesh_of(Manifold.cube((1.0, 0.7, 0.4), True), 1.0, torch.zeros(3))
+    puzzle = scatter(fracture(block, 3, generator), generator)
+    assert puzzle.truth is not None
+    return prepare(puzzle.fragments, models, 0), list(pose_rows(puzzle.truth)), models
+
+
+def learn_truth(state: AssemblyState, truth: list[Pose], first: int, second: int, probability: float) -> None:
+    """Tell a state how two of its single pieces belong to each other."""
+    one, two = (next(c for c in state.clusters if c.members == (piece,)) for piece in (first, second))
+    pose = compose(inverse(truth[second]), truth[first])
+    state.learn(one, two, [Match(pose, probability, INSERTED, 1, np.zeros(3, np.float32))])
+
+
+def beside(cluster: Cluster, first: int, second: int) -> Pose:
+    """The pose of one member seen from another."""
+    return compose(inverse(cluster.poses[second]), cluster.poses[first])
+
+
+def test_joins_in_order_of_probability(known: Known) -> None:
+    fragments, truth, models = known
+    state = AssemblyState(fragments, models, 0, -math.inf)
+    learn_truth(state, truth, 0, 1, 0.6)
+    learn_truth(state, truth, 1, 2, 0.8)
+    assert list(state.join_down_to(0.7)) == [0.8]
+    assert list(state.join_down_to(0.5)) == [0.6]
+    assert [cluster.members for cluster in state.clusters] == [(0, 1, 2)]
+    assert beside(state.clusters[0], 0, 2) == pytest.approx(compose(inverse(truth[2]), truth[0]), abs=1e-5)
+    assert state.confidence[state.anchor] == 1
+    assert sorted(state.confidence)[0] in (pytest.approx(0.48), pytest.approx(0.6))
+
+
+def test_what_is_locked_keeps_its_poses(known: Known) -> None:
+    fragments, truth, models = known
+    state = AssemblyState(fragments, models, 0, locked={1: truth[1], 2: truth[2]})
+    assert sorted(cluster.members for cluster in state.clusters) == [(0,), (1, 2)]
+    assert state.anchor in (1, 2)
+    assert state.ordered[0].members == (1, 2)
+    pose = truth[0]
+    locked, loose = state.ordered
+    state.learn(locked, loose, [Match(inverse(pose), 0.9, INSERTED, 1, np.zeros(3, np.float32))])
+    assert list(state.join_down_to(0.5)) == [0.9]
+    state.polish()
+    assert np.array_equal(state.clusters[0].poses[1], truth[1])
+    assert np.array_equal(state.clusters[0].poses[2], truth[2])
+    assert state.clusters[0].poses[0] == pytest.approx(pose, abs=0.02)
+
+
+def test_polishing_keeps_what_is_known(known: Known) -> None:
+    fragments, truth, models = known
+    state = AssemblyState(fragments, models, 0)
+    learn_truth(state, truth, 0, 1, 0.9)
+    learn_truth(state, truth, 1, 2, 0.4)
+    assert len(list(state.join_down_to(0.5))) == 1
+    state.polish()
+    assert all(cluster in state.clusters for pair in state.matches for cluster in pair)
+    assert [match.probability for matches in state.matches.values() for match in matches] == [0.4]
+    state.forget(lambda first, second, match: match.probability < 0.5)
+    assert list(state.join_down_to(0.0)) == []
+
+
+def state_of(known: Known, *, misled: bool) -> AssemblyState:
+    """A state that searches for nothing and knows all true matches; misled, it is surer of a wrong one."""
+    fragments, truth, models = known
+    state = AssemblyState(fragments, models, 0)
+    state.search_until = -math.inf
+    single = {cluster.members[0]: cluster for cluster in state.clusters}
+    for first, second, chance in ((0, 1, 0.75), (1, 2, 0.79), (0, 2, 0.78)):
+        state.learn(single[first], single[second], [match_at(compose(inverse(truth[second]), truth[first]), chance)])
+    if misled:
+        shift = np.array([0.0] * 9 + [0.4, 0.5, 0.3])
+        state.learn(single[0], single[1], [match_at(compose(inverse(truth[1]), truth[0]) + shift, 0.8)])
+    return state
+
+
+def match_at(pose: Pose, chance: float) -> Match:
+    return Match(pose, chance, 0, 3, np.zeros(3, np.float32))
+
+
+def right(state: AssemblyState, truth: list[Pose]) -> bool:
+    """Whether all stand as they belong."""
+    whole = state.clusters[0]
+    return len(state.clusters) == 1 and all(
+        alike(
+            compose(inverse(whole.poses[0]), whole.poses[piece]),
+            compose(inverse(truth[0]), truth[piece]),
+            Cluster(whole.fragments, {piece: whole.poses[piece]}),
+        )
+        for piece in whole.members
+    )
+
+
+def test_the_beam_mends_what_the_surest_match_spoils(known: Known) -> None:
+    greedy, several = state_of(known, misled=True), state_of(known, misled=True)
+    list(assemble(greedy, 0.1))
+    assert not right(greedy, known[1])
+    joins = list(assemble_best(several, 0.1, 3))
+    assert joins[0] == 0.8
+    assert right(several, known[1])
+    assert evidence(several) > evidence(greedy)
+
+
+def test_a_beam_of_one_is_greedy(known: Known) -> None:
+    greedy, one = state_of(known, misled=True), state_of(known, misled=True)
+    assert list(assemble(greedy, 0.1)) == list(assemble_best(one, 0.1, 1))
+    assert np.allclose([*greedy.clusters[0].poses.values()], [*one.clusters[0].poses.values()])
+
+
+def test_without_contradiction_there_is_no_rival(known: Known) -> None:
+    state, rivals = state_of(known, misled=False), list[AssemblyState]()
+    assert len(list(join_and_branch(state, 0.3, rivals, 2))) == 2
+    assert rivals == []
+    assert not entering(state)
+
+
+def test_states_do_not_touch_each_other(known: Known) -> None:
+    state = state_of(known, misled=False)
+    other = state.branch()
+    list(other.join_down_to(0.3))
+    assert len(state.clusters) == 3
+    assert state.joins == []
+    assert state.confidence == [1.0] * 3
+    state.take_over(other)
+    assert state.clusters == other.clusters
+
+
+def test_what_stands_in_each_other_is_seen(known: Known) -> None:
+    fragments, truth, models = known
+    state = AssemblyState(fragments, models, 0)
+    state.clusters = [Cluster(fragments, {0: truth[0], 1: truth[0], 2: truth[2]})]
+    assert entering(state)

@@ -1,0 +1,511 @@
+"""Fragments are read from any folder, written and read back, and their answers are usable by other programs."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import trimesh
+from PIL import Image
+
+from diffassemble.core import Assembly, Board, FragmentPieces, InputError, Mesh, Poses, Puzzle
+from diffassemble.core.poses import random_rotations
+from diffassemble.files.assemblies import assembly_bytes, read_assembly, render, write_assembly
+from diffassemble.files.meshes import mesh_bytes, read_mesh
+from diffassemble.files.puzzles import open_input as read_puzzle
+from diffassemble.files.puzzles import write_puzzle
+from diffassemble.fragments import files as fragments
+from diffassemble.fragments.files import (
+    estimated_unit,
+    file_matrices,
+    file_poses,
+    fragment_pieces,
+    matrix_text,
+    plain_names,
+    posed_meshes,
+    read_fragments,
+)
+from diffassemble.rendering import mesh as drawing
+from diffassemble.squares.cut import cut_picture
+
+
+def fill(folder: Path, meshes: list[Mesh], suffixes: str = ".ply .obj .stl .glb") -> Path:
+    folder.mkdir()
+    kinds = suffixes.split()
+    for index, mesh in enumerate(meshes):
+        suffix = kinds[index % len(kinds)]
+        (folder / f"Bruchstück {index:03d}{suffix}").write_bytes(mesh_bytes(mesh, suffix))
+    return folder
+
+
+def refused(folder: Path, *words: str, read: Callable[[Path], Puzzle] = read_puzzle) -> None:
+    with pytest.raises(InputError) as caught:
+        read(folder)
+    for word in (str(folder), *words):
+        assert word in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_mixed_formats_and_names(brick: list[Mesh], tmp_path: Path) -> None:
+    folder = fill(tmp_path / "Scherben", brick)
+    (folder / "notes.txt").write_text("found in 1912")
+    (folder / ".hidden.ply").write_bytes(b"x")
+    puzzle = read_fragments(folder)
+    assert puzzle.names == (
+        "Bruchstück 000.ply",
+        "Bruchstück 001.obj",
+        "Bruchstück 002.stl",
+        "Bruchstück 003.glb",
+    )
+    assert puzzle.lattice is None
+    assert puzzle.truth is None
+    pieces = puzzle.fragments
+    assert pieces.points.shape == (4, 1000, 3)
+    assert pieces.points.dtype == pieces.meshes[0].vertices.dtype == torch.float32
+    assert pieces.points.mean(1).abs().max() < 1e-6
+    for mesh, own, origin in zip(brick, pieces.meshes, pieces.origins, strict=True):
+        restored = origin + pieces.unit * own.vertices
+        difference = mesh.vertices[mesh.faces].sum((0, 1)) - restored[own.faces].sum((0, 1))
+        assert difference.abs().max() < 1e-2
+        assert torch.allclose(restored.amin(0).float(), mesh.vertices.amin(0), atol=1e-4)
+
+
+def test_units_and_places_do_not_matter(brick: list[Mesh]) -> None:
+    metres = fragment_pieces([Mesh(mesh.vertices.double(), mesh.faces) for mesh in brick])
+    away = torch.tensor([4.5e6, 5.5e5, 300.0], dtype=torch.double)
+    moved = fragment_pieces([Mesh(mesh.vertices.double() / 1000 + away, mesh.faces) for mesh in brick])
+    assert abs(moved.unit * 1000 / metres.unit - 1) < 1e-6
+    assert torch.allclose(moved.points, metres.points, atol=1e-6)
+
+
+def test_points_follow_from_the_mesh_alone(brick: list[Mesh]) -> None:
+    forward, backward = fragment_pieces(brick, 60.0), fragment_pieces(brick[::-1], 60.0)
+    assert torch.equal(forward.points, backward.points.flip(0))
+
+
+def test_the_estimate_grows_with_the_object_and_is_near_its_size(brick: list[Mesh]) -> None:
+    pieces = fragment_pieces(brick)
+    assert 60 / 1.5 < pieces.unit < 60 * 1.5
+    assert estimated_unit(2 * pieces.points) == pytest.approx(2 * estimated_unit(pieces.points))
+    assert fragment_pieces(brick, 60.0).unit == 60.0
+
+
+def test_clouds_of_few_points(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    for index in range(3):
+        np.save(tmp_path / f"{index}.npy", generator.random((25, 3)) * (index + 1))
+    pieces = read_fragments(tmp_path).fragments
+    assert pieces.points.shape == (3, 1000, 3)
+    assert all(len(mesh.faces) == 0 and len(mesh.vertices) == 25 for mesh in pieces.meshes)
+
+
+def test_open_meshes_are_told_once(brick: list[Mesh], tmp_path: Path) -> None:
+    gaping = [Mesh(mesh.vertices, mesh.faces[1:]) for mesh in brick[:3]]
+    folder = fill(tmp_path / "a", [*gaping, brick[3]], ".ply")
+    with pytest.warns(UserWarning, match=r"3 of 4 meshes are open \(first: Bruchstück 000\.ply\)") as caught:
+        assert len(read_fragments(folder)) == 4
+    assert len(caught) == 1
+
+
+def test_two_hundred_fragments(brick: list[Mesh], tmp_path: Path) -> None:
+    folder = fill(tmp_path / "a", brick * 50, ".ply")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(read_fragments(folder)) == 200
+
+
+def test_numbers_of_fragments(brick: list[Mesh], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "none").mkdir()
+    refused(tmp_path / "none", "has no meshes", read=read_fragments)
+    refused(fill(tmp_path / "one", brick[:1]), "has only 1 fragment", read=read_fragments)
+    monkeypatch.setattr(fragments, "MOST_FRAGMENTS", 3)
+    refused(fill(tmp_path / "many", brick), "has 4 fragments; at most 3", read=read_fragments)
+    refused(tmp_path / "nowhere", "No such file", read=read_fragments)
+
+
+def test_all_files_together_are_too_large(brick: list[Mesh], tmp_path: Path) -> None:
+    folder = fill(tmp_path / "a", brick, ".ply")
+    for name in ("x.ply", "y.stl"):
+        with (folder / name).open("wb") as file:
+            file.truncate(1_100_000_000)
+    refused(folder, "over 2 GB together", read=read_fragments)
+
+
+def test_one_fragment_in_two_forms(brick: list[Mesh], tmp_path: Path) -> None:
+    folder = fill(tmp_path / "a", brick, ".ply")
+    (folder / "Bruchstück 001.obj").write_bytes(mesh_bytes(brick[1], ".obj"))
+    refused(folder, "Bruchstück 001.obj and Bruchstück 001.ply", "remove one", read=read_fragments)
+
+
+def test_one_bad_file_is_named(brick: list[Mesh], tmp_path: Path) -> None:
+    folder = fill(tmp_path / "a", brick, ".ply")
+    (folder / "x.obj").write_text("v 1 2 nan\n" * 30)
+    refused(folder, "x.obj", read=read_fragments)
+
+
+def edit(path: Path, **changes: Any) -> None:
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, **changes}))
+
+
+def corners(puzzle: Puzzle, standing: bool) -> torch.Tensor:
+    """Corners of all triangles in the order of the files: assembled in units, or as the files have them."""
+    pieces, found = puzzle.fragments, []
+    for index, mesh in enumerate(pieces.meshes):
+        vertices = pieces.origins[index] + pieces.unit * mesh.vertices
+        if standing:
+            assert puzzle.truth is not None
+            vertices = puzzle.truth[index : index + 1].apply(mesh.vertices[None])[0]
+        found.append(vertices[mesh.faces].float())
+    return torch.cat(found)
+
+
+@pytest.mark.parametrize("ending", [".ply", ".obj", ".stl", ".glb"])
+def test_round_trip(shards: Puzzle, tmp_path: Path, ending: str) -> None:
+    write_puzzle(shards, tmp_path / "a", ending=ending)
+    again = read_puzzle(tmp_path / "a")
+    assert again.names == tuple(name + ending for name in shards.names)
+    assert again.fragments.unit == shards.fragments.unit == 60.0
+    assert torch.allclose(corners(again, standing=True), corners(shards, standing=True), atol=1e-6)
+    assert torch.allclose(corners(again, standing=False) / 60, corners(shards, standing=False) / 60, atol=1e-6)
+    assert again.fragments.points.mean(1).abs().max() < 1e-6
+
+
+def test_the_same_bytes_come_again(shards: Puzzle, tmp_path: Path) -> None:
+    write_puzzle(shards, tmp_path / "a")
+    write_puzzle(shards, tmp_path / "b")
+    files = sorted(path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*") if path.is_file())
+    names = [f"pieces/fragment_{index:02d}.ply" for index in range(4)]
+    assert [str(file) for file in files] == [*names, "puzzle.json", "truth.json"]
+    for file in files:
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+
+
+def test_puzzle_file_says_what_it_must(shards: Puzzle, tmp_path: Path) -> None:
+    write_puzzle(shards, tmp_path / "a")
+    document = json.loads((tmp_path / "a" / "puzzle.json").read_text())
+    names = [f"fragment_{index:02d}.ply" for index in range(4)]
+    assert document == {"schema": 1, "kind": "fragments", "unit": 60.0, "pieces": names}
+
+
+def test_truth_puts_the_files_together(shards: Puzzle, tmp_path: Path) -> None:
+    from diffassemble.files.meshes import read_mesh
+
+    write_puzzle(shards, tmp_path / "a")
+    moved = []
+    for record in json.loads((tmp_path / "a" / "truth.json").read_text())["pieces"]:
+        matrix = torch.tensor(record["matrix"])
+        mesh = read_mesh(tmp_path / "a" / "pieces" / record["file"])
+        moved.append(mesh.vertices @ matrix[:3, :3].T + matrix[:3, 3])
+    whole = torch.cat(moved)
+    assert torch.allclose(whole.amax(0), torch.tensor([30.0, 20, 10]), atol=1e-4)
+    assert torch.allclose(whole.amin(0), torch.tensor([-30.0, -20, -10]), atol=1e-4)
+
+
+def test_only_the_truth_file_tells_the_truth(shards: Puzzle, tmp_path: Path) -> None:
+    write_puzzle(shards, tmp_path / "a")
+    (tmp_path / "a" / "truth.json").unlink()
+    assert read_puzzle(tmp_path / "a").truth is None
+    write_puzzle(shards.without_truth(), tmp_path / "b")
+    assert not (tmp_path / "b" / "truth.json").exists()
+
+
+def test_unknown_unit_is_estimated(shards: Puzzle, tmp_path: Path) -> None:
+    write_puzzle(shards, tmp_path / "a")
+    path = tmp_path / "a" / "puzzle.json"
+    document = json.loads(path.read_text())
+    del document["unit"]
+    path.write_text(json.dumps(document))
+    again = read_puzzle(tmp_path / "a")
+    assert 40 < again.fragments.unit < 90
+    assert again.fragments.unit != 60
+    difference = corners(again, standing=True) * again.fragments.unit - corners(shards, standing=True) * 60
+    assert difference.abs().max() < 1e-3
+
+
+def test_loose_meshes_need_no_board(shards: Puzzle, tmp_path: Path) -> None:
+    write_puzzle(shards, tmp_path / "a")
+    loose = read_puzzle(tmp_path / "a" / "pieces")
+    assert isinstance(loose.pieces, FragmentPieces)
+    assert len(loose) == 4
+    with pytest.raises(InputError, match="has no pictures"):
+        read_puzzle(tmp_path / "a" / "pieces", Board(2, 2))
+
+
+def test_what_could_not_be_read_is_not_written(shards: Puzzle, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="only 1 fragment"):
+        write_puzzle(shards.reordered(torch.tensor([2])), tmp_path / "a")
+    with pytest.raises(InputError, match="cannot write meshes as"):
+        write_puzzle(shards, tmp_path / "a", ending=".dae")
+    cloud = Mesh(shards.fragments.points[0], torch.zeros(0, 3, dtype=torch.long))
+    clouds = replace(shards, pieces=replace(shards.fragments, meshes=(cloud,) * 4))
+    with pytest.raises(InputError, match="clouds of points"):
+        write_puzzle(clouds, tmp_path / "a", ending=".stl")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_existing_folder(shards: Puzzle, tmp_path: Path) -> None:
+    write_puzzle(shards, tmp_path / "a")
+    with pytest.raises(InputError, match="already exists"):
+        write_puzzle(shards, tmp_path / "a")
+    write_puzzle(shards.without_truth(), tmp_path / "a", overwrite=True)
+    assert not (tmp_path / "a" / "truth.json").exists()
+
+
+@pytest.mark.parametrize("name", ["../secret.ply", "/etc/passwd", "..", "", "c:\\x.ply", 7, None])
+def test_piece_names_stay_in_their_folder(shards: Puzzle, tmp_path: Path, name: object) -> None:
+    write_puzzle(shards, tmp_path / "a")
+    (tmp_path / "a" / "secret.ply").write_bytes(mesh_bytes(shards.fragments.meshes[0], ".ply"))
+    edit(tmp_path / "a" / "puzzle.json", pieces=["fragment_00.ply", name])
+    refused(tmp_path / "a", "is not the name of a file in pieces")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"kind": "sounds"}, "kind 'sounds'"),
+        ({"kind": "image"}, "'rows' must be a whole number"),
+        ({"unit": 0}, "'unit' must be a length above 0"),
+        ({"unit": -1.5}, "'unit' must be a length above 0"),
+        ({"unit": float("inf")}, "'unit' must be a length above 0"),
+        ({"unit": "metre"}, "'unit' must be a number"),
+        ({"pieces": []}, "must name each of its pieces once"),
+        ({"pieces": ["fragment_00.ply"] * 2}, "must name each of its pieces once"),
+        ({"pieces": ["fragment_00.ply"]}, "has only 1 fragment"),
+        ({"pieces": ["fragment_00.ply", "fragment_77.ply"]}, "fragment_77.ply: cannot be read (No such file"),
+        ({"pieces": ["fragment_00.ply", "notes.txt"]}, "not a kind of mesh file"),
+    ],
+)
+def test_spoilt_puzzle_file(shards: Puzzle, tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+    write_puzzle(shards, tmp_path / "a")
+    edit(tmp_path / "a" / "puzzle.json", **changes)
+    refused(tmp_path / "a", words)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda records: records[:-1], "each piece of puzzle.json once"),
+        (lambda records: [*records, records[0]], "each piece of puzzle.json once"),
+        (lambda records: [{**records[0], "file": "other.ply"}, *records[1:]], "each piece of puzzle.json once"),
+        (lambda records: [{**records[0], "matrix": [[1.0] * 4] * 4}, *records[1:]], "is not a turn and a shift"),
+        (lambda records: [{**records[0], "matrix": [1, 2]}, *records[1:]], "4 rows of 4 numbers"),
+        (lambda records: [7, *records[1:]], "'file' must be a text"),
+    ],
+)
+def test_spoilt_truth_file(shards: Puzzle, tmp_path: Path, change: Any, words: str) -> None:
+    write_puzzle(shards, tmp_path / "a")
+    path = tmp_path / "a" / "truth.json"
+    edit(path, pieces=change(json.loads(path.read_text())["pieces"]))
+    refused(tmp_path / "a", words)
+
+
+def test_truth_of_a_picture(shards: Puzzle, tmp_path: Path) -> None:
+    write_puzzle(shards, tmp_path / "a")
+    edit(tmp_path / "a" / "truth.json", kind="image")
+    refused(tmp_path / "a", "kind 'fragments'")
+
+
+@pytest.fixture(autouse=True)
+def short_film(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two frames are enough here, and drawn sooner."""
+    animate = drawing.animate
+    monkeypatch.setattr(drawing, "animate", lambda assembly, frames: animate(assembly, 2))
+
+
+@pytest.fixture
+def assembly(shards: Puzzle, tmp_path: Path) -> Assembly:
+    """The right answer to fragments that were read from files."""
+    write_puzzle(shards, tmp_path / "puzzle", ending=".obj")
+    puzzle = read_puzzle(tmp_path / "puzzle")
+    assert puzzle.truth is not None
+    return Assembly(puzzle.without_truth(), puzzle.truth, torch.linspace(0, 1, 4), (), "test", 1.5)
+
+
+@pytest.fixture
+def folder(assembly: Assembly, tmp_path: Path) -> Path:
+    write_assembly(assembly, tmp_path / "out")
+    return tmp_path / "out"
+
+
+def test_folder_holds_what_was_promised(folder: Path) -> None:
+    files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    posed = [f"posed/fragment_{index:02d}.ply" for index in range(4)]
+    assert files == ["assembled.glb", "assembled.png", "assembly.json", "matrices.txt", *posed, "steps.gif"]
+    with Image.open(folder / "steps.gif") as steps:
+        assert getattr(steps, "n_frames", 1) > 1
+
+
+def test_matrices_move_the_files_together(assembly: Assembly, folder: Path, tmp_path: Path) -> None:
+    document = json.loads((folder / "assembly.json").read_text())
+    assert (document["schema"], document["kind"], document["solver"]) == (1, "fragments", "test")
+    for record in document["pieces"]:
+        matrix = torch.tensor(record["matrix"])
+        given = read_mesh(tmp_path / "puzzle" / "pieces" / record["file"])
+        posed = read_mesh(folder / "posed" / f"{Path(record['file']).stem}.ply")
+        assert torch.allclose(given.vertices @ matrix[:3, :3].T + matrix[:3, 3], posed.vertices, atol=1e-4)
+    corners = torch.cat([read_mesh(file).vertices for file in (folder / "posed").iterdir()])
+    assert torch.allclose(corners.amax(0), torch.tensor([30.0, 20, 10]), atol=1e-3)
+
+
+def test_scene_has_named_parts_of_distinct_colours(folder: Path) -> None:
+    scene = trimesh.load_scene(folder / "assembled.glb")
+    assert sorted(scene.graph.nodes_geometry) == [f"fragment_{index:02d}" for index in range(4)]
+    assert np.allclose(scene.bounds, [[-30, -20, -10], [30, 20, 10]], atol=1e-3)
+    colours = {tuple(part.visual.material.baseColorFactor) for part in scene.geometry.values()}
+    assert len(colours) == 4
+
+
+def test_matrices_as_cloudcompare_reads_them(assembly: Assembly) -> None:
+    lines = matrix_text(assembly).splitlines()
+    assert len(lines) == 4 * 5
+    records = json.loads(assembly_bytes(assembly))["pieces"]
+    for index, record in enumerate(records):
+        assert lines[5 * index] == record["file"]
+        rows = [[float(word) for word in line.split(" ")] for line in lines[5 * index + 1 : 5 * index + 5]]
+        assert np.allclose(rows, record["matrix"], rtol=1e-10)
+
+
+def test_same_answer_same_bytes(assembly: Assembly, folder: Path, tmp_path: Path) -> None:
+    write_assembly(replace(assembly, seconds=99.0), tmp_path / "again")
+    for path in (path for path in folder.rglob("*") if path.is_file()):
+        assert path.read_bytes() == (tmp_path / "again" / path.relative_to(folder)).read_bytes()
+    assert b"seconds" not in (folder / "assembly.json").read_bytes()
+
+
+def test_read_back(assembly: Assembly, folder: Path) -> None:
+    for path in (folder, folder / "assembly.json"):
+        again = read_assembly(path, assembly.puzzle)
+        assert torch.equal(again.poses.rotation, assembly.poses.rotation)
+        assert torch.allclose(again.poses.translation, assembly.poses.translation, atol=1e-6)
+        assert torch.equal(again.confidence, assembly.confidence)
+        assert again.solver == "test"
+    assert assembly_bytes(again) == (folder / "assembly.json").read_bytes()
+    order = torch.tensor([2, 0, 3, 1])
+    turned = read_assembly(folder, assembly.puzzle.reordered(order))
+    assert torch.equal(turned.poses.rotation, assembly.poses.rotation[order])
+
+
+def test_other_puzzles(assembly: Assembly, tmp_path: Path) -> None:
+    puzzle = cut_picture(torch.rand(3, 24, 32), Board(3, 4), torch.Generator())
+    path = tmp_path / "assembly.json"
+    path.write_bytes(assembly_bytes(assembly))
+    with pytest.raises(InputError, match="kind 'fragments'"):
+        read_assembly(path, puzzle)
+    with pytest.raises(InputError, match=r"assembly\.json: is not an assembly of these 3 pieces"):
+        read_assembly(path, assembly.puzzle.reordered(torch.arange(3)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"matrix": [[1, 0], [0, 1]]}, "4 rows of 4 numbers"),
+        ({"matrix": [[2.0 * (row == col) for col in range(4)] for row in range(4)]}, "not a turn and a shift"),
+        ({"confidence": 1.5}, "between 0 and 1"),
+        ({"file": None}, "'file' must be a text"),
+    ],
+)
+def test_spoilt_file(assembly: Assembly, tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+    path = tmp_path / "assembly.json"
+    document = json.loads(assembly_bytes(assembly))
+    document["pieces"][0].update(changes)
+    path.write_text(json.dumps(document))
+    with pytest.raises(InputError) as caught:
+        read_assembly(path, assembly.puzzle)
+    assert words in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_overwriting(assembly: Assembly, folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="already exists"):
+        write_assembly(assembly, folder)
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match="holds other files"):
+        write_assembly(assembly, folder, overwrite=True)
+    (folder / "notes.txt").unlink()
+    write_assembly(replace(assembly, solver="other"), folder, overwrite=True)
+    assert read_assembly(folder, assembly.puzzle).solver == "other"
+
+
+def test_clouds_are_posed_as_clouds(shards: Puzzle, tmp_path: Path) -> None:
+    assert shards.truth is not None
+    clouds = tuple(Mesh(points, torch.zeros(0, 3, dtype=torch.long)) for points in shards.fragments.points)
+    puzzle = replace(shards, pieces=replace(shards.fragments, meshes=clouds))
+    meshes = posed_meshes(Assembly(puzzle, shards.truth, torch.ones(4), (), "test", 0.0))
+    assert torch.allclose(
+        torch.stack([mesh.vertices for mesh in meshes]), 60 * shards.truth.apply(shards.fragments.points)
+    )
+
+
+def test_a_view_of_the_object(assembly: Assembly, tmp_path: Path) -> None:
+    render(assembly, tmp_path / "view.png")
+    with Image.open(tmp_path / "view.png") as view:
+        assert min(view.size) > 100
+
+
+def test_names() -> None:
+    assert plain_names(("Scherbe ä.PLY", "b", "c.1")) == ["Scherbe ä", "b", "c.1"]
+    assert plain_names(("a.ply", "a.obj")) == ["a.ply", "a.obj"]
+
+
+def test_objects_read_back(assembly: Assembly, tmp_path: Path) -> None:
+    told = replace(assembly, objects=(0, 1, -1, 1))
+    path = tmp_path / "assembly.json"
+    path.write_bytes(assembly_bytes(told))
+    assert [record["object"] for record in json.loads(path.read_text())["pieces"]] == [0, 1, None, 1]
+    assert read_assembly(path, assembly.puzzle).objects == told.objects
+    path.write_bytes(assembly_bytes(assembly))
+    assert read_assembly(path, assembly.puzzle).objects is None
+    path.write_bytes(assembly_bytes(told).replace(b'"object": 1', b'"object": "b"'))
+    with pytest.raises(InputError, match="'object' must be"):
+        read_assembly(path, assembly.puzzle)
+
+
+@pytest.fixture
+def pieces() -> FragmentPieces:
+    generator = torch.Generator().manual_seed(0)
+    points = torch.randn(5, 30, 3, generator=generator)
+    meshes = tuple(Mesh(cloud, torch.zeros(0, 3, dtype=torch.long)) for cloud in points)
+    return FragmentPieces(points, meshes, 100 * torch.randn(5, 3, generator=generator), 37.5)
+
+
+@pytest.fixture
+def poses() -> Poses:
+    generator = torch.Generator().manual_seed(1)
+    return Poses(random_rotations(5, generator), torch.randn(5, 3, generator=generator))
+
+
+def test_file_points_land_where_the_pose_puts_them(pieces: FragmentPieces, poses: Poses) -> None:
+    in_file = pieces.origins[:, None] + pieces.unit * pieces.points
+    matrices = file_matrices(pieces, poses).float()
+    moved = in_file @ matrices[:, :3, :3].mT + matrices[:, None, :3, 3]
+    assert torch.allclose(moved, pieces.unit * poses.apply(pieces.points), atol=1e-3)
+
+
+def test_there_and_back(pieces: FragmentPieces, poses: Poses) -> None:
+    again = file_poses(pieces, file_matrices(pieces, poses).tolist(), Path("x.json"))
+    assert torch.equal(again.rotation, poses.rotation)
+    assert torch.allclose(again.translation, poses.translation, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        torch.diag(torch.tensor([2.0, 2, 2, 1])),
+        torch.diag(torch.tensor([-1.0, 1, 1, 1])),
+        torch.diag(torch.tensor([1.0, 1, 1, 2])),
+        torch.zeros(4, 4),
+    ],
+)
+def test_no_other_motions(pieces: FragmentPieces, poses: Poses, spoil: torch.Tensor) -> None:
+    matrices = file_matrices(pieces, poses)
+    matrices[3] = spoil.double() @ matrices[3]
+    with pytest.raises(InputError, match=r"x\.json: a 'matrix' is not a turn and a shift"):
+        file_poses(pieces, matrices.tolist(), Path("x.json"))

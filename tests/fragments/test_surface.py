@@ -1,0 +1,195 @@
+"""Surfaces are sampled evenly, smoothed, given normals; neighbours are those that comparing everything finds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from diffassemble.core import FragmentPieces, InputError, Mesh
+from diffassemble.fragments.spatial import INSIDE, OUTSIDE, Voxels, look_up, nearest_within, sort_points, thin, voxelise
+from diffassemble.fragments.surface import (
+    Sample,
+    cloud_gap,
+    draw,
+    facing_outward,
+    is_cloud,
+    outward_normals,
+    sample,
+    sample_near,
+    smoothed,
+    smoothed_normals,
+    spacing_of,
+)
+
+
+def test_points_lie_on_triangles_in_proportion_to_their_areas() -> None:
+    vertices = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 3]], np.float32)
+    faces = np.array([[0, 1, 2], [0, 3, 1]])
+    chance = np.random.default_rng(0).random((4000, 3)).astype(np.float32)
+    points, normals = draw(vertices, faces, chance)
+    flat = normals[:, 2] > 0.5
+    assert abs(flat.mean() - 0.25) < 0.01
+    assert np.abs(points[flat, 2]).max() < 1e-6
+    assert np.allclose(normals[~flat], [0, 1, 0])
+    assert np.abs(points[flat].mean(0) - [1 / 3, 1 / 3, 0]).max() < 0.02
+
+
+def cloud_of(points: np.ndarray) -> Mesh:
+    return Mesh(torch.from_numpy(points), torch.zeros(0, 3, dtype=torch.long))
+
+
+def pieces_of(*meshes: Mesh) -> FragmentPieces:
+    return FragmentPieces(torch.zeros(len(meshes), 1, 3), meshes, torch.zeros(len(meshes), 3))
+
+
+def test_a_sample_has_one_point_in_the_square_of_its_spacing(block: Mesh) -> None:
+    drawn = sample(block, 0.03, torch.Generator().manual_seed(0))
+    area = 2 * (0.8 + 0.5 + 0.4)
+    assert len(drawn) == pytest.approx(area / 0.03**2, rel=0.1)
+    assert drawn.area * len(drawn) == pytest.approx(area, rel=1e-5)
+    assert np.allclose(np.abs(drawn.normals).max(1), 1)
+    assert ((drawn.points * drawn.normals).sum(1) > 0.2).all()
+    assert len(drawn.thinned(0.06)) == pytest.approx(len(drawn) / 4, rel=0.2)
+
+
+def test_a_sample_near_points_stays_there(block: Mesh) -> None:
+    near = np.array([[0.5, 0, 0]], np.float32)
+    drawn = sample_near(block, 0.02, near, 0.2, torch.Generator().manual_seed(0))
+    assert len(drawn) == pytest.approx(np.pi * 0.2**2 / 0.02**2, rel=0.2)
+    assert np.linalg.norm(drawn.points - near, axis=1).max() <= 0.2
+    assert len(sample_near(block, 0.02, near + 9, 0.2, torch.Generator().manual_seed(0))) == 0
+
+
+def test_clouds_are_told_by_their_lack_of_triangles(ball: Sample, block: Mesh) -> None:
+    cloud = cloud_of(ball.points)
+    assert is_cloud(cloud)
+    assert not is_cloud(block)
+    assert cloud_gap(cloud) == pytest.approx(np.sqrt(4 * np.pi / 3500), rel=0.1)
+    drawn = sample(cloud, 0.1, torch.Generator().manual_seed(0))
+    assert ((drawn.normals * drawn.points).sum(1) > 0.9).all()
+
+
+def test_the_spacing_follows_the_surface_but_is_no_finer_than_a_cloud(block: Mesh, ball: Sample) -> None:
+    assert spacing_of(pieces_of(block)) == pytest.approx(np.sqrt(3.4 / 40000), rel=1e-4)
+    assert spacing_of(pieces_of(cloud_of(ball.points))) == pytest.approx(0.06, rel=0.1)
+    with pytest.raises(InputError, match="neither surface nor extent"):
+        spacing_of(pieces_of(cloud_of(np.zeros((5, 3), np.float32))))
+
+
+def test_solids_inside_out_are_turned_round(block: Mesh) -> None:
+    wrong = Mesh(block.vertices + 3, block.faces.flip(1))
+    drawn = sample(facing_outward(wrong), 0.05, torch.Generator().manual_seed(0))
+    assert (((drawn.points - 3) * drawn.normals).sum(1) > 0.2).all()
+    assert facing_outward(block) is block
+    sheet = Mesh(wrong.vertices, wrong.faces[:3])
+    assert facing_outward(sheet) is sheet
+
+
+def test_normals_of_a_sphere_are_its_radii(ball: Sample) -> None:
+    assert ((outward_normals(ball.points) * ball.points).sum(1) > 0.98).all()
+
+
+@pytest.mark.parametrize("count", [1, 3, 5])
+def test_a_handful_of_points_has_some_normals(count: int) -> None:
+    points = np.random.default_rng(0).random((count, 3)).astype(np.float32)
+    assert np.allclose(np.linalg.norm(outward_normals(points), axis=1), 1, atol=1e-5)
+
+
+def test_normals_do_not_jump_through_thin_walls() -> None:
+    some = np.random.default_rng(0)
+    flat = some.random((2, 4000, 2)) - 0.5
+    rim = some.random((4, 300))
+    wall = 0.04
+    faces = [np.column_stack([face, np.full(len(face), height)]) for face, height in zip(flat, (0, wall), strict=True)]
+    rims = [np.insert(np.column_stack([along - 0.5, some.random(300) * wall]), axis, end, axis=1)
+            for along, (axis, end) in zip(rim, ((0, -0.5), (0, 0.5), (1, -0.5), (1, 0.5)), strict=True)]  # fmt: skip
+    normals = outward_normals(np.concatenate([*faces, *rims]).astype(np.float32))
+    assert (normals[:4000, 2] < 0).mean() > 0.97
+    assert (normals[4000:8000, 2] > 0).mean() > 0.97
+
+
+def test_constants_stay_and_noise_shrinks(ball: Sample) -> None:
+    noise = np.random.default_rng(0).normal(size=(len(ball), 1)).astype(np.float32)
+    values = np.concatenate([np.ones_like(noise), noise], 1)
+    mean = smoothed(ball.points, ball.normals, values, 0.2)
+    assert np.allclose(mean[:, 0], 1, atol=1e-5)
+    assert mean[:, 1].std() < 0.4
+
+
+def test_the_two_faces_of_a_thin_sheet_do_not_mix() -> None:
+    flat = np.random.default_rng(1).random((300, 2)).astype(np.float32)
+    points = np.concatenate([np.c_[flat, np.zeros(300)], np.c_[flat, np.full(300, 0.01)]]).astype(np.float32)
+    normals = np.concatenate([np.tile([0, 0, -1], (300, 1)), np.tile([0, 0, 1], (300, 1))]).astype(np.float32)
+    value = (normals[:, 2:] > 0).astype(np.float32)
+    assert np.allclose(smoothed(points, normals, value, 0.2), value, atol=1e-5)
+
+
+def test_smooth_normals_are_unit_vectors_near_the_true_ones(ball: Sample) -> None:
+    noise = np.random.default_rng(2).normal(scale=0.3, size=ball.normals.shape).astype(np.float32)
+    rough = ball.normals + noise
+    rough /= np.linalg.norm(rough, axis=1, keepdims=True)
+    smooth = smoothed_normals(ball.points, rough, 0.25)
+    assert np.allclose(np.linalg.norm(smooth, axis=1), 1, atol=1e-5)
+    assert (smooth * ball.normals).sum(1).mean() > 0.98
+
+
+def cloud(seed: int, count: int = 400) -> np.ndarray:
+    return np.random.default_rng(seed).random((count, 3)).astype(np.float32)
+
+
+def test_every_point_is_in_one_bucket() -> None:
+    start, order, cubes = sort_points(cloud(0), 0.1)
+    assert start[-1] == 400
+    assert sorted(order) == list(range(400))
+    assert (cubes == np.floor(cloud(0) / 0.1)).all()
+
+
+def test_thinned_points_keep_their_distance_and_leave_no_gap() -> None:
+    points = cloud(1)
+    kept = points[thin(points, 0.2)]
+    far = np.linalg.norm(kept[:, None] - kept, axis=-1) + 9 * np.eye(len(kept))
+    assert far.min() >= 0.2
+    assert np.linalg.norm(points[:, None] - kept, axis=-1).min(1).max() < 0.2
+
+
+def test_the_nearest_point_is_found_or_none_is_near() -> None:
+    queries, points = cloud(2), cloud(3, 60)
+    far = np.linalg.norm(queries[:, None] - points, axis=-1)
+    expected = np.where(far.min(1) < 0.15, far.argmin(1), -1)
+    assert (nearest_within(queries, points, 0.15) == expected).all()
+
+
+SPACING = 0.06
+
+
+def look(voxels: Voxels, places: np.ndarray) -> np.ndarray:
+    return np.array([look_up(*map(float, place), *voxels) for place in places])
+
+
+def test_places_near_the_surface_know_the_nearest_point(ball: Sample) -> None:
+    voxels = voxelise(ball.points, SPACING)
+    places = ball.points * np.random.default_rng(0).uniform(0.95, 1.05, (len(ball), 1)).astype(np.float32)
+    found = look(voxels, places)
+    assert (found >= 0).all()
+    far = np.linalg.norm(places - ball.points[found], axis=1)
+    best = np.array([np.linalg.norm(ball.points - place, axis=1).min() for place in places[:200]])
+    assert (far[:200] - best).max() < 1.5 * SPACING
+
+
+def test_the_middle_is_inside_and_far_away_is_outside(ball: Sample) -> None:
+    places = np.array([[0, 0, 0], [0.3, 0.2, 0.1], [1.5, 0, 0], [-9, 0, 0], [9, 9, 9]])
+    assert list(look(voxelise(ball.points, SPACING), places)) == [INSIDE, INSIDE, OUTSIDE, OUTSIDE, OUTSIDE]
+    assert INSIDE not in look(voxelise(ball.points, SPACING, closed=False), places)
+
+
+def test_an_open_bowl_has_no_inside(ball: Sample) -> None:
+    bowl = ball.points[ball.points[:, 2] < 0.5]
+    assert look(voxelise(bowl, SPACING), np.zeros((1, 3)))[0] == OUTSIDE
+
+
+def test_a_long_needle_does_not_fill_the_memory() -> None:
+    needle = np.stack([np.linspace(0, 1000, 5000), np.zeros(5000), np.zeros(5000)], 1).astype(np.float32)
+    voxels = voxelise(needle, 0.01)
+    assert voxels.directory.size < 1e6
+    assert look(voxels, np.array([[500.0, 0, 0]]))[0] >= 0
