@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 import skimage.data
 from PIL import Image
+from viser import UploadedFile
 
 from diffassemble.core import Board, InputError, Puzzle
 from diffassemble.files.archives import pack
 from diffassemble.files.puzzles import open_input, write_puzzle
 from diffassemble.web import uploads
 from diffassemble.web.panel import MANY, collected_text
-from diffassemble.web.uploads import KINDS, PHOTO, PIECES, SHUFFLED, Upload, read_upload, suggested_grid
+from diffassemble.web.uploads import PHOTO, PIECES, SHUFFLED, read_upload
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def picture(tmp_path: Path) -> bytes:
 
 
 def test_a_picture_is_cut(picture: bytes, collected: Path) -> None:
-    puzzle = read_upload(Upload("coffee.png", picture), PHOTO, Board(2, 3), 0, collected)
+    puzzle = read_upload(UploadedFile("coffee.png", picture), PHOTO, Board(2, 3), 0, collected)
     assert puzzle is not None
     assert (len(puzzle), puzzle.pictures.size) == (6, 40)
     assert puzzle.truth is not None
@@ -38,16 +39,18 @@ def test_a_picture_is_cut(picture: bytes, collected: Path) -> None:
 
 
 def test_a_shuffled_grid(picture: bytes, collected: Path) -> None:
-    puzzle = read_upload(Upload("coffee.png", picture), SHUFFLED, Board(2, 3), 0, collected)
+    puzzle = read_upload(UploadedFile("coffee.png", picture), SHUFFLED, Board(2, 3), 0, collected)
     assert puzzle is not None
     assert puzzle.truth is None
     with pytest.raises(InputError, match="write rows x columns into the field 'grid'"):
-        read_upload(Upload("coffee.png", picture), SHUFFLED, None, 0, collected)
+        read_upload(UploadedFile("coffee.png", picture), SHUFFLED, None, 0, collected)
 
 
-def pieces_zip(puzzle: Puzzle, folder: Path) -> Upload:
+def pieces_zip(puzzle: Puzzle, folder: Path) -> UploadedFile:
     write_puzzle(puzzle, folder)
-    return Upload("a.zip", pack([(path.name, path.read_bytes()) for path in sorted((folder / "pieces").iterdir())]))
+    return UploadedFile(
+        "a.zip", pack([(path.name, path.read_bytes()) for path in sorted((folder / "pieces").iterdir())])
+    )
 
 
 def test_a_zip_of_pieces_finds_its_grid(cut: Callable[..., Puzzle], tmp_path: Path, collected: Path) -> None:
@@ -60,22 +63,22 @@ def test_a_zip_of_pieces_finds_its_grid(cut: Callable[..., Puzzle], tmp_path: Pa
 def test_pieces_one_by_one(cut: Callable[..., Puzzle], tmp_path: Path, collected: Path) -> None:
     write_puzzle(cut(2, 2), tmp_path / "puzzle")
     for path in sorted((tmp_path / "puzzle" / "pieces").iterdir()):
-        assert read_upload(Upload(path.name, path.read_bytes()), PIECES, None, 0, collected) is None
+        assert read_upload(UploadedFile(path.name, path.read_bytes()), PIECES, None, 0, collected) is None
     assert len(open_input(collected, Board(2, 2))) == 4
 
 
 def test_a_piece_is_not_sent_twice(picture: bytes, collected: Path) -> None:
-    read_upload(Upload("a.png", picture), PIECES, None, 0, collected)
+    read_upload(UploadedFile("a.png", picture), PIECES, None, 0, collected)
     with pytest.raises(InputError, match=r"a\.png: was sent already"):
-        read_upload(Upload("elsewhere/a.png", picture), PIECES, None, 0, collected)
+        read_upload(UploadedFile("elsewhere/a.png", picture), PIECES, None, 0, collected)
 
 
 def test_no_more_pieces_than_can_be_solved(picture: bytes, collected: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "MOST_FILES", 2)
     for name in "ab":
-        read_upload(Upload(f"{name}.png", picture), PIECES, None, 0, collected)
+        read_upload(UploadedFile(f"{name}.png", picture), PIECES, None, 0, collected)
     with pytest.raises(InputError, match="no more than 2 pieces"):
-        read_upload(Upload("c.png", picture), PIECES, None, 0, collected)
+        read_upload(UploadedFile("c.png", picture), PIECES, None, 0, collected)
     assert len(list(collected.iterdir())) == 2
 
 
@@ -86,13 +89,9 @@ def test_a_zip_has_not_the_grid_of_a_picture(cut: Callable[..., Puzzle], tmp_pat
     assert boards[1] == Board(4, 4)
 
 
-def test_grids_are_suggested_where_they_must_be_known() -> None:
-    assert [suggested_grid(kind) for kind in KINDS] == ["4x4", "", "4x4", ""]
-
-
 @pytest.mark.parametrize("name", ["../../evil.png", "/etc/evil.png", "..\\evil.png", ".hidden.png"])
 def test_names_stay_inside(picture: bytes, collected: Path, tmp_path: Path, name: str) -> None:
-    read_upload(Upload(name, picture), PIECES, None, 0, collected)
+    read_upload(UploadedFile(name, picture), PIECES, None, 0, collected)
     [file] = collected.iterdir()
     assert file.name.endswith(".png")
     assert not file.name.startswith(".")
@@ -101,14 +100,14 @@ def test_names_stay_inside(picture: bytes, collected: Path, tmp_path: Path, name
 
 def test_a_picture_renamed_to_ply_is_not_kept(picture: bytes, collected: Path) -> None:
     with pytest.raises(InputError, match="is no PLY file"):
-        read_upload(Upload("coffee.ply", picture), PIECES, None, 0, collected)
+        read_upload(UploadedFile("coffee.ply", picture), PIECES, None, 0, collected)
     assert not list(collected.iterdir())
 
 
 def test_too_much_at_once(collected: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "MOST_BYTES", 1_000_000)
     with pytest.raises(InputError, match="has 2 MB, at most 1 MB are taken"):
-        read_upload(Upload("x.png", b"\0" * 2_000_000), PHOTO, Board(2, 2), 0, collected)
+        read_upload(UploadedFile("x.png", b"\0" * 2_000_000), PHOTO, Board(2, 2), 0, collected)
 
 
 def test_what_was_sent_is_listed() -> None:

@@ -71,13 +71,11 @@ class Arrangement:
 class Editor:
     """One browser's puzzle: shows its arrangement, and changes it by clicks, handles and buttons.
 
-    `may_select` is asked before a click selects a piece. Callbacks come from several threads, hence the lock.
+    `ready` tells whether a click may select a piece now. Callbacks come from several threads, hence the lock.
     """
 
-    def __init__(
-        self, client: viser.ClientHandle, panel: Panel, puzzle: Puzzle, may_select: Callable[[], bool]
-    ) -> None:
-        self.puzzle, self.panel, self.may_select = puzzle, panel, may_select
+    def __init__(self, client: viser.ClientHandle, panel: Panel, puzzle: Puzzle, ready: Callable[[], bool]) -> None:
+        self.puzzle, self.panel, self._ready = puzzle, panel, ready
         self.arrangement = Arrangement.unlocked(laid_out(puzzle))
         self.confidence: Float[Tensor, "n"] | None = None
         self.selected: int | None = None
@@ -117,7 +115,7 @@ class Editor:
 
     def click(self, number: int) -> None:
         """A piece was clicked."""
-        if self.may_select():
+        if self._ready():
             self.scene.show(self.arrangement.poses)
             self.select(number)
 

@@ -23,10 +23,7 @@ class Cancelled(Exception):
 
 
 class Job:
-    """A solver whose work another process does; its name is known from the first step on.
-
-    `make` gets the kind of the pieces.
-    """
+    """A solver, made for a kind of pieces, whose work another process does; the first step brings its name."""
 
     def __init__(self, make: Callable[[str], Solver]) -> None:
         self.name = ""

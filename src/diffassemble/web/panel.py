@@ -33,15 +33,12 @@ class Panel:
         self.progress = gui.add_progress_bar(0.0)
         with gui.add_folder("1 Upload"):
             self.kind = gui.add_dropdown("what it is", KINDS)
-            grid_hint = "rows x columns; empty: found out from the pieces"
-            self.grid = gui.add_text("grid", suggested_grid(KINDS[0]), hint=grid_hint)
-            self.upload = gui.add_upload_button(
-                "Upload", hint="a picture, a mesh (PLY, OBJ, STL, GLB) or a zip of many"
-            )
+            self.grid = gui.add_text("grid", suggested_grid(KINDS[0]), hint="rows x columns; empty: found out")
+            self.upload = gui.add_upload_button("Upload", hint="a picture, a mesh (PLY, OBJ, STL, GLB) or a zip file")
             self.collected = gui.add_markdown(MANY)
             self.use_collected = gui.add_button("Use the pieces sent so far", visible=False)
             self.discard_collected = gui.add_button(
-                "Start over", visible=False, color="gray", hint="forget the pieces sent so far"
+                "Start over", visible=False, color="gray", hint="forget what was sent"
             )
         with gui.add_folder("2 Solve and watch"):
             self.solver = gui.add_dropdown("solver", (DEFAULT, *solvers))
@@ -53,8 +50,9 @@ class Panel:
             self.cancel = gui.add_button("Cancel", visible=False, color="red")
             self.step = gui.add_slider("step", 0, 1, 1, 0, hint="how the answer came about, step by step")
             self.play = gui.add_button("Play / pause", color="gray")
-            view_hint = "drag beside the pieces to look from elsewhere"
-            self.view = gui.add_button("Look straight at it", color="gray", hint=view_hint)
+            self.view = gui.add_button(
+                "Look straight at it", color="gray", hint="drag beside the pieces to look around"
+            )
         with gui.add_folder("3 Inspect"):
             self.answer = gui.add_dropdown("answer", (NO_ANSWER,), hint="compare what solvers gave")
             self.confidence = gui.add_checkbox("colour by confidence", False, hint="red: doubtful, blue: sure")
@@ -71,3 +69,7 @@ class Panel:
                 ANIMATION: gui.add_button("Animation (GIF)"),
             }
         gui.add_markdown(PRIVATE)
+
+    def suggest_grid(self) -> None:
+        """Write the usual grid into its field, or nothing where the grid can be found out."""
+        self.grid.value = suggested_grid(str(self.kind.value))

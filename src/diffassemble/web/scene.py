@@ -50,7 +50,10 @@ class PuzzleScene:
         self._flat = puzzle.lattice is not None
         if self._flat:
             self._pictures = piece_images(puzzle.pixels, min(_PIXELS, puzzle.pictures.size))
-            self._add_board()
+            board, scale = puzzle.board, puzzle.board.pitch
+            empty = np.asarray(empty_board(board, max(4, 600 // max(board.rows, board.cols)), 0, TABLE))
+            size = board.cols * scale, board.rows * scale
+            scene.add_image("/board", empty, *size, cast_shadow=False, position=(0, 0, 0.01))
         else:
             self._colours = [tuple(colour) for colour in (fragment_colours(len(puzzle)) * 255).round().astype(int)]
         self.nodes = [self._add(number) for number in range(len(puzzle))]
@@ -67,9 +70,7 @@ class PuzzleScene:
             node.position = places[number] - np.array([0, 0, _LAYER * number if self._flat else 0])
             node.wxyz = turns[number]
 
-    def colour(
-        self, confidence: Float[Tensor, "n"] | None, locked: Bool[Tensor, "n"], selected: int | None = None
-    ) -> None:
+    def colour(self, confidence: Float[Tensor, "n"] | None, locked: Bool[Tensor, "n"], selected: int | None) -> None:
         """Colour pieces by how sure they are, if that is asked for; frame the locked ones and the selected one."""
         for number in range(len(self.nodes)):
             sure = None if confidence is None else round(float(confidence[number]), 3)
@@ -122,13 +123,6 @@ class PuzzleScene:
             node.color = frame or colour
         else:
             node.colors = np.array(frame or colour, dtype=np.uint8)
-
-    def _add_board(self) -> None:
-        board = self.puzzle.board
-        cell = max(4, 600 // max(board.rows, board.cols))
-        picture = np.asarray(empty_board(board, cell, 0, TABLE))
-        size = board.cols * board.pitch, board.rows * board.pitch
-        self.scene.add_image("/board", picture, *size, cast_shadow=False, position=(0, 0, 0.01))
 
 
 def laid_out(puzzle: Puzzle) -> Poses:

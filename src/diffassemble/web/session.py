@@ -7,21 +7,26 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import viser
 
 from diffassemble.core import Assembly, Board, InputError, Puzzle, Solver, Step
+from diffassemble.core.kind import SolverOptions
 from diffassemble.core.solver import assemble
 from diffassemble.files.puzzles import open_input
 from diffassemble.web.downloads import download
 from diffassemble.web.editing import Arrangement, Editor
 from diffassemble.web.inspection import summary, time_left
 from diffassemble.web.jobs import Cancelled, Job
-from diffassemble.web.panel import NO_ANSWER, Panel, collected_text
-from diffassemble.web.uploads import Upload, read_upload
+from diffassemble.web.panel import DEFAULT, NO_ANSWER, Panel, collected_text
+from diffassemble.web.scene import look_at
+from diffassemble.web.uploads import read_upload
 
+ParseGrid = Callable[[str], Board]
+MakeSolver = Callable[..., Solver]
 # Seconds for which each step is shown at least while solving and while playing, and the pause at the end of playing.
 _SOLVING_STEP, _PLAYING_STEP, _PAUSE = 0.05, 0.12, 1.5
 
@@ -33,8 +38,8 @@ class Session:
     `editor` has its corrections.
     """
 
-    def __init__(self, client: viser.ClientHandle, panel: Panel) -> None:
-        self.client, self.panel = client, panel
+    def __init__(self, client: viser.ClientHandle, panel: Panel, parse_grid: ParseGrid, make: MakeSolver) -> None:
+        self.client, self.panel, self._parse_grid, self._make = client, panel, parse_grid, make
         self._home = TemporaryDirectory(prefix="diffassemble-", ignore_cleanup_errors=True)
         self.folder = Path(self._home.name)
         self.collected = self.folder / "collected"
@@ -51,19 +56,25 @@ class Session:
     def seed(self) -> int:
         return int(self.panel.seed.value)
 
-    def receive(self, upload: Upload, kind: str, board: Board | None) -> None:
-        """Open an uploaded puzzle, or keep an uploaded piece for later."""
+    @property
+    def board(self) -> Board | None:
+        text = str(self.panel.grid.value).strip()
+        return self._parse_grid(text) if text else None
+
+    def receive(self) -> None:
+        """Open the puzzle that was uploaded, or keep the piece that was uploaded for later."""
+        upload = self.panel.upload.value
         self.set_status(f"reading {upload.name} …")
-        puzzle = read_upload(upload, kind, board, self.seed, self.collected)
+        puzzle = read_upload(upload, str(self.panel.kind.value), self.board, self.seed, self.collected)
         if puzzle is not None:
             self.open(puzzle)
             return
         self._list_collected()
         self.set_status(f"{upload.name} is there; send the next, or press **Use the pieces sent so far**")
 
-    def use_collected(self, board: Board | None) -> None:
+    def use_collected(self) -> None:
         """Open all collected pieces as a puzzle."""
-        self.open(open_input(self.collected, board, seed=self.seed))
+        self.open(open_input(self.collected, self.board, seed=self.seed))
         self.discard_collected()
 
     def discard_collected(self) -> None:
@@ -90,7 +101,7 @@ class Session:
         grid = "" if puzzle.lattice is None else f", grid {puzzle.board.rows}x{puzzle.board.cols}"
         self.set_status(f"{len(puzzle)} pieces{grid}; press **Solve**")
 
-    def solve(self, make: Callable[[str], Solver]) -> None:
+    def solve(self) -> None:
         """Solve in a process of its own, and show every step as it comes."""
         editor = self.editor
         if editor is None:
@@ -99,7 +110,7 @@ class Session:
         with self._starting:
             if self.job is not None:
                 raise InputError("a solver is at work already; wait for it or cancel it")
-            self.job = job = Job(make)
+            self.job = job = Job(self._chosen_solver())
         self.playing = False
         editor.select(None)
         self.panel.cancel.visible, self.panel.solve.disabled = True, True
@@ -112,6 +123,12 @@ class Session:
             self._rest(editor)
         if answer is not None and editor is self.editor:
             self.keep(answer)
+
+    def _chosen_solver(self) -> Callable[[str], Solver]:
+        """Makes the solver that the panel asks for, for a kind of pieces."""
+        panel = self.panel
+        name, model = (None if choice.value == DEFAULT else str(choice.value) for choice in (panel.solver, panel.model))
+        return partial(self._make, name=name, options=SolverOptions(model or "", int(panel.samples.value)))
 
     def _watch(self, editor: Editor, step: Step, began: float) -> None:
         if not self.closed and editor is self.editor:
@@ -140,13 +157,13 @@ class Session:
         names = tuple(f"{number}: {kept.solver}" for number, kept in enumerate(self.answers, 1))
         self.panel.answer.options = names
         self.panel.answer.value = names[-1]
-        self.choose(len(self.answers) - 1)
+        self.choose()
 
-    def choose(self, number: int) -> None:
-        """Show one of the answers."""
-        if self.editor is None or not 0 <= number < len(self.answers):
+    def choose(self) -> None:
+        """Show the answer that the panel names."""
+        if self.editor is None or not self.answers:
             return
-        self.shown = answer = self.answers[number]
+        self.shown = answer = self.answers[int(str(self.panel.answer.value).split(":")[0]) - 1]
         locks = answer.puzzle.locks
         arrangement = Arrangement.unlocked(answer.poses)
         self.editor.arrange(arrangement if locks is None else replace(arrangement, locked=locks.held))
@@ -154,6 +171,26 @@ class Session:
         self.panel.step.value = len(answer.history)
         self.colour()
         self.set_status(f"{answer.solver}: {summary(answer)}; {answer.seconds:.1f} s")
+
+    def scrub(self) -> None:
+        """Show the step of the history that the panel names."""
+        self.playing = False
+        self.show_step(int(self.panel.step.value))
+
+    def toggle_playing(self) -> None:
+        """Play the history, or pause."""
+        self.playing = not self.playing
+
+    def look_straight(self) -> None:
+        """Put the camera in front of the puzzle."""
+        if self.editor is not None:
+            look_at(self.client, self.editor.puzzle)
+
+    def correct(self, correction: Callable[[Editor], None]) -> None:
+        """Lock, turn or undo, unless a solver is at work."""
+        if self.editor is None or self.job is not None:
+            raise InputError("wait until the solver is done, or cancel it")
+        correction(self.editor)
 
     def show_step(self, number: int) -> None:
         """Show one step of the history; the last one is the answer with its corrections."""
@@ -168,16 +205,13 @@ class Session:
             wanted = self.shown if self.panel.confidence.value else None
             self.editor.colour(None if wanted is None else wanted.confidence)
 
-    def corrected(self) -> Assembly:
-        """The answer that is shown, with its corrections."""
+    def download(self, wanted: str) -> None:
+        """Send a file of the answer that is shown, with its corrections, to the browser."""
         if self.shown is None or self.editor is None:
             raise InputError("there is no answer yet; press Solve first")
-        puzzle = replace(self.shown.puzzle, locks=self.editor.arrangement.locks)
-        return replace(self.shown, puzzle=puzzle, poses=self.editor.arrangement.poses)
-
-    def download(self, wanted: str) -> None:
-        """Send a file of the answer to the browser."""
-        assembly = self.corrected()
+        arrangement = self.editor.arrangement
+        puzzle = replace(self.shown.puzzle, locks=arrangement.locks)
+        assembly = replace(self.shown, puzzle=puzzle, poses=arrangement.poses)
         self.set_status("packing …")
         name, content = download(assembly, wanted, self.folder)
         self.client.send_file_download(name, content, save_immediately=True)

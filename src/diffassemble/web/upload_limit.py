@@ -15,9 +15,7 @@ from viser import _messages
 from diffassemble.core import InputError
 
 
-def limit_uploads(
-    client: viser.ClientHandle, check: Callable[[str, int], None], tell_error: Callable[[str], None]
-) -> None:
+def limit_uploads(client: viser.ClientHandle, check: Callable[[str, int], None], tell: Callable[[str], None]) -> None:
     """Drop uploads when they begin if `check` refuses their name and size, and tell why."""
 
     def begin(_: int, message: _messages.FileTransferStartUpload) -> None:
@@ -25,6 +23,6 @@ def limit_uploads(
             check(message.filename, message.size_bytes)
         except InputError as error:
             client.gui._current_file_upload_states.pop(message.transfer_uuid, None)
-            tell_error(str(error))
+            tell(str(error))
 
     client.gui._websock_interface.register_handler(_messages.FileTransferStartUpload, begin)

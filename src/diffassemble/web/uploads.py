@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch
+from viser import UploadedFile
 
 from diffassemble.core import Board, InputError, Puzzle
 from diffassemble.core.kind import OpenOptions
@@ -20,27 +20,14 @@ from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.files import check_pieces
 from diffassemble.squares.kind import read_photo
 
-PHOTO, SCATTERED, SHUFFLED, PIECES = (
-    "a picture to cut",
-    "a photo of pieces lying apart",
-    "a shuffled grid in one picture",
-    "pieces or fragments",
-)
-KINDS = (PHOTO, SCATTERED, SHUFFLED, PIECES)
+KINDS = ("a picture to cut", "a photo of pieces lying apart", "a shuffled grid in one picture", "pieces or fragments")
+PHOTO, SCATTERED, SHUFFLED, PIECES = KINDS
 MOST_BYTES = 200_000_000
 # Pieces of a picture that is cut here are no larger than this, in pixels.
 _LARGEST = 128
 
 
-@dataclass(frozen=True)
-class Upload:
-    """A file as the browser sends it."""
-
-    name: str
-    content: bytes
-
-
-def read_upload(upload: Upload, kind: str, board: Board | None, seed: int, folder: Path) -> Puzzle | None:
+def read_upload(upload: UploadedFile, kind: str, board: Board | None, seed: int, folder: Path) -> Puzzle | None:
     """The puzzle in an upload, or nothing if it is one of several pieces, which are collected in `folder`.
 
     A zip file holds pieces, whatever kind is chosen; the grid to cut a picture by is none of theirs.
@@ -86,7 +73,7 @@ def _read_one(file: Path, kind: str, board: Board | None, seed: int) -> Puzzle:
     return puzzle
 
 
-def _collect(upload: Upload, folder: Path) -> None:
+def _collect(upload: UploadedFile, folder: Path) -> None:
     """Keep one of several pieces; what can't be read is refused at once, not when the last one is there."""
     file = folder / _plain_name(upload.name)
     if file.exists():
