@@ -137,7 +137,7 @@ def _choose(
 
 
 def _matches(
-    faces: Sequence[tuple[FractureSurface, Float32[np.ndarray, "p g"]]],
+    faces: Sequence[tuple[FractureSurface, Float32[np.ndarray, "_ g"]]],
     reach: float,
     count: int,
     chance: np.random.Generator,
