@@ -38,7 +38,7 @@ class Panel:
             self.collected = gui.add_markdown(MANY)
             self.use_collected = gui.add_button("Use the pieces sent so far", visible=False)
             self.discard_collected = gui.add_button(
-                "Start over", visible=False, color="gray", hint="forget what was sent"
+                "Start over", visible=False, color="gray", hint="forget those pieces"
             )
         with gui.add_folder("2 Solve and watch"):
             self.solver = gui.add_dropdown("solver", (DEFAULT, *solvers))
@@ -50,9 +50,7 @@ class Panel:
             self.cancel = gui.add_button("Cancel", visible=False, color="red")
             self.step = gui.add_slider("step", 0, 1, 1, 0, hint="how the answer came about, step by step")
             self.play = gui.add_button("Play / pause", color="gray")
-            self.view = gui.add_button(
-                "Look straight at it", color="gray", hint="drag beside the pieces to look around"
-            )
+            self.view = gui.add_button("Look straight at it", color="gray", hint="drag beside it to look around")
         with gui.add_folder("3 Inspect"):
             self.answer = gui.add_dropdown("answer", (NO_ANSWER,), hint="compare what solvers gave")
             self.confidence = gui.add_checkbox("colour by confidence", False, hint="red: doubtful, blue: sure")
