@@ -21,6 +21,7 @@ lint: install
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/vulture
 
 test: lint
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 --dist loadgroup

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -47,12 +46,6 @@ def encode_gif(
         if len(encoded) <= limit:
             break
     return encoded
-
-
-def save_gif(frames: Sequence[Image.Image], path: Path) -> None:
-    """Write frames as a looping GIF under 3 MB; encoded whole before the file is touched."""
-    encoded = encode_gif(frames)
-    path.write_bytes(encoded)
 
 
 def _encode(frames: Sequence[Image.Image], width: int, durations: list[int]) -> bytes:
