@@ -178,10 +178,3 @@ def test_samples_differ_with_their_noise_and_only_with_it() -> None:
         assert not torch.allclose(end(starts[0], 5, eta), end(starts[2], 5, eta))
     assert torch.equal(end(starts[0], 5, 0.0), end(starts[0], 6, 0.0))  # DDIM draws nothing on its way
     assert not torch.allclose(end(starts[0], 5, 1.0), end(starts[0], 6, 1.0))
-
-
-def test_without_diffusion_one_step_gives_the_prediction() -> None:
-    start = torch.randn(3, 4, generator=seeded(0))
-    ((current, clean),) = sample(wobbly, start, SPACE, Schedule(1), 30, seeded(1))
-    torch.testing.assert_close(current, wobbly(start, 1))
-    assert torch.equal(clean, wobbly(start, 1))

@@ -111,12 +111,6 @@ def test_the_noise_is_standard_normal_and_mixed_in_by_equation_1() -> None:
     assert torch.equal(space.noisy(clean, time, schedule, noise), schedule.noisy(clean, time, noise))
 
 
-def test_a_step_to_the_same_noise_level_stays_where_it_is() -> None:
-    current, clean = torch.randn(2, 6, 4, generator=seeded(0))
-    level = torch.tensor(0.3)
-    torch.testing.assert_close(gaussian_step(current, clean, level, level, 0.0, seeded(1)), current)
-
-
 def test_the_last_step_gives_the_prediction_and_draws_nothing() -> None:
     current, clean = torch.randn(2, 6, 4, generator=seeded(0))
     generator = seeded(1)

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from diffassemble.core import InputError, Matches, Poses, Puzzle
 from diffassemble.core.poses import random_rotations
-from diffassemble.network import denoiser
 from diffassemble.network.batch import BOARD_WIDTH, PuzzleBatch, pack
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import Denoiser, PosedFeatures, best_evidence, is_large, wire
@@ -246,15 +245,6 @@ def test_virtual_nodes_learn_and_models_without_them_keep_their_weights(
     assert model.virtual.grad.abs().max() > 0
 
 
-def test_large_puzzles_are_encoded_in_blocks(
-    make_model: Make, puzzles: list[Puzzle], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model, batch = make_model(), pack(puzzles, find_matches)
-    whole = model.condition(batch).features
-    monkeypatch.setattr(denoiser, "_ENCODED", 4)
-    torch.testing.assert_close(model.condition(batch).features, whole)
-
-
 SPARSE = [{}, {"dropped_edges": 0.5}, {"degree": 2.0, "virtual_nodes": 2, "top_k": 1}]
 
 
@@ -342,14 +332,6 @@ def test_boards_are_told_by_shape_pitch_and_share_of_pieces_left(puzzles: list[P
         rows, cols = puzzle.board.rows, puzzle.board.cols
         expected = [math.log(rows) / 3, math.log(cols) / 3, 2 / max(rows, cols), len(puzzle) / (rows * cols)]
         assert told == pytest.approx(expected)
-
-
-def test_room_is_what_the_outermost_cells_lie_apart(puzzles: list[Puzzle]) -> None:
-    batch = pack(puzzles)
-    assert batch.room.shape == (13, 2)
-    for owner, told in zip(batch.puzzle.tolist(), batch.room, strict=True):
-        centres = puzzles[owner].board.centres()
-        torch.testing.assert_close(told, centres.amax(0) - centres.amin(0))
 
 
 def test_matches_are_those_of_each_puzzle_and_never_cross(puzzles: list[Puzzle]) -> None:

@@ -183,13 +183,6 @@ def test_spreading_pads_and_gathering_takes_it_back(puzzle: torch.Tensor) -> Non
         assert torch.equal(padded[index, :size], rows[start : start + size])
 
 
-def test_a_listed_graph_needs_no_padding(puzzle: torch.Tensor) -> None:
-    graph = edge_graph(complete_edges(puzzle), puzzle, None, SLOTS)
-    rows = packed(len(puzzle))
-    assert graph.spread(rows) is rows
-    assert torch.equal(graph.gather(rows), rows)
-
-
 @pytest.mark.parametrize("dropped", [0.0, 0.6])
 def test_both_forms_have_the_same_features_entry_by_entry(
     puzzle: torch.Tensor, matches: Matches, dropped: float
@@ -203,15 +196,6 @@ def test_both_forms_have_the_same_features_entry_by_entry(
     for (sender, receiver), features in zip(graph.edges.T.tolist(), listed, strict=True):
         owner = int(puzzle[sender])
         assert torch.equal(features, dense.values[owner, receiver - STARTS[owner], sender - STARTS[owner]])
-
-
-def test_matches_of_pieces_that_the_edges_do_not_know_are_not_heard(matches: Matches) -> None:
-    edges = complete_edges(torch.zeros(3, dtype=torch.long))
-    graph = edge_graph(edges, torch.zeros(3, dtype=torch.long), matches, SLOTS)
-    assert graph.evidence is not None
-    known = matches[(matches.first < 3) & (matches.second < 3)]
-    listed = graph.evidence.features(graph.edges.shape[1])
-    assert listed.sum().item() == pytest.approx(known.evidence.sum().item(), rel=1e-5)
 
 
 @pytest.mark.parametrize("virtual", [0, 3])
@@ -299,15 +283,6 @@ def test_answers_are_sums_over_the_kinds_of_mating(forms: tuple[DenseFeatures, L
     for form in (dense, few):
         torch.testing.assert_close(answer(form, logits, asked), expected_logits, rtol=1e-5, atol=1e-5)
         torch.testing.assert_close(form.hear(logits), expected_heard, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.usefixtures("bfloat16")
-def test_logits_of_half_precision_stay_so() -> None:
-    many, asked = listed(0.6), random(GRAPHS, WIDTH, ASKING, FEATURES_SLOTS * FEATURES_CHANNELS)
-    exact = answer(many, random(*GRID), asked)
-    half = answer(many, random(*GRID).bfloat16(), asked.bfloat16())
-    assert half.dtype == torch.bfloat16
-    torch.testing.assert_close(half.float(), exact, rtol=0.05, atol=0.05)
 
 
 COUNT, GROUPS, EVIDENCE_SLOTS, EVIDENCE_CHANNELS = 8, 3, 5, 2

@@ -47,12 +47,6 @@ def test_learns(task: CriticTask) -> None:
     assert set(task.validate(model)) == {"score", *(name for name, _ in task.held_apart)}
 
 
-def test_a_step_is_a_function_of_its_number(task: CriticTask) -> None:
-    model = task.build().eval()
-    assert task.loss(model, 3, 0, 1) == task.loss(model, 3, 0, 1)
-    assert task.loss(model, 3, 0, 1) != task.loss(model, 4, 0, 1)
-
-
 @pytest.mark.parametrize("kind", range(7))
 def test_false_placements_hold_the_same_pieces_elsewhere(kind: int) -> None:
     for seed in range(20):

@@ -34,12 +34,6 @@ def test_learns(task: EdgeModelTask) -> None:
     assert sum(losses[-10:]) < 0.8 * sum(losses[:10])
 
 
-def test_a_step_is_a_function_of_its_number(task: EdgeModelTask) -> None:
-    model = task.build()
-    assert task.loss(model, 3, 0, 1) == task.loss(model, 3, 0, 1)
-    assert task.loss(model, 3, 0, 1) != task.loss(model, 4, 0, 1)
-
-
 def test_scores_are_by_folder_and_erosion(task: EdgeModelTask) -> None:
     scores = task.validate(task.build())
     assert len(scores) == 1 + 2 * 3

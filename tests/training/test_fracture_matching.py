@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
 from manifold3d import Manifold
 
-from diffassemble.core import InputError
 from diffassemble.fragments.breaking import fracture, scatter
 from diffassemble.fragments.contact import IDENTITY
 from diffassemble.fragments.descriptors import COUNTERPART_SIGNS, FACE_FEATURES, LEVELS, surface_features
@@ -74,12 +72,6 @@ def test_fits_are_learnt() -> None:
     assert last < 0.7 * first
 
 
-def test_fits_need_networks_that_know_surfaces() -> None:
-    data = FractureDataConfig(solids=1, learn="fits")
-    with pytest.raises(InputError, match="start-from"):
-        FractureMatchingTask(Config(SMALL, data, FractureMatchingTraining()))
-
-
 def test_fractures_without_examples_at_a_level_are_passed_over() -> None:
     torch.manual_seed(0)
     full, features = examples(0), surface_features(2)
@@ -88,13 +80,6 @@ def test_fractures_without_examples_at_a_level_are_passed_over() -> None:
     network = FractureModels(SMALL)
     loss = surface_loss(network, [full, (*full[:2], empty)], 320, torch.Generator().manual_seed(0))
     assert torch.isfinite(loss)
-
-
-def test_every_fracture_is_looked_at_several_times() -> None:
-    data = FractureDataConfig(solids=1, breaks=1, pieces=(2, 2), times=2)
-    task = FractureMatchingTask(Config(SMALL, data, FractureMatchingTraining(points=160)))
-    first, second = task.surfaces
-    assert not np.array_equal(first[0].features, second[0].features)
 
 
 def test_a_task_makes_its_examples_and_scores_them() -> None:

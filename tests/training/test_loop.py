@@ -201,10 +201,6 @@ def test_the_average_starts_quickly_and_then_slows_down(tiny: Callable[..., Conf
         torch.testing.assert_close(after[name], old + (1 - 2 / 11) * (model[name] - old))
 
 
-def test_adagrad_learns(tiny: Callable[..., Config]) -> None:
-    assert learner_of(tiny(optimizer="adagrad")).step() > 0
-
-
 class Repeated(JigsawTask):
     """The same batch at every step, which can be learnt by heart."""
 

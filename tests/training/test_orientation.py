@@ -46,12 +46,6 @@ def test_learns(task: OrientationTask) -> None:
     assert after["score"] >= 40  # by chance 2
 
 
-def test_a_step_is_a_function_of_its_number(task: OrientationTask) -> None:
-    model = task.build()
-    assert task.loss(model, 3, 0, 1) == task.loss(model, 3, 0, 1)
-    assert task.loss(model, 3, 0, 1) != task.loss(model, 4, 0, 1)
-
-
 def test_processes_share_out_a_batch(task: OrientationTask) -> None:
     model = task.build()
     both = [task.loss(model, 5, rank, 2).item() for rank in (0, 1)]

@@ -21,7 +21,6 @@ from diffassemble.training.run_folder import (
     Checkpoint,
     Progress,
     Record,
-    duration,
     read_checkpoint,
     write_checkpoint,
 )
@@ -168,11 +167,6 @@ def test_a_line_a_minute_in_a_log_file(clock: list[float]) -> None:
     assert len(lines) == 2
 
 
-def test_time_left_is_that_of_this_call(clock: list[float]) -> None:
-    assert "25 min left" in log_of(1000, 900, 600.0, clock, 16.0)  # steps run out first
-    assert "· 4 min left" in log_of(1000, 0, 5.0, clock, 16.0)  # minutes run out first
-
-
 def test_a_live_bar_on_a_terminal() -> None:
     console = Console(file=io.StringIO(), width=200, force_terminal=True, color_system=None)
     with Progress(console, 10, 0, 600.0, batch=(100, "pieces")) as progress:
@@ -193,18 +187,3 @@ def test_other_processes_are_silent(clock: list[float], capsys: pytest.CaptureFi
         progress.advance(1, 2.0)
         progress.report({"score": 1.0})
     assert capsys.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (-3.0, "0 s"),
-        (59.4, "59 s"),
-        (60.0, "1 min"),
-        (3570.0, "1 h 00 min"),
-        (3540.0, "59 min"),
-        (9000.0, "2 h 30 min"),
-    ],
-)
-def test_durations(seconds: float, words: str) -> None:
-    assert duration(seconds) == words

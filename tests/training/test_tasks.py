@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from diffassemble.network.denoiser import Denoiser
 from diffassemble.training.config import Config
@@ -30,6 +31,15 @@ def test_tasks_go_through_the_loop(name: str, configs: dict[str, Config], tmp_pa
     again = type(network).from_pretrained(tmp_path / "last")
     assert again.config == config.model
     assert (tmp_path / "log.csv").read_text().splitlines()[1].startswith("2,")
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_step_is_a_function_of_its_number(name: str, configs: dict[str, Config]) -> None:
+    task = TASKS[name](configs[name])
+    torch.manual_seed(0)
+    model = task.build().eval()
+    first, second, again = (task.loss(model, step, 0, 1).item() for step in (3, 4, 3))
+    assert first == again != second
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -46,12 +46,6 @@ def test_learns(task: UprightTask) -> None:
     assert len(scores) == 3
 
 
-def test_a_step_is_a_function_of_its_number(task: UprightTask) -> None:
-    model = task.build()
-    assert task.loss(model, 3, 0, 1) == task.loss(model, 3, 0, 1)
-    assert task.loss(model, 3, 0, 1) != task.loss(model, 4, 0, 1)
-
-
 class Counting(nn.Module):
     """Thinks that all turns are equally likely, and counts the pictures it sees."""
 

@@ -85,7 +85,7 @@ PRESETS: dict[str, Preset] = {
         task="upright",
     ),
     "edge-model": Preset(
-        "learned edge compatibility: which sides continue each other, also across eroded borders",
+        "learned edge compatibility: which sides continue each other, even if eroded",
         training_changes=_SMALL | {"steps": 5000, "decay": 0.5, "average": 0.99, "validate_every": 250},
         data_changes={
             **{"held_apart": 16, "grids": (6, 12), "favourite": 10, "favourite_share": 0.3, "missing": 0.3},
