@@ -134,7 +134,7 @@ def test_every_level_teaches_breaks_and_matches() -> None:
         assert one.features.shape == (len(one.broken), surface_features(level))
         assert np.isfinite(one.features).all()
         assert 0.05 < one.broken.mean() < 0.95
-        assert one.own.shape == one.mate.shape
+        assert one.own.shape == one.counterpart.shape
         assert len(one.own) > 50
     weight = examples[0].weight[:, 0]
     assert 0.05 < weight[examples[0].broken].sum() / weight.sum() < 0.6

@@ -31,7 +31,7 @@ class BoardPosterior:
         """The mean pose of a cluster's frame, told to every member, given noisy poses of all its members.
 
         Takes and gives k poses of every piece (n·k, piece by piece). All places are equally probable beforehand;
-        then each counts by its likelihood under the Gaussian noise. Along x and y the shifts can be judged apart.
+        then each counts by its likelihood under the Gaussian noise. Along x and y the shifts are independent.
         """
         samples = alpha_bar.shape[1]
         place, turn = noisy.translation.unflatten(0, (-1, samples)), noisy.rotation.unflatten(0, (-1, samples))

@@ -44,7 +44,7 @@ def vote_matrix(matches: Matches, count: int) -> Float[Tensor, "flat flat"]:
 
 
 def _blocks(relative: Poses) -> tuple[Int[Tensor, "x"], Int[Tensor, "x"], Float[Tensor, "m x"]]:
-    """Composition with `relative` as a matrix on [t, R]: where its entries stand, and their values for every mating."""
+    """Composition with `relative` as a matrix on [t, R]: where its entries stand, and their values for every match."""
     count, dimension = relative.translation.shape
     entries: list[tuple[int, int, Tensor]] = []
     for a in range(dimension):
@@ -157,9 +157,9 @@ class Clusters:
 
 
 def grow_clusters(matches: Matches, count: int, room: Float[Tensor, "n d"] | None = None) -> list[Clusters]:
-    """Clusters of all matings at least as probable as each of THRESHOLDS.
+    """Clusters of all matches at least as probable as each of THRESHOLDS.
 
-    A mating that would put two pieces closer together than half its own distance is passed over, and so is one that
+    A match that would put two pieces closer together than half its own distance is passed over, and so is one that
     would make a cluster too large for its board: `room` holds, for every piece, the sides of the board.
     """
     ranked = matches[matches.weight.argsort(descending=True, stable=True)]

@@ -63,7 +63,7 @@ class Stream(Protocol):
 
 
 class Denoising:
-    """The loss of section 3.3 on a stream of puzzles; a task adds where they come from and how it is judged."""
+    """The loss of section 3.3 on a stream of puzzles; a task adds where they come from and how it is scored."""
 
     config: Any
     stream: Stream

@@ -26,7 +26,7 @@ ALONE = -1
 
 @dataclass(frozen=True)
 class EdgeModelTraining(TrainingConfig):
-    """How the judge of sides learns."""
+    """How edge compatibility is learned."""
 
     pieces: Count = 160
     """pieces in a batch, over all processes; each of their sides has all others to choose from"""

@@ -41,14 +41,15 @@ class SurfaceExamples:
     """What one fracture teaches at one level.
 
     `features` of points, whether they are `broken`, and their `weight` so that they count as often as they occur, and
-    as if half of each piece were broken; `own` and `mate` are features of points of the break that lie on each other.
+    as if half of each piece were broken; `own` and `counterpart` are features
+    of points of the break that lie on each other.
     """
 
     features: Float32[np.ndarray, "p f"]
     broken: Bool[np.ndarray, "p"]
     weight: Float32[np.ndarray, "p 2"]
     own: Float32[np.ndarray, "q g"]
-    mate: Float32[np.ndarray, "q g"]
+    counterpart: Float32[np.ndarray, "q g"]
 
 
 def jittered(meshes: Sequence[Mesh], deviation: float, generator: torch.Generator) -> list[Mesh]:
@@ -119,8 +120,8 @@ def _level(
         for piece, own in zip(pieces, labels, strict=True)
         if own.sum() > 9
     ]
-    own, mate = _matches(faces, max(1.5 * fine, 2 * noise), _PAIRS[level], chance)
-    return SurfaceExamples(features, broken, weight, own, mate)
+    own, counterpart = _matches(faces, max(1.5 * fine, 2 * noise), _PAIRS[level], chance)
+    return SurfaceExamples(features, broken, weight, own, counterpart)
 
 
 def _choose(

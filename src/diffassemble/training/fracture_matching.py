@@ -169,14 +169,14 @@ def break_loss(logits: Float[Tensor, "p 2"], broken: Bool[np.ndarray, "p"], weig
 def mate_loss(
     model: FractureModels, level: int, examples: Sequence[SurfaceExamples], generator: torch.Generator
 ) -> Float[Tensor, ""]:
-    """Every point has to choose its mate among those of the others of its fracture, and be chosen by it."""
+    """Every point has to choose its counterpart among those of the others of its fracture, and be chosen by it."""
     drawn = [_draw(len(one.own), _CROWD, generator).numpy() for one in examples if len(one.own) > 1]
     some = [one for one in examples if len(one.own) > 1]
     if not some:
         return torch.zeros(())
     own = torch.from_numpy(np.concatenate([one.own[part] for one, part in zip(some, drawn, strict=True)]))
-    mate = torch.from_numpy(np.concatenate([one.mate[part] for one, part in zip(some, drawn, strict=True)]))
-    both = model.describe(level, torch.cat([own * torch.from_numpy(COUNTERPART_SIGNS), mate]))
+    other = torch.from_numpy(np.concatenate([one.counterpart[part] for one, part in zip(some, drawn, strict=True)]))
+    both = model.describe(level, torch.cat([own * torch.from_numpy(COUNTERPART_SIGNS), other]))
     sizes = [len(part) for part in drawn]
     losses = []
     for sought, seen in zip(both[: len(own)].split(sizes), both[len(own) :].split(sizes), strict=True):
@@ -187,9 +187,9 @@ def mate_loss(
 
 
 def matches_found(model: FractureModels, level: int, one: SurfaceExamples) -> float:
-    """Percent of points whose true mate is among the best twelve of three hundred."""
+    """Percent of points whose true counterpart is among the best twelve of three hundred."""
     sought = model.describe(level, torch.from_numpy(one.own[:300] * COUNTERPART_SIGNS))
-    seen = model.describe(level, torch.from_numpy(one.mate[:300]))
+    seen = model.describe(level, torch.from_numpy(one.counterpart[:300]))
     likeness = sought @ seen.T
     return 100 * float(((likeness > likeness.diagonal()[:, None]).sum(1) < 12).float().mean())
 

@@ -127,7 +127,7 @@ def summed(
 
 @dataclass(frozen=True)
 class EdgeEvidence:
-    """One row for each kind (`slot`) of mating along an edge; n nodes, g as in `features`."""
+    """One row for each kind (`slot`) of contact along an edge; n nodes, g as in `features`."""
 
     edge: Int[Tensor, "m"]
     receiver: Int[Tensor, "m"]
@@ -181,7 +181,7 @@ class DenseFeatures:
 
 @dataclass(frozen=True)
 class ListedFeatures:
-    """Only the pairs that have features: one row for each kind (`slot`) of mating; costs nothing for all others."""
+    """Only the pairs that have features: one row for each kind (`slot`) of contact; costs nothing for all others."""
 
     graph: Int[Tensor, "m"]
     receiver: Int[Tensor, "m"]
