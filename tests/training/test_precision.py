@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,9 +18,11 @@ DIES = "import os, signal; os.kill(os.getpid(), signal.SIGILL)"
 
 
 @pytest.fixture(autouse=True)
-def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing is known of this machine yet."""
+def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Nothing is known of this machine yet, and what is pretended here is forgotten."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    precision.bfloat16.cache_clear()
+    yield
     precision.bfloat16.cache_clear()
 
 
