@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from diffassemble.core import InputError
-from diffassemble.training.config import Config, read_config
 from diffassemble.training.presets import PRESETS
-from diffassemble.training.run_folder import FILE
+
+if TYPE_CHECKING:
+    from diffassemble.training.config import Config
 
 
 @dataclass(frozen=True)
 class RunOptions:
     """Train a preset. Killed at any moment, it goes on with --resume."""
 
-    config: Annotated[Config, tyro.conf.arg(name="")]
+    config: Annotated[Any, tyro.conf.arg(name="")]
     """What the run itself depends on: a Config of the preset's kind, whose parts name the options."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
     """folder for checkpoint, log and weights; default: runs/PRESET"""
@@ -31,6 +31,10 @@ class RunOptions:
 
 def parse_run(name: str, argv: list[str]) -> tuple[RunOptions, Path]:
     """The options of a run and its folder."""
+    from diffassemble.core import InputError
+    from diffassemble.training.config import read_config
+    from diffassemble.training.run_folder import FILE
+
     preset = PRESETS[name].config
     options = _parse(name, argv, preset)
     folder = options.out or Path("runs") / name

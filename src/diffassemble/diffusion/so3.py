@@ -28,6 +28,9 @@ UNIFORM = 4.0
 _MEET = 0.5
 _SPREADS = 121
 _LONGEST, _LENGTHS, _CELLS = 6.0, 241, 300
+SPAN = 2.0
+"""whole objects have longest side 1; in a state they span [−1, 1], as boards do"""
+_DAMPING = 1e-2
 
 
 def series_density(angle: Float[Tensor, "*#n"], epsilon: Float[Tensor, "*#n"], terms: int = 16) -> Float[Tensor, "*n"]:
@@ -121,11 +124,6 @@ def normal_of(rotation: Float[Tensor, "*n 3 3"], epsilon: Float[Tensor, ""]) -> 
     turn = roma.rotmat_to_rotvec(rotation)
     angle = turn.norm(dim=-1)
     return turn * (length_of(angle, epsilon) / angle.clamp(min=1e-12))[..., None]
-
-
-SPAN = 2.0
-"""whole objects have longest side 1; in a state they span [−1, 1], as boards do"""
-_DAMPING = 1e-2
 
 
 class SO3:

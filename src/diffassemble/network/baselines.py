@@ -28,6 +28,10 @@ from diffassemble.network.graph.layout import DenseGraph
 
 POSE = 12
 """translation, then the rotation matrix row by row"""
+ROUNDS = 3
+LAYERS = 3
+HEADS = 4
+RANK = 16
 
 
 def perceptron(inputs: int, width: int, outputs: int) -> nn.Sequential:
@@ -47,9 +51,6 @@ class Global(nn.Module):
     def forward(self, features: Float[Tensor, "b w f"], present: Bool[Tensor, "b w"]) -> Float[Tensor, "b w 12"]:
         whole = features.masked_fill(~present[..., None], -torch.inf).amax(1, keepdim=True)
         return self.pose(torch.cat([features, whole.expand_as(features)], -1))
-
-
-ROUNDS = 3
 
 
 class DynamicGraph(nn.Module):
@@ -79,10 +80,6 @@ def pairs(nodes: Float[Tensor, "b w f"]) -> Float[Tensor, "b w w g"]:
     """Every node beside every other."""
     wide = nodes[:, None].expand(-1, nodes.shape[1], -1, -1)
     return torch.cat([wide.transpose(1, 2), wide], -1)
-
-
-LAYERS = 3
-HEADS = 4
 
 
 class ShapeMating(nn.Module):
@@ -120,9 +117,6 @@ class Sequence(nn.Module):
             pose = self.pose(state[0])
             laid.append(pose)
         return torch.stack(laid, 1)
-
-
-RANK = 16
 
 
 class Symmetric(nn.Module):

@@ -19,6 +19,9 @@ from diffassemble.core import Matches, Poses
 from diffassemble.network.forest import join
 
 POWERS = (1, 2, 4, 8, 16)
+THRESHOLDS = (0.9, 0.5, 0.1)
+# How many pairs of pieces are looked at at once.
+_BLOCK = 2**22
 
 
 def vote_matrix(matches: Matches, count: int) -> Float[Tensor, "flat flat"]:
@@ -81,11 +84,6 @@ def unflatten_poses(flat: Float[Tensor, "n width"]) -> Poses:
     """Back from the flattened order."""
     dimension = round((flat.shape[1] + 0.25) ** 0.5 - 0.5)  # width = d + d²
     return Poses(flat[:, dimension:].unflatten(1, (dimension, dimension)), flat[:, :dimension])
-
-
-THRESHOLDS = (0.9, 0.5, 0.1)
-# How many pairs of pieces are looked at at once.
-_BLOCK = 2**22
 
 
 @dataclass(frozen=True)

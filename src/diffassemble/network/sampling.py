@@ -18,6 +18,9 @@ from diffassemble.network.denoiser import PoseNetwork
 MOST_PAIRS = 1_000_000
 # In sparse graphs a piece attends to few others, but has other costs, as many as so many pairs.
 _MOST_EACH = 900
+# Two samples agree on a piece when they put it this near, in lengths of the whole and in radians.
+NEAR = 0.1
+TWIST = torch.pi / 6
 
 
 def sample_count(wanted: int, pieces: int, most_pairs: int = MOST_PAIRS) -> int:
@@ -52,13 +55,6 @@ def denoise(
             return clean if locks is None else torch.where(locks.held[:, None, None], settled[:, None], clean)
 
     yield from sample(predict, start, model.space, model.schedule, steps, generator, eta)
-
-
-# Two samples agree on a piece when they put it this near, in lengths of the whole and in radians.
-NEAR = 0.1
-
-
-TWIST = torch.pi / 6
 
 
 def average(samples: Sequence[Poses]) -> tuple[Poses, Float[Tensor, "n"]]:

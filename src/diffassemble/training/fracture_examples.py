@@ -34,6 +34,8 @@ _BALLS = (np.inf, 25.0, 10.0)
 _POINTS = (2400, 2000, 1200)
 _PAIRS = (600, 600, 300)
 _HEAVIEST = 8.0
+# A match is true if it is turned by at most so many degrees, and off by at most so many spacings of level 0.
+_DEGREES, _OFF = 5.0, 2.5
 
 
 @dataclass(frozen=True)
@@ -158,10 +160,6 @@ def _matches(
     good = np.isfinite(far) & (owner[near] != owner[:, None]) & facing
     own = chance.permutation(np.flatnonzero(good.any(1)))[:count]
     return features[own], features[near[own, good[own].argmax(1)]]
-
-
-# A match is true if it is turned by at most so many degrees, and off by at most so many spacings of level 0.
-_DEGREES, _OFF = 5.0, 2.5
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,13 @@ from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.pictures import short_names, training_pictures
 from diffassemble.training.config import SMALLEST_SIZE, DataConfig, PictureConfig
 
+LARGEST_SIDE = 512
+UNKNOWN = 0.5
+"""colour of what is missing"""
+# JPEG compresses blocks of so many pixels apart from each other, if colours are kept as fine as brightness.
+_BLOCK = 8
+_QUALITIES = 50.0, 95.0
+
 
 def uniform(low: float, high: float, generator: torch.Generator) -> float:
     """One random number in [low, high)."""
@@ -59,9 +66,6 @@ def mirror_and_relight(
     if uniform(0.0, 1.0, generator) < 0.08:
         picture = picture.mean(0, keepdim=True).expand(3, -1, -1)
     return picture
-
-
-LARGEST_SIDE = 512
 
 
 @dataclass(frozen=True)
@@ -191,10 +195,6 @@ def share_out(total: int, rank: int, world: int) -> tuple[range, float]:
     return range(first, end), (end - first) * world / total
 
 
-UNKNOWN = 0.5
-"""colour of what is missing"""
-
-
 @dataclass(frozen=True)
 class Variation:
     """How far a varied picture may be from the given one."""
@@ -272,11 +272,6 @@ def with_holes(
 
 def _between(count: int, low: float, high: float, generator: torch.Generator) -> Float[Tensor, "b"]:
     return low + (high - low) * torch.rand(count, generator=generator)
-
-
-# JPEG compresses blocks of so many pixels apart from each other, if colours are kept as fine as brightness.
-_BLOCK = 8
-_QUALITIES = 50.0, 95.0
 
 
 def wear(pixels: Float[Tensor, "n 3 s s"], share: float, generator: torch.Generator) -> Float[Tensor, "n 3 s s"]:

@@ -26,6 +26,8 @@ from diffassemble.network.pretrained import Pretrained
 from diffassemble.training.config import Config
 
 FILE = "checkpoint.pt"
+BEST, LAST = "best", "last"
+QUIET_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,6 @@ def read_checkpoint(folder: Path) -> Checkpoint | None:
         return Checkpoint(**torch.load(path, map_location="cpu", weights_only=True))
     except (pickle.UnpicklingError, RuntimeError, EOFError, TypeError, OSError) as error:
         raise InputError(f"{path}: is not a checkpoint of this program; train anew with another --out") from error
-
-
-BEST, LAST = "best", "last"
 
 
 class Record:
@@ -115,9 +114,6 @@ class Record:
         content = io.StringIO()
         csv.writer(content).writerows([rows[0], *kept])
         write_file(self.log, content.getvalue().encode())
-
-
-QUIET_SECONDS = 60
 
 
 class Progress:

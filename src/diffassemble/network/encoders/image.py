@@ -15,6 +15,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+PIECE_PIXELS = 32
+
 
 class LiftingConvolution(nn.Module):
     """Pixels (n, c, h, w) → maps with a turn axis: one filter, seen at four turns."""
@@ -86,7 +88,6 @@ class ResidualBlock(nn.Module):
 
 ImageBackbone = Literal["light", "resnet18"]
 Symmetry = Literal["equivariant", "invariant", "plain"]
-PIECE_PIXELS = 32
 
 
 class Patches(nn.Module):

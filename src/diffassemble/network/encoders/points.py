@@ -27,6 +27,9 @@ from diffassemble.network.encoders.vector_neurons import (
 )
 
 _SURFACE = 6
+EXTENTS = 3
+_EDGES = 16384
+"""pairs of neighbours that are looked at together, so that they stay within the processor's cache"""
 
 
 class Pooling(nn.Module):
@@ -144,9 +147,6 @@ VECTOR_NETWORKS: dict[str, type[LightNetwork] | type[PublishedNetwork]] = {
 }
 PLAIN_NETWORKS: dict[str, type[DGCNN] | type[PointNet]] = {"dgcnn": DGCNN, "pointnet": PointNet}
 PointNetwork = LightNetwork | PublishedNetwork | DGCNN | PointNet
-EXTENTS = 3
-_EDGES = 16384
-"""pairs of neighbours that are looked at together, so that they stay within the processor's cache"""
 
 
 class PointEncoder(nn.Module):

@@ -17,6 +17,10 @@ from jaxtyping import Float, Float32, Int, Int64
 from numba import njit
 from torch import Tensor, nn
 
+_SLOPE = 0.2
+# Directions shorter than this say little, so that rounding can't turn them about.
+_SHORT = 1e-3
+
 
 @dataclass(frozen=True)
 class Neighbours:
@@ -66,11 +70,6 @@ def _nearest(clouds: Float32[np.ndarray, "n p 3"], count: int) -> Int64[np.ndarr
                         place -= 1
                     best[place], found[place] = distance, j
     return nearest
-
-
-_SLOPE = 0.2
-# Directions shorter than this say little, so that rounding can't turn them about.
-_SHORT = 1e-3
 
 
 class VectorLeakyReLU(nn.Module):

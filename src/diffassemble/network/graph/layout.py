@@ -18,6 +18,9 @@ from torch_geometric.utils import to_dense_batch
 from diffassemble.core import Matches
 from diffassemble.network.graph.edges import sorted_edges, virtual_edges
 
+# Above this many pieces the list is faster than products with a mostly empty tensor.
+LISTED_ABOVE = 250
+
 
 @dataclass(frozen=True)
 class Incidence:
@@ -213,8 +216,6 @@ class ListedFeatures:
 
 
 PairFeatures = DenseFeatures | ListedFeatures
-# Above this many pieces the list is faster than products with a mostly empty tensor.
-LISTED_ABOVE = 250
 
 
 def pair_features(listed: ListedFeatures, b: int, w: int) -> PairFeatures:
