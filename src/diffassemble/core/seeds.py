@@ -17,6 +17,22 @@ def seeded(*numbers: int) -> torch.Generator:
     return torch.Generator().manual_seed(state % 2**63)
 
 
+def mixed_seed(*numbers: int | tuple[int, ...]) -> int:
+    """A seed of 31 bits for these numbers and tuples of numbers and no others, by the rounds of xxHash."""
+    return _mixed(numbers) & 0x7FFFFFFF
+
+
+def _mixed(part: int | tuple[int | tuple[int, ...], ...]) -> int:
+    if isinstance(part, int):
+        return part
+    state = 2870177450012600261
+    for one in part:
+        state = (state + _mixed(one) * 14029467366897019727) % 2**64
+        state = ((state << 31) | (state >> 33)) % 2**64
+        state = state * 11400714785074694791 % 2**64
+    return (state + (len(part) ^ 2870177450012600261 ^ 3527539)) % 2**64
+
+
 def check_seed(seed: int) -> None:
     """Refuse seeds that generators do not take."""
     if not 0 <= seed < 2**63:

@@ -15,6 +15,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from diffassemble.core import FragmentPieces, Poses, Puzzle, Step
+from diffassemble.core.seeds import mixed_seed
 from diffassemble.core.solver import content_order
 from diffassemble.fragments.assembly_state import AssemblyState, Known
 from diffassemble.fragments.clusters import Cluster
@@ -128,7 +129,7 @@ def search_some(state: AssemblyState, number: int) -> bool:
         small, large, level = job
         if state.search_late:
             return []
-        seed = hash((state.seed, number, large.members, small.members)) & 0x7FFFFFFF
+        seed = mixed_seed(state.seed, number, large.members, small.members)
         return match_clusters(small, large, level, effort.effort, state.models, seed)
 
     with ThreadPoolExecutor(torch.get_num_threads()) as pool:
@@ -158,7 +159,7 @@ def insert_small(state: AssemblyState, least: float) -> Iterator[float]:
         gaps = find_gaps(main, _GAP * state.fragments[0].spacing)
         for other in small:
             if not state.search_late:
-                seed = hash((state.seed, other.members, main.members)) & 0x7FFFFFFF
+                seed = mixed_seed(state.seed, other.members, main.members)
                 state.learn(other, main, insert_into_gaps(state.fragments[other.members[0]], main, gaps, seed))
         yield from join_apart(state, least)
         if len(state.clusters) == before:
