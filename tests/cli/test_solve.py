@@ -26,8 +26,7 @@ from diffassemble.files.assemblies import read_assembly
 from diffassemble.files.meshes import mesh_bytes
 from diffassemble.files.pictures import write_picture
 from diffassemble.files.puzzles import read_puzzle, write_puzzle
-from diffassemble.fragments.breaking import fracture
-from diffassemble.fragments.solids import mesh_of
+from diffassemble.fragments.breaking import fracture, mesh_of
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import Denoiser
 from diffassemble.squares.cut import cut_image

@@ -21,8 +21,7 @@ from diffassemble.core import Assembly, Board, ImagePieces, Locks, Mesh, Poses, 
 from diffassemble.core.kind import SolverOptions
 from diffassemble.core.poses import random_rotations
 from diffassemble.core.solver import assemble
-from diffassemble.fragments.breaking import fracture, scatter
-from diffassemble.fragments.solids import mesh_of
+from diffassemble.fragments.breaking import fracture, mesh_of, scatter
 from diffassemble.kinds import KINDS, kinds, make_solver
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.kind import BORDER_SOLVERS

@@ -10,12 +10,11 @@ from manifold3d import Manifold
 from manifold3d import Mesh as ManifoldMesh
 
 from diffassemble.core import Mesh, Puzzle
-from diffassemble.fragments.breaking import fracture, scatter
+from diffassemble.fragments.breaking import fracture, mesh_of, scatter
 from diffassemble.fragments.clusters import Cluster, Fragment
 from diffassemble.fragments.contact import IDENTITY, pose_rows
 from diffassemble.fragments.matches import prepare
 from diffassemble.fragments.model import FractureModels
-from diffassemble.fragments.solids import mesh_of
 from diffassemble.fragments.surface import Sample
 
 

@@ -10,14 +10,13 @@ import torch
 from manifold3d import Manifold
 
 from diffassemble.fragments.assembly_state import AssemblyState
-from diffassemble.fragments.breaking import fracture, scatter
+from diffassemble.fragments.breaking import fracture, mesh_of, scatter
 from diffassemble.fragments.clusters import Cluster, Fragment
 from diffassemble.fragments.contact import Pose, compose, inverse, pose_rows
 from diffassemble.fragments.gap_insertion import INSERTED
 from diffassemble.fragments.matches import prepare
 from diffassemble.fragments.mend import alike, assemble, assemble_best, entering, evidence, join_and_branch
 from diffassemble.fragments.model import FractureModels
-from diffassemble.fragments.solids import mesh_of
 from diffassemble.fragments.verification import Match
 
 Known = tuple[list[Fragment], list[Pose], FractureModels]

@@ -10,8 +10,17 @@ from manifold3d import Error, Manifold
 
 from diffassemble.core import InputError, Mesh
 from diffassemble.core.poses import random_rotations
-from diffassemble.fragments.breaking import across, block_below, fracture, fracture_puzzle, scatter
-from diffassemble.fragments.solids import bodies, every_edge_joins_two, mesh_of, solid_of
+from diffassemble.fragments.breaking import (
+    across,
+    block_below,
+    bodies,
+    every_edge_joins_two,
+    fracture,
+    fracture_puzzle,
+    mesh_of,
+    scatter,
+    solid_of,
+)
 
 
 def mesh(shape: trimesh.Trimesh) -> Mesh:

@@ -10,8 +10,7 @@ import torch
 
 from diffassemble.core import FragmentPieces, Locks, Mesh, Poses, Puzzle, Solver, Step
 from diffassemble.core.poses import random_rotations
-from diffassemble.fragments.diffusion import FragmentDiffusionSolver
-from diffassemble.fragments.hybrid import GUESS, FragmentHybridSolver, coarsened
+from diffassemble.fragments.hybrid import GUESS, FragmentDiffusionSolver, FragmentHybridSolver, coarsened
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import Denoiser
 

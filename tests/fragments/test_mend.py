@@ -12,10 +12,9 @@ from manifold3d import Manifold
 from diffassemble.core import Locks, Mesh, Poses, Puzzle, Solver, Step
 from diffassemble.core.poses import random_rotations
 from diffassemble.core.solver import assemble
-from diffassemble.fragments.breaking import fracture, scatter
+from diffassemble.fragments.breaking import fracture, mesh_of, scatter
 from diffassemble.fragments.mend import MendSolver
 from diffassemble.fragments.model import FractureModels
-from diffassemble.fragments.solids import mesh_of
 
 
 @pytest.fixture(scope="module")

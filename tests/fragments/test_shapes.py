@@ -11,6 +11,7 @@ import trimesh
 from manifold3d import Error, Manifold
 
 from diffassemble.core import InputError
+from diffassemble.fragments.breaking import bounds
 from diffassemble.fragments.shapes import figures as flat
 from diffassemble.fragments.shapes import vessels
 from diffassemble.fragments.shapes import vessels as bottles
@@ -30,7 +31,6 @@ from diffassemble.fragments.shapes.tools import (
     silhouette,
     smooth,
 )
-from diffassemble.fragments.solids import bounds
 
 
 def dice(seed: int = 0) -> Dice:

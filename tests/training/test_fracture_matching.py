@@ -6,11 +6,10 @@ import numpy as np
 import torch
 from manifold3d import Manifold
 
-from diffassemble.fragments.breaking import fracture, scatter
+from diffassemble.fragments.breaking import fracture, mesh_of, scatter
 from diffassemble.fragments.contact import IDENTITY
 from diffassemble.fragments.descriptors import COUNTERPART_SIGNS, FACE_FEATURES, LEVELS, surface_features
 from diffassemble.fragments.model import MATCH_FEATURES, FractureConfig, FractureModels
-from diffassemble.fragments.solids import mesh_of
 from diffassemble.training.config import Config
 from diffassemble.training.fracture_examples import (
     MatchExamples,

@@ -17,21 +17,8 @@ from diffassemble.fragments.spatial import bucket, nearest_within, sort_points
 from diffassemble.fragments.surface import Sample, sample, sample_near, smoothed, smoothed_normals
 
 NAMES = (
-    "area",
-    "likeness",
-    "likeness_deviation",
-    "opposed",
-    "height",
-    "height_deviation",
-    "height_skew",
-    "bulge",
-    "position_small",
-    "position_middle",
-    "position_large",
-    "normal_small",
-    "normal_middle",
-    "normal_large",
-    "offset",
+    *("area", "likeness", "likeness_deviation", "opposed", "height", "height_deviation", "height_skew", "bulge"),
+    *("position_small", "position_middle", "position_large", "normal_small", "normal_middle", "normal_large", "offset"),
 )
 SIGNS = np.array([-1.0 if name in ("height", "height_skew", "bulge") else 1.0 for name in NAMES], np.float32)
 LEVELS = 3

@@ -1,8 +1,9 @@
-"""Geometry joins fragments, one network stands the object up, and another guesses what geometry can't place.
+"""Solvers for broken objects that ask the diffusion network: the paper's own, and the hybrid with `mend`.
 
-Breaks tell how fragments lie to each other, and nothing of how the whole stood. So what `mend` has joined is looked at
-as a whole and turned to how such objects stand. Then it counts as one large fragment that stays where it is, and
-diffusion, which has learnt from fragments joined at random, places what is left around it.
+In the hybrid geometry joins fragments, one network turns the object upright, and another guesses what geometry can't
+place. Fracture surfaces tell how fragments lie to each other, and nothing of how the whole stood. So what `mend` has
+joined is turned to how such objects stand. Then it counts as one large fragment that stays where it is, and diffusion,
+which has learnt from fragments joined at random, places what is left around it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from torch import Tensor
 
 from diffassemble.core import FragmentPieces, Locks, Mesh, Poses, Puzzle, Solver, Step
 from diffassemble.core.solver import in_content_order
+from diffassemble.network.batch import pack
+from diffassemble.network.denoiser import PoseNetwork
+from diffassemble.network.sampling import average, denoise, sample_count
 
 # Share of the work that joining is.
 _JOINING = 0.8
@@ -23,6 +27,38 @@ _JOINING = 0.8
 GUESS = 0.5
 CanonicalRotation = Callable[[Float[Tensor, "p 3"]], Float[Tensor, "3 3"]]
 """Says by which rotation an object, given as a cloud, must be turned to stand as its kind does."""
+
+
+@dataclass(frozen=True)
+class FragmentDiffusionSolver:
+    """Denoises several samples at once; the answer is their mean, the confidence how far they agree with it.
+
+    `eta` 0 is DDIM, 1 is DDPM.
+    """
+
+    model: PoseNetwork
+    denoising_steps: int = 20
+    samples: int = 8
+    eta: float = 0.0
+    name: str = "diffusion"
+
+    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
+        """Yield the poses of the first sample after every reverse step, then the mean of all.
+
+        The answer does not depend on the order in which the fragments are listed.
+        """
+        return in_content_order(puzzle, lambda ordered: self._ordered_steps(ordered, generator))
+
+    def _ordered_steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
+        samples, space = sample_count(self.samples, len(puzzle)), self.model.space
+        batch, clean = pack([puzzle]), torch.empty(0)
+        total = len(self.model.schedule.visited(self.denoising_steps))
+        chain = denoise(self.model, batch, self.denoising_steps, samples, generator, self.eta, puzzle.locks)
+        for number, (noisy, predicted) in enumerate(chain, 1):
+            clean = predicted
+            yield Step(space.to_poses(noisy[:, 0]), done=number / total)
+        poses, confidence = average([space.to_poses(sample) for sample in clean.unbind(1)])
+        yield Step(poses, done=1.0, confidence=confidence)
 
 
 @dataclass(frozen=True)

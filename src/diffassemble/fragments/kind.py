@@ -53,7 +53,7 @@ def _mend(options: SolverOptions) -> Solver:
 
 
 def _diffusion(options: SolverOptions) -> Solver:
-    from diffassemble.fragments.diffusion import FragmentDiffusionSolver
+    from diffassemble.fragments.hybrid import FragmentDiffusionSolver
     from diffassemble.network.loading import load_network
 
     network = _spatial(load_network(options.model), options.model)
@@ -61,8 +61,7 @@ def _diffusion(options: SolverOptions) -> Solver:
 
 
 def _hybrid(options: SolverOptions) -> Solver:
-    from diffassemble.fragments.diffusion import FragmentDiffusionSolver
-    from diffassemble.fragments.hybrid import FragmentHybridSolver
+    from diffassemble.fragments.hybrid import FragmentDiffusionSolver, FragmentHybridSolver
     from diffassemble.network.denoiser import Denoiser
 
     network = _spatial(Denoiser.from_pretrained(options.model), options.model)

@@ -11,39 +11,36 @@ import torch
 from manifold3d import Error, Manifold
 
 from diffassemble.core import InputError, Mesh, Puzzle
+from diffassemble.core.seeds import check_seed
 from diffassemble.core.surfaces import clean_surface
 from diffassemble.files.meshes import MESH_ENDINGS, read_mesh
-from diffassemble.fragments.breaking import fracture_puzzle
+from diffassemble.fragments.breaking import bounds, every_edge_joins_two, fracture_puzzle, mesh_of, surface_solid
 from diffassemble.fragments.shapes import figures, vessels
-from diffassemble.fragments.shapes import figures as flat
-from diffassemble.fragments.shapes import vessels as bottles
-from diffassemble.fragments.shapes import vessels as handled
 from diffassemble.fragments.shapes.tools import Dice
-from diffassemble.fragments.solids import bounds, every_edge_joins_two, mesh_of, surface_solid
 
 ATTEMPTS = 20
 FEWEST_TRIANGLES, MOST_TRIANGLES = 2000, 8000
 LEAST_VOLUME = 1e-4
 _BUILDERS: dict[str, Callable[[Dice], Manifold]] = {
-    "BeerBottle": bottles.beer_bottle,
-    "Bottle": bottles.bottle,
+    "BeerBottle": vessels.beer_bottle,
+    "Bottle": vessels.bottle,
     "Bowl": vessels.bowl,
-    "Cookie": flat.cookie,
+    "Cookie": figures.cookie,
     "Cup": vessels.cup,
-    "DrinkBottle": bottles.drink_bottle,
+    "DrinkBottle": vessels.drink_bottle,
     "DrinkingUtensil": vessels.drinking_utensil,
-    "Mirror": flat.mirror,
-    "Mug": handled.mug,
-    "PillBottle": bottles.pill_bottle,
+    "Mirror": figures.mirror,
+    "Mug": vessels.mug,
+    "PillBottle": vessels.pill_bottle,
     "Plate": vessels.plate,
-    "Ring": flat.ring,
-    "Spoon": flat.spoon,
+    "Ring": figures.ring,
+    "Spoon": figures.spoon,
     "Statue": figures.statue,
-    "Teacup": handled.teacup,
-    "Teapot": handled.teapot,
+    "Teacup": vessels.teacup,
+    "Teapot": vessels.teapot,
     "ToyFigure": figures.toy_figure,
     "Vase": vessels.vase,
-    "WineBottle": bottles.wine_bottle,
+    "WineBottle": vessels.wine_bottle,
     "WineGlass": vessels.wine_glass,
 }
 
@@ -107,8 +104,7 @@ def fracture_file(source: Path | str, pieces: int, seed: int = 0, missing: float
 
     The same seed gives the same puzzle.
     """
-    if not 0 <= seed < 2**63:
-        raise InputError(f"seed {seed} is out of range; give a number from 0 to 2^63 − 1")
+    check_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     mesh = _mesh(Path(source), generator)
     try:

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from manifold3d import CrossSection, JoinType, Manifold
 from skimage.measure import marching_cubes
 
+from diffassemble.fragments.breaking import surface_solid
 from diffassemble.fragments.shapes.tools import (
     Dice,
     Number,
@@ -23,7 +24,6 @@ from diffassemble.fragments.shapes.tools import (
     silhouette,
     smooth,
 )
-from diffassemble.fragments.solids import surface_solid
 
 # Voxels along the longest side of a figure.
 RESOLUTION = 52

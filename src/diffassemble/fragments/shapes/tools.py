@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from manifold3d import CrossSection, FillRule, JoinType, Manifold, OpType
 
-from diffassemble.fragments.solids import surface_solid
+from diffassemble.fragments.breaking import surface_solid
 
 T = TypeVar("T")
 Number = float | int
