@@ -1,7 +1,8 @@
 """Answers that keep what is locked.
 
 Solvers that know of locks hold them all the way; whatever a solver answers, `held_steps` sees to it that locked pieces
-stand where they are locked and that the others make room.
+stand where they are locked and that the others make room. roma, which loads torch's compiler, and scipy.optimize are
+loaded where they are used, here and elsewhere: they take longer than most puzzles.
 """
 
 from __future__ import annotations
@@ -9,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-import roma
 import torch
 from jaxtyping import Float, Int
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from diffassemble.core.assembly import Step
@@ -42,6 +41,9 @@ def _held(poses: Poses, lattice: Board | None, locks: Locks) -> Poses:
 
 def moved_to_locks(poses: Poses, locks: Locks) -> Poses:
     """Loose poses in space, moved as a whole so that the locked pieces come close to their places."""
+
+    import roma
+
     given, wanted = poses[locks.held], locks.poses[locks.held]
     rotation = roma.special_procrustes((wanted.rotation @ given.rotation.mT).sum(0))
     shift = (wanted.translation - given.translation @ rotation.T).mean(0)
@@ -90,6 +92,8 @@ def settle_loose(poses: Poses, board: Board, locks: Locks) -> Placement:
 def _settle(
     places: Int[Tensor, "n 2"] | Float[Tensor, "n 2"], turns: Int[Tensor, "n"], board: Board, locks: Locks
 ) -> Placement:
+    from scipy.optimize import linear_sum_assignment
+
     wanted, wanted_turns = board.snap(locks.poses)
     loose = (~locks.held).nonzero().flatten()
     taken = torch.zeros(board.cells, dtype=torch.bool)

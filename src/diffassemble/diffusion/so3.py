@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
-import roma
 import torch
 from jaxtyping import Float, Int
 from scipy.special import gammaincinv
@@ -114,6 +113,9 @@ def length_of(angle: Float[Tensor, "*n"], epsilon: Float[Tensor, ""]) -> Float[T
 
 def rotation_of(normal: Float[Tensor, "*n 3"], epsilon: Float[Tensor, "*#n"]) -> Float[Tensor, "*n 3 3"]:
     """Rotations of spread ε by their normal vectors: standard normal ones make draws."""
+
+    import roma
+
     length = normal.norm(dim=-1)
     angle = angle_of(length, epsilon)
     return roma.rotvec_to_rotmat(normal * (angle / length.clamp(min=1e-12))[..., None])
@@ -121,6 +123,9 @@ def rotation_of(normal: Float[Tensor, "*n 3"], epsilon: Float[Tensor, "*#n"]) ->
 
 def normal_of(rotation: Float[Tensor, "*n 3 3"], epsilon: Float[Tensor, ""]) -> Float[Tensor, "*n 3"]:
     """The inverse of `rotation_of`."""
+
+    import roma
+
     turn = roma.rotmat_to_rotvec(rotation)
     angle = turn.norm(dim=-1)
     return turn * (length_of(angle, epsilon) / angle.clamp(min=1e-12))[..., None]
@@ -183,6 +188,9 @@ class SO3:
 
     def clean(self, raw: Float[Tensor, "*n 12"]) -> Float[Tensor, "*n 12"]:
         """The rotation nearest to nine numbers; gradients are bounded where several are equally near."""
+
+        import roma
+
         raw = raw.float()
         return join(raw[..., :3], roma.special_procrustes(rotations(raw), gradient_eps=_DAMPING))
 
@@ -194,6 +202,9 @@ def spread_at(alpha_bar: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
 
 def scale(rotation: Float[Tensor, "*n 3 3"], share: Float[Tensor, "*#n"]) -> Float[Tensor, "*n 3 3"]:
     """λ(γ, R) = exp(γ log R), the geodesic from the identity to R."""
+
+    import roma
+
     return roma.rotvec_to_rotmat(share[..., None] * roma.rotmat_to_rotvec(rotation))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-import roma
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -57,11 +56,15 @@ class Quaternion(Gaussian):
     translation_width = 3
 
     def to_vector(self, poses: Poses) -> Float[Tensor, "n 7"]:
+        import roma
+
         turned = roma.quat_xyzw_to_wxyz(roma.rotmat_to_unitquat(poses.rotation))
         turned = torch.where(turned[:, :1] < 0, -turned, turned)
         return torch.cat([SPAN * poses.translation, turned], -1)
 
     def to_poses(self, vector: Float[Tensor, "n 7"]) -> Poses:
+        import roma
+
         unit = roma.quat_wxyz_to_xyzw(F.normalize(vector[:, 3:], dim=-1))
         return Poses(roma.unitquat_to_rotmat(unit), vector[:, :3] / SPAN)
 

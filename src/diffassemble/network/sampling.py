@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import roma
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -62,6 +61,9 @@ def average(samples: Sequence[Poses]) -> tuple[Poses, Float[Tensor, "n"]]:
 
     The mean rotation is the one nearest to the mean of the matrices.
     """
+
+    import roma
+
     if len(samples) == 1:
         return samples[0], torch.ones(len(samples[0]))
     rotation = roma.special_procrustes(torch.stack([sample.rotation for sample in samples]).mean(0))
@@ -77,4 +79,7 @@ def agrees(first: Poses, second: Poses) -> Bool[Tensor, "n"]:
 
 def twist(first: Poses, second: Poses) -> Float[Tensor, "n"]:
     """Angle between two rotations of each piece, in radians."""
+
+    import roma
+
     return roma.rotmat_geodesic_distance(first.rotation, second.rotation)

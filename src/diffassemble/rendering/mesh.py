@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import roma
 import torch
 from jaxtyping import Float, Float32
 from PIL import Image
+from scipy.spatial.transform import Rotation
 from torch import Tensor
 
 from diffassemble.core import Assembly, FragmentPieces, Poses
@@ -152,13 +152,16 @@ def between(
     first: Float[Tensor, "n 3 3"], second: Float[Tensor, "n 3 3"], share: Float[Tensor, "n"]
 ) -> Float[Tensor, "n 3 3"]:
     """Rotations on the shortest ways from the first to the second, at these shares of them."""
-    way = roma.rotmat_to_rotvec(first.transpose(-1, -2) @ second)
-    return first @ roma.rotvec_to_rotmat(share[:, None] * way)
+    way = Rotation.from_matrix((first.mT @ second).numpy()).as_rotvec()
+    return first @ torch.from_numpy(Rotation.from_rotvec(share[:, None].numpy() * way).as_matrix()).float()
 
 
 def _effort(first: Poses, second: Poses) -> Tensor:
     """How far it is from one station to the next, on average; a half turn counts as much as a whole object."""
-    turn = roma.rotmat_geodesic_distance(first.rotation, second.rotation) / torch.pi
+    turn = (
+        torch.from_numpy(Rotation.from_matrix((first.rotation.mT @ second.rotation).numpy()).magnitude()).float()
+        / torch.pi
+    )
     return ((first.translation - second.translation).norm(dim=-1) + turn).mean() + 1e-3
 
 
@@ -168,7 +171,9 @@ def _drawn_in(poses: Poses) -> Poses:
     distance = poses.translation.norm(dim=-1, keepdim=True).clamp(min=1e-6)
     room = _FAR - _NEAR
     shown = torch.where(distance > _NEAR, _NEAR + room * torch.tanh((distance - _NEAR) / room), distance)
-    return Poses(roma.special_procrustes(poses.rotation), poses.translation * (shown / distance))
+    left, _, right = torch.linalg.svd(poses.rotation)
+    left = torch.cat([left[..., :2], left[..., 2:] * torch.linalg.det(left @ right)[:, None, None]], -1)
+    return Poses(left @ right, poses.translation * (shown / distance))
 
 
 def _on_cpu(poses: Poses) -> Poses:
