@@ -11,10 +11,11 @@ from torch_geometric.nn import GCNConv, TransformerConv
 
 from diffassemble.core import Matches, Poses
 from diffassemble.network.config import ModelConfig
+from diffassemble.network.gcn import GCN
 from diffassemble.network.graph import layout as features
 from diffassemble.network.graph.edges import complete_edges
 from diffassemble.network.graph.layout import DenseFeatures, DenseGraph, ListedFeatures, edge_graph
-from diffassemble.network.layers import GCN, STACKS, UniMP
+from diffassemble.network.layers import STACKS, UniMP
 
 SLOTS, CHANNELS = 4, 3
 EDGE_WIDTH = SLOTS * CHANNELS

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import roma
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -77,5 +76,7 @@ def turn_pixels(pixels: Float[Tensor, "n c s s"], turns: Int[Tensor, "n"]) -> Fl
 
 def random_rotations(count: int, generator: torch.Generator) -> Float[Tensor, "n 3 3"]:
     """Rotations of space, all equally probable."""
+    import roma
+
     quaternions = torch.randn(count, 4, generator=generator)
     return roma.unitquat_to_rotmat(torch.nn.functional.normalize(quaternions, dim=-1))

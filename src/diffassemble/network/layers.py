@@ -10,23 +10,27 @@ from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from torch_geometric.nn import GCNConv, TransformerConv
-from torch_geometric.utils import softmax
 
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.graph.layout import DenseGraph, EdgeGraph, Graph, PairFeatures, common, summed
 
 
-class UniMP(TransformerConv):
+class UniMP(nn.Module):
     """UniMP (Shi et al. 2021): multi-head attention over the neighbours, with PyG's parameters and numbers.
 
-    PyG's own way gathers a copy of query, key and value for every edge; neither of the two here does.
+    PyG's own way (TransformerConv) gathers a copy of query, key and value for every edge; neither of the two here does.
     """
 
     def __init__(self, width_in: int, width_out: int, heads: int, edge_width: int | None) -> None:
-        super().__init__(width_in, width_out // heads, heads=heads, edge_dim=edge_width)
+        super().__init__()
+        self.heads, self.out_channels = heads, width_out // heads
+        self.lin_key = nn.Linear(width_in, width_out)
+        self.lin_query = nn.Linear(width_in, width_out)
+        self.lin_value = nn.Linear(width_in, width_out)
+        self.lin_edge = nn.Linear(edge_width or 0, width_out, bias=False) if edge_width else None
+        self.lin_skip = nn.Linear(width_in, width_out)
 
     def message_passing(self, nodes: Float[Tensor, "*places k f"], graph: Graph) -> Float[Tensor, "*places k g"]:
         """Nodes (b, w, k, f) on dense graphs, (n, k, f) on edge lists."""
@@ -42,11 +46,12 @@ class UniMP(TransformerConv):
         query = query / self.out_channels**0.5
         logits = common(query, key, graph.incidence)
         if graph.evidence is None:
-            heard = summed(softmax(logits, ptr=graph.incidence.starts), value, graph.incidence)
+            heard = summed(softmax(logits, graph.incidence.starts), value, graph.incidence)
         else:  # as in the dense path, W_e is applied to q and to Σ α e
+            assert self.lin_edge is not None
             weight = self.lin_edge.weight.view(self.heads, self.out_channels, -1)
             asked = torch.einsum("nkhc,hce->nkhe", query.unflatten(1, (samples, -1)), weight).flatten(1, 2)
-            attention = softmax(graph.evidence.ask(logits, asked), ptr=graph.incidence.starts)
+            attention = softmax(graph.evidence.ask(logits, asked), graph.incidence.starts)
             evidence = graph.evidence.hear(attention, count).unflatten(1, (samples, -1))
             told = torch.einsum("nkhe,hce->nkhc", evidence, weight).flatten(1, 2)
             heard = summed(attention, value, graph.incidence) + told
@@ -74,6 +79,7 @@ class UniMP(TransformerConv):
     ) -> Float[Tensor, "b k h w c"]:
         """Keys and values gain W_e e_ij, without ever making a (w, w, f) tensor: W_e is applied to q and to Σ α e."""
         b, k, h, w, c = query.shape
+        assert self.lin_edge is not None
         weight = self.lin_edge.weight.view(h, c, -1)
         query = query / c**0.5
         asked = torch.einsum("bkhwc,hce->bwkhe", query, weight).flatten(2, 3)
@@ -86,24 +92,21 @@ class UniMP(TransformerConv):
         return attention.unflatten(1, (k, h)) @ value + told
 
 
-class GCN(GCNConv):
-    """The paper's ablation: a plain graph convolution with an all-ones adjacency, so every piece hears the mean."""
-
-    def __init__(self, width_in: int, width_out: int) -> None:
-        super().__init__(width_in, width_out, add_self_loops=False)
-
-    def message_passing(self, nodes: Float[Tensor, "*places k f"], graph: Graph) -> Float[Tensor, "*places k g"]:
-        """Nodes (b, w, k, f) on dense graphs, (n, k, f) on edge lists."""
-        if isinstance(graph, EdgeGraph):
-            samples = nodes.unbind(1)
-            return torch.stack([super(GCN, self).forward(x, graph.edges) for x in samples], 1)
-        present = graph.present[:, :, None, None]
-        mean = (self.lin(nodes) * present).sum(1, keepdim=True) / present.sum(1, keepdim=True)
-        return (mean + self.bias).expand(-1, nodes.shape[1], -1, -1)
+def softmax(logits: Float[Tensor, "e f"], starts: Int[Tensor, "m"]) -> Float[Tensor, "e f"]:
+    """Softmax over the edges of each receiver, which are sorted by receiver and begin at `starts`."""
+    counts = starts.diff()
+    largest = torch.segment_reduce(logits.detach(), "max", offsets=starts)
+    largest = torch.where(largest.isinf(), 0, largest)
+    out = (logits - largest.repeat_interleave(counts, 0, output_size=len(logits))).exp()
+    total = torch.segment_reduce(out, "sum", offsets=starts) + 1e-16
+    return out / total.repeat_interleave(counts, 0, output_size=len(logits))
 
 
-def _layer(config: ModelConfig, width_in: int, width_out: int, edge_width: int | None) -> UniMP | GCN:
+def _layer(config: ModelConfig, width_in: int, width_out: int, edge_width: int | None) -> nn.Module:
     if config.layer == "gcn":
+        # PyG takes longer to load than most puzzles take to solve; only this ablation needs it.
+        from diffassemble.network.gcn import GCN
+
         return GCN(width_in, width_out)
     return UniMP(width_in, width_out, config.heads, edge_width)
 

@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch_geometric.utils import to_dense_batch
 
 from diffassemble.core import Matches
 from diffassemble.network.graph.edges import sorted_edges, virtual_edges
@@ -243,7 +242,9 @@ class DenseGraph:
         self, packed: Float[Tensor, "n k f"], virtual: Float[Tensor, "v f"] | None = None
     ) -> Float[Tensor, "b w k f"]:
         """Packed rows into the padded layout, and the same virtual nodes behind those of every graph."""
-        padded = to_dense_batch(packed, self.puzzle, batch_size=len(self.present))[0]
+        width = self.present.shape[1] - self.virtual
+        padded = packed.new_zeros(len(self.present), width, *packed.shape[1:])
+        padded[self.present[:, :width]] = packed
         if virtual is None:
             return padded
         return torch.cat([padded, virtual[None, :, None].expand(len(padded), -1, packed.shape[1], -1)], 1)
