@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from diffassemble.core import InputError, Matches, Poses, Puzzle
 from diffassemble.core.poses import random_rotations
 from diffassemble.network.batch import BOARD_WIDTH, PuzzleBatch, pack
 from diffassemble.network.config import ModelConfig
-from diffassemble.network.denoiser import Denoiser, PosedFeatures, best_evidence, is_large, wire
+from diffassemble.network.denoiser import Denoiser, PosedFeatures, is_large, wire
 from diffassemble.network.encoders import make_encoder
 from diffassemble.network.evidence import POWERS, THRESHOLDS
 from diffassemble.network.graph.edges import complete_edges
@@ -188,17 +187,6 @@ def test_an_untrained_network_believes_the_mean_of_all_opinions(make_model: Make
     torch.testing.assert_close(model(truth, torch.ones(6, 1).long(), condition), truth, rtol=0.01, atol=0.01)
 
 
-def test_edges_are_dropped_only_by_a_generator(make_model: Make, puzzles: list[Puzzle]) -> None:
-    model, batch = make_model(dropped_edges=0.5), pack(puzzles, find_matches)
-    noisy, time = noisy_poses(13, 2, model.config.times)
-    assert isinstance(model.condition(batch).graph, DenseGraph)
-    first, again, other = (model.condition(batch, seeded(seed)) for seed in (1, 1, 2))
-    assert isinstance(first.graph, EdgeGraph)
-    assert 13 <= first.graph.edges.shape[1] < 6**2 + 6**2 + 1
-    assert torch.equal(model(noisy, time, first), model(noisy, time, again))
-    assert not torch.allclose(model(noisy, time, first), model(noisy, time, other))
-
-
 def test_sparse_graphs_are_for_learning_for_solving_if_wanted_and_for_large_puzzles(
     make_model: Make, puzzles: list[Puzzle]
 ) -> None:
@@ -273,19 +261,6 @@ def test_tensors_are_made_where_the_data_is(make_model: Make, puzzles: list[Puzz
     assert drawn.device == noisy.device
 
 
-def test_the_best_evidence_of_every_side_is_a_maximum() -> None:
-    first, slot = torch.tensor([0, 0, 0, 2]), torch.tensor([3, 3, 5, 15])
-    evidence = torch.tensor([[0.1, 0.9], [0.2, 0.3], [0.4, 0.0], [1.0, 0.5]])
-    best = best_evidence(Matches(first, first, Poses.identity(4, 2), slot, evidence), 3, 16).view(3, 16, 2)
-    expected = torch.zeros(3, 16, 2)
-    expected[0, 3], expected[0, 5], expected[2, 15] = (
-        torch.tensor([0.2, 0.9]),
-        torch.tensor([0.4, 0.0]),
-        torch.tensor([1.0, 0.5]),
-    )
-    assert torch.equal(best, expected)
-
-
 def test_a_batch_of_one_lone_piece_runs(make_model: Make, puzzles: list[Puzzle]) -> None:
     model = make_model()
     batch: PuzzleBatch = pack(puzzles[2:], find_matches)
@@ -323,15 +298,6 @@ def test_large_puzzles_get_matches_and_an_expander_and_never_more(puzzles: list[
     assert (int(best.first), int(best.second)) in found
     assert (int(best.second), int(best.first)) in found
     assert torch.equal(graph.edges, wire(config, batch, None).edges)
-
-
-def test_boards_are_told_by_shape_pitch_and_share_of_pieces_left(puzzles: list[Puzzle]) -> None:
-    batch = pack(puzzles)
-    for owner, told in zip(batch.puzzle.tolist(), batch.board.tolist(), strict=True):
-        puzzle = puzzles[owner]
-        rows, cols = puzzle.board.rows, puzzle.board.cols
-        expected = [math.log(rows) / 3, math.log(cols) / 3, 2 / max(rows, cols), len(puzzle) / (rows * cols)]
-        assert told == pytest.approx(expected)
 
 
 def test_matches_are_those_of_each_puzzle_and_never_cross(puzzles: list[Puzzle]) -> None:

@@ -216,20 +216,6 @@ def test_virtual_nodes_are_joined_to_all_pieces_of_their_puzzle_and_to_no_others
     assert graph.edges.shape[1] == len(expected)
 
 
-def test_all_puzzles_get_the_same_virtual_nodes_behind_their_pieces(puzzle: torch.Tensor) -> None:
-    rows, virtual = packed(len(puzzle)), torch.randn(2, 3, generator=torch.Generator().manual_seed(1))
-    dense = DenseGraph.of(puzzle, None, SLOTS, 2)
-    padded = dense.spread(rows, virtual)
-    assert padded.shape == (len(SIZES), max(SIZES) + 2, 2, 3)
-    assert torch.equal(padded[:, -2:], virtual[None, :, None].expand(len(SIZES), -1, 2, -1))
-    assert dense.present[:, -2:].all()
-    listed = edge_graph(complete_edges(puzzle), puzzle, None, SLOTS, 2)
-    nodes = listed.spread(rows, virtual)
-    assert torch.equal(nodes[len(puzzle) :, 0], virtual.repeat(len(SIZES), 1))
-    for graph, spread in ((dense, padded), (listed, nodes)):
-        assert torch.equal(graph.gather(spread), rows)
-
-
 GRAPHS, WIDTH, FEATURES_SLOTS, FEATURES_CHANNELS, ASKING = 3, 5, 4, 2, 6
 GRID = (GRAPHS, ASKING, WIDTH, WIDTH)
 
@@ -317,15 +303,6 @@ def some_edges() -> Tensor:
     """Random edges; node 4 neither hears nor is heard."""
     pairs = torch.randint(0, PRODUCTS_COUNT, (2, 30), generator=torch.Generator().manual_seed(0))
     return sorted_edges(pairs[:, (pairs != 4).all(0)], PRODUCTS_COUNT)
-
-
-def test_edges_by_receiver_and_by_sender_are_the_same_matrix_and_its_transpose() -> None:
-    edges = some_edges()
-    incidence, values = Incidence.of(edges, PRODUCTS_COUNT), random(edges.shape[1])
-    matrix = torch.zeros(PRODUCTS_COUNT, PRODUCTS_COUNT)
-    matrix[edges[1], edges[0]] = values
-    assert torch.equal(incidence.forth(values).to_dense(), matrix)
-    assert torch.equal(incidence.reversed(values).to_dense(), matrix.T)
 
 
 def test_both_products_and_their_gradients_are_those_of_gathered_copies() -> None:

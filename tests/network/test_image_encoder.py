@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from diffassemble.network.encoders.image import (
     GroupConvolution,
-    GroupNorm,
     ImageBackbone,
     ImageEncoder,
     LiftingConvolution,
-    ResidualBlock,
 )
 
 SIZES = (28, 32, 45, 64)
@@ -72,18 +70,6 @@ def test_pieces_are_encoded_one_by_one(backbone: ImageBackbone) -> None:
     torch.testing.assert_close(encoder(pixels)[1:2], encoder(pixels[1:2]), rtol=1e-5, atol=1e-5)
 
 
-def test_equivariance_is_of_the_form_and_not_of_the_start() -> None:
-    """It holds for any weights, so also after training."""
-    encoder, pixels = ImageEncoder("light", "equivariant", 8), pieces(32)
-    optimizer = torch.optim.SGD(encoder.parameters(), 0.1)
-    for _ in range(3):
-        optimizer.zero_grad()
-        encoder(pixels).square().sum().backward()
-        optimizer.step()
-    slots = encoder(pixels)
-    torch.testing.assert_close(encoder(clockwise(pixels)), slots.roll(-1, 1), rtol=1e-5, atol=1e-5)
-
-
 def turned(maps: Tensor) -> Tensor:
     """What turning the picture clockwise does to maps with a turn axis."""
     return clockwise(maps.roll(-1, 2))
@@ -117,24 +103,3 @@ def test_the_four_slots_of_a_lifted_picture_are_its_four_turns() -> None:
     for turn in range(4):
         seen = torch.rot90(pixels, -turn, (-2, -1))
         torch.testing.assert_close(layer(seen)[0, :, 0, 3, 3], middle[:, turn], rtol=1e-5, atol=1e-5)
-
-
-def test_norm() -> None:
-    layer, maps = GroupNorm(3), 5 + 2 * random(2, 3, 4, 6, 6)
-    normal = layer(maps)
-    torch.testing.assert_close(normal.mean((1, 2, 3, 4)), torch.zeros(2), rtol=0, atol=1e-5)
-    torch.testing.assert_close(normal.var((1, 2, 3, 4), unbiased=False), torch.ones(2), rtol=0, atol=1e-3)
-    nn.init.normal_(layer.scale)
-    nn.init.normal_(layer.shift)
-    torch.testing.assert_close(layer(turned(maps)), turned(layer(maps)), rtol=1e-5, atol=1e-5)
-    # Other pieces of the batch are not seen.
-    torch.testing.assert_close(layer(maps[:1]), layer(maps)[:1])
-
-
-@pytest.mark.parametrize("channels_out", [3, 5])
-@pytest.mark.parametrize("shrink", [False, True])
-def test_residual_block(channels_out: int, shrink: bool) -> None:
-    block, maps = ResidualBlock(3, channels_out, shrink), random(2, 3, 4, 8, 8)
-    out = block(maps)
-    assert out.shape == (2, channels_out, 4, 4 if shrink else 8, 4 if shrink else 8)
-    torch.testing.assert_close(block(turned(maps)), turned(out), rtol=1e-5, atol=1e-5)

@@ -21,7 +21,6 @@ from diffassemble.network.encoders.points import (
 )
 from diffassemble.network.encoders.vector_neurons import (
     EdgeConvolution,
-    Invariants,
     ReceiverConvolution,
     SoftMaximum,
     VectorLayer,
@@ -106,19 +105,6 @@ def test_tiny_and_degenerate_clouds_have_features_and_gradients(backbone: PointB
         assert features.isfinite().all()
         features.square().sum().backward()
     assert all(parameter.grad is None or parameter.grad.isfinite().all() for parameter in encoder.parameters())
-
-
-def test_equivariance_is_of_the_form_and_not_of_the_start() -> None:
-    """It holds for any weights, so also after training."""
-    encoder, points, rotation = PointEncoder("vn_dgcnn", "equivariant", 8), fragments(), turns(3)
-    optimizer = torch.optim.SGD(encoder.parameters(), 0.1)
-    for _ in range(3):
-        optimizer.zero_grad()
-        (encoder(points)[:, :4] - 1).square().sum().backward()
-        optimizer.step()
-    with torch.no_grad():
-        expected = encoder.turned(encoder(points), rotation)
-        torch.testing.assert_close(encoder(points @ rotation.mT), expected, rtol=0, atol=1e-4)
 
 
 def test_extents_are_those_of_a_box() -> None:
@@ -217,24 +203,3 @@ def test_cross_products_tell_left_from_right() -> None:
         layer = EdgeConvolution(5, 7, 1, crosses)
         alike = torch.allclose(layer(mirror * VECTORS, NEAR), mirror * layer(VECTORS, NEAR), atol=1e-4)
         assert alike != crosses
-
-
-@torch.no_grad()
-def test_the_light_convolution_is_the_mean_over_cut_messages() -> None:
-    layer = ReceiverConvolution(5, 7)
-    own, direction = layer.receive(VECTORS).chunk(2, -1)
-    direction = direction / (direction.square().sum(2, keepdim=True) + 1e-3).sqrt()
-    messages = NEAR.vectors(layer.send(VECTORS)) + own[:, :, :, None]
-    along = (messages * direction[:, :, :, None]).sum(2, keepdim=True)
-    expected = (messages - 0.8 * along.clamp(max=0) * direction[:, :, :, None]).mean(3)
-    torch.testing.assert_close(layer(VECTORS, NEAR), expected, rtol=1e-4, atol=1e-5)
-
-
-@torch.no_grad()
-def test_pooling_lies_between_the_points_and_invariants_do_not_turn() -> None:
-    pooled = SoftMaximum(5)(VECTORS)
-    assert (pooled <= VECTORS.amax(1)).all()
-    assert (pooled >= VECTORS.amin(1)).all()
-    layer = Invariants(5)
-    assert layer(pooled).shape == (2, 15)
-    torch.testing.assert_close(layer(turned(pooled)), layer(pooled), rtol=1e-4, atol=1e-4)

@@ -192,15 +192,6 @@ def test_the_average_follows_slowly_and_keeps_counters() -> None:
     assert model.weight.tolist() == [1.0, 1.0]
 
 
-def test_the_average_starts_quickly_and_then_slows_down(tiny: Callable[..., Config]) -> None:
-    learner = learner_of(tiny(average=0.999))
-    before = {name: value.clone() for name, value in learner.average.state_dict().items()}
-    learner.step()
-    after, model = learner.average.state_dict(), learner.model.state_dict()
-    for name, old in before.items():  # 2 / 11 of the way is left after one step
-        torch.testing.assert_close(after[name], old + (1 - 2 / 11) * (model[name] - old))
-
-
 class Repeated(JigsawTask):
     """The same batch at every step, which can be learnt by heart."""
 

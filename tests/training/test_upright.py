@@ -13,10 +13,8 @@ from torch import Tensor, nn
 from diffassemble.files.pictures import write_picture
 from diffassemble.squares.upright import UprightConfig
 from diffassemble.training.config import Config, PictureConfig
-from diffassemble.training.loop import train
 from diffassemble.training.pictures import load_square
-from diffassemble.training.run_folder import read_checkpoint
-from diffassemble.training.upright import UprightTask, UprightTraining, with_lost_cells
+from diffassemble.training.upright import UprightTask, UprightTraining
 
 SMALL = UprightConfig(size=16, stem=8, widths=(16, 16), dropout=0.0)
 
@@ -89,34 +87,3 @@ def test_squares_keep_the_colours(tmp_path: Path) -> None:
         write_picture(colour.expand(3, *shape), tmp_path / f"{name}.png")
     for path in tmp_path.iterdir():
         assert torch.equal(load_square(path, 12), (255 * colour).to(torch.uint8).expand(3, 12, 12))
-
-
-def test_lost_cells_are_grey_and_always_the_same() -> None:
-    picture = torch.ones(3, 30, 42)
-    holed = with_lost_cells(picture, 5)
-    assert torch.equal(holed, with_lost_cells(picture, 5))
-    cells = holed.unflatten(1, (6, 5)).unflatten(3, (6, 7)).transpose(2, 3).flatten(3)
-    assert ((cells == cells[..., :1]).all(-1)).all()
-    assert set(holed.unique().tolist()) == {0.5, 1.0}
-
-
-def test_a_run_goes_on_as_if_nothing_had_happened(tiny_upright: Callable[..., Config], tmp_path: Path) -> None:
-    class Struck(UprightTask):
-        def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
-            if step == 4:
-                raise KeyboardInterrupt
-            return super().loss(model, step, rank, world)
-
-    config = tiny_upright()
-    straight, struck = tmp_path / "straight", tmp_path / "struck"
-    train(config, UprightTask(config), straight, resume=False)
-    with pytest.raises(KeyboardInterrupt):
-        train(config, Struck(config), struck, resume=False)
-    train(config, UprightTask(config), struck, resume=True)
-    one, two = read_checkpoint(straight), read_checkpoint(struck)
-    assert one is not None
-    assert two is not None
-    assert (one.step, one.best) == (two.step, two.best) == (6, two.best)
-    for part in ("weights", "average"):  # dropout and the running statistics of the norms are taken up too
-        for name, value in getattr(one, part).items():
-            assert torch.equal(value, getattr(two, part)[name]), name

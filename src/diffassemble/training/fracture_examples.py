@@ -164,7 +164,7 @@ def _matches(
 
 @dataclass(frozen=True)
 class MatchExamples:
-    """Numbers of matches (`compatibility.fracture.verify`), and whether they are true."""
+    """Numbers of matches (`fragments.verification`), and whether they are true."""
 
     numbers: Float32[np.ndarray, "m v"]
     true: Bool[np.ndarray, "m"]

@@ -101,7 +101,7 @@ class Pool:
         return self.steps[whose, which], self.normal_steps[whose, which], self.areas[members].sum()
 
     def scatter(self, generator: torch.Generator, points: int = POINTS, missing: float = 0.0) -> Puzzle:
-        """A puzzle of some of the points, by the protocol of `cutting.fragments.scatter`; its meshes are clouds.
+        """A puzzle of some of the points, by the protocol of `fragments.breaking.scatter`; its meshes are clouds.
 
         A share `missing` of the fragments is lost, but two stay. There are at most as many points as the pool has.
         """
