@@ -1,0 +1,49 @@
+"""What the documents say of the code is so: their examples run, and what they name is there."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from diffassemble import kinds
+from diffassemble.squares import pictures
+
+DOCS = Path(__file__).parents[1] / "docs"
+ROOT = DOCS.parent / "src" / "diffassemble"
+EXAMPLES = re.findall(r"```python\n(.*?)```", (DOCS / "ARCHITECTURE.md").read_text(), re.S)
+NAMES = re.findall(
+    r"`((?:core|diffusion|network|squares|fragments|training|evaluation)(?:\.(?!py`)\w+)+)`",
+    "".join((DOCS / name).read_text() for name in ("ARCHITECTURE.md", "PAPER.md")),
+)
+PLACES = re.findall(r"`((?:\w+/)*\w+\.py)`", (DOCS / "ARCHITECTURE.md").read_text())
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=["solver", "kind", "dataset"])
+def test_examples_run(example: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kinds, "KINDS", dict(kinds.KINDS))
+    monkeypatch.setattr(pictures, "COLLECTIONS", dict(pictures.COLLECTIONS))
+    names = {"photo": str(files("skimage.data") / "rocket.jpg")}
+    exec(compile(example, "ARCHITECTURE.md", "exec"), names)
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES)))
+def test_names_are_there(name: str) -> None:
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            found = import_module(".".join(["diffassemble", *parts[:length]]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[length:]:
+            found = getattr(found, part)
+        return
+    pytest.fail(f"nothing is called {name}")
+
+
+@pytest.mark.parametrize("place", sorted(set(PLACES)))
+def test_files_are_there(place: str) -> None:
+    assert any((base / place).exists() for base in (ROOT, DOCS.parent)) or list(ROOT.rglob(place))
