@@ -1,4 +1,10 @@
-"""Trees of pieces grown along matches of sides, and what the frames of a board hold of them."""
+"""Trees of pieces grown along matches of sides, and what the frames of a board hold of them.
+
+Every tree has a frame of its own, in which each of its pieces has a place (x right, y down, in cells) and a turn. Trees
+may have to keep to the shape of a board (Gallagher 2012 and Yu 2015: trimming). Loops that numba compiles come last.
+Array operations are avoided there: they take numba many times as long to compile as loops. Type checkers are kept away:
+they would wrap the functions, and then numba couldn't compile them.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +18,8 @@ from numba import njit
 from diffassemble.core import Board
 from diffassemble.core.board import SIDES, WAYS
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Trees of pieces, grown along matches of sides, one after the other: loops that numba compiles.
-#
-# Every tree has a frame of its own, in which each of its pieces has a place (x right, y down, in cells) and a turn.
-# Array operations are avoided: they take numba many times as long to compile as loops. Type checkers are kept away:
-# they would wrap the functions, and then numba couldn't compile them.
-
+# Called by other compiled functions only, which keep its code with theirs.
+_inner = njit(no_cpython_wrapper=True)
 
 _FREE = -1
 
@@ -52,8 +53,7 @@ class Forest:
             turn=np.zeros(count, np.int64),
             lookup=np.full(1 << (2 * entries).bit_length(), _FREE, np.int64),
         )
-        for piece in range(count):
-            _insert(forest.lookup, _key(piece, 0, 0, count))
+        _note_all(forest.lookup, count)
         return forest
 
     @property
@@ -68,146 +68,11 @@ class Forest:
 
     def grow(self, matches: Int64[np.ndarray, "m 2"], start: int, joins: int) -> int:
         """Try the matches from `start` on until so many joins were made; returns the first match not yet tried."""
-        state = self.label, self.following, self.size, self.place, self.turn, self.lookup
-        return int(_grow(matches, start, joins, *state))
+        return int(_join(matches, start, joins, np.empty(len(matches), np.bool_), None, *self._state))
 
-
-def turned(place: Int64[np.ndarray, "k 2"], by: int) -> Int64[np.ndarray, "k 2"]:
-    """Places after clockwise quarter turns around the origin."""
-    for _ in range(by):
-        place = np.stack([-place[:, 1], place[:, 0]], 1)
-    return place
-
-
-@njit(cache=True)
-@no_type_check
-def _grow(
-    matches: Int64[np.ndarray, "m 2"],
-    start: int,
-    joins: int,
-    label: Int64[np.ndarray, "n"],
-    following: Int64[np.ndarray, "n"],
-    size: Int64[np.ndarray, "n"],
-    place: Int64[np.ndarray, "n 2"],
-    turn: Int64[np.ndarray, "n"],
-    lookup: Int64[np.ndarray, "h"],
-) -> int:
-    """Kruskal's way through the matches: join two trees unless pieces would come to lie on each other."""
-    for number in range(start, len(matches)):
-        if joins == 0:
-            return number
-        stayer, mover = matches[number, 0] // 4, matches[number, 1] // 4
-        if label[mover] == label[stayer]:
-            continue
-        side, answer = matches[number, 0] % 4, matches[number, 1] % 4
-        if size[label[mover]] > size[label[stayer]]:  # the smaller tree moves
-            stayer, mover, side, answer = mover, stayer, answer, side
-        way = (side + turn[stayer]) % 4
-        by = (way + 2 - answer - turn[mover]) % 4
-        right, down = _turned(1, 0, way)
-        x, y = _turned(place[mover, 0], place[mover, 1], by)
-        right, down = place[stayer, 0] + right - x, place[stayer, 1] + down - y
-        if not _collides(mover, label[stayer], by, right, down, label, following, size, place, lookup):
-            _move(mover, stayer, by, right, down, label, following, size, place, turn, lookup)
-            joins -= 1
-    return len(matches)
-
-
-@njit(cache=True)
-@no_type_check
-def _collides(
-    mover: int,
-    home: int,
-    by: int,
-    right: int,
-    down: int,
-    label: Int64[np.ndarray, "n"],
-    following: Int64[np.ndarray, "n"],
-    size: Int64[np.ndarray, "n"],
-    place: Int64[np.ndarray, "n 2"],
-    lookup: Int64[np.ndarray, "h"],
-) -> bool:
-    """Whether the mover's tree, turned and then shifted, would come to lie on a piece of the tree `home`."""
-    for _ in range(size[label[mover]]):
-        x, y = _turned(place[mover, 0], place[mover, 1], by)
-        key = _key(home, x + right, y + down, len(label))
-        if lookup[_slot(lookup, key)] == key:
-            return True
-        mover = following[mover]
-    return False
-
-
-@njit(cache=True)
-@no_type_check
-def _move(
-    mover: int,
-    stayer: int,
-    by: int,
-    right: int,
-    down: int,
-    label: Int64[np.ndarray, "n"],
-    following: Int64[np.ndarray, "n"],
-    size: Int64[np.ndarray, "n"],
-    place: Int64[np.ndarray, "n 2"],
-    turn: Int64[np.ndarray, "n"],
-    lookup: Int64[np.ndarray, "h"],
-) -> None:
-    """Turn and shift the mover's tree into the frame of the stayer's, and make one of both."""
-    home, moving = label[stayer], size[label[mover]]
-    size[home] += moving
-    for _ in range(moving):
-        x, y = _turned(place[mover, 0], place[mover, 1], by)
-        place[mover, 0], place[mover, 1] = x + right, y + down
-        turn[mover] = (turn[mover] + by) % 4
-        label[mover] = home
-        _insert(lookup, _key(home, x + right, y + down, len(label)))
-        mover = following[mover]
-    following[mover], following[stayer] = following[stayer], following[mover]
-
-
-@njit(cache=True)
-@no_type_check
-def _turned(x: int, y: int, by: int) -> tuple[int, int]:
-    """A point after clockwise quarter turns around the origin."""
-    if by == 0:
-        return x, y
-    if by == 1:
-        return -y, x
-    if by == 2:
-        return -x, -y
-    return y, -x
-
-
-@njit(cache=True)
-@no_type_check
-def _key(label: int, x: int, y: int, count: int) -> int:
-    """A number for a cell of a tree: within its frame, a tree of n pieces reaches no farther than n."""
-    span = 2 * count + 1
-    return (label * span + x + count) * span + y + count
-
-
-@njit(cache=True)
-@no_type_check
-def _slot(lookup: Int64[np.ndarray, "h"], key: int) -> int:
-    """Where the key stands, or where it would."""
-    mask = len(lookup) - 1
-    slot = (key ^ (key >> 15)) * 0x9E3779B1 & mask
-    while lookup[slot] != _FREE and lookup[slot] != key:
-        slot = (slot + 1) & mask
-    return slot
-
-
-@njit(cache=True)
-@no_type_check
-def _insert(lookup: Int64[np.ndarray, "h"], key: int) -> None:
-    """Note that a cell is taken."""
-    lookup[_slot(lookup, key)] = key
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Trees that keep to the frame, and what frames hold of a tree (Gallagher 2012 and Yu 2015: trimming).
-#
-# Loops that numba compiles come last; type checkers are kept away from them, as in `spanning`.
+    @property
+    def _state(self) -> tuple[np.ndarray, ...]:
+        return self.label, self.following, self.size, self.place, self.turn, self.lookup
 
 
 @dataclass(frozen=True)
@@ -234,9 +99,10 @@ class FramedForest:
         A match is refused if pieces would lie on each other, or if of the smaller tree's pieces the best frame would
         hold no more than half.
         """
-        forest = self.forest
-        state = forest.label, forest.following, forest.size, forest.place, forest.turn, forest.lookup
-        return _join(sides, self.held, self.board.rows, self.board.cols, *state)
+        refused = np.zeros(len(sides), np.bool_)
+        frame = self.held, self.board.rows, self.board.cols
+        _join(sides, 0, len(sides), refused, frame, *self.forest._state)
+        return refused
 
     def open_sides(self) -> Bool[np.ndarray, "sides"]:
         """Which sides look at a cell that their own tree leaves free."""
@@ -261,23 +127,24 @@ def held_by_frames(
     return wide[:, shape[1] :] - wide[:, : -shape[1]]
 
 
+def turned(place: Int64[np.ndarray, "k 2"], by: int) -> Int64[np.ndarray, "k 2"]:
+    """Places after clockwise quarter turns around the origin."""
+    for _ in range(by):
+        place = np.stack([-place[:, 1], place[:, 0]], 1)
+    return place
+
+
 @njit(cache=True)
 @no_type_check
-def _join(
-    sides: Int64[np.ndarray, "m 2"],
-    held: Int64[np.ndarray, "n"],
-    rows: int,
-    cols: int,
-    label: Int64[np.ndarray, "n"],
-    following: Int64[np.ndarray, "n"],
-    size: Int64[np.ndarray, "n"],
-    place: Int64[np.ndarray, "n 2"],
-    turn: Int64[np.ndarray, "n"],
-    lookup: Int64[np.ndarray, "h"],
-) -> Bool[np.ndarray, "m"]:
-    """Kruskal's way through the matches, within the frame; which were refused."""
-    refused = np.zeros(len(sides), np.bool_)
-    for number in range(len(sides)):
+def _join(sides, start, joins, refused, frame, label, following, size, place, turn, lookup):
+    """Kruskal's way through the matches: join two trees unless pieces would lie on each other, or leave the frame.
+
+    The frame is what is held of every tree, and the board's rows and cols. Ends after so many joins; returns the first
+    match not yet tried, and marks those that were refused.
+    """
+    for number in range(start, len(sides)):
+        if joins == 0:
+            return number
         stayer, mover = sides[number, 0] // 4, sides[number, 1] // 4
         if label[mover] == label[stayer]:
             continue
@@ -286,36 +153,104 @@ def _join(
             stayer, mover, side, answer = mover, stayer, answer, side
         way = (side + turn[stayer]) % 4
         by = (way + 2 - answer - turn[mover]) % 4
-        right, down = _turned(1, 0, way)
+        right, down = _turned(np.int64(1), np.int64(0), way)
         x, y = _turned(place[mover, 0], place[mover, 1], by)
         right, down = place[stayer, 0] + right - x, place[stayer, 1] + down - y
         refused[number] = True
         if _collides(mover, label[stayer], by, right, down, label, following, size, place, lookup):
             continue
-        most = _held_together(mover, stayer, by, right, down, label, following, size, place, rows, cols)
-        more, less = held[label[stayer]], held[label[mover]]
-        if 2 * most > 2 * max(more, less) + min(more, less):
-            _move(mover, stayer, by, right, down, label, following, size, place, turn, lookup)
+        if frame is not None:
+            held, rows, cols = frame
+            most = _held_together(mover, stayer, by, right, down, label, following, size, place, rows, cols)
+            more, less = held[label[stayer]], held[label[mover]]
+            if 2 * most <= 2 * max(more, less) + min(more, less):
+                continue
             held[label[stayer]] = most
-            refused[number] = False
-    return refused
+        refused[number] = False
+        _move(mover, stayer, by, right, down, label, following, size, place, turn, lookup)
+        joins -= 1
+    return len(sides)
+
+
+@_inner
+@no_type_check
+def _collides(mover, home, by, right, down, label, following, size, place, lookup):
+    """Whether the mover's tree, turned and then shifted, would come to lie on a piece of the tree `home`."""
+    for _ in range(size[label[mover]]):
+        x, y = _turned(place[mover, 0], place[mover, 1], by)
+        key = _key(home, x + right, y + down, len(label))
+        if lookup[_slot(lookup, key)] == key:
+            return True
+        mover = following[mover]
+    return False
+
+
+@_inner
+@no_type_check
+def _move(mover, stayer, by, right, down, label, following, size, place, turn, lookup):
+    """Turn and shift the mover's tree into the frame of the stayer's, and make one of both."""
+    home, moving = label[stayer], size[label[mover]]
+    size[home] += moving
+    for _ in range(moving):
+        x, y = _turned(place[mover, 0], place[mover, 1], by)
+        place[mover, 0], place[mover, 1] = x + right, y + down
+        turn[mover] = (turn[mover] + by) % 4
+        label[mover] = home
+        _insert(lookup, _key(home, x + right, y + down, len(label)))
+        mover = following[mover]
+    following[mover], following[stayer] = following[stayer], following[mover]
+
+
+@_inner
+@no_type_check
+def _turned(x, y, by):
+    """A point after clockwise quarter turns around the origin."""
+    if by == 0:
+        return x, y
+    if by == 1:
+        return -y, x
+    if by == 2:
+        return -x, -y
+    return y, -x
+
+
+@_inner
+@no_type_check
+def _key(label, x, y, count):
+    """A number for a cell of a tree: within its frame, a tree of n pieces reaches no farther than n."""
+    span = 2 * count + 1
+    return (label * span + x + count) * span + y + count
+
+
+@_inner
+@no_type_check
+def _slot(lookup, key):
+    """Where the key stands, or where it would."""
+    mask = len(lookup) - 1
+    slot = (key ^ (key >> 15)) * 0x9E3779B1 & mask
+    while lookup[slot] != _FREE and lookup[slot] != key:
+        slot = (slot + 1) & mask
+    return slot
 
 
 @njit(cache=True)
 @no_type_check
-def _held_together(
-    mover: int,
-    stayer: int,
-    by: int,
-    right: int,
-    down: int,
-    label: Int64[np.ndarray, "n"],
-    following: Int64[np.ndarray, "n"],
-    size: Int64[np.ndarray, "n"],
-    place: Int64[np.ndarray, "n 2"],
-    rows: int,
-    cols: int,
-) -> int:
+def _note_all(lookup, count):
+    """Note that every piece has taken the first cell of its own tree."""
+    for piece in range(count):
+        _insert(lookup, _key(piece, np.int64(0), np.int64(0), count))
+
+
+@_inner
+@no_type_check
+def _insert(lookup, key):
+    """Note that a cell is taken."""
+    lookup[_slot(lookup, key)] = key
+
+
+@_inner
+@no_type_check
+def _held_together(mover, stayer, by, right, down, label, following, size, place, rows, cols):
     """How many pieces the best frame would hold if the mover's tree, turned and shifted, were one with the stayer's."""
     staying, total = size[label[stayer]], size[label[stayer]] + size[label[mover]]
     whole = np.empty((total, 2), np.int64)
@@ -336,9 +271,9 @@ def _held_together(
     return max(_most_held(taken, cols, rows), _most_held(taken, rows, cols))
 
 
-@njit(cache=True)
+@_inner
 @no_type_check
-def _box(whole: Int64[np.ndarray, "k 2"]) -> tuple[int, int, int, int]:
+def _box(whole):
     """The box around some places: its left and top, and how wide and high it is."""
     left, top, last, lowest = whole[0, 0], whole[0, 1], whole[0, 0], whole[0, 1]
     for number in range(len(whole)):
@@ -347,9 +282,9 @@ def _box(whole: Int64[np.ndarray, "k 2"]) -> tuple[int, int, int, int]:
     return left, top, last - left + 1, lowest - top + 1
 
 
-@njit(cache=True)
+@_inner
 @no_type_check
-def _most_held(taken: Int64[np.ndarray, "x y"], wide: int, high: int) -> int:
+def _most_held(taken, wide, high):
     """The most that a frame of this width and height holds; it slides over one strip after the other."""
     most = 0
     strip = np.zeros(taken.shape[1], np.int64)
