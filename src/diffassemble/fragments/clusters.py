@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float32
 
 from diffassemble.core import Mesh
-from diffassemble.fragments.contact import Pose, Target, compose, count_buried
+from diffassemble.fragments.contact import Pose, Target, compose, count_buried, moved
 from diffassemble.fragments.descriptors import (
     COUNTERPART_SIGNS,
     LEVELS,
@@ -158,8 +158,8 @@ class Cluster:
 
     def with_other(self, other: Cluster, pose: Pose) -> Cluster:
         """Both, in the frame of the other, in which this one stands at the pose."""
-        moved = {piece: compose(pose, own) for piece, own in self.poses.items()}
-        return Cluster(self.fragments, {**other.poses, **moved})
+        placed = {piece: compose(pose, own) for piece, own in self.poses.items()}
+        return Cluster(self.fragments, {**other.poses, **placed})
 
     @property
     def points(self) -> int:
@@ -173,10 +173,10 @@ class Cluster:
             spacing = self.fragments[0].spacing
             points, normals = [], []
             for piece in self.members:
-                rotation = self.poses[piece][:9].reshape(3, 3).T.astype(np.float32)
                 whole = self.fragments[piece].pyramid.levels[0]
-                points.append(whole.points @ rotation + self.poses[piece][9:].astype(np.float32))
-                normals.append(whole.normals @ rotation)
+                here, facing = moved(self.poses[piece], whole.points, whole.normals)
+                points.append(here)
+                normals.append(facing)
             kept = np.concatenate(free_points(points, normals, 1.3 * spacing, -0.3))
             if not kept.any():
                 kept[:] = True

@@ -31,6 +31,20 @@ def compose(outer: Pose, inner: Pose) -> Pose:
     return np.concatenate([turned.ravel(), rotation @ inner[9:] + outer[9:]])
 
 
+def moved(pose: Pose, points: Points, normals: Points) -> tuple[Points, Points]:
+    """Points and normals where a pose puts them."""
+    rotation = pose[:9].reshape(3, 3).T.astype(np.float32)
+    return points @ rotation + pose[9:].astype(np.float32), normals @ rotation
+
+
+def close(one: Pose, two: Pose, middle: Float32[np.ndarray, "3"], degrees: float, distance: float) -> bool:
+    """Whether two poses turn alike to some degrees, and bring the middle to places within a distance."""
+    cosine = ((one[:9] * two[:9]).sum() - 1) / 2
+    off = (one[:9] - two[:9]).reshape(3, 3) @ middle + one[9:] - two[9:]
+    near = float(np.linalg.norm(off)) < distance
+    return near and bool(np.degrees(np.arccos(np.clip(cosine, -1, 1))) < degrees)
+
+
 def pose_rows(poses: Poses) -> Float64[np.ndarray, "n 12"]:
     """Poses as rows of 12 numbers."""
     return torch.cat([poses.rotation.flatten(1), poses.translation], 1).double().numpy()

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float32, Float64, Int64
 
 from diffassemble.fragments.clusters import BodySurface, Cluster, FractureSide, Fragment
-from diffassemble.fragments.contact import Pose, count_buried, inverse, meet, refine
+from diffassemble.fragments.contact import Pose, count_buried, inverse, meet, moved, refine
 from diffassemble.fragments.descriptors import FractureSurface
 from diffassemble.fragments.pair_search import distinct
 from diffassemble.fragments.proposals import propose_everywhere
@@ -60,11 +60,11 @@ def find_gaps(cluster: Cluster, spacing: float) -> Gaps:
     points, normals, owner = [], [], []
     for piece in cluster.members:
         near = cluster.fragments[piece].near_break(spacing)
-        rotation = cluster.poses[piece][:9].reshape(3, 3).T.astype(np.float32)
-        points.append(near.points @ rotation + cluster.poses[piece][9:].astype(np.float32))
-        normals.append(near.normals @ rotation)
+        here, facing = moved(cluster.poses[piece], near.points, near.normals)
+        points.append(here)
+        normals.append(facing)
         owner.append(np.full(len(near), piece, np.int64))
-    every, facing, whose = np.concatenate(points), np.concatenate(normals), np.concatenate(owner)
+    every, facing, whose = (np.concatenate(parts) for parts in (points, normals, owner))
     apart = _distance_to_cover(every, facing, whose, np.float32(_COVER * spacing))
     return Gaps(every, facing, whose, apart > _PLANE * spacing, spacing)
 
@@ -174,12 +174,9 @@ def walls(
     """The surface of an assembly within the radius of given points, sampled finely."""
     parts = []
     for piece in whole.members:
-        back = inverse(whole.poses[piece])
-        local = near @ back[:9].reshape(3, 3).T.astype(np.float32) + back[9:].astype(np.float32)
+        local, _ = moved(inverse(whole.poses[piece]), near, near)
         found = sample_near(whole.fragments[piece].mesh, spacing, np.ascontiguousarray(local), radius, generator)
-        rotation = whole.poses[piece][:9].reshape(3, 3).T.astype(np.float32)
-        shift = whole.poses[piece][9:].astype(np.float32)
-        parts.append((found.points @ rotation + shift, found.normals @ rotation))
+        parts.append(moved(whole.poses[piece], found.points, found.normals))
     points = np.ascontiguousarray(np.concatenate([part[0] for part in parts]))
     normals = np.ascontiguousarray(np.concatenate([part[1] for part in parts]))
     return plain_side(Sample(points, normals, spacing**2), spacing) if len(points) else None

@@ -19,7 +19,7 @@ from diffassemble.core.seeds import mixed_seed
 from diffassemble.core.solver import content_order
 from diffassemble.fragments.assembly_state import AssemblyState, Known
 from diffassemble.fragments.clusters import Cluster
-from diffassemble.fragments.contact import IDENTITY, Pose, compose, inverse, pose_rows, poses_of
+from diffassemble.fragments.contact import IDENTITY, Pose, close, compose, inverse, pose_rows, poses_of
 from diffassemble.fragments.gap_insertion import INSERTED, find_gaps, insert_into_gaps
 from diffassemble.fragments.matches import prepare
 from diffassemble.fragments.model import FractureModels
@@ -280,10 +280,7 @@ def contradicted(state: AssemblyState, joined: Known, other: Known) -> bool:
 
 def alike(one: Pose, two: Pose, cluster: Cluster) -> bool:
     """Whether a cluster stands about the same at two poses."""
-    cosine = ((one[:9] * two[:9]).sum() - 1) / 2
-    off = (one[:9] - two[:9]).reshape(3, 3) @ cluster.body.points.mean(0) + one[9:] - two[9:]
-    near = float(np.linalg.norm(off)) < _OFF * cluster.fragments[0].spacing
-    return near and bool(np.degrees(np.arccos(np.clip(cosine, -1, 1))) < _DEGREES)
+    return close(one, two, cluster.body.points.mean(0), _DEGREES, _OFF * cluster.fragments[0].spacing)
 
 
 def evidence(state: AssemblyState) -> float:

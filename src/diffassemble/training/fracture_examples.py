@@ -13,7 +13,7 @@ from diffassemble.core import FragmentPieces, Mesh, Puzzle
 from diffassemble.core.damage import surviving
 from diffassemble.core.surfaces import sample_surface
 from diffassemble.fragments.clusters import Cluster
-from diffassemble.fragments.contact import IDENTITY, Pose, compose, inverse
+from diffassemble.fragments.contact import IDENTITY, Pose, close, compose, inverse
 from diffassemble.fragments.descriptors import (
     FACE_FEATURES,
     LEVELS,
@@ -218,7 +218,4 @@ def match_examples(
 
 def is_true(pose: Pose, wanted: Pose, middle: Float32[np.ndarray, "3"], spacing: float) -> bool:
     """Whether a pose is the wanted one, up to what refinement mends."""
-    cosine = ((pose[:9] * wanted[:9]).sum() - 1) / 2
-    off = (pose[:9] - wanted[:9]).reshape(3, 3) @ middle + pose[9:] - wanted[9:]
-    near = np.linalg.norm(off) < _OFF * spacing
-    return bool(np.degrees(np.arccos(np.clip(cosine, -1, 1))) < _DEGREES and near)
+    return close(pose, wanted, middle, _DEGREES, _OFF * spacing)
