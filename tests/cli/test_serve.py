@@ -37,7 +37,7 @@ def test_it_prints_its_address(photo: Path, tmp_path: Path) -> None:
             assert line or process.poll() is None
         address = line.split()[-1]
         assert address.startswith("http://127.0.0.1:")
-        assert "nothing that you bring leaves this machine" in process.stdout.readline()
+        assert "nothing that you upload leaves this machine" in process.stdout.readline()
         with urllib.request.urlopen(address) as page:
             assert page.status == 200
     finally:

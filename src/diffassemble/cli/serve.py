@@ -15,7 +15,7 @@ def serve(
     port: int = 8080,
     grid: Annotated[str | None, tyro.conf.arg(metavar="RxC")] = None,
 ) -> None:
-    """Open the workbench: bring pieces, watch them come together, correct, and take the result home.
+    """Open the workbench: upload pieces, watch them come together, correct, and download the result.
 
     Everything stays on this computer.
 
@@ -34,13 +34,13 @@ def serve(
     first: Puzzle | Assembly = example_answer() if pieces is None else open_input(pieces, board, say=print)
     # Whoever ends it by a signal leaves no temporary folders behind either.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    bench = Workbench(parse_grid, first, host, port)
-    print(f"the workbench is at {bench.address}", flush=True)
-    print("nothing that you bring leaves this machine; Ctrl-C ends it", flush=True)
+    workbench = Workbench(parse_grid, first, host, port)
+    print(f"the workbench is at {workbench.address}", flush=True)
+    print("nothing that you upload leaves this machine; Ctrl-C ends it", flush=True)
     try:
-        bench.server.sleep_forever()
+        workbench.server.sleep_forever()
     finally:
-        bench.stop()
+        workbench.stop()
 
 
 def run(argv: list[str]) -> None:
