@@ -97,7 +97,7 @@ def announce_compilation() -> None:
         def on_start(self, event: event.Event) -> None:
             if not self.said and event.data["dispatcher"].py_func.__module__.startswith("diffassemble."):
                 self.said = True
-                print("compiling the search, once; about 15 s", file=sys.stderr, flush=True)
+                print("compiling the search, once; about 10 s", file=sys.stderr, flush=True)
 
         def on_end(self, event: event.Event) -> None:
             """What matters was said at the start."""

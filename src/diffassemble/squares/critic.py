@@ -20,7 +20,6 @@ from diffassemble.squares.energy import Energy, State
 from diffassemble.squares.search import NOWHERE, segments
 from diffassemble.squares.upright import ResidualBlock
 
-# ----------------------------------------------------------------------------------------------------------------------
 # How like a picture a placement looks: whether the whole lies where it should, and every lone piece with it.
 #
 # Where pieces are missing, borders can't tell by how far the whole is shifted, nor where a piece belongs whose
@@ -122,7 +121,6 @@ def laid(
     return F.interpolate(pictures, (size, size), mode="bilinear", antialias=True)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # A second look at a board with empty cells: what borders can't decide is decided by how the picture looks.
 #
 # Borders hold parts of the picture together. By how far the largest part is shifted, and where small parts and lone

@@ -30,7 +30,6 @@ from diffassemble.squares.edges import (
     rank_evidence,
 )
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Border gradients and a learned compatibility of the same sides, weighed to one probability.
 #
 # How much learned compatibility weighs against the gradients depends on how many pixels
@@ -116,7 +115,7 @@ class Candidates:
         return torch.stack([(self.terms() @ odds).sigmoid(), rank_evidence(behind), certainty_evidence(score)], -1)
 
     def matches(self, odds: Float[Tensor, "terms"], pitch: float) -> Matches:
-        """The pairs as matings on a lattice."""
+        """The pairs as matches on a lattice."""
         rows = torch.arange(len(self.side)).repeat_interleave(self.side.shape[1])
         return matches_of_sides(rows, self.side.flatten(), pitch, self.evidence(odds).flatten(0, 1))
 
@@ -220,12 +219,11 @@ def _edge_model(folder: Path) -> EdgeModel:
     return EdgeModel.from_pretrained(folder)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Which sides continue each other, also across a gap: learnt, where gradients alone no longer tell.
 #
 # Every side predicts what its neighbour shows, colour by colour along the border, and how sure it is of each; besides
 # it has a learned embedding. So a side is two vectors, what it predicts and what it shows, and all pairs of sides are
-# one matrix product. Sides are numbered as in `compatibility.image`, and read clockwise.
+# one matrix product. Sides are numbered as in `edges`, and read clockwise.
 
 
 # Brightness, red against blue, and green against both: nearly independent in pictures.
@@ -263,7 +261,7 @@ class EdgeModelConfig:
     """pixels that pieces may have lost at every side"""
 
 
-class ResidualBlock(nn.Module):
+class StripBlock(nn.Module):
     """Two convolutions along the side, beside a shortcut."""
 
     def __init__(self, width: int) -> None:
@@ -295,7 +293,7 @@ class EdgeModel(Pretrained):
         gaps, width, observed = config.widest_gap + 1, config.width, config.observed
         self.stem = nn.Conv1d(3 * config.depth, width, 5, stride=2, padding=2)
         self.setting = nn.Linear(5 + gaps, width)
-        self.blocks = nn.Sequential(*(ResidualBlock(width) for _ in range(config.blocks)))
+        self.blocks = nn.Sequential(*(StripBlock(width) for _ in range(config.blocks)))
         self.norm = nn.GroupNorm(1, width)
         self.predict = nn.Conv1d(width, 4 * observed, 1)  # colour and certainty of two places
         self.embed = nn.Conv1d(width, 2 * config.embedding, 1)

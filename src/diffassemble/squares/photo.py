@@ -21,7 +21,6 @@ from diffassemble.files.pictures import read_picture, to_image
 from diffassemble.rendering.picture import draw_outlines
 from diffassemble.squares.files import SMALLEST_PIECE, check_pieces
 
-# ----------------------------------------------------------------------------------------------------------------------
 # The plain background of a photograph: a smooth surface of colour, and the noise around it.
 
 
@@ -66,7 +65,6 @@ def _terms(height: int, width: int) -> Float64[np.ndarray, "h w k"]:
     return np.stack([x**i * y**j for i in range(4) for j in range(4 - i)], -1)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # One part of a mask as a rectangle, to a fraction of a pixel.
 
 
@@ -176,7 +174,6 @@ def _box(points: Float64[np.ndarray, "m 2"], angle: float) -> tuple[Float64[np.n
     return low, high
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Squares of one common size, moved to where the picture has sharp straight edges.
 #
 # A mask ends where colours stop to differ from the background: too early at pieces of the same colour, too late in
@@ -305,7 +302,6 @@ def _change(
     return np.sqrt(((seen[:, 2:] - seen[:, :-2]) ** 2).sum(0))
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Where separate square pieces lie on a plain background.
 #
 # The background is a smooth surface of colour, fitted to the photograph itself. What differs from it are pieces and the
@@ -434,7 +430,6 @@ def _in_reading_order(squares: list[Square], stretch: np.ndarray) -> Squares:
     return Squares(centres.float(), angles.float(), side * float(stretch.mean()))
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # One photograph of separate square pieces on a plain background becomes pieces: found, straightened, cut out.
 
 
@@ -476,7 +471,6 @@ def _straightened(
     return (torch.stack(pieces).clamp(0, 1) * 255).round() / 255
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # A picture file becomes a puzzle, or a photograph of pieces becomes pieces.
 
 

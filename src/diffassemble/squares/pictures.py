@@ -10,7 +10,6 @@ from pathlib import Path
 
 from diffassemble.core import InputError
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Any folder of pictures.
 
 
@@ -34,7 +33,6 @@ def picture_paths(folder: Path) -> list[Path]:
     return found
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # The two picture collections of the paper, where the user has them.
 #
 # The paper (supplementary, "Dataset Details") gives the sizes of its splits, 80 % to 20 %, but not which
@@ -144,7 +142,6 @@ def _too_few(collection: PublishedCollection, folder: Path, count: int) -> str:
     )
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Pictures by what a user calls them.
 
 

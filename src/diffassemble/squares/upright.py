@@ -14,7 +14,6 @@ from diffassemble.core import Poses, Puzzle, turn_pixels
 from diffassemble.core.settings import Count, Fraction
 from diffassemble.network.pretrained import Pretrained
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Which way is up: one score for "this stands upright", asked of the picture in its four turns.
 
 
@@ -99,7 +98,6 @@ def upright_turn(model: Upright, picture: Float[Tensor, "3 H W"], allowed: Seque
     return max(allowed, key=lambda turn: float(logits[turn]))
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Which way is up: a question about the whole, asked once it is assembled.
 
 

@@ -1,7 +1,7 @@
 """A. Gallagher, "Jigsaw Puzzles with Pieces of Unknown Orientation", CVPR 2012.
 
-The paper's steps: Mahalanobis gradient compatibility of all pairs of sides (`compatibility.image`), divided by the
-second best; a constrained minimum spanning tree (`spanning`); trimming to the frame; filling the holes (`filling`).
+The paper's steps: Mahalanobis gradient compatibility of all pairs of sides, divided by the
+second best; a constrained minimum spanning tree (`forest`); trimming to the frame; filling the holes (`filling`).
 
 Unlike there, only the best matches of each side are tried, a pair is divided by the second best of both its sides,
 and scores near zero, of flat pieces, are kept from dividing each other. Where trees remain apart, the largest is

@@ -34,7 +34,6 @@ from diffassemble.squares.forest import FramedForest
 from diffassemble.squares.placement import finish
 from diffassemble.squares.upright import Uprighter
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Turns of pieces from matches alone: the graph connection Laplacian (Huroyan, Lerman, Wu 2020, sections 2 and 3).
 #
 # Pieces are the vertices. A connection w·i^t between two pieces says that the first is turned against the second by t
@@ -138,8 +137,8 @@ def _nonzero(graph: csr_array) -> csr_array:
 # V. Huroyan, G. Lerman, H.-T. Wu, "Solving Jigsaw Puzzles by the Graph Connection Laplacian", SIAM J. Imaging Sci.
 #
 # That is the paper of 2020. Its steps: a connection graph from the best matches of sides, cleaned by loops of four;
-# turns from the lowest eigenvector of its Laplacian (both in `connection`); places of the pieces, whose turns are now
-# known, by the linear programs of Yu (`consistent`), as in the paper's own experiments; then pieces that do not fit
+# turns from the lowest eigenvector of its Laplacian; places of the pieces, whose turns are now
+# known, by the linear programs of Yu, as in the paper's own experiments; then pieces that do not fit
 # where they lie are taken out, the holes are filled with those that fit best, and what now lies together makes the next
 # graph, several times over.
 #

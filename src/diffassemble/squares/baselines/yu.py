@@ -32,7 +32,6 @@ from diffassemble.squares.forest import Forest, FramedForest
 from diffassemble.squares.placement import finish
 from diffassemble.squares.upright import Uprighter
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Where pieces stand if as many matches as possible shall hold: a weighted L1 linear program (Yu 2015, section 3).
 #
 # If side a of piece i lies against side b of piece j, then P_i = P_j + R^(k_j) u_b and k_i = k_j + b + 2 − a, with
@@ -174,9 +173,9 @@ def _trees(tree: Int64[np.ndarray, "n"], sides: Int64[np.ndarray, "m 2"]) -> tup
 # R. Yu, C. Russell, L. Agapito, "Solving Jigsaw Puzzles with Linear Programming", BMVC 2016 (arXiv 1511.04472).
 #
 # The paper's steps: the best match of every side by Mahalanobis gradient compatibility, weighed by how much worse its
-# rivals are (section 3.1, `matches`); linear programs over the places of all pieces at once, which reject matches until
-# the rest agrees (sections 3.2 to 3.4, `consistent`); unknown turns by copies of each piece in all of them (section
-# 3.5, `linear_program`); what still lies apart is assembled like Gallagher's trees, trimmed to the frame and filled in.
+# rivals are (section 3.1); linear programs over the places of all pieces at once, which reject matches until
+# the rest agrees (sections 3.2 to 3.4); unknown turns by copies of each piece in all of them (section
+# 3.5); what still lies apart is assembled like Gallagher's trees, trimmed to the frame and filled in.
 #
 # The authors run several settings and take the best result; so does this solver, with four readings of which matches
 # are to be believed. Missing pieces, of which the paper does not speak, leave sides without a match that is clear.
