@@ -1,4 +1,7 @@
-"""Clusters of fragments on their way to an assembly: what is known about how they fit, and how two become one."""
+"""Clusters of fragments on their way to an assembly: the matches known between them, and how two become one.
+
+`polished` moves all members of a cluster a little at once until their fracture surfaces lie on each other: loops close.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A fragment made ready for matching, and several that were joined: one body, and what is left of the breaks."""
+"""A fragment made ready for matching, and several that were joined.
+
+A fragment finds its fracture surface level by level, each made when first asked for. A cluster is some fragments in one
+frame: one body without the seams between them, and what no other member covers of their fracture surfaces.
+"""
 
 from __future__ import annotations
 

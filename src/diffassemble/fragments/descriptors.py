@@ -1,4 +1,8 @@
-"""What the surface around a point looks like, where it is broken, and what distinguishes a point of a break."""
+"""What the surface around a point looks like, which part of it is fracture surface, and what tells its points apart.
+
+`NAMES` lists the numbers that describe surroundings, seen from the point's normal; they stay when a fragment is
+moved. Two points that lay on each other see the negative of each other's relief: `SIGNS` flips what is height-like.
+"""
 
 from __future__ import annotations
 

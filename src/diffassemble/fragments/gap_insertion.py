@@ -1,4 +1,7 @@
-"""Small pieces are found a place by what surrounds them: they are tried in every gap of an assembly."""
+"""Small pieces are found a place by what surrounds them: they are tried in every gap of an assembly.
+
+A gap is surface beside and within the seams that no other member covers (`find_gaps`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Mends broken objects: fracture surfaces are found, matched and verified; the surest match is joined first."""
+"""Mends broken objects: fracture surfaces are found, matched and verified; the surest match is joined first.
+
+Round by round clusters are looked at harder (`assemble`), small pieces go into gaps last. Where likely matches
+contradict each other, several assemblies are followed, and the evidence decides at last (`assemble_best`).
+"""
 
 from __future__ import annotations
 
@@ -208,7 +212,7 @@ def _gains_by(level: int, small: Cluster, large: Cluster) -> bool:
 
 
 def assemble_best(state: AssemblyState, least: float, width: int) -> Iterator[float]:
-    """Join what fits, as `rounds.assemble`; where it was not sure of all, also up to `width` − 1 other ways.
+    """Join what fits, as `assemble`; where it was not sure of all, also up to `width` − 1 other ways.
 
     The state ends with the assembly that has most evidence; yields the probabilities of the joins of the first.
     """

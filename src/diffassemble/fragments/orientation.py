@@ -1,6 +1,6 @@
 """Canonical orientation: which direction of an object is up, and which way it faces.
 
-A direction is judged by what the object looks like about it: how much of its
+A direction is scored by what the object looks like about it: how much of its
 surface lies at each height and distance from the axis, and how round it is there. This does not change when the object
 is turned about that axis, so a network that has to recognise a bottle standing up need not learn all its turns. How it
 faces is then read off the picture of its surface unrolled about the axis: turning the object shifts that picture.

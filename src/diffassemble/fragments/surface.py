@@ -1,4 +1,7 @@
-"""Fragments as even samples of their surfaces, at several levels of fineness."""
+"""Fragments as even samples of their surfaces: points drawn from triangles, normals of clouds, smoothing.
+
+The spacing s is such that the whole object has about 40,000 points, one in s²; level L of a sample has spacing s / 2^L.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Two clusters matched: a few matches, each with the probability that it is true."""
+"""Two clusters matched: a few poses, each with the probability that it is true.
+
+`match_features` are the numbers that tell how two sides meet; the verification network makes a probability of them.
+"""
 
 from __future__ import annotations
 
@@ -138,7 +141,7 @@ def level_for(first: Cluster, second: Cluster) -> int:
 
 
 def can_refine(first: Cluster, second: Cluster, level: int) -> bool:
-    """Whether a level exists at which neither break has too many points to handle, judging by the coarser one."""
+    """Whether a level exists at which neither break has too many points to handle, by what the coarser one has."""
     sides = first.side(level - 1), second.side(level - 1)
     return level < LEVELS and all(side is None or len(side.points) < _MANY for side in sides)
 
