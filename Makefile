@@ -14,6 +14,7 @@ BIN := .venv/bin
 install: .venv/installed
 
 demo: install
+	$(BIN)/diffassemble models --prepare
 	$(BIN)/diffassemble demo --out demo --overwrite
 
 lint: install

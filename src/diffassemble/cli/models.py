@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
@@ -13,8 +16,15 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-def models() -> None:
-    """List the models that come with the package or were fetched from the hub before, with their scores."""
+def models(prepare: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False) -> None:
+    """List the models that come with the package or were fetched from the hub before, with their scores.
+
+    Args:
+        prepare: Compile now what else the first puzzle of each kind would wait for, and list nothing.
+    """
+    if prepare:
+        _prepare()
+        return
     from rich.console import Console
 
     from diffassemble.network.pretrained import bundled_models, find_model
@@ -28,8 +38,23 @@ def models() -> None:
 
 
 def run(argv: list[str]) -> None:
-    """Parse the arguments (there are none) and list."""
+    """Parse the arguments and list."""
     tyro.cli(models, args=argv, prog="diffassemble models")
+
+
+def _prepare() -> None:
+    """Compile for all kinds at once, each in a process of its own; what is on disk already takes a moment."""
+    from diffassemble.core import InputError
+    from diffassemble.kinds import kinds
+
+    began = time.monotonic()
+    print(f"compiling for {' and '.join(kinds())}; under a minute the first time", flush=True)
+    code = "import sys; from diffassemble.kinds import KINDS; KINDS[sys.argv[1]]().prepare()"
+    children = {kind: subprocess.Popen([sys.executable, "-c", code, kind]) for kind in kinds()}
+    for kind, child in children.items():
+        if child.wait():
+            raise InputError(f"compiling for {kind} failed; see above")
+        print(f"{kind} are ready after {time.monotonic() - began:.0f} s", flush=True)
 
 
 def _table(folders: list[tuple[str, Path]]) -> Table:

@@ -97,6 +97,9 @@ class Kind:
     several: frozenset[str]
     """solvers that tell the pieces of several wholes apart"""
 
+    prepare: Callable[[], None]
+    """compiles what solving and drawing compile at their first use, which then lies on disk"""
+
     document: str
     """what documents call this kind"""
     recognises: Callable[[Path, OpenOptions], bool]

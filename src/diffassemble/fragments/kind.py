@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
 
-from diffassemble.core import Assembly, InputError, Poses, Puzzle, Solver
+from diffassemble.core import Assembly, InputError, Mesh, Poses, Puzzle, Solver
 from diffassemble.core.kind import Drawing, Kind, Score, SolverOptions
-from diffassemble.core.solver import ChanceSolver
+from diffassemble.core.solver import ChanceSolver, assemble
 from diffassemble.fragments import files
 
 if TYPE_CHECKING:
@@ -82,6 +83,18 @@ def at_random(puzzle: Puzzle, generator: torch.Generator) -> Poses:
     return Poses(random_rotations(len(puzzle), generator), places)
 
 
+def _prepare() -> None:
+    """Solve and draw a broken bowl and clouds of its points."""
+    from diffassemble.fragments.shapes.catalogue import fracture_file
+
+    puzzle = fracture_file("bowl", 3, 0)
+    nothing = torch.zeros(0, 3, dtype=torch.long)
+    clouds = tuple(Mesh(points, nothing) for points in puzzle.fragments.points)
+    for pieces in (puzzle.fragments, replace(puzzle.fragments, meshes=clouds)):
+        assembly = assemble(replace(puzzle, pieces=pieces), _mend(SolverOptions(budget=5.0)))
+        _drawing().assembly(assembly)
+
+
 def _set_aside(puzzle: Puzzle) -> tuple[Puzzle, tuple[str, ...]]:
     raise InputError("--extra is for pictures; mend leaves out fragments that fit nowhere by itself")
 
@@ -120,6 +133,7 @@ FRAGMENTS = Kind(
     default_solver="mend",
     default_model="fragments",
     several=frozenset({"mend"}),
+    prepare=_prepare,
     document=files.DOCUMENT,
     recognises=lambda path, options: options.board is None and path.is_dir() and bool(files.fragment_files(path)),
     read_loose=lambda path, options: files.read_fragments(path),

@@ -11,7 +11,7 @@ from PIL import Image
 
 from diffassemble.core import Assembly, Board, ImagePieces, InputError, Poses, Puzzle, Solver
 from diffassemble.core.kind import Drawing, Kind, OpenOptions, Score, SolverOptions
-from diffassemble.core.solver import ChanceSolver
+from diffassemble.core.solver import ChanceSolver, assemble
 from diffassemble.squares import files
 
 if TYPE_CHECKING:
@@ -114,6 +114,16 @@ def at_random(puzzle: Puzzle, generator: torch.Generator) -> Poses:
     return puzzle.board.poses(cells, torch.randint(4, (len(puzzle),), generator=generator))
 
 
+def _prepare() -> None:
+    """Solve pieces of noise, few and many, since large boards are searched in another way."""
+    from diffassemble.squares.cut import cut_picture
+
+    for side, budget in ((4, 5.0), (24, 1.0)):
+        noise = torch.rand(3, 8 * side, 8 * side, generator=torch.Generator().manual_seed(0))
+        puzzle = cut_picture(noise, Board(side, side), torch.Generator().manual_seed(0))
+        assemble(puzzle, _hybrid(SolverOptions("jigsaw", samples=1, steps=1, budget=budget)))
+
+
 def read_loose(path: Path, options: OpenOptions) -> Puzzle:
     """A folder of equal square pictures, whose grid is found out if it is not told, or a shuffled grid in one picture.
 
@@ -196,6 +206,7 @@ SQUARES = Kind(
     default_solver="hybrid",
     default_model="jigsaw",
     several=frozenset(),
+    prepare=_prepare,
     document=files.DOCUMENT,
     recognises=lambda path, options: True,
     read_loose=read_loose,
