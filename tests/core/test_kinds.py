@@ -37,7 +37,7 @@ def models(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
     """A small model for each kind."""
     folder = tmp_path_factory.mktemp("models") / "spatial"
     sizes: dict[str, Any] = {"features": 8, "width": 32, "layers": 1, "heads": 2, "pose_width": 16, "time_width": 8}
-    Denoiser(ModelConfig(space="so3", **sizes)).save_pretrained(folder)
+    Denoiser(ModelConfig(backbone="vn_dgcnn", space="so3", **sizes)).save_pretrained(folder)
     return {"squares": str(tiny_model), "fragments": str(folder)}
 
 

@@ -143,3 +143,11 @@ def test_noise_has_the_deviation_asked_for() -> None:
     block = mesh_of(Manifold.sphere(1.0, 64), 1.0, torch.zeros(3))
     noisy = jittered([block], 0.01, torch.Generator().manual_seed(0))[0]
     assert abs(float((noisy.vertices - block.vertices).std()) - 0.01) < 0.001
+
+
+def test_verification_is_learnt_from_networks_that_know_surfaces() -> None:
+    data = FractureDataConfig(solids=1, breaks=1, pieces=(2, 2), learn="fits")
+    training = FractureMatchingTraining(points=16, start_from="fracture-matching")
+    task = FractureMatchingTask(Config(SMALL, data, training))
+    assert task.loss(task.build(), 0, 0, 1).isfinite()
+    assert task.validate(task.build())["score"] >= 0

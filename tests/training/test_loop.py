@@ -232,3 +232,7 @@ def test_a_learner_can_begin_with_the_weights_of_another(tiny: Callable[..., Con
         assert torch.equal(value, begun.average.state_dict()[name]), name
     with pytest.raises(InputError, match=r"--training\.start-from .*: is a network of another shape"):
         learner_of(tiny(model={"width": 64}, start_from=str(tmp_path / "trained")))
+
+
+def test_adagrad_learns(tiny: Callable[..., Config]) -> None:
+    assert learner_of(tiny(optimizer="adagrad")).step() > 0
