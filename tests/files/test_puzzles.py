@@ -95,15 +95,6 @@ def test_puzzle_file_says_what_it_must(puzzle: Puzzle, tmp_path: Path) -> None:
     assert document == {"schema": 1, "kind": "image", "rows": 3, "cols": 4, "piece_size": 8, "pieces": names}
 
 
-def test_existing_folder(puzzle: Puzzle, tmp_path: Path) -> None:
-    write_puzzle(puzzle, tmp_path / "a")
-    with pytest.raises(InputError, match="already exists"):
-        write_puzzle(puzzle.without_truth(), tmp_path / "a")
-    assert (tmp_path / "a" / "truth.json").exists()
-    write_puzzle(puzzle.without_truth(), tmp_path / "a", overwrite=True)
-    assert not (tmp_path / "a" / "truth.json").exists()
-
-
 def test_what_could_not_be_read_is_not_written(puzzle: Puzzle, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="identical"):
         write_puzzle(puzzle.reordered(torch.tensor([0, 1, 2, 2])), tmp_path / "a")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from diffassemble.network.denoiser import PoseNetwork
     from diffassemble.squares.critic import CriticReranker
     from diffassemble.squares.edge_model import CompareEdges
+    from diffassemble.squares.hybrid import HybridSolver
     from diffassemble.squares.upright import Uprighter
 
 UPRIGHT, EDGE_MODEL, CRITIC = "upright", "edge-model", "critic"
@@ -73,7 +75,7 @@ def _diffusion(options: SolverOptions) -> Solver:
     return DiffusionSolver(network, options.steps, options.samples, upright=bundled_uprighter())
 
 
-def _hybrid(options: SolverOptions) -> Solver:
+def _hybrid(options: SolverOptions) -> HybridSolver:
     from diffassemble.network.denoiser import Denoiser
     from diffassemble.squares.diffusion import DiffusionSolver
     from diffassemble.squares.hybrid import MOST_PAIRS, HybridSolver
@@ -115,13 +117,14 @@ def at_random(puzzle: Puzzle, generator: torch.Generator) -> Poses:
 
 
 def _prepare() -> None:
-    """Solve pieces of noise, few and many, since large boards are searched in another way."""
+    """Solve pieces of noise, searched as on small and as on large boards."""
     from diffassemble.squares.cut import cut_picture
 
-    for side, budget in ((4, 5.0), (24, 1.0)):
-        noise = torch.rand(3, 8 * side, 8 * side, generator=torch.Generator().manual_seed(0))
-        puzzle = cut_picture(noise, Board(side, side), torch.Generator().manual_seed(0))
-        assemble(puzzle, _hybrid(SolverOptions("jigsaw", samples=1, steps=1, budget=budget)))
+    noise = torch.rand(3, 48, 48, generator=torch.Generator().manual_seed(0))
+    puzzle = cut_picture(noise, Board(6, 6), torch.Generator().manual_seed(0))
+    solver = _hybrid(SolverOptions(SQUARES.default_model, samples=1, steps=1, budget=3.0))
+    for chosen in (solver, replace(solver, listed_above=0)):
+        assemble(puzzle, chosen)
 
 
 def read_loose(path: Path, options: OpenOptions) -> Puzzle:
