@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-import skimage.data
 import torch
 from PIL import Image, ImageFilter
 from skimage import data
@@ -19,7 +18,13 @@ from diffassemble.network.batch import PuzzleBatch
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import Condition, Denoiser
 from diffassemble.squares.cut import cut_picture
-from diffassemble.squares.edges import matches_of_sides
+from diffassemble.squares.edges import Borders, matches_of_sides
+
+CHANNELS = 2
+
+
+def photo(name: str) -> Tensor:
+    return torch.from_numpy(getattr(data, name)()).permute(2, 0, 1).float() / 255
 
 
 @pytest.fixture
@@ -27,9 +32,8 @@ def cut() -> Callable[..., Puzzle]:
     """Cut one of the photos that scikit-image brings with it."""
 
     def make(rows: int, cols: int, missing: float = 0.0, seed: int = 0, name: str = "coffee") -> Puzzle:
-        picture = torch.from_numpy(getattr(skimage.data, name)()).movedim(-1, 0).float() / 255
         generator = torch.Generator().manual_seed(seed)
-        return cut_picture(picture, Board(rows, cols), generator, size=16, missing=missing)
+        return cut_picture(photo(name), Board(rows, cols), generator, size=16, missing=missing)
 
     return make
 
@@ -39,7 +43,6 @@ class Oracle(Denoiser):
 
     def __init__(self, puzzle: Puzzle, wholes: tuple[int, ...] = (0,), times: int = 300) -> None:
         super().__init__(ModelConfig(features=4, width=16, layers=1, heads=2, pose_width=8, time_width=8, times=times))
-        assert puzzle.truth is not None
         self.puzzle = puzzle
         placements = [puzzle.board.turned(*puzzle.board.snap(puzzle.truth), by) for by in wholes]
         self.answers = torch.stack([self.space.to_vector(board.poses(*rest)) for board, *rest in placements], 1)
@@ -66,7 +69,6 @@ class ReadingOrder:
     name: str = "reading order"
 
     def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
-        assert self.puzzle.truth is not None
         cells, turns = self.puzzle.board.snap(self.puzzle.truth)
         yield Step(puzzle.board.poses(cells.argsort().argsort(), turns), 1.0)
 
@@ -74,13 +76,6 @@ class ReadingOrder:
 @pytest.fixture
 def reading_order() -> type[ReadingOrder]:
     return ReadingOrder
-
-
-CHANNELS = 2
-
-
-def photo(name: str) -> Tensor:
-    return torch.from_numpy(getattr(data, name)()).permute(2, 0, 1).float() / 255
 
 
 @pytest.fixture(params=["astronaut", "coffee", "chelsea"])
@@ -93,6 +88,18 @@ def photo_puzzle(request: pytest.FixtureRequest) -> Puzzle:
 def small_puzzle() -> Puzzle:
     """Eleven of the twelve pieces of a 3 × 4 photo."""
     return cut_picture(photo("coffee"), Board(3, 4), torch.Generator().manual_seed(1), size=16, missing=0.1)
+
+
+@pytest.fixture(scope="session")
+def border_scores() -> Callable[[Tensor], Tensor]:
+    """The scores of all pairs of sides."""
+
+    def make(pixels: Tensor) -> Tensor:
+        borders = Borders.of(pixels)
+        every = torch.arange(len(borders))
+        return borders.scores(every, every)
+
+    return make
 
 
 @pytest.fixture(scope="session")
@@ -212,8 +219,7 @@ def photograph() -> Callable[..., Photo]:
         shadow: float = 0.35,
         seed: int = 0,
     ) -> Photo:
-        picture = torch.from_numpy(getattr(skimage.data, name)()).movedim(-1, 0).float() / 255
-        puzzle = cut_picture(picture, Board(3, 3), torch.Generator().manual_seed(seed), size=64)
+        puzzle = cut_picture(photo(name), Board(3, 3), torch.Generator().manual_seed(seed), size=64)
         sizes = sides if isinstance(sides, list) else [sides] * len(puzzle)
         layer, cover, places = _lay(puzzle, sizes, seed)
         seen = _photograph(layer, cover, background, shadow, seed)

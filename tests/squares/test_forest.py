@@ -8,7 +8,7 @@ import torch
 
 from diffassemble.core import Board
 from diffassemble.core.board import WAYS
-from diffassemble.squares.baselines.filling import touching_sides
+from diffassemble.squares.baselines.filling import lay_out, touching_sides
 from diffassemble.squares.forest import Forest, FramedForest, held_by_frames, turned
 
 RIGHT, BOTTOM, LEFT, TOP = range(4)
@@ -90,27 +90,6 @@ def test_a_cell_left_behind_by_a_tree_that_moved_is_free() -> None:
     assert sorted((forest.place - forest.place[0]).tolist()) == [[x, 0] for x in range(6)]
 
 
-def test_growing_stops_after_as_many_joins_as_wanted() -> None:
-    matches = np.array([[side(piece, RIGHT), side(piece + 1, LEFT)] for piece in range(4)])
-    forest = Forest.of(5)
-    assert forest.grow(matches, 0, 2) == 2
-    assert forest.trees == 3
-    assert forest.grow(matches, 2, 9) == 4
-    assert forest.trees == 1
-
-
-def test_nothing_grows_without_matches() -> None:
-    forest = Forest.of(1)
-    assert forest.grow(np.zeros((0, 2), np.int64), 0, 5) == 0
-    assert forest.trees == 1
-    assert forest.largest.tolist() == [0]
-
-
-def test_places_turn_clockwise() -> None:
-    assert turned(np.array([[1, 0], [2, 5]]), 1).tolist() == [[0, 1], [-5, 2]]
-    assert turned(np.array([[2, 5]]), 4).tolist() == [[2, 5]]
-
-
 RIGHT, BOTTOM, LEFT, TOP = range(4)
 
 
@@ -123,19 +102,6 @@ def row(count: int, start: int = 0) -> np.ndarray:
     return np.array([[4 * piece + RIGHT, 4 * piece + 4 + LEFT] for piece in range(start, start + count - 1)])
 
 
-@pytest.mark.parametrize("shape", [(4, 5), (1, 9), (6, 1)])
-def test_true_matches_give_the_whole(shape: tuple[int, int]) -> None:
-    board, generator = Board(*shape), torch.Generator().manual_seed(0)
-    cells = torch.randperm(board.cells, generator=generator)
-    turns = torch.randint(0, 4, (board.cells,), generator=generator)
-    pairs = torch.stack(touching_sides(board, cells, turns), 1).numpy()
-    framed = FramedForest.of(board, np.asarray((turns + 1) % 4))
-    assert not framed.join(pairs).any()
-    assert framed.forest.trees == 1
-    assert framed.held[framed.forest.label[0]] == board.cells
-    assert len(np.unique((framed.forest.turn - turns.numpy()) % 4)) == 1
-
-
 def test_a_tree_does_not_outgrow_the_frame() -> None:
     framed = lone(Board(2, 4), 6)
     assert framed.join(row(6)).tolist() == [False, False, False, True, False]
@@ -146,15 +112,6 @@ def test_a_frame_may_lie_across() -> None:
     framed = lone(Board(4, 2), 4)
     assert not framed.join(row(4)).any()
     assert framed.join(np.array([[BOTTOM, 4 + TOP]])).tolist() == [False]
-
-
-def test_what_lies_on_each_other_is_refused() -> None:
-    framed = lone(Board(3, 3), 3)
-    assert framed.join(np.array([[RIGHT, 4 + LEFT], [RIGHT, 8 + LEFT], [BOTTOM, 8 + TOP]])).tolist() == [
-        False,
-        True,
-        False,
-    ]
 
 
 def test_a_tree_may_lose_less_than_half_of_the_smaller_one() -> None:
@@ -203,3 +160,17 @@ def test_open_sides_look_at_free_cells() -> None:
         taken = any((place[other] == beside).all() and label[other] == label[piece] for other in range(4))
         assert free[piece, side] != taken
     assert free.sum() == 16 - 4
+
+
+def test_trees_stand_around_the_middle_of_their_cells() -> None:
+    board = Board(2, 3)
+    forest = Forest.of(5)
+    assert torch.allclose(lay_out(forest, board).translation, board.centres()[:5])
+    forest.grow(np.array([[0, 4 + 2], [4, 8 + 2]]), 0, 2)  # a row of three
+    poses = lay_out(forest, board)
+    assert torch.allclose(poses.translation, board.centres()[:5])
+    forest.grow(np.array([[12 + 1, 16 + 3]]), 0, 1)  # one below the other
+    poses = lay_out(forest, board)
+    assert torch.allclose(poses.translation[3:].mean(0), board.centres()[3:5].mean(0))
+    apart = poses.rotation[3].T @ (poses.translation[4] - poses.translation[3])
+    assert torch.allclose(apart, torch.tensor([0, board.pitch]), atol=1e-6)

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from PIL import Image
 
-from diffassemble.core import Assembly, InputError, Puzzle, turn_pixels
+from diffassemble.core import InputError, Puzzle, turn_pixels
 from diffassemble.evaluation.metrics import direct_comparison_free
-from diffassemble.files.assemblies import render
-from diffassemble.files.pictures import read_picture, write_picture
 from diffassemble.kinds import solve
-from diffassemble.squares.cut import cut_image
 from diffassemble.squares.photo import (
     Square,
     Squares,
@@ -29,94 +22,6 @@ from diffassemble.squares.photo import (
     fit_square,
     sharpen,
 )
-
-
-@pytest.fixture(scope="module")
-def photo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A picture of 61 × 47 random pixels."""
-    path = tmp_path_factory.mktemp("photo") / "photo.png"
-    write_picture(torch.rand(3, 47, 61, generator=torch.Generator().manual_seed(0)), path)
-    return path
-
-
-def solved(puzzle: Puzzle, path: Path) -> torch.Tensor:
-    assert puzzle.truth is not None
-    render(Assembly(puzzle, puzzle.truth, torch.ones(len(puzzle)), (), "truth", 0.0), path)
-    return read_picture(path)
-
-
-@settings(max_examples=25, deadline=None)
-@given(rows=st.integers(1, 11), cols=st.integers(2, 15), seed=st.integers(0, 2**63 - 1))
-def test_truth_restores_the_centre_of_the_photo(photo: Path, rows: int, cols: int, seed: int) -> None:
-    puzzle = cut_image(photo, rows, cols, seed)
-    size = puzzle.pieces.size
-    assert size == min(47 // rows, 61 // cols)
-    assert len(puzzle) == rows * cols
-    whole, whole_picture = solved(puzzle, photo.with_name("solved.png")), read_picture(photo)
-    top, left = (47 - rows * size) // 2, (61 - cols * size) // 2
-    # To within a pixel: where the middle falls between two, either may be taken.
-    shifts = [(max(0, top + down), max(0, left + right)) for down in (-1, 0, 1) for right in (-1, 0, 1)]
-    parts = [whole_picture[:, y : y + rows * size, x : x + cols * size] for y, x in shifts]
-    assert any(torch.equal(whole, part) for part in parts)
-
-
-def test_same_seed_same_puzzle(photo: Path) -> None:
-    first, again, other = (cut_image(photo, 4, 5, seed) for seed in (3, 3, 4))
-    assert torch.equal(first.pieces.pixels, again.pieces.pixels)
-    assert not torch.equal(first.pieces.pixels, other.pieces.pixels)
-
-
-def test_options(photo: Path) -> None:
-    puzzle = cut_image(photo, 4, 5, size=16, missing=0.3, erode=2, turn=False)
-    assert puzzle.pieces.pixels.shape == (14, 3, 12, 12)
-    assert puzzle.truth is not None
-    assert not puzzle.board.snap(puzzle.truth)[1].any()
-
-
-@pytest.mark.parametrize(
-    ("numbers", "words"),
-    [
-        ({"rows": 0}, "has no cells"),
-        ({"cols": -3}, "has no cells"),
-        ({"missing": 1.0}, "missing share 1.0"),
-        ({"missing": -0.1}, "missing share"),
-        ({"missing": float("nan")}, "missing share nan"),
-        ({"erode": -1}, "cannot erode"),
-        ({"erode": 5}, "photo.png: a 61x47 picture"),
-        ({"seed": -1}, "seed -1 is out of range"),
-        ({"seed": 2**64}, "out of range"),
-        ({"size": 0}, "piece size of 0"),
-        ({"size": 100_000}, "piece size of 100000"),
-        ({"size": 3}, "photo.png: a 61x47 picture"),
-        ({"rows": 40, "cols": 40}, "photo.png: a 61x47 picture"),
-        ({"missing": 0.99}, "photo.png: has only 1 piece"),
-    ],
-)
-def test_numbers_out_of_range(photo: Path, numbers: dict[str, float], words: str) -> None:
-    with pytest.raises(InputError) as caught:
-        cut_image(photo, **{"rows": 4, "cols": 5, **numbers})  # type: ignore[arg-type]
-    assert words in str(caught.value)
-
-
-def test_pictures_without_a_puzzle_in_them(tmp_path: Path) -> None:
-    Image.new("RGB", (1, 1)).save(tmp_path / "dot.png")
-    with pytest.raises(InputError, match=r"dot\.png: a 1x1 picture"):
-        cut_image(tmp_path / "dot.png", 6, 6)
-    Image.new("RGB", (60, 60), "teal").save(tmp_path / "flat.png")
-    with pytest.raises(InputError, match=r"flat\.png: every piece is one flat colour"):
-        cut_image(tmp_path / "flat.png", 6, 6)
-    tile = torch.rand(3, 10, 10)
-    write_picture(torch.cat([tile, torch.rand(3, 10, 20), tile], -1), tmp_path / "twins.png")
-    with pytest.raises(InputError, match=r"row 0, column . and the piece of row 0, column . are identical"):
-        cut_image(tmp_path / "twins.png", 1, 4)
-
-
-def test_a_clear_sky_can_be_cut(tmp_path: Path) -> None:
-    picture = torch.rand(3, 40, 40)
-    picture[:, :20] = 1.0
-    write_picture(picture, tmp_path / "sky.png")
-    assert len(cut_image(tmp_path / "sky.png", 4, 4)) == 16
-
 
 Photograph = Callable[..., Any]
 
@@ -137,14 +42,9 @@ def test_squares_are_found(photograph: Photograph, name: str, background: tuple[
     assert abs(squares.side - 56) < 1.5
     apart = torch.cdist(squares.centres, photo.centres)
     assert apart.min(1).values.max() < 1.0
+    assert apart.argmin(1).tolist() == list(range(9))  # in reading order
     angle = photo.angles[apart.argmin(1)]
     assert ((squares.angles.rad2deg() - angle + 45) % 90 - 45).abs().max() < 1.5
-
-
-def test_reading_order(photograph: Photograph) -> None:
-    photo = photograph()
-    nearest = torch.cdist(find_squares(photo.picture).centres, photo.centres).argmin(1)
-    assert nearest.tolist() == list(range(9))
 
 
 def test_corners_run_clockwise_around_the_centre() -> None:
@@ -209,18 +109,12 @@ def nearest_turns(pieces: torch.Tensor, truth: torch.Tensor) -> tuple[torch.Tens
     return apart.argmin(0), apart.min(0).values
 
 
-def test_pieces_show_what_was_laid(photograph: Photograph) -> None:
+@pytest.mark.parametrize("size", [None, 20])
+def test_pieces_show_what_was_laid(photograph: Photograph, size: int | None) -> None:
     photo = photograph()
-    pieces, squares = cut_scattered(photo.picture)
+    pieces, squares = cut_scattered(photo.picture, size)
     assert len(pieces) == len(squares) == 9
-    assert 50 <= pieces.size <= 56
-    assert nearest_turns(pieces.pixels, photo.puzzle.pixels)[1].max() < 0.05
-
-
-def test_any_size(photograph: Photograph) -> None:
-    photo = photograph()
-    pieces, _ = cut_scattered(photo.picture, size=20)
-    assert pieces.pixels.shape == (9, 3, 20, 20)
+    assert pieces.size == size if size else 50 <= pieces.size <= 56
     assert nearest_turns(pieces.pixels, photo.puzzle.pixels)[1].max() < 0.05
 
 
@@ -253,26 +147,19 @@ def tilted(angle: float, width: float, height: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize("degrees", [-40, -12, 0, 3, 30])
-def test_squares(degrees: float) -> None:
-    square = fit_square(tilted(np.deg2rad(degrees), 50, 50), (7, 3))
+@pytest.mark.parametrize("height", [50, 30])
+def test_rectangles_are_measured_and_a_bite_does_not_count(degrees: float, height: float) -> None:
+    mask = tilted(np.deg2rad(degrees), 50, height)
+    square = fit_square(mask, (7, 3))
     assert square.centre == pytest.approx((63, 67), abs=0.5)
     assert np.rad2deg(square.angle) == pytest.approx(degrees, abs=1)
-    assert (square.width, square.height) == pytest.approx((50, 50), abs=1)
+    assert sorted((square.width, square.height)) == pytest.approx([height, 50], abs=1)
     assert square.filled > 0.95
     assert not square.touches((130, 130))
     assert square.touches((90, 130))
-
-
-def test_a_bite_does_not_count() -> None:
-    mask = tilted(np.deg2rad(20), 50, 50)
-    mask[40:46, 40:50] = False
-    square = fit_square(mask, (0, 0))
-    assert (square.width, square.height) == pytest.approx((50, 50), abs=1.5)
-
-
-def test_other_rectangles_are_told() -> None:
-    square = fit_square(tilted(0.1, 60, 30), (0, 0))
-    assert sorted((square.width, square.height)) == pytest.approx([30, 60], abs=1)
+    mask[56:62, 58:64] &= np.indices((6, 6)).sum(0) > 5
+    bitten = fit_square(mask, (7, 3))
+    assert (bitten.width, bitten.height) == pytest.approx((square.width, square.height), abs=1.5)
 
 
 def test_shadows_do_not_count() -> None:

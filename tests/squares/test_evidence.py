@@ -1,12 +1,11 @@
-"""Clusters are what true matches join, within the room of the board."""
+"""What matches say about poses: votes are linear and keep what is true; clusters are what true matches join."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -20,19 +19,122 @@ from diffassemble.diffusion.spaces import CosSin
 from diffassemble.network import evidence as module
 from diffassemble.network.batch import join_matches
 from diffassemble.network.board_places import BoardPosterior, board_posterior
-from diffassemble.network.evidence import THRESHOLDS, Clusters, grow_clusters
-from diffassemble.network.forest import join
+from diffassemble.network.evidence import (
+    POWERS,
+    THRESHOLDS,
+    Clusters,
+    cast_votes,
+    flatten_poses,
+    grow_clusters,
+    unflatten_poses,
+    vote_matrix,
+)
 from diffassemble.squares.edge_model import find_matches
 from diffassemble.squares.edges import matches_of_sides
 
 Solved = Callable[..., tuple[Poses, Matches]]
 
 
-RIGHT, BOTTOM, LEFT, TOP = range(4)
-
-
 def seeded(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
+
+
+def voted(matches: Matches, flat: Tensor) -> Tensor:
+    """(n, width, k) → (n, powers, width, k)."""
+    return cast_votes(vote_matrix(matches, len(flat)), flat)
+
+
+def random_flat(count: int, width: int = 6, samples: int = 2, seed: int = 0) -> Tensor:
+    return torch.randn(count, width, samples, generator=seeded(seed))
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(1, 7), st.integers(1, 7), st.floats(0.1, 1), st.integers(0, 2**31))
+def test_a_true_assembly_is_a_fixed_point(
+    solved: Solved, solved_in_space: Solved, rows: int, cols: int, kept: float, seed: int
+) -> None:
+    board = Board(rows, cols)
+    for truth, matches in (solved(board, max(1, round(kept * board.cells)), seed), solved_in_space(1 + seed % 3, seed)):
+        flat = flatten_poses(truth)[..., None]
+        wanted = flat[:, None].expand(-1, len(POWERS), -1, -1)
+        torch.testing.assert_close(voted(matches, flat), wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dimension", [2, 3])
+def test_one_round_goes_halfway_to_the_weighted_mean_of_what_the_matches_imply(
+    dimension: int, solved: Solved, solved_in_space: Solved
+) -> None:
+    truth, matches = solved(Board(3, 4), 12) if dimension == 2 else solved_in_space(2)
+    count = len(truth)
+    noisy = Poses(
+        torch.randn(count, dimension, dimension, generator=seeded(1)),
+        torch.randn(count, dimension, generator=seeded(2)),
+    )
+    implied = noisy[matches.second] @ matches.relative
+    halfway = unflatten_poses(voted(matches, flatten_poses(noisy)[..., None])[:, 0, :, 0])
+    for piece in range(count):
+        mine = matches.first == piece
+        share = matches.weight[mine] / matches.weight[mine].sum()
+        mean_rotation = (share[:, None, None] * implied.rotation[mine]).sum(0)
+        mean_translation = (share[:, None] * implied.translation[mine]).sum(0)
+        torch.testing.assert_close(halfway.rotation[piece], (noisy.rotation[piece] + mean_rotation) / 2)
+        torch.testing.assert_close(halfway.translation[piece], (noisy.translation[piece] + mean_translation) / 2)
+
+
+def test_powers_are_repeated_rounds(solved: Solved) -> None:
+    _, matches = solved(Board(3, 4), 10)
+    matrix, flat = vote_matrix(matches, 10), random_flat(10)
+    current, seen = flat.flatten(0, 1), voted(matches, flat)
+    for done in range(1, POWERS[-1] + 1):
+        current = matrix.to_dense() @ current
+        if done in POWERS:
+            torch.testing.assert_close(seen[:, POWERS.index(done)].flatten(0, 1), current, rtol=1e-4, atol=1e-4)
+
+
+def test_both_colours_of_the_checkerboard_are_heard(solved: Solved) -> None:
+    """A piece hears its neighbours and those beyond them alike, however many rounds there are."""
+    _, matches = solved(Board(1, 6), 6)
+    flat = random_flat(6)
+    for piece in range(6):
+        changed = flat.clone()
+        changed[piece] += 1
+        moved = (voted(matches, changed) - voted(matches, flat)).abs().amax((2, 3))
+        assert (moved[:, POWERS.index(8)] > 1e-6).all()
+
+
+def test_votes_do_not_depend_on_the_order_of_pieces_and_matches(solved: Solved) -> None:
+    _, matches = solved(Board(4, 5), 17)
+    flat = random_flat(17)
+    order = torch.randperm(17, generator=seeded(3))
+    place = order.argsort()
+    shuffled = matches[torch.randperm(len(matches), generator=seeded(4))]
+    renamed = replace(shuffled, first=place[shuffled.first], second=place[shuffled.second])
+    torch.testing.assert_close(voted(renamed, flat[order]), voted(matches, flat)[order], rtol=1e-4, atol=1e-5)
+
+
+def test_votes_never_cross_puzzles(solved: Solved) -> None:
+    one, two = solved(Board(3, 3), 9, seed=1)[1], solved(Board(2, 4), 8, seed=2)[1]
+    both = join_matches([one, two], [0, 9])
+    flat = random_flat(17)
+    changed = torch.cat([flat[:9], random_flat(8, seed=9)])
+    before, after = voted(both, flat), voted(both, changed)
+    assert torch.equal(before[:9], after[:9])
+    assert not torch.equal(before[9:], after[9:])
+    torch.testing.assert_close(before[:9], voted(one, flat[:9].contiguous()))
+
+
+def test_pieces_without_matches_keep_their_own_pose(solved: Solved) -> None:
+    _, matches = solved(Board(2, 2), 4)
+    flat = random_flat(6)
+    assert torch.equal(voted(matches, flat)[4:], flat[4:, None].expand(-1, len(POWERS), -1, -1))
+    silent = replace(matches, evidence=torch.zeros_like(matches.evidence))
+    assert torch.equal(voted(silent, flat), flat[:, None].expand(-1, len(POWERS), -1, -1))
+
+
+Solved = Callable[..., tuple[Poses, Matches]]
+
+
+RIGHT, BOTTOM, LEFT, TOP = range(4)
 
 
 def noise(count: int, dimension: int = 2, seed: int = 0) -> Poses:
@@ -90,15 +192,6 @@ def beside(*matings: tuple[int, int, int, float]) -> Matches:
     return matches_of_sides(*sides, 1.0, torch.tensor(chance)[:, None])
 
 
-@pytest.mark.parametrize(("rows", "cols"), [(1, 1), (1, 5), (4, 1), (3, 4), (7, 7)])
-def test_true_matches_give_one_true_cluster(rows: int, cols: int, solved: Solved) -> None:
-    truth, matches = solved(Board(rows, cols), rows * cols, least=0.91)
-    for clusters in grow_clusters(matches, len(truth)):
-        assert together(clusters).all()
-        assert (clusters.sizes() == len(truth)).all()
-        assert_true(clusters, truth)
-
-
 @settings(deadline=None, max_examples=30)
 @given(st.integers(1, 7), st.integers(1, 7), st.floats(0.1, 1), st.integers(0, 2**31))
 def test_clusters_are_what_hangs_together(solved: Solved, rows: int, cols: int, kept: float, seed: int) -> None:
@@ -124,6 +217,24 @@ def test_the_same_holds_in_space(seed: int, solved_in_space: Solved) -> None:
         assert_same(votes(clusters, truth), truth, 1e-4)
 
 
+@pytest.mark.parametrize("dimension", [2, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_matches_say_nothing_collides_or_leaves_its_room(dimension: int, seed: int) -> None:
+    count, room = 20, torch.tensor([1.0, 2.0, 2.5])[:dimension]
+    rotation = torch.linalg.qr(torch.randn(60, dimension, dimension, generator=seeded(seed)).double())[0]
+    rotation[..., 0] *= torch.linalg.det(rotation)[:, None]
+    relative = Poses(rotation.float(), torch.nn.functional.normalize(noise(60, dimension, seed).translation))
+    pairs = torch.randint(0, count, (60, 2), generator=seeded(seed))
+    matches = Matches(*pairs.unbind(1), relative, torch.zeros(60, dtype=torch.long), torch.ones(60, 1))
+    clusters = grow_clusters(matches, count, room.expand(count, -1))[0]
+    free = grow_clusters(matches, count)[0]
+    assert len(free.label.unique()) < len(clusters.label.unique()) < count
+    for label in clusters.label.unique():
+        places = clusters.frame.translation[clusters.label == label]
+        assert ((places.amax(0) - places.amin(0)).sort().values <= room + 1e-3).all()
+        assert (torch.cdist(places, places) + 9 * torch.eye(len(places))).min() > 0.5 - 1e-4
+
+
 def test_a_frame_starts_in_the_middle_of_its_box(photo_puzzle: Puzzle) -> None:
     matches = unsure(find_matches(photo_puzzle))
     for clusters in grow_clusters(matches, len(photo_puzzle)):
@@ -137,6 +248,8 @@ def test_votes_are_linear(dimension: int, solved: Solved, solved_in_space: Solve
     _, matches = solved(Board(3, 6), 18) if dimension == 2 else solved_in_space(3)
     count = len(matches.first.unique())
     one, two = noise(count, dimension, 1), noise(count, dimension, 2)
+    flat = [voted(matches, flatten_poses(poses)[..., None]) for poses in (one, two, mixed(0.7, one, -2, two))]
+    torch.testing.assert_close(flat[2], 0.7 * flat[0] - 2 * flat[1], rtol=1e-4, atol=1e-4)
     for clusters in grow_clusters(matches, count):
         separate = mixed(0.7, votes(clusters, one), -2, votes(clusters, two))
         assert_same(votes(clusters, mixed(0.7, one, -2, two)), separate, 1e-4)
@@ -153,16 +266,6 @@ def test_samples_vote_apart(solved: Solved) -> None:
             assert_same(voted[mine], votes(clusters, samples[mine]))
 
 
-def test_a_frame_is_placed_the_same_by_all_its_members(solved: Solved) -> None:
-    _, matches = solved(Board(4, 4), 16, least=0.4)
-    clusters = grow_clusters(matches, 16)[0]
-    assert 1 < len(clusters.label.unique()) < 16
-    placed = clusters.placed(noise(16), 1)
-    for first, second in together(clusters).nonzero():
-        assert torch.equal(placed.rotation[first], placed.rotation[second])
-        assert torch.equal(placed.translation[first], placed.translation[second])
-
-
 def test_votes_are_unbiased_and_take_the_noise_away(solved: Solved) -> None:
     """The mean of c members has 1/c of the variance; a member far from the middle also swings with the rotation."""
     truth, matches = solved(Board(3, 4), 12, least=0.91)
@@ -175,15 +278,6 @@ def test_votes_are_unbiased_and_take_the_noise_away(solved: Solved) -> None:
     torch.testing.assert_close(rotation.var(1), torch.full((12, 2, 2), 1 / 12), rtol=0.15, atol=0)
     away = (truth.translation - truth.translation.mean(0)).square().sum(-1, keepdim=True)
     torch.testing.assert_close(translation.var(1), ((1 + away) / 12).expand(-1, 2), rtol=0.15, atol=0)
-
-
-def test_larger_clusters_leave_less_noise(solved: Solved) -> None:
-    left = []
-    for board in (Board(1, 1), Board(2, 2), Board(4, 4)):
-        _, matches = solved(board, board.cells, least=0.91)
-        clusters = grow_clusters(matches, board.cells)[0]
-        left.append(votes(clusters, noise(board.cells * 500), 500).translation.var())
-    assert left[0] > 2 * left[1] > 4 * left[2]
 
 
 def test_clusters_never_cross_puzzles(solved: Solved) -> None:
@@ -219,14 +313,6 @@ def test_clusters_whose_other_members_would_collide_are_not_joined() -> None:
     assert refused.sizes().tolist() == [3] * 3 + [4] * 4
     joined = grow_clusters(beside(*corner, *hook, (6, RIGHT, 1, 0.95)), 7)[0]
     assert joined.sizes().tolist() == [7] * 7
-
-
-def test_matings_that_close_a_ring_change_nothing() -> None:
-    """Once two pieces hang together, whatever else is said of them is not heard."""
-    row = (1, RIGHT, 0, 0.99), (2, RIGHT, 1, 0.98)
-    plain, ring = (grow_clusters(beside(*matings), 3)[0] for matings in (row, (*row, (2, LEFT, 0, 0.97))))
-    assert torch.equal(plain.label, ring.label)
-    assert_same(plain.frame, ring.frame, 0)
 
 
 def test_improbable_matings_are_not_heard_at_all() -> None:
@@ -321,13 +407,6 @@ def test_reach_is_the_same_by_boxes_by_blocks_and_by_all_pairs(monkeypatch: pyte
     assert torch.equal(tilted.reach(), whole)
 
 
-def test_reach_ends_with_the_cluster() -> None:
-    matches = beside((1, RIGHT, 0, 0.95), (2, RIGHT, 1, 0.2), (3, BOTTOM, 2, 0.95))
-    tight, _, wide = grow_clusters(matches, 4)
-    assert tight.reach().tolist() == [[1, 0, 0, 0], [0, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 1]]
-    assert wide.reach().tolist() == [[2, 1, 0, 0], [1, 1, 1, 0], [0, 1, 2, 0], [0, 0, 2, 1]]
-
-
 def test_reach_in_space(solved_in_space: Solved) -> None:
     truth, matches = solved_in_space(2, least=0.91)
     seen = torch.stack([(truth.inverse()[[i] * 8] @ truth).translation for i in range(8)])
@@ -345,7 +424,6 @@ def test_pieces_without_matches_stay_alone(solved: Solved) -> None:
 
 def test_clusters_of_a_photo_are_mostly_true(photo_puzzle: Puzzle) -> None:
     truth, count = photo_puzzle.truth, len(photo_puzzle)
-    assert truth is not None
     sure = grow_clusters(find_matches(photo_puzzle), count)[0]
     expected, found = within(Clusters(torch.zeros(count, dtype=torch.long), truth)), within(sure)
     right = (expected.translation - found.translation).norm(dim=-1) < photo_puzzle.board.pitch / 4
@@ -459,120 +537,3 @@ def _parts(clusters: Clusters) -> tuple[Tensor, Tensor]:
 
 def _room(board: Board) -> Tensor:
     return board.centres().amax(0) - board.centres().amin(0)
-
-
-@dataclass(frozen=True)
-class State:
-    """n pieces, at first each for itself and at the origin."""
-
-    label: np.ndarray
-    following: np.ndarray
-    size: np.ndarray
-    frame: np.ndarray
-
-    @staticmethod
-    def of(count: int, dimension: int) -> State:
-        frame = np.tile(np.eye(dimension + 1), (count, 1, 1))
-        return State(np.arange(count), np.arange(count), np.ones(count, np.int64), frame)
-
-    def join(
-        self, pairs: np.ndarray, relative: np.ndarray, closest: float, room: tuple[float, ...] | None = None
-    ) -> None:
-        shape = len(self.label), self.frame.shape[-1] - 1
-        limits = np.full(shape, np.inf) if room is None else np.tile(np.array(room), (shape[0], 1))
-        apart = np.full(len(pairs), closest)
-        join(pairs, relative, apart, limits, self.label, self.following, self.size, self.frame)
-
-
-def random_motions(count: int, dimension: int, seed: int) -> np.ndarray:
-    generator = np.random.default_rng(seed)
-    rotation = np.linalg.qr(generator.normal(size=(count, dimension, dimension)))[0]
-    rotation[..., 0] *= np.linalg.det(rotation)[:, None]
-    motions = np.tile(np.eye(dimension + 1), (count, 1, 1))
-    motions[:, :-1, :-1] = rotation
-    motions[:, :-1, -1] = generator.normal(size=(count, dimension))
-    return motions
-
-
-def shift(*step: float) -> np.ndarray:
-    motion = np.eye(len(step) + 1)
-    motion[:-1, -1] = step
-    return motion[None]
-
-
-@pytest.mark.parametrize("dimension", [2, 3])
-@pytest.mark.parametrize("seed", range(5))
-def test_labels_rings_and_sizes_agree_and_nothing_collides(dimension: int, seed: int) -> None:
-    count, matings, closest = 20, 60, 0.16
-    pairs = np.random.default_rng(seed).integers(0, count, (matings, 2))
-    state = State.of(count, dimension)
-    state.join(pairs, random_motions(matings, dimension, seed), closest)
-    assert len(set(state.label.tolist())) < count
-    for piece in range(count):
-        ring, member = [piece], int(state.following[piece])
-        while member != piece:
-            ring.append(member)
-            member = int(state.following[member])
-        assert sorted(ring) == np.flatnonzero(state.label == state.label[piece]).tolist()
-        assert state.size[state.label[piece]] == len(ring)
-        for other in set(ring) - {piece}:
-            assert np.square(state.frame[piece, :-1, -1] - state.frame[other, :-1, -1]).sum() >= closest - 1e-9
-    turns = state.frame[:, :-1, :-1]
-    np.testing.assert_allclose(turns @ turns.transpose(0, 2, 1), np.tile(np.eye(dimension), (count, 1, 1)), atol=1e-12)
-    assert (state.frame[:, -1] == np.eye(dimension + 1)[-1]).all()
-
-
-@pytest.mark.parametrize("dimension", [2, 3])
-def test_a_chain_lies_as_its_matings_say(dimension: int) -> None:
-    """Links in any order, so that now the first and now the second cluster of a pair is the smaller one."""
-    count = 12
-    pairs = np.stack([np.arange(1, count), np.arange(count - 1)], 1)
-    relative = random_motions(count - 1, dimension, seed=0)
-    for seed in range(5):
-        state, order = State.of(count, dimension), np.random.default_rng(seed).permutation(count - 1)
-        state.join(pairs[order], relative[order], closest=0.0)
-        assert (state.label == state.label[0]).all()
-        np.testing.assert_allclose(state.frame[:-1] @ relative, state.frame[1:], atol=1e-12)
-
-
-def test_the_smaller_cluster_moves() -> None:
-    state, step = State.of(5, 2), shift(1.0, 0.0)
-    state.join(np.array([[1, 0], [2, 1]]), np.concatenate([step, step]), 0.25)
-    before = state.frame.copy()
-    state.join(np.array([[0, 3]]), step, 0.25)
-    assert (state.frame[:3] == before[:3]).all()
-    assert state.frame[3, :2, 2].tolist() == (before[0, :2, 2] - [1, 0]).tolist()
-    state.join(np.array([[4, 2]]), step, 0.25)
-    assert (state.frame[:3] == before[:3]).all()
-    assert state.frame[4, :2, 2].tolist() == (before[2, :2, 2] + [1, 0]).tolist()
-
-
-def test_a_refused_mating_changes_nothing() -> None:
-    state, step = State.of(3, 2), shift(1.0, 0.0)
-    state.join(np.array([[1, 0]]), step, 0.25)
-    kept = [part.copy() for part in (state.label, state.following, state.size, state.frame)]
-    state.join(np.array([[2, 0]]), step, 0.25)
-    for part, before in zip((state.label, state.following, state.size, state.frame), kept, strict=True):
-        assert (part == before).all()
-    state.join(np.array([[2, 0]]), shift(0.4, 0.0), 0.16 - 1e-9)
-    assert (state.label == state.label[0]).all()
-
-
-@pytest.mark.parametrize("dimension", [2, 3])
-@pytest.mark.parametrize("seed", range(5))
-def test_no_box_exceeds_the_room(dimension: int, seed: int) -> None:
-    count, matings, room = 20, 60, (1.0, 2.0, 2.5)[:dimension]
-    pairs = np.random.default_rng(seed).integers(0, count, (matings, 2))
-    free, bound = State.of(count, dimension), State.of(count, dimension)
-    for state, limits in ((free, None), (bound, room)):
-        state.join(pairs, random_motions(matings, dimension, seed), 0.01, limits)
-    assert len(set(free.label.tolist())) < len(set(bound.label.tolist())) < count
-    for label in set(bound.label.tolist()):
-        places = bound.frame[bound.label == label, :-1, -1]
-        assert (np.sort(np.ptp(places, axis=0)) <= room).all()
-
-
-def test_without_matings_nothing_happens() -> None:
-    state = State.of(4, 3)
-    state.join(np.zeros((0, 2), np.int64), np.zeros((0, 4, 4)), 0.0)
-    assert state.label.tolist() == state.following.tolist() == [0, 1, 2, 3]
