@@ -68,8 +68,7 @@ def test_missing_document(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "kind"),
-    [(True, int), (1.5, int), ("1", int), (None, int), (1, str), ({}, list), ("x" * 99, float)],
+    ("value", "kind"), [(True, int), (1.5, int), ("1", int), (None, int), (1, str), ({}, list), ("x" * 99, float)]
 )
 def test_fields_of_another_kind(value: object, kind: type) -> None:
     with pytest.raises(InputError, match=r"x\.json: 'key' must be"):

@@ -203,11 +203,7 @@ def test_missing_empty_and_foreign_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a.png", "a.jpg", "a.webp", "a.tif", "a.gif", "a.bmp"])
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.9])
 def test_truncated_files(
-    tmp_path: Path,
-    name: str,
-    share: float,
-    capfd: pytest.CaptureFixture[str],
-    recwarn: pytest.WarningsRecorder,
+    tmp_path: Path, name: str, share: float, capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
 ) -> None:
     to_image(torch.rand(3, 64, 64, generator=torch.Generator().manual_seed(0))).save(tmp_path / name)
     whole = (tmp_path / name).read_bytes()

@@ -43,13 +43,7 @@ def refused(folder: Path, words: str, board: Board | None = None) -> None:
 )
 @settings(max_examples=25, deadline=None)
 def test_round_trip(
-    tmp_path_factory: pytest.TempPathFactory,
-    rows: int,
-    cols: int,
-    missing: float,
-    erode: int,
-    turn: bool,
-    seed: int,
+    tmp_path_factory: pytest.TempPathFactory, rows: int, cols: int, missing: float, erode: int, turn: bool, seed: int
 ) -> None:
     generator = torch.Generator().manual_seed(seed)
     picture = torch.rand(3, 9 * rows, 9 * cols, generator=generator)
@@ -173,17 +167,11 @@ def test_spoilt_puzzle_file(puzzle: Puzzle, tmp_path: Path, changes: dict[str, A
     [
         (lambda records: records[:-1], "each piece of puzzle.json once"),
         (lambda records: [*records, records[0]], "each piece of puzzle.json once"),
-        (
-            lambda records: [{**records[0], "file": "other.png"}, *records[1:]],
-            "each piece of puzzle.json once",
-        ),
+        (lambda records: [{**records[0], "file": "other.png"}, *records[1:]], "each piece of puzzle.json once"),
         (lambda records: [{**records[0], "row": 3}, *records[1:]], "is not on the board"),
         (lambda records: [{**records[0], "turn": -1}, *records[1:]], "is not on the board"),
         (lambda records: [{**records[0], "turn": 0.5}, *records[1:]], "'turn' must be a whole number"),
-        (
-            lambda records: [{**records[1], "file": records[0]["file"]}, *records[1:]],
-            "two pieces on one cell",
-        ),
+        (lambda records: [{**records[1], "file": records[0]["file"]}, *records[1:]], "two pieces on one cell"),
         (lambda records: [7, *records[1:]], "'file' must be a text"),
     ],
 )

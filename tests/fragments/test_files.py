@@ -58,12 +58,7 @@ def test_mixed_formats_and_names(brick: list[Mesh], tmp_path: Path) -> None:
     (folder / "notes.txt").write_text("found in 1912")
     (folder / ".hidden.ply").write_bytes(b"x")
     puzzle = read_fragments(folder)
-    assert puzzle.names == (
-        "Bruchstück 000.ply",
-        "Bruchstück 001.obj",
-        "Bruchstück 002.stl",
-        "Bruchstück 003.glb",
-    )
+    assert puzzle.names == ("Bruchstück 000.ply", "Bruchstück 001.obj", "Bruchstück 002.stl", "Bruchstück 003.glb")
     assert puzzle.lattice is None
     assert puzzle.truth is None
     pieces = puzzle.fragments

@@ -159,8 +159,7 @@ def drawn(build: Callable[[Dice], Manifold], count: int = 3) -> list[Manifold]:
 
 
 @pytest.mark.parametrize(
-    "build",
-    [vessels.bowl, vessels.cup, vessels.drinking_utensil, vessels.plate, vessels.vase, vessels.wine_glass],
+    "build", [vessels.bowl, vessels.cup, vessels.drinking_utensil, vessels.plate, vessels.vase, vessels.wine_glass]
 )
 def test_one_body_without_cavities(build: Callable[[Dice], Manifold]) -> None:
     assert all(len(solid.decompose()) == 1 for solid in drawn(build))
@@ -185,8 +184,7 @@ def test_plates_are_flat_and_glasses_tall() -> None:
 
 
 @pytest.mark.parametrize(
-    "build",
-    [bottles.beer_bottle, bottles.wine_bottle, bottles.bottle, bottles.drink_bottle, bottles.pill_bottle],
+    "build", [bottles.beer_bottle, bottles.wine_bottle, bottles.bottle, bottles.drink_bottle, bottles.pill_bottle]
 )
 def test_tall_and_in_one_body(build: Callable[[Dice], Manifold]) -> None:
     for seed in range(3):

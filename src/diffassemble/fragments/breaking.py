@@ -172,12 +172,7 @@ def fracture(mesh: Mesh, pieces: int, generator: torch.Generator, chips: float =
 
 
 def fracture_puzzle(
-    mesh: Mesh,
-    pieces: int,
-    generator: torch.Generator,
-    missing: float = 0.0,
-    chips: float = 0.0,
-    points: int = POINTS,
+    mesh: Mesh, pieces: int, generator: torch.Generator, missing: float = 0.0, chips: float = 0.0, points: int = POINTS
 ) -> Puzzle:
     """Break a solid into fragments, each centred and turned at random, and lose a share `missing` of them.
 

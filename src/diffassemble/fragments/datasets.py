@@ -180,11 +180,7 @@ class MadeFracture:
 
 
 def break_files(
-    folder: Path,
-    breaks: int,
-    pieces: tuple[int, int],
-    held_out: frozenset[str] = frozenset(),
-    z_up: str = "",
+    folder: Path, breaks: int, pieces: tuple[int, int], held_out: frozenset[str] = frozenset(), z_up: str = ""
 ) -> list[MadeFracture]:
     """Fractures to make of all solids below a folder, but of none whose name holds the name of an object held out.
 

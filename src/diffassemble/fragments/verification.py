@@ -26,13 +26,7 @@ _KEPT = 4
 
 
 def match_features(
-    pose: Pose,
-    first: FractureSide,
-    second: FractureSide,
-    spacing: float,
-    level: int,
-    votes: int,
-    margin: float,
+    pose: Pose, first: FractureSide, second: FractureSide, spacing: float, level: int, votes: int, margin: float
 ) -> Float32[np.ndarray, "v"]:
     """How the first side, moved by the pose, meets the second; lengths in spacings, areas in their squares.
 
