@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -32,27 +33,26 @@ def known(models: FractureModels) -> Known:
     return prepare(puzzle.fragments, models, 0), list(pose_rows(puzzle.truth)), models
 
 
-def learn_truth(state: AssemblyState, truth: list[Pose], first: int, second: int, probability: float) -> None:
-    """Tell a state how two of its single pieces belong to each other."""
+def beside(poses: Mapping[int, Pose] | Sequence[Pose], first: int, second: int) -> Pose:
+    """The pose of one piece seen from another."""
+    return compose(inverse(poses[second]), poses[first])
+
+
+def learn(state: AssemblyState, first: int, second: int, pose: Pose, chance: float, level: int = INSERTED) -> None:
+    """Tell a state how two of its single pieces may belong to each other."""
     one, two = (next(c for c in state.clusters if c.members == (piece,)) for piece in (first, second))
-    pose = compose(inverse(truth[second]), truth[first])
-    state.learn(one, two, [Match(pose, probability, INSERTED, 1, np.zeros(3, np.float32))])
-
-
-def beside(cluster: Cluster, first: int, second: int) -> Pose:
-    """The pose of one member seen from another."""
-    return compose(inverse(cluster.poses[second]), cluster.poses[first])
+    state.learn(one, two, [Match(pose, chance, level, 3, np.zeros(3, np.float32))])
 
 
 def test_joins_in_order_of_probability(known: Known) -> None:
     fragments, truth, models = known
     state = AssemblyState(fragments, models, 0, -math.inf)
-    learn_truth(state, truth, 0, 1, 0.6)
-    learn_truth(state, truth, 1, 2, 0.8)
+    learn(state, 0, 1, beside(truth, 0, 1), 0.6)
+    learn(state, 1, 2, beside(truth, 1, 2), 0.8)
     assert list(state.join_down_to(0.7)) == [0.8]
     assert list(state.join_down_to(0.5)) == [0.6]
     assert [cluster.members for cluster in state.clusters] == [(0, 1, 2)]
-    assert beside(state.clusters[0], 0, 2) == pytest.approx(compose(inverse(truth[2]), truth[0]), abs=1e-5)
+    assert beside(state.clusters[0].poses, 0, 2) == pytest.approx(beside(truth, 0, 2), abs=1e-5)
     assert state.confidence[state.anchor] == 1
     assert sorted(state.confidence)[0] in (pytest.approx(0.48), pytest.approx(0.6))
 
@@ -76,8 +76,8 @@ def test_what_is_locked_keeps_its_poses(known: Known) -> None:
 def test_polishing_keeps_what_is_known(known: Known) -> None:
     fragments, truth, models = known
     state = AssemblyState(fragments, models, 0)
-    learn_truth(state, truth, 0, 1, 0.9)
-    learn_truth(state, truth, 1, 2, 0.4)
+    learn(state, 0, 1, beside(truth, 0, 1), 0.9)
+    learn(state, 1, 2, beside(truth, 1, 2), 0.4)
     assert len(list(state.join_down_to(0.5))) == 1
     state.polish()
     assert all(cluster in state.clusters for pair in state.matches for cluster in pair)
@@ -91,29 +91,18 @@ def state_of(known: Known, *, misled: bool) -> AssemblyState:
     fragments, truth, models = known
     state = AssemblyState(fragments, models, 0)
     state.search_until = -math.inf
-    single = {cluster.members[0]: cluster for cluster in state.clusters}
     for first, second, chance in ((0, 1, 0.75), (1, 2, 0.79), (0, 2, 0.78)):
-        state.learn(single[first], single[second], [match_at(compose(inverse(truth[second]), truth[first]), chance)])
+        learn(state, first, second, beside(truth, first, second), chance, level=0)
     if misled:
-        shift = np.array([0.0] * 9 + [0.4, 0.5, 0.3])
-        state.learn(single[0], single[1], [match_at(compose(inverse(truth[1]), truth[0]) + shift, 0.8)])
+        learn(state, 0, 1, beside(truth, 0, 1) + np.array([0.0] * 9 + [0.4, 0.5, 0.3]), 0.8, level=0)
     return state
-
-
-def match_at(pose: Pose, chance: float) -> Match:
-    return Match(pose, chance, 0, 3, np.zeros(3, np.float32))
 
 
 def right(state: AssemblyState, truth: list[Pose]) -> bool:
     """Whether all stand as they belong."""
-    whole = state.clusters[0]
-    return len(state.clusters) == 1 and all(
-        alike(
-            compose(inverse(whole.poses[0]), whole.poses[piece]),
-            compose(inverse(truth[0]), truth[piece]),
-            Cluster(whole.fragments, {piece: whole.poses[piece]}),
-        )
-        for piece in whole.members
+    poses, singles = state.clusters[0].poses, AssemblyState(state.fragments, state.models, 0).clusters
+    return len(poses) == len(truth) and all(
+        alike(beside(poses, piece, 0), beside(truth, piece, 0), singles[piece]) for piece in poses
     )
 
 

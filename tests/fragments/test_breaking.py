@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 import torch
 import trimesh
-from manifold3d import Error, Manifold
+from manifold3d import Error
 
 from diffassemble.core import InputError, Mesh
 from diffassemble.core.poses import random_rotations
 from diffassemble.fragments.breaking import (
     across,
     block_below,
-    bodies,
     every_edge_joins_two,
     fracture,
     fracture_puzzle,
@@ -28,8 +27,7 @@ def mesh(shape: trimesh.Trimesh) -> Mesh:
 
 
 BALL = mesh(trimesh.creation.icosphere(3))
-
-
+BOX = mesh(trimesh.creation.box((1, 2, 3)))
 PIPE = mesh(trimesh.creation.annulus(0.4, 0.5, 1.0))
 
 
@@ -58,12 +56,6 @@ def test_fragments_stand_in_their_places_at_any_scale() -> None:
     assert torch.allclose(corners.amin(0), moved.vertices.amin(0), atol=0.1)
     assert torch.allclose(corners.amax(0), moved.vertices.amax(0), atol=0.1)
     assert all(part.is_watertight for part in shapes(fragments))
-
-
-def test_many_pieces() -> None:
-    fragments = shapes(fracture(BALL, 40, generator()))
-    assert len(fragments) == 40
-    assert all(part.is_watertight for part in fragments)
 
 
 def test_the_seed_decides() -> None:
@@ -95,11 +87,6 @@ def test_breaks_are_rough() -> None:
 def test_wrong_numbers(pieces: int, chips: float, words: str) -> None:
     with pytest.raises(InputError, match=words):
         fracture(BALL, pieces, generator(), chips)
-
-
-def test_open_meshes_are_refused() -> None:
-    with pytest.raises(InputError, match="not watertight; close its holes"):
-        fracture(Mesh(BALL.vertices, BALL.faces[1:]), 4, generator())
 
 
 def test_separate_parts_count_as_pieces() -> None:
@@ -134,19 +121,13 @@ def test_puzzles_lose_a_share_and_keep_the_size_of_the_whole() -> None:
         fracture_puzzle(BALL, 6, generator(), missing=1.0)
 
 
-def test_frames_are_right_handed_with_the_normal_last() -> None:
-    for seed in range(5):
-        sheet = across(np.array([0.0, 3.0, 4.0]), np.zeros(3), torch.Generator().manual_seed(seed))
-        assert sheet.frame @ sheet.frame.T == pytest.approx(np.eye(3), abs=1e-9)
-        assert np.linalg.det(sheet.frame) == pytest.approx(1)
-        assert sheet.frame[2] == pytest.approx([0, 0.6, 0.8])
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_blocks_are_solid_and_reach_below_everything(seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     points = np.random.default_rng(seed).uniform(-0.5, 0.5, (200, 3)) * (1, 0.3, 0.1)
     sheet = across(np.array([1.0, 0.2, 0.1]), np.zeros(3), generator)
+    assert sheet.frame @ sheet.frame.T == pytest.approx(np.eye(3), abs=1e-9)
+    assert np.linalg.det(sheet.frame) == pytest.approx(1)
     block = block_below(sheet, points, generator)
     assert block.status() == Error.NoError
     assert block.volume() > 0
@@ -157,9 +138,6 @@ def test_blocks_are_solid_and_reach_below_everything(seed: int) -> None:
     assert (corners.max(0)[:2] > local.max(0)[:2]).all()
     top = corners[corners[:, 2] > corners[:, 2].min() + 1e-4]
     assert top[:, 2].std() > 1e-3
-
-
-BOX = mesh(trimesh.creation.box((1, 2, 3)))
 
 
 def test_there_and_back() -> None:
@@ -190,13 +168,6 @@ def test_refusals(broken: Mesh, words: str) -> None:
         solid_of(broken)
 
 
-def test_cavities_stay_with_their_body() -> None:
-    shell = Manifold.sphere(1.0, 24) - Manifold.sphere(0.5, 24)
-    both = shell + Manifold.cube((1, 1, 1)).translate((3, 0, 0))
-    found = sorted(body.volume() for body in bodies(both))
-    assert found == pytest.approx([1.0, shell.volume()])
-
-
 def test_edges() -> None:
     assert every_edge_joins_two(BOX.faces)
     assert not every_edge_joins_two(BOX.faces[1:])
@@ -204,8 +175,6 @@ def test_edges() -> None:
 
 
 CORNERS = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
-
-
 FACES = torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
 
 
@@ -215,7 +184,9 @@ def standing(count: int) -> list[Mesh]:
 
 
 def test_the_truth_puts_fragments_back_into_a_whole_of_length_one() -> None:
-    puzzle = scatter(standing(4), torch.Generator().manual_seed(0))
+    puzzle = scatter(standing(4), torch.Generator().manual_seed(0), points=500)
+    assert puzzle.fragments.points.shape == (4, 500, 3)
+    assert puzzle.fragments.points.mean(1).abs().max() < 1e-5
     assert puzzle.truth is not None
     vertices = torch.stack([mesh.vertices for mesh in puzzle.fragments.meshes])
     whole = puzzle.truth.apply(vertices).flatten(0, 1)
@@ -225,12 +196,6 @@ def test_the_truth_puts_fragments_back_into_a_whole_of_length_one() -> None:
     wanted = torch.cat([mesh.vertices for mesh in standing(4)]) / puzzle.fragments.unit
     wanted = wanted - (wanted.amax(0) + wanted.amin(0)) / 2
     assert torch.cdist(whole, wanted).amin(1).max() < 1e-5
-
-
-def test_frames_begin_at_the_mean_of_the_points() -> None:
-    puzzle = scatter(standing(3), torch.Generator().manual_seed(1), points=500)
-    assert puzzle.fragments.points.shape == (3, 500, 3)
-    assert puzzle.fragments.points.mean(1).abs().max() < 1e-5
 
 
 def test_random_rotations_are_rotations_and_forget_directions() -> None:

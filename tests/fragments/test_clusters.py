@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 from diffassemble.core import Mesh
 from diffassemble.fragments.assembly_state import polished
 from diffassemble.fragments.clusters import Cluster, Fragment, free_points
-from diffassemble.fragments.contact import IDENTITY, compose, inverse
+from diffassemble.fragments.contact import IDENTITY
 from diffassemble.fragments.model import FractureModels
 
 
@@ -47,11 +47,6 @@ def test_the_surroundings_of_the_break_at_any_spacing(halves: list[Mesh], models
     assert np.allclose(np.ptp(chip.near_break(0.02).points, 0), np.ptp(halves[0].vertices.numpy(), 0), atol=0.05)
 
 
-def test_composition_undoes_itself(true_pose: np.ndarray) -> None:
-    assert np.allclose(compose(inverse(true_pose), true_pose), IDENTITY, atol=1e-6)
-    assert np.allclose(compose(true_pose, IDENTITY), true_pose)
-
-
 def test_joining_true_matches_leaves_hardly_any_break(clusters: tuple[Cluster, Cluster], true_pose: np.ndarray) -> None:
     first, second = clusters
     whole = first.with_other(second, true_pose)
@@ -83,14 +78,11 @@ def degrees(pose: np.ndarray, wanted: np.ndarray) -> float:
     return float(np.degrees(np.arccos(np.clip(((pose[:9] * wanted[:9]).sum() - 1) / 2, -1, 1))))
 
 
-def test_breaks_come_to_lie_on_each_other(shaken: Cluster, true_pose: np.ndarray) -> None:
+def test_breaks_come_to_lie_on_each_other_unless_all_is_held(shaken: Cluster, true_pose: np.ndarray) -> None:
+    assert polished(shaken, {0, 1}) is shaken
     settled = polished(shaken, {1})
     assert degrees(settled.poses[0], true_pose) < 0.35 * degrees(shaken.poses[0], true_pose)
     assert np.array_equal(settled.poses[1], IDENTITY)
-
-
-def test_nothing_moves_where_all_is_held(shaken: Cluster) -> None:
-    assert polished(shaken, {0, 1}) is shaken
 
 
 def test_pieces_far_apart_stay(clusters: tuple[Cluster, Cluster]) -> None:

@@ -8,14 +8,11 @@ import roma
 import torch
 
 from diffassemble.core import Mesh
-from diffassemble.fragments.clusters import body_surface, joined, make_side
-from diffassemble.fragments.contact import inverse
 from diffassemble.fragments.descriptors import (
     COUNTERPART_SIGNS,
     FACE_FEATURES,
     NAMES,
     SIGNS,
-    FractureSurface,
     SurfacePyramid,
     eigenvalues,
     fracture_surface,
@@ -30,15 +27,10 @@ from diffassemble.fragments.surface import Sample, sample
 def rough_sheet(seed: int = 0) -> Sample:
     chance = np.random.default_rng(seed)
     flat = chance.random((2500, 2)) * 2 - 1
-    wave = lambda a, b: 0.2 * np.sin(3 * a + b) * np.cos(2 * b)  # noqa: E731
-    height = wave(flat[:, 0], flat[:, 1])
-    step = 1e-4
-    slope = [
-        (wave(flat[:, 0] + step, flat[:, 1]) - height) / step,
-        (wave(flat[:, 0], flat[:, 1] + step) - height) / step,
-    ]
-    normals = np.stack([-slope[0], -slope[1], np.ones(2500)], 1)
-    points = np.concatenate([flat, height[:, None]], 1).astype(np.float32)
+    x, y = flat.T
+    points = np.stack([x, y, 0.2 * np.sin(3 * x) * np.cos(2 * y)], 1).astype(np.float32)
+    slope = -0.6 * np.cos(3 * x) * np.cos(2 * y), 0.4 * np.sin(3 * x) * np.sin(2 * y)
+    normals = np.stack([*slope, np.ones(2500)], 1)
     return Sample(points, (normals / np.linalg.norm(normals, axis=1, keepdims=True)).astype(np.float32), 4 / 2500)
 
 
@@ -129,33 +121,3 @@ def test_a_piece_that_is_all_break_has_no_rim(block: Mesh) -> None:
     whole = sample(block, 0.05, torch.Generator().manual_seed(0))
     face, _ = fracture_surface(whole, np.ones(len(whole), bool), 0.05)
     assert (face.rim == 6).all()
-
-
-QUARTER = np.array([0.0, -1, 0, 1, 0, 0, 0, 0, 1, 0.5, 0, 0])
-
-
-def break_of(ball: Sample) -> FractureSurface:
-    likeness = np.ones((len(ball), 4), np.float32)
-    rim = np.zeros(len(ball), np.float32)
-    return FractureSurface(ball.points, ball.normals, ball.normals, rim, ball.normals, likeness, likeness)
-
-
-def test_moving_forth_and_back_changes_nothing(ball: Sample) -> None:
-    face = break_of(ball)
-    there = face.moved(QUARTER)
-    assert np.allclose(there.points[0], [-face.points[0, 1] + 0.5, face.points[0, 0], face.points[0, 2]], atol=1e-6)
-    back = there.moved(inverse(QUARTER))
-    assert np.allclose(back.points, face.points, atol=1e-6)
-    assert np.allclose(back.smooth, face.smooth, atol=1e-6)
-
-
-def test_parts_join_to_the_whole(ball: Sample) -> None:
-    face = break_of(ball)
-    left = face.points[:, 0] < 0
-    both = joined([face.part(left), face.part(~left)])
-    assert sorted(map(tuple, both.points)) == sorted(map(tuple, face.points))
-
-
-def test_a_side_has_probes_on_its_body(ball: Sample) -> None:
-    side = make_side(break_of(ball), body_surface(ball.points, ball.normals, 0.06), 0.06)
-    assert 100 < len(side.probe) < 400

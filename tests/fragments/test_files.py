@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +14,8 @@ import torch
 import trimesh
 from PIL import Image
 
-from diffassemble.core import Assembly, Board, FragmentPieces, InputError, Mesh, Poses, Puzzle
-from diffassemble.core.poses import random_rotations
-from diffassemble.files.assemblies import assembly_bytes, read_assembly, render, write_assembly
+from diffassemble.core import Assembly, Board, FragmentPieces, InputError, Mesh, Puzzle
+from diffassemble.files.assemblies import assembly_bytes, read_assembly, write_assembly
 from diffassemble.files.meshes import mesh_bytes, read_mesh
 from diffassemble.files.puzzles import open_input as read_puzzle
 from diffassemble.files.puzzles import write_puzzle
@@ -25,12 +23,12 @@ from diffassemble.fragments import files as fragments
 from diffassemble.fragments.files import (
     estimated_unit,
     file_matrices,
-    file_poses,
     fragment_pieces,
     matrix_text,
     plain_names,
     posed_meshes,
     read_fragments,
+    read_poses,
 )
 from diffassemble.rendering import mesh as drawing
 from diffassemble.squares.cut import cut_picture
@@ -109,13 +107,6 @@ def test_open_meshes_are_told_once(brick: list[Mesh], tmp_path: Path) -> None:
     assert len(caught) == 1
 
 
-def test_two_hundred_fragments(brick: list[Mesh], tmp_path: Path) -> None:
-    folder = fill(tmp_path / "a", brick * 50, ".ply")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert len(read_fragments(folder)) == 200
-
-
 def test_numbers_of_fragments(brick: list[Mesh], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "none").mkdir()
     refused(tmp_path / "none", "has no meshes", read=read_fragments)
@@ -125,22 +116,19 @@ def test_numbers_of_fragments(brick: list[Mesh], tmp_path: Path, monkeypatch: py
     refused(tmp_path / "nowhere", "No such file", read=read_fragments)
 
 
-def test_all_files_together_are_too_large(brick: list[Mesh], tmp_path: Path) -> None:
-    folder = fill(tmp_path / "a", brick, ".ply")
-    for name in ("x.ply", "y.stl"):
-        with (folder / name).open("wb") as file:
-            file.truncate(1_100_000_000)
-    refused(folder, "over 2 GB together", read=read_fragments)
-
-
 def test_one_fragment_in_two_forms(brick: list[Mesh], tmp_path: Path) -> None:
     folder = fill(tmp_path / "a", brick, ".ply")
     (folder / "Bruchstück 001.obj").write_bytes(mesh_bytes(brick[1], ".obj"))
     refused(folder, "Bruchstück 001.obj and Bruchstück 001.ply", "remove one", read=read_fragments)
 
 
-def test_one_bad_file_is_named(brick: list[Mesh], tmp_path: Path) -> None:
+def test_all_files_together_are_too_large_and_one_bad_file_is_named(brick: list[Mesh], tmp_path: Path) -> None:
     folder = fill(tmp_path / "a", brick, ".ply")
+    for name in ("x.ply", "y.stl"):
+        with (folder / name).open("wb") as file:
+            file.truncate(1_100_000_000)
+    refused(folder, "over 2 GB together", read=read_fragments)
+    (folder / "x.ply").unlink()
     (folder / "x.obj").write_text("v 1 2 nan\n" * 30)
     refused(folder, "x.obj", read=read_fragments)
 
@@ -162,6 +150,13 @@ def corners(puzzle: Puzzle, standing: bool) -> torch.Tensor:
     return torch.cat(found)
 
 
+@pytest.fixture
+def written(shards: Puzzle, tmp_path: Path) -> Path:
+    """The puzzle folder of the shards."""
+    write_puzzle(shards, tmp_path / "a")
+    return tmp_path / "a"
+
+
 @pytest.mark.parametrize("ending", [".ply", ".obj", ".stl", ".glb"])
 def test_round_trip(shards: Puzzle, tmp_path: Path, ending: str) -> None:
     write_puzzle(shards, tmp_path / "a", ending=ending)
@@ -173,65 +168,53 @@ def test_round_trip(shards: Puzzle, tmp_path: Path, ending: str) -> None:
     assert again.fragments.points.mean(1).abs().max() < 1e-6
 
 
-def test_the_same_bytes_come_again(shards: Puzzle, tmp_path: Path) -> None:
-    write_puzzle(shards, tmp_path / "a")
+def test_the_same_bytes_come_again_and_say_what_they_must(shards: Puzzle, written: Path, tmp_path: Path) -> None:
     write_puzzle(shards, tmp_path / "b")
-    files = sorted(path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*") if path.is_file())
-    names = [f"pieces/fragment_{index:02d}.ply" for index in range(4)]
-    assert [str(file) for file in files] == [*names, "puzzle.json", "truth.json"]
-    for file in files:
-        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
-
-
-def test_puzzle_file_says_what_it_must(shards: Puzzle, tmp_path: Path) -> None:
-    write_puzzle(shards, tmp_path / "a")
-    document = json.loads((tmp_path / "a" / "puzzle.json").read_text())
+    files = sorted(path.relative_to(written) for path in written.rglob("*") if path.is_file())
     names = [f"fragment_{index:02d}.ply" for index in range(4)]
+    assert [str(file) for file in files] == [*(f"pieces/{name}" for name in names), "puzzle.json", "truth.json"]
+    document = json.loads((written / "puzzle.json").read_text())
     assert document == {"schema": 1, "kind": "fragments", "unit": 60.0, "pieces": names}
+    for file in files:
+        assert (written / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
 
 
-def test_truth_puts_the_files_together(shards: Puzzle, tmp_path: Path) -> None:
-    from diffassemble.files.meshes import read_mesh
-
-    write_puzzle(shards, tmp_path / "a")
+def test_truth_puts_the_files_together(written: Path) -> None:
     moved = []
-    for record in json.loads((tmp_path / "a" / "truth.json").read_text())["pieces"]:
+    for record in json.loads((written / "truth.json").read_text())["pieces"]:
         matrix = torch.tensor(record["matrix"])
-        mesh = read_mesh(tmp_path / "a" / "pieces" / record["file"])
+        mesh = read_mesh(written / "pieces" / record["file"])
         moved.append(mesh.vertices @ matrix[:3, :3].T + matrix[:3, 3])
     whole = torch.cat(moved)
     assert torch.allclose(whole.amax(0), torch.tensor([30.0, 20, 10]), atol=1e-4)
     assert torch.allclose(whole.amin(0), torch.tensor([-30.0, -20, -10]), atol=1e-4)
 
 
-def test_only_the_truth_file_tells_the_truth(shards: Puzzle, tmp_path: Path) -> None:
-    write_puzzle(shards, tmp_path / "a")
-    (tmp_path / "a" / "truth.json").unlink()
-    assert read_puzzle(tmp_path / "a").truth is None
+def test_only_the_truth_file_tells_the_truth(shards: Puzzle, written: Path, tmp_path: Path) -> None:
+    (written / "truth.json").unlink()
+    assert read_puzzle(written).truth is None
     write_puzzle(shards.without_truth(), tmp_path / "b")
     assert not (tmp_path / "b" / "truth.json").exists()
 
 
-def test_unknown_unit_is_estimated(shards: Puzzle, tmp_path: Path) -> None:
-    write_puzzle(shards, tmp_path / "a")
-    path = tmp_path / "a" / "puzzle.json"
+def test_unknown_unit_is_estimated(shards: Puzzle, written: Path) -> None:
+    path = written / "puzzle.json"
     document = json.loads(path.read_text())
     del document["unit"]
     path.write_text(json.dumps(document))
-    again = read_puzzle(tmp_path / "a")
+    again = read_puzzle(written)
     assert 40 < again.fragments.unit < 90
     assert again.fragments.unit != 60
     difference = corners(again, standing=True) * again.fragments.unit - corners(shards, standing=True) * 60
     assert difference.abs().max() < 1e-3
 
 
-def test_loose_meshes_need_no_board(shards: Puzzle, tmp_path: Path) -> None:
-    write_puzzle(shards, tmp_path / "a")
-    loose = read_puzzle(tmp_path / "a" / "pieces")
+def test_loose_meshes_need_no_board(written: Path) -> None:
+    loose = read_puzzle(written / "pieces")
     assert isinstance(loose.pieces, FragmentPieces)
     assert len(loose) == 4
     with pytest.raises(InputError, match="has no pictures"):
-        read_puzzle(tmp_path / "a" / "pieces", Board(2, 2))
+        read_puzzle(written / "pieces", Board(2, 2))
 
 
 def test_what_could_not_be_read_is_not_written(shards: Puzzle, tmp_path: Path) -> None:
@@ -246,66 +229,30 @@ def test_what_could_not_be_read_is_not_written(shards: Puzzle, tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
-def test_existing_folder(shards: Puzzle, tmp_path: Path) -> None:
-    write_puzzle(shards, tmp_path / "a")
-    with pytest.raises(InputError, match="already exists"):
-        write_puzzle(shards, tmp_path / "a")
-    write_puzzle(shards.without_truth(), tmp_path / "a", overwrite=True)
-    assert not (tmp_path / "a" / "truth.json").exists()
-
-
-@pytest.mark.parametrize("name", ["../secret.ply", "/etc/passwd", "..", "", "c:\\x.ply", 7, None])
-def test_piece_names_stay_in_their_folder(shards: Puzzle, tmp_path: Path, name: object) -> None:
-    write_puzzle(shards, tmp_path / "a")
-    (tmp_path / "a" / "secret.ply").write_bytes(mesh_bytes(shards.fragments.meshes[0], ".ply"))
-    edit(tmp_path / "a" / "puzzle.json", pieces=["fragment_00.ply", name])
-    refused(tmp_path / "a", "is not the name of a file in pieces")
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"kind": "sounds"}, "kind 'sounds'"),
         ({"kind": "image"}, "'rows' must be a whole number"),
-        ({"unit": 0}, "'unit' must be a length above 0"),
         ({"unit": -1.5}, "'unit' must be a length above 0"),
         ({"unit": float("inf")}, "'unit' must be a length above 0"),
         ({"unit": "metre"}, "'unit' must be a number"),
-        ({"pieces": []}, "must name each of its pieces once"),
-        ({"pieces": ["fragment_00.ply"] * 2}, "must name each of its pieces once"),
         ({"pieces": ["fragment_00.ply"]}, "has only 1 fragment"),
-        ({"pieces": ["fragment_00.ply", "fragment_77.ply"]}, "fragment_77.ply: cannot be read (No such file"),
         ({"pieces": ["fragment_00.ply", "notes.txt"]}, "not a kind of mesh file"),
     ],
 )
-def test_spoilt_puzzle_file(shards: Puzzle, tmp_path: Path, changes: dict[str, Any], words: str) -> None:
-    write_puzzle(shards, tmp_path / "a")
-    edit(tmp_path / "a" / "puzzle.json", **changes)
-    refused(tmp_path / "a", words)
+def test_spoilt_puzzle_file(written: Path, changes: dict[str, Any], words: str) -> None:
+    edit(written / "puzzle.json", **changes)
+    refused(written, words)
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda records: records[:-1], "each piece of puzzle.json once"),
-        (lambda records: [*records, records[0]], "each piece of puzzle.json once"),
-        (lambda records: [{**records[0], "file": "other.ply"}, *records[1:]], "each piece of puzzle.json once"),
-        (lambda records: [{**records[0], "matrix": [[1.0] * 4] * 4}, *records[1:]], "is not a turn and a shift"),
-        (lambda records: [{**records[0], "matrix": [1, 2]}, *records[1:]], "4 rows of 4 numbers"),
-        (lambda records: [7, *records[1:]], "'file' must be a text"),
-    ],
-)
-def test_spoilt_truth_file(shards: Puzzle, tmp_path: Path, change: Any, words: str) -> None:
-    write_puzzle(shards, tmp_path / "a")
-    path = tmp_path / "a" / "truth.json"
-    edit(path, pieces=change(json.loads(path.read_text())["pieces"]))
-    refused(tmp_path / "a", words)
-
-
-def test_truth_of_a_picture(shards: Puzzle, tmp_path: Path) -> None:
-    write_puzzle(shards, tmp_path / "a")
-    edit(tmp_path / "a" / "truth.json", kind="image")
-    refused(tmp_path / "a", "kind 'fragments'")
+def test_spoilt_truth_file(written: Path) -> None:
+    path = written / "truth.json"
+    first, *others = json.loads(path.read_text())["pieces"]
+    edit(path, pieces=[{**first, "matrix": [[1.0] * 4] * 4}, *others])
+    refused(written, "is not a turn and a shift")
+    edit(path, kind="image")
+    refused(written, "kind 'fragments'")
 
 
 @pytest.fixture(autouse=True)
@@ -333,15 +280,8 @@ def folder(assembly: Assembly, tmp_path: Path) -> Path:
 def test_folder_holds_what_was_promised(folder: Path) -> None:
     files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     posed = [f"posed/fragment_{index:02d}.ply" for index in range(4)]
-    assert files == [
-        "assembled.glb",
-        "assembled.png",
-        "assembly.json",
-        "matrices.txt",
-        *posed,
-        "report.html",
-        "steps.gif",
-    ]
+    first = ["assembled.glb", "assembled.png", "assembly.json", "matrices.txt"]
+    assert files == [*first, *posed, "report.html", "steps.gif"]
     with Image.open(folder / "steps.gif") as steps:
         assert getattr(steps, "n_frames", 1) > 1
 
@@ -403,39 +343,6 @@ def test_other_puzzles(assembly: Assembly, tmp_path: Path) -> None:
     path.write_bytes(assembly_bytes(assembly))
     with pytest.raises(InputError, match="kind 'fragments'"):
         read_assembly(path, puzzle)
-    with pytest.raises(InputError, match=r"assembly\.json: is not an assembly of these 3 pieces"):
-        read_assembly(path, assembly.puzzle.reordered(torch.arange(3)))
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"matrix": [[1, 0], [0, 1]]}, "4 rows of 4 numbers"),
-        ({"matrix": [[2.0 * (row == col) for col in range(4)] for row in range(4)]}, "not a turn and a shift"),
-        ({"confidence": 1.5}, "between 0 and 1"),
-        ({"file": None}, "'file' must be a text"),
-    ],
-)
-def test_spoilt_file(assembly: Assembly, tmp_path: Path, changes: dict[str, Any], words: str) -> None:
-    path = tmp_path / "assembly.json"
-    document = json.loads(assembly_bytes(assembly))
-    document["pieces"][0].update(changes)
-    path.write_text(json.dumps(document))
-    with pytest.raises(InputError) as caught:
-        read_assembly(path, assembly.puzzle)
-    assert words in str(caught.value)
-    assert str(path) in str(caught.value)
-
-
-def test_overwriting(assembly: Assembly, folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="already exists"):
-        write_assembly(assembly, folder)
-    (folder / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match="holds other files"):
-        write_assembly(assembly, folder, overwrite=True)
-    (folder / "notes.txt").unlink()
-    write_assembly(replace(assembly, solver="other"), folder, overwrite=True)
-    assert read_assembly(folder, assembly.puzzle).solver == "other"
 
 
 def test_clouds_are_posed_as_clouds(shards: Puzzle, tmp_path: Path) -> None:
@@ -443,15 +350,8 @@ def test_clouds_are_posed_as_clouds(shards: Puzzle, tmp_path: Path) -> None:
     clouds = tuple(Mesh(points, torch.zeros(0, 3, dtype=torch.long)) for points in shards.fragments.points)
     puzzle = replace(shards, pieces=replace(shards.fragments, meshes=clouds))
     meshes = posed_meshes(Assembly(puzzle, shards.truth, torch.ones(4), (), "test", 0.0))
-    assert torch.allclose(
-        torch.stack([mesh.vertices for mesh in meshes]), 60 * shards.truth.apply(shards.fragments.points)
-    )
-
-
-def test_a_view_of_the_object(assembly: Assembly, tmp_path: Path) -> None:
-    render(assembly, tmp_path / "view.png")
-    with Image.open(tmp_path / "view.png") as view:
-        assert min(view.size) > 100
+    moved = torch.stack([mesh.vertices for mesh in meshes])
+    assert torch.allclose(moved, 60 * shards.truth.apply(shards.fragments.points))
 
 
 def test_names() -> None:
@@ -472,33 +372,6 @@ def test_objects_read_back(assembly: Assembly, tmp_path: Path) -> None:
         read_assembly(path, assembly.puzzle)
 
 
-@pytest.fixture
-def pieces() -> FragmentPieces:
-    generator = torch.Generator().manual_seed(0)
-    points = torch.randn(5, 30, 3, generator=generator)
-    meshes = tuple(Mesh(cloud, torch.zeros(0, 3, dtype=torch.long)) for cloud in points)
-    return FragmentPieces(points, meshes, 100 * torch.randn(5, 3, generator=generator), 37.5)
-
-
-@pytest.fixture
-def poses() -> Poses:
-    generator = torch.Generator().manual_seed(1)
-    return Poses(random_rotations(5, generator), torch.randn(5, 3, generator=generator))
-
-
-def test_file_points_land_where_the_pose_puts_them(pieces: FragmentPieces, poses: Poses) -> None:
-    in_file = pieces.origins[:, None] + pieces.unit * pieces.points
-    matrices = file_matrices(pieces, poses).float()
-    moved = in_file @ matrices[:, :3, :3].mT + matrices[:, None, :3, 3]
-    assert torch.allclose(moved, pieces.unit * poses.apply(pieces.points), atol=1e-3)
-
-
-def test_there_and_back(pieces: FragmentPieces, poses: Poses) -> None:
-    again = file_poses(pieces, file_matrices(pieces, poses).tolist(), Path("x.json"))
-    assert torch.equal(again.rotation, poses.rotation)
-    assert torch.allclose(again.translation, poses.translation, atol=1e-6)
-
-
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -508,8 +381,9 @@ def test_there_and_back(pieces: FragmentPieces, poses: Poses) -> None:
         torch.zeros(4, 4),
     ],
 )
-def test_no_other_motions(pieces: FragmentPieces, poses: Poses, spoil: torch.Tensor) -> None:
-    matrices = file_matrices(pieces, poses)
+def test_no_other_motions(shards: Puzzle, spoil: torch.Tensor) -> None:
+    assert shards.truth is not None
+    matrices = file_matrices(shards.fragments, shards.truth)
     matrices[3] = spoil.double() @ matrices[3]
     with pytest.raises(InputError, match=r"x\.json: a 'matrix' is not a turn and a shift"):
-        file_poses(pieces, matrices.tolist(), Path("x.json"))
+        read_poses(shards, [{"matrix": matrix} for matrix in matrices.tolist()], Path("x.json"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 import torch
@@ -14,7 +12,7 @@ from diffassemble.fragments.clusters import Cluster, Fragment
 from diffassemble.fragments.contact import IDENTITY
 from diffassemble.fragments.gap_insertion import INSERTED, find_gaps, insert_into_gaps, insertion_probability
 from diffassemble.fragments.matches import prepare
-from diffassemble.fragments.mend import ROUNDS, assemble, crowded, insert_small, search_some
+from diffassemble.fragments.mend import assemble, crowded, insert_small, search_some
 from diffassemble.fragments.model import FractureModels
 
 
@@ -101,14 +99,3 @@ def test_no_two_chips_in_one_hole(chipped: Puzzle, models: FractureModels) -> No
     assert crowded(chip, whole, far, limit)
     assert not crowded(chip, whole, IDENTITY, limit)
     assert not crowded(chip, whole, far, 0.0)
-
-
-def test_without_time_nothing_is_searched(chipped: Puzzle, models: FractureModels) -> None:
-    state = AssemblyState(prepare(chipped.fragments, models, 0), models, 0, time.monotonic() - 1)
-    assert list(assemble(state, 0.02)) == []
-    assert len(state.clusters) == 3
-
-
-def test_rounds_grow_bolder() -> None:
-    least = [effort.least for effort in ROUNDS]
-    assert least == sorted(least, reverse=True)

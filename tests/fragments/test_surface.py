@@ -7,12 +7,11 @@ import pytest
 import torch
 
 from diffassemble.core import FragmentPieces, InputError, Mesh
-from diffassemble.fragments.spatial import INSIDE, OUTSIDE, Voxels, look_up, nearest_within, sort_points, thin, voxelise
+from diffassemble.fragments.spatial import INSIDE, OUTSIDE, Voxels, look_up, nearest_within, thin, voxelise
 from diffassemble.fragments.surface import (
     Sample,
     cloud_gap,
     draw,
-    facing_outward,
     is_cloud,
     outward_normals,
     sample,
@@ -77,19 +76,6 @@ def test_the_spacing_follows_the_surface_but_is_no_finer_than_a_cloud(block: Mes
         spacing_of(pieces_of(cloud_of(np.zeros((5, 3), np.float32))))
 
 
-def test_solids_inside_out_are_turned_round(block: Mesh) -> None:
-    wrong = Mesh(block.vertices + 3, block.faces.flip(1))
-    drawn = sample(facing_outward(wrong), 0.05, torch.Generator().manual_seed(0))
-    assert (((drawn.points - 3) * drawn.normals).sum(1) > 0.2).all()
-    assert facing_outward(block) is block
-    sheet = Mesh(wrong.vertices, wrong.faces[:3])
-    assert facing_outward(sheet) is sheet
-
-
-def test_normals_of_a_sphere_are_its_radii(ball: Sample) -> None:
-    assert ((outward_normals(ball.points) * ball.points).sum(1) > 0.98).all()
-
-
 @pytest.mark.parametrize("count", [1, 3, 5])
 def test_a_handful_of_points_has_some_normals(count: int) -> None:
     points = np.random.default_rng(0).random((count, 3)).astype(np.float32)
@@ -136,13 +122,6 @@ def test_smooth_normals_are_unit_vectors_near_the_true_ones(ball: Sample) -> Non
 
 def cloud(seed: int, count: int = 400) -> np.ndarray:
     return np.random.default_rng(seed).random((count, 3)).astype(np.float32)
-
-
-def test_every_point_is_in_one_bucket() -> None:
-    start, order, cubes = sort_points(cloud(0), 0.1)
-    assert start[-1] == 400
-    assert sorted(order) == list(range(400))
-    assert (cubes == np.floor(cloud(0) / 0.1)).all()
 
 
 def test_thinned_points_keep_their_distance_and_leave_no_gap() -> None:

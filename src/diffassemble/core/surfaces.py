@@ -6,9 +6,6 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Triangles in space: their areas, and points drawn evenly from them.
-
 
 def triangle_normals(vertices: Float[Tensor, "v 3"], faces: Int[Tensor, "f 3"]) -> Float[Tensor, "f 3"]:
     """Normals as long as twice the triangles' areas; outward where corners run counter-clockwise seen from outside."""
@@ -42,10 +39,6 @@ def sample_surface(
     first, second, third = vertices[faces[chosen]].unbind(1)
     points = first + along[:, :1] * (second - first) + along[:, 1:] * (third - first)
     return points, torch.nn.functional.normalize(normals[chosen], dim=-1)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Triangles as files give them, made sound: corners shared, doubled walls gone, open edges found.
 
 
 def clean_surface(
@@ -109,10 +102,6 @@ def distinct_rows(rows: Shaped[Tensor, "m c"]) -> tuple[Int[Tensor, "k"], Int[Te
     first = torch.full((int(which.max()) + 1,), count).scatter_reduce_(0, which, torch.arange(count), "amin")
     order = first.argsort()
     return first[order], order.argsort()[which]
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# How far two clouds of points are apart, whichever points belong together.
 
 
 def chamfer_distance(first: Float[Tensor, "n p 3"], second: Float[Tensor, "n q 3"]) -> Float[Tensor, "n"]:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float64
 from scipy.spatial.transform import Rotation
 
 from diffassemble.fragments.clusters import Cluster, Fragment
@@ -54,7 +53,10 @@ def polished(cluster: Cluster, held: Collection[int]) -> Cluster:
         scale = np.maximum(np.diag(matrix), 1e-9)
         motion = np.linalg.solve(matrix + np.diag(1e-3 * scale + 1e-9), vector)
         for piece, index in number.items():
-            poses[piece] = _moved_pose(poses[piece], motion[6 * index : 6 * index + 6])
+            turn = np.zeros(12)
+            turn[:9] = Rotation.from_rotvec(motion[6 * index : 6 * index + 3]).as_matrix().ravel()
+            turn[9:] = motion[6 * index + 3 : 6 * index + 6]
+            poses[piece] = compose(turn, poses[piece])
     return Cluster(cluster.fragments, poses)
 
 
@@ -87,12 +89,6 @@ def _add_pair(matrix, vector, parts, pair, number, limits) -> None:  # type: ign
                 if two in number:
                     b = 6 * number[two]
                     matrix[a : a + 6, b : b + 6] += rows[one].T @ (weight[:, None] * rows[two])
-
-
-def _moved_pose(pose: Pose, motion: Float64[np.ndarray, "6"]) -> Pose:
-    """A pose after a turn about the origin and a shift."""
-    turn = Rotation.from_rotvec(motion[:3]).as_matrix()
-    return np.concatenate([(turn @ pose[:9].reshape(3, 3)).ravel(), turn @ pose[9:] + motion[3:]])
 
 
 class AssemblyState:
@@ -141,10 +137,10 @@ class AssemblyState:
     @property
     def ordered(self) -> list[Cluster]:
         """The clusters, the one with what is locked first, then the largest."""
-        return sorted(
-            self.clusters,
-            key=lambda cluster: (not self.locked.keys() & set(cluster.members), -cluster.area, cluster.members),
-        )
+        return sorted(self.clusters, key=lambda one: (not self._holds_locked(one), -one.area, one.members))
+
+    def _holds_locked(self, cluster: Cluster) -> bool:
+        return not self.locked.keys().isdisjoint(cluster.members)
 
     def largest(self, pieces: Sequence[int]) -> int:
         """The piece with the largest surface."""
@@ -163,10 +159,8 @@ class AssemblyState:
 
     def learn(self, first: Cluster, second: Cluster, matches: list[Match]) -> None:
         """Keep the most probable matches of two clusters."""
-        if len(first.members) == len(second.members) == 1 and not self.locked.keys() & {
-            *first.members,
-            *second.members,
-        }:
+        locked = self._holds_locked(first) or self._holds_locked(second)
+        if len(first.members) == len(second.members) == 1 and not locked:
             self.pairs.setdefault((first.members[0], second.members[0]), []).extend(matches)
         known = self.matches.get((first, second), [])
         self.matches[first, second] = sorted(known + matches, key=lambda match: -match.probability)[:_KEPT]
@@ -191,16 +185,10 @@ class AssemblyState:
         """Let the members of every cluster settle together; the largest of each and what is locked stay."""
         for cluster in list(self.clusters):
             if not self.late and len(cluster.members) > 1:
-                new = polished(cluster, {self.largest(cluster.members), *self.locked})
-                self.clusters = [new if one is cluster else one for one in self.clusters]
-                self.matches = {
-                    (new if first is cluster else first, new if second is cluster else second): matches
-                    for (first, second), matches in self.matches.items()
-                }
-                self.searched = {
-                    (new if first is cluster else first, new if second is cluster else second, number)
-                    for first, second, number in self.searched
-                }
+                now = {cluster: polished(cluster, {self.largest(cluster.members), *self.locked})}
+                self.clusters = [now.get(one, one) for one in self.clusters]
+                self.matches = {(now.get(a, a), now.get(b, b)): known for (a, b), known in self.matches.items()}
+                self.searched = {(now.get(a, a), now.get(b, b), number) for a, b, number in self.searched}
 
     def surest(self) -> Known | None:
         """The most probable of all matches."""
@@ -212,7 +200,7 @@ class AssemblyState:
 
     def join(self, first: Cluster, second: Cluster, match: Match) -> None:
         """Make one cluster of two, and carry over what is known about both."""
-        if self.locked.keys() & set(first.members):
+        if self._holds_locked(first):
             first, second, match = second, first, match.reversed()
         loose = first if self.anchor not in first.members and first.area <= second.area else second
         if self.anchor in loose.members:
@@ -230,25 +218,18 @@ class AssemblyState:
         for other in self.clusters:
             known = [match for partner, match in carried if partner is other]
             if other is not both and known:
-                self.learn(other, both, known if self.late else self._reviewed(other, both, known))
-
-    def _reviewed(self, first: Cluster, second: Cluster, matches: list[Match]) -> list[Match]:
-        """Matches verified anew; insertions stay as they are."""
-        known = [match for match in matches if match.level != INSERTED]
-        return [match for match in matches if match.level == INSERTED] + review(first, second, known, self.models)
+                if not self.late:  # insertions stay as they are, all else is verified anew
+                    found = [match for match in known if match.level != INSERTED]
+                    inserted = [match for match in known if match.level == INSERTED]
+                    known = inserted + review(other, both, found, self.models)
+                self.learn(other, both, known)
 
     def _carry(self, cluster: Cluster, pose: Pose) -> list[tuple[Cluster, Match]]:
         """Matches of others with a cluster that now stands at the pose, as (the other, its match with the whole)."""
         carried = []
         for (first, second), matches in self.matches.items():
             for match in matches:
-                if second is cluster:
-                    carried.append((first, _moved_match(match, pose)))
-                elif first is cluster:
-                    carried.append((second, _moved_match(match.reversed(), pose)))
+                if cluster in (first, second):
+                    other, own = (first, match) if second is cluster else (second, match.reversed())
+                    carried.append((other, replace(own, pose=compose(pose, own.pose))))
         return carried
-
-
-def _moved_match(match: Match, pose: Pose) -> Match:
-    """The match after its second cluster was moved."""
-    return replace(match, pose=compose(pose, match.pose))

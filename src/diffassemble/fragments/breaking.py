@@ -28,7 +28,6 @@ WAVES = 3
 FEWEST_CELLS = 10
 MOST_CELLS = 32
 _MARGIN = 1.05
-Points = Float[np.ndarray, "p 3"]
 POINTS = 1000
 MOST_PIECES = 200
 VOLUME_ERROR = 1e-4
@@ -58,7 +57,7 @@ def across(normal: Float[np.ndarray, "3"], centre: Float[np.ndarray, "3"], gener
     return Sheet(np.stack([first, np.cross(upward, first), upward]), centre)
 
 
-def block_below(sheet: Sheet, points: Points, generator: torch.Generator) -> Manifold:
+def block_below(sheet: Sheet, points: Float[np.ndarray, "p 3"], generator: torch.Generator) -> Manifold:
     """A closed block that reaches from the sheet to below all points, with the break as its top.
 
     Lengths are in shares of the whole solid, whose longest side is 1: so is the grain of the break.
@@ -326,7 +325,8 @@ def bodies(solid: Manifold) -> list[Manifold]:
     full = [part for part in parts if part.volume() > 0]
     for cavity in (part for part in parts if part.volume() < 0):
         low, high = bounds(cavity)
-        around = [i for i, body in enumerate(full) if _holds(body, low, high)]
+        boxes = [bounds(body) for body in full]
+        around = [i for i, (least, most) in enumerate(boxes) if (least <= low).all() and (high <= most).all()]
         if around:
             nearest = min(around, key=lambda i: full[i].volume())
             full[nearest] = _with_cavity(full[nearest], cavity)
@@ -339,8 +339,3 @@ def _with_cavity(body: Manifold, cavity: Manifold) -> Manifold:
     vertices = np.concatenate([outer.vert_properties[:, :3], inner.vert_properties[:, :3]])
     faces = np.concatenate([outer.tri_verts, inner.tri_verts + len(outer.vert_properties)])
     return Manifold(FineSurface(vertices.astype(np.float64), faces.astype(np.uint64)))
-
-
-def _holds(body: Manifold, low: Float[np.ndarray, "3"], high: Float[np.ndarray, "3"]) -> bool:
-    least, greatest = bounds(body)
-    return bool((least <= low).all() and (high <= greatest).all())

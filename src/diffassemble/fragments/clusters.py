@@ -25,12 +25,10 @@ from diffassemble.fragments.descriptors import (
 )
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.spatial import Voxels, nearest_within, voxelise
-from diffassemble.fragments.surface import Sample, sample, sample_near
+from diffassemble.fragments.surface import Sample
 
 _PROBES = 160
 _BROKEN = 0.4
-# Fragments with fewer points than this at level 0 are looked at as a whole.
-_SMALL = 700
 _BALANCED = 0.75
 # Finer levels look where the coarser one has at least these suspicions.
 _SUSPECTED = np.array([0.25, 0.65], np.float32)
@@ -71,23 +69,6 @@ class FractureSide(NamedTuple):
         return self.voxels, self.surface.points, self.surface.smooth
 
 
-def body_surface(points: np.ndarray, normals: np.ndarray, spacing: float) -> BodySurface:
-    """A body out of points of a surface."""
-    return BodySurface(points, normals, float(spacing), voxelise(points, spacing))
-
-
-def make_side(face: FractureSurface, body: BodySurface, spacing: float) -> FractureSide:
-    """A side out of a break of the given spacing and its body."""
-    step = max(1, len(body.points) // _PROBES)
-    probe = np.ascontiguousarray(body.points[::step])
-    return FractureSide(face, voxelise(face.points, spacing, closed=False), body, probe)
-
-
-def joined(surfaces: Sequence[FractureSurface]) -> FractureSurface:
-    """One break out of several."""
-    return FractureSurface(*(np.concatenate(columns) for columns in zip(*surfaces, strict=True)))
-
-
 class Fragment:
     """One piece; `fracture(level)` looks closer where level 0 sees a break. All that is drawn comes from one seed."""
 
@@ -126,12 +107,8 @@ class Fragment:
         """The surface where level 0 suspects a break, at any spacing; all of it if the fragment is small."""
         if spacing not in self.sampled:
             self.broken(0)
-            whole = self.pyramid.levels[0]
-            if len(whole) < _SMALL:
-                self.sampled[spacing] = sample(self.mesh, spacing, self.generator)
-            else:
-                near = whole.points[self.suspects[0]]
-                self.sampled[spacing] = sample_near(self.mesh, spacing, near, 2 * self.spacing, self.generator)
+            near = self.pyramid.levels[0].points[self.suspects[0]]
+            self.sampled[spacing] = self.pyramid.sampled(self.mesh, spacing, near, 2 * self.spacing, self.generator)
         return self.sampled[spacing]
 
     def _find(self, level: int) -> None:
@@ -175,17 +152,14 @@ class Cluster:
         """The surface of the whole cluster at level 0."""
         if self._body is None:
             spacing = self.fragments[0].spacing
-            points, normals = [], []
-            for piece in self.members:
-                whole = self.fragments[piece].pyramid.levels[0]
-                here, facing = moved(self.poses[piece], whole.points, whole.normals)
-                points.append(here)
-                normals.append(facing)
+            wholes = [(self.poses[piece], self.fragments[piece].pyramid.levels[0]) for piece in self.members]
+            parts = [moved(pose, whole.points, whole.normals) for pose, whole in wholes]
+            points, normals = zip(*parts, strict=True)
             kept = np.concatenate(free_points(points, normals, 1.3 * spacing, -0.3))
             if not kept.any():
                 kept[:] = True
-            every, facing = np.concatenate(points)[kept], np.concatenate(normals)[kept]
-            self._body = body_surface(np.ascontiguousarray(every), np.ascontiguousarray(facing), spacing)
+            every, facing = (np.ascontiguousarray(np.concatenate(columns)[kept]) for columns in (points, normals))
+            self._body = BodySurface(every, facing, float(spacing), voxelise(every, spacing))
         return self._body
 
     def fracture(self, level: int) -> FractureSurface:
@@ -193,7 +167,8 @@ class Cluster:
         spacing = self.fragments[0].spacing / 2**level
         parts = [self.fragments[piece].fracture(level).moved(self.poses[piece]) for piece in self.members]
         free = free_points([p.points for p in parts], [p.smooth for p in parts], 2.2 * spacing, -0.2)
-        return joined([part.part(kept) for part, kept in zip(parts, free, strict=True)])
+        left = [part.part(kept) for part, kept in zip(parts, free, strict=True)]
+        return FractureSurface(*(np.concatenate(columns) for columns in zip(*left, strict=True)))
 
     def side(self, level: int) -> FractureSide | None:
         """Break and body, ready to be matched; none where hardly any break is left."""
@@ -201,7 +176,10 @@ class Cluster:
             face = self.fracture(level)
             if len(face.points) < 20:
                 return None
-            self._sides[level] = make_side(face, self.body, self.fragments[0].spacing / 2**level)
+            voxels = voxelise(face.points, self.fragments[0].spacing / 2**level, closed=False)
+            step = max(1, len(self.body.points) // _PROBES)
+            probe = np.ascontiguousarray(self.body.points[::step])
+            self._sides[level] = FractureSide(face, voxels, self.body, probe)
         return self._sides[level]
 
 

@@ -18,6 +18,7 @@ from diffassemble.core import Poses
 from diffassemble.fragments.spatial import INSIDE, Voxels, kernel, look_up
 
 Pose = Float64[np.ndarray, "12"]
+PoseRows = Float64[np.ndarray, "_ 12"]
 Points = Float32[np.ndarray, "_ 3"]
 Target = tuple[Voxels, Points, Points]
 """A surface to be met: voxels, points and normals."""
@@ -45,12 +46,12 @@ def close(one: Pose, two: Pose, middle: Float32[np.ndarray, "3"], degrees: float
     return near and bool(np.degrees(np.arccos(np.clip(cosine, -1, 1))) < degrees)
 
 
-def pose_rows(poses: Poses) -> Float64[np.ndarray, "n 12"]:
+def pose_rows(poses: Poses) -> PoseRows:
     """Poses as rows of 12 numbers."""
     return torch.cat([poses.rotation.flatten(1), poses.translation], 1).double().numpy()
 
 
-def poses_of(rows: Float64[np.ndarray, "n 12"]) -> Poses:
+def poses_of(rows: PoseRows) -> Poses:
     """Rows of 12 numbers as poses."""
     moved = torch.from_numpy(rows.astype(np.float32))
     return Poses(moved[:, :9].reshape(-1, 3, 3), moved[:, 9:])
@@ -95,20 +96,18 @@ def turn(pose, n):
 
 
 @kernel
-def touches(pose, point, normal, voxels, points, normals, reach, plane, facing):
-    """Whether a moved point lies on the other break: near it, in its plane, and facing it."""
+def touched(pose, point, normal, voxels, points, normals, reach, plane, facing):
+    """Which point of the other break a moved point lies on, near it, in its plane, and facing it; or −1."""
     x, y, z = place(pose, point)
     j = look_up(x, y, z, voxels.low, voxels.side, voxels.directory, voxels.blocks)
     if j < 0:
-        return False
+        return -1
     u, v, w = x - points[j, 0], y - points[j, 1], z - points[j, 2]
-    if u * u + v * v + w * w > reach * reach:
-        return False
     a, b, c = normals[j, 0], normals[j, 1], normals[j, 2]
-    if abs(u * a + v * b + w * c) > plane:
-        return False
+    if u * u + v * v + w * w > reach * reach or abs(u * a + v * b + w * c) > plane:
+        return -1
     p, q, r = turn(pose, normal)
-    return p * a + q * b + r * c < facing
+    return j if p * a + q * b + r * c < facing else -1
 
 
 @kernel
@@ -139,7 +138,7 @@ def count_touching(pose, own, own_normals, voxels, points, normals, reach, plane
     """How many of the points lie on the other break."""
     count = 0
     for i in range(len(own)):
-        if touches(pose, own[i], own_normals[i], voxels, points, normals, reach, plane, facing):
+        if touched(pose, own[i], own_normals[i], voxels, points, normals, reach, plane, facing) >= 0:
             count += 1
     return count
 

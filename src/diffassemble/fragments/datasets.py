@@ -72,9 +72,8 @@ def find_fractures(
     wanted = _wanted(root, split, subset, {fracture.object for fracture in everything})
     found = [one for one in everything if one.object in wanted and pieces[0] <= one.pieces <= pieces[1]]
     if not found:
-        raise InputError(
-            f"{root / subset}: has no fractures of {pieces[0]} to {pieces[1]} pieces in its split {split!r}"
-        )
+        wanted_pieces = f"{pieces[0]} to {pieces[1]} pieces"
+        raise InputError(f"{root / subset}: has no fractures of {wanted_pieces} in its split {split!r}")
     return sorted(found, key=lambda one: (one.category, one.object, _natural(one.fracture)))
 
 
@@ -95,12 +94,9 @@ def _packed(root: Path, subset: str) -> Iterator[Fracture]:
 
 
 def _published(root: Path, subset: str) -> Iterator[Fracture]:
-    folders = {file.parent for file in (root / subset).rglob("piece_0.obj")}
-    for folder in sorted(folders):
-        place = folder.parent
-        yield Fracture(
-            folder, _category(place.parent, root / subset), place.name, folder.name, len(piece_files(folder))
-        )
+    for folder in sorted({file.parent for file in (root / subset).rglob("piece_0.obj")}):
+        category, count = _category(folder.parents[1], root / subset), len(piece_files(folder))
+        yield Fracture(folder, category, folder.parent.name, folder.name, count)
 
 
 def _category(folder: Path, subset: Path) -> str:
@@ -117,9 +113,8 @@ def _wanted(root: Path, split: Split, subset: str, objects: set[str]) -> set[str
         held_out = _listed(packed)
         return objects & held_out if split == "val" else objects - held_out
     if not listed.is_file():
-        raise InputError(
-            f"{root}: has neither {packed.name} nor data_split/{listed.name}, which tell the split; add one"
-        )
+        lists = f"{packed.name} nor data_split/{listed.name}"
+        raise InputError(f"{root}: has neither {lists}, which tell the split; add one")
     named = _listed(listed)
     absent = sorted(named - objects)
     if absent:
@@ -218,8 +213,5 @@ def holds_fractures(folder: Path) -> bool:
     """
     if (folder / "val_objects.txt").is_file() or (folder / "data_split").is_dir():
         return True
-    return any(_fracture_file(name) for _, _, names in os.walk(folder) for name in names)
-
-
-def _fracture_file(name: str) -> bool:
-    return not name.startswith(".") and (name.endswith(".npz") or (name.startswith("piece_") and name.endswith(".obj")))
+    names = (name for _, _, names in os.walk(folder) for name in names if not name.startswith("."))
+    return any(fnmatchcase(name, "*.npz") or fnmatchcase(name, "piece_*.obj") for name in names)

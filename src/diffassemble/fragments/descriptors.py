@@ -28,7 +28,7 @@ SIGNS = np.array([-1.0 if name in ("height", "height_skew", "bulge") else 1.0 fo
 LEVELS = 3
 # Around the break, a finer level reaches this far, in spacings of the coarser one.
 _MARGIN = 1.6
-# Fragments with fewer points than this at level 0 are sampled whole at finer levels.
+# Fragments with fewer points than this at level 0 are looked at as a whole.
 _SMALL = 700
 _SMOOTHING = 2.2
 _RADII = (4.0, 8.0, 16.0)
@@ -179,11 +179,16 @@ class SurfacePyramid:
     def refined(self, mesh: Mesh, near: Float32[np.ndarray, "k 3"], generator: torch.Generator) -> SurfacePyramid:
         """With one more, finer level around given points of the break; all of a small fragment."""
         fine = self.spacing / 2 ** len(self.levels)
-        if len(self.levels[0]) < _SMALL:
-            finer = sample(mesh, fine, generator)
-        else:
-            finer = sample_near(mesh, fine, near, 2 * _MARGIN * fine, generator)
+        finer = self.sampled(mesh, fine, near, 2 * _MARGIN * fine, generator)
         return SurfacePyramid(self.spacing, (*self.levels, finer), self.coarse)
+
+    def sampled(
+        self, mesh: Mesh, spacing: float, near: Float32[np.ndarray, "k 3"], radius: float, generator: torch.Generator
+    ) -> Sample:
+        """The surface within the radius of given points at any spacing; all of it if the fragment is small."""
+        if len(self.levels[0]) < _SMALL:
+            return sample(mesh, spacing, generator)
+        return sample_near(mesh, spacing, near, radius, generator)
 
     def features(self, level: int, chosen: Int64[np.ndarray, "k"] | slice = slice(None)) -> Float32[np.ndarray, "k f"]:
         """Surroundings of all or some points, at radii from 2.5 spacings of the level, doubling, to 20 of level 0."""
@@ -191,10 +196,7 @@ class SurfacePyramid:
         points, normals = here.points[chosen], here.normals[chosen]
         supports = [here, here, *reversed(self.levels[:level]), *self.coarse]
         radius = 2.5 * self.spacing / 2**level
-        columns = []
-        for support in supports:
-            columns.append(neighbourhood(points, normals, support, radius))
-            radius *= 2
+        columns = [neighbourhood(points, normals, one, radius * 2**number) for number, one in enumerate(supports)]
         return np.concatenate(columns, 1)
 
 
@@ -213,7 +215,7 @@ def true_breaks(standing: Sequence[Sample], spacing: float) -> list[Bool[np.ndar
 
     trees = [cKDTree(piece.points) if len(piece) else None for piece in standing]
     labels = []
-    for number, piece in enumerate(standing):
+    for piece in standing:
         touches = np.zeros(len(piece), bool)
         for other, tree in zip(standing, trees, strict=True):
             if tree is None or other is piece:
@@ -225,7 +227,6 @@ def true_breaks(standing: Sequence[Sample], spacing: float) -> list[Bool[np.ndar
             facing = (piece.normals[close] * other.normals[at]).sum(1)
             touches[close] |= (np.abs(apart) < 0.35 * spacing) & (facing < -0.3)
         labels.append(touches)
-        assert len(touches) == len(standing[number])
     return labels
 
 

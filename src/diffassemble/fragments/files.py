@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,13 @@ def file_matrices(pieces: FragmentPieces, poses: Poses) -> Float64[Tensor, "n 4 
     return matrices + 0.0
 
 
-def file_poses(pieces: FragmentPieces, matrices: list[list[list[float]]], source: Path) -> Poses:
-    """The poses that such matrices stand for; those that stretch, skew or mirror are refused."""
-    moves = torch.tensor(matrices, dtype=torch.double)
+def read_poses(puzzle: Puzzle, records: list[dict[str, Any]], source: Path) -> Poses:
+    """Where the matrices of records, one a fragment in its order, put the fragments.
+
+    Matrices that stretch, skew or mirror are refused.
+    """
+    pieces = puzzle.fragments
+    moves = torch.tensor([matrix_field(record, source) for record in records], dtype=torch.double)
     rotation = moves[:, :3, :3]
     crooked = (rotation @ rotation.mT - torch.eye(3, dtype=torch.double)).abs().max() > _CROOKED
     mirrored = (torch.linalg.det(rotation) < 0).any()
@@ -107,7 +112,10 @@ def fragment_pieces(meshes: Sequence[Mesh], unit: float | None = None, points: i
     `unit` is the longest side of the whole; if it is not known it is estimated. Each fragment's points follow from its
     mesh alone, so neither the other fragments nor their order matter.
     """
-    drawn = torch.stack([_points(mesh, points) for mesh in meshes])
+    chance = torch.Generator()
+    drawn = torch.stack(
+        [sample_surface(mesh.vertices.double(), mesh.faces, points, chance.manual_seed(0))[0] for mesh in meshes]
+    )
     origins = drawn.mean(1)
     centred = drawn - origins[:, None]
     unit = estimated_unit(centred) if unit is None else unit
@@ -129,17 +137,9 @@ def estimated_unit(centred: Float[Tensor, "n p 3"]) -> float:
     return SIZE_FROM_SPREAD * float(centred.double().square().sum(-1).mean(1).sum().sqrt())
 
 
-def _points(mesh: Mesh, count: int) -> Float[Tensor, "p 3"]:
-    return sample_surface(mesh.vertices.double(), mesh.faces, count, torch.Generator().manual_seed(0))[0]
-
-
 def folder_contents(puzzle: Puzzle, folder: Path, ending: str) -> Iterator[tuple[str, bytes]]:
     """The names and contents of the files that make a puzzle folder; the order of the files is that of the pieces."""
     check_fragment_count(len(puzzle), folder)
-    return _contents(puzzle, ending)
-
-
-def _contents(puzzle: Puzzle, ending: str) -> Iterator[tuple[str, bytes]]:
     pieces = puzzle.fragments
     width = max(2, len(str(len(puzzle) - 1)))
     names = [f"fragment_{index:0{width}d}{ending}" for index in range(len(puzzle))]
@@ -162,28 +162,15 @@ def read_folder(folder: Path, document: dict[str, Any], board: Board | None) -> 
     """The puzzle of a puzzle folder, which has no use for a board; without a 'unit' it is estimated."""
     source = folder / "puzzle.json"
     names = piece_names(document, source)
-    pieces = load_fragments([folder / "pieces" / name for name in names], _unit(document, source))
-    truth = folder / "truth.json"
-    return Puzzle(pieces, None, names, _read_truth(truth, names, pieces) if truth.exists() else None)
-
-
-def _unit(document: dict[str, Any], source: Path) -> float | None:
-    if "unit" not in document:
-        return None
-    unit = field(document, "unit", float, source)
-    if not (math.isfinite(unit) and unit > 0):
+    unit = field(document, "unit", float, source) if "unit" in document else None
+    if unit is not None and not (math.isfinite(unit) and unit > 0):
         raise InputError(f"{source}: 'unit' must be a length above 0")
-    return unit
-
-
-def _read_truth(source: Path, names: tuple[str, ...], pieces: FragmentPieces) -> Poses:
-    records = truth_records(read_document(source, (DOCUMENT,)), names, source)
-    return file_poses(pieces, [matrix_field(record, source) for record in records], source)
-
-
-def read_poses(puzzle: Puzzle, records: list[dict[str, Any]], source: Path) -> Poses:
-    """Where the records of an assembly's document, one a fragment in its order, put the fragments."""
-    return file_poses(puzzle.fragments, [matrix_field(record, source) for record in records], source)
+    puzzle = Puzzle(load_fragments([folder / "pieces" / name for name in names], unit), None, names)
+    truth = folder / "truth.json"
+    if not truth.exists():
+        return puzzle
+    records = truth_records(read_document(truth, (DOCUMENT,)), names, truth)
+    return replace(puzzle, truth=read_poses(puzzle, records, truth))
 
 
 def object_contents(assembly: Assembly) -> Iterator[tuple[str, bytes]]:

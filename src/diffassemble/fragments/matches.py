@@ -16,6 +16,9 @@ from diffassemble.fragments.pair_search import Effort
 from diffassemble.fragments.surface import facing_outward, spacing_of
 from diffassemble.fragments.verification import Match, level_for, match_clusters
 
+# Matches of a lower probability are left out.
+_LEAST = 0.02
+
 
 def prepare(pieces: FragmentPieces, models: FractureModels, seed: int) -> list[Fragment]:
     """Fragments ready for matching; what is drawn for each depends on the seed and its place in the list."""
@@ -25,12 +28,7 @@ def prepare(pieces: FragmentPieces, models: FractureModels, seed: int) -> list[F
 
 
 def find_matches(
-    puzzle: Puzzle,
-    models: FractureModels,
-    generator: torch.Generator,
-    effort: Effort | None = None,
-    least: float = 0.02,
-    budget: float = math.inf,
+    puzzle: Puzzle, models: FractureModels, generator: torch.Generator, budget: float = math.inf
 ) -> Matches:
     """The few most probable matches of every two fragments, in both directions; all fragments have slot 0.
 
@@ -47,9 +45,8 @@ def find_matches(
             if time.monotonic() > until:
                 break
             level, own = level_for(one, two), seed + 1000 * first + second
-            for match in match_clusters(one, two, level, effort or Effort(), models, own):
-                if match.probability >= least:
-                    found.append((first, second, match))
+            matches = match_clusters(one, two, level, Effort(), models, own)
+            found += [(first, second, match) for match in matches if match.probability >= _LEAST]
     both = [*found, *((second, first, match.reversed()) for first, second, match in found)]
     numbers = torch.tensor([(first, second) for first, second, _ in both]).long().view(-1, 2)
     chance = torch.tensor([match.probability for _, _, match in both])

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -74,10 +74,6 @@ class Round:
     partners: int
     smallest: int = 0
 
-    def repeats(self, other: Round) -> bool:
-        """Whether it looks as another round did."""
-        return (self.effort, self.finer) == (other.effort, other.finer)
-
 
 ROUNDS = (
     Round(QUICK, 0, SURE, _ALL, 150),
@@ -112,13 +108,14 @@ def search_some(state: AssemblyState, number: int) -> bool:
 
     The largest clusters come first; of very many pairs only some, so that what is found can be joined in between.
     """
-    effort = ROUNDS[number]
+    effort, before = ROUNDS[number], ROUNDS[number - 1]
+    repeated = (effort.effort, effort.finer) == (before.effort, before.finer)
     ordered = state.ordered
     pairs = [(ordered[i], ordered[j]) for j in range(len(ordered)) for i in range(min(j, effort.partners))]
     todo = [pair for pair in pairs if pair[1].points >= effort.smallest and (*pair, number) not in state.searched]
     jobs = []
     for large, small in todo[:_AT_ONCE]:
-        again = (large, small, number - 1) in state.searched and effort.repeats(ROUNDS[number - 1])
+        again = repeated and (large, small, number - 1) in state.searched
         state.searched.add((large, small, number))
         level = level_for(small, large)
         if again or (effort.finer and not _gains_by(level + effort.finer, small, large)):
@@ -151,12 +148,9 @@ def insert_small(state: AssemblyState, least: float) -> Iterator[float]:
             return
         state.polish()
         main, *others = state.ordered
-        small = [other for other in others if len(other.members) == 1 and other.area < limit]
-        small = [
-            other
-            for other in small
-            if not any(match.level == INSERTED for match in state.matches.get((other, main), []))
-        ]
+        known = state.matches
+        tried = {one for (one, two) in known if two is main and any(m.level == INSERTED for m in known[one, two])}
+        small = [one for one in others if len(one.members) == 1 and one.area < limit and one not in tried]
         # Clouds of points show nothing finer than what was looked at already.
         if not small or len(main.members) < 2 or any(is_cloud(fragment.mesh) for fragment in state.fragments):
             return
@@ -276,9 +270,7 @@ def contradicted(state: AssemblyState, joined: Known, other: Known) -> bool:
     whole = next(cluster for cluster in state.clusters if set(second.members) < set(cluster.members))
     member = second.members[0]
     moved = compose(compose(whole.poses[member], inverse(second.poses[member])), match.pose)
-    verified = review(
-        first, whole, [Match(moved, match.probability, match.level, match.votes, match.numbers)], state.models
-    )
+    verified = review(first, whole, [replace(match, pose=moved)], state.models)
     return not verified or verified[0].probability < _LEFT * match.probability
 
 
@@ -379,11 +371,9 @@ def found_objects(state: AssemblyState, several: bool) -> Int[Tensor, "n"]:
     Where there is one object, what does not hold to the anchor is left out; where there are several, single pieces.
     """
     objects = torch.full((len(state.fragments),), -1)
-    number = 0
     for cluster in sorted(state.clusters, key=lambda cluster: (state.anchor not in cluster.members, -cluster.area)):
         if state.anchor in cluster.members or (several and len(cluster.members) > 1):
-            objects[list(cluster.members)] = number
-            number += 1
+            objects[list(cluster.members)] = objects.max() + 1
     return objects
 
 
@@ -398,7 +388,10 @@ def lay_out(state: AssemblyState, pieces: FragmentPieces) -> Poses:
         held = anchor if anchor in cluster.members else state.largest(cluster.members)
         back = inverse(cluster.poses[held])
         own = {piece: compose(back, cluster.poses[piece]) for piece in cluster.members}
-        low, high = _bounds(own, pieces)
+        corners = np.concatenate(
+            [pieces.points[piece].numpy() @ pose[:9].reshape(3, 3).T + pose[9:] for piece, pose in own.items()]
+        )
+        low, high = corners.min(0), corners.max(0)
         shift = -(low + high) / 2
         if number:
             shift[0] = edge + 0.1 - low[0]
@@ -409,11 +402,3 @@ def lay_out(state: AssemblyState, pieces: FragmentPieces) -> Poses:
             rows[piece] = pose
             rows[piece, 9:] += shift
     return poses_of(rows)
-
-
-def _bounds(poses: dict[int, Pose], pieces: FragmentPieces) -> tuple[np.ndarray, np.ndarray]:
-    """Lowest and highest corner of some pieces at their poses."""
-    corners = np.concatenate(
-        [pieces.points[piece].numpy() @ pose[:9].reshape(3, 3).T + pose[9:] for piece, pose in poses.items()]
-    )
-    return corners.min(0), corners.max(0)

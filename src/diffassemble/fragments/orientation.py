@@ -170,11 +170,7 @@ def across(directions: Float[Tensor, "*n 3"]) -> tuple[Float[Tensor, "*n 3"], Fl
 def upright_rotation(up: Float[Tensor, "3"]) -> Float[Tensor, "3 3"]:
     """A rotation that takes this direction to y."""
     one, two = across(up)
-    return (
-        torch.stack([two, up, one])
-        if torch.linalg.det(torch.stack([two, up, one])) > 0
-        else torch.stack([one, up, two])
-    )
+    return torch.stack([two, up, one])
 
 
 def about_y(angle: float | Tensor) -> Float[Tensor, "3 3"]:

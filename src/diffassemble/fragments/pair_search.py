@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int64
+from jaxtyping import Float64, Int64
 
 from diffassemble.fragments.clusters import FractureSide
-from diffassemble.fragments.contact import Pose, count_touching, inverse, refine
+from diffassemble.fragments.contact import Points, Pose, PoseRows, count_touching, inverse, refine
 from diffassemble.fragments.descriptors import FractureSurface
 from diffassemble.fragments.proposals import likeness, propose, propose_everywhere
 
+Numbers = Int64[np.ndarray, "_"]
 _AROUND = 14
 _COMPANY = 25.0
 _POOL = 1200
@@ -37,18 +39,16 @@ class Effort:
     everywhere: int = 0
 
 
-@dataclass(frozen=True)
-class Candidates:
-    """Poses of the first side in the second's frame, best first, their scores, and how many guesses led to each."""
+class Candidates(NamedTuple):
+    """Poses of the first side in the second's frame, best first, and how many guesses led to each."""
 
-    poses: Float64[np.ndarray, "c 12"]
-    scores: Float64[np.ndarray, "c"]
-    votes: Int64[np.ndarray, "c"]
+    poses: PoseRows
+    votes: Numbers
 
 
 def search(first: FractureSide, second: FractureSide, spacing: float, effort: Effort, seed: int) -> Candidates:
     """The few best poses of the first side, which should be the one with the smaller fracture surface."""
-    nothing = Candidates(np.zeros((0, 12)), np.zeros(0), np.zeros(0, np.int64))
+    nothing = Candidates(np.zeros((0, 12)), np.zeros(0, np.int64))
     if len(first.points) < 20 or len(second.points) < 20:
         return nothing
     chance = np.random.Generator(np.random.PCG64(seed))
@@ -76,16 +76,12 @@ def search(first: FractureSide, second: FractureSide, spacing: float, effort: Ef
     some = np.arange(0, len(first.points), max(1, len(first.points) // 600))
     values = np.array([tight_likeness(pose, first, second, some, spacing) for pose in sharp])
     kept, votes = distinct(sharp, values, first.points, 4.0, 1.5 * spacing, effort.kept)
-    return Candidates(sharp[kept], values[kept], votes)
+    return Candidates(sharp[kept], votes)
 
 
 def correspondences(
-    first: FractureSurface,
-    second: FractureSurface,
-    keys: Int64[np.ndarray, "k"],
-    count: int,
-    chance: np.random.Generator,
-) -> tuple[Int64[np.ndarray, "k m"], Int64[np.ndarray, "t"]]:
+    first: FractureSurface, second: FractureSurface, keys: Numbers, count: int, chance: np.random.Generator
+) -> tuple[Int64[np.ndarray, "k m"], Numbers]:
     """The most similar points of the second surface for each key, and a table to draw correspondences from."""
     # Few enough that true counterparts are among the best, and dense enough that one lies near each place.
     pool = chance.permutation(len(second.points))[:_POOL]
@@ -100,9 +96,7 @@ def correspondences(
     return pool[best], np.minimum(table, len(ends) - 1)
 
 
-def company(
-    points: Float32[np.ndarray, "k 3"], shortest: float, spacing: float, chance: np.random.Generator
-) -> Int64[np.ndarray, "k c"]:
+def company(points: Points, shortest: float, spacing: float, chance: np.random.Generator) -> Int64[np.ndarray, "k c"]:
     """For each key some others, by their numbers among the keys, that are neither near nor far; or itself."""
     far = np.linalg.norm(points[:, None] - points, axis=-1)
     fit = (far > shortest) & (far < _COMPANY * spacing)
@@ -110,7 +104,7 @@ def company(
     return np.where(np.take_along_axis(fit, order, 1), order, np.arange(len(points))[:, None])
 
 
-def surroundings(points: Float32[np.ndarray, "p 3"], keys: Int64[np.ndarray, "k"]) -> Int64[np.ndarray, "k a"]:
+def surroundings(points: Points, keys: Numbers) -> Int64[np.ndarray, "k a"]:
     """Points of the surface around each key, about two spacings apart."""
     from scipy.spatial import cKDTree
 
@@ -128,9 +122,7 @@ def polished(
     return refine(pose, first.points[some], first.smooth[some], second.target, 2.6 * spacing, 1.3 * spacing, 8)
 
 
-def tight_likeness(
-    pose: Pose, first: FractureSide, second: FractureSide, some: Int64[np.ndarray, "k"], spacing: float
-) -> float:
+def tight_likeness(pose: Pose, first: FractureSide, second: FractureSide, some: Numbers, spacing: float) -> float:
     """How much the points that lie closely on the second surface look as they should, less what lies inside."""
     sunk = second.body.holds(pose, first.probe) / len(first.probe)
     held = first.body.holds(inverse(pose), second.probe) / len(second.probe)
@@ -148,13 +140,8 @@ def rating(pose: Pose, first: FractureSide, second: FractureSide, spacing: float
 
 
 def distinct(
-    poses: Float64[np.ndarray, "c 12"],
-    scores: Float64[np.ndarray, "c"],
-    points: Float32[np.ndarray, "p 3"],
-    degrees: float,
-    distance: float,
-    most: int,
-) -> tuple[Int64[np.ndarray, "k"], Int64[np.ndarray, "k"]]:
+    poses: PoseRows, scores: Float64[np.ndarray, "c"], points: Points, degrees: float, distance: float, most: int
+) -> tuple[Numbers, Numbers]:
     """Numbers of the best poses that are not alike, and how many poses each stands for."""
     middle = points.mean(0)
     places = poses[:, :9].reshape(-1, 3, 3) @ middle + poses[:, 9:]

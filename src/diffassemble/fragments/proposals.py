@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from diffassemble.fragments.contact import count_buried, fma, place, rotation_about, touches, turn
-from diffassemble.fragments.spatial import kernel, look_up
+from diffassemble.fragments.contact import count_buried, fma, rotation_about, touched
+from diffassemble.fragments.spatial import kernel
 
 # In spacings: how far touching points may be apart, and from each other's planes; and the product of their normals.
 _REACH, _PLANE, _FACING = 2.2, 1.2, -0.5
@@ -66,20 +66,10 @@ def propose(
 @kernel
 def likeness(pose, own, other, voxels, trial, reach, plane, facing, spacing):
     """Over the points that touch, the sum of how much each looks as its counterpart should (0 … 1, squared)."""
-    total, width = 0.0, own.descriptors.shape[1]
+    total, width, limits = 0.0, own.descriptors.shape[1], (reach * spacing, plane * spacing, facing)
     for i in trial:
-        x, y, z = place(pose, own.points[i])
-        j = look_up(x, y, z, voxels.low, voxels.side, voxels.directory, voxels.blocks)
+        j = touched(pose, own.points[i], own.smooth[i], voxels, other.points, other.smooth, *limits)
         if j < 0:
-            continue
-        u, v, w = x - other.points[j, 0], y - other.points[j, 1], z - other.points[j, 2]
-        if u * u + v * v + w * w > (reach * spacing) ** 2:
-            continue
-        a, b, c = other.smooth[j, 0], other.smooth[j, 1], other.smooth[j, 2]
-        if abs(u * a + v * b + w * c) > plane * spacing:
-            continue
-        p, q, r = turn(pose, own.smooth[i])
-        if p * a + q * b + r * c > facing:
             continue
         alike = 0.0
         for k in range(width):
@@ -94,8 +84,7 @@ def _keep(pose, score, poses, scores, found):
     """Put a pose among the best, of which `found` are known; how many there are then."""
     slot = found if found < len(scores) else _lowest(scores)
     if score > scores[slot]:
-        for k in range(12):
-            poses[slot, k] = pose[k]
+        poses[slot] = pose
         scores[slot] = score
         return min(found + 1, len(scores))
     return found
@@ -114,16 +103,9 @@ def _lowest(scores):
 @kernel
 def _alike(own, other, a, b, c, d, spacing, shortest):
     """Whether two points of one break lie to each other as two points of the other do."""
-    ux, uy, uz = (
-        own.points[b, 0] - own.points[a, 0],
-        own.points[b, 1] - own.points[a, 1],
-        own.points[b, 2] - own.points[a, 2],
-    )
-    vx, vy, vz = (
-        other.points[d, 0] - other.points[c, 0],
-        other.points[d, 1] - other.points[c, 1],
-        other.points[d, 2] - other.points[c, 2],
-    )
+    here, there = own.points, other.points
+    ux, uy, uz = here[b, 0] - here[a, 0], here[b, 1] - here[a, 1], here[b, 2] - here[a, 2]
+    vx, vy, vz = there[d, 0] - there[c, 0], there[d, 1] - there[c, 1], there[d, 2] - there[c, 2]
     length, facing = np.sqrt(ux * ux + uy * uy + uz * uz), np.sqrt(vx * vx + vy * vy + vz * vz)
     if length < shortest or facing < shortest or abs(length - facing) > 1.5 * spacing:
         return False
@@ -219,14 +201,10 @@ def _spin(turn, axis, given, wanted, sign):
 @kernel
 def _holds_near(pose, own, other, voxels, near_first, near_second, spacing):
     """Whether at least half of the points around both correspondences touch."""
-    total = len(near_first) + len(near_second)
-    missed = 0
+    total, missed, limits = len(near_first) + len(near_second), 0, (_REACH * spacing, _PLANE * spacing, _FACING)
     for k in range(total):
         i = near_first[k // 2] if k % 2 == 0 else near_second[k // 2]
-        if not touches(
-            pose, own.points[i], own.smooth[i], voxels, other.points, other.smooth,
-            _REACH * spacing, _PLANE * spacing, _FACING,
-        ):  # fmt: skip
+        if touched(pose, own.points[i], own.smooth[i], voxels, other.points, other.smooth, *limits) < 0:
             missed += 1
             if 2 * missed > total:
                 return False
@@ -240,10 +218,8 @@ def propose_everywhere(own, probe, other, voxels, body, keys, trial, places, spa
     At least `share` of the trial must touch. Where both points are at a rim, only turns that make the original surfaces
     go on into each other are tried.
     """
-    poses, scores = np.empty((most, 12)), np.full(most, -1e9)
-    pose, found = np.empty(12), 0
-    least = share * len(trial)
-    deep = 1.5 * body.spacing
+    poses, scores, pose, found = np.empty((most, 12)), np.full(most, -1e9), np.empty(12), 0
+    least, deep = share * len(trial), 1.5 * body.spacing
     for a in keys:
         for b in places:
             n, m = own.smooth[a], other.smooth[b]
@@ -291,13 +267,10 @@ def _goes_on(own, other, a, b, pose):
 @kernel
 def _count(pose, own, other, voxels, trial, spacing, share, least):
     """Points of the trial that touch; given up early where the first ones hardly do or `least` is out of reach."""
-    missed = 0
+    missed, limits = 0, (_REACH * spacing, _PLANE * spacing, _FACING)
     for k in range(len(trial)):
         i = trial[k]
-        if touches(
-            pose, own.points[i], own.smooth[i], voxels, other.points, other.smooth,
-            _REACH * spacing, _PLANE * spacing, _FACING,
-        ):  # fmt: skip
+        if touched(pose, own.points[i], own.smooth[i], voxels, other.points, other.smooth, *limits) >= 0:
             continue
         missed += 1
         if len(trial) - missed < least or (k < _FIRST and missed > (1 - share) * _FIRST):

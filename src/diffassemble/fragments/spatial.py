@@ -34,21 +34,18 @@ def bucket(x, y, z, mask):
 @kernel
 def sort_points(points, side):
     """Cubes of the given side: where each bucket starts, point numbers in order of bucket, and each point's cube."""
-    count = len(points)
-    size = 64
+    count, size = len(points), 64
     while size < 2 * count:
         size *= 2
     mask = size - 1
-    cubes = np.empty((count, 3), np.int64)
-    start = np.zeros(size + 1, np.int64)
+    cubes, start = np.empty((count, 3), np.int64), np.zeros(size + 1, np.int64)
     for i in range(count):
         for k in range(3):
             cubes[i, k] = int(np.floor(points[i, k] / side))
         start[bucket(cubes[i, 0], cubes[i, 1], cubes[i, 2], mask) + 1] += 1
     for b in range(size):
         start[b + 1] += start[b]
-    fill = start[:-1].copy()
-    order = np.empty(count, np.int64)
+    fill, order = start[:-1].copy(), np.empty(count, np.int64)
     for i in range(count):
         b = bucket(cubes[i, 0], cubes[i, 1], cubes[i, 2], mask)
         order[fill[b]] = i
@@ -59,15 +56,12 @@ def sort_points(points, side):
 @kernel
 def thin(points, distance):
     """Numbers of points, taken as they come, of which no two lie nearer to each other than the distance."""
-    size = 64
+    size, found, limit = 64, 0, distance * distance
     while size < len(points):
         size *= 2
     mask = size - 1
-    head = np.full(size, -1, np.int64)
-    following = np.full(len(points), -1, np.int64)
+    head, following = np.full(size, -1, np.int64), np.full(len(points), -1, np.int64)
     kept = np.empty(len(points), np.int64)
-    found = 0
-    limit = distance * distance
     for i in range(len(points)):
         x, y, z = points[i, 0], points[i, 1], points[i, 2]
         cx, cy, cz = int(np.floor(x / distance)), int(np.floor(y / distance)), int(np.floor(z / distance))
@@ -83,10 +77,6 @@ def thin(points, distance):
                         j = following[j]
                     if not free:
                         break
-                if not free:
-                    break
-            if not free:
-                break
         if free:
             b = bucket(cx, cy, cz, mask)
             following[i] = head[b]
@@ -188,9 +178,7 @@ def _write_nearest(points, low, side, directory, blocks):
     """Write each point's number into the voxels around it, unless a nearer one stands there."""
     best = np.full(blocks.shape, np.float32(np.inf), np.float32)
     for i in range(len(points)):
-        a = (points[i, 0] - low[0]) / side
-        b = (points[i, 1] - low[1]) / side
-        c = (points[i, 2] - low[2]) / side
+        a, b, c = (points[i, 0] - low[0]) / side, (points[i, 1] - low[1]) / side, (points[i, 2] - low[2]) / side
         for x in range(int(a) - 2, int(a) + 3):
             for y in range(int(b) - 2, int(b) + 3):
                 for z in range(int(c) - 2, int(c) + 3):

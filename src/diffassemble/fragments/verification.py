@@ -15,7 +15,7 @@ from diffassemble.fragments.clusters import Cluster, FractureSide
 from diffassemble.fragments.contact import Pose, inverse, meet, refine
 from diffassemble.fragments.descriptors import LEVELS
 from diffassemble.fragments.model import FractureModels
-from diffassemble.fragments.pair_search import Effort, rating, search
+from diffassemble.fragments.pair_search import Candidates, Effort, rating, search
 
 _MOST = 2500
 # Breaks with fewer points than this at levels 0 and 1 are looked at one level finer.
@@ -150,8 +150,7 @@ def match_clusters(
     if len(own.points) > len(other.points):
         return [match.reversed() for match in match_clusters(second, first, level, effort, models, seed)]
     spacing = first.fragments[0].spacing / 2**level
-    found = search(own, other, spacing, effort, seed)
-    return verify(found.poses, found.votes, own, other, spacing, level, models)[:_KEPT]
+    return verify(search(own, other, spacing, effort, seed), own, other, spacing, level, models)[:_KEPT]
 
 
 def review(first: Cluster, second: Cluster, matches: Sequence[Match], models: FractureModels) -> list[Match]:
@@ -167,8 +166,8 @@ def review(first: Cluster, second: Cluster, matches: Sequence[Match], models: Fr
         if swapped:
             own, other, here = other, own, [match.reversed() for match in here]
         poses = np.stack([sharpened(match.pose, own, other, spacing) for match in here])
-        votes = np.array([match.votes for match in here])
-        verified = verify(poses, votes, own, other, spacing, level, models)
+        candidates = Candidates(poses, np.array([match.votes for match in here]))
+        verified = verify(candidates, own, other, spacing, level, models)
         result += [match.reversed() for match in verified] if swapped else verified
     return sorted(result, key=lambda match: -match.probability)
 
@@ -181,15 +180,10 @@ def sharpened(pose: Pose, own: FractureSide, other: FractureSide, spacing: float
 
 
 def verify(
-    poses: np.ndarray,
-    votes: np.ndarray,
-    own: FractureSide,
-    other: FractureSide,
-    spacing: float,
-    level: int,
-    models: FractureModels,
+    candidates: Candidates, own: FractureSide, other: FractureSide, spacing: float, level: int, models: FractureModels
 ) -> list[Match]:
     """Poses of one side against another with the probabilities that they are true."""
+    poses, votes = candidates
     if not len(poses):
         return []
     worth = np.array([rating(pose, own, other, spacing) for pose in poses])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -21,7 +20,7 @@ from diffassemble.fragments.shapes.tools import Dice
 ATTEMPTS = 20
 FEWEST_TRIANGLES, MOST_TRIANGLES = 2000, 8000
 LEAST_VOLUME = 1e-4
-_BUILDERS: dict[str, Callable[[Dice], Manifold]] = {
+SOLIDS: dict[str, Callable[[Dice], Manifold]] = {
     "BeerBottle": vessels.beer_bottle,
     "Bottle": vessels.bottle,
     "Bowl": vessels.bowl,
@@ -43,18 +42,6 @@ _BUILDERS: dict[str, Callable[[Dice], Manifold]] = {
     "WineBottle": vessels.wine_bottle,
     "WineGlass": vessels.wine_glass,
 }
-
-
-def _finished(build: Callable[[Dice], Manifold], generator: torch.Generator) -> Mesh:
-    """Draw solids until one is sound, which is nearly always the first."""
-    for _ in range(ATTEMPTS):
-        drawn = build(Dice(generator))
-        if drawn.status() != Error.NoError or drawn.is_empty():
-            continue
-        mesh = mesh_of(_fitted(drawn))
-        if _is_sound(mesh):
-            return mesh
-    raise RuntimeError(f"no sound solid in {ATTEMPTS} attempts")
 
 
 def _is_sound(mesh: Mesh) -> bool:
@@ -80,11 +67,6 @@ def _fitted(solid: Manifold) -> Manifold:
     return fitted
 
 
-SOLIDS: dict[str, Callable[[torch.Generator], Mesh]] = {
-    name: partial(_finished, build) for name, build in _BUILDERS.items()
-}
-
-
 def solid_name(word: str) -> str | None:
     """The class that a word means, whatever its capitals, dashes and spaces; none if it means none."""
     plain = word.lower().translate(str.maketrans("", "", "-_ "))
@@ -92,11 +74,18 @@ def solid_name(word: str) -> str | None:
 
 
 def make_solid(name: str, generator: torch.Generator) -> Mesh:
-    """A solid of the class with this name, another one with every draw."""
+    """A solid of the class with this name, another one with every draw; nearly always the first is sound."""
     known = solid_name(name)
     if known is None:
         raise InputError(f"unknown solid {name!r}; use one of: {', '.join(SOLIDS)}")
-    return SOLIDS[known](generator)
+    for _ in range(ATTEMPTS):
+        drawn = SOLIDS[known](Dice(generator))
+        if drawn.status() != Error.NoError or drawn.is_empty():
+            continue
+        mesh = mesh_of(_fitted(drawn))
+        if _is_sound(mesh):
+            return mesh
+    raise RuntimeError(f"no sound solid in {ATTEMPTS} attempts")
 
 
 def fracture_file(source: Path | str, pieces: int, seed: int = 0, missing: float = 0.0, chips: float = 0.0) -> Puzzle:

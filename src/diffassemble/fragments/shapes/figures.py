@@ -12,22 +12,10 @@ from manifold3d import CrossSection, JoinType, Manifold
 from skimage.measure import marching_cubes
 
 from diffassemble.fragments.breaking import surface_solid
-from diffassemble.fragments.shapes.tools import (
-    Dice,
-    Number,
-    ball,
-    bar,
-    box,
-    bumpy,
-    lathe,
-    rectangle,
-    silhouette,
-    smooth,
-)
+from diffassemble.fragments.shapes.tools import Dice, Place, ball, bar, box, bumpy, lathe, rectangle, silhouette, smooth
 
 # Voxels along the longest side of a figure.
 RESOLUTION = 52
-Point = tuple[Number, Number, Number]
 
 
 def cookie(dice: Dice) -> Manifold:
@@ -117,19 +105,10 @@ def spoon(dice: Dice) -> Manifold:
     if dice.chance(0.15):
         length, wide = dice.between(0.3, 0.4), dice.between(0.14, 0.2)
     deep, wall = dice.between(0.035, 0.07), dice.between(0.01, 0.018)
-    shell = ball((0, 0, 0), (length / 2, deep, wide), 48) - ball(
-        (0, 0, 0), (length / 2 - wall, deep - wall, wide - wall), 48
-    )
-    shell = shell.trim_by_plane((0, -1, 0), 0)
-    rise = dice.between(0.0, 0.1)
-    path = smooth(
-        [
-            (length / 2 - wall, -0.3 * wall),
-            (length / 2 + 0.1, rise),
-            (0.55, rise),
-            (1 - length / 2, dice.between(0, 0.05)),
-        ]
-    )
+    outer = ball((0, 0, 0), (length / 2, deep, wide), 48)
+    shell = (outer - ball((0, 0, 0), (length / 2 - wall, deep - wall, wide - wall), 48)).trim_by_plane((0, -1, 0), 0)
+    rise, end = dice.between(0.0, 0.1), dice.between(0, 0.05)
+    path = smooth([(length / 2 - wall, -0.3 * wall), (length / 2 + 0.1, rise), (0.55, rise), (1 - length / 2, end)])
     along = np.linspace(0, 1, len(path))
     width = dice.between(0.014, 0.022) * (1 + dice.between(0.3, 2) * along**2)
     handle = bar(path, np.full(len(path), dice.between(0.008, 0.016)), width)
@@ -140,8 +119,8 @@ def spoon(dice: Dice) -> Manifold:
 class Limb:
     """A round cone between two points."""
 
-    start: Point
-    end: Point
+    start: Place
+    end: Place
     thick: float
     thin: float
 
@@ -226,10 +205,8 @@ def _animal(dice: Dice) -> list[Limb]:
     limbs = [Limb((-0.25, height, 0), (0.22, height + dice.between(-0.03, 0.08), 0), fat, fat * dice.between(0.8, 1.1))]
     skull = (0.25 + dice.between(0.05, 0.2), height + dice.between(0.1, 0.3), dice.between(-0.05, 0.05))
     size = dice.between(0.08, 0.12)
-    limbs += [
-        Limb((0.2, height, 0), skull, 0.8 * fat, 0.06),
-        Limb(skull, (skull[0] + 0.13, skull[1] - 0.04, skull[2]), size, 0.05),
-    ]
+    snout = (skull[0] + 0.13, skull[1] - 0.04, skull[2])
+    limbs += [Limb((0.2, height, 0), skull, 0.8 * fat, 0.06), Limb(skull, snout, size, 0.05)]
     limbs += [Limb((-0.3, height + 0.05, 0), (-0.48, height + dice.between(-0.15, 0.2), 0), 0.035, 0.025)]
     leg = dice.between(0.035, 0.055)
     for side in (-1, 1):
@@ -264,10 +241,8 @@ def _robot(dice: Dice) -> Manifold:
     solid += Manifold.cylinder(0.3, 0.015, 0.015, 10).rotate((-90, 0, 0)).translate((0.05, tall / 2 + skull, 0))
     swing, arm = dice.between(-0.3, 0.3), dice.between(0.05, 0.07)
     for side in (-1, 1):
-        hand = (side * (wide / 2 + 0.08), -0.25 * tall, side * swing * 0.5)
-        solid += Manifold.batch_hull(
-            [ball((side * wide / 2, 0.3 * tall, 0), (arm,) * 3, 20), ball(hand, (arm,) * 3, 20)]
-        )
+        ends = (side * wide / 2, 0.3 * tall, 0), (side * (wide / 2 + 0.08), -0.25 * tall, side * swing * 0.5)
+        solid += Manifold.batch_hull([ball(end, (arm,) * 3, 20) for end in ends])
         solid += box((side * 0.28 * wide, -tall / 2 - 0.12, 0), (0.3 * wide, 0.3, 0.6 * deep))
         solid += box((side * 0.28 * wide, -tall / 2 - 0.26, 0.04), (0.36 * wide, 0.08, 0.9 * deep))
     return solid

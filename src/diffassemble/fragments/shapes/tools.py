@@ -22,6 +22,7 @@ LONGEST_STEP = 0.08
 FINEST = 0.002
 _FAR = 10.0
 Point = tuple[Number, Number]
+Place = tuple[Number, Number, Number]
 Rows = Float[np.ndarray, "v 3"]
 
 

@@ -24,13 +24,7 @@ def bowl(dice: Dice) -> Manifold:
     depth, foot = dice.between(0.25, 0.6), dice.between(0.18, 0.32)
     belly, stand = dice.between(0.36, 0.5), dice.between(0.0, 0.05)
     wall, rim = dice.between(0.018, 0.06), dice.between(0.47, 0.5)
-    line = [
-        (0.0, stand / 2),
-        (foot, 0.0),
-        (foot, 0.0),
-        (foot, stand),
-        (belly, stand + depth * dice.between(0.15, 0.45)),
-    ]
+    line = [(0.0, stand / 2), *[(foot, 0.0)] * 2, (foot, stand), (belly, stand + depth * dice.between(0.15, 0.45))]
     line += [(rim, depth * dice.between(0.7, 0.9)), (rim, depth), (rim, depth), (0.0, depth)]
     outline = silhouette(smooth(line))
     if dice.chance(0.25):
@@ -51,17 +45,9 @@ def drinking_utensil(dice: Dice) -> Manifold:
 
 
 def _beaker(dice: Dice, foot: float, rim: float, wall: float) -> Manifold:
-    bulge = dice.between(-0.02, 0.03)
-    line = [
-        (0.0, 0.0),
-        (foot, 0.0),
-        (foot, 0.0),
-        (foot, 0.03),
-        ((foot + rim) / 2 + bulge, 0.5),
-        (rim, 0.95),
-        (rim, 1.0),
-    ]
-    outline = silhouette(smooth([*line, (rim, 1.0), (0.0, 1.0)], dice.whole(1, 3)))
+    middle = (foot + rim) / 2 + dice.between(-0.02, 0.03)
+    line = [(0.0, 0.0), (foot, 0.0), (foot, 0.0), (foot, 0.03), (middle, 0.5), (rim, 0.95), (rim, 1.0), (rim, 1.0)]
+    outline = silhouette(smooth([*line, (0.0, 1.0)], dice.whole(1, 3)))
     if dice.chance(0.4):
         height, band = dice.between(0.3, 0.92), dice.between(0.01, 0.03)
         reach = foot + (rim - foot) * height + band
@@ -78,9 +64,8 @@ def plate(dice: Dice) -> Manifold:
     """A shallow disc with a raised rim; sometimes a few of them in a pile."""
     height, thick = dice.between(0.02, 0.14), dice.between(0.012, 0.035)
     well = dice.between(0.26, 0.36)
-    under = smooth(
-        [(0.0, 0.0), (well, 0.0), (well + 0.04, dice.between(0, 0.3) * height), (0.46, 0.8 * height), (0.5, height)]
-    )
+    rise = dice.between(0, 0.3) * height
+    under = smooth([(0.0, 0.0), (well, 0.0), (well + 0.04, rise), (0.46, 0.8 * height), (0.5, height)])
     line = np.concatenate([under, [[0.5, height + thick]], under[:-1][::-1] + np.array([0, thick])])
     one = lathe(silhouette(line), dice)
     pile = dice.whole(2, 3) if dice.chance(0.15) else 1
@@ -174,14 +159,8 @@ def pill_bottle(dice: Dice) -> Manifold:
 
 def _body(radius: float, shoulder: float, dent: float) -> list[Point]:
     """From the middle of the bottom up to the shoulder."""
-    return [
-        (0.0, dent),
-        (0.55 * radius, dent / 3),
-        (0.9 * radius, 0.0),
-        (radius, 0.02),
-        (radius, 0.1),
-        (radius, shoulder),
-    ]
+    bottom = [(0.0, dent), (0.55 * radius, dent / 3), (0.9 * radius, 0.0)]
+    return [*bottom, (radius, 0.02), (radius, 0.1), (radius, shoulder)]
 
 
 def _neck(radius: float, start: float, lip: float) -> list[Point]:
@@ -204,17 +183,8 @@ def mug(dice: Dice) -> Manifold:
     """A straight or bellied pot with one ear; some are full."""
     radius = dice.between(0.3, 0.42)
     foot, belly = radius * dice.between(0.7, 1), radius * dice.between(0.95, 1.12)
-    line = [
-        (0.0, 0.0),
-        (foot, 0.0),
-        (foot, 0.0),
-        (belly, 0.15),
-        (belly, 0.55),
-        (radius, 0.95),
-        (radius, 1.0),
-        (radius, 1.0),
-    ]
-    outline = silhouette(smooth([*line, (0.0, 1.0)], dice.whole(2, 3)))
+    line = [(0.0, 0.0), (foot, 0.0), (foot, 0.0), (belly, 0.15), (belly, 0.55), (radius, 0.95), (radius, 1.0)]
+    outline = silhouette(smooth([*line, (radius, 1.0), (0.0, 1.0)], dice.whole(2, 3)))
     wall = dice.between(0.025, 0.07)
     floor = dice.between(0.6, 0.85) if dice.chance(0.15) else 1.5 * wall
     ear = _ear(dice, outline, dice.between(0.15, 0.35), dice.between(0.7, 0.88), dice.between(0.2, 0.32))
@@ -225,7 +195,6 @@ def teacup(dice: Dice) -> Manifold:
     """A small round cup with an ear, mostly on a saucer; some are full."""
     depth, rim = dice.between(0.28, 0.5), dice.between(0.26, 0.34)
     foot, wall = rim * dice.between(0.45, 0.65), dice.between(0.014, 0.035)
-    low = 0.02
     line = [(0.0, 0.0), (foot, 0.0), (foot, 0.0), (foot, 0.03), (rim * 0.95, 0.03 + depth * dice.between(0.1, 0.35))]
     outline = silhouette(smooth([*line, (rim, 0.85 * depth), (rim, depth), (rim, depth), (0.0, depth)]))
     floor = depth * dice.between(0.6, 0.85) if dice.chance(0.2) else 0.03 + wall
@@ -236,7 +205,7 @@ def teacup(dice: Dice) -> Manifold:
     rise, thick = dice.between(0.04, 0.1), dice.between(0.018, 0.03)
     under = smooth([(0.0, 0.0), (0.28, 0.0), (0.34, 0.01), (0.5, rise)])
     saucer = np.concatenate([under, under[::-1] + np.array([0, thick])])
-    return solid.translate((0, max(thick - low / 2, 0.005), 0)) + lathe(silhouette(saucer), dice)
+    return solid.translate((0, max(thick - 0.01, 0.005), 0)) + lathe(silhouette(saucer), dice)
 
 
 def teapot(dice: Dice) -> Manifold:
