@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from diffassemble.core import Assembly, Board, InputError, Poses, Puzzle
-from diffassemble.files.assemblies import assembly_bytes, read_assembly, render, write_assembly
+from diffassemble.files.assemblies import assembly_bytes, read_assembly, read_locks, render, write_assembly
 from diffassemble.files.pictures import read_picture
 
 
@@ -25,43 +25,50 @@ def assembly(puzzle: Puzzle) -> Assembly:
     return Assembly(puzzle.without_truth(), puzzle.truth, confidence, (start, puzzle.truth), "test", 1.5)
 
 
-def test_right_assembly_is_the_picture(assembly: Assembly, picture: Tensor, tmp_path: Path) -> None:
+@pytest.fixture
+def written(assembly: Assembly, tmp_path: Path) -> Path:
+    write_assembly(assembly, tmp_path / "out")
+    return tmp_path / "out"
+
+
+def test_right_assembly_is_the_picture(assembly: Assembly, written: Path, picture: Tensor, tmp_path: Path) -> None:
     render(assembly, tmp_path / "solved.png")
     assert torch.equal(read_picture(tmp_path / "solved.png"), picture)
-    write_assembly(assembly, tmp_path / "out")
-    assert torch.equal(read_picture(tmp_path / "out" / "assembled.png"), picture)
+    assert torch.equal(read_picture(written / "assembled.png"), picture)
 
 
-def test_same_answer_same_bytes(assembly: Assembly, tmp_path: Path) -> None:
-    write_assembly(assembly, tmp_path / "a")
+def test_same_answer_same_bytes(assembly: Assembly, written: Path, tmp_path: Path) -> None:
     write_assembly(replace(assembly, seconds=99.0), tmp_path / "b")
-    for path in (path for path in (tmp_path / "a").iterdir() if path.name != "report.html"):
+    for path in (path for path in written.iterdir() if path.name != "report.html"):
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
-    assert b"seconds" not in (tmp_path / "a" / "assembly.json").read_bytes()
+    assert b"seconds" not in (written / "assembly.json").read_bytes()
 
 
-def test_read_back(assembly: Assembly, tmp_path: Path) -> None:
-    write_assembly(assembly, tmp_path / "out")
-    for path in (tmp_path / "out", tmp_path / "out" / "assembly.json"):
-        again = read_assembly(path, assembly.puzzle)
-        assert torch.equal(again.poses.rotation, assembly.poses.rotation)
-        assert torch.equal(again.poses.translation, assembly.poses.translation)
-        assert torch.equal(again.confidence, assembly.confidence)
-        assert again.solver == "test"
-    write_assembly(again, tmp_path / "again")
-    assert (tmp_path / "again" / "assembly.json").read_bytes() == (tmp_path / "out" / "assembly.json").read_bytes()
-
-
-def test_read_back_for_reordered_pieces(assembly: Assembly, tmp_path: Path) -> None:
-    write_assembly(assembly, tmp_path / "out")
+def test_read_back_exactly_for_reordered_pieces(assembly: Assembly, written: Path) -> None:
     order = torch.arange(len(assembly.puzzle)).flip(0)
-    again = read_assembly(tmp_path / "out", assembly.puzzle.reordered(order))
-    assert torch.equal(again.poses.translation, assembly.poses.translation[order])
+    for path in (written, written / "assembly.json"):
+        again = read_assembly(path, assembly.puzzle.reordered(order))
+        assert torch.equal(again.poses.rotation, assembly.poses.rotation[order])
+        assert torch.equal(again.poses.translation, assembly.poses.translation[order])
 
 
-def test_matrix_moves_the_piece_as_the_record_says(assembly: Assembly, tmp_path: Path) -> None:
-    write_assembly(assembly, tmp_path / "out")
-    document = json.loads((tmp_path / "out" / "assembly.json").read_text())
+def test_marks_of_locked_pieces(assembly: Assembly, written: Path) -> None:
+    document = json.loads((written / "assembly.json").read_text())
+    document["pieces"][1]["locked"], document["pieces"][2]["locked"] = True, False
+    (written / "assembly.json").write_text(json.dumps(document))
+    locks = read_locks(written, assembly.puzzle)
+    assert locks.held.nonzero().tolist() == [[1]]
+    assert torch.equal(locks.poses.translation, assembly.poses.translation)
+    with pytest.raises(InputError, match="pass --grid 3x4"):
+        read_locks(written, replace(assembly.puzzle, lattice=Board(2, 6)))
+    document["pieces"][0]["locked"] = "yes"
+    (written / "assembly.json").write_text(json.dumps(document))
+    with pytest.raises(InputError, match="must be true or false"):
+        read_locks(written, assembly.puzzle)
+
+
+def test_matrix_moves_the_piece_as_the_record_says(written: Path) -> None:
+    document = json.loads((written / "assembly.json").read_text())
     assert (document["schema"], document["solver"], document["rows"], document["cols"]) == (1, "test", 3, 4)
     board = Board(3, 4)
     for record in document["pieces"]:
@@ -72,7 +79,7 @@ def test_matrix_moves_the_piece_as_the_record_says(assembly: Assembly, tmp_path:
         expected = torch.tensor([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])[record["turn"]]
         assert torch.allclose(corner[:2] - centre, expected, atol=1e-6)
         assert corner[2:].tolist() == [0, 1]
-    assert b"-0.0," not in (tmp_path / "out" / "assembly.json").read_bytes()
+    assert b"-0.0," not in (written / "assembly.json").read_bytes()
 
 
 def test_turned_board(assembly: Assembly, puzzle: Puzzle, picture: Tensor, tmp_path: Path) -> None:

@@ -6,16 +6,12 @@ import contextlib
 import struct
 import time
 import zlib
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tifffile
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image
 from torch import Tensor
 
@@ -44,31 +40,22 @@ def test_png_round_trip_is_exact(picture: Tensor, tmp_path: Path) -> None:
     assert picture_size(tmp_path / "a.png") == (32, 24)
 
 
-@given(st.integers(0, 255))
-def test_every_level_survives(level: int) -> None:
-    assert int(to_levels(torch.tensor([level / 255]))) == level
-
-
-def test_colours_outside_are_clamped() -> None:
+def test_every_level_survives_and_colours_outside_are_clamped() -> None:
+    assert torch.equal(to_levels(torch.arange(256) / 255), torch.arange(256, dtype=torch.uint8))
     assert to_levels(torch.tensor([-0.5, 1.5])).tolist() == [0, 255]
 
 
-@pytest.mark.parametrize("name", ["a.png", "a.tif", "a.bmp", "a.ppm", "a.PNG"])
+@pytest.mark.parametrize("name", ["a.png", "a.tif", "a.bmp", "a.ppm", "a.PNG", "a.webp"])
 def test_lossless_formats(picture: Tensor, tmp_path: Path, name: str) -> None:
-    to_image(picture).save(tmp_path / name)
+    to_image(picture).save(tmp_path / name, lossless=True)
     assert torch.equal(read_picture(tmp_path / name), picture)
 
 
-def test_lossless_webp(picture: Tensor, tmp_path: Path) -> None:
-    to_image(picture).save(tmp_path / "a.webp", lossless=True)
-    assert torch.equal(read_picture(tmp_path / "a.webp"), picture)
-
-
-@pytest.mark.parametrize(("name", "options"), [("a.jpg", {"quality": 95}), ("a.webp", {"quality": 95})])
-def test_lossy_formats_stay_close(tmp_path: Path, name: str, options: dict[str, int]) -> None:
+@pytest.mark.parametrize("name", ["a.jpg", "a.webp"])
+def test_lossy_formats_stay_close(tmp_path: Path, name: str) -> None:
     smooth = torch.stack(torch.meshgrid(torch.linspace(0, 1, 48), torch.linspace(0, 1, 64), indexing="ij"))
     colours = torch.cat([smooth, smooth.mean(0, keepdim=True)])
-    to_image(colours).save(tmp_path / name, **options)
+    to_image(colours).save(tmp_path / name, quality=95)
     assert same(read_picture(tmp_path / name), colours, levels=12)
 
 
@@ -88,11 +75,8 @@ def test_grey_has_three_equal_channels(picture: Tensor, tmp_path: Path, mode: st
 def test_palette(picture: Tensor, tmp_path: Path) -> None:
     image = to_image(picture).quantize(16)
     image.save(tmp_path / "a.png")
-    assert torch.equal(read_picture(tmp_path / "a.png") * 255, colours_of(image.convert("RGB")))
-
-
-def colours_of(image: Image.Image) -> Tensor:
-    return torch.from_numpy(np.array(image)).movedim(-1, 0).float()
+    expected = torch.from_numpy(np.array(image.convert("RGB"))).movedim(-1, 0).float()
+    assert torch.equal(read_picture(tmp_path / "a.png") * 255, expected)
 
 
 def test_see_through_parts_lie_on_white(tmp_path: Path) -> None:
@@ -121,15 +105,10 @@ def test_see_through_palette_and_grey_lie_on_white(tmp_path: Path) -> None:
 def test_deep_grey_keeps_its_depth(tmp_path: Path, name: str) -> None:
     levels = np.linspace(0, 65535, 24 * 32).astype(np.uint16).reshape(24, 32)
     Image.fromarray(levels).save(tmp_path / name)
+    tifffile.imwrite(tmp_path / "big-endian.tif", levels, byteorder=">")
     expected = torch.from_numpy(levels.astype(np.float32) / 65535)
-    assert torch.allclose(read_picture(tmp_path / name), expected.repeat(3, 1, 1))
-
-
-def test_big_endian_deep_grey(tmp_path: Path) -> None:
-    levels = np.linspace(0, 65535, 24 * 32).astype(np.uint16).reshape(24, 32)
-    tifffile.imwrite(tmp_path / "a.tif", levels, byteorder=">")
-    expected = torch.from_numpy(levels.astype(np.float32) / 65535)
-    assert torch.allclose(read_picture(tmp_path / "a.tif"), expected.repeat(3, 1, 1))
+    for file in (name, "big-endian.tif"):
+        assert torch.allclose(read_picture(tmp_path / file), expected.repeat(3, 1, 1))
 
 
 @pytest.mark.parametrize("name", ["a.png", "a.tif"])
@@ -233,12 +212,3 @@ def test_decompression_bomb_is_refused_before_decoding(tmp_path: Path, side: int
     start = time.perf_counter()
     refused(tmp_path / "bomb.png", "megapixels")
     assert time.perf_counter() - start < 1
-
-
-def test_no_rights(picture: Tensor, tmp_path: Path, denied: Callable[[Path], AbstractContextManager[None]]) -> None:
-    folder = tmp_path / "locked"
-    folder.mkdir()
-    write_picture(picture, folder / "a.png")
-    read_picture(folder / "a.png")
-    with denied(folder):
-        refused(folder / "a.png", "Permission denied")

@@ -115,10 +115,8 @@ def test_parts_of_a_scene_stand_in_their_places(tmp_path: Path) -> None:
 
 
 def test_gltf_with_its_numbers_beside(solid: Mesh, tmp_path: Path) -> None:
-    files = trimesh.Scene(trimesh.Trimesh(solid.vertices.numpy(), solid.faces.numpy(), process=False)).export(
-        file_type="gltf"
-    )
-    for name, content in files.items():
+    scene = trimesh.Scene(trimesh.Trimesh(solid.vertices.numpy(), solid.faces.numpy(), process=False))
+    for name, content in scene.export(file_type="gltf").items():
         (tmp_path / name).write_bytes(content)
     again = read_mesh(tmp_path / "model.gltf")
     assert torch.equal(again.vertices[again.faces], solid.vertices[solid.faces])
@@ -168,13 +166,6 @@ def test_numbers_that_are_none(solid: Mesh, tmp_path: Path, suffix: str, value: 
     refused(written(tmp_path / f"a{suffix}", mesh_bytes(Mesh(spoilt, solid.faces), suffix)), words)
 
 
-def test_nan_points_are_counted(cloud: Mesh, tmp_path: Path) -> None:
-    spoilt = cloud.vertices.numpy().copy()
-    spoilt[:2] = np.nan
-    np.save(tmp_path / "a.npy", spoilt)
-    refused(tmp_path / "a.npy", f"2 of {len(spoilt)} points are not finite")
-
-
 def test_no_area(solid: Mesh, tmp_path: Path) -> None:
     line = torch.tensor([[0.0, 0, 0], [1, 0, 0], [2, 0, 0]])
     refused(written(tmp_path / "a.ply", mesh_bytes(Mesh(line, torch.tensor([[0, 1, 2]])), ".ply")), "no area")
@@ -208,11 +199,6 @@ def test_cut_short(solid: Mesh, tmp_path: Path, suffix: str) -> None:
     refused(written(tmp_path / f"a{suffix}", content[: len(content) // 2]))
 
 
-def test_corners_that_are_not_there(solid: Mesh, tmp_path: Path) -> None:
-    broken = Mesh(solid.vertices, solid.faces + 5)
-    refused(written(tmp_path / "a.ply", mesh_bytes(broken, ".ply")))
-
-
 @pytest.mark.parametrize(
     "table", [np.zeros((30, 2)), np.zeros(30), np.zeros((4, 5, 3)), np.array([["a", "b", "c"]] * 30)]
 )
@@ -221,21 +207,16 @@ def test_arrays_of_other_shapes(tmp_path: Path, table: np.ndarray) -> None:
     refused(tmp_path / "a.npy", "v×3 numbers are read")
 
 
-def test_pickles_are_not_opened(tmp_path: Path) -> None:
-    np.save(tmp_path / "a.npy", np.array([{}, {}], dtype=object), allow_pickle=True)
-    refused(tmp_path / "a.npy")
-
-
-def test_two_columns(tmp_path: Path) -> None:
-    (tmp_path / "a.xyz").write_text("1 2\n" * 40)
-    refused(tmp_path / "a.xyz", "2 numbers each")
-
-
-def test_huge_files_are_refused_unread(tmp_path: Path) -> None:
-    with (tmp_path / "a.ply").open("wb") as file:
+def test_other_refusals(solid: Mesh, cloud: Mesh, tmp_path: Path) -> None:
+    with (tmp_path / "huge.ply").open("wb") as file:
         file.truncate(MOST_BYTES)
-    refused(tmp_path / "a.ply", "2.0 GB", "simplify it first")
-
-
-def test_unknown_endings(tmp_path: Path) -> None:
+    refused(tmp_path / "huge.ply", "2.0 GB", "simplify it first")
     refused(written(tmp_path / "a.docx", b"x"), "not a kind of mesh file", ".ply")
+    refused(written(tmp_path / "two columns.xyz", b"1 2\n" * 40), "2 numbers each")
+    refused(written(tmp_path / "no such corners.ply", mesh_bytes(Mesh(solid.vertices, solid.faces + 5), ".ply")))
+    np.save(tmp_path / "pickle.npy", np.array([{}, {}], dtype=object), allow_pickle=True)
+    refused(tmp_path / "pickle.npy")
+    spoilt = cloud.vertices.numpy().copy()
+    spoilt[:2] = np.nan
+    np.save(tmp_path / "nan.npy", spoilt)
+    refused(tmp_path / "nan.npy", f"2 of {len(spoilt)} points are not finite")

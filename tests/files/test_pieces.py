@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -55,34 +53,15 @@ def test_nothing_to_read(tmp_path: Path, tiles: Tensor) -> None:
     refused(tmp_path, "needs at least 2")
 
 
-def test_folder_without_rights(
-    tmp_path: Path, tiles: Tensor, denied: Callable[[Path], AbstractContextManager[None]]
-) -> None:
-    folder = write(tmp_path / "locked", tiles)
-    with denied(folder):
-        refused(folder, "Permission denied")
-
-
-def test_one_bad_file_spoils_the_folder(tmp_path: Path, tiles: Tensor) -> None:
-    write(tmp_path, tiles)
-    (tmp_path / "tile3.png").write_text("not a picture")
-    refused(tmp_path, "tile3.png: is not a picture")
-
-
-def test_unequal_sizes(tmp_path: Path, tiles: Tensor) -> None:
-    write(tmp_path, tiles)
-    write_picture(tiles[0][:, :7, :7], tmp_path / "tile4.png")
-    refused(tmp_path, "tile4.png: is 7x7 pixels, but tile0.png is 8x8; pieces must be of equal size")
-
-
-def test_pieces_that_are_not_square(tmp_path: Path, tiles: Tensor) -> None:
-    write(tmp_path, tiles[..., :5])
-    refused(tmp_path, "tile0.png: is 5x8 pixels; pieces must be square")
-
-
-def test_tiny_pieces(tmp_path: Path, tiles: Tensor) -> None:
-    write(tmp_path, tiles[..., :3, :3])
-    refused(tmp_path, "pieces are 3 pixels wide")
+def test_pieces_that_are_no_puzzle(tmp_path: Path, tiles: Tensor) -> None:
+    folder = write(tmp_path / "bad", tiles)
+    (folder / "tile3.png").write_text("not a picture")
+    refused(folder, "tile3.png: is not a picture")
+    folder = write(tmp_path / "unequal", tiles)
+    write_picture(tiles[0][:, :7, :7], folder / "tile4.png")
+    refused(folder, "tile4.png: is 7x7 pixels, but tile0.png is 8x8; pieces must be of equal size")
+    refused(write(tmp_path / "long", tiles[..., :5]), "tile0.png: is 5x8 pixels; pieces must be square")
+    refused(write(tmp_path / "tiny", tiles[..., :3, :3]), "pieces are 3 pixels wide")
 
 
 @pytest.mark.parametrize("turns", range(4))

@@ -15,7 +15,7 @@ import trimesh
 from PIL import Image
 
 from diffassemble.core import Assembly, Board, FragmentPieces, InputError, Mesh, Puzzle
-from diffassemble.files.assemblies import assembly_bytes, read_assembly, write_assembly
+from diffassemble.files.assemblies import assembly_bytes, write_assembly
 from diffassemble.files.meshes import mesh_bytes, read_mesh
 from diffassemble.files.puzzles import open_input as read_puzzle
 from diffassemble.files.puzzles import write_puzzle
@@ -31,7 +31,6 @@ from diffassemble.fragments.files import (
     read_poses,
 )
 from diffassemble.rendering import mesh as drawing
-from diffassemble.squares.cut import cut_picture
 
 
 def fill(folder: Path, meshes: list[Mesh], suffixes: str = ".ply .obj .stl .glb") -> Path:
@@ -190,13 +189,6 @@ def test_truth_puts_the_files_together(written: Path) -> None:
     assert torch.allclose(whole.amin(0), torch.tensor([-30.0, -20, -10]), atol=1e-4)
 
 
-def test_only_the_truth_file_tells_the_truth(shards: Puzzle, written: Path, tmp_path: Path) -> None:
-    (written / "truth.json").unlink()
-    assert read_puzzle(written).truth is None
-    write_puzzle(shards.without_truth(), tmp_path / "b")
-    assert not (tmp_path / "b" / "truth.json").exists()
-
-
 def test_unknown_unit_is_estimated(shards: Puzzle, written: Path) -> None:
     path = written / "puzzle.json"
     document = json.loads(path.read_text())
@@ -324,27 +316,6 @@ def test_same_answer_same_bytes(assembly: Assembly, folder: Path, tmp_path: Path
     assert b"seconds" not in (folder / "assembly.json").read_bytes()
 
 
-def test_read_back(assembly: Assembly, folder: Path) -> None:
-    for path in (folder, folder / "assembly.json"):
-        again = read_assembly(path, assembly.puzzle)
-        assert torch.equal(again.poses.rotation, assembly.poses.rotation)
-        assert torch.allclose(again.poses.translation, assembly.poses.translation, atol=1e-6)
-        assert torch.equal(again.confidence, assembly.confidence)
-        assert again.solver == "test"
-    assert assembly_bytes(again) == (folder / "assembly.json").read_bytes()
-    order = torch.tensor([2, 0, 3, 1])
-    turned = read_assembly(folder, assembly.puzzle.reordered(order))
-    assert torch.equal(turned.poses.rotation, assembly.poses.rotation[order])
-
-
-def test_other_puzzles(assembly: Assembly, tmp_path: Path) -> None:
-    puzzle = cut_picture(torch.rand(3, 24, 32), Board(3, 4), torch.Generator())
-    path = tmp_path / "assembly.json"
-    path.write_bytes(assembly_bytes(assembly))
-    with pytest.raises(InputError, match="kind 'fragments'"):
-        read_assembly(path, puzzle)
-
-
 def test_clouds_are_posed_as_clouds(shards: Puzzle, tmp_path: Path) -> None:
     assert shards.truth is not None
     clouds = tuple(Mesh(points, torch.zeros(0, 3, dtype=torch.long)) for points in shards.fragments.points)
@@ -357,19 +328,6 @@ def test_clouds_are_posed_as_clouds(shards: Puzzle, tmp_path: Path) -> None:
 def test_names() -> None:
     assert plain_names(("Scherbe ä.PLY", "b", "c.1")) == ["Scherbe ä", "b", "c.1"]
     assert plain_names(("a.ply", "a.obj")) == ["a.ply", "a.obj"]
-
-
-def test_objects_read_back(assembly: Assembly, tmp_path: Path) -> None:
-    told = replace(assembly, objects=(0, 1, -1, 1))
-    path = tmp_path / "assembly.json"
-    path.write_bytes(assembly_bytes(told))
-    assert [record["object"] for record in json.loads(path.read_text())["pieces"]] == [0, 1, None, 1]
-    assert read_assembly(path, assembly.puzzle).objects == told.objects
-    path.write_bytes(assembly_bytes(assembly))
-    assert read_assembly(path, assembly.puzzle).objects is None
-    path.write_bytes(assembly_bytes(told).replace(b'"object": 1', b'"object": "b"'))
-    with pytest.raises(InputError, match="'object' must be"):
-        read_assembly(path, assembly.puzzle)
 
 
 @pytest.mark.parametrize(
