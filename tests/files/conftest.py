@@ -15,15 +15,10 @@ from diffassemble.core import Board, Puzzle
 from diffassemble.squares.cut import cut_picture
 
 
-def noise(height: int, width: int, seed: int = 0) -> Tensor:
-    """A picture of random 8-bit colours (3, height, width)."""
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randint(0, 256, (3, height, width), generator=generator).float() / 255
-
-
 @pytest.fixture
 def picture() -> Tensor:
-    return noise(24, 32)
+    """Random 8-bit colours."""
+    return torch.randint(0, 256, (3, 24, 32), generator=torch.Generator().manual_seed(0)).float() / 255
 
 
 @pytest.fixture

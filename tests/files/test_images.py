@@ -38,6 +38,9 @@ def test_png_round_trip_is_exact(picture: Tensor, tmp_path: Path) -> None:
     write_picture(picture, tmp_path / "a.png")
     assert torch.equal(read_picture(tmp_path / "a.png"), picture)
     assert picture_size(tmp_path / "a.png") == (32, 24)
+    # What is in the file counts, not its name.
+    (tmp_path / "a.png").rename(tmp_path / "a.jpg")
+    assert torch.equal(read_picture(tmp_path / "a.jpg"), picture)
 
 
 def test_every_level_survives_and_colours_outside_are_clamped() -> None:
@@ -57,11 +60,6 @@ def test_lossy_formats_stay_close(tmp_path: Path, name: str) -> None:
     colours = torch.cat([smooth, smooth.mean(0, keepdim=True)])
     to_image(colours).save(tmp_path / name, quality=95)
     assert same(read_picture(tmp_path / name), colours, levels=12)
-
-
-def test_what_is_in_the_file_counts_not_its_name(picture: Tensor, tmp_path: Path) -> None:
-    to_image(picture).save(tmp_path / "a.jpg", format="PNG")
-    assert torch.equal(read_picture(tmp_path / "a.jpg"), picture)
 
 
 @pytest.mark.parametrize("mode", ["L", "1"])
@@ -133,7 +131,7 @@ def test_floating_point_grey(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-@pytest.mark.parametrize("name", ["a.png", "a.tif"])
+@pytest.mark.parametrize("name", ["a.png", "a.tif", "a.jpg"])
 def test_exif_orientation(picture: Tensor, tmp_path: Path, orientation: int, name: str) -> None:
     # What a camera stores so that, once turned as the tag says, the picture is upright again.
     stored = {
@@ -149,14 +147,7 @@ def test_exif_orientation(picture: Tensor, tmp_path: Path, orientation: int, nam
     exif = Image.Exif()
     exif[0x0112] = orientation
     to_image(stored).save(tmp_path / name, exif=exif)
-    assert torch.equal(read_picture(tmp_path / name), picture)
-
-
-def test_exif_orientation_of_a_jpeg(tmp_path: Path) -> None:
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    Image.new("RGB", (40, 20)).save(tmp_path / "a.jpg", exif=exif)
-    assert read_picture(tmp_path / "a.jpg").shape == (3, 40, 20)
+    assert same(read_picture(tmp_path / name), picture, levels=255 if name == "a.jpg" else 0)
 
 
 def refused(path: Path, *words: str) -> None:

