@@ -5,26 +5,23 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 import tyro
 from PIL import Image
 from rich.table import Table
 
 from diffassemble.cli import evaluate, sweep
 from diffassemble.cli.evaluate import EvaluateOptions
-from diffassemble.cli.sweep import check_place, evaluate_solvers, measure, show
-from diffassemble.core import Board, InputError, Puzzle, Step
+from diffassemble.cli.sweep import check_places, evaluate_solvers, show
+from diffassemble.core import InputError
 from diffassemble.core.kind import SolverOptions
 from diffassemble.core.solver import ChanceSolver
-from diffassemble.evaluation.squares import PictureCell
-from diffassemble.evaluation.sweep import Sweep
 from diffassemble.squares.kind import COMPARED_SOLVERS, as_listed
 
 
@@ -135,10 +132,7 @@ def test_help_needs_nothing_heavy() -> None:
 
 
 def test_a_table_has_all_solvers_of_pictures(
-    picture_folders: tuple[Path, Path],
-    asked: list[tuple[str, str]],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    picture_folders: tuple[Path, Path], asked: list[tuple[str, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = {"json": tmp_path / "rows.json", "figure": tmp_path / "drawn.png"}
     data = (str(picture_folders[0]),)
@@ -164,30 +158,6 @@ def test_answers_of_other_runs_and_processes_are_not_shown(
         evaluate_solvers(EvaluateOptions(data=(str(picture_folders[0]),), report=Path("page.html"), **changes))
 
 
-class Watcher:
-    """Puts pieces down as they come, and looks at each puzzle how many rows the file has."""
-
-    name = "watcher"
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.rows = path, list[int]()
-
-    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
-        self.rows.append(len(json.loads(self.path.read_text())) if self.path.exists() else 0)
-        numbers = torch.arange(len(puzzle))
-        yield Step(puzzle.board.poses(numbers, numbers * 0), 1.0)
-
-
-def test_every_row_is_written_at_once(picture_folders: tuple[Path, Path], tmp_path: Path) -> None:
-    pictures = sorted(picture_folders[0].iterdir())[:2]
-    watcher = Watcher(tmp_path / "rows.json")
-    cells = [PictureCell("a", pictures, board, size=8) for board in (Board(2, 2), Board(2, 3))]
-    results = measure(Sweep([watcher], cells), watcher.path)
-    assert watcher.rows == [0, 0, 1, 1]
-    rows = json.loads(watcher.path.read_text())
-    assert [row["grid"] for row in rows] == [result.row.grid for result in results] == ["2x2", "2x3"]
-
-
 def test_pipes_are_wide_enough(capsys: pytest.CaptureFixture[str]) -> None:
     table = Table()
     table.add_column("x" * 120)
@@ -196,14 +166,12 @@ def test_pipes_are_wide_enough(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_places_for_files(tmp_path: Path) -> None:
-    check_place(tmp_path / "rows.json")
-    check_place(tmp_path / "new" / "folder" / "rows.json")
     (tmp_path / "file").write_text("")
-    check_place(tmp_path / "file")
+    check_places(None, tmp_path / "rows.json", tmp_path / "new" / "folder" / "rows.json", tmp_path / "file")
     with pytest.raises(InputError, match="is a folder; pass the name of a file"):
-        check_place(tmp_path)
+        check_places(tmp_path)
     with pytest.raises(InputError, match=r"rows\.json: cannot be written"):
-        check_place(tmp_path / "file" / "rows.json")
+        check_places(tmp_path / "file" / "rows.json")
 
 
 def test_a_folder_without_rights(command: Callable[..., Any], tmp_path: Path) -> None:

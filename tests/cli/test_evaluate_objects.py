@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -171,19 +170,6 @@ def test_kinds_are_not_mixed(broken: Path, picture_folders: tuple[Path, Path]) -
     assert kind_of_data([str(picture_folders[0])]) == kind_of_data([]) == "squares"
     with pytest.raises(InputError, match="holds no fractures, but others do"):
         kind_of_data([str(broken), str(picture_folders[0])])
-
-
-def test_bad_input_is_one_line(command: Callable[..., Any], broken: Path) -> None:
-    done = command("evaluate", "--data", broken, "--solver", "identity", "--missing", "2")
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("diffassemble: missing 2.0")
-    assert done.err.count("\n") == 1
-
-
-@pytest.mark.usefixtures("no_models")
-def test_more_objects_than_there_are_can_be_asked_for(broken: Path) -> None:
-    (row,) = rows("--data", broken, "--solver", "identity", "--puzzles", "7")
-    assert (row["objects"], row["seeds"], sum(group["objects"] for group in row["classes"])) == (3, 3, 7)
 
 
 def untimed(found: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -169,14 +169,6 @@ def test_what_is_no_address_is_told(address: str) -> None:
 
 
 @with_ray
-def test_the_command_tells_it_in_one_line(pictures: list[Path], command: Callable[..., Any]) -> None:
-    told = command("evaluate", "--data", pictures[0].parent, "--solver", "gallagher", "--ray", "127.0.0.1:1")
-    assert (told.code, told.out) == (2, "")
-    assert told.err.startswith("diffassemble: --ray 127.0.0.1:1: no cluster answers there (")
-    assert told.err.count("\n") == 1
-
-
-@with_ray
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are looked up where Linux lists them")
 @pytest.mark.slow
 def test_a_cluster_that_is_joined_hides_no_silent_address_and_leaves_no_process(

@@ -6,11 +6,11 @@ import io
 
 from PIL import Image
 from rich.console import Console
+from rich.table import Table
 
 from diffassemble.evaluation.footprints import (
     Footprint,
     PruningRow,
-    degree_text,
     footprint_figure,
     footprint_table,
     growth,
@@ -28,14 +28,14 @@ def some_rows() -> list[Footprint]:
     ]
 
 
-def shown(rows: list[Footprint]) -> str:
+def shown(table: Table) -> str:
     screen = Console(width=150, file=io.StringIO())
-    screen.print(footprint_table(rows))
+    screen.print(table)
     return " ".join(screen.file.getvalue().split())  # type: ignore[attr-defined]
 
 
 def test_every_process_has_its_line_and_the_paper_a_column_of_its_own() -> None:
-    text = shown(some_rows())
+    text = shown(footprint_table(some_rows()))
     assert footprint_table(some_rows()).row_count == 12
     assert "50000" in text  # 900 pieces, complete, quoted
     assert "20000" not in text  # the paper never measured this graph
@@ -47,11 +47,7 @@ def test_growth_is_told_for_every_kind() -> None:
     assert "diffusion, complete: time n^2.00, memory n^1.00" in told
     assert "learn, matches + expander: time n^1.00" in told
     assert growth(some_rows()[:1]) == ""
-    assert "too few sizes" in shown(some_rows()[:1])
-
-
-def test_the_figure_is_a_picture() -> None:
-    assert Image.open(io.BytesIO(footprint_figure(some_rows()))).format == "PNG"
+    assert "too few sizes" in shown(footprint_table(some_rows()[:1]))
 
 
 def pruned_rows() -> list[PruningRow]:
@@ -63,17 +59,14 @@ def pruned_rows() -> list[PruningRow]:
 
 
 def test_the_paper_stands_beside_what_it_measured() -> None:
-    screen = Console(width=150, file=io.StringIO())
-    screen.print(pruning_table(pruned_rows()))
-    text = screen.file.getvalue()  # type: ignore[attr-defined]
+    text = shown(pruning_table(pruned_rows()))
     for quoted in ("92.37", "54.07", "91.60", "50.18", "99.51", "97.76"):
         assert text.count(quoted) == 1
+    assert "20 % 6x6" in text
+    assert " 7 6x6" in text
     assert pruning_table(pruned_rows()).row_count == 12
 
 
-def test_degrees_are_shares_or_numbers() -> None:
-    assert [degree_text(degree) for degree in (0.2, 1.0, 16.0)] == ["20 %", "100 %", "16"]
-
-
-def test_the_figure_of_degrees_is_a_picture() -> None:
-    assert Image.open(io.BytesIO(pruning_figure(pruned_rows()))).format == "PNG"
+def test_figures_are_pictures() -> None:
+    for content in (footprint_figure(some_rows()), pruning_figure(pruned_rows())):
+        assert Image.open(io.BytesIO(content)).format == "PNG"

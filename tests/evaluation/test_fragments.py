@@ -35,8 +35,8 @@ PROMISED = [
 Rows = Callable[..., list[Any]]
 
 
-def cases(fractures: list[Any], limit: int | None = None, seed: int = 0, **damage: Any) -> list[Case]:
-    draws = Draws(ObjectCell("bars", fractures, **damage), limit, seed=seed)
+def cases(fractures: list[Any], **damage: Any) -> list[Case]:
+    draws = Draws(ObjectCell("bars", fractures, **damage))
     draws.check()
     return [draws.case(number)[0] for number in range(len(draws))]
 
@@ -58,20 +58,11 @@ def test_the_truth_puts_the_object_together(fractures: list[Any]) -> None:
         assert all(mesh.vertices.shape == (8, 3) for mesh in puzzle.fragments.meshes)
 
 
-def test_seed_and_place_decide_alone(fractures: list[Any]) -> None:
-    every, again, other = cases(fractures), cases(fractures), cases(fractures, seed=1)
-    few = cases(fractures, limit=2)
-    assert [case.name for case in few] == ["beam/0", "rod/0"]
-    for one, two in ((every, again), ([every[0], every[2]], few)):
-        for first, second in zip(one, two, strict=True):
-            assert torch.equal(first.puzzle.fragments.points, second.puzzle.fragments.points)
-    assert not torch.equal(every[0].puzzle.fragments.points, other[0].puzzle.fragments.points)
-
-
 def test_missing_pieces_grow_in_number_and_the_rest_stays_as_it_was(fractures: list[Any]) -> None:
     whole = cases(fractures)
     kept = {share: cases(fractures, missing=share) for share in (0.1, 0.2, 0.3)}
     assert [len(case.puzzle) for case in kept[0.3]] == [2, 3, 4, 7, 4]
+    assert [len(case.puzzle) for case in cases(fractures, missing=0.99)] == [2] * 5
     for number, case in enumerate(whole):
         names = [set(kept[share][number].puzzle.names) for share in (0.1, 0.2, 0.3)]
         assert set(case.puzzle.names) >= names[0] >= names[1] >= names[2]
@@ -83,22 +74,14 @@ def test_missing_pieces_grow_in_number_and_the_rest_stays_as_it_was(fractures: l
             assert left.share[index] == case.share[before]
 
 
-def test_two_pieces_always_stay(fractures: list[Any]) -> None:
-    assert [len(case.puzzle) for case in cases(fractures, missing=0.99)] == [2] * 5
-
-
 def test_noise_spoils_what_is_given_and_not_what_is_scored(fractures: list[Any]) -> None:
     for clean, noisy in zip(cases(fractures), cases(fractures, noise=0.01), strict=True):
-        assert torch.equal(noisy.puzzle.fragments.points[noisy.share.argsort()], _by_size(clean))
+        assert torch.equal(noisy.puzzle.fragments.points, clean.puzzle.fragments.points)
         given, meant = noisy.given.fragments.meshes, noisy.puzzle.fragments.meshes
         moved = torch.cat([one.vertices - two.vertices for one, two in zip(given, meant, strict=True)])
         assert 0.004 < float(moved.std()) < 0.02
         assert all(torch.equal(one.faces, two.faces) for one, two in zip(given, meant, strict=True))
         assert not torch.equal(noisy.given.fragments.points, noisy.puzzle.fragments.points)
-
-
-def _by_size(case: Case) -> torch.Tensor:
-    return case.puzzle.fragments.points[case.share.argsort()]
 
 
 def test_clouds_have_points_by_area_and_no_faces(fractures: list[Any]) -> None:
@@ -115,15 +98,7 @@ def test_clouds_have_points_by_area_and_no_faces(fractures: list[Any]) -> None:
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [
-        ({"missing": 1.0}, "missing 1.0"),
-        ({"missing": -0.1}, "missing -0.1"),
-        ({"noise": -1.0}, "noise -1.0"),
-        ({"noise": float("nan")}, "noise nan"),
-        ({"points": -1}, "points -1"),
-        ({"limit": 0}, "limit 0 leaves no objects"),
-        ({"seed": -1}, "seed -1"),
-    ],
+    [({"noise": -1.0}, "noise -1.0"), ({"noise": float("nan")}, "noise nan"), ({"points": -1}, "points -1")],
 )
 def test_bad_wishes(fractures: list[Any], options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
@@ -169,13 +144,8 @@ def test_means_over_pieces_then_objects_then_classes() -> None:
 
 def test_groups_by_number_of_pieces() -> None:
     many = [replace(ONE, whole=whole) for whole in (2, 3, 4, 5, 8, 9, 20, 21)]
-    assert [(group.name, group.objects) for group in by_pieces(many)] == [
-        ("2", 1),
-        ("3–4", 2),
-        ("5–8", 2),
-        ("9–20", 2),
-        ("over 20", 1),
-    ]
+    found = [("2", 1), ("3–4", 2), ("5–8", 2), ("9–20", 2), ("over 20", 1)]
+    assert [(group.name, group.objects) for group in by_pieces(many)] == found
     assert [group.name for group in by_pieces([replace(TWO, whole=8)])] == ["5–8"]
 
 
@@ -191,11 +161,8 @@ def test_groups_by_confidence_tell_how_far_it_can_be_trusted() -> None:
     assert by_confidence([ONE, TWO]) == ()
     sure = replace(TWO, confidence=(0.95, 0.6, 0.1))
     groups = by_confidence([ONE, sure, replace(ONE, confidence=(1.0, 0.92))])
-    assert [(group.name, group.pieces, group.part_accuracy) for group in groups] == [
-        ("< 0.5", 1, 0.0),
-        ("0.5–0.9", 1, 0.0),
-        ("> 0.9", 3, 100.0),
-    ]
+    found = [("< 0.5", 1, 0.0), ("0.5–0.9", 1, 0.0), ("> 0.9", 3, 100.0)]
+    assert [(group.name, group.pieces, group.part_accuracy) for group in groups] == found
 
 
 def test_calibration_leaves_the_anchor_out() -> None:
@@ -211,17 +178,8 @@ def case(fractures: list[Any]) -> Case:
     return cases(fractures[3:])[0]
 
 
-def test_the_truth_has_no_errors(case: Case) -> None:
-    assert case.puzzle.truth is not None
-    for anchor in ("none", "largest"):
-        found = score_object(case, case.puzzle.truth, anchor)
-        assert found.values("right").all()
-        assert max(found.geodesic) < 1e-2
-        assert found.shape < 1e-9
-
-
 def test_a_whole_that_is_turned_is_right_by_its_anchor_only(case: Case) -> None:
-    truth = case.puzzle.truth
+    truth, largest = case.puzzle.truth, int(case.share.argmax())
     assert truth is not None
     upside = torch.diag(torch.tensor([1.0, -1.0, -1.0])).double()
     turned = Poses(upside @ truth.rotation.double(), truth.translation.double() @ upside + 0.5)
@@ -230,20 +188,8 @@ def test_a_whole_that_is_turned_is_right_by_its_anchor_only(case: Case) -> None:
     assert min(absolute.geodesic) > 179
     assert relative.values("right").all()
     assert max(relative.geodesic) < 1e-2
-
-
-def test_the_anchor_is_the_largest_piece(case: Case) -> None:
-    found = score_object(case, Poses.identity(len(case.puzzle), 3), "largest")
-    assert found.geodesic[int(case.share.argmax())] < 1e-2
-    assert found.translation[int(case.share.argmax())] < 1e-6
-
-
-def test_shuffled_pieces_score_the_same(case: Case) -> None:
-    order = torch.randperm(len(case.puzzle), generator=torch.Generator().manual_seed(3))
-    shuffled = replace(case, puzzle=case.puzzle.reordered(order), share=case.share[order])
-    answer = Poses.identity(len(case.puzzle), 3)
-    one, two = (plain_figures([score_object(each, answer, "largest")]) for each in (case, shuffled))
-    assert vars(one) == pytest.approx(vars(two), rel=1e-4)
+    held = score_object(case, Poses.identity(len(case.puzzle), 3), "largest")
+    assert max(held.geodesic[largest], held.translation[largest]) < 1e-2
 
 
 @pytest.mark.parametrize("damage", [{}, {"missing": 0.3}, {"noise": 0.005}, {"points": 500}])

@@ -51,61 +51,39 @@ def test_the_truth_scores_a_hundred(board: Board, seed: int, pieces: int) -> Non
     assert 0 <= direct_comparison(board, *answer, *truth) <= direct_comparison_free(board, *answer, *truth) <= 100
 
 
-def test_a_piece_needs_both_its_place_and_its_turn() -> None:
-    board, cells, zeros = Board(2, 2), torch.arange(4), torch.zeros(4, dtype=torch.long)
-    swapped = torch.tensor([1, 0, 2, 3])
-    assert direct_comparison(board, cells, torch.tensor([0, 1, 0, 0]), cells, zeros) == 75.0
-    assert direct_comparison(board, swapped, zeros, cells, zeros) == 50.0
-    assert direct_comparison(board, swapped, torch.tensor([0, 0, 3, 0]), cells, zeros) == 25.0
-
-
-def test_two_swapped_pieces_break_all_neighbours_of_a_two_by_two_but_one() -> None:
-    # 0 1      1 0
-    # 2 3  →   2 3: of the pairs 01, 23, 02, 13 only 23 still lies as it should.
-    board, cells, zeros = Board(2, 2), torch.arange(4), torch.zeros(4, dtype=torch.long)
-    swapped = torch.tensor([1, 0, 2, 3])
-    assert neighbour_accuracy(board, swapped, zeros, cells, zeros) == 25.0
-
-
-def test_a_turned_piece_loses_all_its_neighbours() -> None:
-    # The middle of a 3×3 has 4 of the 12 pairs.
-    board, cells, zeros = Board(3, 3), torch.arange(9), torch.zeros(9, dtype=torch.long)
-    turned = zeros.clone()
-    turned[4] = 2
-    assert neighbour_accuracy(board, cells, turned, cells, zeros) == pytest.approx(100 * 8 / 12)
-
-
-def test_a_shifted_assembly_keeps_its_neighbours() -> None:
-    # Two columns of three are given; the answer has them one column too far right.
-    board, zeros = Board(3, 3), torch.zeros(6, dtype=torch.long)
-    true_cells = torch.tensor([0, 1, 3, 4, 6, 7])
-    answer = (board, true_cells + 1, zeros, true_cells, zeros)
-    assert direct_comparison(*answer) == 0.0
-    assert direct_comparison_free(*answer) == 0.0
-    assert neighbour_accuracy(*answer) == 100.0
-    assert not perfect(*answer)
-
-
-def test_a_row_cut_in_two_halves_keeps_the_pairs_within_them() -> None:
-    # 0 1 2 3 → 2 3 0 1: the pairs 01 and 23 live on, 12 does not.
-    board, zeros = Board(1, 4), torch.zeros(4, dtype=torch.long)
-    cut = torch.tensor([2, 3, 0, 1])
-    assert neighbour_accuracy(board, cut, zeros, torch.arange(4), zeros) == pytest.approx(200 / 3)
-
-
-def test_only_pairs_of_given_pieces_count() -> None:
-    # Given are cells 0, 1 and 8 of a 3×3: one pair. Piece 8 is wrong, the pair is right.
-    board, zeros = Board(3, 3), torch.zeros(3, dtype=torch.long)
-    answer = (board, torch.tensor([0, 1, 5]), zeros, torch.tensor([0, 1, 8]), zeros)
-    assert neighbour_accuracy(*answer) == 100.0
-    assert direct_comparison(*answer) == pytest.approx(200 / 3)
-
-
-def test_pieces_on_one_cell_are_no_neighbours() -> None:
-    board, zeros = Board(2, 2), torch.zeros(4, dtype=torch.long)
-    heap = torch.zeros(4, dtype=torch.long)
-    assert neighbour_accuracy(board, heap, zeros, torch.arange(4), zeros) == 0.0
-    assert direct_comparison(board, heap, zeros, torch.arange(4), zeros) == 25.0
+@pytest.mark.parametrize(
+    ("board", "cells", "turns", "true_cells", "right", "free", "neighbours"),
+    [
+        # A piece needs both its place and its turn; a turned one loses all its neighbours, the middle of 3×3 4 of 12.
+        (Board(2, 2), [0, 1, 2, 3], [0, 1, 0, 0], [0, 1, 2, 3], 75, 75, 50),
+        (Board(3, 3), list(range(9)), [0, 0, 0, 0, 2, 0, 0, 0, 0], list(range(9)), 800 / 9, 800 / 9, 800 / 12),
+        # 0 1 / 2 3 → 1 0 / 2 3: of the pairs 01, 23, 02, 13 only 23 still lies as it should.
+        (Board(2, 2), [1, 0, 2, 3], [0, 0, 0, 0], [0, 1, 2, 3], 50, 50, 25),
+        (Board(2, 2), [1, 0, 2, 3], [0, 0, 3, 0], [0, 1, 2, 3], 25, 25, 0),
+        # Two columns of three are given; the answer has them one column too far right.
+        (Board(3, 3), [1, 2, 4, 5, 7, 8], [0] * 6, [0, 1, 3, 4, 6, 7], 0, 0, 100),
+        # 0 1 2 3 → 2 3 0 1: the pairs 01 and 23 live on, 12 does not.
+        (Board(1, 4), [2, 3, 0, 1], [0] * 4, [0, 1, 2, 3], 0, 0, 200 / 3),
+        # Given are cells 0, 1 and 8: one pair. Piece 8 is wrong, the pair is right.
+        (Board(3, 3), [0, 1, 5], [0] * 3, [0, 1, 8], 200 / 3, 200 / 3, 100),
+        # Pieces on one cell are no neighbours.
+        (Board(2, 2), [0, 0, 0, 0], [0] * 4, [0, 1, 2, 3], 25, 25, 0),
+        # A long board cannot stand on its short side: turning a square whole back would set the middle one right.
+        (Board(1, 3), [0, 1, 2], [1, 1, 1], [0, 1, 2], 0, 0, 0),
+    ],
+)
+def test_scores_by_hand(
+    board: Board,
+    cells: list[int],
+    turns: list[int],
+    true_cells: list[int],
+    right: float,
+    free: float,
+    neighbours: float,
+) -> None:
+    answer = (torch.tensor(cells), torch.tensor(turns), torch.tensor(true_cells), torch.zeros(len(cells)).long())
+    assert [metric(board, *answer) for metric in METRICS] == pytest.approx([right, free, neighbours])
+    assert not perfect(board, *answer)
 
 
 @given(st.integers(2, 5), seeds, st.integers(1, 3))
@@ -128,12 +106,6 @@ def test_free_scores_do_not_see_half_turns_of_any_board(seed: int) -> None:
         assert metric(board, *turned, *truth) == metric(board, *answer, *truth)
 
 
-def test_a_long_board_cannot_stand_on_its_short_side() -> None:
-    # Every piece in its place, but turned: turning a square whole back would set the middle one right.
-    board, cells, zeros = Board(1, 3), torch.arange(3), torch.zeros(3, dtype=torch.long)
-    assert direct_comparison_free(board, cells, zeros + 1, cells, zeros) == 0.0
-
-
 @given(boards, seeds, st.integers(1, 25))
 def test_the_order_of_pieces_changes_nothing(board: Board, seed: int, pieces: int) -> None:
     count = min(pieces, board.cells)
@@ -144,22 +116,19 @@ def test_the_order_of_pieces_changes_nothing(board: Board, seed: int, pieces: in
         assert metric(board, *(part[order] for part in (*answer, *truth))) == plain
 
 
-def test_random_answers_score_one_in_four_n() -> None:
+def test_random_answers_score_at_chance() -> None:
     board, rounds = Board(3, 3), 2000
     truth = random_placement(board, 0)
-    scores = [direct_comparison(board, *random_placement(board, seed), *truth) for seed in range(1, rounds + 1)]
+    answers = [random_placement(board, seed) for seed in range(1, rounds + 1)]
+    right, neighbours = (
+        sum(metric(board, *answer, *truth) for answer in answers) / rounds
+        for metric in (direct_comparison, neighbour_accuracy)
+    )
     # Right pieces per answer have mean and variance near 1/4: five standard errors of the mean share.
-    allowed = 5 * (0.25 / rounds) ** 0.5 / 9 * 100
-    assert sum(scores) / rounds == pytest.approx(100 / (4 * 9), abs=allowed)
-
-
-def test_random_neighbours_score_at_chance() -> None:
-    # Two given pieces are adjacent in 24 of the 72 ways to lay them on a 3×3; the second is then on the right
-    # side of the first, and turned rightly, with chance 1/4 each.
-    board, rounds = Board(3, 3), 1500
-    truth = random_placement(board, 0)
-    scores = [neighbour_accuracy(board, *random_placement(board, seed), *truth) for seed in range(1, rounds + 1)]
-    assert sum(scores) / rounds == pytest.approx(100 * (24 / 72) / 16, abs=0.6)
+    assert right == pytest.approx(100 / (4 * 9), abs=5 * (0.25 / rounds) ** 0.5 / 9 * 100)
+    # Two pieces are adjacent in 24 of the 72 ways to lay them on a 3×3; the second is then on the right side of the
+    # first, and turned rightly, with chance 1/4 each.
+    assert neighbours == pytest.approx(100 * (24 / 72) / 16, abs=0.6)
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -206,11 +175,9 @@ def test_a_turn_about_one_axis_is_one_angle(axis: str, column: int, degrees: flo
     assert torch.allclose(angles, expected, atol=1e-4)
     error = float(euler_error(standing(turned(axis, degrees)), Poses.identity(1, 3)))
     assert error == pytest.approx(abs(degrees) / math.sqrt(3), abs=1e-4)
-
-
-def test_angles_differ_the_short_way_round() -> None:
-    error = euler_error(standing(turned("z", 175.0)), standing(turned("z", -175.0)))
-    assert float(error) == pytest.approx(10 / math.sqrt(3), abs=1e-4)
+    # Angles differ the short way round.
+    around = euler_error(standing(turned("z", 175.0)), standing(turned("z", -175.0)))
+    assert float(around) == pytest.approx(10 / math.sqrt(3), abs=1e-4)
 
 
 @pytest.mark.parametrize("degrees", [0.0, 0.001, 0.1, 60.0, 179.9, 180.0])

@@ -38,9 +38,7 @@ def content(draws: Draws) -> list[tuple[torch.Tensor, int]]:
 
 
 def same(one: list[tuple[torch.Tensor, int]], two: list[tuple[torch.Tensor, int]]) -> bool:
-    return all(
-        torch.equal(first[0], second[0]) and first[1] == second[1] for first, second in zip(one, two, strict=True)
-    )
+    return all(torch.equal(a[0], b[0]) and a[1] == b[1] for a, b in zip(one, two, strict=True))
 
 
 def test_too_few_items_are_drawn_again_with_the_next_seeds(cell: Cell) -> None:
@@ -49,6 +47,7 @@ def test_too_few_items_are_drawn_again_with_the_next_seeds(cell: Cell) -> None:
     limited = [*content(Draws(cell, limit=2)), *content(Draws(cell, limit=2, seed=1))]
     assert same(content(Draws(cell, limit=2, puzzles=4)), limited)
     assert same(content(Draws(cell, limit=2, seeds=2)), limited)
+    assert not torch.equal(rounds[0][0], rounds[5][0])
 
 
 @pytest.mark.parametrize(
@@ -68,15 +67,20 @@ def test_a_limit_spreads_over_the_items(cell: Cell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "message"), [({"puzzles": 0}, "puzzles 0"), ({"seeds": 0}, "seeds 0"), ({"limit": 0}, "limit 0")]
+    ("wish", "message"),
+    [
+        *[({"puzzles": 0}, "puzzles 0"), ({"seeds": 0}, "seeds 0"), ({"seed": -1}, "seed -1")],
+        ({"limit": 0}, "limit 0 leaves no (objects|puzzles)"),
+    ],
 )
 def test_nothing_is_solved_if_anything_is_impossible(
     cell: Cell, random_solver: Any, rows: Rows, wish: dict[str, int], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
         rows(cell, random_solver, **wish)
-    with pytest.raises(InputError, match=r"missing 1\.5"):
-        list(run_sweep(Sweep([random_solver], [cell, replace(cell, missing=1.5)])))
+    for missing in (1.0, -0.1):
+        with pytest.raises(InputError, match=f"missing {missing}"):
+            list(run_sweep(Sweep([random_solver], [cell, replace(cell, missing=missing)])))
     assert not random_solver.shown
 
 

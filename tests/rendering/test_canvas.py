@@ -1,4 +1,4 @@
-"""Pieces on the table: where they land, and how exactly."""
+"""Pieces on the table: where they land, and how exactly; words, scales and outlines around them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,23 @@ import math
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, ImageChops
 
 from diffassemble.core import Board, Poses, turn_matrix
-from diffassemble.rendering.picture import EMPTY_CELL, TABLE, angles, centres, empty_board, lay_piece, piece_images
+from diffassemble.rendering.picture import (
+    EMPTY_CELL,
+    OUTLINE,
+    TABLE,
+    angles,
+    beside,
+    confidence_colour,
+    draw_outlines,
+    empty_board,
+    lay_piece,
+    piece_images,
+    under_title,
+    with_legend,
+)
 
 
 def test_angles_are_those_of_the_nearest_rotation() -> None:
@@ -21,12 +34,6 @@ def test_angles_are_those_of_the_nearest_rotation() -> None:
     # Scaling, and anything symmetric and traceless, leaves the nearest rotation as it is.
     stretched = 2.5 * rotation + torch.tensor([[0.2, 0.1], [0.1, -0.2]])
     assert np.allclose(angles(Poses(stretched, torch.zeros(3, 2))), wanted.numpy(), atol=1e-6)
-
-
-def test_cell_centres_in_pixels() -> None:
-    board = Board(2, 3)
-    found = centres(board, board.poses(torch.arange(6), torch.zeros(6, dtype=torch.long)), cell=10)
-    assert np.allclose(found, [[5, 5], [15, 5], [25, 5], [5, 15], [15, 15], [25, 15]], atol=1e-5)
 
 
 def test_pixels_survive_at_their_own_size() -> None:
@@ -81,7 +88,45 @@ def test_turned_pieces_keep_their_area() -> None:
 
 def test_pieces_may_hang_over_the_edge() -> None:
     canvas = Image.new("RGB", (20, 20), TABLE)
-    lay_piece(canvas, Image.new("RGB", (10, 10), (0, 0, 0)), (0.0, 0.0), 0.0)
-    lay_piece(canvas, Image.new("RGB", (10, 10), (0, 0, 0)), (-50.0, 400.0), 1.0)
-    assert canvas.getpixel((4, 4)) == (0, 0, 0)
-    assert canvas.getpixel((6, 6)) == TABLE
+    lay_piece(canvas, Image.new("RGB", (10, 10)), (0.0, 0.0), 0.0)
+    lay_piece(canvas, Image.new("RGB", (10, 10)), (-50.0, 400.0), 1.0)
+    assert (canvas.getpixel((4, 4)), canvas.getpixel((6, 6))) == ((0, 0, 0), TABLE)
+
+
+def test_the_ramp_runs_from_red_to_blue_and_stops_at_its_ends() -> None:
+    red, blue = confidence_colour(0.0), confidence_colour(1.0)
+    assert red[0] > 2 * red[2]
+    assert blue[2] > 2 * blue[0]
+    assert (confidence_colour(-3.0), confidence_colour(2.0)) == (red, blue)
+    steps = np.array([confidence_colour(value) for value in np.linspace(0, 1, 101)])
+    assert np.abs(np.diff(steps, axis=0)).max() < 8
+
+
+def test_pictures_stay_whole_under_and_beside_words() -> None:
+    picture = Image.effect_mandelbrot((90, 60), (-2, -1, 1, 1), 50).convert("RGB")
+    titled = under_title(picture, "a title that is wider than its picture")
+    left = (titled.width - 90) // 2
+    inner = titled.crop((left, titled.height - 60, left + 90, titled.height))
+    assert ImageChops.difference(inner, picture).getbbox() is None
+    pair = beside(titled, titled)
+    assert pair.width > 2 * titled.width
+    first = pair.crop((20, 20, 20 + titled.width, 20 + titled.height))
+    assert ImageChops.difference(first, titled).getbbox() is None
+
+
+def test_a_legend_shows_the_whole_ramp() -> None:
+    plain = Image.new("RGB", (320, 50))
+    picture = with_legend(plain, "confidence")
+    bar = [picture.getpixel((x, 20 + 50 + 16 + 4)) for x in range(20, 340)]
+    assert bar[0] == confidence_colour(0.0)
+    assert bar[-1] == confidence_colour(1.0)
+
+
+def test_outlines_are_drawn() -> None:
+    photo = Image.new("RGB", (100, 80), "white")
+    corners = torch.tensor([[[20.0, 20.0], [60.0, 20.0], [60.0, 60.0], [20.0, 60.0]]])
+    drawn = draw_outlines(photo, corners)
+    assert drawn.getpixel((40, 20)) == OUTLINE
+    assert drawn.getpixel((20, 40)) == OUTLINE
+    assert drawn.getpixel((90, 70)) == (255, 255, 255)
+    assert photo.getpixel((40, 20)) == (255, 255, 255)

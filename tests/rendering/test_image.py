@@ -70,14 +70,6 @@ def test_the_table_grows_for_pieces_outside_but_not_forever(make_puzzle: Make) -
     assert draw_poses(puzzle, far).size == (128, 128)
 
 
-def test_noise_can_be_drawn(make_puzzle: Make) -> None:
-    puzzle, generator = make_puzzle(3, 4), torch.Generator().manual_seed(1)
-    noise = Poses(torch.randn(12, 2, 2, generator=generator), torch.randn(12, 2, generator=generator))
-    picture = draw_poses(puzzle, noise, cell=20, background=(10, 20, 30), margin=7)
-    assert picture.size == (4 * 20 + 14, 3 * 20 + 14)
-    assert (10, 20, 30) in {colour for _, colour in picture.getcolors(1 << 16) or []}
-
-
 def test_confidence_tints_from_red_to_blue(make_puzzle: Make) -> None:
     puzzle = make_puzzle(2, 2)
     assert puzzle.truth is not None

@@ -1,20 +1,138 @@
-"""Pictures of broken objects, of any kind and number."""
+"""Broken objects: laid out on a table, on their way, and in pictures, of any kind and number."""
 
 from __future__ import annotations
 
 import io
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
+import roma
 import torch
 from PIL import Image
 
 from diffassemble.core import Assembly, FragmentPieces, Mesh, Poses, Puzzle
+from diffassemble.core.poses import random_rotations
 from diffassemble.rendering import mesh
 from diffassemble.rendering.animation import encode_gif
-from diffassemble.rendering.mesh import animate, draw_assembly, draw_before_after, draw_confidence
+from diffassemble.rendering.mesh import (
+    animate,
+    between,
+    draw_assembly,
+    draw_before_after,
+    draw_confidence,
+    eased,
+    laid_out,
+    lying_flat,
+    plan_flight,
+)
 from diffassemble.rendering.picture import confidence_colour
+
+
+def boxes(count: int, seed: int = 0) -> FragmentPieces:
+    """Clouds of very different sizes."""
+    generator = torch.Generator().manual_seed(seed)
+    sizes = torch.rand(count, 1, 3, generator=generator) ** 3 + 0.01
+    points = (torch.rand(count, 50, 3, generator=generator) - 0.5) * sizes
+    meshes = tuple(Mesh(cloud, torch.zeros(0, 3, dtype=torch.long)) for cloud in points)
+    return FragmentPieces(points, meshes, torch.zeros(count, 3))
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 200])
+def test_fragments_stand_apart_on_the_table(count: int) -> None:
+    pieces = boxes(count)
+    placed = laid_out(pieces, height=-0.3).apply(pieces.points).numpy()
+    assert np.allclose(placed[..., 1].min(1), -0.3, atol=1e-5)
+    low, high = placed[..., [0, 2]].min(1), placed[..., [0, 2]].max(1)
+    apart = (low[:, None] > high[None]).any(-1)
+    assert (apart | apart.T | np.eye(count, dtype=bool)).all()
+    extent = high.max(0) - low.min(0)
+    assert np.allclose((high.max(0) + low.min(0)) / 2, 0, atol=0.2 * extent.max())
+
+
+def test_a_full_table_is_about_as_deep_as_wide() -> None:
+    pieces = boxes(100)
+    placed = laid_out(pieces).apply(pieces.points).numpy()
+    width, _, depth = np.ptp(placed.reshape(-1, 3), axis=0)
+    assert 0.6 < width / depth < 1.6
+
+
+def test_flat_things_lie_flat_after_the_least_turn() -> None:
+    generator = torch.Generator().manual_seed(0)
+    flat = torch.randn(1, 200, 3, generator=generator) * torch.tensor([1.0, 0.05, 2.0])
+    assert np.allclose(lying_flat(flat)[0], np.eye(3), atol=0.02)
+    tilt = torch.linalg.qr(torch.randn(3, 3, generator=generator))[0]
+    turn = lying_flat(flat @ tilt.T)[0]
+    assert np.allclose(turn @ turn.T, np.eye(3), atol=1e-5)
+    assert np.linalg.det(turn) == pytest.approx(1, abs=1e-5)
+    assert np.ptp((flat @ tilt.T)[0].numpy() @ turn.T, axis=0)[1] < 0.5
+
+
+def test_vertices_count_not_only_points(broken_bowl: Puzzle) -> None:
+    pieces = broken_bowl.fragments
+    large = replace(pieces, meshes=tuple(Mesh(3 * mesh.vertices, mesh.faces) for mesh in pieces.meshes))
+    poses = laid_out(large)
+    lowest = [float((poses[[i]].apply(mesh.vertices[None]))[..., 1].min()) for i, mesh in enumerate(large.meshes)]
+    assert np.allclose(lowest, 0, atol=1e-5)
+
+
+N = 5
+
+
+def somewhere(seed: int, spread: float = 0.3) -> Poses:
+    generator = torch.Generator().manual_seed(seed)
+    return Poses(random_rotations(N, generator), spread * torch.randn(N, 3, generator=generator))
+
+
+def same(first: Poses, second: Poses, tolerance: float = 1e-5) -> bool:
+    close = torch.allclose(first.translation, second.translation, atol=tolerance)
+    return close and torch.allclose(first.rotation, second.rotation, atol=tolerance)
+
+
+@pytest.mark.parametrize("moments", [0, 1, 3, 40])
+def test_flights_start_and_end_where_they_should(moments: int) -> None:
+    start, end = somewhere(0), somewhere(1)
+    flight = plan_flight(start, [somewhere(2 + i) for i in range(moments)], end)
+    assert same(flight.at(0.0), start)
+    assert torch.equal(flight.at(1.0).rotation, end.rotation)
+    assert torch.equal(flight.at(1.0).translation, end.translation)
+    assert same(flight.at(1 - 1e-6), end, 1e-3)
+    assert len(flight.stations) <= 7
+    assert flight.arrived(0.0) == 0
+    assert flight.arrived(1.0) == pytest.approx(1)
+    assert flight.delays.argsort().tolist() == end.translation[:, 1].argsort().tolist()
+    assert same(plan_flight(start, [], start).at(0.5), start)
+
+
+def test_motion_is_smooth_and_proper() -> None:
+    flight = plan_flight(somewhere(0), [somewhere(2), somewhere(3)], somewhere(1))
+    poses = [flight.at(i / 200) for i in range(201)]
+    for first, second in pairwise(poses):
+        assert float((first.translation - second.translation).norm(dim=-1).max()) < 0.1
+        assert float(roma.rotmat_geodesic_distance(first.rotation, second.rotation).max()) < 0.3
+        assert roma.is_rotation_matrix(second.rotation, 1e-4)
+
+
+def test_noise_is_shown_nearby_and_by_rotations() -> None:
+    generator = torch.Generator().manual_seed(0)
+    noise = Poses(torch.randn(N, 3, 3, generator=generator), 100 * torch.randn(N, 3, generator=generator))
+    station = plan_flight(somewhere(0), [noise], somewhere(1)).stations[1]
+    assert float(station.translation.norm(dim=-1).max()) < 1.6
+    assert roma.is_rotation_matrix(station.rotation, 1e-4)
+
+
+def test_rotations_take_the_shortest_way() -> None:
+    first, second = (random_rotations(20, torch.Generator().manual_seed(seed)) for seed in (0, 1))
+    whole = roma.rotmat_geodesic_distance(first, second)
+    part = between(first, second, torch.full((20,), 0.3))
+    assert torch.allclose(roma.rotmat_geodesic_distance(first, part), 0.3 * whole, atol=1e-3)
+    assert torch.allclose(roma.rotmat_geodesic_distance(part, second), 0.7 * whole, atol=1e-3)
+
+
+def test_easing_is_flat_at_its_ends() -> None:
+    assert [eased(time) for time in (-1.0, 0.0, 0.5, 1.0, 2.0)] == [0, 0, 0.5, 1, 1]
+    assert eased(0.01) < 0.001
 
 
 @pytest.fixture(autouse=True)
@@ -82,10 +200,8 @@ def test_the_same_bytes_every_time(broken_bowl: Puzzle) -> None:
 
 def test_the_truth_is_shown_only_if_it_is_known(broken_bowl: Puzzle) -> None:
     assembly = assembled(broken_bowl)
-    known, unknown = (
-        draw_before_after(assembly),
-        draw_before_after(replace(assembly, puzzle=broken_bowl.without_truth())),
-    )
+    known = draw_before_after(assembly)
+    unknown = draw_before_after(replace(assembly, puzzle=broken_bowl.without_truth()))
     assert known.width > unknown.width + 200
     assert known.height == unknown.height
     panel = np.asarray(unknown)[:, 20:-20]

@@ -20,28 +20,14 @@ def answer() -> Assembly:
     return Assembly(puzzle, puzzle.truth, sure, (puzzle.truth,), "hybrid", 1.25)
 
 
-def test_it_is_self_contained() -> None:
+def test_it_is_self_contained_and_tells_what_was_done() -> None:
     page = report_html(Pictures(answer()), [("seed", "7")])
     assert page.startswith("<!DOCTYPE html>")
     sources = re.findall(r'src="([^"]+)"', page)
     assert len(sources) == 3
     assert all(source.startswith("data:image/") for source in sources)
     assert not re.search(r"https?://|<script|<link", page)
-
-
-def test_it_tells_what_was_done() -> None:
-    page = report_html(Pictures(answer()), [("seed", "7")])
-    for words in (
-        "2x3",
-        "hybrid",
-        "1.2",
-        "seed",
-        "100.0 % of the pieces right",
-        "torch",
-        "diffassemble",
-        "How to cite",
-        "Blender",
-    ):
+    for words in ("2x3", "hybrid", "1.2", "seed", "100.0 % of the pieces right", "torch", "How to cite", "Blender"):
         assert words in page
     assert page.index("piece_001.png") < page.index("piece_005.png")
 

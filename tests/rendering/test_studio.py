@@ -1,16 +1,176 @@
-"""Photographs: what is where, what hides what, and the light table."""
+"""Photographs: what a camera sees, which pixels triangles cover, and the light table."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 import trimesh
 from PIL import Image
 
 from diffassemble.core import Mesh, Poses
 from diffassemble.rendering.picture import TABLE
-from diffassemble.rendering.studio import frame, orbit, photograph
+from diffassemble.rendering.studio import (
+    NOTHING,
+    Camera,
+    Layers,
+    bounds,
+    find_occlusion,
+    frame,
+    orbit,
+    photograph,
+    rasterise,
+    shine,
+)
 from diffassemble.rendering.triangles import Triangles, triangles_of
+
+CUBE = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)], np.float32)
+
+
+@pytest.mark.parametrize(("azimuth", "elevation"), [(0.0, 0.0), (35.0, 25.0), (200.0, 60.0), (-90.0, -30.0)])
+def test_turns_are_turns(azimuth: float, elevation: float) -> None:
+    turn = orbit(azimuth, elevation)
+    assert np.allclose(turn @ turn.T, np.eye(3))
+    assert np.linalg.det(turn) == pytest.approx(1)
+    # Up in space is up in the picture, where y runs down.
+    assert turn[1] @ [0, 1, 0] < 0
+
+
+def test_seen_from_the_front_x_is_right_y_is_up_and_z_comes_nearer() -> None:
+    camera = frame(CUBE, orbit(0.0, 0.0), (100, 100), 0.1)
+    middle, right, up, near = camera.project(
+        camera.view(np.float32([[0, 0, 0], [0.1, 0, 0], [0, 0.1, 0], [0, 0, 0.1]]))
+    )
+    assert right[0] > middle[0]
+    assert right[1] == pytest.approx(middle[1])
+    assert up[1] < middle[1]
+    assert near[2] > middle[2]
+
+
+@pytest.mark.parametrize("size", [(100, 100), (300, 80), (90, 400)])
+def test_a_frame_holds_all_and_no_more(size: tuple[int, int]) -> None:
+    camera = frame(CUBE, orbit(30.0, 25.0), size, 0.1)
+    low, high = bounds(camera.project(camera.view(CUBE)))
+    filled = (high - low)[:2] / (0.8 * np.array(size))
+    assert filled.max() == pytest.approx(1, abs=1e-3)
+    assert np.allclose((low + high)[:2], size, atol=0.1)
+
+
+def test_enlarging_moves_pixels_in_proportion() -> None:
+    camera = frame(CUBE, orbit(10.0, 20.0), (64, 48), 0.1)
+    small, large = (one.project(one.view(CUBE)) for one in (camera, camera.enlarged(3)))
+    assert np.allclose(large[:, :2], 3 * small[:, :2], atol=1e-3)
+
+
+def test_on_the_way_from_wide_to_close() -> None:
+    wide, close = (frame(points, orbit(10.0, 20.0), (64, 48), 0.1) for points in (3 * CUBE, CUBE + np.float32(0.2)))
+
+    def image(camera: Camera) -> np.ndarray:
+        return camera.project(camera.view(CUBE))[:, :2]
+
+    assert np.allclose(image(wide.towards(close, 0.0)), image(wide), atol=1e-3)
+    assert np.allclose(image(wide.towards(close, 1.0)), image(close), atol=1e-3)
+    assert np.ptp(image(wide)) < np.ptp(image(wide.towards(close, 0.5))) < np.ptp(image(close))
+
+
+def draw(*triangles: list[list[float]], size: tuple[int, int] = (8, 6)) -> Layers:
+    corners = np.array(triangles, np.float32)
+    normals = np.broadcast_to(np.float32([0, 0, -1]), corners.shape).copy()
+    return rasterise(corners, normals, np.arange(len(corners)), size)
+
+
+def test_a_triangle_covers_the_pixels_whose_centres_it_holds() -> None:
+    # The half of a square of four below the diagonal; centres on the border count.
+    shown = draw([[0, 0, 1], [0, 4, 1], [4, 4, 1]]).owner
+    assert np.array_equal(shown[:4, :4] == 0, np.tri(4, dtype=bool))
+    assert (shown[4:] == NOTHING).all()
+    assert (shown[:, 4:] == NOTHING).all()
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_nearer_hides_farther_in_any_order(order: tuple[int, int]) -> None:
+    near = [[0.0, 0.0, 2.0], [0.0, 6.0, 2.0], [6.0, 6.0, 2.0]]
+    far = [[-9.0, -9.0, 1.0], [-9.0, 30.0, 1.0], [30.0, -9.0, 1.0]]
+    layers = draw(*([near, far][i] for i in order))
+    assert layers.owner[4, 1] == order.index(0)
+    assert layers.owner[0, 7] == order.index(1)
+    assert layers.nearness[4, 1] == 2
+    assert layers.nearness[0, 7] == 1
+
+
+def test_nearness_is_linear_over_a_triangle() -> None:
+    layers = draw([[0, 0, 1], [8, 0, 9], [0, 6, 1]])
+    assert np.allclose(layers.nearness[0, :6], 1 + np.arange(6) + 0.5)
+
+
+def test_triangles_that_share_edges_leave_no_gap_and_cover_no_more() -> None:
+    points = np.random.default_rng(0).uniform(2, 38, (30, 2))
+    fan = [[[20.0, 20.0, 1.0], [*a, 1.0], [*b, 1.0]] for a, b in zip(points, np.roll(points, 1, 0), strict=True)]
+    square = [[[0, 0, 1], [40, 0, 1], [40, 40, 1]], [[0, 0, 1], [40, 40, 1], [0, 40, 1]]]
+    assert (draw(*square, size=(40, 40)).owner != NOTHING).all()
+    assert (draw(*fan, size=(40, 40)).owner[[0, -1]] == NOTHING).all()
+
+
+def test_inner_sides_show_normals_turned_round() -> None:
+    outside = draw([[0, 0, 1], [0, 6, 1], [8, 0, 1]])
+    inside = draw([[0, 0, 1], [8, 0, 1], [0, 6, 1]])
+    assert outside.normal[0, 0].tolist() == [0, 0, -1]
+    assert inside.normal[0, 0].tolist() == [0, 0, 1]
+
+
+def test_degenerate_triangles_cover_nothing() -> None:
+    nan, inf = float("nan"), float("inf")
+    layers = draw(
+        [[1, 1, 1], [1, 1, 1], [1, 1, 1]],
+        [[0, 0, 1], [4, 4, 1], [8, 8, 1]],
+        [[nan, 0, 1], [4, 0, 1], [0, 4, 1]],
+        [[0, 0, 1], [inf, 0, 1], [0, 4, 1]],
+        [[90, 90, 1], [99, 90, 1], [90, 99, 1]],
+        [[-90, 0, 1], [-99, 9, 1], [-90, 9, 1]],
+    )
+    assert (layers.owner == NOTHING).all()
+
+
+FOCAL, MIDDLE = 40.0, 20.0
+
+
+def flat(distance: float = 2.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A wall across the whole picture, facing the camera."""
+    normal = np.zeros((40, 40, 3), np.float32)
+    normal[..., 2] = -1
+    return np.zeros((40, 40), np.int32), np.full((40, 40), 1 / distance, np.float32), normal
+
+
+def lit(owner: np.ndarray, nearness: np.ndarray, normal: np.ndarray, **darkness: np.ndarray) -> np.ndarray:
+    empty, light = np.zeros((40, 40), np.float32), np.zeros((40, 40, 3), np.float32)
+    occlusion, shade = darkness.get("occlusion", empty), darkness.get("shade", empty)
+    colours, table, up = np.full((2, 3), 0.5), np.ones(3), np.array([0.0, -1.0, 0.0])
+    shine(owner, nearness, normal, occlusion, shade, colours, table, up, FOCAL, MIDDLE, MIDDLE, 1, light)
+    return light
+
+
+def test_darkness_darkens_and_contours_are_drawn() -> None:
+    owner, nearness, normal = flat()
+    full = np.ones((40, 40), np.float32)
+    bright = lit(owner, nearness, normal)
+    assert (lit(owner, nearness, normal, shade=full) < bright).all()
+    assert (lit(owner, nearness, normal, occlusion=full) < bright).all()
+    owner[:, 20:] = 1
+    line = lit(owner, nearness, normal)[20]
+    assert line[19].sum() < 0.8 * line[18].sum()
+    assert line[20].sum() > 1.2 * line[19].sum()
+
+
+def test_corners_are_dark_and_plains_are_not() -> None:
+    _, nearness, normal = flat()
+    occlusion = np.zeros_like(nearness)
+    find_occlusion(nearness, normal, FOCAL, MIDDLE, MIDDLE, 0.3, occlusion)
+    assert occlusion.max() == 0
+    nearness[:, 20:] = 1 / 1.8
+    find_occlusion(nearness, normal, FOCAL, MIDDLE, MIDDLE, 0.3, occlusion)
+    assert occlusion[5:-5, 16:20].mean() > 0.05
+    assert occlusion[:, :8].max() == 0
+
 
 COLOURS = np.float32([[0.9, 0.2, 0.2], [0.2, 0.3, 0.9]])
 

@@ -1,4 +1,4 @@
-"""From meshes to triangles that can be drawn: normals, clusters, clouds, motions."""
+"""From meshes to triangles that can be drawn: normals, clusters, discs on clouds, motions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import trimesh
 
 from diffassemble.core import Mesh, Poses, Puzzle
 from diffassemble.core.poses import random_rotations
-from diffassemble.rendering.triangles import cluster, corner_normals, triangles_of
+from diffassemble.rendering.triangles import as_discs, cluster, corner_normals, triangles_of
 
 
 def arrays(shape: trimesh.Trimesh) -> tuple[np.ndarray, np.ndarray]:
@@ -87,3 +87,26 @@ def test_extremes_reach_as_far_as_the_fragments(broken_bowl: Puzzle) -> None:
         points = drawn.corners[drawn.owner == piece].reshape(-1, 3)
         assert np.allclose(found.max(0), points.max(0), atol=0.03)
         assert np.allclose(found.min(0), points.min(0), atol=0.03)
+
+
+def test_discs_lie_on_the_surface() -> None:
+    points = np.random.default_rng(0).normal(size=(3000, 3)).astype(np.float32)
+    points /= np.linalg.norm(points, axis=-1, keepdims=True)
+    vertices, faces = as_discs(points, 10_000)
+    assert len(faces) == 4 * len(points)
+    assert np.abs(np.linalg.norm(vertices, axis=-1) - 1).max() < 0.05
+    first, second, third = (vertices[faces[:, corner]] for corner in range(3))
+    normals = np.cross(second - first, third - first)
+    along = np.abs((normals * first).sum(-1)) / np.linalg.norm(normals, axis=-1)
+    assert np.median(along) > 0.98
+    assert 4 * 400 < len(as_discs(points, 500)[1]) <= 4 * 500
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 15])
+def test_a_few_points_are_beads(count: int) -> None:
+    points = np.random.default_rng(0).normal(size=(count, 3)).astype(np.float32)
+    vertices, faces = as_discs(points, 100)
+    assert len(faces) == 8 * count
+    assert np.allclose(vertices.reshape(count, 6, 3).mean(1), points, atol=1e-5)
+    assert np.isfinite(as_discs(np.zeros((0, 3), np.float32), 100)[0]).all()
+    assert np.isfinite(as_discs(np.zeros((20, 3), np.float32), 100)[0]).all()

@@ -34,6 +34,11 @@ def boxes(tmp_path: Path) -> Path:
     return tmp_path / "boxes.zip"
 
 
+def upload_photo(page: Any, photo: Path) -> None:
+    upload(page, photo)
+    page.get_by_text("16 pieces, grid 4x4").wait_for()
+
+
 def test_opens_on_an_example_that_moves(page: Any, session: Session, workbench: Workbench) -> None:
     text = page.locator("body").inner_text()
     sections = ["1 Upload", "2 Solve and watch", "3 Inspect", "4 Correct", "5 Download"]
@@ -47,8 +52,7 @@ def test_opens_on_an_example_that_moves(page: Any, session: Session, workbench: 
 
 
 def test_a_photo_is_cut_solved_and_downloaded(page: Any, session: Session, photo: Path, tmp_path: Path) -> None:
-    upload(page, photo)
-    page.get_by_text("16 pieces, grid 4x4").wait_for()
+    upload_photo(page, photo)
     press(page, "Solve")
     page.get_by_text("16 of 16 pieces right").wait_for()
     with page.expect_download() as download:
@@ -115,8 +119,7 @@ def test_two_browsers_at_once_and_one_is_closed(
     other.get_by_text("solving: 10 %").wait_for()
     job = guest.job
     assert guest.folder.parent == session.folder.parent == temporary
-    upload(page, photo)
-    page.get_by_text("16 pieces, grid 4x4").wait_for()
+    upload_photo(page, photo)
     assert "solving" in other.locator("body").inner_text()
     assert "16 pieces" not in other.locator("body").inner_text()
     other.context.close()
@@ -130,8 +133,7 @@ def test_two_browsers_at_once_and_one_is_closed(
 
 
 def test_cancelling(page: Any, session: Session, photo: Path) -> None:
-    upload(page, photo)
-    page.get_by_text("16 pieces, grid 4x4").wait_for()
+    upload_photo(page, photo)
     choose(page, "default", "random")
     press(page, "Solve")
     page.get_by_text("solving: 10 %").wait_for()
@@ -154,8 +156,7 @@ def test_broken_uploads_are_explained(page: Any, photo: Path, tmp_path: Path, te
         (tmp_path / name).write_bytes(content)
         upload(page, tmp_path / name)
         page.get_by_text(message).first.wait_for()
-    upload(page, photo)
-    page.get_by_text("16 pieces, grid 4x4").wait_for()
+    upload_photo(page, photo)
     assert not list(temporary.rglob("evil*"))
     assert not (tmp_path / "evil.png").exists()
 
@@ -170,8 +171,7 @@ def test_uploads_beyond_the_limit_are_refused_at_once(
 
 
 def test_a_solver_that_raises(page: Any, photo: Path) -> None:
-    upload(page, photo)
-    page.get_by_text("16 pieces, grid 4x4").wait_for()
+    upload_photo(page, photo)
     choose(page, "default", "identity")
     press(page, "Solve")
     page.get_by_text("the solver failed: ZeroDivisionError: no luck today").first.wait_for()
@@ -187,8 +187,7 @@ def test_nothing_can_be_shared_through_others(workbench: Workbench) -> None:
 
 
 def test_two_answers_are_compared_by_a_switch(page: Any, session: Session, photo: Path) -> None:
-    upload(page, photo)
-    page.get_by_text("16 pieces, grid 4x4").wait_for()
+    upload_photo(page, photo)
     page.locator("input[value='none yet']").first.wait_for()
     choose(page, "default", "gallagher")
     press(page, "Solve")
@@ -238,8 +237,7 @@ def take(page: Any, row: int, col: int) -> int:
 
 
 def test_a_piece_is_moved_by_its_handles_locked_and_stays(page: Any, session: Session, photo: Path) -> None:
-    upload(page, photo)
-    page.get_by_text("16 pieces, grid 4x4").wait_for()
+    upload_photo(page, photo)
     press(page, "Solve")
     page.get_by_text("16 of 16 pieces right").wait_for()
     dismiss(page)
@@ -292,8 +290,7 @@ def test_a_fragment_is_moved_by_its_handles(page: Any, session: Session, boxes: 
 
 
 def test_corrections_can_be_undone(page: Any, photo: Path) -> None:
-    upload(page, photo)
-    page.get_by_text("16 pieces, grid 4x4").wait_for()
+    upload_photo(page, photo)
     dismiss(page)
     turn = take(page, 3, 3)
     press(page, "Turn clockwise")

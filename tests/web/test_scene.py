@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from PIL import Image
 
@@ -11,24 +12,17 @@ from diffassemble.rendering.picture import confidence_colour
 from diffassemble.web.scene import _framed, from_scene, laid_out, to_scene
 
 
-def test_pictures_there_and_back() -> None:
-    board = Board(3, 4)
-    poses = board.poses(torch.arange(12), torch.arange(12) % 4)
-    places, turns = to_scene(poses)
-    assert not places[:, 2].any()
-    for number in range(12):
-        back = from_scene(places[number], turns[number], 2)
-        assert torch.allclose(back.rotation[0], poses.rotation[number], atol=1e-6)
-        assert torch.allclose(back.translation[0], poses.translation[number], atol=1e-6)
-
-
-def test_objects_there_and_back() -> None:
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_poses_there_and_back(dimensions: int) -> None:
     generator = torch.Generator().manual_seed(0)
-    poses = Poses(random_rotations(5, generator), torch.randn(5, 3, generator=generator))
+    fragments = Poses(random_rotations(12, generator), torch.randn(12, 3, generator=generator))
+    poses = fragments if dimensions == 3 else Board(3, 4).poses(torch.arange(12), torch.arange(12) % 4)
     places, turns = to_scene(poses)
-    back = from_scene(places[3], turns[3], 3)
-    assert torch.allclose(back.rotation[0], poses.rotation[3], atol=1e-5)
-    assert torch.allclose(back.translation[0], poses.translation[3], atol=1e-6)
+    assert dimensions == 3 or not places[:, 2].any()
+    for number in range(12):
+        back = from_scene(places[number], turns[number], dimensions)
+        assert torch.allclose(back.rotation[0], poses.rotation[number], atol=1e-5)
+        assert torch.allclose(back.translation[0], poses.translation[number], atol=1e-6)
 
 
 def test_noisy_poses_get_the_nearest_rotation() -> None:

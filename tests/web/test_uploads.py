@@ -104,12 +104,6 @@ def test_a_picture_renamed_to_ply_is_not_kept(picture: bytes, collected: Path) -
     assert not list(collected.iterdir())
 
 
-def test_too_much_at_once(collected: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "MOST_BYTES", 1_000_000)
-    with pytest.raises(InputError, match="has 2 MB, at most 1 MB are taken"):
-        read_upload(UploadedFile("x.png", b"\0" * 2_000_000), PHOTO, Board(2, 2), 0, collected)
-
-
 def test_what_was_sent_is_listed() -> None:
     assert collected_text([]) == MANY
     assert collected_text(["a.png"]) == "1 piece so far: `a.png`"

@@ -101,17 +101,13 @@ def evaluate(options: EvaluateOptions) -> None:
 
     table, figure = options.table, options.figure
     refuse("--figure draws a table of the paper; pass --table too", figure is not None and table is None)
-    refuse(
-        f"{figure}: figures are PNG pictures; give it a name that ends in .png",
-        figure is not None and figure.suffix.lower() != ".png",
-    )
+    named = figure is None or figure.suffix.lower() == ".png"
+    refuse(f"{figure}: figures are PNG pictures; give it a name that ends in .png", not named)
     refuse("--degree is for --table pruning; leave it out", options.degree and table != "pruning")
     ways = {"memory": evaluate_memory, "pruning": evaluate_pruning}
     if table in ways:
-        refuse(
-            f"--report shows answers of solvers, of which table {table} has none; leave it out",
-            options.report is not None,
-        )
+        none = f"--report shows answers of solvers, of which table {table} has none; leave it out"
+        refuse(none, options.report is not None)
         ways[table](options)
     else:
         evaluate_solvers(options)

@@ -16,11 +16,16 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
-from diffassemble.core import InputError
+import torch
+
+from diffassemble.core import Board, InputError, Puzzle
 from diffassemble.evaluation.footprints import COMPLETE, Footprint
+from diffassemble.evaluation.squares import score_placement
+from diffassemble.evaluation.sweep import answer, megabytes, peak_megabytes
+from diffassemble.files.pictures import read_picture
+from diffassemble.squares.cut import cut_picture
 
 if TYPE_CHECKING:
-    from diffassemble.core import Puzzle
     from diffassemble.network.denoiser import Denoiser
 
 # What a network's configuration says for each graph. Matches and expander: what large puzzles get in any case.
@@ -31,7 +36,7 @@ GRAPHS: dict[str, dict[str, Any]] = {
     SPARSE: {"degree": 0.0, "complete_up_to": 0},
 }
 LEARN = "learn"
-Run = Callable[["Puzzle"], float | None]
+Run = Callable[[Puzzle], float | None]
 
 
 @dataclass(frozen=True)
@@ -58,8 +63,6 @@ def measure_apart(job: Job) -> Footprint:
 
 def run_apart(words: Sequence[str], what: str) -> tuple[str, float, float]:
     """Let Python do `what` in a process of its own: what it printed, its seconds, and its highest memory in MB."""
-    from diffassemble.evaluation.sweep import megabytes
-
     began = time.perf_counter()
     with TemporaryFile("w+") as errors:
         child = subprocess.Popen([sys.executable, *words], stdout=subprocess.PIPE, stderr=errors, text=True)
@@ -76,13 +79,6 @@ def run_apart(words: Sequence[str], what: str) -> tuple[str, float, float]:
 
 def measure(job: Job) -> Footprint:
     """Do the job in this process: load, warm up on a small puzzle, then measure."""
-    import torch
-
-    from diffassemble.core import Board
-    from diffassemble.evaluation.sweep import peak_megabytes
-    from diffassemble.files.pictures import read_picture
-    from diffassemble.squares.cut import cut_picture
-
     picture = read_picture(Path(job.picture))
     small, puzzle = (
         cut_picture(picture, Board(side, side), torch.Generator().manual_seed(job.seed), size=job.size)
@@ -99,8 +95,6 @@ def measure(job: Job) -> Footprint:
 
 def _network(job: Job) -> Denoiser:
     """The model on the graph that is asked for; virtual nodes that it never learnt are drawn at random."""
-    import torch
-
     from diffassemble.network.denoiser import Denoiser
 
     learnt = Denoiser.from_pretrained(job.model)
@@ -111,10 +105,6 @@ def _network(job: Job) -> Denoiser:
 
 
 def _solve(job: Job) -> Run:
-    import torch
-
-    from diffassemble.evaluation.squares import score_placement
-    from diffassemble.evaluation.sweep import answer
     from diffassemble.network.denoiser import Denoiser
     from diffassemble.squares.diffusion import DiffusionSolver
     from diffassemble.squares.hybrid import MOST_PAIRS, HybridSolver
@@ -133,8 +123,6 @@ def _solve(job: Job) -> Run:
 
 
 def _learn(job: Job) -> Run:
-    import torch
-
     from diffassemble.network.batch import pack
     from diffassemble.squares.edge_model import match_finder
 

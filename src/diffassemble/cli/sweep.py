@@ -19,18 +19,11 @@ from diffassemble.cli.evaluate import EvaluateOptions
 from diffassemble.cli.grid import parse_grid
 from diffassemble.core import Board, InputError, Puzzle, Solver, Step
 from diffassemble.core.kind import SolverOptions
+from diffassemble.evaluation import quoted
 from diffassemble.evaluation.cluster import on_cluster
 from diffassemble.evaluation.figures import table_figure
 from diffassemble.evaluation.fragments import ObjectCell
-from diffassemble.evaluation.quoted import (
-    FACES,
-    PAINTINGS,
-    TABLES,
-    Comparison,
-    PaperTable,
-    compare_errors,
-    compare_grids,
-)
+from diffassemble.evaluation.quoted import CHANCE, FACES, PAINTINGS, TABLES, Comparison, PaperTable
 from diffassemble.evaluation.report import Album, measurement_page
 from diffassemble.evaluation.squares import PictureCell
 from diffassemble.evaluation.sweep import Cell, Journal, Measured, Solved, Sweep, refuse, run_sweep, score_here, warm_up
@@ -44,8 +37,8 @@ from diffassemble.squares.pictures import held_out_pictures, short_name
 
 # Numbers of pieces that the benchmark of broken objects is about.
 PIECES = (2, 20)
-# The solver that models without a solver's name are for, and those that know nothing, so need no weights.
-DIFFUSION, CHANCE_SOLVERS = "diffusion", ("identity", "random")
+# The solver that models without a solver's name are for.
+DIFFUSION = "diffusion"
 SETTINGS = ("samples", "steps", "budget")
 # What the pictures of a table's columns may be called; the two on the right stand for the test pictures of the paper.
 PICTURES = {"faces": FACES, "paintings": PAINTINGS, "celeba-hq": FACES, "wikiart": PAINTINGS}
@@ -65,13 +58,9 @@ def evaluate_solvers(options: EvaluateOptions) -> None:
     cells, limit = CELLS[kind](options, table), options.limit
     if table is not None and table.figures == "seconds" and limit is None and options.puzzles is None:
         limit = len(SAMPLES)
-    refuse(
-        "--report shows answers of this run and process; leave --scores and --ray out",
-        options.report is not None and (options.scores is not None or options.ray is not None),
-    )
-    for path in (options.json, options.report, options.scores):
-        if path is not None:
-            check_place(path)
+    elsewhere = options.scores is not None or options.ray is not None
+    refuse("--report shows answers of this run and process; leave --scores and --ray out", options.report and elsewhere)
+    check_places(options.json, options.report, options.scores)
     json, figure = (options.json, None) if name is None else table_outputs(options, name)
     models = choose_models(options, kind, table)
     solvers = [make_row(kind, name, model, options) for name, model in models.items()]
@@ -113,16 +102,12 @@ def kind_of_data(data: Sequence[str]) -> str:
 
 def _squares(options: EvaluateOptions, table: PaperTable | None) -> list[Cell]:
     """Every combination of what is given, or of the table's columns."""
-    refuse(
-        "--pieces, --anchor, --noise, --points and --seeds are for broken objects, but there are none here",
-        *(options.pieces, options.anchor, options.noise, options.points, options.seeds is not None),
-    )
+    alien = (options.pieces, options.anchor, options.noise, options.points, options.seeds is not None)
+    refuse("--pieces, --anchor, --noise, --points and --seeds are for broken objects, but there are none here", *alien)
     boards = [parse_grid(text) for text in options.grid]
     if table is not None:
-        refuse(
-            f"table {options.table} says itself what is missing or eroded; leave --missing and --erode out",
-            *(options.missing, options.erode),
-        )
+        told = f"table {options.table} says itself what is missing or eroded; leave --missing and --erode out"
+        refuse(told, options.missing, options.erode)
         return table_cells(table, options, boards)
     refuse("there is nothing to evaluate on; pass --data DIR", not options.data)
     collections = [(short_name(name), held_out_pictures(name)) for name in options.data]
@@ -170,10 +155,8 @@ def _source(text: str, table: str | None) -> tuple[str, int, str]:
 
 def timed_pictures(data: Sequence[str], table: str) -> tuple[str, Sequence[Path]]:
     """The one folder that is given, or the samples."""
-    refuse(
-        f"table {table} takes one folder, not {len(data)}; pass --data DIR, or nothing for sample pictures",
-        len(data) > 1,
-    )
+    several = f"table {table} takes one folder, not {len(data)}; pass --data DIR, or nothing for sample pictures"
+    refuse(several, len(data) > 1)
     if data:
         return short_name(data[0]), held_out_pictures(data[0])
     return "samples", [Path(str(files("skimage.data") / name)) for name in SAMPLES]
@@ -183,25 +166,17 @@ def _fragments(options: EvaluateOptions, table: PaperTable | None) -> list[Cell]
     """Every combination of what is given; collections are named by folder, subset and split."""
     refuse("--grid and --erode are for pictures; leave them out here", options.grid, options.erode)
     if table is not None:
-        refuse(
-            f"table {options.table} says itself what is missing; leave --missing, --noise and --points out",
-            *(options.missing, options.noise, options.points),
-        )
+        told = f"table {options.table} says itself what is missing; leave --missing, --noise and --points out"
+        refuse(told, options.missing, options.noise, options.points)
         refuse(f"there are no broken objects for table {options.table}; pass --data DIR", not options.data)
     missing, pieces = (options.missing or (0.0,), PIECES) if table is None else (table.missing, table.pieces)
-    anchors = tuple(dict.fromkeys(options.anchor)) or ("none",)
-    collections = [
-        (
-            f"{Path(name).resolve().name}/{options.subset}/{options.split}",
-            find_fractures(Path(name), options.split, subset=options.subset, pieces=options.pieces or pieces),
-        )
-        for name in options.data
-    ]
-    damages = product(options.points or (0,), options.noise or (0.0,), missing)
-    return [
-        ObjectCell(name, fractures, share, noise, points, anchors)
-        for (name, fractures), (points, noise, share) in product(collections, damages)
-    ]
+    anchors, cells = tuple(dict.fromkeys(options.anchor)) or ("none",), list[Cell]()
+    for folder in map(Path, options.data):
+        fractures = find_fractures(folder, options.split, subset=options.subset, pieces=options.pieces or pieces)
+        name = f"{folder.resolve().name}/{options.subset}/{options.split}"
+        for points, noise, share in product(options.points or (0,), options.noise or (0.0,), missing):
+            cells.append(ObjectCell(name, fractures, share, noise, points, anchors))
+    return cells
 
 
 CELLS: dict[str, Callable[[EvaluateOptions, PaperTable | None], list[Cell]]] = {
@@ -236,7 +211,7 @@ def choose_models(options: EvaluateOptions, kind: str, table: PaperTable | None)
     for name in dict.fromkeys([*(options.solver or methods), *given]):
         if name in given:
             models[name] = given[name]
-        elif table is None or name in options.solver or name in (*CHANCE_SOLVERS, *BORDER_SOLVERS):
+        elif table is None or name in options.solver or name in (*CHANCE, *BORDER_SOLVERS):
             models[name] = options.model or usual
         elif name in KINDS[kind]().solvers and shared is not None:
             models[name] = shared
@@ -268,15 +243,12 @@ def make_row(kind: str, name: str, model: str, options: EvaluateOptions) -> Solv
 def compare(table: PaperTable, results: Sequence[Measured], cells: int) -> list[Comparison]:
     """The results of all cells, the solvers side by side on each, beside the quoted ones."""
     if table.figures == "errors":
-        return compare_errors(table, results)
+        return quoted.compare_errors(table, results)
     solvers, wide = len(results) // cells, cells // len(table.quoted)
     by_solver = [results[number::solvers] for number in range(solvers)]
     return [
-        compare_grids(
-            table,
-            str(group),
-            [column[number * wide : (number + 1) * wide] for column in by_solver],
-            BORDER_SOLVERS,
+        quoted.compare_grids(
+            table, str(group), [column[number * wide : (number + 1) * wide] for column in by_solver], BORDER_SOLVERS
         )
         for number, group in enumerate(table.quoted)
     ]
@@ -315,15 +287,14 @@ def show(table: Table) -> None:
 def table_outputs(options: EvaluateOptions, table: str) -> tuple[Path, Path]:
     """Where a table's rows and its figure go: to files of its name, if no others are asked for."""
     rows, figure = options.json or Path(f"table-{table}.json"), options.figure or Path(f"table-{table}.png")
-    check_place(rows)
-    check_place(figure)
+    check_places(rows, figure)
     return rows, figure
 
 
-def check_place(path: Path) -> None:
-    """Refuse a file that can't be written, before hours are spent on what it is to hold."""
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; pass the name of a file")
-    there = next(folder for folder in path.absolute().parents if folder.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK):
-        raise InputError(f"{path}: cannot be written, {there} does not allow it; pass another file")
+def check_places(*paths: Path | None) -> None:
+    """Refuse files that can't be written, before hours are spent on what they are to hold."""
+    for path in filter(None, paths):
+        refuse(f"{path} is a folder; pass the name of a file", path.is_dir())
+        there = next(folder for folder in path.absolute().parents if folder.exists())
+        allowed = there.is_dir() and os.access(there, os.W_OK)
+        refuse(f"{path}: cannot be written, {there} does not allow it; pass another file", not allowed)

@@ -14,17 +14,10 @@ from diffassemble.cli.evaluate import EvaluateOptions
 from diffassemble.cli.footprint import COMPLETE, LEARN, PAPER_SPARSE, SPARSE, Job
 from diffassemble.cli.grid import parse_grid
 from diffassemble.cli.sweep import show, table_outputs, timed_pictures
-from diffassemble.core import Board, InputError
-from diffassemble.evaluation.footprints import (
-    DROPOUT,
-    EXPANDER,
-    Footprint,
-    PruningRow,
-    footprint_figure,
-    footprint_table,
-    pruning_figure,
-    pruning_table,
-)
+from diffassemble.core import Board
+from diffassemble.evaluation import footprints
+from diffassemble.evaluation.footprints import DROPOUT, EXPANDER, Footprint, PruningRow
+from diffassemble.evaluation.sweep import refuse
 from diffassemble.evaluation.tables import write_rows
 from diffassemble.files.atomic import write_file
 from diffassemble.squares.pictures import COLLECTIONS
@@ -44,8 +37,8 @@ def evaluate_memory(options: EvaluateOptions) -> None:
         row = rows[-1]
         print(f"{row.work}, {row.graph}, {row.pieces} pieces: {row.seconds:.2f} s, {row.peak_mb:.0f} MB", flush=True)
         write_rows(rows, rows_file)
-    show(footprint_table(rows))
-    write_file(figure, footprint_figure(rows))
+    show(footprints.footprint_table(rows))
+    write_file(figure, footprints.footprint_figure(rows))
     print(f"wrote {len(rows)} rows to {rows_file} and drew {figure}")
 
 
@@ -54,11 +47,10 @@ def jobs(options: EvaluateOptions) -> Iterator[Job]:
     boards = [parse_grid(text) for text in options.grid] or [Board(side, side) for side in SIDES]
     solvers = options.solver or ("diffusion",)
     for board in boards:
-        if board.rows != board.cols:
-            raise InputError(f"table memory measures square grids, not {board.rows}x{board.cols}; pass one number")
+        long = f"table memory measures square grids, not {board.rows}x{board.cols}; pass one number"
+        refuse(long, board.rows != board.cols)
     for name in solvers:
-        if name not in SOLVERS:
-            raise InputError(f"table memory measures {' and '.join(SOLVERS)}, not '{name}'")
+        refuse(f"table memory measures {' and '.join(SOLVERS)}, not '{name}'", name not in SOLVERS)
     picture = os.fspath(timed_pictures(options.data, "memory")[1][0])
     for board in sorted(boards, key=lambda board: board.cells):
         for work in (*solvers, LEARN):
@@ -101,10 +93,13 @@ def evaluate_pruning(options: EvaluateOptions) -> None:
     for variant in variants(options.degree or DEGREES, boards):
         folder = rows_file.with_suffix("") / variant.folder
         trained = _trained(variant, options, boards, learn, folder)
-        rows += _tested(variant, options, boards, test, folder, trained)
+        for grid in (f"{board.rows}x{board.cols}" for board in boards):
+            row, peak = _tested(options, grid, test, folder)
+            measured = row["puzzles"], options.training_steps, row["accuracy"], row["accuracy_free"]
+            rows.append(PruningRow(variant.graph, variant.degree, grid, *measured, *trained, peak, options.seed))
         write_rows(rows, rows_file)
-    show(pruning_table(rows))
-    write_file(figure, pruning_figure(rows))
+    show(footprints.pruning_table(rows))
+    write_file(figure, footprints.pruning_figure(rows))
     print(f"wrote {len(rows)} rows to {rows_file} and drew {figure}")
 
 
@@ -113,10 +108,10 @@ def variants(degrees: Sequence[float], boards: Sequence[Board]) -> list[Variant]
     largest = max(board.cells for board in boards)
     found = []
     for degree in degrees:
-        if not degree > 0 or 1 < degree != int(degree):
-            raise InputError(f"degree {degree:g} is neither a share up to 1 nor a whole number of neighbours from 2 on")
-        if degree > largest - 1:
-            raise InputError(f"degree {degree:g} is more than {largest} pieces allow; give at most {largest - 1}")
+        neither = f"degree {degree:g} is neither a share up to 1 nor a whole number of neighbours from 2 on"
+        refuse(neither, not degree > 0 or 1 < degree != int(degree))
+        many = f"degree {degree:g} is more than {largest} pieces allow; give at most {largest - 1}"
+        refuse(many, degree > largest - 1)
         if degree == 1:
             found.append(Variant(COMPLETE, degree, ()))
             continue
@@ -132,10 +127,8 @@ def _pictures(data: Sequence[str]) -> tuple[str, str]:
     """What to learn from and what to test on: two folders, or one published collection with a split of its own."""
     if len(data) == 1 and data[0].partition("=")[0] in COLLECTIONS:
         return data[0], data[0]
-    if len(data) != 2:
-        raise InputError(
-            "table pruning trains networks; pass --data LEARN_DIR TEST_DIR, or one of the paper's collections"
-        )
+    told = "table pruning trains networks; pass --data LEARN_DIR TEST_DIR, or one of the paper's collections"
+    refuse(told, len(data) != 2)
     return data[0], data[1]
 
 
@@ -160,26 +153,14 @@ def _trained(
     return seconds, peak
 
 
-def _tested(
-    variant: Variant,
-    options: EvaluateOptions,
-    boards: Sequence[Board],
-    test: str,
-    folder: Path,
-    trained: tuple[float, float],
-) -> list[PruningRow]:
-    found: list[PruningRow] = []
-    for board in boards:
-        rows_file, grid = folder / f"{board.rows}x{board.cols}.json", f"{board.rows}x{board.cols}"
-        words = ["evaluate", "--data", test, "--model", os.fspath(folder / "last"), "--grid", grid]
-        words += ["--json", os.fspath(rows_file), "--samples", "1", "--steps", str(options.steps)]
-        words += ["--seed", str(options.seed), *(["--limit", str(options.limit)] if options.limit is not None else [])]
-        _, peak = _run(words)
-        row: dict[str, Any] = json.loads(rows_file.read_text())[0]
-        right = row["accuracy"], row["accuracy_free"]
-        fixed = variant.graph, variant.degree, grid, row["puzzles"], options.training_steps
-        found.append(PruningRow(*fixed, *right, trained[0], trained[1], peak, options.seed))
-    return found
+def _tested(options: EvaluateOptions, grid: str, test: str, folder: Path) -> tuple[dict[str, Any], float]:
+    """The row of a trained network on a grid, and the highest memory of the process that measured it."""
+    rows_file = folder / f"{grid}.json"
+    words = ["evaluate", "--data", test, "--model", os.fspath(folder / "last"), "--grid", grid]
+    words += ["--json", os.fspath(rows_file), "--samples", "1", "--steps", str(options.steps)]
+    words += ["--seed", str(options.seed), *(["--limit", str(options.limit)] if options.limit is not None else [])]
+    _, peak = _run(words)
+    return json.loads(rows_file.read_text())[0], peak
 
 
 def _run(words: Sequence[str]) -> tuple[float, float]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from diffassemble.evaluation.quoted import ABSOLUTE, FREE, Comparison, Line, PaperTable, Values
+from diffassemble.evaluation.quoted import ABSOLUTE, FREE, Comparison, Line, PaperTable
 from diffassemble.evaluation.sweep import Interval
 
 # Told apart by most colour-blind eyes (Okabe and Ito).
@@ -56,25 +55,24 @@ def bars_figure(title: str, comparisons: Sequence[Comparison]) -> bytes:
     return png(figure)
 
 
-@dataclass(frozen=True)
-class Curve:
-    """One line of a figure, with its deviation if it is known; quoted ones are hollow."""
-
-    label: str
-    x: Sequence[float] | Sequence[int]
-    y: Sequence[float]
-    colour: str
-    style: str = "o-"
-    deviation: Sequence[float] | None = None
-
-    def draw(self, panel: Axes) -> None:
-        """Add it to a panel."""
-        inside = self.colour if self.style.endswith(("o-", "^-")) else "white"
-        look: dict[str, Any] = {"color": self.colour, "label": self.label, "markerfacecolor": inside}
-        if self.deviation is None:
-            panel.plot(self.x, self.y, self.style, **look)
-        else:
-            panel.errorbar(self.x, self.y, yerr=self.deviation, fmt=self.style, capsize=3, **look)
+def draw_curve(
+    panel: Axes,
+    label: str,
+    x: Sequence[float] | Sequence[int],
+    y: Sequence[float | None],
+    colour: str,
+    style: str = "o-",
+    deviation: Sequence[float] | None = None,
+) -> None:
+    """A line with gaps where nothing is known, and with its deviation if that is; quoted ones are hollow."""
+    if all(value is None for value in y):
+        return
+    inside = colour if style.endswith(("o-", "^-")) else "white"
+    look: dict[str, Any] = {"color": colour, "label": label, "markerfacecolor": inside}
+    if deviation is None:
+        panel.plot(x, _numbers(y), style, **look)
+    else:
+        panel.errorbar(x, _numbers(y), yerr=deviation, fmt=style, capsize=3, **look)
 
 
 def time_figure(title: str, comparison: Comparison) -> bytes:
@@ -83,8 +81,10 @@ def time_figure(title: str, comparison: Comparison) -> bytes:
     panel, pieces = figure.subplots(), [int(column) for column in comparison.columns]
     colours = _colours([line.method for line in comparison.lines])
     for line in comparison.lines:
-        growth = _power(pieces, line.ours)
-        _draw_both(panel, line.method, pieces, line.ours, line.quoted, colours[line.method], growth=growth)
+        power = exponent(pieces, line.ours)
+        growth = "" if power is None else f" (n^{power:.1f})"
+        draw_curve(panel, f"{line.method}, ours{growth}", pieces, line.ours, colours[line.method])
+        draw_curve(panel, f"{line.method}, quoted", pieces, line.quoted, colours[line.method], "s--")
     logarithmic(panel, pieces)
     panel.set(xlabel="pieces", ylabel=comparison.labels[0])
     panel.yaxis.set_major_formatter("{x:g}")
@@ -93,16 +93,9 @@ def time_figure(title: str, comparison: Comparison) -> bytes:
     return png(figure)
 
 
-def _power(pieces: Sequence[int], seconds: Values) -> str:
-    """How ours grows with the pieces, if there are large puzzles enough to tell."""
-    known = [(size, cost) for size, cost in zip(pieces, seconds, strict=True) if cost is not None]
-    power = exponent(*zip(*known, strict=True)) if known else None
-    return "" if power is None else f" (n^{power:.1f})"
-
-
-def exponent(sizes: Sequence[int], costs: Sequence[float]) -> float | None:
+def exponent(sizes: Sequence[int], costs: Sequence[float | None]) -> float | None:
     """The power of the size that costs grow with, from FITTED_FROM on; none if there are not two sizes."""
-    kept = [(size, cost) for size, cost in zip(sizes, costs, strict=True) if size >= FITTED_FROM and cost > 0]
+    kept = [(size, cost) for size, cost in zip(sizes, costs, strict=True) if size >= FITTED_FROM and (cost or 0) > 0]
     if len({size for size, _ in kept}) < 2:
         return None
     x, y = np.log(np.array(kept)).T
@@ -119,11 +112,11 @@ def missing_figure(title: str, comparisons: Sequence[Comparison]) -> bytes:
         own = [(100 * float(one.group), line) for one in comparisons if one.view == view for line in one.lines]
         for number, (panel, label) in enumerate(zip(row, labels, strict=True)):
             for method, colour in colours.items():
-                found = [(share, line) for share, line in own if line.method == method]
-                shares, lines = [share for share, _ in found], [line for _, line in found]
-                deviation = [_reach(line, number)[1] for line in lines]
-                ours, quoted = [line.ours[number] for line in lines], [line.quoted[number] for line in lines]
-                _draw_both(panel, method, shares, ours, quoted, colour, deviation)
+                shares = [share for share, line in own if line.method == method]
+                lines = [line for _, line in own if line.method == method]
+                ours, deviation = [line.ours[number] for line in lines], [_reach(line, number)[1] for line in lines]
+                draw_curve(panel, f"{method}, ours", shares, ours, colour, deviation=deviation)
+                draw_curve(panel, f"{method}, quoted", shares, [line.quoted[number] for line in lines], colour, "s--")
             panel.set(xlabel="pieces missing, %", ylabel=label)
             lined(panel)
         row[0].set_title(view, loc="left", fontsize=9)
@@ -131,23 +124,6 @@ def missing_figure(title: str, comparisons: Sequence[Comparison]) -> bytes:
     signs = dict(zip(*reversed(panels[0][0].get_legend_handles_labels()), strict=True))
     figure.legend(list(signs.values()), list(signs), loc="outside right center", frameon=False, fontsize=8)
     return png(figure)
-
-
-def _draw_both(
-    panel: Axes,
-    method: str,
-    x: Sequence[float] | Sequence[int],
-    ours: Sequence[float | None],
-    quoted: Sequence[float | None],
-    colour: str,
-    deviation: Sequence[float] | None = None,
-    growth: str = "",
-) -> None:
-    """A method's curves, as far as there are any."""
-    if any(value is not None for value in ours):
-        Curve(f"{method}, ours{growth}", x, _numbers(ours), colour, deviation=deviation).draw(panel)
-    if any(value is not None for value in quoted):
-        Curve(f"{method}, quoted", x, _numbers(quoted), colour, "s--").draw(panel)
 
 
 def draw_bars(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from diffassemble.evaluation.figures import COLOURS, FITTED_FROM, Curve, exponent, lined, logarithmic, png
+from diffassemble.evaluation.figures import COLOURS, FITTED_FROM, draw_curve, exponent, lined, logarithmic, png
 from diffassemble.evaluation.tables import make_table
 
 QUOTED_MEMORY = {
@@ -86,11 +86,10 @@ def footprint_figure(rows: Sequence[Footprint]) -> bytes:
     for number, (name, own) in enumerate(_by_kind(rows).items()):
         look = COLOURS[number % len(COLOURS)], "o-" if number < len(COLOURS) else "^-"
         pieces = [row.pieces for row in own]
-        Curve(f"{name}, ours", pieces, [row.peak_mb / 1000 for row in own], *look).draw(memory)
-        Curve("", pieces, [row.seconds for row in own], *look).draw(seconds)
+        draw_curve(memory, f"{name}, ours", pieces, [row.peak_mb / 1000 for row in own], *look)
+        draw_curve(seconds, "", pieces, [row.seconds for row in own], *look)
     for style, (graph, told) in zip(("s--", "D:"), QUOTED_MEMORY.items(), strict=True):
-        label = f"{graph}, paper (quoted, GPU)"
-        Curve(label, list(told), list(told.values()), "#444444", style).draw(memory)
+        draw_curve(memory, f"{graph}, paper (quoted, GPU)", list(told), list(told.values()), "#444444", style)
     for panel, name in ((memory, "GB of the process"), (seconds, "seconds")):
         logarithmic(panel, sorted({row.pieces for row in rows}))
         panel.set(xlabel="pieces", ylabel=name)
@@ -159,7 +158,7 @@ def pruning_figure(rows: Sequence[PruningRow]) -> bytes:
             own = [row for row in rows if row.grid == grid and row.graph in (graph, COMPLETE)]
             own.sort(key=lambda row: row.degree)
             places, right = [degrees.index(row.degree) for row in own], [row.accuracy_free for row in own]
-            Curve(f"{grid}, {graph}", places, right, COLOURS[number], style).draw(panel)
+            draw_curve(panel, f"{grid}, {graph}", places, right, COLOURS[number], style)
     panel.set_xticks(range(len(degrees)), [degree_text(degree) for degree in degrees])
     panel.set(xlabel="others that a piece hears", ylabel="right at the best turn of the whole (%)", ylim=(0, 102))
     lined(panel)

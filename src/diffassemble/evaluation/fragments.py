@@ -47,10 +47,8 @@ class Broken(Protocol):
 
     @property
     def category(self) -> str: ...
-
     @property
     def name(self) -> str: ...
-
     def meshes(self) -> Sequence[Mesh]: ...
 
 
@@ -381,10 +379,8 @@ class ObjectCell:
     def case(self, index: int, seed: int) -> Case:
         """Scattered fragments, less what is lost."""
         fracture = self.fractures[index]
-        puzzle, losing = (
-            scatter(fracture.meshes(), random_stream(seed, index, CUTTING)),
-            random_stream(seed, index, LOSING),
-        )
+        puzzle = scatter(fracture.meshes(), random_stream(seed, index, CUTTING))
+        losing = random_stream(seed, index, LOSING)
         share = piece_sizes(puzzle.fragments)
         stay = surviving(len(puzzle), min(self.missing, max(0.0, 1 - 2 / len(puzzle))), losing)
         clean = puzzle.reordered(stay)
@@ -395,14 +391,18 @@ class ObjectCell:
         """The puzzle as clouds or with noise, if so wished; its points are then drawn anew from what is left."""
         if not self.points and not self.noise:
             return puzzle
-        pieces = puzzle.fragments
-        meshes = pieces.meshes
+        pieces, meshes, no_faces = puzzle.fragments, puzzle.fragments.meshes, torch.zeros(0, 3, dtype=torch.long)
+
+        def draw(mesh: Mesh, count: int) -> Tensor:
+            return sample_surface(mesh.vertices, mesh.faces, count, generator)[0]
+
         if self.points:
             counts = [max(LEAST_POINTS, round(self.points * part)) for part in share.tolist()]
-            meshes = tuple(_cloud(mesh, count, generator) for mesh, count in zip(meshes, counts, strict=True))
-        meshes = tuple(_shaken(mesh, self.noise, generator) for mesh in meshes)
-        drawn = [sample_surface(mesh.vertices, mesh.faces, pieces.points.shape[1], generator)[0] for mesh in meshes]
-        return replace(puzzle, pieces=replace(pieces, points=torch.stack(drawn), meshes=meshes))
+            meshes = tuple(Mesh(draw(mesh, count), no_faces) for mesh, count in zip(meshes, counts, strict=True))
+        noise = (self.noise * torch.randn(mesh.vertices.shape, generator=generator) for mesh in meshes)
+        meshes = tuple(Mesh(mesh.vertices + moved, mesh.faces) for mesh, moved in zip(meshes, noise, strict=True))
+        points = torch.stack([draw(mesh, pieces.points.shape[1]) for mesh in meshes])
+        return replace(puzzle, pieces=replace(pieces, points=points, meshes=meshes))
 
     def identity(self, index: int, seed: int) -> dict[str, str | int | float]:
         """All that an object follows from."""
@@ -411,10 +411,8 @@ class ObjectCell:
 
     def score(self, case: Case, step: Step, seconds: float) -> AnchoredScores:
         """How far an answer is from the truth, seen with either anchor."""
-        none, largest = (
-            score_object(case, step.poses, anchor, step.confidence, seconds) for anchor in ("none", "largest")
-        )
-        return AnchoredScores(none, largest)
+        anchors: tuple[Anchor, ...] = ("none", "largest")
+        return AnchoredScores(*(score_object(case, step.poses, one, step.confidence, seconds) for one in anchors))
 
     def read_score(self, entry: dict[str, Any]) -> AnchoredScores:
         """A score that was written as JSON."""
@@ -461,12 +459,3 @@ class ObjectCell:
     def _seen(self, score: AnchoredScores) -> ObjectScore:
         """With the anchor `largest`, if it is asked for."""
         return score.largest if "largest" in self.anchors else score.none
-
-
-def _cloud(mesh: Mesh, count: int, generator: torch.Generator) -> Mesh:
-    points, _ = sample_surface(mesh.vertices, mesh.faces, count, generator)
-    return Mesh(points, torch.zeros(0, 3, dtype=torch.long))
-
-
-def _shaken(mesh: Mesh, noise: float, generator: torch.Generator) -> Mesh:
-    return Mesh(mesh.vertices + noise * torch.randn(mesh.vertices.shape, generator=generator), mesh.faces)

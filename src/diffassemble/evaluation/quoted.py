@@ -18,8 +18,11 @@ text 10 to 20.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
+from operator import attrgetter
 from typing import Any, Literal
 
 from diffassemble.evaluation.sweep import Interval, Measured
@@ -59,114 +62,18 @@ class PaperTable:
         return tuple(known.get(column) for column in columns)
 
 
-def _parsed(*lines: str) -> dict[str, tuple[float, ...]]:
-    """Figures by method, from lines such as `yu 94.6 92.9 | no diff. 73.1 54.7`."""
-    found = {}
-    for words in (part.split() for line in lines for part in line.split("|")):
-        numbers = [word for word in words if word[0].isdecimal()]
-        found[" ".join(words[: -len(numbers)])] = tuple(map(float, numbers))
-    return found
+def _read_tables() -> dict[str, PaperTable]:
+    """The tables by name, from the file beside this one; objects are grouped by the share of missing pieces."""
+    tables = {}
+    for name, fields in tomllib.loads((files(__package__) / "quoted.toml").read_text()).items():
+        group = float if fields["kind"] == "fragments" else str
+        quoted = {group(key): {one: tuple(told[one]) for one in told} for key, told in fields.pop("quoted").items()}
+        lists = {key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()}
+        tables[name] = PaperTable(**lists, quoted=quoted)
+    return tables
 
 
-TABLES = {
-    "1": PaperTable(
-        kind="fragments",
-        title="Table 1, everyday objects",
-        columns=tuple(ERRORS),
-        figures="errors",
-        methods=(*CHANCE, "global", "lstm", "dgl", "nsm", "se3-equiv", "diffusion"),
-        digits=1,
-        quoted={
-            0.0: _parsed(
-                "global 81.6 15.2 17.5 | lstm 87.4 15.8 11.3 | dgl 81.4 14.9 25.4 | nsm 83.3 15.3 10.6",
-                "se3-equiv 77.9 16.7 8.1 | no-diffusion 83.6 17.1 3.1 | plain 81.7 17.0 18.3",
-                "diffusion 73.3 14.8 27.5 | puzzlefusion++ 38.5 8.0 70.2 | garf (anchor) 5.3 1.1 95.7",
-            )
-        },
-    ),
-    "2": PaperTable(
-        kind="fragments",
-        title="Table 2, ablations on everyday objects",
-        columns=tuple(ERRORS),
-        figures="errors",
-        methods=(*CHANCE, "plain", "invariant", "six-d", "no-chamfer", "diffusion", "no-diffusion", "gcn"),
-        quoted={
-            0.0: _parsed(
-                "plain 81.68 17.04 18.32 | invariant 77.06 18.09 14.27 | six-d 75.60 18.80 18.50",
-                "no-chamfer 72.75 14.78 24.10 | diffusion 73.34 14.82 27.48 | no-diffusion 83.60 17.12 3.10",
-                "gcn 74.56 15.79 21.33",
-            )
-        },
-    ),
-    "3": PaperTable(
-        kind="squares",
-        title="Table 3, whole puzzles",
-        columns=("6x6", "8x8", "10x10", "12x12"),
-        quoted={
-            FACES: _parsed(
-                "gallagher 80.21 55.18 71.19 69.81 | yu 98.63 94.65 98.33 93.33 | huroyan 98.47 97.45 98.65 97.08",
-                "no diff. 99.43 79.84 99.05 91.28 | no equiv. 96.12 71.62 91.98 64.15",
-                "diffusion 99.51 87.66 99.30 97.76",
-            ),
-            PAINTINGS: _parsed(
-                "gallagher 71.88 61.63 54.15 44.68 | yu 94.62 92.95 90.99 89.88 | huroyan 92.69 91.37 89.74 88.28",
-                "no diff. 73.07 54.70 22.68 18.27 | no equiv. 25.31 14.63 8.19 4.96",
-                "diffusion 90.65 72.79 63.33 53.08",
-            ),
-        },
-    ),
-    "4": PaperTable(
-        kind="squares",
-        title="Table 4, 30 % of the pieces missing",
-        columns=("6x6", "12x12"),
-        missing=(0.3,),
-        quoted={
-            FACES: _parsed("gallagher 33.28 19.18 | yu 33.45 21.78 | huroyan 18.18 0.09 | diffusion 96.92 76.49"),
-            PAINTINGS: _parsed("gallagher 32.19 24.12 | yu 32.53 24.65 | huroyan 17.14 0.08 | diffusion 51.21 27.09"),
-        },
-    ),
-    "missing-3d": PaperTable(
-        kind="fragments",
-        title="Missing pieces, everyday objects of 8 to 20 pieces",
-        columns=tuple(ERRORS),
-        figures="errors",
-        missing=(0.0, 0.1, 0.2, 0.3),
-        methods=(*CHANCE, "global", "dgl", "lstm", "se3-equiv", "diffusion"),
-        pieces=(8, 20),
-        quoted={
-            0.0: _parsed(
-                "global 83.00 18.74 7.02 | dgl 84.56 18.26 9.72 | lstm 88.26 19.64 4.78",
-                "se3-equiv 81.82 18.50 6.74 | diffusion 80.13 19.02 11.61",
-            ),
-            0.1: _parsed(
-                "global 83.86 18.76 6.78 | dgl 84.74 18.98 8.42 | lstm 88.40 19.74 4.96",
-                "se3-equiv 82.96 18.54 6.58 | diffusion 80.32 19.32 11.20",
-            ),
-            0.2: _parsed(
-                "global 84.20 18.86 6.66 | dgl 85.01 19.80 7.34 | lstm 88.72 19.90 4.88",
-                "se3-equiv 82.52 18.72 6.54 | diffusion 80.37 19.52 10.67",
-            ),
-            0.3: _parsed(
-                "global 84.76 18.96 6.62 | dgl 85.64 20.68 6.56 | lstm 88.96 20.01 4.36",
-                "se3-equiv 82.88 19.48 6.51 | diffusion 80.46 19.84 10.43",
-            ),
-        },
-    ),
-    # 36, 144, 400, 625 and 900 pieces.
-    "time": PaperTable(
-        kind="squares",
-        title="Seconds to solve one puzzle (quoted: diffusion on an RTX 4090)",
-        columns=("6x6", "12x12", "20x20", "25x25", "30x30"),
-        figures="seconds",
-        quoted={
-            FACES: _parsed(
-                "gallagher 0.3 4.4 23.35 34.11 55.10 | yu 0.3 3.0 14.0 42.0 92.0",
-                "huroyan 1.0 8.0 35.0 72.0 152.0 | diffusion 1.0 1.0 2.0 3.0 5.0",
-            )
-        },
-    ),
-}
-
+TABLES = _read_tables()
 ABSOLUTE, FREE, NOT_OURS = "absolute", "orient. free", "not measured"
 
 
@@ -258,23 +165,19 @@ def compare_grids(
 
 def compare_errors(table: PaperTable, results: Sequence[Measured]) -> list[Comparison]:
     """Errors on broken objects: one comparison for each collection, anchor and share of missing pieces."""
-    found, names = [], (*ERRORS, "geodesic")
-    kinds = [(result.row.data, result.row.anchor, result.row.missing) for result in results]
-    for data, anchor, missing in dict.fromkeys(kinds):
-        own = [result for result, kind in zip(results, kinds, strict=True) if kind == (data, anchor, missing)]
-        ours = []
-        for result in own:
-            values, reach = tuple(getattr(result.row, name) for name in names), tuple(map(result.reach, names))
-            ours.append(Line(result.row.solver, "", values, reach=reach))
+    names = (*ERRORS, "geodesic")
+    found, figures = [], attrgetter(*names)
+    groups: dict[tuple[str, str, float], list[Measured]] = {}
+    for result in results:
+        groups.setdefault((result.row.data, result.row.anchor, result.row.missing), []).append(result)
+    for (data, anchor, missing), own in groups.items():
+        ours = [Line(one.row.solver, "", figures(one.row), reach=tuple(map(one.reach, names))) for one in own]
         share = f", {missing:.0%} missing" if missing else ""
         found.append(
             Comparison(
-                title=f"{table.title}{share}; ours: {own[0].row.objects} fractures of {data}, anchor {anchor}",
-                view=f"{data}, anchor {anchor}",
-                group=missing,
-                columns=(*ERRORS.values(), "geodesic"),
-                labels=tuple(ERROR_LABELS.values()),
-                lines=_beside(table, missing, names, ours),
+                f"{table.title}{share}; ours: {own[0].row.objects} fractures of {data}, anchor {anchor}",
+                *(f"{data}, anchor {anchor}", missing, (*ERRORS.values(), "geodesic"), tuple(ERROR_LABELS.values())),
+                _beside(table, missing, names, ours),
                 formats=(".1f", f".{table.digits}f"),
                 source="quoted",
                 best=None,

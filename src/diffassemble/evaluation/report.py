@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 
 from diffassemble.evaluation.figures import COLOURS, draw_bars, png
 from diffassemble.evaluation.sweep import Measured, Solved
+from diffassemble.files.pictures import png_bytes
 from diffassemble.kinds import kind_of
-from diffassemble.rendering.report import page, picture, png_image, section, table, versions
+from diffassemble.rendering.report import embedded, page, section, table, versions
 
 
 @dataclass
@@ -43,7 +44,7 @@ def measurement_page(
     ]
     parts = [
         section("Results", rows_table([_plain(row) for row in rows]) + f"<p>{escape(rows[0].CAPTION)}</p>"),
-        section("Compared", png_image(_bars(results, figures), ", ".join(figures.values()))),
+        section("Compared", embedded(_bars(results, figures), ", ".join(figures.values()))),
         *([section("By kind of object and piece", rows_table(groups))] if groups else []),
         *(
             section(f"{word} answer of {name}", _answer(found[name]))
@@ -73,8 +74,8 @@ def _plain(row: Any) -> dict[str, Any]:
 
 def _answer(solved: Solved) -> str:
     assert solved.assembly is not None
-    words = f"<p>{escape(solved.cell.words(solved.score))}</p>"
-    return words + picture(kind_of(solved.assembly.puzzle).drawing().before_after(solved.assembly), "pieces and answer")
+    shown = kind_of(solved.assembly.puzzle).drawing().before_after(solved.assembly)
+    return f"<p>{escape(solved.cell.words(solved.score))}</p>" + embedded(png_bytes(shown), "pieces and answer")
 
 
 def _bars(results: Sequence[Measured], figures: Mapping[str, str]) -> bytes:

@@ -150,14 +150,9 @@ class PictureCell:
 
     def identity(self, index: int, seed: int) -> dict[str, str | int | float]:
         """All that a puzzle follows from."""
+        name = "/".join(self.pictures[index].parts[-2:])
         damage = {"missing": self.missing, "erode": self.erode, "size": self.size}
-        return {
-            "picture": "/".join(self.pictures[index].parts[-2:]),
-            "index": index,
-            "seed": seed,
-            "grid": self.grid,
-            **damage,
-        }
+        return {"picture": name, "index": index, "seed": seed, "grid": self.grid, **damage}
 
     def score(self, case: Case, step: Step, seconds: float) -> PictureScore:
         """How much of an answer is right."""

@@ -87,31 +87,19 @@ class Cell(Protocol):
 
     @property
     def data(self) -> str: ...
-
     @property
     def missing(self) -> float: ...
-
     @property
     def usual_seeds(self) -> int: ...
-
     def __len__(self) -> int: ...
-
     def check(self) -> None: ...
-
     def small(self) -> Cell: ...
-
     def case(self, index: int, seed: int) -> Case: ...
-
     def identity(self, index: int, seed: int) -> Identity: ...
-
     def score(self, case: Case, step: Step, seconds: float) -> Score: ...
-
     def read_score(self, entry: dict[str, Any]) -> Score: ...
-
     def rows(self, solver: str, seed: int, draws: Sequence[Sequence[Score]]) -> list[Measured]: ...
-
     def rank(self, score: Score) -> tuple[float, ...]: ...
-
     def words(self, score: Score) -> str: ...
 
 
@@ -209,9 +197,7 @@ class Journal:
 
     def __init__(self, path: Path, settings: Mapping[str, Identity], read: Callable[[dict[str, Any]], Score]) -> None:
         self.path, self.settings = path, settings
-        self.known: dict[str, Score] = {}
-        if path.exists():
-            self._read(read)
+        self.known = {json.dumps(entry, sort_keys=True): score for entry, score in self._read(read)}
 
     def look_up(self, solver: str, case: Identity) -> Score | None:
         """The score of this case, if it was solved with the same settings before."""
@@ -231,8 +217,9 @@ class Journal:
         told = {name: "endless" if value == float("inf") else value for name, value in self.settings[solver].items()}
         return json.dumps({"solver": solver, "settings": told, "puzzle": dict(case)}, sort_keys=True)
 
-    def _read(self, read: Callable[[dict[str, Any]], Score]) -> None:
-        text = self.path.read_bytes()
+    def _read(self, read: Callable[[dict[str, Any]], Score]) -> Iterator[tuple[dict[str, Any], Score]]:
+        """Solver, settings and case of every whole line, and its score."""
+        text = self.path.read_bytes() if self.path.exists() else b""
         whole = text[: text.rfind(b"\n") + 1]
         for number, line in enumerate(whole.splitlines(), 1):
             try:
@@ -240,7 +227,7 @@ class Journal:
                 score = read(entry.pop("score"))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise InputError(f"{self.path}, line {number}: is no score; pass another --scores file") from error
-            self.known[json.dumps(entry, sort_keys=True)] = score
+            yield entry, score
         if whole != text:
             os.truncate(self.path, len(whole))
 

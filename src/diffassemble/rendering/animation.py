@@ -58,29 +58,20 @@ def _encode(frames: Sequence[Image.Image], width: int, durations: list[int]) -> 
     palette = seen.quantize(256, method=Image.Quantize.FASTOCTREE)
     flat = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in small]
     buffer = io.BytesIO()
-    flat[0].save(
-        buffer,
-        format="GIF",
-        save_all=True,
-        append_images=flat[1:],
-        duration=durations,
-        loop=0,
-        optimize=True,
-        disposal=1,
-    )
+    moving = {"save_all": True, "append_images": flat[1:], "duration": durations, "loop": 0}
+    flat[0].save(buffer, format="GIF", **moving, optimize=True, disposal=1)
     return buffer.getvalue()
 
 
 def _key_poses(assembly: Assembly) -> list[Poses]:
     """The poses to pass through: at least two, the last one the answer."""
     keys = list(assembly.history)
-    if not keys or not _same(keys[-1], assembly.poses):
-        keys.append(assembly.poses)
+    end = assembly.poses
+    if not (
+        keys and torch.equal(keys[-1].translation, end.translation) and torch.equal(keys[-1].rotation, end.rotation)
+    ):
+        keys.append(end)
     return [_on_the_table(assembly.puzzle), *keys] if len(keys) == 1 else keys
-
-
-def _same(first: Poses, second: Poses) -> bool:
-    return torch.equal(first.translation, second.translation) and torch.equal(first.rotation, second.rotation)
 
 
 def _on_the_table(puzzle: Puzzle) -> Poses:

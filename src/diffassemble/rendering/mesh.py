@@ -1,4 +1,4 @@
-"""Pictures and animations of broken objects."""
+"""Pictures and animations of broken objects: laid out on a table, on their way, and at their places."""
 
 from __future__ import annotations
 
@@ -19,20 +19,16 @@ from diffassemble.rendering.picture import beside, confidence_colour, under_titl
 from diffassemble.rendering.studio import frame, orbit, photograph
 from diffassemble.rendering.triangles import Triangles, triangles_of
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Fragments laid out on a table in rows, the large ones first, each lying flat.
-
-
 # The table is seen from above at an angle, so that depth counts for less than width.
 _WIDTH_TO_DEPTH = 0.95
 _GAP = 0.12
 
 
 def laid_out(pieces: FragmentPieces, height: float = 0.0) -> Poses:
-    """Poses of fragments that lie on a table at `height`, about the origin, none over another.
+    """Poses of fragments that lie on a table at `height`, about the origin, in rows, the large ones first.
 
-    x runs along the rows, the first row is the farthest (lowest z). A fragment is turned as little as makes it lie on
-    its flat side.
+    None lies over another. x runs along the rows, the first row is the farthest (lowest z). A fragment
+    is turned as little as makes it lie on its flat side.
     """
     turns = lying_flat(pieces.points)
     turned = [points.astype(np.float64) @ turn.T for points, turn in zip(_corners(pieces), turns, strict=True)]
@@ -92,10 +88,6 @@ def _rows(sizes: np.ndarray, length: float) -> tuple[np.ndarray, float, float]:
         depth, widest = depth + deepest, max(widest, float(ends[-1]))
     middles[:, 1] -= depth / 2
     return middles, widest, depth
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# The ways fragments take from the table to their places.
 
 
 # Of a long history this many moments are passed through: more would only make fragments tremble.
@@ -158,11 +150,9 @@ def between(
 
 def _effort(first: Poses, second: Poses) -> Tensor:
     """How far it is from one station to the next, on average; a half turn counts as much as a whole object."""
-    turn = (
-        torch.from_numpy(Rotation.from_matrix((first.rotation.mT @ second.rotation).numpy()).magnitude()).float()
-        / torch.pi
-    )
-    return ((first.translation - second.translation).norm(dim=-1) + turn).mean() + 1e-3
+    turn = Rotation.from_matrix((first.rotation.mT @ second.rotation).numpy()).magnitude()
+    move = (first.translation - second.translation).norm(dim=-1)
+    return (move + torch.from_numpy(turn).float() / torch.pi).mean() + 1e-3
 
 
 def _drawn_in(poses: Poses) -> Poses:
@@ -178,10 +168,6 @@ def _drawn_in(poses: Poses) -> Poses:
 
 def _on_cpu(poses: Poses) -> Poses:
     return Poses(poses.rotation.detach().cpu().float(), poses.translation.detach().cpu().float())
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Pictures and animations of broken objects.
 
 
 PICTURE = (960, 840)
@@ -207,10 +193,9 @@ def draw_before_after(assembly: Assembly) -> Image.Image:
     puzzle = assembly.puzzle
     things, colours = triangles_of(puzzle.fragments.meshes, _STILL_TRIANGLES), fragment_colours(len(puzzle))
     before = _draw(things, laid_out(puzzle.fragments), colours, PANEL, _TABLE_VIEW)
-    panels = [
-        under_title(before, _counted(len(puzzle))),
-        under_title(_draw(things, assembly.poses, colours, PANEL), "assembled"),
-    ]
+    count = "one fragment" if len(puzzle) == 1 else f"{len(puzzle)} fragments"
+    after = _draw(things, assembly.poses, colours, PANEL)
+    panels = [under_title(before, count), under_title(after, "assembled")]
     if puzzle.truth is not None:
         panels.append(under_title(_draw(things, puzzle.truth, colours, PANEL), "the true whole"))
     return beside(*panels)
@@ -250,8 +235,7 @@ def animate(assembly: Assembly, frames: int = 48) -> list[Image.Image]:
 
 def _reached(extremes: Float[Tensor, "n k 3"], poses: Poses) -> Float32[np.ndarray, "p 3"]:
     """The places that the extremes of pieces come to."""
-    moved = Poses(poses.rotation.detach().cpu().float(), poses.translation.detach().cpu().float()).apply(extremes)
-    return moved.reshape(-1, 3).numpy()
+    return _on_cpu(poses).apply(extremes).reshape(-1, 3).numpy()
 
 
 def _draw(
@@ -265,7 +249,3 @@ def _draw(
     reached = _reached(things.extremes(len(poses)), poses)
     camera = frame(reached, orbit(*view), size, _MARGIN)
     return photograph(things.placed(poses), colours, camera, size, ground=float(reached[:, 1].min()))
-
-
-def _counted(count: int) -> str:
-    return "one fragment" if count == 1 else f"{count} fragments"

@@ -15,10 +15,6 @@ from torch import Tensor
 
 from diffassemble.core import Assembly, Board, Poses, Puzzle, turn_pixels
 
-# ----------------------------------------------------------------------------------------------------------------------
-# The table that pieces are drawn on: an empty board, and one piece laid down at any place and angle.
-
-
 Colour = tuple[int, int, int]
 
 TABLE: Colour = (250, 250, 248)
@@ -63,10 +59,7 @@ def empty_board(board: Board, cell: int, margin: int, background: Colour) -> Ima
 
 
 def lay_pieces(
-    canvas: Image.Image,
-    pieces: Sequence[Image.Image],
-    places: NDArray[np.float64],
-    turned: NDArray[np.float64],
+    canvas: Image.Image, pieces: Sequence[Image.Image], places: NDArray[np.float64], turned: NDArray[np.float64]
 ) -> None:
     """Draw pieces into `canvas` one after another, at their centres (pixels) and angles (radians)."""
     for piece, (x, y), angle in zip(pieces, places.tolist(), turned.tolist(), strict=True):
@@ -101,10 +94,6 @@ def _turned_patch(piece: Image.Image, centre: tuple[float, float], angle: float)
     inverse = (cosine, sine, start_x, -sine, cosine, start_y)
     patch = padded.transform((side, side), Image.Transform.AFFINE, inverse, resample=Image.Resampling.BILINEAR)
     return patch, (left, top)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Words and scales around pictures.
 
 
 INK: Colour = (70, 74, 80)
@@ -157,8 +146,7 @@ def with_legend(picture: Image.Image, title: str) -> Image.Image:
     for x in range(width):
         colour = confidence_colour(x / (width - 1))
         draw.line((edge + x, top, edge + x, top + bar - 1), fill=colour)
-    words = ((0.0, "0 doubtful", "la"), (0.5, title, "ma"), (1.0, "sure 1", "ra"))
-    for share, text, anchor in words:
+    for share, text, anchor in ((0.0, "0 doubtful", "la"), (0.5, title, "ma"), (1.0, "sure 1", "ra")):
         draw.text((edge + share * width, top + bar + 8), text, fill=INK, font=font, anchor=anchor)
     return canvas
 
@@ -170,10 +158,6 @@ def _arrow() -> Image.Image:
     draw.line((12, 64, 108, 64), fill=INK, width=11)
     draw.line((72, 26, 110, 64, 72, 102), fill=INK, width=11, joint="curve")
     return canvas.resize((32, 32), Image.Resampling.LANCZOS)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Pictures of puzzles and assemblies.
 
 
 PANEL = 480
@@ -253,9 +237,8 @@ def draw_confidence(assembly: Assembly) -> Image.Image:
     board = assembly.puzzle.board
     cell = max(assembly.puzzle.pictures.size, PANEL // max(board.rows, board.cols))
     cells, turns = board.snap(assembly.poses)
-    picture = draw_poses(
-        assembly.puzzle, board.poses(cells, turns), cell=cell, confidence=assembly.confidence, margin=0
-    )
+    poses = board.poses(cells, turns)
+    picture = draw_poses(assembly.puzzle, poses, cell=cell, confidence=assembly.confidence, margin=0)
     return with_legend(picture, f"confidence, mean {float(assembly.confidence.mean()):.2f}")
 
 
@@ -263,10 +246,6 @@ def _tinted(image: Image.Image, sure: float) -> Image.Image:
     """A piece in shades of the colour of its confidence."""
     colour = Image.new("RGB", image.size, confidence_colour(sure))
     return Image.blend(image.convert("L").convert("RGB"), colour, 0.5)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# A photograph with the pieces that were found in it.
 
 
 OUTLINE: Colour = (220, 30, 110)

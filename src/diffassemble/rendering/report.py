@@ -9,8 +9,6 @@ from functools import cached_property
 from html import escape
 from importlib.metadata import version
 
-from PIL import Image
-
 from diffassemble.core import Assembly
 from diffassemble.core.kind import Drawing
 from diffassemble.files.pictures import png_bytes
@@ -87,9 +85,9 @@ def report_html(pictures: Pictures, settings: Rows = ()) -> str:
     doubtful = sorted(named, key=lambda row: row[1])[:10]
     parts = [
         table(facts),
-        section("Before and after", png_image(pictures.before_after, "before and after")),
-        section("How sure each piece is", png_image(pictures.confidence, "confidence") + _doubtful(doubtful)),
-        section("On the way", _image(pictures.steps, "gif", "steps")),
+        section("Before and after", embedded(pictures.before_after, "before and after")),
+        section("How sure each piece is", embedded(pictures.confidence, "confidence") + _doubtful(doubtful)),
+        section("On the way", embedded(pictures.steps, "steps", "gif")),
         section("How to open the result", kind.opening),
         section("Settings", table([*settings, *versions()])),
     ]
@@ -113,11 +111,6 @@ def page(title: str, parts: Sequence[str]) -> str:
     )
 
 
-def picture(image: Image.Image, alt: str) -> str:
-    """An image within the page."""
-    return png_image(png_bytes(image), alt)
-
-
 def versions() -> list[tuple[str, str]]:
     """What the result depends on."""
     names = ("diffassemble", "torch", "torch_geometric", "numpy")
@@ -129,12 +122,8 @@ def section(title: str, content: str) -> str:
     return f"<h2>{escape(title)}</h2>\n{content}"
 
 
-def png_image(content: bytes, alt: str) -> str:
-    """The content of a PNG file within the page."""
-    return _image(content, "png", alt)
-
-
-def _image(content: bytes, kind: str, alt: str) -> str:
+def embedded(content: bytes, alt: str, kind: str = "png") -> str:
+    """The content of a picture's file within the page."""
     return f'<img alt="{escape(alt)}" src="data:image/{kind};base64,{base64.b64encode(content).decode()}">'
 
 

@@ -1,4 +1,9 @@
-"""A small renderer that needs no display: camera, rasteriser, light and soft shadows."""
+"""A small renderer that needs no display: a camera, a rasteriser, and a light table with soft shadows.
+
+Space has y up. What a camera sees has x to the right, y down and z away from it; a pixel at (x, y) shows what lies in
+direction ((x − middle) / focal, 1). Loops over triangles and pixels are compiled by numba; type checkers are kept away
+from them, since what those wrap can't be compiled.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +20,6 @@ from scipy.ndimage import uniform_filter
 from diffassemble.rendering.palette import to_linear, to_srgb
 from diffassemble.rendering.picture import TABLE
 from diffassemble.rendering.triangles import Triangles
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Where one looks from. Space has y up; what the camera sees has x to the right, y down and z away from it.
-
 
 # The eye stands this many radii away: near enough for some perspective, far enough not to distort.
 _EYE = 4.5
@@ -48,9 +49,8 @@ class Camera:
         result = np.empty_like(seen)
         result[..., 2] = 1 / seen[..., 2]
         for axis in range(2):
-            result[..., axis] = seen[..., axis] * (np.float32(self.focal) * result[..., 2]) + np.float32(
-                self.middle[axis]
-            )
+            middle = np.float32(self.middle[axis])
+            result[..., axis] = seen[..., axis] * (np.float32(self.focal) * result[..., 2]) + middle
         return result
 
     def towards(self, other: Camera, share: float) -> Camera:
@@ -94,12 +94,6 @@ def frame(
     focal = float((room / np.maximum(end - start, 1e-6)).min())
     x, y = np.array(size) / 2 - focal * (start + end) / 2
     return Camera(rotation, target, plain.distance, focal, (float(x), float(y)))
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Triangles become pixels, the nearer hiding the farther: a loop that numba compiles.
-#
-# Type checkers are kept away from it: they would wrap the function, and then numba couldn't compile it.
 
 
 NOTHING = -1
@@ -174,14 +168,6 @@ def _fill(corners, normals, owner, shown, nearness, normal):
                         + second * normals[index, 1, axis]
                         + third * normals[index, 2, axis]
                     )
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Light on what a camera sees: loops over pixels that numba compiles.
-#
-# Everything lies before the eye: x to the right, y down, z away. A pixel at (x, y) shows what lies in direction
-# ((x − middle) / focal, 1). Type checkers are kept away from the loops: they would wrap them, and then numba couldn't
-# compile them.
 
 
 # From the upper left, before the object; and a weak one from the right, to brighten its shadow.
@@ -279,10 +265,8 @@ def find_shadow(
             hidden = 0
             tile = row % TILE * TILE + column % TILE
             for sample in range(_SAMPLES):
-                a, b = (
-                    math.floor(u + wide * _DISC[tile, sample, 0]),
-                    math.floor(v + wide * _DISC[tile, sample, 1]),
-                )
+                a = math.floor(u + wide * _DISC[tile, sample, 0])
+                b = math.floor(v + wide * _DISC[tile, sample, 1])
                 if 0 <= a < side and 0 <= b < side and shadow_map[b, a] > max(depth, 0.0):
                     hidden += 1
             shade[row, column] = hidden / _SAMPLES
@@ -327,10 +311,6 @@ def shine(owner, nearness, normal, occlusion, shade, colours, table, up, focal, 
                 light[row, column, channel] = dark * (colours[piece, channel] * diffuse + gloss)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# A photographer's studio: things on a light table, lit from the upper left, with soft shadows.
-
-
 # How far corners darken each other, and how wide shadows blur, in units of the whole's longest side.
 _REACH = 0.16
 _BLUR = 0.022
@@ -369,7 +349,8 @@ def photograph(
     light = np.zeros((wide[1], wide[0], 3), np.float32)
     paints, table = to_linear(colours.astype(float)), to_linear(np.array(TABLE) / 255)
     shine(layers.owner, layers.nearness, layers.normal, occlusion, shade, paints, table, up, *place, samples, light)
-    picture = Image.fromarray(_bytes(light))
+    levels = (to_srgb(np.linspace(0, 1, 4096)) * 255).round().astype(np.uint8)
+    picture = Image.fromarray(levels[(light.clip(0, 1) * 4095).round().astype(np.int32)])
     return picture.reduce(samples) if samples > 1 else picture
 
 
@@ -384,14 +365,16 @@ def _darkness(
     occlusion, shade = _occlusion(layers, place), np.zeros_like(layers.nearness)
     if not len(seen):
         return occlusion, shade
-    axes, side = _light_axes(), 384
+    # Axes of a picture taken by the key light; the last one points towards it.
+    across, side = np.cross(KEY_LIGHT, [0.0, 1.0, 0.0]), 384
+    across /= np.linalg.norm(across)
+    axes = np.stack([across, np.cross(KEY_LIGHT, across), KEY_LIGHT])
     flat = (seen.reshape(-1, 3) @ axes.T.astype(np.float32)).reshape(seen.shape)
     low, high = bounds(flat)
     extent = max(float((high - low)[:2].max()), 1e-6)
     scale = 0.96 * side / extent
-    shift = np.array([side / 2, side / 2, 1.0]) - np.array([scale, scale, 1.0]) * np.append(
-        (low + high)[:2] / 2, low[2]
-    )
+    start = np.append((low + high)[:2] / 2, low[2])
+    shift = np.array([side / 2, side / 2, 1.0]) - np.array([scale, scale, 1.0]) * start
     lit = flat * np.array([scale, scale, 1], np.float32) + shift.astype(np.float32)
     cast = rasterise(lit, normals, things.owner, (side, side)).nearness
     blur = max(1.5, _BLUR * scale)
@@ -430,16 +413,3 @@ def _occlusion(layers: Layers, place: tuple[float, float, float]) -> Float32[np.
     near = (slice(top, int(rows[-1]) + around), slice(left, int(columns[-1]) + around))
     find_occlusion(layers.nearness[near], layers.normal[near], focal, x - left, y - top, _REACH, occlusion[near])
     return occlusion
-
-
-def _light_axes() -> Float64[np.ndarray, "3 3"]:
-    """Axes of a picture taken by the key light; the last one points towards it."""
-    across = np.cross(KEY_LIGHT, [0.0, 1.0, 0.0])
-    across /= np.linalg.norm(across)
-    return np.stack([across, np.cross(KEY_LIGHT, across), KEY_LIGHT])
-
-
-def _bytes(light: Float32[np.ndarray, "h w 3"]) -> np.ndarray:
-    """Light as the bytes of a picture."""
-    levels = (to_srgb(np.linspace(0, 1, 4096)) * 255).round().astype(np.uint8)
-    return levels[(light.clip(0, 1) * 4095).round().astype(np.int32)]

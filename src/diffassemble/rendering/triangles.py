@@ -16,10 +16,6 @@ from torch import Tensor
 
 from diffassemble.core import Mesh, Poses
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Clouds of points as small discs that lie on the surface which the points suggest.
-
-
 _NEIGHBOURS = 12
 _SIDES = 6
 # A few points suggest no surface: they are drawn as beads.
@@ -57,10 +53,6 @@ def _copies(
     vertices = (places[:, None] + shapes).reshape(-1, 3).astype(np.float32)
     shift = shapes.shape[1] * np.arange(len(places))
     return vertices, (faces + shift[:, None, None]).reshape(-1, 3)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Fragments as loose triangles with normals at their corners: all that is needed to draw them anywhere.
 
 
 # Surfaces that meet at less than this angle (degrees) look like one, round surface.
