@@ -229,24 +229,6 @@ def candidates_of(puzzle: Puzzle) -> Candidates:
     return Candidates.of(Borders.of(puzzle.pieces.pixels).best(20))
 
 
-def joined(puzzle: Puzzle, caution: Caution = Caution(), until: float = np.inf) -> tuple[FramedForest, list[int]]:  # noqa: B008
-    """The forest in the end, and how many trees there were after each program."""
-    candidates = candidates_of(puzzle)
-    framed = FramedForest.of(puzzle.board, np.zeros(len(puzzle), np.int64))
-    possible = np.ones(candidates.side.shape, bool)
-    trees = [framed.forest.trees for _ in join_consistent(framed, candidates, possible, caution, until)]
-    return framed, trees
-
-
-def test_the_more_cautious_join_less(cut: Callable[..., Puzzle]) -> None:
-    puzzle = cut(8, 8, missing=0.3)
-    trees = [joined(puzzle, Caution(clear=clear, rounds=1))[0].forest.trees for clear in (0.2, 0.5, 0.9)]
-    assert trees == sorted(trees, reverse=True)
-    assert trees[0] > trees[-1]
-    unsure = joined(puzzle, Caution(sure=0.0))[0].forest.trees
-    assert unsure >= joined(puzzle, Caution(sure=1.0))[0].forest.trees
-
-
 def test_what_is_not_possible_is_not_joined(cut: Callable[..., Puzzle]) -> None:
     """With their turns known, pieces keep them."""
     puzzle = cut(5, 5)

@@ -22,7 +22,7 @@ from diffassemble.squares.edge_model import (
     find_candidates,
     side_strips,
 )
-from diffassemble.squares.edges import Borders, Partners, evidence, odds_terms
+from diffassemble.squares.edges import Borders, evidence
 
 
 def random_compatibility(sides: int, seed: int = 0) -> EdgeCompatibility:
@@ -57,24 +57,6 @@ def test_with_being_alone_they_are_probabilities() -> None:
     norm = compatibility.normaliser(fits)
     total = (fits - norm[:, None]).exp().sum(1) + (compatibility.alone - norm).exp()
     torch.testing.assert_close(total, torch.ones(12))
-
-
-def test_candidates_tell_levels_and_leads_as_border_gradients_have_them(
-    border_scores: Callable[[Tensor], Tensor], photo_puzzle: Puzzle
-) -> None:
-    """With all sides as candidates, the border terms are those of `odds_terms`."""
-    borders = Borders.of(photo_puzzle.pixels)
-    found = find_candidates(borders, random_compatibility(len(borders)), keep=10_000)
-    scores = border_scores(photo_puzzle.pixels)
-    best = scores.topk(len(borders) - 4, largest=False)
-    place = torch.full((len(borders), len(borders)), -1)
-    place.scatter_(1, best.indices, torch.arange(best.indices.shape[1]).expand_as(best.indices))
-    known = odds_terms(Partners(best.indices, best.values))
-    where = place.gather(1, found.side)
-    level, low, high = (known[..., column].gather(1, where) for column in (1, 3, 4))
-    torch.testing.assert_close(found.level, level, atol=2e-3, rtol=0)
-    torch.testing.assert_close(torch.minimum(found.lead, found.lead_there), low, atol=5e-3, rtol=0)
-    torch.testing.assert_close(torch.maximum(found.lead, found.lead_there), high, atol=5e-3, rtol=0)
 
 
 def test_chances_are_the_log_odds_of_either_side(small_puzzle: Puzzle) -> None:

@@ -14,11 +14,7 @@ from diffassemble.core import Board, Matches, Puzzle, turn_pixels
 from diffassemble.core.board import SIDES
 from diffassemble.squares import edges as image
 from diffassemble.squares.edge_model import Evidence, find_matches
-from diffassemble.squares.edges import (
-    Borders,
-    Partners,
-    odds_terms,
-)
+from diffassemble.squares.edges import Borders, Partners, odds_terms
 
 TrueSides = Callable[[Board, Tensor, Tensor], tuple[Tensor, Tensor]]
 

@@ -255,17 +255,6 @@ def test_votes_are_linear(dimension: int, solved: Solved, solved_in_space: Solve
         assert_same(votes(clusters, mixed(0.7, one, -2, two)), separate, 1e-4)
 
 
-def test_samples_vote_apart(solved: Solved) -> None:
-    _, matches = solved(Board(3, 3), 9)
-    samples = noise(9 * 4)
-    for clusters in grow_clusters(matches, 9):
-        placed, voted = clusters.placed(samples, 4), votes(clusters, samples, 4)
-        for sample in range(4):
-            mine = torch.arange(9) * 4 + sample
-            assert_same(placed[mine], clusters.placed(samples[mine], 1))
-            assert_same(voted[mine], votes(clusters, samples[mine]))
-
-
 def test_votes_are_unbiased_and_take_the_noise_away(solved: Solved) -> None:
     """The mean of c members has 1/c of the variance; a member far from the middle also swings with the rotation."""
     truth, matches = solved(Board(3, 4), 12, least=0.91)
@@ -434,11 +423,7 @@ def test_clusters_of_a_photo_are_mostly_true(photo_puzzle: Puzzle) -> None:
 SPACE = CosSin()
 
 
-SHAPES = {
-    "one piece": [(0, 0)],
-    "a line": [(0, 0), (1, 0), (2, 0)],
-    "a corner": [(0, 0), (1, 0), (0, 1)],
-}
+SHAPES = {"one piece": [(0, 0)], "a line": [(0, 0), (1, 0), (2, 0)], "a corner": [(0, 0), (1, 0), (0, 1)]}
 
 
 def cluster_of(shape: list[tuple[int, int]], board: Board, seed: int = 0) -> Clusters:

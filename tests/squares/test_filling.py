@@ -200,29 +200,6 @@ def test_of_several_frames_the_one_is_found_that_can_be_filled(cut: Callable[...
     assert sorted(hasty.cells.tolist()) == list(range(36))
 
 
-def test_pieces_that_hang_on_by_chance_have_little_say(cut: Callable[..., Puzzle]) -> None:
-    """A true tree of 5 × 5 with three false pieces beside it, on a board of 5 × 5."""
-    puzzle = cut(5, 5, name="astronaut")
-    forest, _, borders = grown(puzzle)
-    assert forest.trees == 1
-    more = Forest.of(28)
-    more.label[:25], more.turn[:25], more.place[:25] = forest.label, forest.turn, forest.place
-    more.label[25:] = forest.label[0]
-    more.size[forest.label[0]] = 28
-    more.place[25:] = forest.place.max(0) + np.array([[1, 0], [2, 0], [3, 0]])
-    extra = Puzzle(
-        type(puzzle.pieces)(
-            torch.cat([puzzle.pieces.pixels, torch.rand(3, 3, 16, 16, generator=torch.Generator().manual_seed(0))])
-        ),
-        Board(6, 5),
-        ("",) * 28,
-    )
-    lists = Candidates.of(Borders.of(extra.pieces.pixels).best(8))
-    cells = trim(more, Board(5, 5), lists, borders)[0].cells
-    assert (cells[:25] >= 0).all()
-    assert (cells[25:] == -1).all()
-
-
 def test_only_one_frame_is_tried_if_pieces_are_missing(cut: Callable[..., Puzzle]) -> None:
     puzzle = cut(6, 6, missing=0.2)
     forest, candidates, borders = grown(puzzle)

@@ -58,43 +58,34 @@ def test_corners_run_clockwise_around_the_centre() -> None:
     assert float(sides[0, 0] * sides[1, 1] - sides[0, 1] * sides[1, 0]) > 0
 
 
-def test_an_empty_table(photograph: Photograph) -> None:
-    table = torch.full((3, 120, 160), 0.7) + 0.01 * torch.randn(3, 120, 160, generator=torch.Generator().manual_seed(0))
-    with pytest.raises(InputError, match="no pieces found; lay separate square pieces"):
-        find_squares(table.clamp(0, 1))
+def table(*boxes: tuple[int, int, int, int]) -> torch.Tensor:
+    """A plain table with rectangles of noise on it: top, bottom, left and right of each."""
+    generator = torch.Generator().manual_seed(0)
+    seen = torch.full((3, 140, 220), 0.8) + 0.01 * torch.randn(3, 140, 220, generator=generator)
+    for top, bottom, left, right in boxes:
+        seen[:, top:bottom, left:right] = torch.rand(3, bottom - top, right - left, generator=generator) / 2
+    return seen.clamp(0, 1)
 
 
-def test_one_piece_is_too_few() -> None:
-    table = torch.full((3, 120, 160), 0.7)
-    table[:, 40:80, 50:90] = torch.rand(3, 40, 40, generator=torch.Generator().manual_seed(0))
-    with pytest.raises(InputError, match="only one piece found"):
-        find_squares(table)
+@pytest.mark.parametrize(
+    ("boxes", "words"),
+    [
+        ([], "no pieces found; lay separate square pieces"),
+        ([(40, 80, 50, 90)], "only one piece found"),
+        ([(30, 70, 20, 60), (30, 70, 80, 120), (30, 110, 145, 185)], "not equal squares"),
+        ([(0, 140, 0, 220)], "pieces found"),
+    ],
+)
+def test_what_is_no_set_of_equal_squares_is_refused(boxes: list[tuple[int, int, int, int]], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        find_squares(table(*boxes))
 
 
-def test_a_smaller_one_among_equals(photograph: Photograph) -> None:
+def test_a_smaller_one_and_one_at_the_edge_are_refused(photograph: Photograph) -> None:
     with pytest.raises(InputError, match="not equal squares: the one at"):
         find_squares(photograph(sides=[56] * 4 + [40] + [56] * 4, shadow=0.0).picture)
-
-
-def test_one_that_is_no_square() -> None:
-    table = torch.full((3, 140, 220), 0.8)
-    generator = torch.Generator().manual_seed(0)
-    for left in (20, 80):
-        table[:, 30:70, left : left + 40] = torch.rand(3, 40, 40, generator=generator) / 2
-    table[:, 30:110, 145:185] = torch.rand(3, 80, 40, generator=generator) / 2
-    with pytest.raises(InputError, match="not equal squares"):
-        find_squares(table)
-
-
-def test_one_at_the_edge(photograph: Photograph) -> None:
-    photo = photograph()
     with pytest.raises(InputError, match="cut off by the edge of the photo"):
-        find_squares(photo.picture[:, :, 50:])
-
-
-def test_a_picture_that_is_no_photo_of_pieces() -> None:
-    with pytest.raises(InputError, match="pieces found"):
-        find_squares(torch.rand(3, 100, 100, generator=torch.Generator().manual_seed(0)))
+        find_squares(photograph().picture[:, :, 50:])
 
 
 def shrunk(pixels: torch.Tensor) -> torch.Tensor:

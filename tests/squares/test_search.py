@@ -152,17 +152,6 @@ def test_every_loose_piece_gets_a_cell_of_its_own_and_none_that_lies_is_moved(
     assert np.array_equal(turn[loose:], fixed_turn[loose:])
 
 
-def test_a_photo_grows_from_one_piece(cut: Callable[..., Puzzle]) -> None:
-    puzzle = cut(4, 5, name="astronaut")
-    cells, turns = (part.numpy() for part in puzzle.board.snap(puzzle.truth))
-    pairs = pair_terms(find_matches(puzzle, keep=12), 20).numpy()
-    at, where, turn = np.full(20, NOWHERE), np.full(20, NOWHERE), turns.copy()
-    at[cells[3]], where[3] = 3, cells[3]
-    put_down(at, turn, where, pairs, np.zeros((20, 20, 4), np.float32), 5)
-    assert np.array_equal(where, cells)
-    assert np.array_equal(turn, turns)
-
-
 def test_pieces_that_fit_nowhere_stay_apart_when_there_is_room() -> None:
     at, turn, where = np.full(9, NOWHERE), np.zeros(2, np.int64), np.array([4, NOWHERE])
     at[4] = 0

@@ -1,4 +1,9 @@
-"""How like a picture a placement looks, and what that decides on boards with empty cells."""
+"""How like a picture a placement looks, and what that decides on boards with empty cells.
+
+Borders hold parts of the picture together. Where pieces are missing, they can't tell by how far the largest part is
+shifted, nor where small parts and lone pieces belong whose neighbours are all lost. What the picture shows often can:
+faces stand in the middle, the sky is above. A critic compares them; what counts is the sum of both, in log odds.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +22,24 @@ from diffassemble.core import Board, Puzzle, turn_pixels
 from diffassemble.core.settings import Count, Fraction
 from diffassemble.network.pretrained import Pretrained
 from diffassemble.squares.energy import Energy, State
+from diffassemble.squares.forest import turned
 from diffassemble.squares.search import NOWHERE, segments
 from diffassemble.squares.upright import ResidualBlock
-
-# How like a picture a placement looks: whether the whole lies where it should, and every lone piece with it.
-#
-# Where pieces are missing, borders can't tell by how far the whole is shifted, nor where a piece belongs whose
-# neighbours are all lost. What the picture shows often can: faces stand in the middle, the sky is above.
-
 
 _UNKNOWN = 0.5
 _TURNS = 4
 # Placements that are looked at together.
 _TOGETHER = 64
+# The whole is shifted by up to so many cells; of the places of a part so many are looked at, the most valuable first.
+_REACH, _LOOKED_AT = 2, 24
+# How often all small parts are looked at again.
+_ROUNDS = 2
+# With more cells a side than this a cell is too small to be seen.
+_MOST = 14
+
+Tiles = Float[Tensor, "n 4 3 c c"]
+OnCells = Int[Tensor, "k cells"]
+Pieces = Int64[np.ndarray, "m"]
 
 
 @dataclass(frozen=True)
@@ -80,35 +90,23 @@ class Critic(Pretrained):
         return self.head(self.blocks(F.relu(self.stem_norm(self.stem(maps))))).squeeze(-1)
 
     @torch.no_grad()
-    def score(
-        self,
-        tiles: Float[Tensor, "n 4 3 c c"],
-        at: Int[Tensor, "k cells"],
-        turns: Int[Tensor, "k cells"],
-        board: Board,
-    ) -> Float[Tensor, "k"]:
+    def score(self, tiles: Tiles, at: OnCells, turns: OnCells, board: Board) -> Float[Tensor, "k"]:
         """Scores of placements: the piece on each cell, or −1, and its turn. The mirror images are asked, too."""
         scores = []
-        for some, turned in zip(at.split(_TOGETHER), turns.split(_TOGETHER), strict=True):
-            pictures = laid(tiles, some, turned, board, self.config.size)
+        for some, quarters in zip(at.split(_TOGETHER), turns.split(_TOGETHER), strict=True):
+            pictures = laid(tiles, some, quarters, board, self.config.size)
             scores.append((self(pictures) + self(pictures.flip(-1))) / 2)
         return torch.cat(scores)
 
 
-def tiles_of(pixels: Float[Tensor, "n 3 s s"], board: Board, size: int) -> Float[Tensor, "n 4 3 c c"]:
+def tiles_of(pixels: Float[Tensor, "n 3 s s"], board: Board, size: int) -> Tiles:
     """Pieces, small enough for a picture of `size` pixels, in their four turns."""
     side = max(1, round(size / max(board.rows, board.cols)))
     small = F.interpolate(pixels, (side, side), mode="bilinear", antialias=True)
     return torch.stack([turn_pixels(small, torch.full((len(small),), turn)) for turn in range(_TURNS)], 1)
 
 
-def laid(
-    tiles: Float[Tensor, "n 4 3 c c"],
-    at: Int[Tensor, "k cells"],
-    turns: Int[Tensor, "k cells"],
-    board: Board,
-    size: int,
-) -> Float[Tensor, "k 4 s s"]:
+def laid(tiles: Tiles, at: OnCells, turns: OnCells, board: Board, size: int) -> Float[Tensor, "k 4 s s"]:
     """The pictures that placements make, and where there is a piece."""
     known = at >= 0
     shown = torch.where(known[..., None, None, None], tiles[at.clamp(min=0), turns % _TURNS], _UNKNOWN)
@@ -119,20 +117,6 @@ def laid(
     if pictures.shape[-2:] == (size, size):
         return pictures
     return F.interpolate(pictures, (size, size), mode="bilinear", antialias=True)
-
-
-# A second look at a board with empty cells: what borders can't decide is decided by how the picture looks.
-#
-# Borders hold parts of the picture together. By how far the largest part is shifted, and where small parts and lone
-# pieces belong, they often don't say; then a critic compares the pictures. What counts is the sum of both, in log odds.
-
-
-# The whole is shifted by up to so many cells; of the places of a part so many are looked at, the most valuable first.
-_REACH, _LOOKED_AT = 2, 24
-# How often all small parts are looked at again.
-_ROUNDS = 2
-# With more cells a side than this a cell is too small to be seen.
-_MOST = 14
 
 
 @dataclass(frozen=True)
@@ -157,22 +141,18 @@ class CriticReranker:
                 break
         return state
 
-    def _framed(self, state: State, energy: Energy, tiles: Float[Tensor, "n 4 3 c c"]) -> State:
+    def _framed(self, state: State, energy: Energy, tiles: Tiles) -> State:
         """The whole in its best turn and shift, scored by its largest part."""
         others = np.concatenate([np.zeros(0, np.int64), *parts(state, energy)[1:]])
         candidates = list(shifts(state, energy))
         return self._best(candidates, [without(candidate, others) for candidate in candidates], energy, tiles)
 
-    def _settled(
-        self, state: State, part: Int64[np.ndarray, "m"], energy: Energy, tiles: Float[Tensor, "n 4 3 c c"]
-    ) -> State:
+    def _settled(self, state: State, part: Pieces, energy: Energy, tiles: Tiles) -> State:
         """A part of the whole on its best place."""
         places = sorted(placings(state, part, energy.board), key=energy, reverse=True)[:_LOOKED_AT]
         return self._best([state, *places], [state, *places], energy, tiles)
 
-    def _best(
-        self, states: list[State], shown: list[State], energy: Energy, tiles: Float[Tensor, "n 4 3 c c"]
-    ) -> State:
+    def _best(self, states: list[State], shown: list[State], energy: Energy, tiles: Tiles) -> State:
         at = torch.from_numpy(np.stack([state.at for state in shown]))
         turns = torch.from_numpy(np.stack([np.where(s.at >= 0, s.turn[s.at], 0) for s in shown]))
         looks = self.critic.score(tiles, at, turns, energy.board)
@@ -180,7 +160,7 @@ class CriticReranker:
         return states[int((energies + self.weight * looks).argmax())]
 
 
-def parts(state: State, energy: Energy) -> list[Int64[np.ndarray, "m"]]:
+def parts(state: State, energy: Energy) -> list[Pieces]:
     """The pieces that hold together by their borders, the largest part first."""
     label = np.empty(len(state.where), np.int64)
     segments(state.at, state.turn, energy.pairs, energy.board.cols, label)
@@ -193,9 +173,9 @@ def shifts(state: State, energy: Energy) -> Iterator[State]:
     board = energy.board
     yield state
     placed = np.flatnonzero(state.where >= 0)
-    whole = state.where[placed] // board.cols, state.where[placed] % board.cols
-    for turn in range(4) if board.rows == board.cols else (0, 2):
-        rows, cols = turned_cells(*whole, turn, board)
+    whole = torch.from_numpy(state.where[placed]), torch.from_numpy(state.turn[placed])
+    for turn in board.fitting_turns():
+        rows, cols = np.divmod(board.turned(*whole, turn)[1].numpy(), board.cols)
         for down in range(-_REACH, _REACH + 1):
             for right in range(-_REACH, _REACH + 1):
                 if turn or down or right:
@@ -203,20 +183,21 @@ def shifts(state: State, energy: Energy) -> Iterator[State]:
                     yield energy.filled(moved)
 
 
-def placings(state: State, part: Int64[np.ndarray, "m"], board: Board) -> Iterator[State]:
+def placings(state: State, part: Pieces, board: Board) -> Iterator[State]:
     """A part, without the others moving, on all free places in all turns."""
     rest = without(state, part)
-    rows, cols = state.where[part] // board.cols, state.where[part] % board.cols
+    place = np.stack([state.where[part] % board.cols, state.where[part] // board.cols], 1)
     for turn in range(4):
-        own_rows, own_cols = _about(rows, cols, turn)
-        for down in range(board.rows - int(np.ptp(own_rows))):
-            for right in range(board.cols - int(np.ptp(own_cols))):
-                new_rows, new_cols = own_rows - own_rows.min() + down, own_cols - own_cols.min() + right
-                if (rest.at[new_rows * board.cols + new_cols] == NOWHERE).all():
-                    yield _moved(rest, part, new_rows, new_cols, turn, board, state.turn)
+        own = turned(place, turn)
+        own = own - own.min(0)
+        for down in range(board.rows - int(own[:, 1].max())):
+            for right in range(board.cols - int(own[:, 0].max())):
+                cols, rows = (own + np.array([right, down])).T
+                if (rest.at[rows * board.cols + cols] == NOWHERE).all():
+                    yield _moved(rest, part, rows, cols, turn, board)
 
 
-def without(state: State, pieces: Int64[np.ndarray, "m"]) -> State:
+def without(state: State, pieces: Pieces) -> State:
     """The same placement, these pieces lying nowhere."""
     at, where = state.at.copy(), state.where.copy()
     lying = where[pieces]
@@ -225,39 +206,11 @@ def without(state: State, pieces: Int64[np.ndarray, "m"]) -> State:
     return replace(state, at=at, where=where)
 
 
-def turned_cells(
-    rows: Int64[np.ndarray, "m"], cols: Int64[np.ndarray, "m"], turn: int, board: Board
-) -> tuple[Int64[np.ndarray, "m"], Int64[np.ndarray, "m"]]:
-    """Where cells come to lie when the whole board is turned clockwise."""
-    for _ in range(turn % 2):
-        rows, cols = cols, board.rows - 1 - rows
-    if turn >= 2:
-        rows, cols = board.rows - 1 - rows, board.cols - 1 - cols
-    return rows, cols
-
-
-def _about(
-    rows: Int64[np.ndarray, "m"], cols: Int64[np.ndarray, "m"], turn: int
-) -> tuple[Int64[np.ndarray, "m"], Int64[np.ndarray, "m"]]:
-    for _ in range(turn):
-        rows, cols = cols, -rows
-    return rows, cols
-
-
-def _moved(
-    state: State,
-    pieces: Int64[np.ndarray, "m"],
-    rows: Int64[np.ndarray, "m"],
-    cols: Int64[np.ndarray, "m"],
-    turn: int,
-    board: Board,
-    turns: Int64[np.ndarray, "n"] | None = None,
-) -> State:
+def _moved(state: State, pieces: Pieces, rows: Pieces, cols: Pieces, turn: int, board: Board) -> State:
     """Pieces taken up and put on these cells, turned on; those beyond the board lie nowhere."""
     fresh = without(state, pieces)
-    old = state.turn if turns is None else turns
     quarter = state.turn.copy()
-    quarter[pieces] = (old[pieces] + turn) % 4
+    quarter[pieces] = (quarter[pieces] + turn) % 4
     inside = (rows >= 0) & (rows < board.rows) & (cols >= 0) & (cols < board.cols)
     cells = rows[inside] * board.cols + cols[inside]
     fresh.at[cells], fresh.where[pieces[inside]] = pieces[inside], cells

@@ -1,4 +1,10 @@
-"""Learned edge compatibility: which sides continue each other, also across a gap."""
+"""Learned edge compatibility: which sides continue each other, also across a gap, where gradients alone don't tell.
+
+Every side predicts what its neighbour shows, colour by colour along the border, and how sure it is of each; besides
+it has a learned embedding. So a side is two vectors, what it predicts and what it shows, and all pairs of sides are
+one matrix product. Sides are numbered as in `edges`, and read clockwise. Border gradients and learned compatibility
+are weighed to one probability; how depends on how many pixels pieces have lost, so the weights come with the model.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +31,10 @@ from diffassemble.squares.edges import (
     FEWEST_ROWS,
     Borders,
     certainty_evidence,
+    evidence,
     matches_of_partners,
-    matches_of_sides,
     rank_evidence,
 )
-
-# Border gradients and a learned compatibility of the same sides, weighed to one probability.
-#
-# How much learned compatibility weighs against the gradients depends on how many pixels
-# the pieces have lost, so the numbers that weigh them come with it.
-
 
 # How many scores are computed at once.
 _BLOCK = 2**20
@@ -114,11 +114,6 @@ class Candidates:
         score = self.level.exp() - _SOFTENING
         return torch.stack([(self.terms() @ odds).sigmoid(), rank_evidence(behind), certainty_evidence(score)], -1)
 
-    def matches(self, odds: Float[Tensor, "terms"], pitch: float) -> Matches:
-        """The pairs as matches on a lattice."""
-        rows = torch.arange(len(self.side)).repeat_interleave(self.side.shape[1])
-        return matches_of_sides(rows, self.side.flatten(), pitch, self.evidence(odds).flatten(0, 1))
-
 
 def _sorted(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
     return torch.minimum(one, other), torch.maximum(one, other)
@@ -170,9 +165,9 @@ class Evidence:
         for known in tuple(Evidence._living):
             if known.pixels.shape == pixels.shape and torch.equal(known.pixels, pixels):
                 return known
-        evidence = Evidence(pixels)
-        Evidence._living.add(evidence)
-        return evidence
+        fresh = Evidence(pixels)
+        Evidence._living.add(fresh)
+        return fresh
 
     @cached_property
     def borders(self) -> Borders:
@@ -191,9 +186,11 @@ class Evidence:
         Without an edge model, border gradients alone say so.
         """
         if edge_model is None:
-            return matches_of_partners(self.borders.best(keep), pitch)
+            partners = self.borders.best(keep)
+            return matches_of_partners(partners.side, evidence(partners), pitch)
         compatibility = self.compatibility(edge_model)
-        return find_candidates(self.borders, compatibility, keep).matches(compatibility.odds, pitch)
+        found = find_candidates(self.borders, compatibility, keep)
+        return matches_of_partners(found.side, found.evidence(compatibility.odds), pitch)
 
 
 def find_matches(puzzle: Puzzle, edge_model: CompareEdges | None = None, keep: int = 8) -> Matches:
@@ -217,13 +214,6 @@ def load_edge_model(name: str) -> CompareEdges:
 @cache
 def _edge_model(folder: Path) -> EdgeModel:
     return EdgeModel.from_pretrained(folder)
-
-
-# Which sides continue each other, also across a gap: learnt, where gradients alone no longer tell.
-#
-# Every side predicts what its neighbour shows, colour by colour along the border, and how sure it is of each; besides
-# it has a learned embedding. So a side is two vectors, what it predicts and what it shows, and all pairs of sides are
-# one matrix product. Sides are numbered as in `edges`, and read clockwise.
 
 
 # Brightness, red against blue, and green against both: nearly independent in pictures.

@@ -1,4 +1,11 @@
-"""Which sides of square pieces continue each other."""
+"""Which sides of square pieces continue each other.
+
+Mahalanobis gradient compatibility (Gallagher 2012): side i predicts the pixels beyond itself, c = edge + mean
+gradient, with the covariance S of its own gradients; side j is scored by Σ_r (x_r − c_r)ᵀ S⁻¹ (x_r − c_r).
+Expanded, all pairs of sides are one matrix product.
+
+Sides of a piece, clockwise from the right: 0 right, 1 bottom, 2 left, 3 top. Side a of piece i has index 4i + a.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +18,6 @@ from torch import Tensor
 from diffassemble.core import Matches, Poses, turn_matrix
 from diffassemble.core.board import SIDES
 from diffassemble.core.matches import CHANNELS
-
-# Which sides of square pieces continue each other.
-#
-# Mahalanobis gradient compatibility (Gallagher 2012): side i predicts the pixels beyond itself, c = edge + mean
-# gradient, with the covariance S of its own gradients; side j is judged by Σ_r (x_r − c_r)ᵀ S⁻¹ (x_r − c_r).
-# Expanded, all pairs of sides are one matrix product.
-#
-# Sides of a piece, clockwise from the right: 0 right, 1 bottom, 2 left, 3 top. Side a of piece i has index 4i + a.
-
 
 # A side whose own pixels hardly vary would trust itself without limit. Two squared grey levels measured best.
 _VARIANCE_FLOOR = 2 / 255**2
@@ -128,6 +126,8 @@ def odds_terms(partners: Partners) -> Float[Tensor, "sides keep 10"]:
 
 def evidence(partners: Partners) -> Float[Tensor, "sides keep 3"]:
     """The channels of pairs: probability of being neighbours, rank among rivals, absolute certainty."""
+    if not partners.side.numel():
+        return partners.score.new_zeros(*partners.side.shape, CHANNELS)
     probability = (odds_terms(partners) @ partners.score.new_tensor(_ODDS)).sigmoid()
     levels = torch.log(partners.score + 1e-3)
     behind = levels[:, :1] + levels[partners.side, 0] - 2 * levels
@@ -144,12 +144,12 @@ def certainty_evidence(score: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
     return 1 / (1 + (score / 2) ** 2)
 
 
-def matches_of_partners(partners: Partners, pitch: float) -> Matches:
+def matches_of_partners(
+    partners: Int[Tensor, "sides keep"], channels: Float[Tensor, "sides keep c"], pitch: float
+) -> Matches:
     """Every side with each of its partners (none, or two or more), with the evidence for them."""
-    sides, keep = partners.side.shape
-    rows = torch.arange(sides, device=partners.side.device).repeat_interleave(keep)
-    channels = evidence(partners).flatten(0, 1) if keep else partners.score.new_zeros(0, CHANNELS)
-    return matches_of_sides(rows, partners.side.flatten(), pitch, channels)
+    rows = torch.arange(len(partners), device=partners.device).repeat_interleave(partners.shape[1])
+    return matches_of_sides(rows, partners.flatten(), pitch, channels.flatten(0, 1))
 
 
 def matches_of_sides(

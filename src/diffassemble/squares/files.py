@@ -26,18 +26,18 @@ from diffassemble.files.documents import (
     truth_records,
 )
 from diffassemble.files.pictures import MOST_PIXELS, picture_size, png_bytes, read_picture, to_image, to_levels
+from diffassemble.squares.pictures import is_picture
 
 # What documents call this kind.
 DOCUMENT = "image"
 SMALLEST_PIECE = 4
-_SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp", ".gif", ".ppm"}
 
 
 def read_pieces(folder: Path | str) -> tuple[ImagePieces, tuple[str, ...]]:
     """All pictures of a folder, in the order of their names, as pieces; other files are passed over."""
     folder = Path(folder)
     try:
-        files = sorted(file for file in folder.iterdir() if _is_picture_name(file))
+        files = sorted(file for file in folder.iterdir() if is_picture(file))
     except OSError as error:
         raise InputError(f"{folder}: cannot be read ({error.strerror})") from error
     if not files:
@@ -76,10 +76,8 @@ def split_picture(path: Path | str, board: Board) -> tuple[ImagePieces, tuple[st
             "pass the --grid it was made with"
         )
     size = height // board.rows
-    if size != width // board.cols:
-        raise InputError(
-            f"{path}: grid {grid} gives pieces of {width // board.cols}x{size} pixels; pieces must be square"
-        )
+    if size != (across := width // board.cols):
+        raise InputError(f"{path}: grid {grid} gives pieces of {across}x{size} pixels; pieces must be square")
     cells = picture.reshape(3, board.rows, size, board.cols, size).permute(1, 3, 0, 2, 4)
     names = tuple(f"{path.name}[{row},{col}]" for row in range(board.rows) for col in range(board.cols))
     pieces = ImagePieces(cells.reshape(board.cells, 3, size, size))
@@ -119,10 +117,6 @@ def check_count(count: int, board: Board, source: Path) -> None:
             f"{source}: grid {board.rows}x{board.cols} has {board.cells} cells, got {count} pieces; "
             f"pass --grid {room.rows}x{room.cols}"
         )
-
-
-def _is_picture_name(file: Path) -> bool:
-    return file.suffix.lower() in _SUFFIXES and not file.name.startswith(".") and file.is_file()
 
 
 def _fingerprint(levels: UInt8[Tensor, "3 s s"]) -> bytes:

@@ -196,7 +196,8 @@ def _move(mover, stayer, by, right, down, label, following, size, place, turn, l
         place[mover, 0], place[mover, 1] = x + right, y + down
         turn[mover] = (turn[mover] + by) % 4
         label[mover] = home
-        _insert(lookup, _key(home, x + right, y + down, len(label)))
+        key = _key(home, x + right, y + down, len(label))
+        lookup[_slot(lookup, key)] = key
         mover = following[mover]
     following[mover], following[stayer] = following[stayer], following[mover]
 
@@ -238,14 +239,8 @@ def _slot(lookup, key):
 def _note_all(lookup, count):
     """Note that every piece has taken the first cell of its own tree."""
     for piece in range(count):
-        _insert(lookup, _key(piece, np.int64(0), np.int64(0), count))
-
-
-@_inner
-@no_type_check
-def _insert(lookup, key):
-    """Note that a cell is taken."""
-    lookup[_slot(lookup, key)] = key
+        key = _key(piece, np.int64(0), np.int64(0), count)
+        lookup[_slot(lookup, key)] = key
 
 
 @_inner

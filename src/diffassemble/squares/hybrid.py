@@ -14,7 +14,7 @@ from diffassemble.core import Matches, Puzzle, Step
 from diffassemble.core.board import Placement
 from diffassemble.core.locks import hold, settle
 from diffassemble.core.solver import in_content_order
-from diffassemble.squares.baselines.gallagher import border_steps
+from diffassemble.squares.baselines.gallagher import GallagherSolver
 from diffassemble.squares.critic import CriticReranker
 from diffassemble.squares.diffusion import DiffusionSolver, Samples
 from diffassemble.squares.edge_model import CompareEdges, Evidence
@@ -86,7 +86,7 @@ class HybridSolver:
             yield from self._large_search(energy, max(starts, key=energy), until)
             return
         energy = Energy.dense(matches, place_terms(poses, board, self.trust, locks), board)
-        wholes = self._turned(puzzle, self._bordered(puzzle, evidence, matches, energy))
+        wholes = self._turned(puzzle, self._bordered(puzzle, matches, energy))
         sampled, bordered = ([energy.state(*whole) for whole in some] for some in (placements, wholes))
         yield from self._search(puzzle, energy, self._chosen(sampled, bordered, energy), until)
 
@@ -128,9 +128,9 @@ class HybridSolver:
         enough = _HOPELESS * energy(starts[0])
         return [start if energy(start) >= enough else starts[0] for start in starts]
 
-    def _bordered(self, puzzle: Puzzle, evidence: Evidence, matches: Matches, energy: Energy) -> list[Placement]:
+    def _bordered(self, puzzle: Puzzle, matches: Matches, energy: Energy) -> list[Placement]:
         """What borders alone make of the puzzle."""
-        *_, last = border_steps(puzzle, evidence, time.monotonic() + self.budget)
+        *_, last = GallagherSolver().ordered_steps(puzzle, time.monotonic() + self.budget)
         wholes = [puzzle.board.snap(last.poses)]
         return wholes if self.edge_model is None else [*wholes, energy.joined(matches, len(puzzle))]
 

@@ -1,4 +1,12 @@
-"""One photograph of separate square pieces on a plain background becomes pieces: found, straightened, cut out."""
+"""One photograph of separate square pieces on a plain background becomes pieces: found, straightened, cut out.
+
+The background is a smooth surface of colour, fitted to the photograph itself. What differs from it are pieces and the
+shadows they cast. A shadow is background, only darker, and so are some pieces: several readings of how dark a shadow
+may be are tried, and the one that shows the most equal squares is believed.
+
+A mask ends where colours stop to differ from the background: too early at pieces of the same colour, too late in
+shadows. An edge that runs along a whole side is neither, however faint it is: squares are moved to such edges.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +29,15 @@ from diffassemble.files.pictures import read_picture, to_image
 from diffassemble.rendering.picture import draw_outlines
 from diffassemble.squares.files import SMALLEST_PIECE, check_pieces
 
-# The plain background of a photograph: a smooth surface of colour, and the noise around it.
-
-
 # Pixels used for fitting, at most; more change nothing.
 _SAMPLE = 40_000
 _BACKGROUND_ROUNDS = 12
 
+Colours = Float64[np.ndarray, "3 h w"]
+Points = Float64[np.ndarray, "m 2"]
 
-def background_colours(
-    colours: Float64[np.ndarray, "3 h w"],
-) -> tuple[Float64[np.ndarray, "3 h w"], float]:
+
+def background_colours(colours: Colours) -> tuple[Colours, float]:
     """The background everywhere, also under the pieces, and its noise (standard deviation).
 
     A cubic surface is fitted to the rim of the picture, then to all pixels that are close to it, again and again:
@@ -41,7 +47,9 @@ def background_colours(
     step = max(1, round((height * width / _SAMPLE) ** 0.5))
     sample = colours[:, ::step, ::step]
     terms = _terms(*sample.shape[1:])
-    close, noise = _rim(*sample.shape[1:]), 0.05
+    close, noise = np.ones(sample.shape[1:], bool), 0.05
+    rim = max(1, min(close.shape) // 30)  # which pieces rarely reach
+    close[rim:-rim, rim:-rim] = False
     weights = np.zeros((terms.shape[-1], 3))
     for _ in range(_BACKGROUND_ROUNDS):
         weights = np.linalg.lstsq(terms[close], sample[:, close].T, rcond=None)[0]
@@ -51,21 +59,10 @@ def background_colours(
     return np.moveaxis(_terms(height, width) @ weights, -1, 0), noise
 
 
-def _rim(height: int, width: int) -> Bool[np.ndarray, "h w"]:
-    """The outermost part, which pieces rarely reach."""
-    rim = np.ones((height, width), bool)
-    deep = max(1, min(height, width) // 30)
-    rim[deep:-deep, deep:-deep] = False
-    return rim
-
-
 def _terms(height: int, width: int) -> Float64[np.ndarray, "h w k"]:
     """All products of x and y up to the third degree."""
     y, x = np.meshgrid(np.linspace(-1, 1, height), np.linspace(-1, 1, width), indexing="ij")
     return np.stack([x**i * y**j for i in range(4) for j in range(4 - i)], -1)
-
-
-# One part of a mask as a rectangle, to a fraction of a pixel.
 
 
 # The middle share of every side that its line is fitted to: corners are round in photographs.
@@ -114,14 +111,14 @@ def _turn(angle: float) -> Float64[np.ndarray, "2 2"]:
     return np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
 
 
-def _evenly(contour: Float64[np.ndarray, "k 2"]) -> Float64[np.ndarray, "m 2"]:
+def _evenly(contour: Float64[np.ndarray, "k 2"]) -> Points:
     """Points half a pixel apart along a closed line."""
     length = np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(contour, axis=0), axis=1))])
     places = np.arange(0, length[-1], 0.5)
     return np.stack([np.interp(places, length, contour[:, axis]) for axis in range(2)], 1)
 
 
-def _smallest_rectangle(hull: Float64[np.ndarray, "k 2"]) -> float:
+def _smallest_rectangle(hull: Points) -> float:
     """Angle of the rectangle of least area around a hull: it lies along one of the hull's edges."""
     edges = np.roll(hull, -1, 0) - hull
     angles = np.arctan2(edges[:, 1], edges[:, 0])
@@ -132,7 +129,7 @@ def _smallest_rectangle(hull: Float64[np.ndarray, "k 2"]) -> float:
     return float(min(angles, key=area))
 
 
-def _sides(points: Float64[np.ndarray, "m 2"], angle: float) -> list[Float64[np.ndarray, "k 2"]]:
+def _sides(points: Points, angle: float) -> list[Float64[np.ndarray, "k 2"]]:
     """The points (along, across) of the middles of the left, right, upper and lower side, in the turned frame."""
     own = points @ _turn(angle)
     low, high = np.percentile(own, 1, axis=0), np.percentile(own, 99, axis=0)
@@ -147,7 +144,7 @@ def _sides(points: Float64[np.ndarray, "m 2"], angle: float) -> list[Float64[np.
     return sides
 
 
-def _outline_slant(points: Float64[np.ndarray, "m 2"], angle: float) -> float:
+def _outline_slant(points: Points, angle: float) -> float:
     """By how much the four sides ask the frame to be turned further, bites and fringes not counted."""
     slopes, weights = [], []
     for number, side in enumerate(_sides(points, angle)):
@@ -163,21 +160,13 @@ def _outline_slant(points: Float64[np.ndarray, "m 2"], angle: float) -> float:
     return float(np.average(slopes, weights=weights)) if slopes else 0.0
 
 
-def _box(points: Float64[np.ndarray, "m 2"], angle: float) -> tuple[Float64[np.ndarray, "2"], Float64[np.ndarray, "2"]]:
+def _box(points: Points, angle: float) -> tuple[Float64[np.ndarray, "2"], Float64[np.ndarray, "2"]]:
     """Where the sides lie in the turned frame: the middle of their points."""
-    left, right, upper, lower = (
-        float(np.median(side[:, 1])) if len(side) else float("nan") for side in _sides(points, angle)
-    )
+    left, right, upper, lower = (np.median(side[:, 1]) if len(side) else np.nan for side in _sides(points, angle))
     own = points @ _turn(angle)
     low = np.where(np.isnan([left, upper]), own.min(0), [left, upper])
     high = np.where(np.isnan([right, lower]), own.max(0), [right, lower])
     return low, high
-
-
-# Squares of one common size, moved to where the picture has sharp straight edges.
-#
-# A mask ends where colours stop to differ from the background: too early at pieces of the same colour, too late in
-# shadows. An edge that runs along a whole side is neither, however faint it is.
 
 
 # Pixels between two looks, and how far around a mask's square an edge may lie, as a share of its side.
@@ -200,20 +189,15 @@ class Profiles:
     places: Float64[np.ndarray, "u"]
     across: Float64[np.ndarray, "2 u"]
 
-    def at(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The amounts at places along both axes."""
-        x, y = (np.interp(places, self.places, line) for line in self.across)
-        return x, y
-
     def best(self, side: float) -> tuple[float, tuple[float, float]]:
         """How much edge the best square of this side has, and its shift along x and y."""
         half = side / 2
         shifts = np.arange(-_REACH * side, _REACH * side + _STEP / 2, _STEP / 2)
-        near, far = self.at(shifts - half), self.at(shifts + half)
-        totals = [one + two for one, two in zip(near, far, strict=True)]
-        chosen = [int(total.argmax()) for total in totals]
-        amount = sum(float(total[index]) for total, index in zip(totals, chosen, strict=True))
-        return amount, (float(shifts[chosen[0]]), float(shifts[chosen[1]]))
+        x, y = (
+            np.interp(shifts - half, self.places, line) + np.interp(shifts + half, self.places, line)
+            for line in self.across
+        )
+        return float(x.max()) + float(y.max()), (float(shifts[x.argmax()]), float(shifts[y.argmax()]))
 
     def free(self) -> tuple[float, float, float]:
         """How much edge the best rectangle of any size has, its width and its height."""
@@ -226,7 +210,7 @@ class Profiles:
         return float(sum(amounts)), float(sizes[0]), float(sizes[1])
 
 
-def sharpen(colours: Float64[np.ndarray, "3 h w"], squares: list[Square]) -> list[Square]:
+def sharpen(colours: Colours, squares: list[Square]) -> list[Square]:
     """The same squares at one common size where their edges are; the sizes of those that clearly differ stay theirs."""
     rough = float(np.median([(square.width, square.height) for square in squares]))
     profiles = [_profiles(colours, square, rough) for square in squares]
@@ -235,7 +219,7 @@ def sharpen(colours: Float64[np.ndarray, "3 h w"], squares: list[Square]) -> lis
     return [_sharpened(colours, square, side) for square in squares]
 
 
-def _sharpened(colours: Float64[np.ndarray, "3 h w"], square: Square, side: float) -> Square:
+def _sharpened(colours: Colours, square: Square, side: float) -> Square:
     """One square at its edges: the mask's angle is tried first, others if they show clearly more edge."""
     amounts = [_profiles(colours, _tilted(square, tilt), side).best(side)[0] for tilt in _TILTS]
     square = _tilted(square, _TILTS[int(np.argmax(np.array(amounts) - _DOUBT * np.abs(_TILTS)))])
@@ -264,7 +248,7 @@ def _tilted(square: Square, tilt: float) -> Square:
     return replace(square, angle=square.angle + float(tilt))
 
 
-def _edge_slant(colours: Float64[np.ndarray, "3 h w"], square: Square) -> float:
+def _edge_slant(colours: Colours, square: Square) -> float:
     """By how much the four sides ask for the square to be turned: lines through the steepest points near them."""
     along = np.linspace(-_MIDDLE, _MIDDLE, _LINES) * square.width / 2
     slopes, weights = [], []
@@ -280,7 +264,7 @@ def _edge_slant(colours: Float64[np.ndarray, "3 h w"], square: Square) -> float:
     return float(np.clip(np.average(slopes, weights=weights), -0.03, 0.03)) if sum(weights) else 0.0
 
 
-def _profiles(colours: Float64[np.ndarray, "3 h w"], square: Square, side: float) -> Profiles:
+def _profiles(colours: Colours, square: Square, side: float) -> Profiles:
     """The amount of edge along both axes: the median, along a line, of how fast colours change across it."""
     reach = side * (0.5 + _REACH) * 1.06
     across = np.arange(-reach, reach + _STEP, _STEP)
@@ -291,7 +275,7 @@ def _profiles(colours: Float64[np.ndarray, "3 h w"], square: Square, side: float
 
 
 def _change(
-    colours: Float64[np.ndarray, "3 h w"], square: Square, axis: int, across: np.ndarray, along: np.ndarray
+    colours: Colours, square: Square, axis: int, across: np.ndarray, along: np.ndarray
 ) -> Float64[np.ndarray, "u v"]:
     """How fast colours change along one axis of the square, at places across (but the outermost) and along it."""
     u, v = np.meshgrid(across, along, indexing="ij")
@@ -300,13 +284,6 @@ def _change(
     where = [square.centre[1] + sine * x + cosine * y - 0.5, square.centre[0] + cosine * x - sine * y - 0.5]
     seen = np.stack([ndimage.map_coordinates(plane, where, order=1, mode="nearest") for plane in colours])
     return np.sqrt(((seen[:, 2:] - seen[:, :-2]) ** 2).sum(0))
-
-
-# Where separate square pieces lie on a plain background.
-#
-# The background is a smooth surface of colour, fitted to the photograph itself. What differs from it are pieces and the
-# shadows they cast. A shadow is background, only darker, and so are some pieces: several readings of how dark a shadow
-# may be are tried, and the one that shows the most equal squares is believed.
 
 
 # Pieces are looked for in a copy of the photograph that is no larger than this.
@@ -344,11 +321,9 @@ class Squares:
 def find_squares(picture: Float[Tensor, "3 H W"]) -> Squares:
     """The pieces, in reading order; refuses when there are none, or when they are not equal squares."""
     reduction = max(1.0, max(picture.shape[-2:]) / _LONGEST_SIDE)
-    small = (
-        picture
-        if reduction == 1
-        else F.interpolate(picture[None], scale_factor=1 / reduction, mode="bilinear", antialias=True)[0].clamp(0, 1)
-    )
+    small = picture
+    if reduction > 1:
+        small = F.interpolate(picture[None], scale_factor=1 / reduction, mode="bilinear", antialias=True)[0].clamp(0, 1)
     colours = np.stack([ndimage.gaussian_filter(plane, 0.8) for plane in small.double().numpy()])
     background, noise = background_colours(colours)
     readings = [_read(colours, background, noise, least) for least in _READINGS]
@@ -361,7 +336,7 @@ def find_squares(picture: Float[Tensor, "3 H W"]) -> Squares:
     return _in_reading_order(found, stretch)
 
 
-def _read(colours: Float64[np.ndarray, "3 h w"], background: np.ndarray, noise: float, least: float) -> list[Square]:
+def _read(colours: Colours, background: np.ndarray, noise: float, least: float) -> list[Square]:
     """All parts that differ from the background, whose shadows leave at least a share of the light."""
     light = (colours * background).sum(0) / np.maximum((background**2).sum(0), 1e-6)
     apart = np.sqrt(((colours - np.clip(light, least, 1.0) * background) ** 2).sum(0))
@@ -430,9 +405,6 @@ def _in_reading_order(squares: list[Square], stretch: np.ndarray) -> Squares:
     return Squares(centres.float(), angles.float(), side * float(stretch.mean()))
 
 
-# One photograph of separate square pieces on a plain background becomes pieces: found, straightened, cut out.
-
-
 # Left out at every side, in pixels and as a share of it: cameras mix piece and background, and cuts are not straight.
 _BLEND, _FRAYED = 1.0, 0.01
 
@@ -452,9 +424,7 @@ def cut_scattered(picture: Float[Tensor, "3 H W"], size: int | None = None) -> t
     return ImagePieces(_straightened(picture, squares, inner, size)), squares
 
 
-def _straightened(
-    picture: Float[Tensor, "3 H W"], squares: Squares, inner: float, size: int
-) -> Float[Tensor, "n 3 s s"]:
+def _straightened(picture: Float[Tensor, "3 H W"], squares: Squares, inner: float, size: int) -> Tensor:
     """Every square as an upright picture; where pixels are left over, several are averaged into one."""
     finer = max(1, round(inner / size))
     steps = ((torch.arange(size * finer) + 0.5) / (size * finer) - 0.5) * inner
@@ -469,9 +439,6 @@ def _straightened(
         pieces.append(F.avg_pool2d(fine, finer)[0])
     # Files hold 8 bits; finer colours would not survive being written.
     return (torch.stack(pieces).clamp(0, 1) * 255).round() / 255
-
-
-# A picture file becomes a puzzle, or a photograph of pieces becomes pieces.
 
 
 def find_pieces(path: Path | str, size: int | None = None) -> tuple[ImagePieces, Image.Image]:

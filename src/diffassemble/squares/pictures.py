@@ -1,4 +1,12 @@
-"""Collections of pictures to cut puzzles from: any folder, and the two collections of the paper."""
+"""Collections of pictures to cut puzzles from: any folder, and the two collections of the paper.
+
+The paper (supplementary, "Dataset Details") gives the sizes of its splits, 80 % to 20 %, but not which
+picture is on which side. The lists stand in the authors' repository (github.com/IIT-PAVIS/DiffAssemble,
+folder datasets/data_splits), which has no licence, so they are not part of this package: put the two text
+files of a collection into its folder, or into `data_splits` in it, and they decide. Without them a fixed
+split of the same sizes is used, which is not the paper's: CelebA-HQ by number, 0…23999 for training and
+24000…29999 for testing; WikiArt by a seeded hash of the file's name, so neither machine nor folder matters.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +18,12 @@ from pathlib import Path
 
 from diffassemble.core import InputError
 
-# Any folder of pictures.
-
-
 PICTURE_ENDINGS = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
+
+
+def is_picture(path: Path) -> bool:
+    """Whether a file is a picture by its name; hidden ones are passed over."""
+    return path.suffix.lower() in PICTURE_ENDINGS and not path.name.startswith(".") and path.is_file()
 
 
 def picture_paths(folder: Path) -> list[Path]:
@@ -22,25 +32,11 @@ def picture_paths(folder: Path) -> list[Path]:
         raise InputError(f"{folder} does not exist; pass a folder of pictures")
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder; pass the folder that holds the pictures")
-    found = sorted(
-        path
-        for path in folder.rglob("*")
-        if path.suffix.lower() in PICTURE_ENDINGS and not path.name.startswith(".") and path.is_file()
-    )
+    found = sorted(filter(is_picture, folder.rglob("*")))
     if not found:
         known = " ".join(sorted(PICTURE_ENDINGS))
         raise InputError(f"{folder} holds no pictures; pass a folder with files ending in {known}")
     return found
-
-
-# The two picture collections of the paper, where the user has them.
-#
-# The paper (supplementary, "Dataset Details") gives the sizes of its splits, 80 % to 20 %, but not which
-# picture is on which side. The lists stand in the authors' repository (github.com/IIT-PAVIS/DiffAssemble,
-# folder datasets/data_splits), which has no licence, so they are not part of this package: put the two text
-# files of a collection into its folder, or into `data_splits` in it, and they decide. Without them a fixed
-# split of the same sizes is used, which is not the paper's: CelebA-HQ by number, 0…23999 for training and
-# 24000…29999 for testing; WikiArt by a seeded hash of the file's name, so neither machine nor folder matters.
 
 
 @dataclass(frozen=True)
@@ -90,11 +86,17 @@ def published_split(name: str, folder: Path, *, seed: int = 0) -> tuple[list[Pat
     lists = _list_files(collection, folder)
     if lists is not None:
         return _listed(collection, paths, lists[0]), _listed(collection, paths, lists[1])
-    ordered = _numbered(collection, paths) if collection.numbered else _hashed(paths, seed)
+    if collection.numbered:
+        ordered = _numbered(collection, paths)
+    else:  # looks random, but follows from the seed and the file names alone
+        ordered = sorted(paths, key=lambda path: hashlib.sha256(f"{seed}/{path.name}".encode()).digest())
     # WikiArt has more pictures than the paper used; the rest is left alone.
     total = collection.train + collection.test
     if len(ordered) < total:
-        raise InputError(_too_few(collection, folder, len(ordered)))
+        raise InputError(
+            f"{folder} holds {len(ordered)} pictures of {collection.title}, the paper's split needs {total} "
+            f"({collection.train} + {collection.test}); get them all from {collection.source}"
+        )
     return ordered[: collection.train], ordered[collection.train : total]
 
 
@@ -129,35 +131,20 @@ def _numbered(collection: PublishedCollection, paths: list[Path]) -> list[Path]:
     return [numbers[number] for number in sorted(numbers)]
 
 
-def _hashed(paths: list[Path], seed: int) -> list[Path]:
-    """Paths in an order that looks random but follows from the seed and the file names alone."""
-    return sorted(paths, key=lambda path: hashlib.sha256(f"{seed}/{path.name}".encode()).digest())
-
-
-def _too_few(collection: PublishedCollection, folder: Path, count: int) -> str:
-    need = collection.train + collection.test
-    return (
-        f"{folder} holds {count} pictures of {collection.title}, the paper's split needs {need} "
-        f"({collection.train} + {collection.test}); get them all from {collection.source}"
-    )
-
-
-# Pictures by what a user calls them.
-
-
 def held_out_pictures(name: str) -> list[Path]:
     """Pictures to test on: all of a folder, or the test split of `celeba-hq=FOLDER` or `wikiart=FOLDER`."""
-    collection, equals, folder = name.partition("=")
-    if equals and collection in COLLECTIONS:
-        return published_split(collection, Path(folder))[1]
-    return picture_paths(Path(name))
+    return _pictures(name, 1)
 
 
 def training_pictures(name: str) -> list[Path]:
     """Pictures to train on: all of a folder, or the training split of `celeba-hq=FOLDER` or `wikiart=FOLDER`."""
+    return _pictures(name, 0)
+
+
+def _pictures(name: str, part: int) -> list[Path]:
     collection, equals, folder = name.partition("=")
     if equals and collection in COLLECTIONS:
-        return published_split(collection, Path(folder))[0]
+        return published_split(collection, Path(folder))[part]
     return picture_paths(Path(name))
 
 

@@ -14,10 +14,11 @@ from diffassemble.core import Poses, Puzzle, turn_pixels
 from diffassemble.core.settings import Count, Fraction
 from diffassemble.network.pretrained import Pretrained
 
-# Which way is up: one score for "this stands upright", asked of the picture in its four turns.
-
-
 _MIRRORED_TURNS = [0, 3, 2, 1]
+EMPTY_COLOUR = 0.5
+
+Uprighter = Callable[[Puzzle, Poses, tuple[int, ...]], int]
+"""Says by how many clockwise quarter turns, of those allowed, a placement as a whole must be turned to be upright."""
 
 
 @dataclass(frozen=True)
@@ -98,18 +99,7 @@ def upright_turn(model: Upright, picture: Float[Tensor, "3 H W"], allowed: Seque
     return max(allowed, key=lambda turn: float(logits[turn]))
 
 
-# Which way is up: a question about the whole, asked once it is assembled.
-
-
-EMPTY_COLOUR = 0.5
-
-Uprighter = Callable[[Puzzle, Poses, tuple[int, ...]], int]
-"""Says by how many clockwise quarter turns, of those allowed, a placement as a whole must be turned to be upright."""
-
-
-def assembled_pixels(
-    puzzle: Puzzle, cells: Int[Tensor, "n"], turns: Int[Tensor, "n"]
-) -> Float[Tensor, "3 height width"]:
+def assembled_pixels(puzzle: Puzzle, cells: Int[Tensor, "n"], turns: Int[Tensor, "n"]) -> Float[Tensor, "3 H W"]:
     """The picture that a placement makes; empty cells are grey."""
     board, size = puzzle.board, puzzle.pictures.size
     canvas = torch.full((board.cells, 3, size, size), EMPTY_COLOUR)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,10 +14,16 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from diffassemble.core import Board, Poses, turn_matrix
+from diffassemble.core import Board, Poses, Puzzle, Step, turn_matrix
 from diffassemble.core.board import SIDES, WAYS, Placement
+from diffassemble.core.solver import in_content_order
 from diffassemble.squares.edges import Borders, Partners, evidence
 from diffassemble.squares.forest import Forest, held_by_frames, turned
+from diffassemble.squares.placement import finish
+from diffassemble.squares.upright import Uprighter
+
+# Partners of every side that are looked at, and those of which one must lie there for a piece to be sure of its place.
+MATCHES, _TRUSTED = 40, 8
 
 # Added to scores (true neighbours: near 1) before they are divided by each other.
 _SOFTENING = 0.02
@@ -32,6 +39,31 @@ _LOOSE = 0.01
 _PROBABLE = 0.5
 # So much, for or against, does an empty cell count into which some piece fits, or none.
 _WANTED = 0.3
+
+
+@dataclass(frozen=True)
+class BorderSolver:
+    """Compares borders, which can't tell which way is up: `upright` does; without it, wholes stay as they were found.
+
+    After `budget` seconds no more matches are tried, and what is loose is put down as it comes.
+    """
+
+    budget: float = math.inf
+    upright: Uprighter | None = None
+
+    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
+        """Yield growing trees, then the final placement; neither chance nor the order of the pieces plays a part."""
+        until = time.monotonic() + self.budget
+        return in_content_order(puzzle, lambda ordered: self.ordered_steps(ordered, until))
+
+    def ordered_steps(self, puzzle: Puzzle, until: float) -> Iterator[Step]:
+        """The steps for pieces in a given order; `until` is when to stop, by the monotonic clock."""
+        raise NotImplementedError
+
+    def answer(self, puzzle: Puzzle, placement: Placement, partners: Partners) -> Iterator[Step]:
+        """The last steps, with the confidence that borders give."""
+        confidence = border_confidence(puzzle.board, *placement, partners.first(_TRUSTED))
+        return finish(puzzle, [(placement, confidence)], self.upright)
 
 
 @dataclass(frozen=True)
@@ -67,8 +99,7 @@ class Candidates:
     @staticmethod
     def of(partners: Partners) -> Candidates:
         """As arrays; a lone piece has no candidates."""
-        probability = evidence(partners)[..., 0] if partners.side.numel() else partners.score
-        return Candidates(partners.side.numpy(), partners.score.numpy(), probability.numpy())
+        return Candidates(partners.side.numpy(), partners.score.numpy(), evidence(partners)[..., 0].numpy())
 
     @property
     def pairs(self) -> Int64[np.ndarray, "sides keep 2"]:
@@ -127,9 +158,7 @@ def on_cycles(first: Int64[np.ndarray, "m"], second: Int64[np.ndarray, "m"], cou
     return np.array([frozenset(edge) not in bridges for edge in ends], bool)
 
 
-def border_confidence(
-    board: Board, cells: Int[Tensor, "n"], turns: Int[Tensor, "n"], partners: Partners
-) -> Float[Tensor, "n"]:
+def border_confidence(board: Board, cells: Tensor, turns: Tensor, partners: Partners) -> Float[Tensor, "n"]:
     """How probable it is that a piece belongs beside its neighbours, on the average; 0 for a piece without any."""
     first, second = touching_sides(board, cells, turns)
     if not len(first):
@@ -290,17 +319,20 @@ def trim(forest: Forest, board: Board, candidates: Candidates, borders: Borders)
     if whole and len(core) < board.cells:
         wanted, weight = _wanted(forest, core, borders)
         places, weights = [*places, wanted], [*weights, weight]
-    place, weight = np.concatenate(places), np.concatenate(weights)
-    ways = (0,) if board.rows == board.cols else (0, 1)
-    frames = [frame for by in ways for frame in _frames(turned(place, by), weight, board, by)]
-    frames.sort(key=lambda frame: -frame[0])
-    found = []
-    for held, by, framed in frames[: _FRAMES if whole else 1]:
-        if held >= _WORTH_TRYING * frames[0][0]:
-            cells, turns = np.full(len(forest.label), -1), forest.turn.copy()
-            cells[members], turns[members] = framed[: len(members)], (turns[members] + by) % SIDES
-            found.append(RatedPlacement.of(board, torch.from_numpy(cells), torch.from_numpy(turns), candidates))
-    return found
+    frames = best_frames(np.concatenate(places), np.concatenate(weights), board)
+    return [
+        RatedPlacement.of(board, *in_frame(forest, by, framed[: len(members)]), candidates)
+        for held, by, framed in frames[: _FRAMES if whole else 1]
+        if held >= _WORTH_TRYING * frames[0][0]
+    ]
+
+
+def in_frame(forest: Forest, by: int, framed: Int64[np.ndarray, "k"]) -> Placement:
+    """The largest tree, turned as a whole, on these cells; the cells of all other pieces are −1."""
+    members = forest.largest
+    cells, turns = np.full(len(forest.label), -1), forest.turn.copy()
+    cells[members], turns[members] = framed, (turns[members] + by) % SIDES
+    return torch.from_numpy(cells), torch.from_numpy(turns)
 
 
 def _core(forest: Forest, candidates: Candidates) -> Int64[np.ndarray, "k"]:
@@ -314,9 +346,14 @@ def _core(forest: Forest, candidates: Candidates) -> Int64[np.ndarray, "k"]:
     apart = place[first] - place[second]
     facing = (way + 2 - turn[first] - pairs[:, 0]) % SIDES == 0
     joined = facing & (apart == WAYS[way]).all(1)
-    links = coo_array((np.ones(joined.sum()), (first[joined], second[joined])), (len(turn), len(turn)))
-    part = connected_components(links, directed=False)[1][members]
+    part = parts(first[joined], second[joined], len(turn))[members]
     return members[part == np.bincount(part).argmax()]
+
+
+def parts(first: Int64[np.ndarray, "m"], second: Int64[np.ndarray, "m"], count: int) -> Int64[np.ndarray, "n"]:
+    """The number of the part of a graph that each of its vertices is in."""
+    links = coo_array((np.ones(len(first)), (first, second)), (count, count))
+    return connected_components(links, directed=False)[1].astype(np.int64)
 
 
 def _wanted(
@@ -333,25 +370,25 @@ def _wanted(
     return beside[free], _WANTED * (1 / (1 + (best / 2) ** 2) - 0.5)
 
 
-def _frames(
-    place: Int64[np.ndarray, "k 2"], weight: Float64[np.ndarray, "k"], board: Board, by: int
+def best_frames(
+    places: Int64[np.ndarray, "k 2"], weight: Float64[np.ndarray, "k"], board: Board
 ) -> list[tuple[float, int, Int64[np.ndarray, "k"]]]:
-    """The best frames for pieces at these places: what each holds, and the pieces' cells in it, −1 outside.
+    """The best frames for pieces at these places: what each holds, how they are turned, their cells in it, or −1.
 
-    Of frames that hold as much, those in the middle come first.
+    The frame may lie along the places or across them. Of frames that hold as much, those in the middle come first.
     """
-    shape = board.cols, board.rows
-    held = held_by_frames(place, weight, shape)
-    corners = np.argwhere(np.isfinite(held))
-    value = np.round(held.ravel(), 6)
-    middle = corners[value == value.max()].mean(0)
-    order = np.lexsort((np.abs(corners - middle).sum(1), -value))[:_FRAMES]
-    found = []
-    for index in order:
-        col, row = (place - place.min(0) + np.array(shape) - corners[index]).T
-        inside = (col >= 0) & (col < board.cols) & (row >= 0) & (row < board.rows)
-        found.append((float(value[index]), by, np.where(inside, row * board.cols + col, -1)))
-    return found
+    shape, found = (board.cols, board.rows), []
+    for by in (0,) if board.rows == board.cols else (0, 1):
+        place = turned(places, by)
+        held = held_by_frames(place, weight, shape)
+        corners = np.argwhere(np.isfinite(held))
+        value = np.round(held.ravel(), 6)
+        middle = corners[value == value.max()].mean(0)
+        for index in np.lexsort((np.abs(corners - middle).sum(1), -value))[:_FRAMES]:
+            col, row = (place - place.min(0) + np.array(shape) - corners[index]).T
+            inside = (col >= 0) & (col < board.cols) & (row >= 0) & (row < board.rows)
+            found.append((float(value[index]), by, np.where(inside, row * board.cols + col, -1)))
+    return sorted(found, key=lambda frame: -frame[0])
 
 
 def lay_out(forest: Forest, board: Board) -> Poses:

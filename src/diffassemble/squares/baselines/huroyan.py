@@ -1,8 +1,16 @@
-"""V. Huroyan, G. Lerman, H.-T. Wu, "Solving Jigsaw Puzzles by the Graph Connection Laplacian", SIAM J. Imaging Sci."""
+"""V. Huroyan, G. Lerman, H.-T. Wu, "Solving Jigsaw Puzzles by the Graph Connection Laplacian", SIAM J. Imaging Sci.
+
+That is the paper of 2020. Its steps: a connection graph from the best matches of sides, cleaned by loops of four; turns
+from the lowest eigenvector of its Laplacian; places of the pieces, whose turns are now known, by the linear programs of
+Yu, as in the paper's own experiments; then pieces that do not fit where they lie are taken out, the holes are filled
+with those that fit best, and what now lies together makes the next graph, several times over.
+
+Matches that contradict the turns take no part in the linear programs. What these leave apart is joined by any matches,
+so that a piece may be turned otherwise than its connections say: the next graph hears of it.
+"""
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,12 +24,13 @@ from scipy.sparse.linalg import eigsh
 
 from diffassemble.core import Puzzle, Step
 from diffassemble.core.board import SIDES
-from diffassemble.core.solver import in_content_order
 from diffassemble.squares.baselines.filling import (
+    MATCHES,
+    BorderSolver,
     Candidates,
     RatedPlacement,
-    border_confidence,
     lay_out,
+    parts,
     place,
     touching_sides,
     trim,
@@ -31,15 +40,11 @@ from diffassemble.squares.baselines.yu import Caution, join_consistent
 from diffassemble.squares.edge_model import Evidence
 from diffassemble.squares.edges import Borders
 from diffassemble.squares.forest import FramedForest
-from diffassemble.squares.placement import finish
-from diffassemble.squares.upright import Uprighter
 
-# Turns of pieces from matches alone: the graph connection Laplacian (Huroyan, Lerman, Wu 2020, sections 2 and 3).
-#
+# Turns of pieces from matches alone: the graph connection Laplacian (sections 2 and 3).
 # Pieces are the vertices. A connection w·i^t between two pieces says that the first is turned against the second by t
 # quarter turns, and how much that is believed. With D the sums of the absolute values, the Laplacian is 1 − D^−½ A
 # D^−½. If all connections agree, its lowest eigenvalue is 0, and the eigenvector is D^½ i^turns, up to a common phase.
-
 
 # How much is believed: what is left of matches that no loop supports; diagonals of loops; matches that only hold the
 # graph together. The clearest matches count 1.
@@ -79,8 +84,8 @@ def tied_together(graph: csr_array, candidates: Candidates) -> csr_array:
         return graph
     between, earliest = np.unique(ends[across], axis=0, return_index=True)
     chosen = across[earliest]
-    parts = int(part.max()) + 1
-    order = coo_array((chosen + 1.0, tuple(between.T)), (parts, parts))
+    shape = (int(part.max()) + 1,) * 2
+    order = coo_array((chosen + 1.0, tuple(between.T)), shape)
     tree = minimum_spanning_tree(order.tocsr()).data.astype(np.int64) - 1
     return _nonzero(graph + connections(pairs[tree], np.full(len(tree), _TIE), graph.shape[0]))
 
@@ -134,20 +139,6 @@ def _nonzero(graph: csr_array) -> csr_array:
     return kept
 
 
-# V. Huroyan, G. Lerman, H.-T. Wu, "Solving Jigsaw Puzzles by the Graph Connection Laplacian", SIAM J. Imaging Sci.
-#
-# That is the paper of 2020. Its steps: a connection graph from the best matches of sides, cleaned by loops of four;
-# turns from the lowest eigenvector of its Laplacian; places of the pieces, whose turns are now
-# known, by the linear programs of Yu, as in the paper's own experiments; then pieces that do not fit
-# where they lie are taken out, the holes are filled with those that fit best, and what now lies together makes the next
-# graph, several times over.
-#
-# Matches that contradict the turns take no part in the linear programs. What these leave apart is joined by any
-# matches, so that a piece may be turned otherwise than its connections say: the next graph hears of it.
-
-
-_MATCHES = 40
-_TRUSTED = 8
 # What is left of the old graph in the next one; what pieces that lie together add; what one that fills a hole adds if
 # it fits better than the median, or at least half as well.
 _OLD = 0.6
@@ -159,30 +150,17 @@ _WRONG = 1.5
 
 
 @dataclass(frozen=True)
-class HuroyanSolver:
-    """Finds the turns of all pieces at once from a graph of matches, then their places, and betters the graph by them.
+class HuroyanSolver(BorderSolver):
+    """Finds the turns of all pieces at once from a graph of matches, then places, which better the graph."""
 
-    Borders can't tell which way is up: `upright` does; without it, the whole stays as it was assembled. After `budget`
-    seconds the best placement so far is the answer.
-    """
-
-    budget: float = math.inf
-    upright: Uprighter | None = None
     iterations: int = 6
     name: str = "huroyan"
 
-    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
-        """Yield the trees and the placement of every iteration, the best placement last; nothing is random.
-
-        The answer does not depend on the order in which the pieces are listed.
-        """
-        until = time.monotonic() + self.budget
-        return in_content_order(puzzle, lambda ordered: self._ordered_steps(ordered, until))
-
-    def _ordered_steps(self, puzzle: Puzzle, until: float) -> Iterator[Step]:
+    def ordered_steps(self, puzzle: Puzzle, until: float) -> Iterator[Step]:
+        """Yield the trees and the placement of every iteration, the best placement last."""
         board = puzzle.board
         borders = Evidence.of(puzzle.pixels).borders
-        partners = borders.best(_MATCHES)
+        partners = borders.best(MATCHES)
         candidates = Candidates.of(partners)
         graph = first_connections(candidates, len(puzzle))
         turns, found = np.zeros(0, np.int64), []
@@ -200,8 +178,7 @@ class HuroyanSolver:
                 break
             graph = tied_together(next_connections(graph, found[-1], puzzle, candidates, borders), candidates)
         best = max(found, key=lambda placement: placement.fit)
-        confidence = border_confidence(board, best.cells, best.turns, partners.first(_TRUSTED))
-        yield from finish(puzzle, [((best.cells, best.turns), confidence)], self.upright)
+        yield from self.answer(puzzle, (best.cells, best.turns), partners)
 
 
 def agreeing(pairs: Int64[np.ndarray, "*m 2"], turns: Int64[np.ndarray, "n"]) -> Bool[np.ndarray, "*m"]:
@@ -216,7 +193,8 @@ def next_connections(
     """The old graph, fainter, with what the placement teaches: who lies together well, and who fills holes well."""
     count = len(puzzle)
     first, second = touching_sides(puzzle.board, placement.cells, placement.turns)
-    cost = pair_scores(borders, first, second)
+    there, back = (borders.predicted[a] * borders.observed[b] for a, b in ((first, second), (second, first)))
+    cost = (there.sum(1).clamp(min=0) + back.sum(1).clamp(min=0)).numpy()
     sides = torch.stack([first, second], 1).numpy()
     pieces = sides // SIDES
     mean = _mean(pieces[:, 0], cost, count)
@@ -234,13 +212,6 @@ def next_connections(
     )
 
 
-def pair_scores(borders: Borders, first: torch.Tensor, second: torch.Tensor) -> Float64[np.ndarray, "m"]:
-    """The scores of these pairs of sides."""
-    there = (borders.predicted[first] * borders.observed[second]).sum(1).clamp(min=0)
-    back = (borders.predicted[second] * borders.observed[first]).sum(1).clamp(min=0)
-    return (there + back).numpy()
-
-
 def _mean(index: Int64[np.ndarray, "m"], value: Float64[np.ndarray, "m"], count: int) -> Float64[np.ndarray, "n"]:
     """The mean of the values with each index; infinite without any."""
     number = np.bincount(index, minlength=count)
@@ -255,5 +226,5 @@ def _right_core(
     numbers = best.min(1) * len(candidates.side) + best.max(1)
     known = np.isin(sides.min(1) * len(candidates.side) + sides.max(1), numbers)
     first, second = (sides[known & right[sides // SIDES].all(1)] // SIDES).T
-    part = connected_components(coo_array((np.ones(len(first)), (first, second)), (len(right),) * 2), directed=False)[1]
+    part = parts(first, second, len(right))
     return part == np.bincount(part).argmax()

@@ -1,4 +1,13 @@
-"""R. Yu, C. Russell, L. Agapito, "Solving Jigsaw Puzzles with Linear Programming", BMVC 2016 (arXiv 1511.04472)."""
+"""R. Yu, C. Russell, L. Agapito, "Solving Jigsaw Puzzles with Linear Programming", BMVC 2016 (arXiv 1511.04472).
+
+The paper's steps: the best match of every side by Mahalanobis gradient compatibility, weighed by how much worse its
+rivals are (section 3.1); linear programs over the places of all pieces at once, which reject matches until
+the rest agrees (sections 3.2 to 3.4); unknown turns by copies of each piece in all of them (section
+3.5); what still lies apart is assembled like Gallagher's trees, trimmed to the frame and filled in.
+
+The authors run several settings and take the best result; so does this solver, with four readings of which matches
+are to be believed. Missing pieces, of which the paper does not speak, leave sides without a match that is clear.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +17,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float64, Int64
 from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array, eye_array, hstack
 
 from diffassemble.core import Puzzle, Step
 from diffassemble.core.board import SIDES
-from diffassemble.core.solver import in_content_order
 from diffassemble.squares.baselines.filling import (
+    MATCHES,
+    BorderSolver,
     Candidates,
     RatedPlacement,
     SideMatches,
-    border_confidence,
     lay_out,
     on_cycles,
     place,
@@ -29,8 +37,6 @@ from diffassemble.squares.baselines.filling import (
 )
 from diffassemble.squares.edge_model import Evidence
 from diffassemble.squares.forest import Forest, FramedForest
-from diffassemble.squares.placement import finish
-from diffassemble.squares.upright import Uprighter
 
 # Where pieces stand if as many matches as possible shall hold: a weighted L1 linear program (Yu 2015, section 3).
 #
@@ -47,16 +53,12 @@ from diffassemble.squares.upright import Uprighter
 #
 # no turn is left in it, and two unknowns a piece suffice instead of eight.
 
-
 _QUARTERS = np.array([[[1, 0], [0, 1]], [[0, -1], [1, 0]], [[-1, 0], [0, -1]], [[0, 1], [-1, 0]]])
 _OPTIMAL = 0
 
 
 def inconsistency(
-    forest: Forest,
-    sides: Int64[np.ndarray, "m 2"],
-    weight: Float64[np.ndarray, "m"],
-    budget: float = math.inf,
+    forest: Forest, sides: Int64[np.ndarray, "m 2"], weight: Float64[np.ndarray, "m"], budget: float = math.inf
 ) -> Float64[np.ndarray, "m"]:
     """How far each match is from holding (in cells) in the solution of the program in which trees are rigid.
 
@@ -104,7 +106,6 @@ def _equations(forest: Forest, sides: Int64[np.ndarray, "m 2"]) -> tuple[csr_arr
 # Each round takes the best match of every side that is still open, weighs it by how clear it is, and solves the
 # program. Matches that do not hold in its solution are rejected for good, those that do join trees, which stay rigid
 # from then on; in the next round, others take the place of the rejected ones. It ends when nothing more can be joined.
-
 
 # In cells. Solutions lie on corners of the program: what holds, holds to many digits.
 _TOLERANCE = 1e-3
@@ -160,54 +161,23 @@ def _consistent(
     missed = inconsistency(framed.forest, matches.sides, matches.weight, until - time.monotonic())
     holds = np.flatnonzero((missed < _TOLERANCE) & (matches.ratio < 1))
     tree = np.unique(framed.forest.label, return_inverse=True)[1]
-    first, second = _trees(tree, matches.sides[holds])
+    first, second = tree[matches.sides[holds] // SIDES].T
     supported = on_cycles(first, second, int(tree.max()) + 1)
     believed = holds[supported | (matches.ratio[holds] < caution.sure)]
     return matches[believed], matches[np.flatnonzero(missed >= _TOLERANCE)]
 
 
-def _trees(tree: Int64[np.ndarray, "n"], sides: Int64[np.ndarray, "m 2"]) -> tuple[np.ndarray, np.ndarray]:
-    return tree[sides[:, 0] // SIDES], tree[sides[:, 1] // SIDES]
-
-
-# R. Yu, C. Russell, L. Agapito, "Solving Jigsaw Puzzles with Linear Programming", BMVC 2016 (arXiv 1511.04472).
-#
-# The paper's steps: the best match of every side by Mahalanobis gradient compatibility, weighed by how much worse its
-# rivals are (section 3.1); linear programs over the places of all pieces at once, which reject matches until
-# the rest agrees (sections 3.2 to 3.4); unknown turns by copies of each piece in all of them (section
-# 3.5); what still lies apart is assembled like Gallagher's trees, trimmed to the frame and filled in.
-#
-# The authors run several settings and take the best result; so does this solver, with four readings of which matches
-# are to be believed. Missing pieces, of which the paper does not speak, leave sides without a match that is clear.
-
-
-MATCHES = 40
-TRUSTED = 8
 # Few but clear matches; all mutual ones; those on cycles only; cycles or not.
 _READINGS = (Caution(clear=0.8), Caution(clear=1.0), Caution(sure=0.0), Caution(sure=1.0))
 
 
-@dataclass(frozen=True)
-class YuSolver:
-    """Finds the places of all pieces at once, in which the clearest matches of sides hold, by linear programs.
+class YuSolver(BorderSolver):
+    """Finds the places of all pieces at once, in which the clearest matches of sides hold, by linear programs."""
 
-    Borders can't tell which way is up: `upright` does; without it, the whole stays as it was assembled. After `budget`
-    seconds no more programs are solved, and what is loose is put down as it comes.
-    """
+    name = "yu"
 
-    budget: float = math.inf
-    upright: Uprighter | None = None
-    name: str = "yu"
-
-    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
-        """Yield the trees after every linear program, then the final placement; nothing is random.
-
-        The answer does not depend on the order in which the pieces are listed.
-        """
-        until = time.monotonic() + self.budget
-        return in_content_order(puzzle, lambda ordered: self._ordered_steps(ordered, until))
-
-    def _ordered_steps(self, puzzle: Puzzle, until: float) -> Iterator[Step]:
+    def ordered_steps(self, puzzle: Puzzle, until: float) -> Iterator[Step]:
+        """Yield the trees after every linear program, then the final placement."""
         board = puzzle.board
         borders = Evidence.of(puzzle.pixels).borders
         partners = borders.best(MATCHES)
@@ -224,5 +194,4 @@ class YuSolver:
             if time.monotonic() > until:
                 break
         placement = place(best, board, candidates, borders, until)
-        confidence = border_confidence(board, placement.cells, placement.turns, partners.first(TRUSTED))
-        yield from finish(puzzle, [((placement.cells, placement.turns), confidence)], self.upright)
+        yield from self.answer(puzzle, (placement.cells, placement.turns), partners)
