@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from diffassemble.core import Board, Poses
-from diffassemble.diffusion.gaussian import gaussian_step
 from diffassemble.diffusion.samplers import sample
 from diffassemble.diffusion.schedule import Schedule
 from diffassemble.diffusion.spaces import SPACES, CosSin, Quaternion, SixD, Space
@@ -114,7 +113,7 @@ def test_the_noise_is_standard_normal_and_mixed_in_by_equation_1() -> None:
 def test_the_last_step_gives_the_prediction_and_draws_nothing() -> None:
     current, clean = torch.randn(2, 6, 4, generator=seeded(0))
     generator = seeded(1)
-    last = gaussian_step(current, clean, torch.tensor(0.9), torch.tensor(1.0), 1.0, generator)
+    last = CosSin().reverse(current, clean, torch.tensor(0.9), torch.tensor(1.0), 1.0, generator)
     assert torch.equal(last, clean)
     assert torch.equal(generator.get_state(), seeded(1).get_state())
 

@@ -19,7 +19,7 @@ from scipy.special import gammaincinv
 from torch import Tensor
 
 from diffassemble.core import Poses
-from diffassemble.diffusion.gaussian import gaussian_step, normal
+from diffassemble.diffusion.gaussian import Gaussian, normal
 from diffassemble.diffusion.schedule import Schedule
 
 UNIFORM = 4.0
@@ -113,7 +113,6 @@ def length_of(angle: Float[Tensor, "*n"], epsilon: Float[Tensor, ""]) -> Float[T
 
 def rotation_of(normal: Float[Tensor, "*n 3"], epsilon: Float[Tensor, "*#n"]) -> Float[Tensor, "*n 3 3"]:
     """Rotations of spread ε by their normal vectors: standard normal ones make draws."""
-
     import roma
 
     length = normal.norm(dim=-1)
@@ -123,7 +122,6 @@ def rotation_of(normal: Float[Tensor, "*n 3"], epsilon: Float[Tensor, "*#n"]) ->
 
 def normal_of(rotation: Float[Tensor, "*n 3 3"], epsilon: Float[Tensor, ""]) -> Float[Tensor, "*n 3"]:
     """The inverse of `rotation_of`."""
-
     import roma
 
     turn = roma.rotmat_to_rotvec(rotation)
@@ -175,7 +173,7 @@ class SO3:
         generator: torch.Generator,
     ) -> Float[Tensor, "*n 12"]:
         """As for vectors; spreads add up by their squares, so old and fresh noise together have spread ε_s."""
-        translation = gaussian_step(current[..., :3], clean[..., :3], here, there, eta, generator)
+        translation = Gaussian.reverse(current[..., :3], clean[..., :3], here, there, eta, generator)
         target = rotations(clean)
         old, new = (spread_at(bar.to(current)) for bar in (here, there))
         noise = scale(target, here.sqrt()).transpose(-1, -2) @ rotations(current)
@@ -188,7 +186,6 @@ class SO3:
 
     def clean(self, raw: Float[Tensor, "*n 12"]) -> Float[Tensor, "*n 12"]:
         """The rotation nearest to nine numbers; gradients are bounded where several are equally near."""
-
         import roma
 
         raw = raw.float()
@@ -202,7 +199,6 @@ def spread_at(alpha_bar: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
 
 def scale(rotation: Float[Tensor, "*n 3 3"], share: Float[Tensor, "*#n"]) -> Float[Tensor, "*n 3 3"]:
     """λ(γ, R) = exp(γ log R), the geodesic from the identity to R."""
-
     import roma
 
     return roma.rotvec_to_rotmat(share[..., None] * roma.rotmat_to_rotvec(rotation))

@@ -61,7 +61,6 @@ def average(samples: Sequence[Poses]) -> tuple[Poses, Float[Tensor, "n"]]:
 
     The mean rotation is the one nearest to the mean of the matrices.
     """
-
     import roma
 
     if len(samples) == 1:
@@ -79,7 +78,6 @@ def agrees(first: Poses, second: Poses) -> Bool[Tensor, "n"]:
 
 def twist(first: Poses, second: Poses) -> Float[Tensor, "n"]:
     """Angle between two rotations of each piece, in radians."""
-
     import roma
 
     return roma.rotmat_geodesic_distance(first.rotation, second.rotation)

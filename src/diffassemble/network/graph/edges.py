@@ -24,14 +24,7 @@ Pairs = Int64[np.ndarray, "m 2"]
 
 def complete_edges(puzzle: Int[Tensor, "n"]) -> Int[Tensor, "2 e"]:
     """Every piece with every piece of the same puzzle; `puzzle` is sorted."""
-    counts = torch.bincount(puzzle)
-    start = torch.cumsum(counts, 0) - counts
-    senders, receivers = [], []
-    for first, count in zip(start.tolist(), counts.tolist(), strict=True):
-        own = torch.arange(first, first + count, device=puzzle.device)
-        senders.append(own.repeat(count))
-        receivers.append(own.repeat_interleave(count))
-    return torch.stack([torch.cat(senders), torch.cat(receivers)])
+    return (puzzle[:, None] == puzzle).nonzero().T.flip(0)
 
 
 def drop_edges(edges: Int[Tensor, "2 e"], share: float, generator: torch.Generator) -> Int[Tensor, "2 kept"]:
