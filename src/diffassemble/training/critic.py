@@ -14,7 +14,8 @@ from diffassemble.core import Board
 from diffassemble.core.seeds import seeded
 from diffassemble.core.settings import Count
 from diffassemble.squares.critic import Critic, CriticConfig, laid, tiles_of
-from diffassemble.training.config import Config, PictureConfig, TrainingConfig, check_config
+from diffassemble.training.config import Config, PictureConfig, TrainingConfig
+from diffassemble.training.loop import Task
 from diffassemble.training.pictures import Variation, load_pictures, load_square, share_out, uniform, vary
 
 # Cells of a side; all divide 60 pixels.
@@ -35,23 +36,18 @@ class CriticTraining(TrainingConfig):
     """false placements that each true one is told from"""
 
 
-class CriticTask:
+class CriticTask(Task):
     """True placements against the same pieces shifted, turned, or put elsewhere; accuracy on pictures held apart."""
 
-    defaults: Config = Config(CriticConfig(), PictureConfig(), CriticTraining())
+    defaults = Config(CriticConfig(), PictureConfig(), CriticTraining())
+    network = Critic
 
     def __init__(self, config: Config) -> None:
-        check_config(config)
-        self.config = config
+        super().__init__(config)
         self.batch = config.training.pictures, "pictures"
         self.store, self.held_apart = load_pictures(config.data, partial(load_square, side=2 * config.model.size))
 
-    def build(self) -> Critic:
-        """A fresh network."""
-        return Critic(self.config.model)
-
     def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
-        """This process's part of the mean loss over the batch at `step`."""
         training = self.config.training
         numbers, weight = share_out(training.pictures, rank, world)
         device = next(model.parameters()).device

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -15,6 +15,7 @@ from diffassemble.core.settings import Count, Weight
 from diffassemble.network.batch import MatchFinder, PuzzleBatch, pack
 from diffassemble.network.denoiser import Denoiser, PoseNetwork
 from diffassemble.training.config import TrainingConfig
+from diffassemble.training.loop import Task
 from diffassemble.training.pictures import Portion
 
 
@@ -62,18 +63,13 @@ class Stream(Protocol):
     def batch(self, step: int, rank: int = 0, world: int = 1) -> Portion: ...
 
 
-class Denoising:
+class Denoising(Task):
     """The loss of section 3.3 on a stream of puzzles; a task adds where they come from and how it is scored."""
 
-    config: Any
     stream: Stream
-
-    def build(self) -> PoseNetwork:
-        """A fresh network."""
-        return Denoiser(self.config.model)
+    network: ClassVar[type[PoseNetwork]] = Denoiser
 
     def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
-        """This process's part of the mean loss over the batch at `step`."""
         assert isinstance(model, PoseNetwork)
         training = self.config.training
         portion = self.stream.batch(step, rank, world)

@@ -16,8 +16,9 @@ from diffassemble.core.settings import Count, Share
 from diffassemble.squares.baselines.filling import touching_sides
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.edge_model import EdgeCompatibility, EdgeModel, EdgeModelConfig
-from diffassemble.training.config import Config, DataConfig, TrainingConfig, check_config
+from diffassemble.training.config import Config, DataConfig, TrainingConfig
 from diffassemble.training.jigsaw import check_room, smallest_picture
+from diffassemble.training.loop import Task
 from diffassemble.training.pictures import PuzzleStream, load_picture, load_pictures, wear
 
 ALONE = -1
@@ -34,30 +35,28 @@ class EdgeModelTraining(TrainingConfig):
     """share of puzzles whose pieces are blurred, unevenly lit or compressed as JPEG"""
 
 
-class EdgeModelTask:
+class EdgeModelTask(Task):
     """Every side of a batch has to find its neighbour among all others, or that it has none."""
 
-    defaults: Config = Config(EdgeModelConfig(), DataConfig(), EdgeModelTraining())
+    defaults = Config(EdgeModelConfig(), DataConfig(), EdgeModelTraining())
+    network = EdgeModel
 
     def __init__(self, config: Config) -> None:
-        check_config(config)
-        check_room(config)
-        if config.model.widest_gap < config.data.erode:
-            gap, erode = config.model.widest_gap, config.data.erode
-            raise InputError(f"--model.widest-gap {gap}: must be {erode} or more, the erosion of --data.erode")
-        self.config = config
+        super().__init__(config)
         self.batch = config.training.pieces, "pieces"
         store, self.held_apart = load_pictures(
             config.data, partial(load_picture, smallest=smallest_picture(config.data))
         )
         self.stream = PuzzleStream(store, config.data, config.training.pieces, config.training.seed)
 
-    def build(self) -> EdgeModel:
-        """A fresh network."""
-        return EdgeModel(self.config.model)
+    def check(self, config: Config) -> None:
+        super().check(config)
+        check_room(config)
+        gap, erode = config.model.widest_gap, config.data.erode
+        if gap < erode:
+            raise InputError(f"--model.widest-gap {gap}: must be {erode} or more, the erosion of --data.erode")
 
     def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
-        """This process's part of the mean loss over the batch at `step`."""
         training = self.config.training
         portion = self.stream.batch(step, rank, world)
         worn = [

@@ -18,7 +18,7 @@ from diffassemble.core.settings import Count, Weight
 from diffassemble.fragments.breaking import scatter
 from diffassemble.fragments.descriptors import COUNTERPART_SIGNS, LEVELS
 from diffassemble.fragments.model import FractureConfig, FractureModels
-from diffassemble.training.config import Config, FragmentConfig, TrainingConfig, check_config
+from diffassemble.training.config import Config, FragmentConfig, TrainingConfig
 from diffassemble.training.fracture_examples import (
     MatchExamples,
     SurfaceExamples,
@@ -28,6 +28,7 @@ from diffassemble.training.fracture_examples import (
 )
 from diffassemble.training.fragment_data import Broken
 from diffassemble.training.fragments import gather
+from diffassemble.training.loop import Task
 from diffassemble.training.pictures import share_out
 
 _CROWD = 160
@@ -54,20 +55,18 @@ class FractureMatchingTraining(TrainingConfig):
     """points of each level, or fits, in a batch, over all processes"""
 
 
-class FractureMatchingTask:
+class FractureMatchingTask(Task):
     """All examples are made at the start, `data.times` of every fracture; then small networks learn from them.
 
     `data.learn` "surface" teaches where the break is and who fits whom, "fits" then (with --training.start-from) which
     matches are true.
     """
 
-    defaults: Config = Config(FractureConfig(), FractureDataConfig(), FractureMatchingTraining())
+    defaults = Config(FractureConfig(), FractureDataConfig(), FractureMatchingTraining())
+    network = FractureModels
 
     def __init__(self, config: Config) -> None:
-        check_config(config)
-        if config.data.learn == "fits" and not config.training.start_from:
-            raise InputError("--data.learn fits: needs networks that know surfaces; pass --training.start-from FOLDER")
-        self.config = config
+        super().__init__(config)
         self.batch = config.training.points, "points"
         kinds, held_apart = gather(config.data)
         train = [fracture for kind in kinds for fracture in kind]
@@ -75,6 +74,11 @@ class FractureMatchingTask:
             self.matches, self.held_matches = self._matches(train), self._matches(held_apart)
         else:
             self.surfaces, self.held_surfaces = self._surfaces(train), self._surfaces(held_apart)
+
+    def check(self, config: Config) -> None:
+        super().check(config)
+        if config.data.learn == "fits" and not config.training.start_from:
+            raise InputError("--data.learn fits: needs networks that know surfaces; pass --training.start-from FOLDER")
 
     def _surfaces(self, fractures: Sequence[Broken]) -> list[tuple[SurfaceExamples, ...]]:
         made = []
@@ -99,12 +103,7 @@ class FractureMatchingTask:
         """None for half of the objects, anything up to the largest for the others."""
         return self.config.data.noise * max(0.0, 2 * float(torch.rand(1, generator=generator)) - 1)
 
-    def build(self) -> FractureModels:
-        """A fresh network."""
-        return FractureModels(self.config.model)
-
     def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
-        """This process's part of the mean loss over the batch at `step`."""
         assert isinstance(model, FractureModels)
         numbers, weight = share_out(self.config.training.points, rank, world)
         generator = seeded(self.config.training.seed, step, rank)

@@ -22,7 +22,7 @@ from diffassemble.network.batch import PuzzleBatch, pack
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import PoseNetwork
 from diffassemble.network.sampling import denoise
-from diffassemble.training.config import Config, FragmentConfig, check_config
+from diffassemble.training.config import Config, FragmentConfig
 from diffassemble.training.denoising import Denoising, DenoisingTraining
 from diffassemble.training.fragment_data import Broken, FragmentStream, Pool, pool_of
 
@@ -41,15 +41,14 @@ class FragmentTraining(DenoisingTraining):
 class FragmentTask(Denoising):
     """Puzzles of broken objects; the shape's Chamfer distance beside the loss; accuracy on objects held apart."""
 
-    defaults: Config = Config(
+    defaults = Config(
         ModelConfig(backbone="vn_dgcnn", features=48, edge_features=False, votes=False, space="so3", posed=True),
         FragmentConfig(),
         FragmentTraining(),
     )
 
     def __init__(self, config: Config) -> None:
-        self.check(config)
-        self.config = config
+        super().__init__(config)
         self.batch = config.training.pieces, "pieces"
         kinds, held_apart = gather(config.data)
         self.stream = FragmentStream([*map(pools_of, kinds)], config.data, config.training.pieces, config.training.seed)
@@ -58,10 +57,8 @@ class FragmentTask(Denoising):
             for number, fracture in enumerate(held_apart)
         ]
 
-    @staticmethod
-    def check(config: Config) -> None:
-        """Refuse what cannot be learnt, by the names of the options."""
-        check_config(config)
+    def check(self, config: Config) -> None:
+        super().check(config)
         model = config.model
         if not isinstance(model, ModelConfig):
             return
@@ -91,10 +88,8 @@ class FragmentTask(Denoising):
 class BaselineTask(FragmentTask):
     """The same for a network that answers in one go."""
 
-    defaults: Config = Config(OneShotConfig(), FragmentConfig(), FragmentTraining())
-
-    def build(self) -> PoseNetwork:
-        return OneShot(self.config.model)
+    defaults = Config(OneShotConfig(), FragmentConfig(), FragmentTraining())
+    network = OneShot
 
 
 def gather(data: FragmentConfig) -> tuple[list[list[Broken]], list[Fracture]]:

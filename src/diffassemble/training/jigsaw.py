@@ -18,7 +18,7 @@ from diffassemble.network.sampling import denoise
 from diffassemble.squares.cut import SMALLEST_PIECE, cut_picture
 from diffassemble.squares.edge_model import match_finder
 from diffassemble.squares.placement import place
-from diffassemble.training.config import Config, DataConfig, check_config
+from diffassemble.training.config import Config, DataConfig
 from diffassemble.training.denoising import Denoising, DenoisingTraining
 from diffassemble.training.pictures import PuzzleStream, load_picture, load_pictures
 
@@ -26,21 +26,18 @@ from diffassemble.training.pictures import PuzzleStream, load_picture, load_pict
 class JigsawTask(Denoising):
     """Puzzles from the configured pictures; accuracy on pictures held apart."""
 
-    defaults: Config = Config(ModelConfig(), DataConfig(), DenoisingTraining())
+    defaults = Config(ModelConfig(), DataConfig(), DenoisingTraining())
 
     def __init__(self, config: Config) -> None:
-        self.check(config)
-        self.config = config
+        super().__init__(config)
         self.batch = config.training.pieces, "pieces"
         store, self.held_apart = load_pictures(
             config.data, partial(load_picture, smallest=smallest_picture(config.data))
         )
         self.stream = PuzzleStream(store, config.data, config.training.pieces, config.training.seed)
 
-    @staticmethod
-    def check(config: Config) -> None:
-        """Refuse what cannot be learnt, by the names of the options."""
-        check_config(config)
+    def check(self, config: Config) -> None:
+        super().check(config)
         check_room(config)
         if config.model.space != "cos_sin":
             raise InputError(f"--model.space {config.model.space}: must be cos_sin, the poses of pictures")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import ClassVar, Literal
 
 import torch
 from lightning_fabric import Fabric
@@ -16,28 +17,40 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 from diffassemble.core import InputError
 from diffassemble.core.seeds import seeded
 from diffassemble.network.pretrained import Pretrained
-from diffassemble.training.config import Config, TrainingConfig
+from diffassemble.training.config import Config, TrainingConfig, check_config
 from diffassemble.training.precision import check_precision, choose_precision
 from diffassemble.training.run_folder import FILE, LAST, Checkpoint, Progress, Record, read_checkpoint
 
 
-@runtime_checkable
-class Task(Protocol):
+class Task(ABC):
     """What is learnt: a network, a loss for every step, a score (higher is better) on pictures held apart.
 
     `defaults` is a run of its kind with nothing changed, `batch` how many of what a step learns from: (288, "pieces").
     """
 
-    defaults: Config
+    defaults: ClassVar[Config]
+    network: ClassVar[type[Pretrained]]
     batch: tuple[int, str]
 
-    def __init__(self, config: Any) -> None: ...
+    def __init__(self, config: Config) -> None:
+        self.check(config)
+        self.config = config
 
-    def build(self) -> Pretrained: ...
+    def check(self, config: Config) -> None:
+        """Refuse what cannot be learnt, by the names of the options."""
+        check_config(config)
 
-    def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor: ...
+    def build(self) -> Pretrained:
+        """A fresh network."""
+        return self.network(self.config.model)
 
-    def validate(self, model: nn.Module) -> dict[str, float]: ...
+    @abstractmethod
+    def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
+        """This process's part of the mean loss over the batch at `step`."""
+
+    @abstractmethod
+    def validate(self, model: nn.Module) -> dict[str, float]:
+        """Scores by what they are of; the one called "score" chooses the checkpoint."""
 
 
 class Objective(nn.Module):

@@ -14,9 +14,10 @@ from diffassemble.core.poses import random_rotations
 from diffassemble.core.seeds import seeded
 from diffassemble.core.settings import Count, Fraction, Weight
 from diffassemble.fragments.orientation import OrientationConfig, OrientationModel, centred, principal_axes
-from diffassemble.training.config import Config, FragmentConfig, TrainingConfig, check_config
+from diffassemble.training.config import Config, FragmentConfig, TrainingConfig
 from diffassemble.training.fragment_data import Pool, pool_of
 from diffassemble.training.fragments import gather, pools_of
+from diffassemble.training.loop import Task
 from diffassemble.training.pictures import share_out, uniform
 
 UP = torch.tensor([0.0, 1.0, 0.0])
@@ -38,14 +39,14 @@ class OrientationTraining(TrainingConfig):
     """share of doubt in what is taught"""
 
 
-class OrientationTask:
+class OrientationTask(Task):
     """Objects, some of whose fragments are lost, against themselves lying down; accuracy on objects held apart."""
 
-    defaults: Config = Config(OrientationConfig(), FragmentConfig(), OrientationTraining())
+    defaults = Config(OrientationConfig(), FragmentConfig(), OrientationTraining())
+    network = OrientationModel
 
     def __init__(self, config: Config) -> None:
-        check_config(config)
-        self.config = config
+        super().__init__(config)
         self.batch = config.training.objects, "objects"
         kinds, held_apart = gather(config.data)
         named = list(zip(map(pools_of, kinds), config.data.shares, strict=True))
@@ -53,12 +54,7 @@ class OrientationTask:
         self.shares = torch.tensor([share for pools, share in named if pools and share > 0])
         self.held_apart = [pool_of(fracture) for fracture in held_apart]
 
-    def build(self) -> OrientationModel:
-        """A fresh network."""
-        return OrientationModel(self.config.model)
-
     def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
-        """This process's part of the mean loss over the batch at `step`."""
         training = self.config.training
         numbers, weight = share_out(training.objects, rank, world)
         drawn = [self._object(seeded(training.seed, step, number)) for number in numbers]

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from diffassemble.core.seeds import seeded
 from diffassemble.core.settings import Count
 from diffassemble.squares.upright import Upright, UprightConfig, upright_turn
-from diffassemble.training.config import Config, PictureConfig, TrainingConfig, check_config
+from diffassemble.training.config import Config, PictureConfig, TrainingConfig
+from diffassemble.training.loop import Task
 from diffassemble.training.pictures import (
     UNKNOWN,
     Variation,
@@ -38,23 +39,18 @@ class UprightTraining(TrainingConfig):
     """pictures in a batch, over all processes; each is looked at in its four turns"""
 
 
-class UprightTask:
+class UprightTask(Task):
     """Upright pictures against their own other turns; accuracy on pictures held apart, whole and with holes."""
 
-    defaults: Config = Config(UprightConfig(), PictureConfig(), UprightTraining())
+    defaults = Config(UprightConfig(), PictureConfig(), UprightTraining())
+    network = Upright
 
     def __init__(self, config: Config) -> None:
-        check_config(config)
-        self.config = config
+        super().__init__(config)
         self.batch = config.training.pictures, "pictures"
         self.store, self.held_apart = load_pictures(config.data, partial(load_square, side=2 * config.model.size))
 
-    def build(self) -> Upright:
-        """A fresh network."""
-        return Upright(self.config.model)
-
     def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
-        """This process's part of the mean loss over the batch at `step`."""
         training = self.config.training
         numbers, weight = share_out(training.pictures, rank, world)
         generator = seeded(training.seed, step, rank)
