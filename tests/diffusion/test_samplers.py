@@ -20,21 +20,15 @@ TIMES = (1, 10, 100, 300, 1000)
 
 
 @pytest.mark.parametrize("times", TIMES)
-def test_the_chain_ends_in_noise(times: int) -> None:
+def test_alpha_bar_is_what_all_steps_leave_and_ends_in_noise(times: int) -> None:
     schedule = Schedule(times)
     assert schedule.alpha_bar[0] == 1
     assert 0 < schedule.alpha_bar[-1] < 1e-3
     assert len(schedule.alpha_bar) == times + 1
-    assert (schedule.alpha_bar[1:] < schedule.alpha_bar[:-1]).all()
-
-
-@pytest.mark.parametrize("times", TIMES)
-def test_alpha_bar_is_the_product_of_what_each_step_leaves(times: int) -> None:
-    schedule, left = Schedule(times), 1.0
+    left = 1.0
     for time in range(1, times + 1):
-        beta = float(schedule.beta[time])
-        assert 0 < beta < 1
-        left *= 1 - beta
+        assert 0 < schedule.beta[time] < 1
+        left *= 1 - float(schedule.beta[time])
         assert schedule.alpha_bar[time].item() == pytest.approx(left, rel=1e-5)
 
 
@@ -56,18 +50,6 @@ def test_draws_have_the_mean_and_variance_of_equation_1(time: int) -> None:
     torch.testing.assert_close(drawn.mean(0), alpha_bar**0.5 * clean[0].double(), rtol=0, atol=error)
     spread = torch.full((4,), 1 - alpha_bar, dtype=torch.double)
     torch.testing.assert_close(drawn.var(0), spread, rtol=5 * (2 / count) ** 0.5, atol=0)
-
-
-def test_every_piece_has_its_own_time() -> None:
-    schedule = Schedule(50)
-    clean, noise = torch.randn(2, 3, 5, 4, generator=torch.Generator().manual_seed(0))
-    time = torch.arange(15).view(3, 5)
-    together = schedule.noisy(clean, time, noise)
-    assert torch.equal(together[0, 0], clean[0, 0])  # time 0 is clean
-    for row in range(3):
-        for col in range(5):
-            alone = schedule.noisy(clean[row, col], time[row, col], noise[row, col])
-            assert torch.equal(together[row, col], alone)
 
 
 @settings(deadline=None)
@@ -112,16 +94,6 @@ def oracle(noisy: Tensor, time: int) -> Tensor:
 def wobbly(noisy: Tensor, time: int) -> Tensor:
     """A denoiser that depends on all it is given."""
     return torch.tanh(noisy.flip(-1) + 0.3) * (1 + 0.01 * time)
-
-
-@pytest.mark.parametrize("eta", [0.0, 1.0])
-@pytest.mark.parametrize("times", [1, 10, 300, 1000])
-@pytest.mark.parametrize("steps", [1, 2, 7, 5000])
-def test_a_perfect_denoiser_leads_to_the_truth(eta: float, times: int, steps: int) -> None:
-    start = torch.randn(3, 4, generator=seeded(0))
-    chain = list(sample(oracle, start, SPACE, Schedule(times), steps, seeded(1), eta))
-    assert len(chain) == min(steps, times)
-    torch.testing.assert_close(chain[-1][0], TRUTH, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("steps", [3, 17, 300])

@@ -98,16 +98,7 @@ def test_what_a_network_says_may_be_any_numbers(space: Space) -> None:
     poses = space.to_poses(meant)
     weight = torch.randn(poses.rotation.shape, generator=seeded(1))
     ((weight * poses.rotation).sum() + poses.translation.sum()).backward()
-    assert raw.grad is not None
     assert raw.grad.isfinite().all()
-
-
-def test_the_noise_is_standard_normal_and_mixed_in_by_equation_1() -> None:
-    space, schedule = CosSin(), Schedule(100)
-    noise = space.prior((3, 5), seeded(0))
-    assert torch.equal(noise, torch.randn(3, 5, 4, generator=seeded(0)))
-    clean, time = torch.randn(3, 5, 4, generator=seeded(1)), torch.arange(15).view(3, 5)
-    assert torch.equal(space.noisy(clean, time, schedule, noise), schedule.noisy(clean, time, noise))
 
 
 def test_the_last_step_gives_the_prediction_and_draws_nothing() -> None:
@@ -116,11 +107,6 @@ def test_the_last_step_gives_the_prediction_and_draws_nothing() -> None:
     last = CosSin().reverse(current, clean, torch.tensor(0.9), torch.tensor(1.0), 1.0, generator)
     assert torch.equal(last, clean)
     assert torch.equal(generator.get_state(), seeded(1).get_state())
-
-
-def test_what_a_network_says_is_the_mean_of_what_it_believes() -> None:
-    raw = torch.randn(6, 4, generator=seeded(0))
-    assert torch.equal(CosSin().clean(raw), raw)
 
 
 def test_vectors_are_place_cosine_and_sine() -> None:

@@ -50,24 +50,19 @@ def both_paths(layer: UniMP | GCN, puzzle: Tensor, nodes: Tensor, matches: Match
 
 
 @pytest.mark.parametrize("samples", [1, 3])
-@pytest.mark.parametrize("with_edges", [False, True])
-def test_unimp_dense_equals_pyg(puzzle: Tensor, samples: int, with_edges: bool) -> None:
+@pytest.mark.parametrize("kind", ["gcn", "unimp", "unimp with edges"])
+def test_both_paths_hear_and_learn_alike(puzzle: Tensor, samples: int, kind: str) -> None:
     torch.manual_seed(0)
-    layer = UniMP(12, 16, heads=4, edge_width=EDGE_WIDTH if with_edges else None)
-    nodes = random(len(puzzle), samples, 12)
-    dense, listed = both_paths(layer, puzzle, nodes, random_matches(puzzle) if with_edges else None)
-    assert dense.shape == (len(puzzle), samples, 16)
-    torch.testing.assert_close(dense, listed, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("samples", [1, 3])
-def test_gcn_dense_equals_pyg(puzzle: Tensor, samples: int) -> None:
-    torch.manual_seed(0)
-    layer = GCN(12, 16)
-    torch.nn.init.normal_(layer.bias)
-    dense, listed = both_paths(layer, puzzle, random(len(puzzle), samples, 12), None)
-    assert dense.shape == (len(puzzle), samples, 16)
-    torch.testing.assert_close(dense, listed, rtol=1e-5, atol=1e-5)
+    edges = kind == "unimp with edges"
+    layer = GCN(12, 16) if kind == "gcn" else UniMP(12, 16, heads=4, edge_width=EDGE_WIDTH if edges else None)
+    nodes = random(len(puzzle), samples, 12).requires_grad_()
+    answers = both_paths(layer, puzzle, nodes, random_matches(puzzle) if edges else None)
+    assert answers[0].shape == (len(puzzle), samples, 16)
+    torch.testing.assert_close(*answers, rtol=1e-5, atol=1e-5)
+    wanted = [nodes, *layer.parameters()]
+    gradients = [torch.autograd.grad((heard * random(*heard.shape, seed=1)).sum(), wanted) for heard in answers]
+    for dense, listed in zip(*gradients, strict=True):
+        torch.testing.assert_close(dense, listed, rtol=1e-4, atol=1e-4)
 
 
 def test_the_listed_path_gives_pygs_own_numbers(puzzle: Tensor) -> None:
@@ -76,7 +71,6 @@ def test_the_listed_path_gives_pygs_own_numbers(puzzle: Tensor) -> None:
     theirs.load_state_dict(layer.state_dict())
     nodes = random(len(puzzle), 1, 12)
     graph = edge_graph(complete_edges(puzzle), puzzle, random_matches(puzzle), SLOTS)
-    assert graph.evidence is not None
     expected = theirs(nodes[:, 0], graph.edges, graph.evidence.features(graph.edges.shape[1]))
     torch.testing.assert_close(layer.message_passing(nodes, graph)[:, 0], expected)
     convolution, their_convolution = GCN(12, 16), GCNConv(12, 16, add_self_loops=False)
@@ -89,7 +83,6 @@ def test_attention_against_a_plain_loop() -> None:
     torch.manual_seed(0)
     layer, puzzle, nodes = UniMP(6, 8, heads=2, edge_width=EDGE_WIDTH), torch.zeros(4, dtype=torch.long), random(4, 6)
     graph = DenseGraph.of(puzzle, random_matches(puzzle), SLOTS)
-    assert isinstance(graph.features, DenseFeatures)
     heard = graph.gather(layer.message_passing(graph.spread(nodes[:, None]), graph))[:, 0]
     for receiver in range(4):
         query = layer.lin_query(nodes[receiver]).view(2, 4)
@@ -98,19 +91,6 @@ def test_attention_against_a_plain_loop() -> None:
         attention = ((query * keys).sum(-1) / 4**0.5).softmax(0)
         expected = (attention[..., None] * values).sum(0).flatten() + layer.lin_skip(nodes[receiver])
         torch.testing.assert_close(heard[receiver], expected, rtol=1e-5, atol=1e-5)
-
-
-def test_both_paths_learn_alike(puzzle: Tensor) -> None:
-    torch.manual_seed(0)
-    layer = UniMP(12, 16, heads=4, edge_width=EDGE_WIDTH)
-    nodes = random(len(puzzle), 2, 12).requires_grad_()
-    wanted = [nodes, *layer.parameters()]
-    gradients = [
-        torch.autograd.grad((heard * random(*heard.shape, seed=1)).sum(), wanted)
-        for heard in both_paths(layer, puzzle, nodes, random_matches(puzzle))
-    ]
-    for dense, listed in zip(*gradients, strict=True):
-        torch.testing.assert_close(dense, listed, rtol=1e-4, atol=1e-4)
 
 
 def test_large_graphs_hear_and_learn_what_small_ones_would(puzzle: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,10 +59,11 @@ def test_round_trip(make_model: Make, folder: Path, puzzles: list[Puzzle]) -> No
     assert torch.equal(again(noisy, time, again.condition(batch)), model(noisy, time, model.condition(batch)))
 
 
-def test_settings_that_are_not_told_are_the_defaults(make_model: Make, folder: Path) -> None:
+def test_settings_that_are_not_told_are_the_defaults_and_old_names_are_known(make_model: Make, folder: Path) -> None:
     path = folder / "config.json"
     values = json.loads(path.read_text())
     del values["board"], values["space"]
+    values["judge"] = values.pop("edge_model")
     path.write_text(json.dumps(values))
     assert Denoiser.from_pretrained(folder).config == make_model().config
 
@@ -82,16 +83,15 @@ def test_a_place_that_cannot_be_written_is_named(make_model: Make, tmp_path: Pat
     assert (tmp_path / "file").read_text() == "not a folder"
 
 
-def test_weights_of_another_shape(folder: Path) -> None:
+def test_weights_that_do_not_fit(folder: Path) -> None:
     change(folder, width=32)
     message = refused(folder)
     assert f"{folder / 'model.safetensors'}: the weights do not fit config.json" in message
     assert "size mismatch" in message
-
-
-def test_weights_of_another_network(folder: Path) -> None:
     save_file({"something": torch.zeros(3)}, folder / "model.safetensors")
     assert "the weights do not fit config.json" in refused(folder)
+    (folder / "model.safetensors").unlink()
+    assert "model.safetensors: not a safetensors file" in refused(folder)
 
 
 def test_a_pickle_is_not_opened(folder: Path, tmp_path: Path) -> None:
@@ -109,12 +109,6 @@ def test_a_pickle_is_not_opened(folder: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "sprung").exists()
 
 
-def test_missing_files(folder: Path, tmp_path: Path) -> None:
-    (folder / "model.safetensors").unlink()
-    assert "model.safetensors: not a safetensors file" in refused(folder)
-    assert "config.json: not a model configuration" in refused(tmp_path)
-
-
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", '"text"', "{}", '["kind"]'])
 def test_a_configuration_that_is_none(folder: Path, text: str) -> None:
     (folder / "config.json").write_text(text)
@@ -127,11 +121,6 @@ def test_a_configuration_of_another_kind(folder: Path) -> None:
     assert "describes a Upright, but a Denoiser is needed" in refused(folder)
 
 
-def test_unknown_settings(folder: Path) -> None:
-    change(folder, zeal=3, ardour=True)
-    assert "config.json: unknown settings ardour, zeal; was it made by a newer version?" in refused(folder)
-
-
 @pytest.mark.parametrize(
     ("values", "words"),
     [
@@ -140,32 +129,15 @@ def test_unknown_settings(folder: Path) -> None:
         ({"layers": None}, "layers is None, but must be int"),
         ({"votes": 1}, "votes is 1, but must be bool"),
         ({"dropped_edges": "0.5"}, "dropped_edges is '0.5', but must be float"),
-    ],
-)
-def test_settings_of_another_type(folder: Path, values: dict[str, object], words: str) -> None:
-    change(folder, **values)
-    assert refused(folder) == f"{folder / 'config.json'}: {words}"
-
-
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
         ({"width": 25}, "heads 4: must be a divisor of the width 25"),
         ({"times": 0}, "times 0: must be 1 or more"),
-        ({"features": -1}, "features -1: must be 1 or more"),
         ({"posed": True}, "posed True: must be off"),
+        ({"zeal": 3, "ardour": True}, "unknown settings ardour, zeal; was it made by a newer version?"),
     ],
 )
 def test_settings_that_make_no_network(folder: Path, values: dict[str, object], words: str) -> None:
     change(folder, **values)
-    assert f"{folder / 'config.json'}: {words}" in refused(folder)
-
-
-def test_a_setting_that_had_another_name(folder: Path) -> None:
-    values = json.loads((folder / "config.json").read_text())
-    values["judge"] = values.pop("edge_model")
-    (folder / "config.json").write_text(json.dumps(values))
-    assert Denoiser.from_pretrained(folder).config.edge_model == ""
+    assert refused(folder).startswith(f"{folder / 'config.json'}: {words}")
 
 
 def test_names(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
@@ -204,9 +176,6 @@ def test_a_baseline_comes_back_as_one(tmp_path: Path) -> None:
     network = load_network(tmp_path)
     assert isinstance(network, OneShot)
     assert network.config.baseline == "dgl"
-
-
-def test_other_things_are_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("[]")
     with pytest.raises(InputError, match="not a model configuration"):
         load_network(tmp_path)

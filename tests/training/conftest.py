@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from diffassemble.fragments.model import FractureConfig
 from diffassemble.fragments.orientation import OrientationConfig
@@ -22,8 +23,28 @@ from diffassemble.training.denoising import DenoisingTraining
 from diffassemble.training.edge_model import EdgeModelTraining
 from diffassemble.training.fracture_matching import FractureDataConfig, FractureMatchingTraining
 from diffassemble.training.fragments import FragmentTask, FragmentTraining
+from diffassemble.training.loop import Task
 from diffassemble.training.orientation import OrientationTraining
 from diffassemble.training.upright import UprightTraining
+
+
+@pytest.fixture(scope="session")
+def learn() -> Callable[..., tuple[Any, list[float]]]:
+    """A fresh network taught by a task for some steps, or by one step again and again; and its losses."""
+
+    def run(task: Task, steps: int, rate: float, again: bool = False) -> tuple[Any, list[float]]:
+        torch.manual_seed(0)
+        model, losses = task.build(), []
+        optimizer = torch.optim.AdamW(model.parameters(), rate)
+        for step in range(steps):
+            optimizer.zero_grad()
+            loss = task.loss(model.train(), 0 if again else step, 0, 1)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        return model, losses
+
+    return run
 
 
 @pytest.fixture(scope="session")
@@ -31,15 +52,8 @@ def tiny(picture_folders: tuple[Path, Path]) -> Callable[..., Config]:
     """A configuration of a run that takes a second; keywords are changes to its training part."""
 
     def make(model: dict[str, Any] | None = None, **changes: Any) -> Config:
-        training = DenoisingTraining(
-            steps=6,
-            pieces=18,
-            warmup=2,
-            learning_rate=1e-3,
-            validate_every=3,
-            precision="32-true",
-            checkpoint_minutes=0.0,
-        )
+        training = DenoisingTraining(steps=6, pieces=18, warmup=2, learning_rate=1e-3, validate_every=3)
+        training = replace(training, precision="32-true", checkpoint_minutes=0.0)
         small = ModelConfig(features=8, width=32, layers=1, heads=2, pose_width=16, time_width=8)
         data = DataConfig(folders=picture_folders, held_apart=1, grids=(2, 3), favourite=2)
         return Config(replace(small, **model or {}), data, replace(training, **changes))
@@ -62,7 +76,7 @@ def tiny_upright(picture_folders: tuple[Path, Path]) -> Callable[..., Config]:
 
 @pytest.fixture
 def tiny_edge_model(picture_folders: tuple[Path, Path]) -> Callable[..., Config]:
-    """The same for the judge of sides."""
+    """The same for learned edge compatibility."""
 
     def make(model: dict[str, Any] | None = None, **changes: Any) -> Config:
         training = EdgeModelTraining(steps=6, pieces=18, warmup=2, validate_every=3, precision="32-true")
@@ -81,26 +95,18 @@ def configs(
 ) -> dict[str, Config]:
     """A small run of every task."""
     broken = FragmentConfig(solids=2, breaks=1, pieces=(2, 3), points=64)
-    learning = FragmentTraining(steps=2, pieces=6, validate_every=2, precision="32-true")
+    quick = {"steps": 2, "validate_every": 2, "precision": "32-true"}
+    learning = FragmentTraining(pieces=6, **quick)
     small = replace(FragmentTask.defaults.model, features=8, width=32, layers=1, heads=2, pose_width=16, time_width=8)
-    matching = FractureMatchingTraining(steps=2, points=160, validate_every=2, precision="32-true")
+    matching = FractureDataConfig(solids=1, breaks=1, pieces=(2, 2))
+    critic = CriticConfig(stem=8, widths=(8, 8, 8), hidden=8)
     return {
         "jigsaw": tiny(steps=2),
         "upright": tiny_upright(steps=2),
         "edge-model": tiny_edge_model(steps=2),
         "fragments": Config(small, broken, learning),
         "baseline": Config(OneShotConfig("global", "pointnet", 8, 16), broken, learning),
-        "fracture-matching": Config(
-            FractureConfig(width=8), FractureDataConfig(solids=1, breaks=1, pieces=(2, 2)), matching
-        ),
-        "orientation": Config(
-            OrientationConfig((8, 8, 8)),
-            broken,
-            OrientationTraining(steps=2, objects=2, validate_every=2, precision="32-true"),
-        ),
-        "critic": Config(
-            CriticConfig(stem=8, widths=(8, 8, 8), hidden=8),
-            tiny_upright().data,
-            CriticTraining(steps=2, pictures=2, validate_every=2, precision="32-true"),
-        ),
+        "fracture-matching": Config(FractureConfig(width=8), matching, FractureMatchingTraining(points=160, **quick)),
+        "orientation": Config(OrientationConfig((8, 8, 8)), broken, OrientationTraining(objects=2, **quick)),
+        "critic": Config(critic, tiny_upright().data, CriticTraining(pictures=2, **quick)),
     }

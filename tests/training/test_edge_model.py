@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -20,17 +21,8 @@ def task(tiny_edge_model: Callable[..., Config]) -> EdgeModelTask:
     return EdgeModelTask(tiny_edge_model())
 
 
-def test_learns(task: EdgeModelTask) -> None:
-    torch.manual_seed(0)
-    model = task.build()
-    optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
-    losses = []
-    for step in range(60):
-        optimizer.zero_grad()
-        loss = task.loss(model, step, 0, 1)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+def test_learns(task: EdgeModelTask, learn: Callable[..., tuple[Any, list[float]]]) -> None:
+    losses = learn(task, 60, 1e-2)[1]
     assert sum(losses[-10:]) < 0.8 * sum(losses[:10])
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
+import pytest
 import torch
 from manifold3d import Manifold
 
@@ -15,7 +18,6 @@ from diffassemble.training.fracture_examples import (
     MatchExamples,
     SurfaceExamples,
     is_true,
-    jittered,
     match_examples,
     surface_examples,
     worn,
@@ -29,6 +31,7 @@ from diffassemble.training.fracture_matching import (
     verification_loss,
 )
 
+BLOCK = mesh_of(Manifold.cube((1.0, 0.8, 0.5), True), 1.0, torch.zeros(3))
 SMALL = FractureConfig(width=16, descriptor=8, verifier_width=8)
 
 
@@ -81,21 +84,9 @@ def test_fractures_without_examples_at_a_level_are_passed_over() -> None:
     assert torch.isfinite(loss)
 
 
-def test_a_task_makes_its_examples_and_scores_them() -> None:
-    data = FractureDataConfig(solids=1, breaks=1, pieces=(2, 2))
-    task = FractureMatchingTask(Config(SMALL, data, FractureMatchingTraining(points=160)))
-    network = task.build()
-    assert torch.isfinite(task.loss(network, 0, 0, 1))
-    task.held_surfaces = task.surfaces
-    scores = task.validate(network)
-    assert 0 <= scores["score"] <= 100
-    assert "matches 1" in scores
-
-
 def test_fits_of_a_block_in_two_hold_true_ones() -> None:
     generator = torch.Generator().manual_seed(5)
-    block = mesh_of(Manifold.cube((1.0, 0.8, 0.5), True), 1.0, torch.zeros(3))
-    puzzle = scatter(fracture(block, 2, generator), generator)
+    puzzle = scatter(fracture(BLOCK, 2, generator), generator)
     made = match_examples(puzzle, FractureModels.from_pretrained("fracture-matching"), generator, searches=2)
     assert made.numbers.shape == (len(made.true), MATCH_FEATURES)
     assert made.true.any()
@@ -112,12 +103,9 @@ def test_near_poses_are_true_and_far_ones_are_not() -> None:
 
 def test_worn_puzzles_lose_pieces_and_keep_their_truth() -> None:
     generator = torch.Generator().manual_seed(5)
-    block = mesh_of(Manifold.cube((1.0, 0.8, 0.5), True), 1.0, torch.zeros(3))
-    puzzle = scatter(fracture(block, 4, generator), generator)
+    puzzle = scatter(fracture(BLOCK, 4, generator), generator)
     left = worn(puzzle, 0.001, 0.5, generator)
     assert len(left) == 2
-    assert left.truth is not None
-    assert puzzle.truth is not None
     for pose, mesh in zip(left.truth.translation, left.fragments.meshes, strict=True):
         kept = int((puzzle.truth.translation - pose).norm(dim=1).argmin())
         off = (mesh.vertices - puzzle.fragments.meshes[kept].vertices).std()
@@ -126,8 +114,7 @@ def test_worn_puzzles_lose_pieces_and_keep_their_truth() -> None:
 
 
 def test_every_level_teaches_breaks_and_matches() -> None:
-    block = mesh_of(Manifold.cube((1.0, 0.8, 0.5), True), 1.0, torch.zeros(3))
-    halves = fracture(block, 2, torch.Generator().manual_seed(3))
+    halves = fracture(BLOCK, 2, torch.Generator().manual_seed(3))
     examples = surface_examples(halves, torch.Generator().manual_seed(0))
     for level, one in enumerate(examples):
         assert one.features.shape == (len(one.broken), surface_features(level))
@@ -139,15 +126,16 @@ def test_every_level_teaches_breaks_and_matches() -> None:
     assert 0.05 < weight[examples[0].broken].sum() / weight.sum() < 0.6
 
 
-def test_noise_has_the_deviation_asked_for() -> None:
-    block = mesh_of(Manifold.sphere(1.0, 64), 1.0, torch.zeros(3))
-    noisy = jittered([block], 0.01, torch.Generator().manual_seed(0))[0]
-    assert abs(float((noisy.vertices - block.vertices).std()) - 0.01) < 0.001
-
-
-def test_verification_is_learnt_from_networks_that_know_surfaces() -> None:
-    data = FractureDataConfig(solids=1, breaks=1, pieces=(2, 2), learn="fits")
-    training = FractureMatchingTraining(points=16, start_from="fracture-matching")
-    task = FractureMatchingTask(Config(SMALL, data, training))
-    assert task.loss(task.build(), 0, 0, 1).isfinite()
-    assert task.validate(task.build())["score"] >= 0
+@pytest.mark.parametrize(("learn", "start"), [("surface", ""), ("fits", "fracture-matching")])
+def test_a_task_makes_its_examples_and_scores_them(learn: Literal["surface", "fits"], start: str) -> None:
+    data = FractureDataConfig(solids=1, breaks=1, pieces=(2, 2), learn=learn)
+    task = FractureMatchingTask(Config(SMALL, data, FractureMatchingTraining(points=160, start_from=start)))
+    network = task.build()
+    assert task.loss(network, 0, 0, 1).isfinite()
+    if learn == "surface":
+        task.held_surfaces = task.surfaces
+    else:
+        task.held_matches = task.matches
+    scores = task.validate(network)
+    assert 0 <= scores["score"] <= 100
+    assert ("matches 1" if learn == "surface" else "fits") in scores

@@ -19,10 +19,8 @@ from diffassemble.training.config import DataConfig, PictureConfig
 from diffassemble.training.pictures import (
     UNKNOWN,
     PictureStore,
-    Portion,
     PuzzleStream,
     Variation,
-    blur,
     compress,
     load_picture,
     load_pictures,
@@ -47,15 +45,12 @@ def store() -> PictureStore:
 
 
 def same(first: list[Puzzle], second: list[Puzzle]) -> bool:
-    pairs = list(zip(first, second, strict=True))
     return all(
         one.board == two.board
         and torch.equal(one.pieces.pixels, two.pieces.pixels)
-        and one.truth is not None
-        and two.truth is not None
         and torch.equal(one.truth.translation, two.truth.translation)
         and torch.equal(one.truth.rotation, two.truth.rotation)
-        for one, two in pairs
+        for one, two in zip(first, second, strict=True)
     )
 
 
@@ -91,23 +86,7 @@ def test_processes_together_get_what_one_alone_gets(store: PictureStore, world: 
         starts = [portion.first for portion in working]
         assert starts == sorted(set(starts))
         odd += len(alone.puzzles) % world > 0
-        assert_mean(alone, portions)
     assert odd > 0
-
-
-def assert_mean(alone: Portion, portions: list[Portion]) -> None:
-    """Averaging over processes gives each puzzle the weight it has in one process."""
-    value = {id_of(puzzle): 1.0 + number**2 for number, puzzle in enumerate(alone.puzzles)}
-    mean = sum(value.values()) / len(value)
-    parts = [
-        portion.weight * sum(value[id_of(puzzle)] for puzzle in portion.puzzles) / len(portion.puzzles)
-        for portion in portions
-    ]
-    assert sum(parts) / len(parts) == pytest.approx(mean)
-
-
-def id_of(puzzle: Puzzle) -> float:
-    return float(puzzle.pieces.pixels.double().sum())
 
 
 @given(st.integers(1, 50), st.integers(1, 9))
@@ -243,8 +222,7 @@ def test_colours_stay_colours_and_the_seed_decides() -> None:
     pictures = torch.rand(8, 3, 40, 40, generator=generator())
     varied = vary(pictures, 24, STRONG, generator(1))
     assert varied.shape == (8, 3, 24, 24)
-    assert varied.min() >= 0
-    assert varied.max() <= 1
+    assert 0 <= varied.min() <= varied.max() <= 1
     assert torch.equal(varied, vary(pictures, 24, STRONG, generator(1)))
     assert not torch.equal(varied, vary(pictures, 24, STRONG, generator(2)))
 
@@ -301,10 +279,3 @@ def test_each_piece_is_compressed_for_itself(pieces: Tensor, size: int) -> None:
     assert torch.equal(together, torch.cat([compress(piece, 60) for piece in cut.split(1)]))
     assert 0 < (together - cut).abs().mean() < 0.05
     assert (compress(cut, 95) - cut).abs().mean() < (together - cut).abs().mean()
-
-
-def test_blur_keeps_flat_pieces_and_softens_others(pieces: Tensor) -> None:
-    flat = torch.full((2, 3, 6, 6), 0.3)
-    torch.testing.assert_close(blur(flat, 0.2), flat)
-    torch.testing.assert_close(blur(pieces, 0.0), pieces)
-    assert blur(pieces, 0.25).diff(dim=-1).abs().mean() < pieces.diff(dim=-1).abs().mean()

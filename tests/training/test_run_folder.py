@@ -15,32 +15,13 @@ from rich.console import Console
 from diffassemble.core import InputError
 from diffassemble.network.denoiser import Denoiser
 from diffassemble.training import run_folder as module
-from diffassemble.training.config import Config, read_config
-from diffassemble.training.run_folder import (
-    FILE,
-    Checkpoint,
-    Progress,
-    Record,
-    read_checkpoint,
-    write_checkpoint,
-)
+from diffassemble.training.config import Config
+from diffassemble.training.run_folder import FILE, Checkpoint, Progress, Record, read_checkpoint, write_checkpoint
 
 
 def checkpoint(step: int, size: int = 4) -> Checkpoint:
     weights = {"a": torch.full((size,), float(step))}
-    return Checkpoint(
-        step, 1.5, 87.5, weights, weights, {"state": {0: {"step": torch.tensor(1.0)}}, "param_groups": []}
-    )
-
-
-def test_read_back(tmp_path: Path) -> None:
-    assert read_checkpoint(tmp_path) is None
-    write_checkpoint(checkpoint(3), tmp_path)
-    found = read_checkpoint(tmp_path)
-    assert found is not None
-    assert (found.step, found.minutes, found.best) == (3, 1.5, 87.5)
-    assert found.weights["a"].tolist() == [3.0] * 4
-    assert [path.name for path in tmp_path.iterdir()] == [FILE]
+    return Checkpoint(step, 1.5, 87.5, weights, weights, {"state": {}, "param_groups": []})
 
 
 def test_a_full_disk_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,9 +33,7 @@ def test_a_full_disk_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(InputError, match="No space left on device"):
         write_checkpoint(checkpoint(2), tmp_path)
-    found = read_checkpoint(tmp_path)
-    assert found is not None
-    assert found.step == 1
+    assert read_checkpoint(tmp_path).step == 1
     assert [path.name for path in tmp_path.iterdir()] == [FILE]
 
 
@@ -65,8 +44,8 @@ class Trap:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"nonsense" * 50, pickle.dumps(Trap(), protocol=2), pickle.dumps([1, 2], protocol=2)],
-    ids=["empty", "nonsense", "trap", "list"],
+    [b"", b"nonsense" * 50, *(pickle.dumps(x, protocol=2) for x in (Trap(), [1, 2], {"epoch": 3}))],
+    ids=["empty", "nonsense", "trap", "list", "another program's"],
 )
 def test_other_files_are_refused_and_never_run(tmp_path: Path, content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -76,12 +55,6 @@ def test_other_files_are_refused_and_never_run(tmp_path: Path, content: bytes, m
     assert not (tmp_path / "trapped").exists()
 
 
-def test_checkpoints_of_other_programs_are_refused(tmp_path: Path) -> None:
-    torch.save({"epoch": 3, "model": {}}, tmp_path / FILE)
-    with pytest.raises(InputError, match="is not a checkpoint of this program"):
-        read_checkpoint(tmp_path)
-
-
 def row(step: int) -> dict[str, str]:
     return {"step": str(step), "minutes": "0.1"}
 
@@ -89,11 +62,6 @@ def row(step: int) -> dict[str, str]:
 @pytest.fixture
 def network(tiny: Callable[..., Config]) -> Denoiser:
     return Denoiser(tiny().model)
-
-
-def test_configuration_is_kept(tiny: Callable[..., Config], tmp_path: Path) -> None:
-    Record(tmp_path / "new", tiny(), 0, -1.0)
-    assert read_config(tmp_path / "new" / "config.json", tiny()) == tiny()
 
 
 def test_only_better_networks_are_kept(tiny: Callable[..., Config], tmp_path: Path, network: Denoiser) -> None:
@@ -144,25 +112,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def log_of(
-    steps: int,
-    first: int,
-    limit: float,
-    clock: list[float],
-    seconds: float,
-    batch: tuple[int, str] = (100, "pieces"),
-) -> str:
-    """The lines in a log file after ten steps that took `seconds` each."""
-    console = Console(file=io.StringIO(), width=200)
-    with Progress(console, steps, first, limit, batch) as progress:
-        for step in range(first + 1, first + 11):
-            clock[0] += seconds
-            progress.advance(step, 2.0)
-    return console.file.getvalue()  # type: ignore[attr-defined]
-
-
 def test_a_line_a_minute_in_a_log_file(clock: list[float]) -> None:
-    lines = log_of(1000, 0, 600.0, clock, 20.0).splitlines()
+    console = Console(file=io.StringIO(), width=200)
+    with Progress(console, 1000, 0, 600.0, (100, "pieces")) as progress:
+        for step in range(1, 11):
+            clock[0] += 20.0
+            progress.advance(step, 2.0)
+    lines = console.file.getvalue().splitlines()
     assert lines[0] == "step 4/1000 · loss 2.0000 · 5 pieces/s · 5 h 32 min left"
     assert len(lines) == 2
 

@@ -14,7 +14,6 @@ from PIL import Image
 
 from diffassemble.cli import train
 from diffassemble.cli.train import parse_run
-from diffassemble.core import InputError
 from diffassemble.training.config import Config
 from diffassemble.training.presets import PRESETS
 from diffassemble.training.run_folder import read_checkpoint
@@ -46,23 +45,12 @@ def test_minutes_then_resume(
     command: Command, picture_folders: tuple[Path, Path], tmp_path: Path, preset: str, tiny: str
 ) -> None:
     out = tmp_path / "run"
-    begin = [
-        "train",
-        preset,
-        *tiny.split(),
-        "--training.steps",
-        "30",
-        "--out",
-        out,
-        "--data.folders",
-        *picture_folders,
-    ]
+    begin = ["train", preset, *tiny.split(), *["--training.steps", "30", "--out"], out]
+    begin += ["--data.folders", *picture_folders]
     first = command(*begin, "--training.minutes", "0.0005")
     assert (first.code, first.err) == (0, "")
     assert first.out == f"weights: {out / 'last'}; nothing was validated yet, go on with --resume\n"
-    begun = read_checkpoint(out)
-    assert begun is not None
-    assert begun.step < 30
+    assert read_checkpoint(out).step < 30
     again = command(*begin)
     assert again.code == 2
     assert again.err == f"diffassemble: {out}: holds a run already; pass --resume to go on with it, or another --out\n"
@@ -70,9 +58,7 @@ def test_minutes_then_resume(
     assert (on.code, on.err) == (0, "")
     assert on.out.startswith("validation: score ")
     assert f"weights: {out / 'best'} (best on pictures held apart) and {out / 'last'}" in on.out
-    finished = read_checkpoint(out)
-    assert finished is not None
-    assert finished.step == 30
+    assert read_checkpoint(out).step == 30
 
 
 @pytest.mark.parametrize(
@@ -86,13 +72,7 @@ def test_minutes_then_resume(
         (["jigsaw", "--data.folders", "broken"], "broken/0.png: is not a picture"),
         (["jigsaw", "--data.folders", "small"], "small/0.png: is 40x30 pixels, but these grids need 80"),
         (["jigsaw", "--data.folders", "wikiart=small"], "get them all from ArtGAN"),
-        (["jigsaw", "--data.folders", "small", "--data.shares", "1", "2"], "--data.shares 1.0 2.0: must be 1 numbers"),
-        (["jigsaw", "--data.folders", "small", "--training.steps", "-5"], "--training.steps -5: must be 1 or more"),
-        (["jigsaw", "--data.folders", "small", "--training.pieces", "99"], "--training.pieces 99: must be 144 or more"),
         (["jigsaw", "--data.folders", "small", "--model.heads", "7"], "--model.heads 7: must be a divisor"),
-        (["upright"], "must be folders of training pictures; pass --data.folders"),
-        (["upright", "--data.folders", "broken"], "broken/0.png: is not a picture"),
-        (["upright", "--data.folders", "small", "--training.pictures", "0"], "--training.pictures 0: must be 1"),
     ],
 )
 def test_bad_input(
@@ -170,18 +150,6 @@ def test_a_run_that_goes_on_remembers_its_options_but_not_its_minutes(tmp_path: 
     options, _ = parse_run("jigsaw", ["--resume", "--out", str(tmp_path / "run"), "--training.pieces", "500"])
     remembered = replace(begun.config.training, minutes=PRESETS["jigsaw"].config.training.minutes, pieces=500)
     assert options.config == replace(begun.config, training=remembered)
-
-
-def test_a_run_of_another_kind_does_not_go_on(tmp_path: Path) -> None:
-    write_run(PRESETS["upright"].config, tmp_path / "run")
-    with pytest.raises(InputError, match=r"config\.json: is not the configuration of a run of this preset"):
-        parse_run("jigsaw", ["--resume", "--out", str(tmp_path / "run")])
-
-
-def test_a_broken_record_is_named(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text("{")
-    with pytest.raises(InputError, match=r"config\.json: is not the configuration"):
-        parse_run("jigsaw", ["--out", str(tmp_path), "--resume"])
 
 
 def test_unknown_options_exit_with_2(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from diffassemble.training.config import Config, PictureConfig
 from diffassemble.training.pictures import load_square
 from diffassemble.training.upright import UprightTask, UprightTraining
 
+Learn = Callable[..., tuple[Any, list[float]]]
 SMALL = UprightConfig(size=16, stem=8, widths=(16, 16), dropout=0.0)
 
 
@@ -31,15 +33,8 @@ def task(tmp_path: Path) -> UprightTask:
     return UprightTask(Config(SMALL, data, UprightTraining(steps=40, pictures=8)))
 
 
-def test_learns(task: UprightTask) -> None:
-    torch.manual_seed(0)
-    model = task.build()
-    optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
-    for step in range(40):
-        optimizer.zero_grad()
-        task.loss(model, step, 0, 1).backward()
-        optimizer.step()
-    scores = task.validate(model)
+def test_learns(task: UprightTask, learn: Learn) -> None:
+    scores = task.validate(learn(task, 40, 3e-3)[0])
     assert scores["score"] == 100
     assert len(scores) == 3
 
