@@ -114,7 +114,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_a_line_a_minute_in_a_log_file(clock: list[float]) -> None:
     console = Console(file=io.StringIO(), width=200)
-    with Progress(console, 1000, 0, 600.0, (100, "pieces")) as progress:
+    progress = Progress(console, 1000, 0, 600.0, (100, "pieces"))
+    with progress.bar:
         for step in range(1, 11):
             clock[0] += 20.0
             progress.advance(step, 2.0)
@@ -125,7 +126,8 @@ def test_a_line_a_minute_in_a_log_file(clock: list[float]) -> None:
 
 def test_a_live_bar_on_a_terminal() -> None:
     console = Console(file=io.StringIO(), width=200, force_terminal=True, color_system=None)
-    with Progress(console, 10, 0, 600.0, batch=(100, "pieces")) as progress:
+    progress = Progress(console, 10, 0, 600.0, batch=(100, "pieces"))
+    with progress.bar:
         progress.advance(1, 1.25)
         progress.report({"score": 87.25, "faces 6x6": 90.0})
         progress.advance(2, 1.25)
@@ -138,7 +140,8 @@ def test_a_live_bar_on_a_terminal() -> None:
 
 
 def test_other_processes_are_silent(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress(Console(quiet=True), 10, 0, 600.0, batch=(1, "pieces")) as progress:
+    progress = Progress(Console(quiet=True), 10, 0, 600.0, batch=(1, "pieces"))
+    with progress.bar:
         clock[0] += 100
         progress.advance(1, 2.0)
         progress.report({"score": 1.0})

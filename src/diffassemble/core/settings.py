@@ -7,7 +7,8 @@ numbers of a tuple. What only two settings together get wrong, a subclass of `Se
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -23,6 +24,14 @@ Weight = Annotated[float, Ge(0)]
 Share = Annotated[float, Interval(ge=0, le=1)]
 Fraction = Annotated[float, Interval(ge=0, lt=1)]
 
+_BOUNDS: dict[type, tuple[Callable[[Any, Any], bool], str]] = {
+    Ge: (operator.ge, "{} or more"),
+    Gt: (operator.gt, "over {}"),
+    Le: (operator.le, "at most {}"),
+    Lt: (operator.lt, "under {}"),
+    MultipleOf: (lambda value, number: value % number == 0, "a multiple of {}"),
+}
+"""when a value keeps to a bound, and how that is said"""
 Kind = TypeVar("Kind")
 
 
@@ -66,43 +75,13 @@ def _faults(settings: Any) -> Iterator[tuple[str, str]]:
         value, each = getattr(settings, name), ""
         if get_origin(hint) is tuple:
             hint, each = get_args(hint)[0], "each "
-        bounds = [bound for group in getattr(hint, "__metadata__", ()) for bound in _apart(group)]
-        if not all(_holds(bound, one) for bound in bounds for one in (value if each else (value,))):
-            yield name, each + " and ".join(map(_words, bounds))
+        found = getattr(hint, "__metadata__", ())
+        bounds = [one for bound in found for one in (bound if isinstance(bound, GroupedMetadata) else (bound,))]
+        rules = [(*_BOUNDS[type(bound)], *dataclasses.astuple(bound)) for bound in bounds]
+        if not all(holds(one, limit) for holds, _, limit in rules for one in (value if each else (value,))):
+            yield name, each + " and ".join(words.format(limit) for _, words, limit in rules)
     if isinstance(settings, Settings):
         yield from settings.conflicts()
-
-
-def _apart(bound: object) -> Iterable[Any]:
-    return bound if isinstance(bound, GroupedMetadata) else (bound,)
-
-
-def _holds(bound: Any, value: Any) -> bool:
-    match bound:
-        case Ge(ge=limit):
-            return value >= limit
-        case Gt(gt=limit):
-            return value > limit
-        case Le(le=limit):
-            return value <= limit
-        case Lt(lt=limit):
-            return value < limit
-        case MultipleOf(multiple_of=number):
-            return value % number == 0
-    return True
-
-
-def _words(bound: Any) -> str:
-    match bound:
-        case Ge(ge=limit):
-            return f"{limit} or more"
-        case Gt(gt=limit):
-            return f"over {limit}"
-        case Le(le=limit):
-            return f"at most {limit}"
-        case Lt(lt=limit):
-            return f"under {limit}"
-    return f"a multiple of {bound.multiple_of}"
 
 
 def _allows(hint: Any, value: Any) -> bool:

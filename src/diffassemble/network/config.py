@@ -82,18 +82,12 @@ class ModelConfig(Settings):
             wanted = "cos_sin" if pictures else "so3, six_d or quaternion"
             yield "space", f"{wanted} with the backbone {self.backbone}"
         if self.backbone == "resnet18" and self.symmetry == "plain":
-            yield (
-                "symmetry",
-                "equivariant or invariant with resnet18, whose convolutions are; or pass light as backbone",
-            )
+            yield "symmetry", "equivariant or invariant with resnet18, whose convolutions are; or pass backbone light"
         if not pictures and (self.backbone in PLAIN_NETWORKS) != (self.symmetry == "plain"):
             fitting = " or ".join(PLAIN_NETWORKS if self.symmetry == "plain" else VECTOR_NETWORKS)
             yield "backbone", f"{fitting} to be {self.symmetry}"
         if self.posed and (pictures or self.symmetry != "equivariant" or self.space == "quaternion"):
-            yield (
-                "posed",
-                "off: it needs features that turn freely, of an equivariant encoder of points in so3 or six_d",
-            )
+            yield "posed", "off: it needs features that turn freely, of equivariant encoders of points in so3 or six_d"
         widths = {self.width} | ({self.hidden} if self.stack == "published" and self.layers > 1 else set())
         if self.layer == "unimp" and any(width % self.heads for width in widths):
             yield "heads", f"a divisor of the width {' and '.join(map(str, sorted(widths)))}"

@@ -285,30 +285,17 @@ def time_embedding(share: Float[Tensor, "*n"], width: int) -> Float[Tensor, "*n 
 def wire(config: ModelConfig, batch: PuzzleBatch, generator: torch.Generator | None) -> Graph:
     """The graph of a batch: for learning if there is a generator, else for solving."""
     evidence = batch.matches if config.edge_features else None
-    edges = _chosen_edges(config, batch.puzzle, batch.matches, generator)
-    if edges is None:
-        return DenseGraph.of(batch.puzzle, evidence, config.contact_slots, config.virtual_nodes)
-    return edge_graph(edges, batch.puzzle, evidence, config.contact_slots, config.virtual_nodes)
-
-
-def is_large(config: ModelConfig, puzzle: Int[Tensor, "n"]) -> bool:
-    """Whether a puzzle of the batch is too large for a complete graph."""
-    return int(torch.bincount(puzzle).max()) > config.complete_up_to
-
-
-def _chosen_edges(
-    config: ModelConfig, puzzle: Int[Tensor, "n"], matches: Matches | None, generator: torch.Generator | None
-) -> Int[Tensor, "2 e"] | None:
-    """The edges between pieces; none if the graph is complete."""
-    large, thinned = is_large(config, puzzle), config.degree > 0 or config.dropped_edges > 0
+    large = int(torch.bincount(batch.puzzle).max()) > config.complete_up_to
+    thinned = config.degree > 0 or config.dropped_edges > 0
     if not large and not (thinned and (generator is not None or config.sparse_solving)):
-        return None
+        return DenseGraph.of(batch.puzzle, evidence, config.contact_slots, config.virtual_nodes)
     # Solving draws the same graph for the same puzzle.
-    generator = generator or torch.Generator().manual_seed(len(puzzle))
-    if config.degree == 0 and not large:
-        return drop_edges(complete_edges(puzzle), config.dropped_edges, generator)
-    edges = [expander_edges(puzzle, config.degree or LARGE_DEGREE, generator)]
+    generator = generator or torch.Generator().manual_seed(len(batch.puzzle))
     top = config.top_k or (LARGE_TOP if large else 0)
-    if matches is not None and top:
-        edges.append(match_edges(matches, top, config.contact_slots))
-    return torch.cat(edges, 1)
+    if config.degree == 0 and not large:
+        edges = drop_edges(complete_edges(batch.puzzle), config.dropped_edges, generator)
+    else:
+        edges = expander_edges(batch.puzzle, config.degree or LARGE_DEGREE, generator)
+        if batch.matches is not None and top:
+            edges = torch.cat([edges, match_edges(batch.matches, top, config.contact_slots)], 1)
+    return edge_graph(edges, batch.puzzle, evidence, config.contact_slots, config.virtual_nodes)

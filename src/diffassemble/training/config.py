@@ -168,10 +168,8 @@ class TrainingConfig(Settings):
         if self.nodes > 1 and "TORCHELASTIC_RUN_ID" not in os.environ:
             yield "nodes", "1 without torchrun, which starts the processes on several machines; see docs/TRAINING.md"
         if self.accelerator == "cuda" and self.devices > torch.cuda.device_count():
-            yield (
-                "devices",
-                f"at most {torch.cuda.device_count()}, the CUDA devices here; or pass --training.accelerator",
-            )
+            there = torch.cuda.device_count()
+            yield "devices", f"at most {there}, the CUDA devices here; or pass --training.accelerator"
 
 
 @dataclass(frozen=True)

@@ -51,16 +51,14 @@ class CriticTask(Task):
         training = self.config.training
         numbers, weight = share_out(training.pictures, rank, world)
         device = next(model.parameters()).device
-        seen = [
-            self._placements(self._drawn(step, number), seeded(training.seed, step, number, 1)) for number in numbers
-        ]
+        seen = []
+        for number in numbers:
+            generator = seeded(training.seed, step, number)
+            picture = vary(self.store.draw(generator)[None], self.config.model.size, SLIGHT, generator)[0]
+            seen.append(self._placements(picture, seeded(training.seed, step, number, 1)))
         logits = model(torch.cat(seen).to(device)).view(len(seen), -1)
         target = torch.zeros(len(seen), dtype=torch.long, device=device)
         return weight * F.cross_entropy(logits.float(), target)
-
-    def _drawn(self, step: int, number: int) -> Float[Tensor, "3 s s"]:
-        generator = seeded(self.config.training.seed, step, number)
-        return vary(self.store.draw(generator)[None], self.config.model.size, SLIGHT, generator)[0]
 
     def _placements(self, picture: Float[Tensor, "3 s s"], generator: torch.Generator) -> Float[Tensor, "k 4 s s"]:
         """The true placement of some of the pieces, and false ones."""

@@ -43,8 +43,7 @@ class SurfaceExamples:
     """What one fracture teaches at one level.
 
     `features` of points, whether they are `broken`, and their `weight` so that they count as often as they occur, and
-    as if half of each piece were broken; `own` and `counterpart` are features
-    of points of the break that lie on each other.
+    as if half of each piece were broken; `own` and `counterpart` are features of points that lie on each other.
     """
 
     features: Float32[np.ndarray, "p f"]
@@ -62,26 +61,21 @@ def jittered(meshes: Sequence[Mesh], deviation: float, generator: torch.Generato
     ]
 
 
-def as_pieces(meshes: Sequence[Mesh], generator: torch.Generator) -> FragmentPieces:
-    """Fragments left where they stand."""
-    points = torch.stack([sample_surface(mesh.vertices, mesh.faces, 64, generator)[0] for mesh in meshes])
-    return FragmentPieces(points, tuple(meshes), torch.zeros(len(meshes), 3))
-
-
 def surface_examples(
     meshes: Sequence[Mesh], generator: torch.Generator, noise: float = 0.0
 ) -> tuple[SurfaceExamples, ...]:
     """Examples of every level out of fragments that stand assembled, with noise of a given deviation."""
     chance = np.random.Generator(np.random.PCG64(int(torch.randint(1 << 30, (1,), generator=generator))))
     noisy = jittered(meshes, noise, generator) if noise else list(meshes)
-    spacing = spacing_of(as_pieces(noisy, generator))
+    points = torch.stack([sample_surface(mesh.vertices, mesh.faces, 64, generator)[0] for mesh in noisy])
+    spacing = spacing_of(FragmentPieces(points, tuple(noisy), torch.zeros(len(noisy), 3)))
     pieces = [SurfacePyramid.of(mesh, spacing, generator) for mesh in noisy]
     labels = true_breaks([piece.levels[0] for piece in pieces], max(spacing, 2.5 * noise))
     touching = np.concatenate([piece.levels[0].points[own] for piece, own in zip(pieces, labels, strict=True)])
     centres = touching[chance.integers(len(touching), size=2)]
     examples = [_level(0, pieces, labels, centres, chance, noise)]
-    near = [piece.levels[0].points[own | (chance.random(len(own)) < 0.003)]
-            for piece, own in zip(pieces, labels, strict=True)]  # fmt: skip
+    few = [own | (chance.random(len(own)) < 0.003) for own in labels]
+    near = [piece.levels[0].points[own] for piece, own in zip(pieces, few, strict=True)]
     for level in range(1, LEVELS):
         reach = _BALLS[level] * spacing
         close = [part[_within(part, centres, reach)] for part in near]
@@ -117,11 +111,8 @@ def _level(
     features, broken, weight = (np.concatenate(column) for column in zip(*rows, strict=True))
     weight = np.minimum(weight / weight.mean(0) if len(weight) else weight, _HEAVIEST).astype(np.float32)
     fine = spacing / 2**level
-    faces = [
-        fracture_surface(piece.levels[level], own, fine)
-        for piece, own in zip(pieces, labels, strict=True)
-        if own.sum() > 9
-    ]
+    broken_pieces = [(piece.levels[level], own) for piece, own in zip(pieces, labels, strict=True) if own.sum() > 9]
+    faces = [fracture_surface(points, own, fine) for points, own in broken_pieces]
     own, counterpart = _matches(faces, max(1.5 * fine, 2 * noise), _PAIRS[level], chance)
     return SurfaceExamples(features, broken, weight, own, counterpart)
 
@@ -149,7 +140,7 @@ def _matches(
     from scipy.spatial import cKDTree
 
     if not faces:
-        return np.zeros((0, FACE_FEATURES), np.float32), np.zeros((0, FACE_FEATURES), np.float32)
+        return (np.zeros((0, FACE_FEATURES), np.float32),) * 2
     points = np.concatenate([face.points for face, _ in faces])
     normals = np.concatenate([face.smooth for face, _ in faces])
     features = np.concatenate([features for _, features in faces])
@@ -168,11 +159,6 @@ class MatchExamples:
 
     numbers: Float32[np.ndarray, "m v"]
     true: Bool[np.ndarray, "m"]
-
-    @staticmethod
-    def none() -> MatchExamples:
-        """No examples."""
-        return MatchExamples(np.zeros((0, MATCH_FEATURES), np.float32), np.zeros(0, bool))
 
 
 def worn(puzzle: Puzzle, noise: float, missing: float, generator: torch.Generator) -> Puzzle:
@@ -197,8 +183,7 @@ def match_examples(
     chance = np.random.Generator(np.random.PCG64(seed))
     fragments = prepare(puzzle.fragments, models, seed)
     truth = np.concatenate([puzzle.truth.rotation.flatten(1).numpy(), puzzle.truth.translation.numpy()], 1)
-    nothing = MatchExamples.none()
-    numbers, true = [nothing.numbers], [nothing.true]
+    numbers, true = [], []
     for number in range(min(searches, 4 * len(fragments))):
         order = chance.permutation(len(fragments))
         size = 1 if number % 2 else int(chance.integers(1, len(fragments)))
@@ -211,9 +196,9 @@ def match_examples(
             second = Cluster(fragments, {int(order[0]): IDENTITY})
         matches = match_clusters(first, second, level, Effort(), models, seed + number)
         middle = fragments[order[-1]].pyramid.levels[0].points.mean(0)
-        numbers += [match.numbers[None] for match in matches]
-        true += [np.array([is_true(match.pose, wanted, middle, fragments[0].spacing)]) for match in matches]
-    return MatchExamples(np.concatenate(numbers), np.concatenate(true))
+        numbers += [match.numbers for match in matches]
+        true += [is_true(match.pose, wanted, middle, fragments[0].spacing) for match in matches]
+    return MatchExamples(np.array(numbers, np.float32).reshape(-1, MATCH_FEATURES), np.array(true, bool))
 
 
 def is_true(pose: Pose, wanted: Pose, middle: Float32[np.ndarray, "3"], spacing: float) -> bool:

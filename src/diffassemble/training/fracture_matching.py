@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from diffassemble.core import InputError
@@ -17,7 +17,7 @@ from diffassemble.core.seeds import seeded
 from diffassemble.core.settings import Count, Weight
 from diffassemble.fragments.breaking import scatter
 from diffassemble.fragments.descriptors import COUNTERPART_SIGNS, LEVELS
-from diffassemble.fragments.model import FractureConfig, FractureModels
+from diffassemble.fragments.model import MATCH_FEATURES, FractureConfig, FractureModels
 from diffassemble.training.config import Config, FragmentConfig, TrainingConfig
 from diffassemble.training.fracture_examples import (
     MatchExamples,
@@ -90,7 +90,7 @@ class FractureMatchingTask(Task):
     def _matches(self, fractures: Sequence[Broken]) -> MatchExamples:
         models = FractureModels.from_pretrained(self.config.training.start_from)
         data = self.config.data
-        made = [MatchExamples.none()]
+        made = [MatchExamples(np.zeros((0, MATCH_FEATURES), np.float32), np.zeros(0, bool))]
         for number, fracture in enumerate(data.times * list(fractures)):
             generator = seeded(self.config.training.seed, number, 1)
             whole = float(torch.rand(1, generator=generator)) < data.whole_share
@@ -149,30 +149,27 @@ def surface_loss(
     total = torch.zeros(())
     for level in range(LEVELS):
         useful = [example[level] for example in examples if len(example[level].broken)]
-        some = [useful[row] for row in _draw(len(useful), max(1, count // _CROWD), generator).tolist()]
-        parts = [_draw(len(one.broken), _CROWD, generator).numpy() for one in some]
-        features = np.concatenate([one.features[part] for one, part in zip(some, parts, strict=True)])
-        broken = np.concatenate([one.broken[part] for one, part in zip(some, parts, strict=True)])
-        weight = np.concatenate([one.weight[part] for one, part in zip(some, parts, strict=True)])
-        total = total + break_loss(model.segmentation_logits(level, torch.from_numpy(features)), broken, weight)
+        chosen = torch.randint(len(useful), (max(1, count // _CROWD),), generator=generator)
+        some = [useful[row] for row in chosen.tolist()]
+        parts = [torch.randint(len(one.broken), (_CROWD,), generator=generator).numpy() for one in some]
+        drawn = [(one.features[p], one.broken[p], one.weight[p]) for one, p in zip(some, parts, strict=True)]
+        features, broken, weight = (np.concatenate(columns) for columns in zip(*drawn, strict=True))
+        logits = model.segmentation_logits(level, torch.from_numpy(features))
+        wanted = torch.from_numpy(broken)[:, None].expand(-1, 2).float()  # both opinions are of the same
+        losses = F.binary_cross_entropy_with_logits(logits, wanted, reduction="none")
+        total = total + (losses * torch.from_numpy(weight)).mean()
         total = total + 0.3 * mate_loss(model, level, some, generator)
     return total
-
-
-def break_loss(logits: Float[Tensor, "p 2"], broken: Bool[np.ndarray, "p"], weight: np.ndarray) -> Float[Tensor, ""]:
-    """Weighted cross-entropy of both opinions."""
-    wanted = torch.from_numpy(broken)[:, None].expand(-1, 2).float()
-    return (F.binary_cross_entropy_with_logits(logits, wanted, reduction="none") * torch.from_numpy(weight)).mean()
 
 
 def mate_loss(
     model: FractureModels, level: int, examples: Sequence[SurfaceExamples], generator: torch.Generator
 ) -> Float[Tensor, ""]:
     """Every point has to choose its counterpart among those of the others of its fracture, and be chosen by it."""
-    drawn = [_draw(len(one.own), _CROWD, generator).numpy() for one in examples if len(one.own) > 1]
     some = [one for one in examples if len(one.own) > 1]
     if not some:
         return torch.zeros(())
+    drawn = [torch.randint(len(one.own), (_CROWD,), generator=generator).numpy() for one in some]
     own = torch.from_numpy(np.concatenate([one.own[part] for one, part in zip(some, drawn, strict=True)]))
     other = torch.from_numpy(np.concatenate([one.counterpart[part] for one, part in zip(some, drawn, strict=True)]))
     both = model.describe(level, torch.cat([own * torch.from_numpy(COUNTERPART_SIGNS), other]))
@@ -197,11 +194,6 @@ def verification_loss(
     model: FractureModels, examples: MatchExamples, count: int, generator: torch.Generator
 ) -> Float[Tensor, ""]:
     """Cross-entropy of matches being true."""
-    rows = _draw(len(examples.true), count, generator).numpy()
+    rows = torch.randint(len(examples.true), (count,), generator=generator).numpy()
     logits = model.verification_logits(torch.from_numpy(examples.numbers[rows]))
     return F.binary_cross_entropy_with_logits(logits, torch.from_numpy(examples.true[rows]).float())
-
-
-def _draw(among: int, count: int, generator: torch.Generator) -> Int[Tensor, "k"]:
-    """Some numbers below a limit, with repetition if need be."""
-    return torch.randint(among, (count,), generator=generator)

@@ -157,7 +157,8 @@ def train(config: Config, task: Task, folder: Path, resume: bool) -> Pretrained:
     spent, best = (0.0, -math.inf) if checkpoint is None else (checkpoint.minutes, checkpoint.best)
     record = Record(folder, config, learner.done, best) if fabric.is_global_zero else None
     console = Console(quiet=record is None)
-    with Progress(console, training.steps, learner.done, training.minutes, task.batch) as progress:
+    progress = Progress(console, training.steps, learner.done, training.minutes, task.batch)
+    with progress.bar:
         # The first process alone looks at the clock: all must stop after the same step.
         while learner.done < training.steps and fabric.broadcast(progress.minutes < training.minutes):
             loss = learner.step()

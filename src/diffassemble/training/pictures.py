@@ -10,7 +10,7 @@ import io
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -210,8 +210,7 @@ class Variation:
 
     def towards(self, other: Variation, share: float) -> Variation:
         """What lies between this one (share 0) and the other (share 1)."""
-        names = ("smallest_crop", "tilt", "light", "holed_share")
-        return Variation(*(getattr(self, n) + share * (getattr(other, n) - getattr(self, n)) for n in names))
+        return Variation(*(a + share * (b - a) for a, b in zip(astuple(self), astuple(other), strict=True)))
 
 
 def vary(

@@ -11,7 +11,6 @@ import pickle
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import torch
@@ -120,6 +119,7 @@ class Progress:
     """A live bar on a terminal, a plain line now and then in a log file: loss, accuracy, speed, time left.
 
     Counts from step `first` to `steps`, or until `limit` minutes are over; a step takes a `batch` of so many of what.
+    It is shown while its `bar` is entered.
     """
 
     def __init__(self, console: Console, steps: int, first: int, limit: float, batch: tuple[int, str]) -> None:
@@ -130,15 +130,6 @@ class Progress:
         columns = (BarColumn(bar_width=20), MofNCompleteColumn(), TextColumn("{task.description}"))
         self.bar = Bar(*columns, console=console, disable=not console.is_terminal)
         self.job = self.bar.add_task("", total=steps, completed=first)
-
-    def __enter__(self) -> Progress:
-        self.bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.bar.stop()
 
     @property
     def minutes(self) -> float:
