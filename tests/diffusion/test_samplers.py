@@ -10,8 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from diffassemble.core import Poses
-from diffassemble.diffusion.gaussian import Gaussian
 from diffassemble.diffusion.samplers import sample
 from diffassemble.diffusion.schedule import Schedule
 from diffassemble.diffusion.spaces import CosSin
@@ -70,19 +68,6 @@ SPACE = CosSin()
 TRUTH = torch.tensor([[0.5, -0.5, 0.0, 1.0], [-0.25, 0.75, -1.0, 0.0], [0.0, 0.0, 1.0, 0.0]])
 
 
-class Line(Gaussian):
-    """One number a piece."""
-
-    width = 1
-    translation_width = 1
-
-    def to_vector(self, poses: Poses) -> Tensor:
-        return poses.translation
-
-    def to_poses(self, vector: Tensor) -> Poses:
-        return Poses(torch.ones(len(vector), 1, 1), vector)
-
-
 def seeded(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
@@ -130,8 +115,8 @@ def test_ddpm_over_all_times_is_equation_2(times: int) -> None:
 @pytest.mark.parametrize("steps", [7, 40])
 def test_chains_have_the_forward_process_spread_at_every_time(eta: float, steps: int) -> None:
     schedule, count = Schedule(100), 20_000
-    start = torch.randn(count, 1, generator=seeded(0))
-    chain = sample(lambda noisy, time: torch.full_like(noisy, 0.8), start, Line(), schedule, steps, seeded(1), eta)
+    start = torch.randn(count, 4, generator=seeded(0))
+    chain = sample(lambda noisy, time: torch.full_like(noisy, 0.8), start, SPACE, schedule, steps, seeded(1), eta)
     for time, (current, _) in zip(schedule.visited(steps)[1:-1], chain, strict=False):
         alpha_bar = float(schedule.alpha_bar[time])
         assert current.mean().item() == pytest.approx(0.8 * alpha_bar**0.5, abs=0.04)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 import torch
 from torch import Tensor
@@ -130,12 +128,6 @@ POSES = Poses(
 )
 
 
-def test_the_numbers_are_the_first_two_columns() -> None:
-    vector = SixD().to_vector(POSES)
-    torch.testing.assert_close(vector[0, 3:6], POSES.rotation[0, :, 0])
-    torch.testing.assert_close(vector[0, 6:9], POSES.rotation[0, :, 1])
-
-
 def test_lengths_and_the_share_along_the_first_column_do_not_matter() -> None:
     vector = SixD().to_vector(POSES)
     bent = vector.clone()
@@ -144,21 +136,8 @@ def test_lengths_and_the_share_along_the_first_column_do_not_matter() -> None:
     torch.testing.assert_close(SixD().to_poses(bent).rotation, POSES.rotation)
 
 
-def about_z(degrees: float) -> Poses:
-    cosine, sine = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
-    rotation = torch.tensor([[[cosine, -sine, 0], [sine, cosine, 0], [0, 0, 1]]])
-    return Poses(rotation, torch.zeros(1, 3))
-
-
-def test_scalar_first_and_never_negative() -> None:
-    for degrees in range(-350, 360, 35):
-        vector = Quaternion().to_vector(about_z(degrees))[0, 3:]
-        half = math.radians(degrees) / 2
-        expected = torch.tensor([math.cos(half), 0, 0, math.sin(half)])
-        torch.testing.assert_close(vector, expected * expected[0].sign(), rtol=0, atol=1e-6)
-
-
-def test_length_and_sign_do_not_matter() -> None:
-    vector = Quaternion().to_vector(about_z(70))
+def test_length_and_sign_of_a_quaternion_do_not_matter() -> None:
+    vector = Quaternion().to_vector(POSES)
+    assert vector[0, 3] >= 0
     for factor in (0.1, 5.0, -1.0):
-        torch.testing.assert_close(Quaternion().to_poses(factor * vector).rotation, about_z(70).rotation)
+        torch.testing.assert_close(Quaternion().to_poses(factor * vector).rotation, POSES.rotation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,8 +14,8 @@ from diffassemble.core import Matches, Poses
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.gcn import GCN
 from diffassemble.network.graph import layout as features
-from diffassemble.network.graph.edges import complete_edges
-from diffassemble.network.graph.layout import DenseFeatures, DenseGraph, ListedFeatures, edge_graph
+from diffassemble.network.graph.edges import complete_edges, drop_edges
+from diffassemble.network.graph.layout import DenseGraph, edge_graph
 from diffassemble.network.layers import STACKS, UniMP
 
 SLOTS, CHANNELS = 4, 3
@@ -40,38 +41,44 @@ def puzzle(request: pytest.FixtureRequest) -> Tensor:
     return torch.arange(len(sizes)).repeat_interleave(sizes)
 
 
-def both_paths(layer: UniMP | GCN, puzzle: Tensor, nodes: Tensor, matches: Matches | None) -> tuple[Tensor, Tensor]:
-    dense = DenseGraph.of(puzzle, matches, SLOTS)
+def every_path(layer: UniMP | GCN, puzzle: Tensor, nodes: Tensor, matches: Matches | None) -> Iterator[Tensor]:
+    """Complete graphs with dense and with listed features, and a list of edges."""
+    for largest in (1000, 0):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(features, "LISTED_ABOVE", largest)
+            dense = DenseGraph.of(puzzle, matches, SLOTS)
+        yield dense.gather(layer.message_passing(dense.spread(nodes), dense))
     listed = edge_graph(complete_edges(puzzle), puzzle, matches, SLOTS)
-    return (
-        dense.gather(layer.message_passing(dense.spread(nodes), dense)),
-        listed.gather(layer.message_passing(listed.spread(nodes), listed)),
-    )
+    yield listed.gather(layer.message_passing(listed.spread(nodes), listed))
 
 
 @pytest.mark.parametrize("samples", [1, 3])
 @pytest.mark.parametrize("kind", ["gcn", "unimp", "unimp with edges"])
-def test_both_paths_hear_and_learn_alike(puzzle: Tensor, samples: int, kind: str) -> None:
+def test_all_paths_hear_and_learn_alike(puzzle: Tensor, samples: int, kind: str) -> None:
     torch.manual_seed(0)
     edges = kind == "unimp with edges"
     layer = GCN(12, 16) if kind == "gcn" else UniMP(12, 16, heads=4, edge_width=EDGE_WIDTH if edges else None)
     nodes = random(len(puzzle), samples, 12).requires_grad_()
-    answers = both_paths(layer, puzzle, nodes, random_matches(puzzle) if edges else None)
-    assert answers[0].shape == (len(puzzle), samples, 16)
-    torch.testing.assert_close(*answers, rtol=1e-5, atol=1e-5)
-    wanted = [nodes, *layer.parameters()]
-    gradients = [torch.autograd.grad((heard * random(*heard.shape, seed=1)).sum(), wanted) for heard in answers]
-    for dense, listed in zip(*gradients, strict=True):
-        torch.testing.assert_close(dense, listed, rtol=1e-4, atol=1e-4)
+    first, *others = every_path(layer, puzzle, nodes, random_matches(puzzle) if edges else None)
+    assert first.shape == (len(puzzle), samples, 16)
+    wanted, aim = [nodes, *layer.parameters()], random(*first.shape, seed=1)
+    slopes = torch.autograd.grad((first * aim).sum(), wanted)
+    for other in others:
+        torch.testing.assert_close(other, first, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(torch.autograd.grad((other * aim).sum(), wanted), slopes, rtol=1e-4, atol=1e-4)
 
 
-def test_the_listed_path_gives_pygs_own_numbers(puzzle: Tensor) -> None:
+@pytest.mark.parametrize("dropped", [0.0, 0.6])
+def test_the_listed_path_gives_pygs_own_numbers(dropped: float) -> None:
     torch.manual_seed(0)
     layer, theirs = UniMP(12, 16, heads=4, edge_width=EDGE_WIDTH), TransformerConv(12, 4, heads=4, edge_dim=EDGE_WIDTH)
     theirs.load_state_dict(layer.state_dict())
-    nodes = random(len(puzzle), 1, 12)
-    graph = edge_graph(complete_edges(puzzle), puzzle, random_matches(puzzle), SLOTS)
-    expected = theirs(nodes[:, 0], graph.edges, graph.evidence.features(graph.edges.shape[1]))
+    puzzle, nodes = torch.zeros(6, dtype=torch.long), random(6, 1, 12)
+    matches = random_matches(puzzle)
+    kept = drop_edges(complete_edges(puzzle), dropped, torch.Generator().manual_seed(1)).flip(1)
+    graph, known = edge_graph(kept, puzzle, matches, SLOTS), DenseGraph.of(puzzle, matches, SLOTS).features
+    sender, receiver = graph.edges
+    expected = theirs(nodes[:, 0], graph.edges, known.values[0, receiver, sender])
     torch.testing.assert_close(layer.message_passing(nodes, graph)[:, 0], expected)
     convolution, their_convolution = GCN(12, 16), GCNConv(12, 16, add_self_loops=False)
     their_convolution.load_state_dict(convolution.state_dict())
@@ -91,22 +98,6 @@ def test_attention_against_a_plain_loop() -> None:
         attention = ((query * keys).sum(-1) / 4**0.5).softmax(0)
         expected = (attention[..., None] * values).sum(0).flatten() + layer.lin_skip(nodes[receiver])
         torch.testing.assert_close(heard[receiver], expected, rtol=1e-5, atol=1e-5)
-
-
-def test_large_graphs_hear_and_learn_what_small_ones_would(puzzle: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.manual_seed(0)
-    layer = UniMP(12, 16, heads=4, edge_width=EDGE_WIDTH)
-    nodes = random(len(puzzle), 2, 12).requires_grad_()
-    answers = []
-    for largest in (1000, 0):
-        monkeypatch.setattr(features, "LISTED_ABOVE", largest)
-        graph = DenseGraph.of(puzzle, random_matches(puzzle), SLOTS)
-        assert isinstance(graph.features, DenseFeatures if largest else ListedFeatures)
-        heard = graph.gather(layer.message_passing(graph.spread(nodes), graph))
-        aim = random(*heard.shape, seed=1)
-        answers.append((heard, *torch.autograd.grad((heard * aim).sum(), [nodes, *layer.parameters()])))
-    for small, large in zip(*answers, strict=True):
-        torch.testing.assert_close(small, large, rtol=1e-4, atol=1e-4)
 
 
 SETTINGS = {"width": 24, "hidden": 16, "layers": 3, "heads": 4}

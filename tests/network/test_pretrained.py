@@ -76,13 +76,6 @@ def test_saving_again_replaces_the_weights_and_keeps_the_card(make_model: Make, 
     assert sorted(path.name for path in folder.iterdir()) == ["README.md", "config.json", "model.safetensors"]
 
 
-def test_a_place_that_cannot_be_written_is_named(make_model: Make, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(InputError, match="cannot be written"):
-        make_model().save_pretrained(tmp_path / "file")
-    assert (tmp_path / "file").read_text() == "not a folder"
-
-
 def test_weights_that_do_not_fit(folder: Path) -> None:
     change(folder, width=32)
     message = refused(folder)
@@ -161,8 +154,6 @@ def test_the_hub_is_asked_for_two_part_names_only(monkeypatch: pytest.MonkeyPatc
     refused("nothing")
     assert asked == ["somebody/something"]
 
-
-def test_a_silent_hub_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def silence(name: str, allow_patterns: list[str]) -> str:
         raise ConnectionError("no route\nto host")
 

@@ -14,8 +14,6 @@ import pytest
 import torch
 
 from diffassemble.core import InputError
-from diffassemble.core.settings import check_settings
-from diffassemble.network.config import ModelConfig
 from diffassemble.training.config import Config, check_config, read_config
 from diffassemble.training.fragments import FragmentTask
 from diffassemble.training.jigsaw import JigsawTask
@@ -35,12 +33,7 @@ BAD: list[tuple[str, str, dict[str, Any], str]] = [
     ("jigsaw", "training", {"average": 1.0}, "--training.average 1.0: must be 0 or more and under 1"),
     ("jigsaw", "training", {"nodes": 2}, "--training.nodes 2: must be 1 without torchrun"),
     ("jigsaw", "training", {"seed": -1}, "--training.seed"),
-    (
-        "jigsaw",
-        "data",
-        {"folders": ()},
-        "--data.folders: must be folders of training pictures; pass --data.folders DIR",
-    ),
+    ("jigsaw", "data", {"folders": ()}, "--data.folders: must be folders of training pictures; pass --data.folders"),
     ("jigsaw", "data", {"folders": (Path("a"), Path("a"))}, "--data.folders a a: must be different folders"),
     ("jigsaw", "data", {"shares": (1.0,)}, "--data.shares 1.0: must be 2 numbers, one for each folder"),
     ("jigsaw", "data", {"shares": (1.0, -1.0)}, "--data.shares 1.0 -1.0: must be each 0 or more"),
@@ -150,11 +143,6 @@ def test_every_pair_of_settings_learns_or_is_refused(task: str, configs: dict[st
     assert 0.2 < refused / tried < 0.9
 
 
-def test_a_network_of_conflicting_settings_is_not_built() -> None:
-    with pytest.raises(InputError, match="heads 7: must be a divisor of the width 192"):
-        check_settings(ModelConfig(heads=7))
-
-
 def written(config: Config, path: Path) -> Path:
     path.write_text(json.dumps(asdict(config), default=os.fspath))
     return path
@@ -186,8 +174,5 @@ def test_other_files_are_refused(tmp_path: Path, content: str, words: str) -> No
     path.write_text(content)
     with pytest.raises(InputError, match=words):
         read_config(path, JigsawTask.defaults)
-
-
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
-        read_config(tmp_path / "config.json", JigsawTask.defaults)
+        read_config(tmp_path / "nowhere.json", JigsawTask.defaults)

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
 from diffassemble.core import Poses
-from diffassemble.network.batch import PuzzleBatch
-from diffassemble.training.config import Config
-from diffassemble.training.denoising import Denoising, rotation_loss, translation_loss
-from diffassemble.training.jigsaw import JigsawTask
+from diffassemble.training.denoising import rotation_loss, translation_loss
 
 
 def rotations(count: int, seed: int) -> Tensor:
@@ -49,17 +43,3 @@ def test_the_truth_costs_nothing_and_a_half_turn_most() -> None:
     true = Poses(torch.eye(2)[None], torch.zeros(1, 2))
     assert rotation_loss(true, true) == translation_loss(true, true) == 0
     assert rotation_loss(true, Poses(-torch.eye(2)[None], torch.zeros(1, 2))) == 8
-
-
-def test_a_task_adds_to_the_loss(tiny: Callable[..., Config], monkeypatch: pytest.MonkeyPatch) -> None:
-    task = JigsawTask(tiny())
-    torch.manual_seed(0)
-    model = task.build()
-    plain = task.loss(model, 0, 0, 1)
-
-    def further(self: Denoising, batch: PuzzleBatch, true: Poses, predicted: Poses) -> torch.Tensor:
-        assert len(true) == len(predicted) == len(batch.puzzle) * task.config.training.noises
-        return torch.tensor(3.0)
-
-    monkeypatch.setattr(JigsawTask, "further_loss", further)
-    assert task.loss(model, 0, 0, 1).item() == pytest.approx(plain.item() + 3, rel=1e-5)

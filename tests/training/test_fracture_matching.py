@@ -10,14 +10,12 @@ import torch
 from manifold3d import Manifold
 
 from diffassemble.fragments.breaking import fracture, mesh_of, scatter
-from diffassemble.fragments.contact import IDENTITY
 from diffassemble.fragments.descriptors import COUNTERPART_SIGNS, FACE_FEATURES, LEVELS, surface_features
 from diffassemble.fragments.model import MATCH_FEATURES, FractureConfig, FractureModels
 from diffassemble.training.config import Config
 from diffassemble.training.fracture_examples import (
     MatchExamples,
     SurfaceExamples,
-    is_true,
     match_examples,
     surface_examples,
     worn,
@@ -90,15 +88,6 @@ def test_fits_of_a_block_in_two_hold_true_ones() -> None:
     made = match_examples(puzzle, FractureModels.from_pretrained("fracture-matching"), generator, searches=2)
     assert made.numbers.shape == (len(made.true), MATCH_FEATURES)
     assert made.true.any()
-
-
-def test_near_poses_are_true_and_far_ones_are_not() -> None:
-    middle = np.zeros(3, np.float32)
-    assert is_true(IDENTITY + np.array([0] * 9 + [0.01, 0, 0]), IDENTITY, middle, 0.01)
-    assert not is_true(IDENTITY + np.array([0] * 9 + [0.1, 0, 0]), IDENTITY, middle, 0.01)
-    turned = IDENTITY.copy()
-    turned[[0, 1, 3, 4]] = np.cos(0.2), -np.sin(0.2), np.sin(0.2), np.cos(0.2)
-    assert not is_true(turned, IDENTITY, middle, 0.01)
 
 
 def test_worn_puzzles_lose_pieces_and_keep_their_truth() -> None:

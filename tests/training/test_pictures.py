@@ -13,7 +13,7 @@ from PIL import Image
 from skimage import data
 from torch import Tensor
 
-from diffassemble.core import Board, InputError, Puzzle
+from diffassemble.core import Board, Puzzle
 from diffassemble.squares.cut import tiles
 from diffassemble.training.config import DataConfig, PictureConfig
 from diffassemble.training.pictures import (
@@ -24,7 +24,6 @@ from diffassemble.training.pictures import (
     compress,
     load_picture,
     load_pictures,
-    mirror_and_relight,
     random_crop,
     share_out,
     split_paths,
@@ -62,18 +61,6 @@ def test_a_step_is_the_same_whatever_came_before(store: PictureStore) -> None:
     assert all(same(one.puzzles, two.puzzles) for one, two in zip(there, reversed(back), strict=True))
 
 
-def test_seeds_steps_and_numbers_all_matter(store: PictureStore) -> None:
-    config = DataConfig(grids=(3, 3), favourite=3, missing=0.0, erode=0)
-    stream, other = PuzzleStream(store, config, 18, seed=1), PuzzleStream(store, config, 18, seed=2)
-    pieces = [
-        puzzle.pieces.pixels[0].mean()
-        for batch in (stream.batch(0), stream.batch(1), other.batch(0))
-        for puzzle in batch.puzzles
-    ]
-    assert len(pieces) == 6
-    assert len({float(mean) for mean in pieces}) == 6
-
-
 @pytest.mark.parametrize("world", [2, 3])
 def test_processes_together_get_what_one_alone_gets(store: PictureStore, world: int) -> None:
     stream = PuzzleStream(store, SMALL, 40, seed=0)
@@ -108,6 +95,7 @@ def test_all_kinds_of_puzzles_come(store: PictureStore) -> None:
     given = [len(puzzle) / puzzle.board.cells for puzzle in puzzles]
     assert 60 < sum(share == 1 for share in given) < 140
     assert 0.5 <= min(given) < 0.7
+    assert all(0 <= puzzle.pixels.min() <= puzzle.pixels.max() <= 1 for puzzle in puzzles)
     sizes = [puzzle.pieces.size for puzzle in puzzles]
     assert set(sizes) == {32, 30, 28}  # none, one or two pixels lost at every side
     assert 20 < sum(size < 32 for size in sizes) < 60
@@ -143,14 +131,6 @@ def test_pictures_held_apart_are_never_trained_on(forty: Path, held_apart: int) 
     assert len(held) == min(held_apart, 10)
 
 
-def test_a_published_collection_gives_its_training_pictures(tmp_path: Path) -> None:
-    for name in "abc":
-        (tmp_path / f"{name}.jpg").touch()
-    (tmp_path / "CelebA-HQ_train.txt").write_text("a.jpg\nb.jpg\n")
-    (tmp_path / "CelebA-HQ_test.txt").write_text("c.jpg\n")
-    assert split_paths(Path(f"celeba-hq={tmp_path}"), 0)[0] == [tmp_path / "a.jpg", tmp_path / "b.jpg"]
-
-
 def test_folders_are_drawn_from_by_their_shares() -> None:
     store = PictureStore(((flat(0),), (flat(100), flat(200)), (flat(255),)), (1.0, 3.0, 0.0))
     generator = torch.Generator().manual_seed(0)
@@ -175,13 +155,6 @@ def test_large_pictures_are_thinned(tmp_path: Path) -> None:
     assert picture[:, 0, 0].tolist() == [10, 20, 30]
 
 
-def test_small_pictures_are_named(tmp_path: Path) -> None:
-    Image.new("RGB", (90, 60)).save(tmp_path / "small.png")
-    assert load_picture(tmp_path / "small.png", smallest=60).shape == (3, 60, 90)
-    with pytest.raises(InputError, match=r"small\.png: is 90x60 pixels, but these grids need 61"):
-        load_picture(tmp_path / "small.png", smallest=61)
-
-
 def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
@@ -199,15 +172,6 @@ def test_crops_have_the_shape_of_the_board_and_lie_inside(
     assert 0.75 * largest * cols - 1 <= crop.shape[2] <= largest * cols
     top, left = int(crop[0, 0, 0]), int(crop[1, 0, 0])
     assert torch.equal(crop, picture[:, top : top + crop.shape[1], left : left + crop.shape[2]])
-
-
-@pytest.mark.parametrize("strength", [0.0, 0.25, 1.0])
-def test_other_light_gives_pictures_again(strength: float) -> None:
-    picture = torch.rand(3, 8, 10, generator=generator())
-    for seed in range(50):
-        changed = mirror_and_relight(picture, strength, generator(seed))
-        assert changed.shape == picture.shape
-        assert 0 <= changed.min() <= changed.max() <= 1
 
 
 STRONG = Variation(smallest_crop=0.7, tilt=6.0, light=0.3, holed_share=1.0)

@@ -93,14 +93,7 @@ def test_steps_that_are_done_again_stand_there_once(
     lines = (tmp_path / "log.csv").read_text().splitlines()
     assert [line.split(",")[0] for line in lines] == ["step", "10", "20", "30"]
     assert lines[0] == 'step,minutes,score,"a, b"'
-
-
-def test_a_new_run_starts_a_new_log(tiny: Callable[..., Config], tmp_path: Path, network: Denoiser) -> None:
-    Record(tmp_path, tiny(), 0, -1.0).scored(network, row(10), {"score": 1.0})
-    Record(tmp_path, tiny(), 0, -1.0)
-    assert not (tmp_path / "log.csv").exists()
-    (tmp_path / "log.csv").touch()
-    Record(tmp_path, tiny(), 0, -1.0)
+    Record(tmp_path, tiny(), 0, -1.0)  # begins anew
     assert not (tmp_path / "log.csv").exists()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -40,13 +40,6 @@ def test_a_step_is_a_function_of_its_number(name: str, configs: dict[str, Config
     model = task.build().eval()
     first, second, again = (task.loss(model, step, 0, 1).item() for step in (3, 4, 3))
     assert first == again != second
-
-
-@pytest.mark.parametrize("name", TASKS)
-def test_defaults_are_of_the_same_kind_and_lack_only_pictures(name: str, configs: dict[str, Config]) -> None:
-    defaults = TASKS[name].defaults
-    assert type(defaults) is type(configs[name])
-    assert defaults.data == replace(defaults.data, folders=())
 
 
 def changes(name: str, base: str) -> dict[str, object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from diffassemble.core import Locks, Poses
@@ -17,7 +17,7 @@ from diffassemble.network.denoiser import PoseNetwork
 MOST_PAIRS = 1_000_000
 # In sparse graphs a piece attends to few others, but has other costs, as many as so many pairs.
 _MOST_EACH = 900
-# Two samples agree on a piece when they put it this near, in lengths of the whole and in radians.
+# A sample agrees with the mean on a piece when it puts it this near, in lengths of the whole and in radians.
 NEAR = 0.1
 TWIST = torch.pi / 6
 
@@ -67,17 +67,9 @@ def average(samples: Sequence[Poses]) -> tuple[Poses, Float[Tensor, "n"]]:
         return samples[0], torch.ones(len(samples[0]))
     rotation = roma.special_procrustes(torch.stack([sample.rotation for sample in samples]).mean(0))
     mean = Poses(rotation, torch.stack([sample.translation for sample in samples]).mean(0))
-    return mean, torch.stack([agrees(mean, sample).float() for sample in samples]).mean(0)
-
-
-def agrees(first: Poses, second: Poses) -> Bool[Tensor, "n"]:
-    """Whether two samples put a piece in about the same place."""
-    moved = (first.translation - second.translation).norm(dim=-1)
-    return (moved < NEAR) & (twist(first, second) < TWIST)
-
-
-def twist(first: Poses, second: Poses) -> Float[Tensor, "n"]:
-    """Angle between two rotations of each piece, in radians."""
-    import roma
-
-    return roma.rotmat_geodesic_distance(first.rotation, second.rotation)
+    agreed = torch.zeros(len(mean))
+    for one in samples:
+        moved = (mean.translation - one.translation).norm(dim=-1)
+        turned = roma.rotmat_geodesic_distance(mean.rotation, one.rotation)
+        agreed += (moved < NEAR) & (turned < TWIST)
+    return mean, agreed / len(samples)

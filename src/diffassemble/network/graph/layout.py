@@ -129,7 +129,7 @@ def summed(
 
 @dataclass(frozen=True)
 class EdgeEvidence:
-    """One row for each kind (`slot`) of contact along an edge; n nodes, g as in `features`."""
+    """One row for each kind (`slot`) of contact along an edge; n nodes."""
 
     edge: Int[Tensor, "m"]
     receiver: Int[Tensor, "m"]
@@ -148,12 +148,6 @@ class EdgeEvidence:
         place = self.receiver * self.slots + self.slot
         heard = attention.new_zeros(count * self.slots, *given.shape[1:]).index_add(0, place, given)
         return heard.unflatten(0, (count, self.slots)).transpose(1, 2).flatten(2)
-
-    def features(self, edges: int) -> Float[Tensor, "e s"]:
-        """The same as one row for every edge, most of it zero: what PyG's layers take."""
-        rows = self.values.new_zeros(edges, self.slots, self.values.shape[-1])
-        rows[self.edge, self.slot] = self.values
-        return rows.flatten(-2)
 
 
 def find_evidence(edges: Int[Tensor, "2 e"], count: int, matches: Matches, slots: int) -> EdgeEvidence:
