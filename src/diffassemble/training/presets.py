@@ -29,12 +29,8 @@ class Preset:
         from diffassemble.training.tasks import TASKS
 
         run = TASKS[self.task].defaults
-        return replace(
-            run,
-            model=replace(run.model, **self.model_changes),
-            data=replace(run.data, **self.data_changes),
-            training=replace(run.training, **self.training_changes),
-        )
+        model, data = replace(run.model, **self.model_changes), replace(run.data, **self.data_changes)
+        return replace(run, model=model, data=data, training=replace(run.training, **self.training_changes))
 
 
 _PAPER_FORM = {"edge_features": False, "votes": False}
@@ -46,7 +42,8 @@ _PUBLISHED = {
     **{"board": False, "join_hidden": 128, "pose_hidden": 16, "pose_width": 32},
 }
 
-
+_PUBLISHED_TRAINING = _PAPER_TRAINING | {"optimizer": "adagrad", "learning_rate": 1e-4, "decay": 0.0, "warmup": 0}
+_FRAGMENT_TRAINING = _PAPER_TRAINING | {"pieces": 96, "noises": 3, "translation_weight": 4.0}
 _SMALL = {"learning_rate": 2e-3, "warmup": 100}
 _CLASSIFIER = {"learning_rate": 1.5e-3, "weight_decay": 0.05, "warmup": 100, "average": 0.998}
 
@@ -55,17 +52,13 @@ def _paper_form(purpose: str, **model_changes: Any) -> Preset:
     return Preset(purpose, _PAPER_FORM | model_changes, _PAPER_TRAINING, _PAPER_DATA)
 
 
-_FRAGMENT_PAPER_FORM = {"posed": False}
-
-
-def _fragment_form(purpose: str, training: Mapping[str, Any] | None = None, **model_changes: Any) -> Preset:
-    changes = _PAPER_TRAINING | {"pieces": 96, "noises": 3, "translation_weight": 4.0} | dict(training or {})
-    return Preset(purpose, _FRAGMENT_PAPER_FORM | model_changes, changes, task="fragments")
+def _fragment_form(purpose: str, **model_changes: Any) -> Preset:
+    return Preset(purpose, {"posed": False} | model_changes, _FRAGMENT_TRAINING, task="fragments")
 
 
 def _baseline(purpose: str, baseline: str, **model_changes: Any) -> Preset:
-    changes = _PAPER_TRAINING | {"pieces": 96, "noises": 1, "translation_weight": 4.0}
-    return Preset(purpose, {"baseline": baseline, **model_changes}, changes, task="baseline")
+    model = {"baseline": baseline, **model_changes}
+    return Preset(purpose, model, _FRAGMENT_TRAINING | {"noises": 1}, task="baseline")
 
 
 PRESETS: dict[str, Preset] = {
@@ -76,7 +69,7 @@ PRESETS: dict[str, Preset] = {
     "jigsaw-paper": Preset(
         "the published sizes: group-equivariant ResNet18, four bare UniMP layers, Adagrad",
         _PAPER_FORM | _PUBLISHED,
-        _PAPER_TRAINING | {"optimizer": "adagrad", "learning_rate": 1e-4, "decay": 0.0, "warmup": 0},
+        _PUBLISHED_TRAINING,
     ),
     "upright": Preset(
         "the classifier that tells which way up an assembled picture stands",
@@ -107,9 +100,7 @@ PRESETS: dict[str, Preset] = {
     "ablation-dropped-edges": _paper_form("the paper's form with four in five edges lost at random", dropped_edges=0.8),
     "ablation-expander": _paper_form(
         "the paper's sparse form: expanders of a fifth of all edges, and 8 virtual nodes",
-        degree=0.2,
-        virtual_nodes=8,
-        sparse_solving=True,
+        **{"degree": 0.2, "virtual_nodes": 8, "sparse_solving": True},
     ),
     # Broken objects.
     "fracture-matching": Preset(
@@ -123,15 +114,18 @@ PRESETS: dict[str, Preset] = {
         data_changes={"points": 768, "stretch": 0.25, "whole_share": 0.5},
         task="orientation",
     ),
-    "fragments": replace(
-        _fragment_form("one light network for broken objects, which sees fragments as they stand", posed=True),
-        data_changes={"joined": 0.5},
+    "fragments": Preset(
+        "one light network for broken objects, which sees fragments as they stand",
+        {"posed": True},
+        _FRAGMENT_TRAINING,
+        {"joined": 0.5},
+        task="fragments",
     ),
     "fragments-paper-form": _fragment_form("the paper's method for broken objects, at the same size"),
     "fragments-paper": Preset(
         "the published sizes for broken objects: VN-DGCNN, four bare UniMP layers, Adagrad",
-        _PUBLISHED | _FRAGMENT_PAPER_FORM | {"backbone": "vn_dgcnn_published", "features": 256, "width": 832},
-        _PAPER_TRAINING | {"optimizer": "adagrad", "learning_rate": 1e-4, "decay": 0.0, "warmup": 0},
+        _PUBLISHED | {"posed": False, "backbone": "vn_dgcnn_published", "features": 256, "width": 832},
+        _PUBLISHED_TRAINING,
         {"points": 1000},
         task="fragments",
     ),
@@ -140,7 +134,12 @@ PRESETS: dict[str, Preset] = {
     "fragments-no-diffusion": _fragment_form("the paper's form in one step", times=1),
     "fragments-gcn": _fragment_form("the paper's form with plain graph convolutions", layer="gcn"),
     "fragments-6d": _fragment_form("the paper's form with rotations as two vectors", space="six_d"),
-    "fragments-no-chamfer": _fragment_form("the paper's form without the shape's distance", {"chamfer_weight": 0.0}),
+    "fragments-no-chamfer": Preset(
+        "the paper's form without the shape's distance",
+        {"posed": False},
+        _FRAGMENT_TRAINING | {"chamfer_weight": 0.0},
+        task="fragments",
+    ),
     "baseline-global": _baseline("each piece beside the sum of all, in one go", "global"),
     "baseline-lstm": _baseline("one piece after the other, in one go", "lstm"),
     "baseline-dgl": _baseline("a graph that is weighed anew by every guess, in one go", "dgl"),
