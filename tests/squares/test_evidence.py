@@ -18,11 +18,12 @@ from diffassemble.core import Board, Matches, Poses, Puzzle, turn_matrix
 from diffassemble.diffusion.spaces import CosSin
 from diffassemble.network import evidence as module
 from diffassemble.network.batch import join_matches
-from diffassemble.network.board_places import BoardPosterior, board_posterior
 from diffassemble.network.evidence import (
     POWERS,
     THRESHOLDS,
+    BoardPosterior,
     Clusters,
+    board_posterior,
     cast_votes,
     flatten_poses,
     grow_clusters,

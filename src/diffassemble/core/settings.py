@@ -75,8 +75,10 @@ def _faults(settings: Any) -> Iterator[tuple[str, str]]:
         value, each = getattr(settings, name), ""
         if get_origin(hint) is tuple:
             hint, each = get_args(hint)[0], "each "
-        found = getattr(hint, "__metadata__", ())
-        bounds = [one for bound in found for one in (bound if isinstance(bound, GroupedMetadata) else (bound,))]
+        found: tuple[Any, ...] = getattr(hint, "__metadata__", ())
+        bounds: list[Any] = []
+        for bound in found:
+            bounds += bound if isinstance(bound, GroupedMetadata) else [bound]
         rules = [(*_BOUNDS[type(bound)], *dataclasses.astuple(bound)) for bound in bounds]
         if not all(holds(one, limit) for holds, _, limit in rules for one in (value if each else (value,))):
             yield name, each + " and ".join(words.format(limit) for _, words, limit in rules)

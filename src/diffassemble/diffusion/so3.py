@@ -19,8 +19,7 @@ from scipy.special import gammaincinv
 from torch import Tensor
 
 from diffassemble.core import Poses
-from diffassemble.diffusion.gaussian import Gaussian, normal
-from diffassemble.diffusion.schedule import Schedule
+from diffassemble.diffusion.schedule import Gaussian, Schedule, normal
 
 UNIFORM = 4.0
 """spread beyond which the distribution is uniform to 1e-13"""

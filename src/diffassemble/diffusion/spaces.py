@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from diffassemble.core import Poses
-from diffassemble.diffusion.gaussian import Gaussian
+from diffassemble.diffusion.schedule import Gaussian
 from diffassemble.diffusion.so3 import SO3, SPAN
 
 

@@ -23,7 +23,6 @@ from diffassemble.core.settings import check_settings
 from diffassemble.diffusion.schedule import Schedule
 from diffassemble.diffusion.spaces import SPACES, Space
 from diffassemble.network.batch import BOARD_WIDTH, PuzzleBatch
-from diffassemble.network.board_places import BoardPosterior, board_posterior
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.encoders import Encoder, make_encoder
 from diffassemble.network.encoders.points import PointEncoder
@@ -31,7 +30,9 @@ from diffassemble.network.encoders.vector_neurons import Invariants
 from diffassemble.network.evidence import (
     POWERS,
     THRESHOLDS,
+    BoardPosterior,
     Clusters,
+    board_posterior,
     cast_votes,
     flatten_poses,
     grow_clusters,
