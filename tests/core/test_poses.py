@@ -13,8 +13,6 @@ from diffassemble.core import Poses, nearest_turn, turn_matrix, turn_pixels
 
 dimensions = st.sampled_from((2, 3))
 seeds = st.integers(0, 2**31)
-angles = st.floats(-10, 10)
-places = st.tuples(st.floats(-5, 5), st.floats(-5, 5))
 
 
 def random_poses(count: int, dimension: int, seed: int) -> Poses:
@@ -32,12 +30,6 @@ def homogeneous(poses: Poses) -> Tensor:
     matrix[:, :dimension, :dimension] = poses.rotation
     matrix[:, :dimension, dimension] = poses.translation
     return matrix
-
-
-def planar(angle: float, place: tuple[float, float]) -> Poses:
-    cosine, sine = math.cos(angle), math.sin(angle)
-    rotation = torch.tensor([[[cosine, -sine], [sine, cosine]]], dtype=torch.double)
-    return Poses(rotation, torch.tensor([place], dtype=torch.double))
 
 
 @settings(deadline=None)
@@ -58,35 +50,6 @@ def test_applying_is_a_homogeneous_product_and_follows_composition(dimension: in
     torch.testing.assert_close(first.apply(points), expected)
     torch.testing.assert_close((first @ second).apply(points), first.apply(second.apply(points)))
     torch.testing.assert_close(first.inverse().apply(first.apply(points)), points)
-
-
-@settings(deadline=None)
-@given(angles, places, angles, places)
-def test_in_the_plane_angles_add_and_the_second_place_is_turned(
-    first_angle: float, first_place: tuple[float, float], second_angle: float, second_place: tuple[float, float]
-) -> None:
-    both = planar(first_angle, first_place) @ planar(second_angle, second_place)
-    (ax, ay), (bx, by) = first_place, second_place
-    cosine, sine = math.cos(first_angle), math.sin(first_angle)
-    expected = planar(first_angle + second_angle, (ax + cosine * bx - sine * by, ay + sine * bx + cosine * by))
-    torch.testing.assert_close(homogeneous(both), homogeneous(expected))
-
-
-@settings(deadline=None)
-@given(angles, seeds)
-def test_in_space_rodrigues_formula_moves_the_points(angle: float, seed: int) -> None:
-    axis, point = torch.randn(2, 3, generator=torch.Generator().manual_seed(seed), dtype=torch.double)
-    axis = axis / axis.norm()
-    across = torch.linalg.cross(torch.eye(3, dtype=torch.double), axis.expand(3, 3))  # rows: e_i × axis
-    rotation = torch.matrix_exp(angle * across)
-    poses = Poses(rotation[None], torch.zeros(1, 3, dtype=torch.double))
-    expected = (
-        point * math.cos(angle)
-        + torch.linalg.cross(axis, point) * math.sin(angle)
-        + axis * (axis @ point) * (1 - math.cos(angle))
-    )
-    torch.testing.assert_close(poses.apply(point[None, None])[0, 0], expected)
-    torch.testing.assert_close((poses @ poses).apply(axis[None, None])[0, 0], axis)
 
 
 @settings(deadline=None)
