@@ -6,24 +6,20 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
-from diffassemble.diffusion.schedule import Schedule
+from diffassemble.diffusion.schedule import Schedule, State
 from diffassemble.diffusion.spaces import Space
-
-Denoise = Callable[[Float[Tensor, "*n p"], int], Float[Tensor, "*n p"]]
 
 
 def sample(
-    denoise: Denoise,
-    start: Float[Tensor, "*n p"],
+    denoise: Callable[[State, int], State],
+    start: State,
     space: Space,
     schedule: Schedule,
     steps: int,
     generator: torch.Generator,
     eta: float = 0.0,
-) -> Iterator[tuple[Float[Tensor, "*n p"], Float[Tensor, "*n p"]]]:
+) -> Iterator[tuple[State, State]]:
     """Yield (x_t, predicted x_0) after each reverse step; `denoise(x_t, t)` predicts x_0.
 
     eta = 0 is DDIM; eta = 1 is DDPM, whose mean over all T steps is the paper's Eq. 2.

@@ -11,6 +11,11 @@ from torch import Tensor
 
 from diffassemble.core import Poses
 
+State = Float[Tensor, "*n p"]
+"""a pose in some space, as p numbers"""
+Level = Float[Tensor, ""]
+"""ᾱ at some time"""
+
 
 class Schedule:
     """Linear β over `times` steps, ᾱ_t = Π (1 − β_c); time 0 is clean, time T is noise.
@@ -26,9 +31,7 @@ class Schedule:
         self.beta = torch.cat([torch.zeros(1, dtype=torch.double), beta])
         self.alpha_bar = torch.cumprod(1 - self.beta, 0).float()
 
-    def noisy(
-        self, clean: Float[Tensor, "*n p"], time: Int[Tensor, "*n"], noise: Float[Tensor, "*n p"]
-    ) -> Float[Tensor, "*n p"]:
+    def noisy(self, clean: State, time: Int[Tensor, "*n"], noise: State) -> State:
         """Eq. 1, a draw from q(x_t | x_0)."""
         alpha_bar = self.alpha_bar.to(clean.device)[time][..., None]
         return alpha_bar.sqrt() * clean + (1 - alpha_bar).sqrt() * noise
@@ -56,25 +59,18 @@ class Gaussian(ABC):
     def to_poses(self, vector: Float[Tensor, "n p"]) -> Poses:
         """States, noisy ones too, as poses."""
 
-    def prior(self, shape: Sequence[int], generator: torch.Generator) -> Float[Tensor, "*n p"]:
+    def prior(self, shape: Sequence[int], generator: torch.Generator) -> State:
         """Draws of x_T, which are also the noise that `noisy` mixes in."""
         return normal((*shape, self.width), generator)
 
-    def noisy(
-        self, clean: Float[Tensor, "*n p"], time: Int[Tensor, "*n"], schedule: Schedule, noise: Float[Tensor, "*n p"]
-    ) -> Float[Tensor, "*n p"]:
+    def noisy(self, clean: State, time: Int[Tensor, "*n"], schedule: Schedule, noise: State) -> State:
         """x_t out of x_0 and a draw of the prior, distributed as q(x_t | x_0)."""
         return schedule.noisy(clean, time, noise)
 
     @staticmethod
     def reverse(
-        current: Float[Tensor, "*n p"],
-        clean: Float[Tensor, "*n p"],
-        here: Float[Tensor, ""],
-        there: Float[Tensor, ""],
-        eta: float,
-        generator: torch.Generator,
-    ) -> Float[Tensor, "*n p"]:
+        current: State, clean: State, here: Level, there: Level, eta: float, generator: torch.Generator
+    ) -> State:
         """One step from ᾱ = `here` to the larger ᾱ = `there`, given x_0: eta 0 is DDIM and draws nothing, 1 is DDPM.
 
         With eta = 1 over all T steps its mean is the paper's Eq. 2.
@@ -86,7 +82,7 @@ class Gaussian(ABC):
             stepped = stepped + spread * normal(stepped.shape, generator).to(stepped)
         return stepped
 
-    def clean(self, raw: Float[Tensor, "*n p"]) -> Float[Tensor, "*n p"]:
+    def clean(self, raw: State) -> State:
         """The predicted x_0 that a network's numbers mean: themselves, the mean where several poses are possible."""
         return raw
 

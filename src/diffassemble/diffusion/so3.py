@@ -19,7 +19,7 @@ from scipy.special import gammaincinv
 from torch import Tensor
 
 from diffassemble.core import Poses
-from diffassemble.diffusion.schedule import Gaussian, Schedule, normal
+from diffassemble.diffusion.schedule import Gaussian, Level, Schedule, State, normal
 
 UNIFORM = 4.0
 """spread beyond which the distribution is uniform to 1e-13"""
@@ -153,9 +153,7 @@ class SO3:
         translation, turn = normal((*shape, 6), generator).split(3, -1)
         return join(translation, rotation_of(turn, turn.new_tensor(UNIFORM)))
 
-    def noisy(
-        self, clean: Float[Tensor, "*n 12"], time: Int[Tensor, "*n"], schedule: Schedule, noise: Float[Tensor, "*n 12"]
-    ) -> Float[Tensor, "*n 12"]:
+    def noisy(self, clean: State, time: Int[Tensor, "*n"], schedule: Schedule, noise: State) -> State:
         alpha_bar = schedule.alpha_bar.to(clean.device)[time]
         translation = schedule.noisy(clean[..., :3], time, noise[..., :3])
         turn = normal_of(rotations(noise), noise.new_tensor(UNIFORM))
@@ -163,14 +161,8 @@ class SO3:
         return join(translation, mean @ rotation_of(turn, spread_at(alpha_bar)))
 
     def reverse(
-        self,
-        current: Float[Tensor, "*n 12"],
-        clean: Float[Tensor, "*n 12"],
-        here: Float[Tensor, ""],
-        there: Float[Tensor, ""],
-        eta: float,
-        generator: torch.Generator,
-    ) -> Float[Tensor, "*n 12"]:
+        self, current: State, clean: State, here: Level, there: Level, eta: float, generator: torch.Generator
+    ) -> State:
         """As for vectors; spreads add up by their squares, so old and fresh noise together have spread ε_s."""
         translation = Gaussian.reverse(current[..., :3], clean[..., :3], here, there, eta, generator)
         target = rotations(clean)

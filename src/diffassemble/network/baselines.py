@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
@@ -20,7 +20,7 @@ from diffassemble.core.settings import Count, Settings, check_settings
 from diffassemble.diffusion.schedule import Schedule
 from diffassemble.diffusion.spaces import SPACES
 from diffassemble.network.batch import PuzzleBatch
-from diffassemble.network.denoiser import PoseNetwork
+from diffassemble.network.denoiser import PoseNetwork, Samples, Times
 from diffassemble.network.encoders import make_encoder
 from diffassemble.network.encoders.image import Symmetry
 from diffassemble.network.encoders.points import EXTENTS, VECTOR_NETWORKS, PointBackbone
@@ -192,7 +192,5 @@ class OneShot(PoseNetwork):
         features = graph.spread(self.encoder(batch.content).flatten(1)[:, None])[:, :, 0]
         return self.baseline(features, graph.present)[graph.present]
 
-    def forward(
-        self, noisy: Float[Tensor, "n k p"], time: Int[Tensor, "n k"], condition: Float[Tensor, "n p"]
-    ) -> Float[Tensor, "n k p"]:
+    def forward(self, noisy: Samples, time: Times, condition: Float[Tensor, "n p"]) -> Samples:
         return condition[:, None].expand_as(noisy)

@@ -51,6 +51,10 @@ _ENCODED = 2048
 # Where the configuration does not say how sparse a large graph is: neighbours in the expander, and matches of a side.
 LARGE_DEGREE, LARGE_TOP = 16.0, 8
 
+Samples = Float[Tensor, "n k p"]
+"""k versions of the states of n pieces"""
+Times = Int[Tensor, "n k"]
+
 
 class PoseNetwork(Pretrained, ABC):
     """Predicts X₀ from noisy poses x_t. `condition` runs once a puzzle, `forward` once a step."""
@@ -68,9 +72,7 @@ class PoseNetwork(Pretrained, ABC):
         """All that stays the same while poses are denoised."""
 
     @abstractmethod
-    def forward(
-        self, noisy: Float[Tensor, "n k p"], time: Int[Tensor, "n k"], condition: Any
-    ) -> Float[Tensor, "n k p"]:
+    def forward(self, noisy: Samples, time: Times, condition: Any) -> Samples:
         """Predicted X₀, in the raw numbers that `space.clean` understands, of k noisy versions of the same n pieces."""
 
 
@@ -162,9 +164,7 @@ class Denoiser(PoseNetwork):
         blocks = [content] if torch.is_grad_enabled() else content.split(_ENCODED)
         return torch.cat([self.encoder(block).flatten(1) for block in blocks])
 
-    def forward(
-        self, noisy: Float[Tensor, "n k p"], time: Int[Tensor, "n k"], condition: Condition
-    ) -> Float[Tensor, "n k p"]:
+    def forward(self, noisy: Samples, time: Times, condition: Condition) -> Samples:
         """Predicted X₀ of k noisy versions of the same n pieces."""
         samples = noisy.shape[1]
         opinions = self._opinions(noisy, time, condition)
@@ -185,18 +185,14 @@ class Denoiser(PoseNetwork):
             predicted = self._turned_on(predicted, self.standing.axes(nodes, seen), rotation)
         return predicted if self.trust is None else predicted + self._mixture(self.trust(nodes), opinions)
 
-    def _turned_on(
-        self, raw: Float[Tensor, "n k p"], axes: Float[Tensor, "n k 3 3"], stands: Float[Tensor, "n k 3 3"]
-    ) -> Float[Tensor, "n k p"]:
+    def _turned_on(self, raw: Samples, axes: Float[Tensor, "n k 3 3"], stands: Float[Tensor, "n k 3 3"]) -> Samples:
         """What is said of pieces as they stand, from how they lie: a rotation by the head and one by their vectors."""
         said = self.space.to_poses(raw.float().flatten(0, 1))
         rotation = (said.rotation + axes.flatten(0, 1)) @ stands.flatten(0, 1)
         return self.space.to_vector(Poses(rotation, said.translation)).view_as(raw)
 
     @torch.no_grad()
-    def _opinions(
-        self, noisy: Float[Tensor, "n k p"], time: Int[Tensor, "n k"], condition: Condition
-    ) -> Float[Tensor, "n k o p"]:
+    def _opinions(self, noisy: Samples, time: Times, condition: Condition) -> Float[Tensor, "n k o p"]:
         """What is said about each clean pose: the noisy pose itself, the matches' votes, and what the clusters say.
 
         An opinion with noise variance v estimates x₀ best as √ᾱ / (ᾱ + v) times itself; voting makes v small.
@@ -224,7 +220,7 @@ class Denoiser(PoseNetwork):
         estimates = torch.cat(linear, 2).clamp(-FARTHEST, FARTHEST) * scale[..., None, None]
         return torch.cat([estimates, *decided], 2)
 
-    def _mixture(self, trust: Float[Tensor, "n k two_o"], opinions: Float[Tensor, "n k o p"]) -> Float[Tensor, "n k p"]:
+    def _mixture(self, trust: Float[Tensor, "n k two_o"], opinions: Float[Tensor, "n k o p"]) -> Samples:
         """The opinions mixed by how far each is trusted in translation and in rotation."""
         trust = trust.unflatten(-1, (2, -1)) / opinions.shape[2]
         split = self.space.translation_width

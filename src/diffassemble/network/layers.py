@@ -16,6 +16,9 @@ from torch import Tensor, nn
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.graph.layout import DenseGraph, EdgeGraph, Graph, PairFeatures, common, summed
 
+Heads = Float[Tensor, "b k h w c"]
+"""c numbers of w nodes for each of h heads, in k samples of b graphs"""
+
 
 class UniMP(nn.Module):
     """UniMP (Shi et al. 2021): multi-head attention over the neighbours, with PyG's parameters and numbers.
@@ -58,7 +61,7 @@ class UniMP(nn.Module):
         return heard.unflatten(1, (samples, -1)).flatten(2).to(nodes.dtype) + self.lin_skip(nodes)
 
     def _dense(self, nodes: Float[Tensor, "b w k f"], graph: DenseGraph) -> Float[Tensor, "b w k g"]:
-        def by_head(linear: torch.nn.Module) -> Float[Tensor, "b k h w c"]:
+        def by_head(linear: torch.nn.Module) -> Heads:
             return linear(nodes).unflatten(-1, (self.heads, self.out_channels)).permute(0, 2, 3, 1, 4)
 
         query, key, value = by_head(self.lin_query), by_head(self.lin_key), by_head(self.lin_value)
@@ -70,13 +73,8 @@ class UniMP(nn.Module):
         return heard.permute(0, 3, 1, 2, 4).flatten(-2) + self.lin_skip(nodes)
 
     def _with_edges(
-        self,
-        query: Float[Tensor, "b k h w c"],
-        key: Float[Tensor, "b k h w c"],
-        value: Float[Tensor, "b k h w c"],
-        mask: Bool[Tensor, "b 1 1 1 w"],
-        features: PairFeatures,
-    ) -> Float[Tensor, "b k h w c"]:
+        self, query: Heads, key: Heads, value: Heads, mask: Bool[Tensor, "b 1 1 1 w"], features: PairFeatures
+    ) -> Heads:
         """Keys and values gain W_e e_ij, without ever making a (w, w, f) tensor: W_e is applied to q and to Σ α e."""
         b, k, h, w, c = query.shape
         assert self.lin_edge is not None

@@ -11,7 +11,7 @@ from torch import Tensor
 from diffassemble.core import Locks, Poses
 from diffassemble.diffusion.samplers import sample
 from diffassemble.network.batch import PuzzleBatch
-from diffassemble.network.denoiser import PoseNetwork
+from diffassemble.network.denoiser import PoseNetwork, Samples
 
 # Pairs of pieces that attend to each other in all samples of a puzzle.
 MOST_PAIRS = 1_000_000
@@ -35,7 +35,7 @@ def denoise(
     generator: torch.Generator,
     eta: float = 0.0,
     locks: Locks | None = None,
-) -> Iterator[tuple[Float[Tensor, "n k p"], Float[Tensor, "n k p"]]]:
+) -> Iterator[tuple[Samples, Samples]]:
     """Yield (x_t, predicted x_0) of `samples` chains for all puzzles of the batch, from sampled noise to time 0.
 
     The network may be on another device than the batch, to which its answers come back. For locked pieces the

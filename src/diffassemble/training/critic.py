@@ -18,6 +18,8 @@ from diffassemble.training.config import Config, PictureConfig, TrainingConfig
 from diffassemble.training.loop import Task
 from diffassemble.training.pictures import Variation, load_pictures, load_square, share_out, uniform, vary
 
+Cells = Int[Tensor, "cells"]
+"""a number for each cell of a board"""
 # Cells of a side; all divide 60 pixels.
 SIDES = (4, 5, 6, 6, 6, 10, 12)
 # The picture's frame must stay what it is: next to nothing is cropped.
@@ -90,9 +92,7 @@ class CriticTask(Task):
         return {"score": sum(scores.values()) / max(1, len(scores)), **scores}
 
 
-def false_placement(
-    at: Int[Tensor, "cells"], board: Board, kind: int, generator: torch.Generator
-) -> tuple[Int[Tensor, "cells"], Int[Tensor, "cells"]]:
+def false_placement(at: Cells, board: Board, kind: int, generator: torch.Generator) -> tuple[Cells, Cells]:
     """Where the same pieces do not belong: all shifted, or turned, or a few put elsewhere.
 
     `at` holds the piece on each cell of its true place, or −1; kinds alternate.
@@ -107,7 +107,7 @@ def false_placement(
     return strayed(at, 1 + kind % 2, generator)
 
 
-def shifted(at: Int[Tensor, "cells"], board: Board, generator: torch.Generator) -> Int[Tensor, "cells"]:
+def shifted(at: Cells, board: Board, generator: torch.Generator) -> Cells:
     """All pieces moved by one or two cells; those beyond the border lie on free cells at random."""
     reach = min(2, board.rows - 1)
     ways = [(y, x) for y in range(-reach, reach + 1) for x in range(-reach, reach + 1) if abs(y) + abs(x) in (1, 2)]
@@ -125,9 +125,7 @@ def shifted(at: Int[Tensor, "cells"], board: Board, generator: torch.Generator) 
     return flat
 
 
-def strayed(
-    at: Int[Tensor, "cells"], count: int, generator: torch.Generator
-) -> tuple[Int[Tensor, "cells"], Int[Tensor, "cells"]]:
+def strayed(at: Cells, count: int, generator: torch.Generator) -> tuple[Cells, Cells]:
     """A few pieces put on other free cells, or left and turned, in any turn."""
     at, turns = at.clone(), torch.zeros_like(at)
     present = (at >= 0).nonzero()[:, 0]

@@ -28,6 +28,9 @@ from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.pictures import short_names, training_pictures
 from diffassemble.training.config import SMALLEST_SIZE, DataConfig, PictureConfig
 
+Picture = Float[Tensor, "3 H W"]
+Pictures = Float[Tensor, "b 3 H W"]
+Pixels = Float[Tensor, "n 3 s s"]
 LARGEST_SIDE = 512
 UNKNOWN = 0.5
 """colour of what is missing"""
@@ -41,9 +44,7 @@ def uniform(low: float, high: float, generator: torch.Generator) -> float:
     return low + (high - low) * float(torch.rand((), generator=generator))
 
 
-def random_crop(
-    picture: Float[Tensor, "3 H W"], board: Board, smallest: float, generator: torch.Generator
-) -> Float[Tensor, "3 h w"]:
+def random_crop(picture: Picture, board: Board, smallest: float, generator: torch.Generator) -> Float[Tensor, "3 h w"]:
     """A random part with the board's shape, its side between `smallest` and all of the largest that fits."""
     height, width = picture.shape[-2:]
     unit = min(height / board.rows, width / board.cols) * uniform(smallest, 1.0, generator)
@@ -53,9 +54,7 @@ def random_crop(
     return picture[:, top : top + rows, left : left + cols]
 
 
-def mirror_and_relight(
-    picture: Float[Tensor, "3 h w"], strength: float, generator: torch.Generator
-) -> Float[Tensor, "3 h w"]:
+def mirror_and_relight(picture: Picture, strength: float, generator: torch.Generator) -> Picture:
     """Mirror left and right half of the time; shift brightness, contrast and colour balance; sometimes grey."""
     if uniform(0.0, 1.0, generator) < 0.5:
         picture = picture.flip(-1)
@@ -213,16 +212,14 @@ class Variation:
         return Variation(*(a + share * (b - a) for a, b in zip(astuple(self), astuple(other), strict=True)))
 
 
-def vary(
-    pictures: Float[Tensor, "b 3 H W"], size: int, variation: Variation, generator: torch.Generator
-) -> Float[Tensor, "b 3 s s"]:
+def vary(pictures: Pictures, size: int, variation: Variation, generator: torch.Generator) -> Float[Tensor, "b 3 s s"]:
     """One variation of each picture, `size` pixels a side; colours stay in [0, 1]."""
     crops = tilted_crops(pictures, size, variation, generator)
     return with_holes(relit(crops, variation.light, generator), variation.holed_share, generator)
 
 
 def tilted_crops(
-    pictures: Float[Tensor, "b 3 H W"], size: int, variation: Variation, generator: torch.Generator
+    pictures: Pictures, size: int, variation: Variation, generator: torch.Generator
 ) -> Float[Tensor, "b 3 s s"]:
     """Square samples of random crops, slightly stretched and tilted, half of them mirrored left to right."""
     count = len(pictures)
@@ -240,7 +237,7 @@ def tilted_crops(
     return F.grid_sample(pictures, grid, padding_mode="reflection", align_corners=False)
 
 
-def relit(pictures: Float[Tensor, "b 3 h w"], strength: float, generator: torch.Generator) -> Float[Tensor, "b 3 h w"]:
+def relit(pictures: Pictures, strength: float, generator: torch.Generator) -> Pictures:
     """Other gamma, contrast, brightness, saturation and colour balance; one in ten is grey."""
     count = len(pictures)
 
@@ -257,9 +254,7 @@ def relit(pictures: Float[Tensor, "b 3 h w"], strength: float, generator: torch.
     return (pictures * balance).clamp(0, 1)
 
 
-def with_holes(
-    pictures: Float[Tensor, "b 3 h w"], holed_share: float, generator: torch.Generator
-) -> Float[Tensor, "b 3 h w"]:
+def with_holes(pictures: Pictures, holed_share: float, generator: torch.Generator) -> Pictures:
     """Some pictures lose 5 to 50 % of the cells of a grid, of 4×4 to 8×8 cells."""
     count, cells = len(pictures), int(torch.randint(4, 9, (), generator=generator))
     missing = _between(count, 0.05, 0.5, generator) * torch.rand(count, generator=generator).lt(holed_share)
@@ -273,7 +268,7 @@ def _between(count: int, low: float, high: float, generator: torch.Generator) ->
     return low + (high - low) * torch.rand(count, generator=generator)
 
 
-def wear(pixels: Float[Tensor, "n 3 s s"], share: float, generator: torch.Generator) -> Float[Tensor, "n 3 s s"]:
+def wear(pixels: Pixels, share: float, generator: torch.Generator) -> Pixels:
     """With the probability `share`, pieces are worn: blurred, unevenly lit, compressed, each in half of these cases."""
     if uniform(0.0, 1.0, generator) >= share:
         return pixels
@@ -286,14 +281,14 @@ def wear(pixels: Float[Tensor, "n 3 s s"], share: float, generator: torch.Genera
     return compress(pixels, int(uniform(*_QUALITIES, generator))) if compressed else pixels
 
 
-def blur(pixels: Float[Tensor, "n 3 s s"], strength: float) -> Float[Tensor, "n 3 s s"]:
+def blur(pixels: Pixels, strength: float) -> Pixels:
     """Every pixel gives the share `strength` to each of its two neighbours, along both axes; nothing is lost."""
     kernel = torch.tensor([strength, 1 - 2 * strength, strength])
     around = F.pad(pixels, (1, 1, 1, 1), mode="replicate").flatten(0, 1)[:, None]
     return F.conv2d(F.conv2d(around, kernel.view(1, 1, 1, 3)), kernel.view(1, 1, 3, 1)).view_as(pixels)
 
 
-def compress(pixels: Float[Tensor, "n 3 s s"], quality: int) -> Float[Tensor, "n 3 s s"]:
+def compress(pixels: Pixels, quality: int) -> Pixels:
     """The pieces as JPEG files of this quality would show them, each for itself."""
     size = pixels.shape[-1]
     room = -size % _BLOCK
