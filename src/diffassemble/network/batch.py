@@ -48,11 +48,8 @@ def pack(puzzles: Sequence[Puzzle], find_matches: MatchFinder | None = None) -> 
     counts = torch.tensor([len(puzzle) for puzzle in puzzles])
     described, room = (torch.tensor(part) for part in zip(*map(_surroundings, puzzles), strict=True))
     index = torch.arange(len(puzzles)).repeat_interleave(counts)
-    matches = None
-    if find_matches is not None:
-        matches = join_matches(
-            [find_matches(puzzle) for puzzle in puzzles], (torch.cumsum(counts, 0) - counts).tolist()
-        )
+    starts = (torch.cumsum(counts, 0) - counts).tolist()
+    matches = join_matches([*map(find_matches, puzzles)], starts) if find_matches else None
     content = torch.cat([puzzle.pieces.content for puzzle in puzzles])
     return PuzzleBatch(content, index, described[index], room[index], matches)
 

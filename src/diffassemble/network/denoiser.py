@@ -109,24 +109,16 @@ class Denoiser(PoseNetwork):
         evidence = config.contact_slots * CHANNELS
         cluster_width = len(THRESHOLDS) * (1 + 2 * self.space.translation_width)  # sizes, and reach along each axis
         self.standing = PosedFeatures(self.encoder, config.width) if config.posed else None
-        node_width = (
-            self.encoder.width
-            + (self.standing.width if self.standing else 0)
-            + (evidence if config.pairwise else 0)
-            + (cluster_width if config.votes else 0)
-            + (BOARD_WIDTH if config.board else 0)
-            + config.pose_width
-            + config.time_width
-        )
+        node_width = self.encoder.width + config.pose_width + config.time_width
+        node_width += (self.standing.width if self.standing else 0) + (BOARD_WIDTH if config.board else 0)
+        node_width += (evidence if config.pairwise else 0) + (cluster_width if config.votes else 0)
         self.join = nn.Sequential(
             nn.Linear(node_width, config.join_hidden), nn.GELU(), nn.Linear(config.join_hidden, config.width)
         )
         self.stack = STACKS[config.stack](config, evidence if config.edge_features else None)
         self.head = nn.Sequential(nn.Linear(config.width, 32), nn.GELU(), nn.Linear(32, self.space.width))
         self.trust = nn.Linear(config.width, 2 * opinions) if config.votes else None
-        self.virtual = nn.Parameter(torch.empty(config.virtual_nodes, config.width)) if config.virtual_nodes else None
-        if self.virtual is not None:
-            nn.init.normal_(self.virtual)
+        self.virtual = nn.Parameter(torch.randn(config.virtual_nodes, config.width)) if config.virtual_nodes else None
         if self.trust is not None:  # at first all opinions are trusted alike
             nn.init.zeros_(self.trust.weight)
             nn.init.ones_(self.trust.bias)

@@ -166,11 +166,9 @@ def grow_clusters(matches: Matches, count: int, room: Float[Tensor, "n d"] | Non
     pairs = torch.stack([ranked.first, ranked.second], 1).cpu().numpy()
     relative = _matrices(ranked.relative)
     closest = 0.25 * np.square(relative[:, :-1, -1]).sum(1)
-    limits = (
-        np.full((count, relative.shape[-1] - 1), np.inf)
-        if room is None
-        else np.sort(room.double().cpu().numpy(), 1) + 1e-4
-    )
+    limits = np.full((count, relative.shape[-1] - 1), np.inf)
+    if room is not None:
+        limits = np.sort(room.double().cpu().numpy(), 1) + 1e-4
     label, following, size = np.arange(count), np.arange(count), np.ones(count, np.int64)
     frame = np.tile(np.eye(relative.shape[-1]), (count, 1, 1))
     clusters, done = [], 0

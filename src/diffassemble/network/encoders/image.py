@@ -8,6 +8,7 @@ even maps. The invariant and plain variants exist for the ablation.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Literal
 
 import torch
@@ -61,11 +62,6 @@ class GroupNorm(nn.Module):
         return normal * self.scale[:, None, None, None] + self.shift[:, None, None, None]
 
 
-def halve(maps: Float[Tensor, "n c 4 h w"]) -> Float[Tensor, "n c 4 h/2 w/2"]:
-    """2×2 means, which commute with quarter turns on even maps."""
-    return F.avg_pool2d(maps.flatten(1, 2), 2).unflatten(1, (-1, 4))
-
-
 class ResidualBlock(nn.Module):
     """Two group convolutions around a shortcut; `shrink` halves the map."""
 
@@ -80,8 +76,8 @@ class ResidualBlock(nn.Module):
         self.shortcut = nn.Identity() if plain else GroupConvolution(channels_in, channels_out, kernel=1)
 
     def forward(self, maps: Float[Tensor, "n c 4 h w"]) -> Float[Tensor, "n o 4 _h _w"]:
-        if self.shrink:
-            maps = halve(maps)
+        if self.shrink:  # 2×2 means commute with quarter turns on even maps
+            maps = F.avg_pool2d(maps.flatten(1, 2), 2).unflatten(1, (-1, 4))
         inner = F.relu(self.first_norm(self.first(maps)))
         return F.relu(self.second_norm(self.second(inner)) + self.shortcut(maps))
 
@@ -135,16 +131,10 @@ class GroupResNet18(nn.Module):
         self.stem = LiftingConvolution(3, 32)
         self.stem_norm = GroupNorm(32)
         widths = (32, 32, 64, 64, 128)
-        self.stages = nn.Sequential(
-            *(
-                block
-                for stage in range(4)
-                for block in (
-                    ResidualBlock(widths[stage], widths[stage + 1], shrink=stage > 0),
-                    ResidualBlock(widths[stage + 1], widths[stage + 1], shrink=False),
-                )
-            )
-        )
+        self.stages = nn.Sequential()
+        for stage, (before, after) in enumerate(pairwise(widths)):
+            self.stages.append(ResidualBlock(before, after, shrink=stage > 0))
+            self.stages.append(ResidualBlock(after, after, shrink=False))
         self.head = nn.Linear(widths[-1] * 4, features)
 
     def forward(self, pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n 4 f"]:

@@ -17,6 +17,8 @@ from torch import Tensor
 from diffassemble.core import Matches
 from diffassemble.network.graph.edges import sorted_edges, virtual_edges
 
+Nodes = Float[Tensor, "n k f"]
+Rows = Float[Tensor, "n g c"]
 # Above this many pieces the list is faster than products with a mostly empty tensor.
 LISTED_ABOVE = 250
 
@@ -39,9 +41,8 @@ class Incidence:
     def of(edges: Int[Tensor, "2 e"], count: int) -> Incidence:
         """Edges (sender, receiver) among `count` nodes, sorted by receiver and then by sender."""
         sender, receiver = edges
-        return Incidence(
-            _starts(receiver, count), sender, receiver, _starts(sender, count), sender.argsort(stable=True)
-        )
+        starts, back_starts = _starts(receiver, count), _starts(sender, count)
+        return Incidence(starts, sender, receiver, back_starts, sender.argsort(stable=True))
 
     def forth(self, values: Float[Tensor, "e"]) -> Tensor:
         """A sparse matrix, receivers down, senders across."""
@@ -63,16 +64,11 @@ def _starts(ends: Int[Tensor, "e"], count: int) -> Int[Tensor, "n_and_one"]:
 
 def _common(one: Tensor, other: Tensor, incidence: Incidence) -> Float[Tensor, "e g"]:
     pattern = incidence.forth(one.new_zeros(len(incidence.sender)))
-    return torch.stack(
-        [
-            torch.sparse.sampled_addmm(pattern, ours, theirs.T, beta=0).values()
-            for ours, theirs in zip(_apart(one), _apart(other), strict=True)
-        ],
-        1,
-    )
+    parts = zip(_apart(one), _apart(other), strict=True)
+    return torch.stack([torch.sparse.sampled_addmm(pattern, a, b.T, beta=0).values() for a, b in parts], 1)
 
 
-def _summed(weights: Tensor, values: Tensor, incidence: Incidence, back: bool) -> Float[Tensor, "n g c"]:
+def _summed(weights: Tensor, values: Tensor, incidence: Incidence, back: bool) -> Rows:
     matrix = incidence.reversed if back else incidence.forth
     parts = zip(weights.T.contiguous(), _apart(values), strict=True)
     return torch.stack([matrix(weight) @ part for weight, part in parts], 1)
@@ -111,17 +107,13 @@ class _Summed(torch.autograd.Function):
         return _common(gradient, values, ctx.incidence), _summed(weights, gradient, ctx.incidence, back=True), None
 
 
-def common(
-    receivers: Float[Tensor, "n g c"], senders: Float[Tensor, "n g c"], incidence: Incidence
-) -> Float[Tensor, "e g"]:
+def common(receivers: Rows, senders: Rows, incidence: Incidence) -> Float[Tensor, "e g"]:
     """The scalar product of what stands at the two ends of every edge."""
     with torch.autocast(receivers.device.type, enabled=False):
         return _Common.apply(receivers.float(), senders.float(), incidence)
 
 
-def summed(
-    weights: Float[Tensor, "e g"], senders: Float[Tensor, "n g c"], incidence: Incidence
-) -> Float[Tensor, "n g c"]:
+def summed(weights: Float[Tensor, "e g"], senders: Rows, incidence: Incidence) -> Rows:
     """For every receiver the sum over its senders, weighed edge by edge."""
     with torch.autocast(senders.device.type, enabled=False):
         return _Summed.apply(weights.float(), senders.float(), incidence)
@@ -232,9 +224,7 @@ class DenseGraph:
     features: PairFeatures | None
     virtual: int = 0
 
-    def spread(
-        self, packed: Float[Tensor, "n k f"], virtual: Float[Tensor, "v f"] | None = None
-    ) -> Float[Tensor, "b w k f"]:
+    def spread(self, packed: Nodes, virtual: Float[Tensor, "v f"] | None = None) -> Float[Tensor, "b w k f"]:
         """Packed rows into the padded layout, and the same virtual nodes behind those of every graph."""
         width = self.present.shape[1] - self.virtual
         padded = packed.new_zeros(len(self.present), width, *packed.shape[1:])
@@ -243,7 +233,7 @@ class DenseGraph:
             return padded
         return torch.cat([padded, virtual[None, :, None].expand(len(padded), -1, packed.shape[1], -1)], 1)
 
-    def gather(self, padded: Float[Tensor, "b w k f"]) -> Float[Tensor, "n k f"]:
+    def gather(self, padded: Float[Tensor, "b w k f"]) -> Nodes:
         """Back from the padded layout."""
         width = self.present.shape[1] - self.virtual
         return padded[:, :width][self.present[:, :width]]
@@ -275,16 +265,14 @@ class EdgeGraph:
     evidence: EdgeEvidence | None
     pieces: int
 
-    def spread(
-        self, packed: Float[Tensor, "n k f"], virtual: Float[Tensor, "v f"] | None = None
-    ) -> Float[Tensor, "m k f"]:
+    def spread(self, packed: Nodes, virtual: Float[Tensor, "v f"] | None = None) -> Float[Tensor, "m k f"]:
         """The pieces, and behind them the same virtual nodes for every puzzle."""
         if virtual is None:
             return packed
         times = (len(self.incidence.starts) - 1 - self.pieces) // len(virtual)
         return torch.cat([packed, virtual.repeat(times, 1)[:, None].expand(-1, packed.shape[1], -1)])
 
-    def gather(self, nodes: Float[Tensor, "m k f"]) -> Float[Tensor, "n k f"]:
+    def gather(self, nodes: Float[Tensor, "m k f"]) -> Nodes:
         """The pieces alone."""
         return nodes[: self.pieces]
 
