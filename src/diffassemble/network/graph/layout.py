@@ -183,21 +183,17 @@ class ListedFeatures:
         wanted = asked.unflatten(-1, (self.slots, -1))[self.graph, self.receiver, :, self.slot]
         told = (wanted * self.evidence[:, None]).sum(-1).to(logits.dtype)
         # Only these few places change: no second tensor of that size is made.
-        return logits.view(-1).index_add_(0, self._places(logits), told.flatten()).view(logits.shape)
+        logits.permute(0, 2, 3, 1).index_put_((self.graph, self.receiver, self.sender), told, accumulate=True)
+        return logits
 
     def hear(self, attention: Float[Tensor, "b g w w"]) -> Float[Tensor, "b w g e"]:
         """The features that each receiver hears, given its attention to every sender."""
         b, g, w, _ = attention.shape
-        given = attention.view(-1)[self._places(attention)].view(-1, g, 1) * self.evidence[:, None].to(attention.dtype)
+        heeded = attention.permute(0, 2, 3, 1)[self.graph, self.receiver, self.sender]
+        given = heeded[..., None] * self.evidence[:, None].to(attention.dtype)
         place = (self.graph * w + self.receiver) * self.slots + self.slot
         heard = attention.new_zeros(b * w * self.slots, *given.shape[1:]).index_add(0, place, given)
         return heard.view(b, w, self.slots, g, -1).transpose(2, 3).flatten(3)
-
-    def _places(self, pairs: Float[Tensor, "b g w w"]) -> Int[Tensor, "mg"]:
-        """Where all g values of every listed pair stand in the flattened tensor."""
-        _, g, w, _ = pairs.shape
-        every = torch.arange(g, device=self.graph.device)
-        return (((self.graph[:, None] * g + every) * w + self.receiver[:, None]) * w + self.sender[:, None]).flatten()
 
 
 PairFeatures = DenseFeatures | ListedFeatures
