@@ -17,7 +17,7 @@ from diffassemble.core import Board, Mesh, Poses, Puzzle, Solver, Step
 from diffassemble.evaluation.fragments import Anchor, Figures, Group, ObjectCell, ObjectRow, PieceGroup
 from diffassemble.evaluation.quoted import TABLES, Comparison, compare_errors, compare_grids
 from diffassemble.evaluation.squares import PictureCell, PictureRow
-from diffassemble.evaluation.sweep import Cell, Measured, Sweep, run_sweep
+from diffassemble.evaluation.sweep import Cell, Draws, Journal, Measured, Scoring, Sweep, run_sweep, score_here
 
 
 @dataclass
@@ -61,8 +61,7 @@ def oracle() -> Callable[..., FakeSolver]:
     """A solver that was told the truths of the cases to come; it may turn the whole of a picture at the end."""
 
     def make(cells: list[Cell], turned: int = 0, **options: int) -> FakeSolver:
-        sweep = Sweep([], cells, **options)
-        draws = [sweep.draws(cell) for cell in cells]
+        draws = [Draws(cell, **options) for cell in cells]
         truths = (each.case(number)[0].puzzle.truth for each in draws for number in range(len(each)))
 
         def answer(puzzle: Puzzle, generator: torch.Generator) -> Poses:
@@ -81,8 +80,11 @@ def oracle() -> Callable[..., FakeSolver]:
 def rows() -> Callable[..., list[Any]]:
     """The rows of solvers on one cell."""
 
-    def measure(cell: Cell, *solvers: Solver, **options: Any) -> list[Any]:
-        return [result.row for result in run_sweep(Sweep(solvers, [cell], **options))]
+    def measure(
+        cell: Cell, *solvers: Solver, scoring: Scoring = score_here, journal: Journal | None = None, **options: Any
+    ) -> list[Any]:
+        sweep = Sweep(solvers, [Draws(cell, **options)], scoring, journal)
+        return [result.row for result in run_sweep(sweep)]
 
     return measure
 

@@ -16,7 +16,7 @@ from diffassemble.evaluation.sweep import Cell, Draws, Sweep, run_sweep
 
 def page(cells: list[Cell], solver: Any) -> tuple[str, Album]:
     album = Album()
-    results = list(run_sweep(Sweep([solver], cells), album.add))
+    results = list(run_sweep(Sweep([solver], [Draws(cell) for cell in cells]), album.add))
     text = measurement_page(results, cells[0].FIGURES, album, [("seed", "0")])
     for word in ("Best", "Worst"):
         assert f"{word} answer of {solver.name}" in text
@@ -53,6 +53,6 @@ def test_the_largest_piece_is_an_anchor_if_asked_for(fractures: list[Any], nothi
     nothing.answer = lambda puzzle, _: Poses(truth.rotation, truth.translation + 1)
     for anchors, right in ((("none",), 0), (("none", "largest"), 2)):
         album = Album()
-        list(run_sweep(Sweep([nothing], [replace(cell, anchors=anchors)]), album.add))
+        list(run_sweep(Sweep([nothing], [Draws(replace(cell, anchors=anchors))]), album.add))
         best = album.best["nothing"]
         assert best.cell.words(best.score).startswith(f"{right} of 2 pieces right")

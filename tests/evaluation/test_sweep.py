@@ -80,7 +80,7 @@ def test_nothing_is_solved_if_anything_is_impossible(
         rows(cell, random_solver, **wish)
     for missing in (1.0, -0.1):
         with pytest.raises(InputError, match=f"missing {missing}"):
-            list(run_sweep(Sweep([random_solver], [cell, replace(cell, missing=missing)])))
+            list(run_sweep(Sweep([random_solver], [Draws(cell), Draws(replace(cell, missing=missing))])))
     assert not random_solver.shown
 
 
@@ -91,7 +91,7 @@ def test_every_combination_is_measured_once(random_solver: Any, pictures: list[P
         for board in (Board(2, 2), Board(2, 3))
         for missing in (0.0, 0.5)
     ]
-    sweep = Sweep([random_solver, replace(random_solver, name="again")], cells, limit=2)
+    sweep = Sweep([random_solver, replace(random_solver, name="again")], [Draws(cell, limit=2) for cell in cells])
     heard: list[Solved] = []
     results = list(run_sweep(sweep, heard.append))
     rows = [result.row for result in results]
@@ -128,7 +128,7 @@ def test_rows_do_not_depend_on_the_order_of_arrival(cell: Cell, random_solver: A
 
 
 def test_every_solver_warms_up_on_a_small_case(cell: Cell, random_solver: Any) -> None:
-    warm_up(Sweep([random_solver, random_solver], [replace(cell, missing=0.5)]))
+    warm_up(Sweep([random_solver, random_solver], [Draws(replace(cell, missing=0.5))]))
     assert [len(puzzle) for puzzle in random_solver.shown] in ([9, 9], [2, 2])
 
 
@@ -191,7 +191,7 @@ def test_a_run_that_is_broken_off_goes_on(
     whole = rows(cell, random_solver, puzzles=7, journal=kept("whole"))
     random_solver.shown.clear()
     with pytest.raises(KeyboardInterrupt):
-        list(run_sweep(Sweep([random_solver], [cell], puzzles=7, journal=kept("broken")), stop))
+        list(run_sweep(Sweep([random_solver], [Draws(cell, puzzles=7)], journal=kept("broken")), stop))
     resumed = rows(cell, random_solver, puzzles=7, journal=kept("broken"))
     assert len(random_solver.shown) == 7
     assert untimed(resumed) == untimed(whole)

@@ -68,15 +68,6 @@ def test_pieces_turn_the_shorter_way() -> None:
     assert angles(middle)[0] == pytest.approx(-np.pi / 4, abs=1e-6)
 
 
-def test_motion_is_smooth(make_puzzle: Make) -> None:
-    # No piece may jump: the largest step between frames stays near the average speed.
-    history = noisy_history(make_puzzle(3, 3))
-    moments = np.linspace(0, 9, 91)
-    places = torch.stack([poses.translation for poses in _between(list(history), moments)])
-    steps = (places[1:] - places[:-1]).norm(dim=-1)
-    assert float(steps.max()) <= 1.01 * float((places[-1] - places[0]).norm(dim=-1).max()) / 90
-
-
 def test_gif_loops_rests_at_the_end_and_stays_small(make_puzzle: Make, solved: Solved, tmp_path: Path) -> None:
     puzzle = make_puzzle(6, 6)
     frames = animate(solved(puzzle, noisy_history(puzzle)))

@@ -9,16 +9,14 @@ import pytest
 import torch
 from PIL import Image, ImageChops
 
-from diffassemble.core import Board, Poses, turn_matrix
+from diffassemble.core import Poses, turn_matrix
 from diffassemble.rendering.picture import (
-    EMPTY_CELL,
     OUTLINE,
     TABLE,
     angles,
     beside,
     confidence_colour,
     draw_outlines,
-    empty_board,
     lay_piece,
     piece_images,
     under_title,
@@ -41,15 +39,6 @@ def test_pixels_survive_at_their_own_size() -> None:
     for image, expected in zip(piece_images(levels / 255, 5), levels, strict=True):
         assert np.array_equal(np.asarray(image), expected.movedim(0, -1).numpy())
     assert piece_images(levels / 255, 9)[0].size == (9, 9)
-
-
-def test_an_empty_board_shows_its_cells_within_the_table() -> None:
-    canvas = empty_board(Board(2, 3), cell=12, margin=5, background=TABLE)
-    assert canvas.size == (46, 34)
-    assert canvas.getpixel((2, 2)) == TABLE
-    for row in range(2):
-        for col in range(3):
-            assert canvas.getpixel((5 + 12 * col + 6, 5 + 12 * row + 6)) == EMPTY_CELL
 
 
 @pytest.mark.parametrize("turns", range(4))

@@ -51,14 +51,6 @@ def test_missing_pieces_leave_grey_cells(cat: torch.Tensor, make_puzzle: Make, s
     assert np.array_equal(picture, expected)
 
 
-def test_pieces_as_they_lie_are_drawn_turned(make_puzzle: Make) -> None:
-    puzzle = make_puzzle(3, 3)
-    order = torch.arange(9)
-    picture = np.asarray(draw_poses(puzzle, puzzle.board.poses(order, torch.zeros_like(order))))
-    first = (puzzle.pieces.pixels[0] * 255).round().byte().movedim(0, -1).numpy()
-    assert np.array_equal(picture[:16, :16], first)
-
-
 def test_the_table_grows_for_pieces_outside_but_not_forever(make_puzzle: Make) -> None:
     puzzle = make_puzzle(4, 4)
     assert puzzle.truth is not None

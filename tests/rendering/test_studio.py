@@ -12,7 +12,6 @@ from diffassemble.core import Mesh, Poses
 from diffassemble.rendering.picture import TABLE
 from diffassemble.rendering.studio import (
     NOTHING,
-    Camera,
     Layers,
     bounds,
     find_occlusion,
@@ -56,23 +55,6 @@ def test_a_frame_holds_all_and_no_more(size: tuple[int, int]) -> None:
     assert np.allclose((low + high)[:2], size, atol=0.1)
 
 
-def test_enlarging_moves_pixels_in_proportion() -> None:
-    camera = frame(CUBE, orbit(10.0, 20.0), (64, 48), 0.1)
-    small, large = (one.project(one.view(CUBE)) for one in (camera, camera.enlarged(3)))
-    assert np.allclose(large[:, :2], 3 * small[:, :2], atol=1e-3)
-
-
-def test_on_the_way_from_wide_to_close() -> None:
-    wide, close = (frame(points, orbit(10.0, 20.0), (64, 48), 0.1) for points in (3 * CUBE, CUBE + np.float32(0.2)))
-
-    def image(camera: Camera) -> np.ndarray:
-        return camera.project(camera.view(CUBE))[:, :2]
-
-    assert np.allclose(image(wide.towards(close, 0.0)), image(wide), atol=1e-3)
-    assert np.allclose(image(wide.towards(close, 1.0)), image(close), atol=1e-3)
-    assert np.ptp(image(wide)) < np.ptp(image(wide.towards(close, 0.5))) < np.ptp(image(close))
-
-
 def draw(*triangles: list[list[float]], size: tuple[int, int] = (8, 6)) -> Layers:
     corners = np.array(triangles, np.float32)
     normals = np.broadcast_to(np.float32([0, 0, -1]), corners.shape).copy()
@@ -96,11 +78,6 @@ def test_nearer_hides_farther_in_any_order(order: tuple[int, int]) -> None:
     assert layers.owner[0, 7] == order.index(1)
     assert layers.nearness[4, 1] == 2
     assert layers.nearness[0, 7] == 1
-
-
-def test_nearness_is_linear_over_a_triangle() -> None:
-    layers = draw([[0, 0, 1], [8, 0, 9], [0, 6, 1]])
-    assert np.allclose(layers.nearness[0, :6], 1 + np.arange(6) + 0.5)
 
 
 def test_triangles_that_share_edges_leave_no_gap_and_cover_no_more() -> None:

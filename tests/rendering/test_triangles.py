@@ -9,7 +9,7 @@ import trimesh
 
 from diffassemble.core import Mesh, Poses, Puzzle
 from diffassemble.core.poses import random_rotations
-from diffassemble.rendering.triangles import as_discs, cluster, corner_normals, triangles_of
+from diffassemble.rendering.triangles import as_discs, corner_normals, triangles_of
 
 
 def arrays(shape: trimesh.Trimesh) -> tuple[np.ndarray, np.ndarray]:
@@ -46,14 +46,6 @@ def test_too_many_triangles_become_fewer_without_changing_the_shape(limit: int) 
     assert set(drawn.owner.tolist()) == {0, 1}
 
 
-def test_clusters_keep_what_is_larger_than_a_cell() -> None:
-    vertices, faces = arrays(trimesh.creation.box((1, 1, 1)))
-    kept, same = cluster(vertices, faces, 0.01)
-    assert len(kept) == 8
-    assert len(same) == 12
-    assert len(cluster(vertices, faces, 5.0)[1]) == 0
-
-
 def test_sick_meshes_do_no_harm() -> None:
     vertices = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [float("nan"), 0, 0]])
     meshes = [
@@ -78,15 +70,6 @@ def test_fragments_move_with_their_poses(broken_bowl: Puzzle) -> None:
         expected = poses[[piece]].apply(torch.from_numpy(drawn.corners[own].reshape(1, -1, 3)))
         assert np.allclose(moved.corners[own].reshape(-1, 3), expected[0], atol=1e-5)
     assert np.allclose(np.linalg.norm(moved.normals, axis=-1), 1, atol=1e-4)
-
-
-def test_extremes_reach_as_far_as_the_fragments(broken_bowl: Puzzle) -> None:
-    drawn = triangles_of(broken_bowl.fragments.meshes, 10**6)
-    extremes = drawn.extremes(len(broken_bowl)).numpy()
-    for piece, found in enumerate(extremes):
-        points = drawn.corners[drawn.owner == piece].reshape(-1, 3)
-        assert np.allclose(found.max(0), points.max(0), atol=0.03)
-        assert np.allclose(found.min(0), points.min(0), atol=0.03)
 
 
 def test_discs_lie_on_the_surface() -> None:

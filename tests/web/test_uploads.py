@@ -60,23 +60,12 @@ def test_a_zip_of_pieces_finds_its_grid(cut: Callable[..., Puzzle], tmp_path: Pa
     assert open_input(tmp_path / "puzzle").truth is not None
 
 
-def test_pieces_one_by_one(cut: Callable[..., Puzzle], tmp_path: Path, collected: Path) -> None:
-    write_puzzle(cut(2, 2), tmp_path / "puzzle")
-    for path in sorted((tmp_path / "puzzle" / "pieces").iterdir()):
-        assert read_upload(UploadedFile(path.name, path.read_bytes()), PIECES, None, 0, collected) is None
-    assert len(open_input(collected, Board(2, 2))) == 4
-
-
-def test_a_piece_is_not_sent_twice(picture: bytes, collected: Path) -> None:
-    read_upload(UploadedFile("a.png", picture), PIECES, None, 0, collected)
-    with pytest.raises(InputError, match=r"a\.png: was sent already"):
-        read_upload(UploadedFile("elsewhere/a.png", picture), PIECES, None, 0, collected)
-
-
 def test_no_more_pieces_than_can_be_solved(picture: bytes, collected: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "MOST_FILES", 2)
     for name in "ab":
         read_upload(UploadedFile(f"{name}.png", picture), PIECES, None, 0, collected)
+    with pytest.raises(InputError, match=r"a\.png: was sent already"):
+        read_upload(UploadedFile("elsewhere/a.png", picture), PIECES, None, 0, collected)
     with pytest.raises(InputError, match="no more than 2 pieces"):
         read_upload(UploadedFile("c.png", picture), PIECES, None, 0, collected)
     assert len(list(collected.iterdir())) == 2

@@ -26,7 +26,18 @@ from diffassemble.evaluation.fragments import ObjectCell
 from diffassemble.evaluation.quoted import CHANCE, FACES, PAINTINGS, TABLES, Comparison, PaperTable
 from diffassemble.evaluation.report import Album, measurement_page
 from diffassemble.evaluation.squares import PictureCell
-from diffassemble.evaluation.sweep import Cell, Journal, Measured, Solved, Sweep, refuse, run_sweep, score_here, warm_up
+from diffassemble.evaluation.sweep import (
+    Cell,
+    Draws,
+    Journal,
+    Measured,
+    Solved,
+    Sweep,
+    refuse,
+    run_sweep,
+    score_here,
+    warm_up,
+)
 from diffassemble.evaluation.tables import comparison_table, groups_table, results_table, write_rows
 from diffassemble.files.atomic import write_file
 from diffassemble.fragments.datasets import find_fractures, holds_fractures
@@ -69,7 +80,8 @@ def evaluate_solvers(options: EvaluateOptions) -> None:
     journal = None if options.scores is None else Journal(options.scores, settings, cells[0].read_score)
     album = Album()
     with nullcontext(score_here) if options.ray is None else on_cluster(options.ray) as scoring:
-        sweep = Sweep(solvers, cells, limit, options.puzzles, options.seed, options.seeds, scoring, journal)
+        draws = [Draws(cell, limit, options.puzzles, options.seed, options.seeds) for cell in cells]
+        sweep = Sweep(solvers, draws, scoring, journal)
         if table is not None:
             warm_up(sweep)
         results = measure(sweep, json, album.add if options.report is not None else lambda solved: None)
@@ -262,7 +274,7 @@ def measure(
     The file `rows` is written anew with each row, so that a run which is broken off keeps what it has measured.
     """
     results: list[Measured] = []
-    columns = TextColumn(sweep.cells[0].THINGS), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    columns = TextColumn(sweep.draws[0].cell.THINGS), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=sweep.total)

@@ -68,8 +68,8 @@ def _read_tables() -> dict[str, PaperTable]:
     for name, fields in tomllib.loads((files(__package__) / "quoted.toml").read_text()).items():
         group = float if fields["kind"] == "fragments" else str
         quoted = {group(key): {one: tuple(told[one]) for one in told} for key, told in fields.pop("quoted").items()}
-        lists = {key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()}
-        tables[name] = PaperTable(**lists, quoted=quoted)
+        given: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in fields.items()}
+        tables[name] = PaperTable(**given, quoted=quoted)
     return tables
 
 

@@ -108,18 +108,19 @@ class Draws:
     """The cases of a cell, by number; any can be made without the others.
 
     `limit` takes that many items, evenly spread over the collection, since neighbours in a sorted folder often come
-    from one source. All are drawn with `seeds` seeds from `seed` on, and with further ones until there are `puzzles`
-    cases.
+    from one source. All are drawn with `seeds` seeds from `seed` on (as many as usual if nobody says otherwise), and
+    with further ones until there are `puzzles` cases.
     """
 
     cell: Cell
     limit: int | None = None
     puzzles: int | None = None
     seed: int = 0
-    seeds: int = 1
+    seeds: int | None = None
 
     def __len__(self) -> int:
-        return max(self.taken * self.seeds, self.puzzles or 0)
+        seeds = self.cell.usual_seeds if self.seeds is None else self.seeds
+        return max(self.taken * seeds, self.puzzles or 0)
 
     @property
     def taken(self) -> int:
@@ -135,7 +136,8 @@ class Draws:
         refuse(few, least is not None and least < 1)
         refuse(f"missing {missing} is not a share of the pieces; pass 0 or more and less than 1", not 0 <= missing < 1)
         refuse(f"seed {self.seed} is below 0; pass 0 or more", self.seed < 0)
-        refuse(f"seeds {self.seeds} is below 1; pass how often the {things} are drawn, such as 5", self.seeds < 1)
+        few = f"seeds {self.seeds} is below 1; pass how often the {things} are drawn, such as 5"
+        refuse(few, self.seeds is not None and self.seeds < 1)
 
     def place(self, number: int) -> tuple[int, int]:
         """Which item it is, and with which seed; the last round may be of fewer items, evenly spread again."""
@@ -234,29 +236,20 @@ class Journal:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Every solver on every cell, on the same cases; see `Draws` for which.
+    """Every solver on the cases of every cell.
 
     `scoring` is who solves them; what the `journal` knows already is not solved again.
     """
 
     solvers: Sequence[Solver]
-    cells: Sequence[Cell]
-    limit: int | None = None
-    puzzles: int | None = None
-    seed: int = 0
-    seeds: int | None = None
+    draws: Sequence[Draws]
     scoring: Scoring = score_here
     journal: Journal | None = None
-
-    def draws(self, cell: Cell) -> Draws:
-        """The cases of a cell."""
-        seeds = cell.usual_seeds if self.seeds is None else self.seeds
-        return Draws(cell, self.limit, self.puzzles, self.seed, seeds)
 
     @property
     def total(self) -> int:
         """How many cases will be solved in all."""
-        return len(self.solvers) * sum(len(self.draws(cell)) for cell in self.cells)
+        return len(self.solvers) * sum(map(len, self.draws))
 
 
 @dataclass(frozen=True)
@@ -274,22 +267,22 @@ def run_sweep(sweep: Sweep, report: Callable[[Solved], None] = lambda solved: No
 
     All wishes are checked before the first case is solved.
     """
-    for cell in sweep.cells:
-        sweep.draws(cell).check()
-    for cell, solver in product(sweep.cells, sweep.solvers):
-        draws, found = sweep.draws(cell), dict[int, Score]()
+    for draws in sweep.draws:
+        draws.check()
+    for draws, solver in product(sweep.draws, sweep.solvers):
+        found = dict[int, Score]()
         for number, score, assembly in _scores(solver, draws, sweep.scoring, sweep.journal):
             found[number] = score
-            report(Solved(cell, solver.name, score, assembly))
+            report(Solved(draws.cell, solver.name, score, assembly))
         scores = [found[number] for number in range(len(draws))]
         by_seed = [scores[start : start + draws.taken] for start in range(0, len(scores), draws.taken)]
-        yield from cell.rows(solver.name, sweep.seed, by_seed)
+        yield from draws.cell.rows(solver.name, draws.seed, by_seed)
 
 
 def warm_up(sweep: Sweep) -> None:
     """Let every solver answer a small case, so that what it compiles or loads at first is not measured."""
     for solver in sweep.solvers:
-        solve_case(solver, Draws(sweep.cells[0].small()), 0)
+        solve_case(solver, Draws(sweep.draws[0].cell.small()), 0)
 
 
 def _scores(
