@@ -132,25 +132,18 @@ class CriticReranker:
         if len(puzzle) == board.cells or puzzle.locks is not None or max(board.rows, board.cols) > _MOST:
             return state
         tiles = tiles_of(puzzle.pixels, board, self.critic.config.size)
-        state = self._framed(state, energy, tiles)
+        # The whole in its best turn and shift, scored by its largest part.
+        others = np.concatenate([np.zeros(0, np.int64), *parts(state, energy)[1:]])
+        candidates = list(shifts(state, energy))
+        state = self._best(candidates, [without(candidate, others) for candidate in candidates], energy, tiles)
         for _ in range(_ROUNDS):
             before = state
             for part in parts(state, energy)[1:]:
-                state = self._settled(state, part, energy, tiles)
+                places = sorted(placings(state, part, board), key=energy, reverse=True)[:_LOOKED_AT]
+                state = self._best([state, *places], [state, *places], energy, tiles)
             if np.array_equal(before.where, state.where) and np.array_equal(before.turn, state.turn):
                 break
         return state
-
-    def _framed(self, state: State, energy: Energy, tiles: Tiles) -> State:
-        """The whole in its best turn and shift, scored by its largest part."""
-        others = np.concatenate([np.zeros(0, np.int64), *parts(state, energy)[1:]])
-        candidates = list(shifts(state, energy))
-        return self._best(candidates, [without(candidate, others) for candidate in candidates], energy, tiles)
-
-    def _settled(self, state: State, part: Pieces, energy: Energy, tiles: Tiles) -> State:
-        """A part of the whole on its best place."""
-        places = sorted(placings(state, part, energy.board), key=energy, reverse=True)[:_LOOKED_AT]
-        return self._best([state, *places], [state, *places], energy, tiles)
 
     def _best(self, states: list[State], shown: list[State], energy: Energy, tiles: Tiles) -> State:
         at = torch.from_numpy(np.stack([state.at for state in shown]))

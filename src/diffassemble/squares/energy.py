@@ -142,7 +142,8 @@ def place_terms(
     belief = torch.zeros(len(samples[0]), SIDES, board.cells)
     reference = _belief(samples[0], board)
     for sample in samples:
-        seen = [_belief(turned, board) for turned in _all_turns(sample, board)]
+        turned = (Poses(turn_matrix(torch.tensor([by])), torch.zeros(1, 2)) for by in board.fitting_turns())
+        seen = [_belief(whole[[0] * len(sample)] @ sample, board) for whole in turned]
         belief += max(seen, key=lambda other: float((reference * other).sum()))
     terms = trust * (torch.log(belief / len(samples) + _ELSEWHERE) - torch.log(torch.tensor(_ELSEWHERE)))
     if locks is not None:
@@ -186,9 +187,3 @@ def _belief(poses: Poses, board: Board) -> Float[Tensor, "n 4 cells"]:
     apart = torch.cdist(poses.translation, board.centres()) / board.pitch
     _, turns = board.snap(poses)
     return torch.nn.functional.one_hot(turns, SIDES)[:, :, None] * torch.exp(-apart.square() / (2 * _WIDTH**2))[:, None]
-
-
-def _all_turns(poses: Poses, board: Board) -> list[Poses]:
-    """The whole in every turn in which it fits the board."""
-    wholes = [Poses(turn_matrix(torch.tensor([by])), torch.zeros(1, 2)) for by in board.fitting_turns()]
-    return [whole[[0] * len(poses)] @ poses for whole in wholes]

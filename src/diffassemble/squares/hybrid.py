@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from diffassemble.core import Matches, Puzzle, Step
+from diffassemble.core import Puzzle, Step
 from diffassemble.core.board import Placement
 from diffassemble.core.locks import hold, settle
 from diffassemble.core.solver import in_content_order
@@ -86,7 +86,11 @@ class HybridSolver:
             yield from self._large_search(energy, max(starts, key=energy), until)
             return
         energy = Energy.dense(matches, place_terms(poses, board, self.trust, locks), board)
-        wholes = self._turned(puzzle, self._bordered(puzzle, matches, energy))
+        *_, last = GallagherSolver().ordered_steps(puzzle, time.monotonic() + self.budget)
+        wholes = [board.snap(last.poses)]
+        if self.edge_model is not None:
+            wholes.append(energy.joined(matches, len(puzzle)))
+        wholes = self._turned(puzzle, wholes)
         sampled, bordered = ([energy.state(*whole) for whole in some] for some in (placements, wholes))
         yield from self._search(puzzle, energy, self._chosen(sampled, bordered, energy), until)
 
@@ -127,12 +131,6 @@ class HybridSolver:
         starts = sorted([max(bordered, key=energy), *best_samples], key=energy, reverse=True)
         enough = _HOPELESS * energy(starts[0])
         return [start if energy(start) >= enough else starts[0] for start in starts]
-
-    def _bordered(self, puzzle: Puzzle, matches: Matches, energy: Energy) -> list[Placement]:
-        """What borders alone make of the puzzle."""
-        *_, last = GallagherSolver().ordered_steps(puzzle, time.monotonic() + self.budget)
-        wholes = [puzzle.board.snap(last.poses)]
-        return wholes if self.edge_model is None else [*wholes, energy.joined(matches, len(puzzle))]
 
     @staticmethod
     def _turned(puzzle: Puzzle, wholes: list[Placement]) -> list[Placement]:

@@ -36,31 +36,28 @@ Blender take them: the longer side of the board spans −1 to 1, y runs down.</l
 </ul>"""
 
 
-def _is_bundled(model: str) -> bool:
-    from diffassemble.network.pretrained import bundled_models
-
-    return model in bundled_models()
-
-
 def bundled_uprighter() -> Uprighter | None:
     """The classifier that comes with the package; without it, wholes stay as they were assembled."""
+    from diffassemble.network.pretrained import bundled_models
     from diffassemble.squares.upright import Upright, turn_to_upright
 
-    return partial(turn_to_upright, Upright.from_pretrained(UPRIGHT)) if _is_bundled(UPRIGHT) else None
+    return partial(turn_to_upright, Upright.from_pretrained(UPRIGHT)) if UPRIGHT in bundled_models() else None
 
 
 def bundled_reranker() -> CriticReranker | None:
     """A look by the critic that comes with the package; without it, what borders can't decide stays as it is."""
+    from diffassemble.network.pretrained import bundled_models
     from diffassemble.squares.critic import Critic, CriticReranker
 
-    return CriticReranker(Critic.from_pretrained(CRITIC)) if _is_bundled(CRITIC) else None
+    return CriticReranker(Critic.from_pretrained(CRITIC)) if CRITIC in bundled_models() else None
 
 
 def bundled_edge_model() -> CompareEdges | None:
     """The learned edge compatibility that comes with the package; without it, border gradients alone tell what fits."""
+    from diffassemble.network.pretrained import bundled_models
     from diffassemble.squares.edge_model import load_edge_model
 
-    return load_edge_model(EDGE_MODEL) if _is_bundled(EDGE_MODEL) else None
+    return load_edge_model(EDGE_MODEL) if EDGE_MODEL in bundled_models() else None
 
 
 def _flat(network: PoseNetwork, model: str) -> PoseNetwork:

@@ -195,7 +195,8 @@ def fill_board(
     until = time.monotonic() + budget
     while state.waiting.any() and time.monotonic() < until:
         state.put(*state.best())
-    state.put_rest()
+    rest = state.loose[state.waiting]
+    state.cells[rest], state.turns[rest] = np.flatnonzero(state.empty)[: len(rest)], 0  # as they lie
     return torch.from_numpy(state.cells), torch.from_numpy(state.turns)
 
 
@@ -236,11 +237,6 @@ class _Filling:
         self.empty[cell], self.waiting[index] = False, False
         self._look_around(np.array([piece]))
         self._choose(np.flatnonzero(self.empty & (self.neighbours > 0) & (self.choice // SIDES == index)))
-
-    def put_rest(self) -> None:
-        """Put all pieces that still wait, as they lie, into the first empty cells."""
-        rest = self.loose[self.waiting]
-        self.cells[rest], self.turns[rest] = np.flatnonzero(self.empty)[: len(rest)], 0
 
     def _look_around(self, pieces: Int64[np.ndarray, "k"]) -> None:
         """Add to the empty cells around these pieces what it costs to lie beside them."""
