@@ -32,15 +32,11 @@ def test_all_are_run() -> None:
     assert all(len(path.read_text().splitlines()) <= 40 for path in scripts)
 
 
-def assert_results(name: str, folder: Path) -> None:
-    assert all((folder / result).stat().st_size > 0 for result in RESULTS[name])
-
-
 @pytest.mark.parametrize("name", sorted(set(RESULTS) - {FRESH}))
 def test_example(script: Callable[[Path, Path], Any], name: str, tmp_path: Path) -> None:
     done = script(EXAMPLES / name, tmp_path)
     assert done.code == 0, done.err
-    assert_results(name, tmp_path)
+    assert all((tmp_path / result).stat().st_size > 0 for result in RESULTS[name])
 
 
 @pytest.mark.slow
@@ -49,4 +45,4 @@ def test_as_users_start_it(tmp_path: Path) -> None:
     words = [sys.executable, str(EXAMPLES / FRESH)]
     done = subprocess.run(words, cwd=tmp_path, env=few, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert_results(FRESH, tmp_path)
+    assert all((tmp_path / result).stat().st_size > 0 for result in RESULTS[FRESH])

@@ -24,6 +24,9 @@ WORDS = (
 )
 
 
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
 def test_two_processes_learn_what_one_learns(
     command: Callable[..., Any], picture_folders: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -31,8 +34,7 @@ def test_two_processes_learn_what_one_learns(
     alone = command(*words, "1", "--out", tmp_path / "1")
     assert alone.code == 0, alone.err
     fresh = [sys.executable, "-m", "diffassemble", *map(str, words), "2", "--out", str(tmp_path / "2")]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    together = subprocess.run(fresh, capture_output=True, text=True, check=False, timeout=300, env=environment)
+    together = subprocess.run(fresh, capture_output=True, text=True, check=False, timeout=300, env=ENVIRONMENT)
     assert together.returncode == 0, together.stderr
     assert together.stdout.count("weights: ") == 1  # one process speaks for both
     one, two = read_checkpoint(tmp_path / "1"), read_checkpoint(tmp_path / "2")
@@ -50,7 +52,9 @@ def test_two_processes_learn_what_one_learns(
 @pytest.mark.slow
 def test_torchrun_starts_and_resumes_two_processes(picture_folders: tuple[Path, Path], tmp_path: Path) -> None:
     """As on two machines of one process each, but on this one: gloo carries what they tell each other."""
-    port = _free_port()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = int(taken.getsockname()[1])
     words = ["train", "jigsaw", *WORDS.split(), "--data.folders", *map(str, picture_folders), "--training.nodes", "2"]
     for minutes in (["--training.minutes", "0.0001"], ["--resume"]):
         machines = [_torchrun([*words, "--out", str(tmp_path / "run"), *minutes], rank, port) for rank in range(2)]
@@ -65,12 +69,5 @@ def test_torchrun_starts_and_resumes_two_processes(picture_folders: tuple[Path, 
 def _torchrun(words: list[str], rank: int, port: int) -> subprocess.Popen[str]:
     start = f"--nnodes 2 --node-rank {rank} --nproc-per-node 1 --master-addr 127.0.0.1 --master-port {port}".split()
     command = [sys.executable, "-m", "torch.distributed.run", *start, "-m", "diffassemble", *words]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, text=True, env=environment, **streams)  # type: ignore[call-overload,no-any-return]
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
+    return subprocess.Popen(command, text=True, env=ENVIRONMENT, **streams)  # type: ignore[call-overload,no-any-return]

@@ -75,9 +75,7 @@ def test_a_bomb(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="zip bomb"):
         unpack(zipped({"bomb.png": b"\0" * 30_000_000}), "x.zip", tmp_path)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_bomb_that_lies_about_its_size(tmp_path: Path) -> None:
+    # Another lies about its size.
     content = bytearray(zipped({"bomb.png": b"\0" * 3_000_000}).getvalue())
     for signature, offset in ((b"PK\x01\x02", 24), (b"PK\x03\x04", 22)):
         at = content.find(signature) + offset

@@ -6,8 +6,8 @@ import os
 import resource
 import shutil
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, chdir, contextmanager
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager
 from pathlib import Path
 
 import pytest
@@ -133,17 +133,6 @@ def test_full_disk(tmp_path: Path) -> None:
             fill(tmp_path / "one" / "two", "longer than two")
     assert tree(tmp_path) == before
     assert not (tmp_path / "one").exists()
-
-
-def test_no_rights(tmp_path: Path, denied: Callable[[Path], AbstractContextManager[None]]) -> None:
-    folder = tmp_path / "locked"
-    folder.mkdir()
-    with denied(folder):
-        with pytest.raises(InputError, match="Permission denied"):
-            fill(folder / "out", "x")
-        with pytest.raises(InputError, match="Permission denied"):
-            write_file(folder / "file", b"x")
-    assert tree(tmp_path) == {}
 
 
 def test_file_is_replaced_whole(tmp_path: Path) -> None:

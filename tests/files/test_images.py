@@ -62,19 +62,12 @@ def test_lossy_formats_stay_close(tmp_path: Path, name: str) -> None:
     assert same(read_picture(tmp_path / name), colours, levels=12)
 
 
-@pytest.mark.parametrize("mode", ["L", "1"])
-def test_grey_has_three_equal_channels(picture: Tensor, tmp_path: Path, mode: str) -> None:
+@pytest.mark.parametrize("mode", ["L", "1", "P"])
+def test_grey_and_palettes_become_three_channels(picture: Tensor, tmp_path: Path, mode: str) -> None:
     image = to_image(picture).convert(mode)
     image.save(tmp_path / "a.png")
-    expected = torch.from_numpy(np.array(image.convert("L"))).float() / 255
-    assert torch.equal(read_picture(tmp_path / "a.png"), expected.repeat(3, 1, 1))
-
-
-def test_palette(picture: Tensor, tmp_path: Path) -> None:
-    image = to_image(picture).quantize(16)
-    image.save(tmp_path / "a.png")
-    expected = torch.from_numpy(np.array(image.convert("RGB"))).movedim(-1, 0).float()
-    assert torch.equal(read_picture(tmp_path / "a.png") * 255, expected)
+    expected = torch.from_numpy(np.array(image.convert("RGB"))).movedim(-1, 0).float() / 255
+    assert torch.equal(read_picture(tmp_path / "a.png"), expected)
 
 
 def test_see_through_parts_lie_on_white(tmp_path: Path) -> None:

@@ -15,8 +15,6 @@ from diffassemble.core.surfaces import is_closed
 from diffassemble.files.meshes import LEAST_POINTS, MOST_BYTES, mesh_bytes, read_mesh, read_precisely, scene_bytes
 from diffassemble.files.pictures import write_picture
 
-NO_FACES = torch.zeros(0, 3, dtype=torch.long)
-
 
 @pytest.fixture
 def solid() -> Mesh:
@@ -28,7 +26,7 @@ def solid() -> Mesh:
 
 @pytest.fixture
 def cloud(solid: Mesh) -> Mesh:
-    return Mesh(solid.vertices, NO_FACES)
+    return Mesh(solid.vertices, torch.zeros(0, 3, dtype=torch.long))
 
 
 def refused(path: Path, *words: str) -> None:
@@ -153,13 +151,6 @@ def test_numbers_that_are_none(solid: Mesh, tmp_path: Path, suffix: str, value: 
     refused(written(tmp_path / f"a{suffix}", mesh_bytes(Mesh(spoilt, solid.faces), suffix)), words)
 
 
-def test_no_area(solid: Mesh, tmp_path: Path) -> None:
-    line = torch.tensor([[0.0, 0, 0], [1, 0, 0], [2, 0, 0]])
-    refused(written(tmp_path / "a.ply", mesh_bytes(Mesh(line, torch.tensor([[0, 1, 2]])), ".ply")), "no area")
-    (tmp_path / "a.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 1 2\n")
-    refused(tmp_path / "a.obj")
-
-
 @pytest.mark.parametrize("count", [1, 3, LEAST_POINTS - 1])
 def test_too_few_points(tmp_path: Path, count: int) -> None:
     points = np.random.default_rng(0).random((count, 3))
@@ -201,6 +192,9 @@ def test_other_refusals(solid: Mesh, cloud: Mesh, tmp_path: Path) -> None:
     refused(written(tmp_path / "a.docx", b"x"), "not a kind of mesh file", ".ply")
     refused(written(tmp_path / "two columns.xyz", b"1 2\n" * 40), "2 numbers each")
     refused(written(tmp_path / "no such corners.ply", mesh_bytes(Mesh(solid.vertices, solid.faces + 5), ".ply")))
+    line = torch.tensor([[0.0, 0, 0], [1, 0, 0], [2, 0, 0]])
+    refused(written(tmp_path / "line.ply", mesh_bytes(Mesh(line, torch.tensor([[0, 1, 2]])), ".ply")), "no area")
+    refused(written(tmp_path / "collapsed.obj", b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 1 2\n"))
     np.save(tmp_path / "pickle.npy", np.array([{}, {}], dtype=object), allow_pickle=True)
     refused(tmp_path / "pickle.npy")
     spoilt = cloud.vertices.numpy().copy()

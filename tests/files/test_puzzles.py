@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -86,11 +84,6 @@ def test_folders_and_shuffled_pictures_need_a_grid(
     assert read.truth is None
     assert read_puzzle(loose, Board(4, 4)).board.cells == 16
     refused(loose, "grid 2x5 has 10 cells, got 12 pieces; pass --grid 4x3", Board(2, 5))
-
-
-def test_folder_without_rights(written: Path, denied: Callable[[Path], AbstractContextManager[None]]) -> None:
-    with denied(written):
-        refused(written, "Permission denied")
 
 
 def test_a_given_grid_replaces_the_told_one(written: Path) -> None:

@@ -15,10 +15,9 @@ from diffassemble.fragments.breaking import fracture, mesh_of, scatter
 from diffassemble.fragments.clusters import Cluster, Fragment
 from diffassemble.fragments.contact import Pose, compose, inverse, pose_rows
 from diffassemble.fragments.gap_insertion import INSERTED
-from diffassemble.fragments.matches import prepare
-from diffassemble.fragments.mend import alike, assemble, assemble_best, entering, evidence, join_and_branch
+from diffassemble.fragments.matches import Match, prepare
+from diffassemble.fragments.mend import alike, assemble, assemble_best, entering, evidence, join
 from diffassemble.fragments.model import FractureModels
-from diffassemble.fragments.verification import Match
 
 Known = tuple[list[Fragment], list[Pose], FractureModels]
 
@@ -49,8 +48,8 @@ def test_joins_in_order_of_probability(known: Known) -> None:
     state = AssemblyState(fragments, models, 0, -math.inf)
     learn(state, 0, 1, beside(truth, 0, 1), 0.6)
     learn(state, 1, 2, beside(truth, 1, 2), 0.8)
-    assert list(state.join_down_to(0.7)) == [0.8]
-    assert list(state.join_down_to(0.5)) == [0.6]
+    assert list(join(state, 0.7, [], 0)) == [0.8]
+    assert list(join(state, 0.5, [], 0)) == [0.6]
     assert [cluster.members for cluster in state.clusters] == [(0, 1, 2)]
     assert beside(state.clusters[0].poses, 0, 2) == pytest.approx(beside(truth, 0, 2), abs=1e-5)
     assert state.confidence[state.anchor] == 1
@@ -66,7 +65,7 @@ def test_what_is_locked_keeps_its_poses(known: Known) -> None:
     pose = truth[0]
     locked, loose = state.ordered
     state.learn(locked, loose, [Match(inverse(pose), 0.9, INSERTED, 1, np.zeros(3, np.float32))])
-    assert list(state.join_down_to(0.5)) == [0.9]
+    assert list(join(state, 0.5, [], 0)) == [0.9]
     state.polish()
     assert np.array_equal(state.clusters[0].poses[1], truth[1])
     assert np.array_equal(state.clusters[0].poses[2], truth[2])
@@ -78,12 +77,12 @@ def test_polishing_keeps_what_is_known(known: Known) -> None:
     state = AssemblyState(fragments, models, 0)
     learn(state, 0, 1, beside(truth, 0, 1), 0.9)
     learn(state, 1, 2, beside(truth, 1, 2), 0.4)
-    assert len(list(state.join_down_to(0.5))) == 1
+    assert len(list(join(state, 0.5, [], 0))) == 1
     state.polish()
     assert all(cluster in state.clusters for pair in state.matches for cluster in pair)
     assert [match.probability for matches in state.matches.values() for match in matches] == [0.4]
     state.forget(lambda first, second, match: match.probability < 0.5)
-    assert list(state.join_down_to(0.0)) == []
+    assert list(join(state, 0.0, [], 0)) == []
 
 
 def state_of(known: Known, *, misled: bool) -> AssemblyState:
@@ -108,7 +107,7 @@ def right(state: AssemblyState, truth: list[Pose]) -> bool:
 
 def test_the_beam_mends_what_the_surest_match_spoils(known: Known) -> None:
     greedy, several = state_of(known, misled=True), state_of(known, misled=True)
-    list(assemble(greedy, 0.1))
+    list(assemble(greedy, 0.1, [], 0))
     assert not right(greedy, known[1])
     joins = list(assemble_best(several, 0.1, 3))
     assert joins[0] == 0.8
@@ -118,13 +117,13 @@ def test_the_beam_mends_what_the_surest_match_spoils(known: Known) -> None:
 
 def test_a_beam_of_one_is_greedy(known: Known) -> None:
     greedy, one = state_of(known, misled=True), state_of(known, misled=True)
-    assert list(assemble(greedy, 0.1)) == list(assemble_best(one, 0.1, 1))
+    assert list(assemble(greedy, 0.1, [], 0)) == list(assemble_best(one, 0.1, 1))
     assert np.allclose([*greedy.clusters[0].poses.values()], [*one.clusters[0].poses.values()])
 
 
 def test_without_contradiction_there_is_no_rival(known: Known) -> None:
     state, rivals = state_of(known, misled=False), list[AssemblyState]()
-    assert len(list(join_and_branch(state, 0.3, rivals, 2))) == 2
+    assert len(list(join(state, 0.3, rivals, 2))) == 2
     assert rivals == []
     assert not entering(state)
 
@@ -132,7 +131,7 @@ def test_without_contradiction_there_is_no_rival(known: Known) -> None:
 def test_states_do_not_touch_each_other(known: Known) -> None:
     state = state_of(known, misled=False)
     other = state.branch()
-    list(other.join_down_to(0.3))
+    list(join(other, 0.3, [], 0))
     assert len(state.clusters) == 3
     assert state.joins == []
     assert state.confidence == [1.0] * 3

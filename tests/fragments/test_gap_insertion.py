@@ -60,7 +60,7 @@ def test_what_touches_more_is_more_probable() -> None:
 
 def test_halves_and_their_chip_become_one(chipped: Puzzle, models: FractureModels) -> None:
     state = AssemblyState(prepare(chipped.fragments, models, 0), models, 0)
-    joins = list(assemble(state, 0.02))
+    joins = list(assemble(state, 0.02, [], 0))
     assert [cluster.members for cluster in state.clusters] == [(0, 1, 2)]
     assert len(joins) == 2
     assert chipped.truth is not None

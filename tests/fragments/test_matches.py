@@ -9,10 +9,9 @@ import torch
 from diffassemble.core import Puzzle
 from diffassemble.fragments.clusters import Cluster, FractureSide
 from diffassemble.fragments.contact import IDENTITY, compose
-from diffassemble.fragments.matches import find_matches
+from diffassemble.fragments.matches import find_matches, level_for, match_clusters, match_features, review
 from diffassemble.fragments.model import MATCH_FEATURES, FractureModels
 from diffassemble.fragments.pair_search import Effort, distinct, rating, search
-from diffassemble.fragments.verification import level_for, match_clusters, match_features, review
 
 
 @pytest.fixture

@@ -80,7 +80,7 @@ def test_smooth_keeps_ends_and_stays_within() -> None:
 
 def test_straight_bar_is_an_elliptic_cylinder() -> None:
     path = np.array([(0.0, 0.0), (1.0, 0.0), (2.0, 0.0)])
-    solid = bar(path, [0.1] * 3, [0.3] * 3, 64)
+    solid = bar(path, np.full(3, 0.1), np.full(3, 0.3), 64)
     assert solid.status() == Error.NoError
     assert solid.volume() == pytest.approx(math.pi * 0.1 * 0.3 * 2, rel=0.01)
     assert solid.bounding_box() == pytest.approx((0, -0.1, -0.3, 2, 0.1, 0.3), abs=1e-3)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,9 +17,9 @@ from scipy.spatial.transform import Rotation
 from diffassemble.fragments.clusters import Cluster, Fragment
 from diffassemble.fragments.contact import IDENTITY, Pose, compose
 from diffassemble.fragments.gap_insertion import INSERTED
+from diffassemble.fragments.matches import Match, review
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.spatial import nearest_within
-from diffassemble.fragments.verification import Match, review
 
 # In spacings: how far touching points may be apart in the first and in the last round, and which deviation is doubtful.
 _FIRST, _LAST, _DOUBT = 1.6, 1.1, 0.25
@@ -171,15 +171,6 @@ class AssemblyState:
             (first, second): [match for match in matches if not wrong(first, second, match)]
             for (first, second), matches in self.matches.items()
         }
-
-    def join_down_to(self, least: float) -> Iterator[float]:
-        """Join the surest match as long as there is one of at least this probability; yields the probabilities."""
-        while len(self.clusters) > 1:
-            best = self.surest()
-            if best is None or best[2].probability < least:
-                return
-            self.join(*best)
-            yield best[2].probability
 
     def polish(self) -> None:
         """Let the members of every cluster settle together; the largest of each and what is locked stay."""

@@ -154,7 +154,10 @@ def fracture(mesh: Mesh, pieces: int, generator: torch.Generator, chips: float =
     Breaks are bent and rough; every fragment is watertight and in one part. A share `chips` of the fragments
     (but never all) are small ones, off the edges of the others.
     """
-    _check_numbers(pieces, chips)
+    if not 2 <= pieces <= MOST_PIECES:
+        raise InputError(f"cannot break into {pieces} pieces; ask for 2 to {MOST_PIECES}")
+    if not 0 <= chips < 1:
+        raise InputError(f"share of chips {chips} is not at least 0 and under 1; 0.3 makes 30 % of the pieces small")
     low, high = mesh.vertices.amin(0), mesh.vertices.amax(0)
     middle, unit = (low + high) / 2, float((high - low).max())
     whole = solid_of(Mesh((mesh.vertices - middle) / max(unit, 1e-30), mesh.faces))
@@ -182,13 +185,6 @@ def fracture_puzzle(
     puzzle = scatter(fracture(mesh, pieces, generator, chips), generator, points)
     kept = puzzle.reordered(surviving(len(puzzle), missing, generator))
     return Puzzle(kept.pieces, None, puzzle.names[: len(kept)], kept.truth)
-
-
-def _check_numbers(pieces: int, chips: float) -> None:
-    if not 2 <= pieces <= MOST_PIECES:
-        raise InputError(f"cannot break into {pieces} pieces; ask for 2 to {MOST_PIECES}")
-    if not 0 <= chips < 1:
-        raise InputError(f"share of chips {chips} is not at least 0 and under 1; 0.3 makes 30 % of the pieces small")
 
 
 def _broken(parts: list[_Part], wanted: int, pieces: int, generator: torch.Generator) -> list[_Part]:

@@ -76,16 +76,6 @@ def rotation_about(x, y, z, c, s):
 
 
 @kernel
-def place(pose, p):
-    """A point, moved."""
-    return (
-        pose[0] * p[0] + pose[1] * p[1] + pose[2] * p[2] + pose[9],
-        pose[3] * p[0] + pose[4] * p[1] + pose[5] * p[2] + pose[10],
-        pose[6] * p[0] + pose[7] * p[1] + pose[8] * p[2] + pose[11],
-    )
-
-
-@kernel
 def turn(pose, n):
     """A direction, turned."""
     return (
@@ -93,6 +83,13 @@ def turn(pose, n):
         pose[3] * n[0] + pose[4] * n[1] + pose[5] * n[2],
         pose[6] * n[0] + pose[7] * n[1] + pose[8] * n[2],
     )
+
+
+@kernel
+def place(pose, p):
+    """A point, moved."""
+    x, y, z = turn(pose, p)
+    return x + pose[9], y + pose[10], z + pose[11]
 
 
 @kernel

@@ -205,7 +205,7 @@ def smooth_probabilities(
 ) -> Float32[np.ndarray, "p c"]:
     """Probabilities averaged twice over close neighbours that face the same way."""
     for _ in range(2):
-        probability = smoothed(here.points, here.normals, probability, _SMOOTHING * spacing)
+        probability = smoothed(here.points, here.normals, probability, np.float32(_SMOOTHING * spacing))
     return probability
 
 

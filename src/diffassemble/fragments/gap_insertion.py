@@ -14,11 +14,11 @@ from jaxtyping import Bool, Float32, Float64, Int64
 from diffassemble.fragments.clusters import BodySurface, Cluster, FractureSide, Fragment
 from diffassemble.fragments.contact import Pose, count_buried, inverse, meet, moved, refine
 from diffassemble.fragments.descriptors import FractureSurface
+from diffassemble.fragments.matches import Match
 from diffassemble.fragments.pair_search import distinct
 from diffassemble.fragments.proposals import propose_everywhere
 from diffassemble.fragments.spatial import bucket, kernel, sort_points, thin, voxelise
 from diffassemble.fragments.surface import Sample, sample, sample_near, smoothed_normals
-from diffassemble.fragments.verification import Match
 
 # In spacings of the sample: how near a covering surface must be, and how far from its plane.
 _COVER, _PLANE = 1.3, 0.3
@@ -156,7 +156,11 @@ def insert_into_gaps(piece: Fragment, whole: Cluster, gaps: Gaps, seed: int) -> 
     if not len(poses):
         return []
     best = distinct(poses, scores, own.points, 12.0, 3 * spacing, 40)[0]
-    sharp = np.stack([settled(poses[i], own, other, spacing) for i in best])
+    sharp = poses[best]
+    for i, pose in enumerate(sharp):
+        for first, last in ((2.6, 1.3), (1.3, 1.0)):
+            pose = refine(pose, own.points, own.smooth, other.target, first * spacing, last * spacing, 6)
+        sharp[i] = pose
     return insertions(sharp, own, other, spacing, 0.5 * extent)
 
 
@@ -198,13 +202,6 @@ def places_at(
         if len(chosen) <= _PLACES:
             break
     return chosen[:_PLACES]
-
-
-def settled(pose: Pose, own: FractureSide, other: FractureSide, spacing: float) -> Pose:
-    """A pose refined on the whole piece, in narrowing radius."""
-    args = own.points, own.smooth, other.target
-    rough = refine(pose, *args, 2.6 * spacing, 1.3 * spacing, 6)
-    return refine(rough, *args, 1.3 * spacing, 1.0 * spacing, 6)
 
 
 def touching(pose: Pose, own: FractureSide, other: FractureSide, spacing: float) -> tuple[float, np.ndarray]:

@@ -1,23 +1,204 @@
-"""Which two fragments may touch along their breaks, and how they then lie to each other."""
+"""Which fragments and clusters of them may touch along their breaks, and how they then lie to each other.
+
+Two clusters are matched at a few poses, each with the probability that it is true: `match_features` are the numbers
+that tell how two sides meet, of which the verification network makes a probability.
+"""
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
+from jaxtyping import Float32
 
 from diffassemble.core import FragmentPieces, Matches, Puzzle
-from diffassemble.fragments.clusters import Cluster, Fragment
-from diffassemble.fragments.contact import IDENTITY, poses_of
+from diffassemble.fragments.clusters import Cluster, FractureSide, Fragment
+from diffassemble.fragments.contact import IDENTITY, Pose, inverse, meet, poses_of, refine
+from diffassemble.fragments.descriptors import LEVELS
 from diffassemble.fragments.model import FractureModels
-from diffassemble.fragments.pair_search import Effort
+from diffassemble.fragments.pair_search import Candidates, Effort, rating, search
 from diffassemble.fragments.surface import facing_outward, spacing_of
-from diffassemble.fragments.verification import Match, level_for, match_clusters
 
+_MOST = 2500
+# Breaks with fewer points than this at levels 0 and 1 are looked at one level finer.
+_FEW = (300, 80)
+# Breaks with more points than this are not looked at any finer.
+_MANY = 5000
+_KEPT = 4
 # Matches of a lower probability are left out.
 _LEAST = 0.02
+
+
+def match_features(
+    pose: Pose, first: FractureSide, second: FractureSide, spacing: float, level: int, votes: int, margin: float
+) -> Float32[np.ndarray, "v"]:
+    """How the first side, moved by the pose, meets the second; lengths in spacings, areas in their squares.
+
+    `votes` guesses led to this pose, and `margin` is its rating over that of the best other pose of the same two sides.
+    """
+    here, there = _meeting(pose, first, second, spacing), _meeting(inverse(pose), second, first, spacing)
+    body, other = first.body, second.body
+    sunk = other.holds(pose, first.probe) / len(first.probe)
+    held = body.holds(inverse(pose), second.probe) / len(second.probe)
+    area = min(here["tight"], there["tight"])
+    entered = (sunk * len(body.points) + held * len(other.points)) * (body.spacing / spacing) ** 2
+    numbers = [
+        np.log1p(area),
+        np.log1p(max(here["tight"], there["tight"])),
+        np.log1p(here["loose"]),
+        here["tight"] / max(1.0, here["loose"]),
+        here["tight"] / len(first.points),
+        there["tight"] / len(second.points),
+        here["loose"] / len(first.points),
+        there["loose"] / len(second.points),
+        here["height"],
+        there["height"],
+        here["facing"],
+        there["facing"],
+        np.log1p(entered),
+        entered / max(10.0, area),
+        here["rim"],
+        there["rim"],
+        here["original"],
+        np.log1p(here["rims"]),
+        here["likeness"],
+        float(level),
+        np.log1p(len(first.points)),
+        np.log1p(len(second.points)),
+        here["relief"],
+        here["stretch"],
+        np.log1p(votes),
+        np.clip(margin, 0, 5),
+    ]
+    return np.array(numbers, np.float32)
+
+
+def _meeting(pose: np.ndarray, first: FractureSide, second: FractureSide, spacing: float) -> dict[str, float]:
+    """Sums over the points of the first break that touch the second."""
+    step = max(1, len(first.points) // _MOST)
+    own = slice(None, None, step)
+    points, smooth = np.ascontiguousarray(first.points[own]), np.ascontiguousarray(first.smooth[own])
+    near, numbers = meet(pose, points, smooth, *second.target)
+    far, height, facing = numbers[:, 0] / spacing, np.abs(numbers[:, 1]) / spacing, numbers[:, 2]
+    loose = (near >= 0) & (far < 2.2) & (height < 1.2) & (facing < -0.4)
+    tight = loose & (far < 1.5) & (height < 0.5) & (facing < -0.7)
+    count = max(1, int(loose.sum()))
+    candidates = near[tight]
+    rim, other_rim = first.surface.rim[own][tight], second.surface.rim[candidates]
+    both = (rim < 2.5) & (other_rim < 2.5)
+    either = (rim < 2.0) | (other_rim < 2.0)
+    turned = first.surface.original[own][tight] @ pose[:9].reshape(3, 3).T.astype(np.float32)
+    alike = (turned * second.surface.original[candidates]).sum(1)
+    likeness = (first.surface.counterparts[own][tight] * second.surface.descriptors[candidates]).sum(1)
+    held = max(1, int(tight.sum()))
+    return {
+        "tight": float(tight.sum()) * step,
+        "loose": float(loose.sum()) * step,
+        "height": float(height[loose].sum()) / count,
+        "facing": float(facing[loose].sum()) / count,
+        "rim": float((np.abs(rim - other_rim)[either] < 1.5).sum()) / max(1, int(either.sum())),
+        "rims": float(both.sum()) * step,
+        "original": float(alike[both].sum()) / max(1, int(both.sum())),
+        "likeness": float(likeness.sum()) / held,
+        **_spread(points[tight], smooth[tight], spacing),
+    }
+
+
+def _spread(points: np.ndarray, normals: np.ndarray, spacing: float) -> dict[str, float]:
+    """How rough the touching part is, and how far it stretches across its length."""
+    if len(points) < 4:
+        return {"relief": 0.0, "stretch": 0.0}
+    centred = points - points.mean(0)
+    widths = np.sqrt(np.maximum(np.linalg.eigvalsh(centred.T @ centred / len(points)), 0)) / spacing
+    turned = np.sqrt(np.maximum(np.linalg.eigvalsh(normals.T @ normals / len(points)), 0))
+    return {"relief": float(turned[0] + turned[1]), "stretch": float(np.log1p(widths[1]))}
+
+
+@dataclass(frozen=True)
+class Match:
+    """If the second cluster stays, the first stands at the pose."""
+
+    pose: Pose
+    probability: float
+    level: int
+    votes: int
+    numbers: Float32[np.ndarray, "v"]
+
+    def reversed(self) -> Match:
+        """The same match with first and second exchanged."""
+        return Match(inverse(self.pose), self.probability, self.level, self.votes, self.numbers)
+
+
+def level_for(first: Cluster, second: Cluster) -> int:
+    """The coarsest level at which both breaks have points enough."""
+    for level in range(LEVELS - 1):
+        sides = first.side(level), second.side(level)
+        if all(side is not None and len(side.points) >= _FEW[level] for side in sides):
+            return level
+    return LEVELS - 1 if can_refine(first, second, LEVELS - 1) else LEVELS - 2
+
+
+def can_refine(first: Cluster, second: Cluster, level: int) -> bool:
+    """Whether a level exists at which neither break has too many points to handle, by what the coarser one has."""
+    sides = first.side(level - 1), second.side(level - 1)
+    return level < LEVELS and all(side is None or len(side.points) < _MANY for side in sides)
+
+
+def match_clusters(
+    first: Cluster, second: Cluster, level: int, effort: Effort, models: FractureModels, seed: int
+) -> list[Match]:
+    """Search for matches of two clusters at one level, the most probable first."""
+    own, other = first.side(level), second.side(level)
+    if own is None or other is None:
+        return []
+    if len(own.points) > len(other.points):
+        return [match.reversed() for match in match_clusters(second, first, level, effort, models, seed)]
+    spacing = first.fragments[0].spacing / 2**level
+    return verify(search(own, other, spacing, effort, seed), own, other, spacing, level, models)[:_KEPT]
+
+
+def review(first: Cluster, second: Cluster, matches: Sequence[Match], models: FractureModels) -> list[Match]:
+    """Matches that were found for members of two clusters, refined and verified anew for the clusters."""
+    result: list[Match] = []
+    for level in sorted({match.level for match in matches}):
+        own, other = first.side(level), second.side(level)
+        if own is None or other is None:
+            continue
+        spacing = first.fragments[0].spacing / 2**level
+        here = [match for match in matches if match.level == level]
+        swapped = len(own.points) > len(other.points)
+        if swapped:
+            own, other, here = other, own, [match.reversed() for match in here]
+        step = max(1, len(own.points) // 1500)
+        some = np.ascontiguousarray(own.points[::step]), np.ascontiguousarray(own.smooth[::step])
+        poses = np.stack([refine(match.pose, *some, other.target, 1.6 * spacing, 1.0 * spacing, 5) for match in here])
+        candidates = Candidates(poses, np.array([match.votes for match in here]))
+        verified = verify(candidates, own, other, spacing, level, models)
+        result += [match.reversed() for match in verified] if swapped else verified
+    return sorted(result, key=lambda match: -match.probability)
+
+
+def verify(
+    candidates: Candidates, own: FractureSide, other: FractureSide, spacing: float, level: int, models: FractureModels
+) -> list[Match]:
+    """Poses of one side against another with the probabilities that they are true."""
+    poses, votes = candidates
+    if not len(poses):
+        return []
+    worth = np.array([rating(pose, own, other, spacing) for pose in poses])
+    numbers = []
+    for i, pose in enumerate(poses):
+        others = np.delete(worth, i)
+        margin = worth[i] / max(10.0, others.max()) if len(others) else 5.0
+        numbers.append(match_features(pose, own, other, spacing, level, int(votes[i]), float(margin)))
+    table = np.stack(numbers)
+    chance = models.verification(table)
+    matches = [Match(poses[i], float(chance[i]), level, int(votes[i]), table[i]) for i in range(len(poses))]
+    return sorted(matches, key=lambda match: -match.probability)
 
 
 def prepare(pieces: FragmentPieces, models: FractureModels, seed: int) -> list[Fragment]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -20,19 +20,16 @@ from torch import Tensor
 
 from diffassemble.core import FragmentPieces, Poses, Puzzle, Step
 from diffassemble.core.seeds import mixed_seed
-from diffassemble.core.solver import content_order
+from diffassemble.core.solver import in_content_order
 from diffassemble.fragments.assembly_state import AssemblyState, Known
 from diffassemble.fragments.clusters import Cluster
 from diffassemble.fragments.contact import IDENTITY, Pose, close, compose, inverse, pose_rows, poses_of
 from diffassemble.fragments.gap_insertion import INSERTED, find_gaps, insert_into_gaps
-from diffassemble.fragments.matches import prepare
+from diffassemble.fragments.matches import Match, can_refine, level_for, match_clusters, prepare, review
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.pair_search import Effort
 from diffassemble.fragments.surface import is_cloud
-from diffassemble.fragments.verification import Match, can_refine, level_for, match_clusters, review
 
-Joining = Callable[[AssemblyState, float], Iterator[float]]
-"""Makes all joins of a state down to a probability, and yields their probabilities."""
 QUICK = Effort()
 HARD = Effort(keys=600, candidates=60, draws=2_000_000, proposals=1200, refined=50, kept=10, everywhere=6)
 SURE, LIKELY, POSSIBLE = 0.9, 0.5, 0.15
@@ -85,19 +82,19 @@ ROUNDS = (
 )
 
 
-def assemble(state: AssemblyState, least: float, join: Joining = AssemblyState.join_down_to) -> Iterator[float]:
+def assemble(state: AssemblyState, least: float, rivals: list[AssemblyState], most: int) -> Iterator[float]:
     """Join what fits with at least this probability; yields the probability of each join as it is made.
 
-    Goes on with the round in which the state stands.
+    Goes on with the round in which the state stands. Up to `most` `rivals` are made (see `join`).
     """
     for number in range(state.round, len(ROUNDS)):
         state.round = number
         goal = max(ROUNDS[number].least, least)
-        yield from join(state, goal)
+        yield from join(state, goal, rivals, most)
         if number == _INSERTION:
             yield from insert_small(state, max(LIKELY, least))
         while len(state.clusters) > 1 and not state.search_late and search_some(state, number):
-            yield from join(state, goal)
+            yield from join(state, goal, rivals, most)
     # What was found in haste was not verified beside the rest: then only what is likely is used.
     yield from join_apart(state, max(LIKELY, least) if state.late else least)
     state.polish()
@@ -167,7 +164,7 @@ def insert_small(state: AssemblyState, least: float) -> Iterator[float]:
 def join_apart(state: AssemblyState, least: float) -> Iterator[float]:
     """Join down to a probability, but insert no two small pieces into one gap."""
     limit = _small(state)
-    for probability in state.join_down_to(least):
+    for probability in join(state, least, [], 0):
         state.forget(lambda first, second, match: match.level == INSERTED and crowded(first, second, match.pose, limit))
         yield probability
 
@@ -211,23 +208,19 @@ def assemble_best(state: AssemblyState, least: float, width: int) -> Iterator[fl
     The state ends with the assembly that has most evidence; yields the probabilities of the joins of the first.
     """
     rivals: list[AssemblyState] = []
-
-    def join(one: AssemblyState, goal: float) -> Iterator[float]:
-        return join_and_branch(one, goal, rivals, width - 1)
-
-    yield from assemble(state, least, join)
+    yield from assemble(state, least, rivals, width - 1)
     if not rivals or (min(state.confidence) >= SURE and len(state.clusters) == 1):
         return
     ends = [state.branch()]
     for rival in rivals:
         if not state.late:
-            for _ in assemble(rival, least):
+            for _ in assemble(rival, least, [], 0):
                 pass
             ends.append(rival)
     state.take_over(max(ends, key=lambda end: (not entering(end), evidence(end))))
 
 
-def join_and_branch(state: AssemblyState, least: float, rivals: list[AssemblyState], most: int) -> Iterator[float]:
+def join(state: AssemblyState, least: float, rivals: list[AssemblyState], most: int) -> Iterator[float]:
     """Make all joins down to a probability; what a join contradicts starts a rival, while there are fewer than `most`.
 
     A rival is a state on which the contradicted match was joined instead.
@@ -237,7 +230,7 @@ def join_and_branch(state: AssemblyState, least: float, rivals: list[AssemblySta
         if best is None or best[2].probability < least:
             return
         close = [] if len(rivals) >= most or state.late else comparable(state, best, least)
-        before = state.branch()
+        before = state.branch() if close else state
         state.join(*best)
         lost = [other for other in close if contradicted(state, best, other)]
         for other in lost[: most - len(rivals)]:
@@ -341,21 +334,12 @@ class MendSolver:
         The answer does not depend on the order in which the fragments are listed.
         """
         until = time.monotonic() + self.budget
-        pieces = puzzle.fragments
-        order = content_order(pieces.content)
-        back = order.argsort()
-        seed = int(torch.randint(1 << 30, (1,), generator=generator))
-        locked: dict[int, Pose] = {}
-        if puzzle.locks is not None:
-            held = puzzle.locks[order]
-            locked = {i: pose for i, pose in enumerate(pose_rows(held.poses)) if held.held[i]}
-        for step in self._ordered_steps(pieces[order], locked, seed, until):
-            sure = None if step.confidence is None else step.confidence[back]
-            yield Step(step.poses[back], step.done, sure, None if step.objects is None else step.objects[back])
+        return in_content_order(puzzle, lambda ordered: self._ordered_steps(ordered, generator, until))
 
-    def _ordered_steps(
-        self, pieces: FragmentPieces, locked: dict[int, Pose], seed: int, until: float
-    ) -> Iterator[Step]:
+    def _ordered_steps(self, puzzle: Puzzle, generator: torch.Generator, until: float) -> Iterator[Step]:
+        pieces, locks = puzzle.fragments, puzzle.locks
+        seed = int(torch.randint(1 << 30, (1,), generator=generator))
+        locked = {} if locks is None else {i: row for i, row in enumerate(pose_rows(locks.poses)) if locks.held[i]}
         state = AssemblyState(prepare(pieces, self.models, seed), self.models, seed, until, locked)
         yield Step(lay_out(state, pieces), done=0.0)
         for joins, _ in enumerate(assemble_best(state, LIKELY if self.several else _GUESS, self.beam), 1):

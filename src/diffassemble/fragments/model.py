@@ -15,7 +15,7 @@ from diffassemble.fragments.descriptors import FACE_FEATURES, LEVELS, surface_fe
 from diffassemble.network.pretrained import Pretrained
 
 MATCH_FEATURES = 26
-"""How many numbers tell how two sides meet (`verification.fit_numbers`)."""
+"""How many numbers tell how two sides meet (`matches.match_features`)."""
 _ROWS = 20_000
 
 

@@ -72,7 +72,13 @@ def search(first: FractureSide, second: FractureSide, spacing: float, effort: Ef
     if not len(poses):
         return nothing
     best = distinct(poses, scores, first.points, 10.0, 4 * spacing, effort.refined)[0]
-    sharp = np.stack([polished(poses[i], first, second, spacing, chance) for i in best])
+    parts = (chance.permutation(len(first.points))[:350] for _ in best)
+    sharp = np.stack(
+        [
+            refine(poses[i], first.points[some], first.smooth[some], second.target, 2.6 * spacing, 1.3 * spacing, 8)
+            for i, some in zip(best, parts, strict=True)
+        ]
+    )
     some = np.arange(0, len(first.points), max(1, len(first.points) // 600))
     values = np.array([tight_likeness(pose, first, second, some, spacing) for pose in sharp])
     kept, votes = distinct(sharp, values, first.points, 4.0, 1.5 * spacing, effort.kept)
@@ -112,14 +118,6 @@ def surroundings(points: Points, keys: Numbers) -> Int64[np.ndarray, "k a"]:
     count = min(_AROUND, len(thinned))
     _, near = cKDTree(points[thinned]).query(points[keys], count)
     return thinned[np.asarray(near).reshape(len(keys), count)]
-
-
-def polished(
-    pose: Pose, first: FractureSide, second: FractureSide, spacing: float, chance: np.random.Generator
-) -> Pose:
-    """A pose refined on a part of the first surface, in narrowing radius."""
-    some = chance.permutation(len(first.points))[:350]
-    return refine(pose, first.points[some], first.smooth[some], second.target, 2.6 * spacing, 1.3 * spacing, 8)
 
 
 def tight_likeness(pose: Pose, first: FractureSide, second: FractureSide, some: Numbers, spacing: float) -> float:

@@ -59,7 +59,7 @@ def propose(
         score -= 0.5 * count_buried(pose, probe, 1, body.voxels, body.points, body.normals, deep)
         found = _keep(pose, score, poses, scores, found)
         if found == most:
-            worst = scores[_lowest(scores)]
+            worst = scores.min()
     return poses[:found], scores[:found]
 
 
@@ -82,22 +82,12 @@ def likeness(pose, own, other, voxels, trial, reach, plane, facing, spacing):
 @kernel
 def _keep(pose, score, poses, scores, found):
     """Put a pose among the best, of which `found` are known; how many there are then."""
-    slot = found if found < len(scores) else _lowest(scores)
+    slot = found if found < len(scores) else scores.argmin()
     if score > scores[slot]:
         poses[slot] = pose
         scores[slot] = score
         return min(found + 1, len(scores))
     return found
-
-
-@kernel
-def _lowest(scores):
-    """Where the lowest score stands first."""
-    lowest = 0
-    for k in range(1, len(scores)):
-        if scores[k] < scores[lowest]:
-            lowest = k
-    return lowest
 
 
 @kernel
@@ -235,7 +225,7 @@ def propose_everywhere(own, probe, other, voxels, body, keys, trial, places, spa
                 score -= 3 * count_buried(pose, probe, 3, body.voxels, body.points, body.normals, deep)
                 found = _keep(pose, score, poses, scores, found)
                 if found == most:  # from now on only what is better than the worst of the best counts
-                    least = max(least, scores[_lowest(scores)] + 0.5)
+                    least = max(least, scores.min() + 0.5)
     return poses[:found], scores[:found]
 
 

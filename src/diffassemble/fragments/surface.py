@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float32
+from jaxtyping import Float32, Int64
 
 from diffassemble.core import FragmentPieces, InputError, Mesh
 from diffassemble.core.surfaces import is_closed, surface_area
@@ -24,40 +24,24 @@ _DRAWN = 5
 _MOST_DRAWN = 4_000_000
 
 
-@kernel
-def draw(vertices, faces, chance):
+def draw(
+    vertices: Float32[np.ndarray, "v 3"], faces: Int64[np.ndarray, "f 3"], chance: Float32[np.ndarray, "p 3"]
+) -> tuple[Float32[np.ndarray, "p 3"], Float32[np.ndarray, "p 3"]]:
     """One point for each row of three chances in [0, 1), evenly by area, triangle by triangle, and the unit normals.
 
     The surface's area is cut into as many equal parts as points are wanted, and each part gives one.
     """
-    count = len(chance)
-    ends = np.empty(len(faces))
-    normals = np.empty((len(faces), 3), np.float32)
-    total = 0.0
-    for f in range(len(faces)):
-        a, b, c = vertices[faces[f, 0]], vertices[faces[f, 1]], vertices[faces[f, 2]]
-        ux, uy, uz = b[0] - a[0], b[1] - a[1], b[2] - a[2]
-        vx, vy, vz = c[0] - a[0], c[1] - a[1], c[2] - a[2]
-        x, y, z = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
-        length = np.sqrt(float(x) * x + float(y) * y + float(z) * z)
-        total += length
-        ends[f] = total
-        scale = 1 / max(length, 1e-30)
-        normals[f, 0], normals[f, 1], normals[f, 2] = x * scale, y * scale, z * scale
-    points, outward = np.empty((count, 3), np.float32), np.empty((count, 3), np.float32)
-    f = 0
-    for i in range(count):
-        place = (i + chance[i, 0]) / count * total
-        while f < len(faces) - 1 and ends[f] < place:
-            f += 1
-        s, t = chance[i, 1], chance[i, 2]
-        if s + t > 1:
-            s, t = 1 - s, 1 - t
-        a, b, c = vertices[faces[f, 0]], vertices[faces[f, 1]], vertices[faces[f, 2]]
-        for k in range(3):
-            points[i, k] = a[k] + s * (b[k] - a[k]) + t * (c[k] - a[k])
-            outward[i, k] = normals[f, k]
-    return points, outward
+    corner, along, across = vertices[faces[:, 0]], *(vertices[faces[:, k]] - vertices[faces[:, 0]] for k in (1, 2))
+    outward = np.cross(along, across)
+    length = np.sqrt((outward * outward).sum(1))
+    ends = np.cumsum(length, dtype=np.float64)
+    normals = (outward * (1 / np.maximum(length, np.float64(1e-30)))[:, None]).astype(np.float32)
+    place = (np.arange(len(chance)) + chance[:, 0]) / len(chance) * ends[-1]
+    chosen = np.minimum(np.searchsorted(ends, place), len(faces) - 1)
+    beyond = chance[:, 1] + chance[:, 2] > 1
+    share = np.where(beyond[:, None], 1 - chance[:, 1:].astype(np.float64), chance[:, 1:])
+    points = corner[chosen] + share[:, :1] * along[chosen] + share[:, 1:] * across[chosen]
+    return points.astype(np.float32), normals[chosen]
 
 
 def outward_normals(points: Float32[np.ndarray, "p 3"]) -> Float32[np.ndarray, "p 3"]:
@@ -99,26 +83,17 @@ def outward_normals(points: Float32[np.ndarray, "p 3"]) -> Float32[np.ndarray, "
     return normals.astype(np.float32)
 
 
-def smoothed(
-    points: Float32[np.ndarray, "p 3"],
-    normals: Float32[np.ndarray, "p 3"],
-    values: Float32[np.ndarray, "p c"],
-    radius: float,
-) -> Float32[np.ndarray, "p c"]:
-    """Means over the neighbours within the radius, weighted by how much their normals agree."""
-    return _average(points, normals, np.ascontiguousarray(values), np.float32(radius))
-
-
 def smoothed_normals(
     points: Float32[np.ndarray, "p 3"], normals: Float32[np.ndarray, "p 3"], radius: float
 ) -> Float32[np.ndarray, "p 3"]:
     """Unit normals without the roughness below the radius."""
-    mean = smoothed(points, normals, normals, radius)
+    mean = smoothed(points, normals, np.ascontiguousarray(normals), np.float32(radius))
     return mean / np.maximum(np.linalg.norm(mean, axis=1, keepdims=True), np.float32(1e-6))
 
 
 @kernel
-def _average(points, normals, values, radius):
+def smoothed(points, normals, values, radius):
+    """Means (p, c) of values over the neighbours within the radius, weighted by how much their normals agree."""
     start, order, cubes = sort_points(points, radius)
     mask = len(start) - 2
     result = np.zeros_like(values)

@@ -23,11 +23,10 @@ from diffassemble.fragments.descriptors import (
     surface_features,
     true_breaks,
 )
-from diffassemble.fragments.matches import prepare
+from diffassemble.fragments.matches import level_for, match_clusters, prepare
 from diffassemble.fragments.model import MATCH_FEATURES, FractureModels
 from diffassemble.fragments.pair_search import Effort
 from diffassemble.fragments.surface import spacing_of
-from diffassemble.fragments.verification import level_for, match_clusters
 
 # Finer levels are looked at within so many spacings of level 0 around two points of the break.
 _BALLS = (np.inf, 25.0, 10.0)

@@ -94,20 +94,16 @@ def fracture_file(source: Path | str, pieces: int, seed: int = 0, missing: float
     The same seed gives the same puzzle.
     """
     check_seed(seed)
-    generator = torch.Generator().manual_seed(seed)
-    mesh = _mesh(Path(source), generator)
+    generator, path = torch.Generator().manual_seed(seed), Path(source)
+    if not path.exists() and solid_name(str(path)) is not None:
+        mesh = make_solid(str(path), generator)
+    elif not path.exists() and path.suffix.lower() not in MESH_ENDINGS:
+        raise InputError(f"{path}: is neither a mesh file nor the name of a solid; solids are: {', '.join(SOLIDS)}")
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an open mesh is refused a moment later, in one line
+            mesh = read_mesh(path)
     try:
         return fracture_puzzle(mesh, pieces, generator, missing, chips)
     except InputError as error:
         raise InputError(f"{source}: {error}") from error
-
-
-def _mesh(source: Path, generator: torch.Generator) -> Mesh:
-    if not source.exists() and solid_name(str(source)) is not None:
-        return make_solid(str(source), generator)
-    if not source.exists() and source.suffix.lower() not in MESH_ENDINGS:
-        raise InputError(f"{source}: is neither a mesh file nor the name of a solid; solids are: {', '.join(SOLIDS)}")
-    with warnings.catch_warnings():
-        # An open mesh is refused a moment later, in one line.
-        warnings.simplefilter("ignore")
-        return read_mesh(source)

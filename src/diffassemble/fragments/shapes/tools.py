@@ -115,10 +115,7 @@ def _swept(contour: Float[np.ndarray, "p 2"], segments: int) -> Manifold:
 
 
 def bar(
-    path: Float[np.ndarray, "p 2"],
-    thickness: Sequence[Number] | Float[np.ndarray, "p"],
-    width: Sequence[Number] | Float[np.ndarray, "p"],
-    sides: int = 16,
+    path: Float[np.ndarray, "p 2"], thickness: Float[np.ndarray, "p"], width: Float[np.ndarray, "p"], sides: int = 16
 ) -> Manifold:
     """A bar along a path in the plane z = 0, with half its thickness in that plane and half its width across it.
 
@@ -128,21 +125,17 @@ def bar(
     along = along / np.linalg.norm(along, axis=1, keepdims=True)
     beside = np.column_stack([-along[:, 1], along[:, 0], np.zeros(len(path))])
     angle = np.arange(sides) * 2 * math.pi / sides
-    flat = np.asarray(thickness)[:, None, None] * np.cos(angle)[:, None] * beside[:, None]
-    across = np.asarray(width)[:, None, None] * np.sin(angle)[:, None] * np.array([0.0, 0.0, 1.0])
+    flat = thickness[:, None, None] * np.cos(angle)[:, None] * beside[:, None]
+    across = width[:, None, None] * np.sin(angle)[:, None] * np.array([0.0, 0.0, 1.0])
     rings = np.column_stack([path, np.zeros(len(path))])[:, None] + flat + across
     ends = np.column_stack([path[[0, -1]], np.zeros(2)])
-    return surface_solid(np.concatenate([rings.reshape(-1, 3), ends]), _bar_faces(len(path), sides))
-
-
-def _bar_faces(rings: int, sides: int) -> np.ndarray:
-    number = np.arange(rings * sides).reshape(rings, sides)
-    a, b = number[:-1], number[1:]
-    c, d = np.roll(b, -1, 1), np.roll(a, -1, 1)
-    first, last = number[0], number[-1]
-    start, end = np.full(sides, rings * sides), np.full(sides, rings * sides + 1)
-    corners = [(a, d, c), (a, c, b), (start, np.roll(first, -1), first), (end, last, np.roll(last, -1))]
-    return np.concatenate([np.stack([np.ravel(x) for x in three], 1) for three in corners])
+    number = np.arange(len(path) * sides).reshape(len(path), sides)
+    after = np.roll(number, -1, 1)
+    a, b, c, d = number[:-1], number[1:], after[1:], after[:-1]
+    start, end = np.full(sides, number.size), np.full(sides, number.size + 1)
+    corners = [(a, d, c), (a, c, b), (start, after[0], number[0]), (end, number[-1], after[-1])]
+    faces = np.concatenate([np.stack([np.ravel(x) for x in three], 1) for three in corners])
+    return surface_solid(np.concatenate([rings.reshape(-1, 3), ends]), faces)
 
 
 def ball(centre: Sequence[Number], radii: Sequence[Number], segments: int = 24) -> Manifold:

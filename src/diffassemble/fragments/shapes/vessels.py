@@ -5,18 +5,7 @@ from __future__ import annotations
 import numpy as np
 from manifold3d import CrossSection, Manifold, OpType
 
-from diffassemble.fragments.shapes.tools import (
-    Dice,
-    Point,
-    ball,
-    bar,
-    hollow,
-    lathe,
-    moulded,
-    rectangle,
-    silhouette,
-    smooth,
-)
+from diffassemble.fragments.shapes.tools import Dice, ball, bar, hollow, lathe, moulded, rectangle, silhouette, smooth
 
 
 def bowl(dice: Dice) -> Manifold:
@@ -140,7 +129,7 @@ def drink_bottle(dice: Dice) -> Manifold:
     solid = _made(silhouette(smooth(line)), dice, 0.3, dice.between(0.012, 0.025), neck)
     if dice.chance(0.2):
         path = smooth([(0.9 * neck, 0.95), (3 * neck, 1.02), (4 * neck, 0.9), (0.9 * neck, 0.89)])
-        solid += bar(path, [0.012] * len(path), [0.02] * len(path), 10)
+        solid += bar(path, np.full(len(path), 0.012), np.full(len(path), 0.02), 10)
     return moulded(solid, dice)
 
 
@@ -157,13 +146,13 @@ def pill_bottle(dice: Dice) -> Manifold:
     return lathe(silhouette(smooth(line, 2)), dice)
 
 
-def _body(radius: float, shoulder: float, dent: float) -> list[Point]:
+def _body(radius: float, shoulder: float, dent: float) -> list[tuple[float, float]]:
     """From the middle of the bottom up to the shoulder."""
     bottom = [(0.0, dent), (0.55 * radius, dent / 3), (0.9 * radius, 0.0)]
     return [*bottom, (radius, 0.02), (radius, 0.1), (radius, shoulder)]
 
 
-def _neck(radius: float, start: float, lip: float) -> list[Point]:
+def _neck(radius: float, start: float, lip: float) -> list[tuple[float, float]]:
     """From where the neck begins to the middle of its top."""
     edge = max(0.93, start + 0.04)
     return [(radius, start), (radius, edge), (lip, edge), (lip, edge), (lip, 0.985), (0.9 * lip, 1.0), (0.0, 1.0)]
