@@ -17,10 +17,7 @@ seeds = st.integers(0, 2**31)
 
 def placement(board: Board, seed: int) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
-    return (
-        torch.randperm(board.cells, generator=generator),
-        torch.randint(0, 4, (board.cells,), generator=generator),
-    )
+    return (torch.randperm(board.cells, generator=generator), torch.randint(0, 4, (board.cells,), generator=generator))
 
 
 @settings(deadline=None)

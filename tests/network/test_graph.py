@@ -20,9 +20,7 @@ from diffassemble.network.graph.edges import (
     neighbours_of,
     regular_expander,
 )
-from diffassemble.network.graph.layout import (
-    edge_graph,
-)
+from diffassemble.network.graph.layout import edge_graph
 
 
 @settings(deadline=None)

@@ -8,16 +8,8 @@ import torch
 from torch import Tensor
 
 from diffassemble.network.encoders.image import Symmetry
-from diffassemble.network.encoders.points import (
-    PointBackbone,
-    PointEncoder,
-    PublishedNetwork,
-    extents,
-)
-from diffassemble.network.encoders.vector_neurons import (
-    EdgeConvolution,
-    find_neighbours,
-)
+from diffassemble.network.encoders.points import PointBackbone, PointEncoder, PublishedNetwork, extents
+from diffassemble.network.encoders.vector_neurons import EdgeConvolution, find_neighbours
 
 KINDS: list[tuple[PointBackbone, Symmetry]] = [
     ("vn_dgcnn", "equivariant"),

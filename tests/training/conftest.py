@@ -89,9 +89,7 @@ def tiny_edge_model(picture_folders: tuple[Path, Path]) -> Callable[..., Config]
 
 @pytest.fixture
 def configs(
-    tiny: Callable[..., Config],
-    tiny_upright: Callable[..., Config],
-    tiny_edge_model: Callable[..., Config],
+    tiny: Callable[..., Config], tiny_upright: Callable[..., Config], tiny_edge_model: Callable[..., Config]
 ) -> dict[str, Config]:
     """A small run of every task."""
     broken = FragmentConfig(solids=2, breaks=1, pieces=(2, 3), points=64)

@@ -63,8 +63,7 @@ def test_a_trial_that_hangs_is_given_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("trial", "verdict"),
-    [("print(2.0)", "faster"), ("print(1.0)", "slower"), ("print()", "fails"), ("1 / 0", "fails")],
+    ("trial", "verdict"), [("print(2.0)", "faster"), ("print(1.0)", "slower"), ("print()", "fails"), ("1 / 0", "fails")]
 )
 def test_verdicts(trial: str, verdict: str) -> None:
     found, reason = precision.try_bfloat16(trial)

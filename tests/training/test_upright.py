@@ -59,9 +59,7 @@ def test_processes_share_out_the_pictures(task: UprightTask) -> None:
     assert sum(losses) / 3 == pytest.approx(torch.tensor(4.0).log().item())
 
 
-def test_pictures_become_squares_and_those_held_apart_are_not_trained_on(
-    tiny_upright: Callable[..., Config],
-) -> None:
+def test_pictures_become_squares_and_those_held_apart_are_not_trained_on(tiny_upright: Callable[..., Config]) -> None:
     config = tiny_upright()
     task = UprightTask(replace(config, data=replace(config.data, shares=(0.0, 1.0))))
     assert [len(pictures) for pictures in task.store.folders] == [5, 5]

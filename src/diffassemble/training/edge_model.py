@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -17,9 +16,9 @@ from diffassemble.squares.baselines.filling import touching_sides
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.edge_model import EdgeCompatibility, EdgeModel, EdgeModelConfig
 from diffassemble.training.config import Config, DataConfig, TrainingConfig
-from diffassemble.training.jigsaw import check_room, smallest_picture
+from diffassemble.training.jigsaw import check_room, load_stream
 from diffassemble.training.loop import Task
-from diffassemble.training.pictures import PuzzleStream, load_picture, load_pictures, wear
+from diffassemble.training.pictures import wear
 
 ALONE = -1
 """the partner of a side that has none"""
@@ -44,10 +43,7 @@ class EdgeModelTask(Task):
     def __init__(self, config: Config) -> None:
         super().__init__(config)
         self.batch = config.training.pieces, "pieces"
-        store, self.held_apart = load_pictures(
-            config.data, partial(load_picture, smallest=smallest_picture(config.data))
-        )
-        self.stream = PuzzleStream(store, config.data, config.training.pieces, config.training.seed)
+        self.stream, self.held_apart = load_stream(config)
 
     def check(self, config: Config) -> None:
         super().check(config)

@@ -66,9 +66,8 @@ class FragmentTask(Denoising):
             raise InputError("--model.space cos_sin: must be so3, six_d or quaternion, the poses of broken objects")
         for name in ("edge-features", "votes"):
             if getattr(model, name.replace("-", "_")):
-                raise InputError(
-                    f"--model.{name}: must be off, since no matches of broken objects are found while learning"
-                )
+                reason = "no matches of broken objects are found while learning"
+                raise InputError(f"--model.{name}: must be off, since {reason}")
 
     def further_loss(self, batch: PuzzleBatch, true: Poses, predicted: Poses) -> Float[Tensor, ""]:
         weight = self.config.training.chamfer_weight

@@ -20,7 +20,7 @@ from diffassemble.squares.edge_model import match_finder
 from diffassemble.squares.placement import place
 from diffassemble.training.config import Config, DataConfig
 from diffassemble.training.denoising import Denoising, DenoisingTraining
-from diffassemble.training.pictures import PuzzleStream, load_picture, load_pictures
+from diffassemble.training.pictures import HeldApart, PuzzleStream, load_picture, load_pictures
 
 
 class JigsawTask(Denoising):
@@ -31,20 +31,15 @@ class JigsawTask(Denoising):
     def __init__(self, config: Config) -> None:
         super().__init__(config)
         self.batch = config.training.pieces, "pieces"
-        store, self.held_apart = load_pictures(
-            config.data, partial(load_picture, smallest=smallest_picture(config.data))
-        )
-        self.stream = PuzzleStream(store, config.data, config.training.pieces, config.training.seed)
+        self.stream, self.held_apart = load_stream(config)
 
     def check(self, config: Config) -> None:
         super().check(config)
         check_room(config)
         if config.model.space != "cos_sin":
             raise InputError(f"--model.space {config.model.space}: must be cos_sin, the poses of pictures")
-        if config.model.contact_slots != SIDES**2:
-            raise InputError(
-                f"--model.contact-slots {config.model.contact_slots}: must be {SIDES**2} for square pieces"
-            )
+        if (slots := config.model.contact_slots) != SIDES**2:
+            raise InputError(f"--model.contact-slots {slots}: must be {SIDES**2} for square pieces")
         others = config.data.largest**2 - 1
         if config.model.degree > others:
             raise InputError(f"--model.degree {config.model.degree}: must be at most {others}, all other pieces")
@@ -81,9 +76,12 @@ def check_room(config: Config) -> None:
         raise InputError(f"--training.pieces {pieces}: must be {wanted}")
 
 
-def smallest_picture(data: DataConfig) -> int:
-    """Fewest pixels a side from which every crop can be cut into every grid; one pixel a piece is for rounding."""
-    return math.ceil(data.largest * (SMALLEST_PIECE + 1) / data.smallest_crop)
+def load_stream(config: Config) -> tuple[PuzzleStream, HeldApart]:
+    """The puzzles to learn from, and the pictures held apart; every crop of them can be cut into every grid."""
+    data, training = config.data, config.training
+    smallest = math.ceil(data.largest * (SMALLEST_PIECE + 1) / data.smallest_crop)  # one pixel a piece is for rounding
+    store, held_apart = load_pictures(data, partial(load_picture, smallest=smallest))
+    return PuzzleStream(store, data, training.pieces, training.seed), held_apart
 
 
 def validation_settings(data: DataConfig) -> list[tuple[int, float]]:

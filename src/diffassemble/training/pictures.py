@@ -89,9 +89,13 @@ def split_paths(folder: Path, held_apart: int) -> tuple[list[Path], list[Path]]:
     return [p for i, p in enumerate(paths) if i not in chosen], [paths[i] for i in sorted(chosen)]
 
 
+HeldApart = list[tuple[str, tuple[UInt8[Tensor, "3 _ _"], ...]]]
+"""names of folders and their pictures that are never trained on"""
+
+
 def load_pictures(
     data: PictureConfig, load: Callable[[Path], UInt8[Tensor, "3 _ _"]]
-) -> tuple[PictureStore, list[tuple[str, tuple[UInt8[Tensor, "3 _ _"], ...]]]]:
+) -> tuple[PictureStore, HeldApart]:
     """Pictures to learn from, and by folder those held apart, each as `load` reads it."""
     splits = [split_paths(folder, data.held_apart) for folder in data.folders]
     shares = data.shares or (1.0,) * len(splits)

@@ -15,14 +15,7 @@ from diffassemble.core.settings import Count
 from diffassemble.squares.upright import Upright, UprightConfig, upright_turn
 from diffassemble.training.config import Config, PictureConfig, TrainingConfig
 from diffassemble.training.loop import Task
-from diffassemble.training.pictures import (
-    UNKNOWN,
-    Variation,
-    load_pictures,
-    load_square,
-    share_out,
-    vary,
-)
+from diffassemble.training.pictures import UNKNOWN, Variation, load_pictures, load_square, share_out, vary
 
 FIRST = Variation(smallest_crop=0.88, tilt=3.0, light=0.10, holed_share=0.12)
 LAST = Variation(smallest_crop=0.70, tilt=6.0, light=0.22, holed_share=0.25)
