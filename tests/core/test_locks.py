@@ -24,7 +24,6 @@ def test_they_follow_their_pieces() -> None:
     puzzle = Puzzle(ImagePieces(pixels), Board(2, 2), tuple("abcd"), locks=locks())
     order = torch.tensor([3, 1, 0, 2])
     turned = puzzle.reordered(order)
-    assert turned.locks is not None
     assert turned.locks.held.tolist() == [True, False, True, False]
     assert torch.equal(turned.locks.poses.translation, locks().poses.translation[order])
     assert turned.without_truth().locks is turned.locks

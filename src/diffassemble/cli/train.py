@@ -16,6 +16,14 @@ from diffassemble.training.presets import PRESETS
 if TYPE_CHECKING:
     from diffassemble.training.config import Config
 
+_HELP = """usage: diffassemble train PRESET --data.folders DIR [DIR ...] [--out DIR] [--resume] [OPTIONS]
+
+Trains a model on folders of pictures. Killed at any moment, it goes on with --resume.
+
+{}
+
+diffassemble train PRESET --help tells all options of a preset and their values."""
+
 
 @dataclass(frozen=True)
 class RunOptions:
@@ -55,9 +63,14 @@ def _parse(name: str, argv: list[str], config: Config) -> RunOptions:
 def run(argv: list[str]) -> None:
     """Parse the preset and its changes, then train."""
     if argv and argv[0] in ("-h", "--help"):
-        print(_help())
+        width = max(map(len, PRESETS))
+        print(_HELP.format("\n".join(f"  {name:<{width}}  {preset.purpose}" for name, preset in PRESETS.items())))
         return
-    _check_name(argv)
+    if not argv or argv[0] not in PRESETS:
+        from diffassemble.core import InputError
+
+        named = f"there is no preset {argv[0]!r}; " if argv else ""
+        raise InputError(f"{named}name a preset to train: {', '.join(PRESETS)}")
 
     options, folder = parse_run(argv[0], argv[1:])
 
@@ -72,33 +85,9 @@ def run(argv: list[str]) -> None:
     rank_zero_only(print)(_summary(folder))
 
 
-def _check_name(argv: list[str]) -> None:
-    if not argv or argv[0] not in PRESETS:
-        from diffassemble.core import InputError
-
-        named = f"there is no preset {argv[0]!r}; " if argv else ""
-        raise InputError(f"{named}name a preset to train: {', '.join(PRESETS)}")
-
-
 def _summary(folder: Path) -> str:
     from diffassemble.training.run_folder import BEST, LAST
 
     if not (folder / BEST).exists():
         return f"weights: {folder / LAST}; nothing was validated yet, go on with --resume"
     return f"weights: {folder / BEST} (best on pictures held apart) and {folder / LAST}; log: {folder / 'log.csv'}"
-
-
-def _help() -> str:
-    width = max(map(len, PRESETS))
-    lines = [f"  {name:<{width}}  {preset.purpose}" for name, preset in PRESETS.items()]
-    return "\n".join(
-        [
-            "usage: diffassemble train PRESET --data.folders DIR [DIR ...] [--out DIR] [--resume] [OPTIONS]",
-            "",
-            "Trains a model on folders of pictures. Killed at any moment, it goes on with --resume.",
-            "",
-            *lines,
-            "",
-            "diffassemble train PRESET --help tells all options of a preset and their values.",
-        ]
-    )
