@@ -159,12 +159,11 @@ def solved_in_space() -> Callable[..., tuple[Poses, Matches]]:
 
 @dataclass(frozen=True)
 class Photo:
-    """A photograph (3, H, W) with where each piece lies, by which angle (degrees, clockwise), and which one it is."""
+    """A photograph (3, H, W) with where each piece lies, and by which angle (degrees, clockwise)."""
 
     picture: Tensor
     centres: Tensor
     angles: Tensor
-    order: Tensor
     puzzle: Puzzle
 
 
@@ -224,6 +223,6 @@ def photograph() -> Callable[..., Photo]:
         layer, cover, places = _lay(puzzle, sizes, seed)
         seen = _photograph(layer, cover, background, shadow, seed)
         where = torch.tensor(places)
-        return Photo(seen, where[:, :2], where[:, 2], torch.arange(len(puzzle)), puzzle)
+        return Photo(seen, where[:, :2], where[:, 2], puzzle)
 
     return make

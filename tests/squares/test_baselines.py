@@ -225,15 +225,11 @@ def test_trees_are_rigid() -> None:
     assert missed[1] < 1e-6
 
 
-def candidates_of(puzzle: Puzzle) -> Candidates:
-    return Candidates.of(Borders.of(puzzle.pieces.pixels).best(20))
-
-
 def test_what_is_not_possible_is_not_joined(cut: Callable[..., Puzzle]) -> None:
     """With their turns known, pieces keep them."""
     puzzle = cut(5, 5)
     _, turns = puzzle.board.snap(puzzle.truth)
-    candidates = candidates_of(puzzle)
+    candidates = Candidates.of(Borders.of(puzzle.pieces.pixels).best(20))
     framed = FramedForest.of(puzzle.board, turns.numpy())
     nothing = np.zeros(candidates.side.shape, bool)
     assert list(join_consistent(framed, candidates, nothing, Caution())) == []

@@ -90,9 +90,6 @@ def test_a_cell_left_behind_by_a_tree_that_moved_is_free() -> None:
     assert sorted((forest.place - forest.place[0]).tolist()) == [[x, 0] for x in range(6)]
 
 
-RIGHT, BOTTOM, LEFT, TOP = range(4)
-
-
 def lone(board: Board, count: int) -> FramedForest:
     return FramedForest.of(board, np.zeros(count, np.int64))
 
