@@ -50,14 +50,14 @@ def write_assembly(
     for name in dict.fromkeys(name.split("/")[0] for name, _ in further):
         wrote(name)
     drawn = Pictures(assembly)
-    drawings: dict[str, Callable[[], bytes]] = {
-        "assembled.png": lambda: drawn.assembled,
-        "steps.gif": lambda: drawn.steps,
-        "report.html": lambda: report_html(drawn, settings).encode(),
-    }
-    for name, draw in drawings.items() if pictures else ():
-        add_files(target, [(name, draw())])
-        wrote(name)
+    if pictures:
+        files = {"assembled": "assembled.png", "steps": "steps.gif"}
+        for name in drawn.drawn():
+            if name in files:
+                add_files(target, [(files[name], getattr(drawn, name))])
+                wrote(files[name])
+        add_files(target, [("report.html", report_html(drawn, settings).encode())])
+        wrote("report.html")
     return drawn
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -221,16 +223,18 @@ def animate(assembly: Assembly, frames: int = 48) -> list[Image.Image]:
     floor = float(standing[:, 1].min())
     flight = plan_flight(laid_out(puzzle.fragments, floor), assembly.history, assembly.poses)
     early = np.concatenate([_reached(extremes, station) for station in flight.stations[:-1]])
-    drawn = []
-    for time in np.linspace(0, 1, max(frames, 2)).tolist():
+
+    def shot(time: float) -> Image.Image:
         poses, done = flight.at(time), eased(time)
         view = orbit(*(here + done * (there - here) for here, there in zip(_FIRST_VIEW, _OBJECT_VIEW, strict=True)))
         wide, close = (frame(points, view, MOVING, _MARGIN) for points in (early, standing))
         # Late ones must stay within the picture: it closes in when all are nearly there.
         camera = wide.towards(close, flight.arrived(time) ** 3)
         ground = min(floor, float(_reached(extremes, poses)[:, 1].min()))
-        drawn.append(photograph(things.placed(poses), colours, camera, MOVING, ground=ground, samples=1))
-    return drawn
+        return photograph(things.placed(poses), colours, camera, MOVING, ground=ground, samples=1)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(shot, np.linspace(0, 1, max(frames, 2)).tolist()))
 
 
 def _reached(extremes: Float[Tensor, "n k 3"], poses: Poses) -> Float32[np.ndarray, "p 3"]:

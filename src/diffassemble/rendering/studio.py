@@ -132,7 +132,7 @@ def rasterise(
     return layers
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 @no_type_check
 def _fill(corners, normals, owner, shown, nearness, normal):
     height, width = shown.shape
@@ -185,7 +185,7 @@ _ANGLE = np.arange(_SAMPLES) * np.pi * (3 - np.sqrt(5)) + np.arange(TILE * TILE)
 _DISC = np.sqrt((np.arange(_SAMPLES) + 0.5) / _SAMPLES)[:, None] * np.stack([np.cos(_ANGLE), np.sin(_ANGLE)], -1)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 @no_type_check
 def lay_ground(nearness, normal, focal, middle_x, middle_y, up, height):
     """Fill pixels that show nothing with the plane up·p = height, as far as it reaches below the horizon."""
@@ -201,7 +201,7 @@ def lay_ground(nearness, normal, focal, middle_x, middle_y, up, height):
                     normal[row, column, axis] = up[axis]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 @no_type_check
 def find_occlusion(nearness, normal, focal, middle_x, middle_y, reach, occlusion):
     """How much of the sky above each pixel is hidden by what lies within `reach` of it: 0 nothing, 1 all."""
@@ -233,7 +233,7 @@ def find_occlusion(nearness, normal, focal, middle_x, middle_y, reach, occlusion
             occlusion[row, column] = min(1.0, 2.2 * hidden / _SAMPLES)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 @no_type_check
 def find_shadow(
     owner, nearness, normal, focal, middle_x, middle_y, light, scale, shift, shadow_map, softness, bias, shade
@@ -272,7 +272,7 @@ def find_shadow(
             shade[row, column] = hidden / _SAMPLES
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 @no_type_check
 def shine(owner, nearness, normal, occlusion, shade, colours, table, up, focal, middle_x, middle_y, line, light):
     """Amounts of light (linear) of each pixel, into `light`; `line` is how wide contours are, in pixels."""

@@ -161,7 +161,7 @@ def _coarse_cell(arrays: Sequence[tuple[np.ndarray, np.ndarray]], limit: int) ->
     return math.sqrt(3 * area / limit)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 @no_type_check
 def _move(corners, normals, owner, rotation, translation, moved, turned):
     for index in range(len(corners)):
@@ -176,7 +176,7 @@ def _move(corners, normals, owner, rotation, translation, moved, turned):
                 turned[index, corner, axis] = facing
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 @no_type_check
 def _gather(faces, weighted, unit, around, start, threshold, summed):
     for face in range(len(faces)):
