@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -35,12 +36,12 @@ _BOUNDS: dict[type, tuple[Callable[[Any, Any], bool], str]] = {
 Kind = TypeVar("Kind")
 
 
-class Settings:
+class Settings(ABC):
     """Settings that know which of their values do not go together."""
 
+    @abstractmethod
     def conflicts(self) -> Iterable[tuple[str, str]]:
         """Names of settings at fault, and what they must be, in the words that follow "must be"."""
-        raise NotImplementedError
 
 
 def check_settings(settings: Any, section: str = "") -> None:

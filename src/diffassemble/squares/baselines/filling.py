@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -42,7 +43,7 @@ _WANTED = 0.3
 
 
 @dataclass(frozen=True)
-class BorderSolver:
+class BorderSolver(ABC):
     """Compares borders, which can't tell which way is up: `upright` does; without it, wholes stay as they were found.
 
     After `budget` seconds no more matches are tried, and what is loose is put down as it comes.
@@ -56,9 +57,9 @@ class BorderSolver:
         until = time.monotonic() + self.budget
         return in_content_order(puzzle, lambda ordered: self.ordered_steps(ordered, until))
 
+    @abstractmethod
     def ordered_steps(self, puzzle: Puzzle, until: float) -> Iterator[Step]:
         """The steps for pieces in a given order; `until` is when to stop, by the monotonic clock."""
-        raise NotImplementedError
 
     def answer(self, puzzle: Puzzle, placement: Placement, partners: Partners) -> Iterator[Step]:
         """The last steps, with the confidence that borders give."""
