@@ -13,11 +13,12 @@ from torch import Tensor
 from diffassemble.core import InputError, Matches, Poses, Puzzle
 from diffassemble.core.poses import random_rotations
 from diffassemble.network.batch import PuzzleBatch, pack
-from diffassemble.network.denoiser import Denoiser, PosedFeatures
+from diffassemble.network.denoiser import Denoiser, PosedFeatures, view_matches
 from diffassemble.network.encoders import make_encoder
 from diffassemble.network.evidence import POWERS, THRESHOLDS
-from diffassemble.network.graph.edges import complete_edges
+from diffassemble.network.graph.edges import complete_edges, lifted
 from diffassemble.network.graph.layout import DenseGraph, EdgeGraph, edge_graph
+from diffassemble.network.sides import likely_neighbours
 from diffassemble.squares.edge_model import EdgeModel, EdgeModelConfig, find_matches, match_finder
 
 Make = Callable[..., Denoiser]
@@ -31,6 +32,10 @@ FORMS = [
     {"symmetry": "invariant"},
     {"symmetry": "plain", "times": 1},
     {"virtual_nodes": 3},
+    {"head": "cells"},
+    {"head": "cells", "edge_features": False, "votes": False, "side_heads": True, "virtual_nodes": 2},
+    {"head": "cells", "backbone": "efficientnet", "edge_features": False, "votes": False, "side_heads": True},
+    {"head": "cells", "layer": "gcn", "edge_features": False, "symmetry": "plain"},
 ]
 
 
@@ -66,10 +71,16 @@ def test_dense_equals_listed(make_model: Make, puzzles: list[Puzzle], form: dict
     noisy, time = noisy_poses(13, 3, model.config.times)
     dense = model.condition(batch)
     assert isinstance(dense.graph, DenseGraph)
-    matches = batch.matches if model.config.edge_features else None
-    listed = replace(
-        dense, graph=edge_graph(complete_edges(batch.puzzle), batch.puzzle, matches, 16, model.config.virtual_nodes)
+    config, matches = model.config, batch.matches if model.config.edge_features else None
+    if matches is not None and config.nodes_each > 1:
+        matches = view_matches(matches)
+    edges, owner = (
+        lifted(complete_edges(batch.puzzle), config.nodes_each),
+        batch.puzzle.repeat_interleave(config.nodes_each),
     )
+    graph = edge_graph(edges, owner, matches, config.edge_slots, config.virtual_nodes)
+    neighbours = None if dense.sides is None else likely_neighbours(dense.sides, graph)
+    listed = replace(dense, graph=graph, neighbours=neighbours)
     predicted = model(noisy, time, dense)
     assert predicted.shape == noisy.shape
     torch.testing.assert_close(predicted, model(noisy, time, listed), rtol=1e-5, atol=1e-5)

@@ -16,7 +16,7 @@ from torch import Tensor
 from diffassemble.core import Board, Matches, Poses, Puzzle, Step
 from diffassemble.network.batch import PuzzleBatch
 from diffassemble.network.config import ModelConfig
-from diffassemble.network.denoiser import Condition, Denoiser
+from diffassemble.network.denoiser import Condition, Denoiser, Prediction
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.edges import Borders, matches_of_sides
 
@@ -52,8 +52,10 @@ class Oracle(Denoiser):
         self.listed = same.flatten(2).all(-1).int().argmax(1)
         return super().condition(batch, generator)
 
-    def forward(self, noisy: Tensor, time: Tensor, condition: Condition) -> Tensor:
-        return self.answers[self.listed].expand_as(noisy)
+    def predict(
+        self, noisy: Tensor, time: Tensor, condition: Condition, before: Prediction | None = None
+    ) -> Prediction:
+        return Prediction(self.answers[self.listed].expand_as(noisy))
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from diffassemble.core import Board, InputError, Puzzle
 from diffassemble.files.pictures import read_picture
 from diffassemble.network.batch import pack
-from diffassemble.network.denoiser import Denoiser
+from diffassemble.network.denoiser import Denoiser, Prediction
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.edge_model import find_matches
 from diffassemble.training.config import Config
@@ -74,8 +74,8 @@ class Told(Denoiser):
         self.answer = torch.cat([self.space.to_vector(puzzle.truth) for puzzle in puzzles])
         return self
 
-    def forward(self, noisy: Tensor, time: Tensor, condition: object) -> Tensor:
-        return self.answer[:, None].expand_as(noisy)
+    def predict(self, noisy: Tensor, time: Tensor, condition: object, before: Prediction | None = None) -> Prediction:
+        return Prediction(self.answer[:, None].expand_as(noisy))
 
 
 def test_accuracy_of_one_who_knows(tiny: Callable[..., Config], picture_folders: tuple[Path, Path]) -> None:

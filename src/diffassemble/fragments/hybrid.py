@@ -55,7 +55,7 @@ class FragmentDiffusionSolver:
         total = len(self.model.schedule.visited(self.denoising_steps))
         chain = denoise(self.model, batch, self.denoising_steps, samples, generator, self.eta, puzzle.locks)
         for number, (noisy, predicted) in enumerate(chain, 1):
-            clean = predicted
+            clean = predicted.vectors
             yield Step(space.to_poses(noisy[:, 0]), done=number / total)
         poses, confidence = average([space.to_poses(sample) for sample in clean.unbind(1)])
         yield Step(poses, done=1.0, confidence=confidence)

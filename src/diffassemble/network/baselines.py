@@ -20,7 +20,7 @@ from diffassemble.core.settings import Count, Settings, check_settings
 from diffassemble.diffusion.schedule import Schedule
 from diffassemble.diffusion.spaces import SPACES
 from diffassemble.network.batch import PuzzleBatch
-from diffassemble.network.denoiser import PoseNetwork, Samples, Times
+from diffassemble.network.denoiser import PoseNetwork, Prediction, Samples, Times
 from diffassemble.network.encoders import make_encoder
 from diffassemble.network.encoders.image import Symmetry
 from diffassemble.network.encoders.points import EXTENTS, VECTOR_NETWORKS, PointBackbone
@@ -192,5 +192,7 @@ class OneShot(PoseNetwork):
         features = graph.spread(self.encoder(batch.content).flatten(1)[:, None])[:, :, 0]
         return self.baseline(features, graph.present)[graph.present]
 
-    def forward(self, noisy: Samples, time: Times, condition: Float[Tensor, "n p"]) -> Samples:
-        return condition[:, None].expand_as(noisy)
+    def predict(
+        self, noisy: Samples, time: Times, condition: Float[Tensor, "n p"], before: Prediction | None = None
+    ) -> Prediction:
+        return Prediction(condition[:, None].expand_as(noisy))

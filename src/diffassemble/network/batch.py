@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from diffassemble.core import Matches, Poses, Puzzle
+from diffassemble.core import Board, Matches, Poses, Puzzle
 
 BOARD_WIDTH = 4
 
@@ -27,6 +27,10 @@ class PuzzleBatch:
     room: Float[Tensor, "n d"]
     """how far apart the centres of two pieces of the whole can be along each axis"""
     matches: Matches | None
+    boards: tuple[Board | None, ...] = ()
+    """the lattice of each puzzle"""
+    frozen: Float[Tensor, "n 4 p"] | None = None
+    """what a pretrained network shows of the pieces, if that is known already"""
 
     def to(self, device: torch.device) -> PuzzleBatch:
         """The same on another device."""
@@ -36,7 +40,8 @@ class PuzzleBatch:
             pair = matches.first.to(device), matches.second.to(device)
             matches = Matches(*pair, relative, matches.slot.to(device), matches.evidence.to(device))
         content, puzzle, board, room = (x.to(device) for x in (self.content, self.puzzle, self.board, self.room))
-        return PuzzleBatch(content, puzzle, board, room, matches)
+        frozen = None if self.frozen is None else self.frozen.to(device)
+        return PuzzleBatch(content, puzzle, board, room, matches, self.boards, frozen)
 
 
 MatchFinder = Callable[[Puzzle], Matches]
@@ -51,7 +56,8 @@ def pack(puzzles: Sequence[Puzzle], find_matches: MatchFinder | None = None) -> 
     starts = (torch.cumsum(counts, 0) - counts).tolist()
     matches = join_matches([*map(find_matches, puzzles)], starts) if find_matches else None
     content = torch.cat([puzzle.pieces.content for puzzle in puzzles])
-    return PuzzleBatch(content, index, described[index], room[index], matches)
+    boards = tuple(puzzle.lattice for puzzle in puzzles)
+    return PuzzleBatch(content, index, described[index], room[index], matches, boards)
 
 
 def _surroundings(puzzle: Puzzle) -> tuple[list[float], list[float]]:

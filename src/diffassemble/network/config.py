@@ -30,6 +30,12 @@ class ModelConfig(Settings):
     """transformer: normalised residual layers with feed-forward parts; published: the paper's bare layers"""
     hidden: Count = 256
     """width between the layers of the published stack"""
+    head: Literal["regression", "cells"] = "regression"
+    """regression: poses themselves, as in the paper; cells: a distribution over the cells and turns of the board"""
+    place_width: Count = 128
+    """numbers by which the head "cells" knows a cell"""
+    side_heads: bool = False
+    """attention heads that compare what pieces show along their sides, learnt like all else; with the head "cells\""""
     edge_features: bool = True
     """border evidence as edge features; off in the paper's form"""
     edge_model: str = ""
@@ -71,6 +77,16 @@ class ModelConfig(Settings):
         return self.edge_features or self.votes
 
     @property
+    def nodes_each(self) -> int:
+        """Nodes of a piece: one, or its four views where every turn of it is scored."""
+        return SIDES if self.head == "cells" else 1
+
+    @property
+    def edge_slots(self) -> int:
+        """Kinds of contact between two nodes; of two views that touch, only the direction is left to tell."""
+        return SIDES if self.head == "cells" else self.contact_slots
+
+    @property
     def on_board(self) -> bool:
         """Whether pieces stand on a board: at quarter turns, on the cells of a lattice."""
         return self.space == "cos_sin"
@@ -91,6 +107,12 @@ class ModelConfig(Settings):
         widths = {self.width} | ({self.hidden} if self.stack == "published" and self.layers > 1 else set())
         if self.layer == "unimp" and any(width % self.heads for width in widths):
             yield "heads", f"a divisor of the width {' and '.join(map(str, sorted(widths)))}"
+        if self.head == "cells" and self.space != "cos_sin":
+            yield "head", "regression where there is no board"
+        if self.head == "cells" and self.stack == "published":
+            yield "stack", "transformer with the head cells"
+        if self.side_heads and self.head != "cells":
+            yield "side_heads", "off without the head cells, whose nodes are pieces in their turns"
         if self.votes and self.space == "quaternion":
             yield "votes", "off with quaternions, whose mean is no mean of poses"
         if self.layer == "gcn" and self.edge_features:

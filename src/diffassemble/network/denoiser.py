@@ -2,7 +2,8 @@
 
 `Denoiser.condition` encodes the pieces, chooses the graph and reads the matches, once a puzzle; `forward` then denoises
 k noisy versions of all n pieces, once a step. In the paper's form a node is [features | noisy pose | time]; `votes` and
-`edge_features` add what the matches say, `posed` turns the features into the noisy pose.
+`edge_features` add what the matches say, `posed` turns the features into the noisy pose. With the head "cells" a node
+is one of the four views of a piece, and X₀ a distribution over the board's cells and turns.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -23,6 +24,15 @@ from diffassemble.core.settings import check_settings
 from diffassemble.diffusion.schedule import Schedule
 from diffassemble.diffusion.spaces import SPACES, Space
 from diffassemble.network.batch import BOARD_WIDTH, PuzzleBatch
+from diffassemble.network.cells import (
+    BoardCells,
+    CellEmbedding,
+    CellScores,
+    Logits,
+    expected,
+    opinion_logits,
+    seen_from_views,
+)
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.encoders import Encoder, make_encoder
 from diffassemble.network.encoders.points import PointEncoder
@@ -30,6 +40,7 @@ from diffassemble.network.encoders.vector_neurons import Invariants
 from diffassemble.network.evidence import (
     POWERS,
     THRESHOLDS,
+    TURNS,
     BoardPosterior,
     Clusters,
     board_posterior,
@@ -39,10 +50,11 @@ from diffassemble.network.evidence import (
     unflatten_poses,
     vote_matrix,
 )
-from diffassemble.network.graph.edges import complete_edges, drop_edges, expander_edges, match_edges
+from diffassemble.network.graph.edges import complete_edges, drop_edges, expander_edges, lifted, match_edges
 from diffassemble.network.graph.layout import DenseGraph, Graph, edge_graph
 from diffassemble.network.layers import STACKS
 from diffassemble.network.pretrained import Pretrained
+from diffassemble.network.sides import Neighbours, SideDescriptors, Sides, likely_neighbours
 
 # Estimates beyond this many units of the whole are nonsense.
 FARTHEST = 4.0
@@ -72,19 +84,39 @@ class PoseNetwork(Pretrained, ABC):
         """All that stays the same while poses are denoised."""
 
     @abstractmethod
+    def predict(self, noisy: Samples, time: Times, condition: Any, before: Prediction | None = None) -> Prediction:
+        """Predicted X₀ of k noisy versions of the same n pieces; `before` is what was predicted a step before."""
+
     def forward(self, noisy: Samples, time: Times, condition: Any) -> Samples:
-        """Predicted X₀, in the raw numbers that `space.clean` understands, of k noisy versions of the same n pieces."""
+        """The vectors of a prediction alone."""
+        return self.predict(noisy, time, condition).vectors
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """X₀ in the raw numbers that `space.clean` understands, and the distribution that it is the mean of, if any."""
+
+    vectors: Samples
+    logits: Logits | None = None
 
 
 @dataclass(frozen=True)
 class Condition:
-    """All that stays the same while poses are denoised: piece features, graph, and which matches vote for whom."""
+    """All that stays the same while poses are denoised: features of the nodes, graph, which matches vote for whom.
 
-    features: Float[Tensor, "n f"]
-    surroundings: Float[Tensor, "n g"]
+    Where nodes are views, `boards` are the cells to choose from, `alone` the logits of each piece by itself, and
+    `sides` what pieces show along their sides, if that is compared.
+    """
+
+    features: Float[Tensor, "m f"]
+    surroundings: Float[Tensor, "m g"]
     graph: Graph
     votes: Float[Tensor, "flat flat"] | None
     clusters: Sequence[tuple[Clusters, BoardPosterior | None]]
+    boards: Sequence[BoardCells] = ()
+    alone: Logits | None = None
+    sides: Sides | None = None
+    neighbours: Neighbours | None = None
 
 
 class Denoiser(PoseNetwork):
@@ -106,22 +138,29 @@ class Denoiser(PoseNetwork):
             nn.GELU(),
             nn.Linear(config.pose_hidden, config.pose_width),
         )
-        evidence = config.contact_slots * CHANNELS
+        evidence = config.edge_slots * CHANNELS
         cluster_width = len(THRESHOLDS) * (1 + 2 * self.space.translation_width)  # sizes, and reach along each axis
         self.standing = PosedFeatures(self.encoder, config.width) if config.posed else None
-        node_width = self.encoder.width + config.pose_width + config.time_width
+        features = self.encoder.width // config.nodes_each
+        node_width = features + config.pose_width + config.time_width
         node_width += (self.standing.width if self.standing else 0) + (BOARD_WIDTH if config.board else 0)
         node_width += (evidence if config.pairwise else 0) + (cluster_width if config.votes else 0)
         self.join = nn.Sequential(
             nn.Linear(node_width, config.join_hidden), nn.GELU(), nn.Linear(config.join_hidden, config.width)
         )
         self.stack = STACKS[config.stack](config, evidence if config.edge_features else None)
-        self.head = nn.Sequential(nn.Linear(config.width, 32), nn.GELU(), nn.Linear(32, self.space.width))
+        if config.head == "cells":
+            self.cells = CellEmbedding(config.place_width, config.width)
+            self.alone = CellScores(features, config.place_width, hidden=256)
+            self.scores = CellScores(config.width, config.place_width)
+            self.sides = SideDescriptors(features) if config.side_heads else None
+        else:
+            self.head = nn.Sequential(nn.Linear(config.width, 32), nn.GELU(), nn.Linear(32, self.space.width))
         self.trust = nn.Linear(config.width, 2 * opinions) if config.votes else None
         self.virtual = nn.Parameter(torch.randn(config.virtual_nodes, config.width)) if config.virtual_nodes else None
         if self.trust is not None:  # at first all opinions are trusted alike
             nn.init.zeros_(self.trust.weight)
-            nn.init.ones_(self.trust.bias)
+            nn.init.constant_(self.trust.bias, 0.1 if config.head == "cells" else 1.0)
 
     @property
     def pairwise(self) -> bool:
@@ -129,53 +168,96 @@ class Denoiser(PoseNetwork):
 
     def condition(self, batch: PuzzleBatch, generator: torch.Generator | None = None) -> Condition:
         """Encode the pieces and compare their borders; with a `generator`, for learning on random sparse graphs."""
-        config = self.config
-        features = self._encoded(batch.content)
-        nodes = [batch.board.new_empty(len(batch.puzzle), 0)]
+        config, count = self.config, len(batch.puzzle)
+        features = self._encoded(batch)
+        nodes = [batch.board.new_empty(len(features), 0)]
         votes: Tensor | None = None
         clusters: list[tuple[Clusters, BoardPosterior | None]] = []
-        count = len(batch.puzzle)
+        matches = batch.matches
         if config.pairwise:
-            assert batch.matches is not None, "this model needs pairwise evidence: pack(..., find_matches)"
-            nodes.append(best_evidence(batch.matches, count, config.contact_slots))
-        if config.votes and batch.matches is not None:
-            votes, grown = vote_matrix(batch.matches, count), grow_clusters(batch.matches, count, batch.room)
+            assert matches is not None, "this model needs pairwise evidence: pack(..., find_matches)"
+            heard = view_matches(matches) if config.nodes_each > 1 else matches
+            nodes.append(best_evidence(heard, len(features), config.edge_slots))
+        if config.votes and matches is not None:
+            votes, grown = vote_matrix(matches, count), grow_clusters(matches, count, batch.room)
             pieces = torch.bincount(batch.puzzle)[batch.puzzle]
-            nodes += [c.reach() for c in grown] + [(c.sizes() / pieces)[:, None] for c in grown]
+            reached = [c.reach() for c in grown]
+            nodes += map(seen_around, reached) if config.nodes_each > 1 else reached
+            nodes += [self._for_nodes((c.sizes() / pieces)[:, None]) for c in grown]
             clusters = [
                 (c, board_posterior(c, batch.room, batch.board[:, 2]) if config.on_board else None) for c in grown
             ]
         if config.board:
-            nodes.append(batch.board)
+            nodes.append(self._for_nodes(batch.board))
         if self.standing is not None:
             nodes.append(self.standing.shape(features))
-        return Condition(features, torch.cat(nodes, 1), wire(config, batch, generator), votes, clusters)
+        told = features, torch.cat(nodes, 1), wire(config, batch, generator), votes, clusters
+        return Condition(*told) if config.head == "regression" else self._with_cells(Condition(*told), batch)
 
-    def _encoded(self, content: Float[Tensor, "n *x"]) -> Float[Tensor, "n f"]:
-        """The features of all pieces; those of large puzzles in blocks, if nothing is learnt from them."""
-        blocks = [content] if torch.is_grad_enabled() else content.split(_ENCODED)
-        return torch.cat([self.encoder(block).flatten(1) for block in blocks])
+    def _with_cells(self, condition: Condition, batch: PuzzleBatch) -> Condition:
+        """What the head "cells" asks for besides."""
+        lattices = [board for board in batch.boards if board is not None]
+        assert len(lattices) == len(batch.boards) > 0, "every puzzle of the batch needs a board"
+        boards = self.cells.boards(lattices, batch.puzzle)
+        alone = self.alone(condition.features.unflatten(0, (-1, TURNS))[:, :, None], boards)
+        if self.sides is None:
+            return replace(condition, boards=boards, alone=alone)
+        sides = self.sides(batch.content, condition.features)
+        neighbours = likely_neighbours(sides, condition.graph)
+        return replace(condition, boards=boards, alone=alone, sides=sides, neighbours=neighbours)
 
-    def forward(self, noisy: Samples, time: Times, condition: Condition) -> Samples:
-        """Predicted X₀ of k noisy versions of the same n pieces."""
-        samples = noisy.shape[1]
+    def _encoded(self, batch: PuzzleBatch) -> Float[Tensor, "m f"]:
+        """The features of all nodes; those of large puzzles in blocks, if nothing is learnt from them."""
+        at_once = len(batch.content) if torch.is_grad_enabled() else _ENCODED
+        known = () if batch.frozen is None else (batch.frozen,)
+        blocks = zip(*(part.split(at_once) for part in (batch.content, *known)), strict=True)
+        features = torch.cat([self.encoder(*block).flatten(1) for block in blocks])
+        return features.view(self.config.nodes_each * len(features), -1)
+
+    def _for_nodes(self, values: Float[Tensor, "n *f"]) -> Float[Tensor, "m *f"]:
+        """What is known of a piece, told to each of its nodes."""
+        return values.repeat_interleave(self.config.nodes_each, 0)
+
+    def predict(
+        self, noisy: Samples, time: Times, condition: Condition, before: Prediction | None = None
+    ) -> Prediction:
+        samples, cells = noisy.shape[1], self.config.head == "cells"
         opinions = self._opinions(noisy, time, condition)
-        seen = condition.features[:, None].expand(-1, samples, -1)
+        known = condition.features[:, None].expand(-1, samples, -1)
         if self.standing is not None:
             rotation = self.space.to_poses(noisy.flatten(0, 1)).rotation.unflatten(0, noisy.shape[:2])
-            seen = self.standing.turned(seen, rotation)
+            known = self.standing.turned(known, rotation)
+        seen = seen_from_views(opinions) if cells else opinions[:, None]
         parts = [
-            seen,
+            known,
             condition.surroundings[:, None].expand(-1, samples, -1),
-            self.pose_embedding(opinions.flatten(2)),
-            time_embedding(time / self.config.times, self.config.time_width),
+            self.pose_embedding(seen.flatten(3)).flatten(0, 1),
+            self._for_nodes(time_embedding(time / self.config.times, self.config.time_width)),
         ]
-        nodes = condition.graph.spread(self.join(torch.cat(parts, -1)), self.virtual)
-        nodes = condition.graph.gather(self.stack(nodes, condition.graph))
+        joined = self.join(torch.cat(parts, -1))
+        if cells:
+            assert condition.alone is not None
+            joined = joined + self.cells.first_guess(self._told(condition.alone, condition))
+            if before is not None and before.logits is not None:
+                joined = joined + self.cells.before(self._told(before.logits, condition))
+        nodes = condition.graph.spread(joined, self.virtual)
+        nodes = condition.graph.gather(self.stack(nodes, condition.graph, condition.neighbours))
+        if cells:
+            return self._distribution(nodes.unflatten(0, (-1, TURNS)), seen, condition)
         predicted = self.head(nodes)
         if self.standing is not None:
-            predicted = self._turned_on(predicted, self.standing.axes(nodes, seen), rotation)
-        return predicted if self.trust is None else predicted + self._mixture(self.trust(nodes), opinions)
+            predicted = self._turned_on(predicted, self.standing.axes(nodes, known), rotation)
+        return Prediction(predicted if self.trust is None else predicted + self._mixture(self.trust(nodes), opinions))
+
+    def _told(self, logits: Logits, condition: Condition) -> Float[Tensor, "m k q"]:
+        return self.cells.told(logits, condition.boards).flatten(0, 1)
+
+    def _distribution(
+        self, views: Float[Tensor, "n 4 k w"], seen: Float[Tensor, "n 4 k o 4"], condition: Condition
+    ) -> Prediction:
+        opinions = None if self.trust is None else opinion_logits(self.trust(views), seen, condition.boards)
+        logits = self.scores(views, condition.boards, opinions)
+        return Prediction(expected(logits, condition.boards), logits)
 
     def _turned_on(self, raw: Samples, axes: Float[Tensor, "n k 3 3"], stands: Float[Tensor, "n k 3 3"]) -> Samples:
         """What is said of pieces as they stand, from how they lie: a rotation by the head and one by their vectors."""
@@ -264,6 +346,25 @@ def best_evidence(matches: Matches, count: int, slots: int) -> Float[Tensor, "n 
     return best.scatter_reduce(0, row, matches.evidence, "amax").view(count, -1)
 
 
+def view_matches(matches: Matches) -> Matches:
+    """Matches of pieces as matches of their views, which touch if they are turned so; the slot is the direction.
+
+    View k has side s where side s + k is of the piece as it lies.
+    """
+    own, other = (side[:, None] for side in (matches.slot // TURNS, matches.slot % TURNS))
+    turn = torch.arange(TURNS, device=own.device)
+    direction = (own + turn) % TURNS
+    facing = (direction + TURNS // 2 - other) % TURNS
+    first, second = TURNS * matches.first[:, None] + turn, TURNS * matches.second[:, None] + facing
+    every = torch.arange(len(matches), device=own.device).repeat_interleave(TURNS)
+    return replace(matches[every], first=first.flatten(), second=second.flatten(), slot=direction.flatten())
+
+
+def seen_around(reach: Float[Tensor, "n 4"]) -> Float[Tensor, "m 4"]:
+    """What lies beyond a piece's right, lower, left and upper side, as each of its views sees it."""
+    return torch.stack([reach.roll(turn, 1) for turn in range(TURNS)], 1).flatten(0, 1)
+
+
 def time_embedding(share: Float[Tensor, "*n"], width: int) -> Float[Tensor, "*n w"]:
     """Sines and cosines of time in [0, 1] at frequencies from 1 to 1000."""
     frequency = torch.exp(torch.linspace(0, math.log(1000), width // 2, device=share.device))
@@ -273,11 +374,14 @@ def time_embedding(share: Float[Tensor, "*n"], width: int) -> Float[Tensor, "*n 
 
 def wire(config: ModelConfig, batch: PuzzleBatch, generator: torch.Generator | None) -> Graph:
     """The graph of a batch: for learning if there is a generator, else for solving."""
-    evidence = batch.matches if config.edge_features else None
+    each, evidence = config.nodes_each, batch.matches if config.edge_features else None
+    if evidence is not None and each > 1:
+        evidence = view_matches(evidence)
+    owner = batch.puzzle.repeat_interleave(each)
     large = int(torch.bincount(batch.puzzle).max()) > config.complete_up_to
     thinned = config.degree > 0 or config.dropped_edges > 0
     if not large and not (thinned and (generator is not None or config.sparse_solving)):
-        return DenseGraph.of(batch.puzzle, evidence, config.contact_slots, config.virtual_nodes)
+        return DenseGraph.of(owner, evidence, config.edge_slots, config.virtual_nodes)
     # Solving draws the same graph for the same puzzle.
     generator = generator or torch.Generator().manual_seed(len(batch.puzzle))
     top = config.top_k or (LARGE_TOP if large else 0)
@@ -287,4 +391,4 @@ def wire(config: ModelConfig, batch: PuzzleBatch, generator: torch.Generator | N
         edges = expander_edges(batch.puzzle, config.degree or LARGE_DEGREE, generator)
         if batch.matches is not None and top:
             edges = torch.cat([edges, match_edges(batch.matches, top, config.contact_slots)], 1)
-    return edge_graph(edges, batch.puzzle, evidence, config.contact_slots, config.virtual_nodes)
+    return edge_graph(lifted(edges, each), owner, evidence, config.edge_slots, config.virtual_nodes)

@@ -14,7 +14,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from diffassemble.network.config import ModelConfig
+from diffassemble.network.encoders.image import TURNS
 from diffassemble.network.graph.layout import DenseGraph, EdgeGraph, Graph, PairFeatures, common, summed
+from diffassemble.network.sides import Neighbours, SideHeads
 
 Heads = Float[Tensor, "b k h w c"]
 """c numbers of w nodes for each of h heads, in k samples of b graphs"""
@@ -110,24 +112,51 @@ def _layer(config: ModelConfig, width_in: int, width_out: int, edge_width: int |
 
 
 class TransformerStack(nn.Module):
-    """Normalised residual layers, each followed by a feed-forward part."""
+    """Normalised residual layers, each followed by a feed-forward part.
+
+    Where nodes are views of pieces, the views of a piece tell each other what they found, and hear from their likely
+    neighbours.
+    """
 
     def __init__(self, config: ModelConfig, edge_width: int | None) -> None:
         super().__init__()
         width, depth = config.width, range(config.layers)
         self.layers = nn.ModuleList(_layer(config, width, width, edge_width) for _ in depth)
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in depth)
+        self.side_heads = nn.ModuleList(SideHeads(width) for _ in depth if config.side_heads)
+        exchanges = depth if config.nodes_each > 1 else ()
+        self.exchanges = nn.ModuleList(
+            nn.Sequential(nn.LayerNorm(width), ViewMean(), nn.Linear(width, width)) for _ in exchanges
+        )
         self.feed_forward = nn.ModuleList(
             nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
             for _ in depth
         )
         self.last_norm = nn.LayerNorm(width)
 
-    def forward(self, nodes: Float[Tensor, "*places k f"], graph: Graph) -> Float[Tensor, "*places k f"]:
-        for layer, norm, feed_forward in zip(self.layers, self.norms, self.feed_forward, strict=True):
-            nodes = nodes + layer.message_passing(norm(nodes), graph)  # type: ignore[operator]
+    def forward(
+        self, nodes: Float[Tensor, "*places k f"], graph: Graph, neighbours: Neighbours | None = None
+    ) -> Float[Tensor, "*places k f"]:
+        for number, (layer, norm, feed_forward) in enumerate(
+            zip(self.layers, self.norms, self.feed_forward, strict=True)
+        ):
+            normal = norm(nodes)
+            nodes = nodes + layer.message_passing(normal, graph)  # type: ignore[operator]
+            if neighbours is not None:
+                pieces = graph.pieces_of(normal)
+                nodes = graph.add(nodes, self.side_heads[number](pieces, neighbours))
+            if self.exchanges:
+                nodes = graph.add(nodes, self.exchanges[number](graph.pieces_of(nodes)))
             nodes = nodes + feed_forward(nodes)
         return self.last_norm(nodes)
+
+
+class ViewMean(nn.Module):
+    """The mean over the views of a piece, for each of its views."""
+
+    def forward(self, nodes: Float[Tensor, "*b w k f"]) -> Float[Tensor, "*b w k f"]:
+        views = nodes.unflatten(-3, (-1, TURNS))
+        return views.mean(-3, keepdim=True).expand_as(views).flatten(-4, -3)
 
 
 class PublishedStack(nn.Module):
@@ -138,7 +167,9 @@ class PublishedStack(nn.Module):
         widths = [config.width, *[config.hidden] * (config.layers - 1), config.width]
         self.layers = nn.ModuleList(_layer(config, a, b, edge_width) for a, b in pairwise(widths))
 
-    def forward(self, nodes: Float[Tensor, "*places k f"], graph: Graph) -> Float[Tensor, "*places k f"]:
+    def forward(
+        self, nodes: Float[Tensor, "*places k f"], graph: Graph, neighbours: None = None
+    ) -> Float[Tensor, "*places k f"]:
         first, *others = self.layers
         inner = first.message_passing(nodes, graph)  # type: ignore[operator]
         for layer in others:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float
@@ -11,7 +12,7 @@ from torch import Tensor
 from diffassemble.core import Locks, Poses
 from diffassemble.diffusion.samplers import sample
 from diffassemble.network.batch import PuzzleBatch
-from diffassemble.network.denoiser import PoseNetwork, Samples
+from diffassemble.network.denoiser import PoseNetwork, Prediction, Samples
 
 # Pairs of pieces that attend to each other in all samples of a puzzle.
 MOST_PAIRS = 1_000_000
@@ -35,7 +36,7 @@ def denoise(
     generator: torch.Generator,
     eta: float = 0.0,
     locks: Locks | None = None,
-) -> Iterator[tuple[Samples, Samples]]:
+) -> Iterator[tuple[Samples, Prediction]]:
     """Yield (x_t, predicted x_0) of `samples` chains for all puzzles of the batch, from sampled noise to time 0.
 
     The network may be on another device than the batch, to which its answers come back. For locked pieces the
@@ -47,13 +48,17 @@ def denoise(
     start = model.space.prior((count, samples), generator)
     settled = torch.empty(0) if locks is None else model.space.to_vector(locks.poses)
 
+    last: list[Prediction] = []
+
     def predict(noisy: Tensor, time: int) -> Tensor:
         with torch.no_grad():
             times = torch.full((count, samples), time, device=device)
-            clean = model.space.clean(model(noisy.to(device), times, condition)).to(noisy.device)
+            last[:] = [model.predict(noisy.to(device), times, condition, *last)]
+            clean = model.space.clean(last[0].vectors).to(noisy.device)
             return clean if locks is None else torch.where(locks.held[:, None, None], settled[:, None], clean)
 
-    yield from sample(predict, start, model.space, model.schedule, steps, generator, eta)
+    for noisy, clean in sample(predict, start, model.space, model.schedule, steps, generator, eta):
+        yield noisy, replace(last[0], vectors=clean)
 
 
 def average(samples: Sequence[Poses]) -> tuple[Poses, Float[Tensor, "n"]]:

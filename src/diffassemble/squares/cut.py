@@ -33,6 +33,19 @@ def resize_to_board(picture: Float[Tensor, "3 H W"], board: Board, size: int) ->
     return F.interpolate(picture[None], shape, mode="bicubic", antialias=True)[0].clamp(0, 1)
 
 
+def fitted(picture: Float[Tensor, "3 H W"], board: Board, size: int) -> Float[Tensor, "3 h w"]:
+    """The picture with cells of size × size pixels, in 8 bits: cut, if its cells have that size, else resized.
+
+    Real pieces are files of 8 bits: finer colours would give away which borders belong together.
+    """
+    if min(picture.shape[-2] // board.rows, picture.shape[-1] // board.cols) == size:
+        top, left = picture.shape[-2] - size * board.rows, picture.shape[-1] - size * board.cols
+        sharp = picture[:, top // 2 :, left // 2 :][:, : size * board.rows, : size * board.cols]
+    else:
+        sharp = resize_to_board(picture, board, size)
+    return (sharp * 255).round() / 255
+
+
 def tiles(picture: Float[Tensor, "3 h w"], board: Board) -> Float[Tensor, "cells 3 s s"]:
     """The cells of a picture whose sides are multiples of the board's, row by row."""
     size = picture.shape[-1] // board.cols
@@ -63,16 +76,9 @@ def cut_picture(
             f"a {width}x{height} picture cut {board.rows}x{board.cols} leaves pieces of under {SMALLEST_PIECE} pixels; "
             "use a larger picture, a coarser grid or less erosion"
         )
-    if natural == size:
-        top, left = cropped.shape[-2] - size * board.rows, cropped.shape[-1] - size * board.cols
-        sharp = cropped[:, top // 2 :, left // 2 :][:, : size * board.rows, : size * board.cols]
-    else:
-        sharp = resize_to_board(cropped, board, size)
     cells = surviving(board.cells, missing, generator)
     turns = torch.randint(0, 4 if turn else 1, (len(cells),), generator=generator)
-    # Real pieces are files of 8 bits: finer colours would give away which borders belong together.
-    whole = (sharp * 255).round() / 255
-    pixels = turn_pixels(erode_pixels(tiles(whole, board)[cells], erode), -turns)
+    pixels = turn_pixels(erode_pixels(tiles(fitted(cropped, board, size), board)[cells], erode), -turns)
     names = tuple(f"piece_{index:03d}.png" for index in range(len(cells)))
     return Puzzle(ImagePieces(pixels), board, names, board.poses(cells, turns))
 

@@ -71,8 +71,8 @@ class DiffusionSolver:
         chain = denoise(self.model, batch, self.denoising_steps, count, generator, self.eta, puzzle.locks)
         total = len(self.model.schedule.visited(self.denoising_steps))
         poses, leader = [], 0
-        for number, (noisy, clean) in enumerate(chain, 1):
-            poses = [space.to_poses(sample) for sample in clean.unbind(1)]
+        for number, (noisy, predicted) in enumerate(chain, 1):
+            poses = [space.to_poses(sample) for sample in predicted.vectors.unbind(1)]
             if matches is not None:
                 fits = [float(nearly_realised(sample, matches, pitch)) for sample in poses]
                 best = max(range(len(fits)), key=fits.__getitem__)

@@ -76,6 +76,15 @@ def _place(
     _place(points, centres, ordered[before:], second, cells)
 
 
+def place_by_logits(logits: Float[Tensor, "n c 4"], board: Board) -> Placement:
+    """One piece a cell: the placement with the largest product of probabilities, each piece at its best turn there."""
+    best, turns = logits[:, : board.cells].max(-1)
+    log_probability = best - logits.flatten(1).logsumexp(1, keepdim=True)
+    _, cells = linear_sum_assignment(-log_probability.double().numpy())
+    chosen = torch.from_numpy(cells)
+    return chosen, turns[torch.arange(len(chosen)), chosen]
+
+
 def realised(poses: Poses, matches: Matches, pitch: float) -> Float[Tensor, ""]:
     """The evidence that a placement agrees with: the weights of all matches that it realises, added up."""
     apart, twist = _missed(poses, matches, pitch)

@@ -78,6 +78,10 @@ class DataConfig(PictureConfig):
     """smallest side of a random crop, as a share of the picture's"""
     jitter: Share = 0.25
     """strength of random brightness, contrast and colour"""
+    variants: Natural = 0
+    """crops and lights of each picture on the favourite grid, which then come again and again; 0: always others"""
+    cache: Path | None = None
+    """folder that keeps what a pretrained network shows of such pictures, so that it looks at each only once"""
 
     @property
     def largest(self) -> int:
@@ -88,6 +92,8 @@ class DataConfig(PictureConfig):
         yield from super().conflicts()
         if self.grids[0] > self.grids[1]:
             yield "grids", "the fewest rows, then the most"
+        if self.cache and not self.variants:
+            yield "cache", "empty without --data.variants: pictures that never come again need not be kept"
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float
+import torch.nn.functional as F
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from diffassemble.core import Poses, Puzzle
+from diffassemble.core import Board, Poses, Puzzle
+from diffassemble.core.board import WAYS, Placement
 from diffassemble.core.seeds import seeded
-from diffassemble.core.settings import Count, Weight
+from diffassemble.core.settings import Count, Share, Weight
 from diffassemble.network.batch import MatchFinder, PuzzleBatch, pack
-from diffassemble.network.denoiser import Denoiser, PoseNetwork
+from diffassemble.network.cells import Logits
+from diffassemble.network.denoiser import Condition, Denoiser, PoseNetwork, Prediction
+from diffassemble.network.encoders.image import TURNS
 from diffassemble.training.config import TrainingConfig
 from diffassemble.training.loop import Task
 from diffassemble.training.pictures import Portion
@@ -54,6 +58,16 @@ class DenoisingTraining(TrainingConfig):
     rotation_weight: Weight = 0.5
     weigh_noise: bool = True
     """count errors the more the less noise there is; off in the paper"""
+    cells_weight: Weight = 1.0
+    """cross-entropy over the cells and turns, with the head "cells\""""
+    alone_weight: Weight = 0.3
+    """the same from each piece by itself, which teaches the encoder"""
+    sides_weight: Weight = 0.3
+    """cross-entropy over who lies beside whom, with side heads"""
+    noise_share: Share = 0.0
+    """share of noisy versions that are nothing but noise; the others are of any time"""
+    again_share: Share = 0.5
+    """share of batches that hear a first prediction of their own, as every step of solving but the first does"""
 
 
 @runtime_checkable
@@ -74,18 +88,56 @@ class Denoising(Task):
         training = self.config.training
         portion = self.stream.batch(step, rank, world)
         device = next(model.parameters()).device
-        batch = pack(portion.puzzles, self.match_finder(model)).to(device)
+        batch = replace(pack(portion.puzzles, self.match_finder(model)), frozen=self.frozen(portion)).to(device)
         drawn = self._noise(model, portion.puzzles, step, portion.first)
         clean, noise, time = (part.to(device) for part in drawn)
         generator = seeded(training.seed, step, portion.first, 2)
         noisy = model.space.noisy(clean, time, model.schedule, noise)
-        predicted = model(noisy, time, model.condition(batch, generator))
+        condition = model.condition(batch, generator)
+        prediction = self._predicted(model, noisy, time, condition, step)
         true_poses = model.space.to_poses(clean.flatten(0, 1))
-        poses = model.space.to_poses(predicted.float().flatten(0, 1))
+        poses = model.space.to_poses(prediction.vectors.float().flatten(0, 1))
         weight = noise_weight(model.schedule.alpha_bar.to(device)[time]).flatten() if training.weigh_noise else None
         loss = training.translation_weight * translation_loss(true_poses, poses, weight)
         loss = loss + training.rotation_weight * rotation_loss(true_poses, poses, weight)
+        if prediction.logits is not None:
+            loss = loss + self._cells_loss(prediction.logits, condition, batch, portion.puzzles)
         return portion.weight * (loss + self.further_loss(batch, true_poses, poses))
+
+    def _predicted(self, model: PoseNetwork, noisy: Tensor, time: Tensor, condition: Any, step: int) -> Prediction:
+        """What the network says, now and then after it has heard what it said first."""
+        training = self.config.training
+        again = float(torch.rand((), generator=seeded(training.seed, step, 3))) < training.again_share
+        if not again or not isinstance(condition, Condition) or condition.alone is None:
+            return model.predict(noisy, time, condition)
+        with torch.no_grad():
+            before = model.predict(noisy, time, condition)
+        return model.predict(noisy, time, condition, before)
+
+    def _cells_loss(
+        self, logits: Logits, condition: Condition, batch: PuzzleBatch, puzzles: list[Puzzle]
+    ) -> Float[Tensor, ""]:
+        """Cross-entropies of cells and turns, from all pieces together and from each alone, and of neighbours."""
+        training = self.config.training
+        places = [true_places(puzzle) for puzzle in puzzles]
+        target = torch.cat([TURNS * cells + turns for cells, turns in places]).to(logits.device)
+        assert condition.alone is not None
+        samples = logits.shape[1]
+        loss = F.cross_entropy(logits.flatten(2).flatten(0, 1), target.repeat_interleave(samples))
+        loss = training.cells_weight * loss
+        loss = loss + training.alone_weight * F.cross_entropy(condition.alone.flatten(2).flatten(0, 1), target)
+        if condition.sides is None:
+            return loss
+        owner = batch.puzzle.repeat_interleave(TURNS)
+        sides = [
+            F.cross_entropy(found, right_neighbours(*place, puzzle.board).to(found.device))
+            for found, place, puzzle in zip(condition.sides.logits(owner), places, puzzles, strict=True)
+        ]
+        return loss + training.sides_weight * torch.stack(sides).mean()
+
+    def frozen(self, portion: Portion) -> Float[Tensor, "n 4 p"] | None:
+        """What a pretrained network shows of the pieces; nothing, if a task does not say."""
+        return None
 
     def match_finder(self, model: PoseNetwork) -> MatchFinder | None:
         """Who finds the matches that the network hears; nobody, if a task does not say."""
@@ -106,5 +158,30 @@ class Denoising(Task):
             clean.append(vector)
             noise.append(model.space.prior(vector.shape[:2], generator))
             drawn = torch.randint(1, model.schedule.times + 1, (1, noises), generator=generator)
+            if share := self.config.training.noise_share:
+                all_noise = torch.rand(1, noises, generator=generator) < share
+                drawn = torch.where(all_noise, model.schedule.times, drawn)
             time.append(drawn.expand(len(puzzle), -1))
         return torch.cat(clean), torch.cat(noise), torch.cat(time)
+
+
+def true_places(puzzle: Puzzle) -> Placement:
+    """The true cell and turn of every piece."""
+    assert puzzle.truth is not None
+    return puzzle.board.snap(puzzle.truth)
+
+
+def right_neighbours(cells: Int[Tensor, "n"], turns: Int[Tensor, "n"], board: Board) -> Int[Tensor, "v"]:
+    """The view that truly lies to the right of every view, or as many as there are views where nobody does.
+
+    A view that is turned on by d beyond the truth sees, to its right, what truly lies d quarters back from there.
+    """
+    count = len(cells)
+    owner = torch.full((board.rows + 2, board.cols + 2), -1)
+    row, col = cells // board.cols + 1, cells % board.cols + 1
+    owner[row, col] = torch.arange(count)
+    beside = torch.stack([owner[row + y, col + x] for x, y in WAYS.tolist()], 1)
+    beyond = (torch.arange(TURNS) - turns[:, None]) % TURNS
+    other = beside.gather(1, -beyond % TURNS)
+    view = TURNS * other + (turns[other.clamp(min=0)] + beyond) % TURNS
+    return torch.where(other < 0, TURNS * count, view).flatten()

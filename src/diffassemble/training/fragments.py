@@ -128,8 +128,8 @@ def pools_of(fractures: Sequence[Broken]) -> list[Pool]:
 def _errors(model: PoseNetwork, puzzle: Puzzle, number: int) -> Float[Tensor, "3"]:
     """RMSE(R) in degrees, RMSE(T) × 100 and part accuracy in percent of one sample."""
     assert puzzle.truth is not None
-    *_, (_, clean) = denoise(model, pack([puzzle]), 15, 1, seeded(78, number))
-    answer = model.space.to_poses(clean[:, 0])
+    *_, (_, found) = denoise(model, pack([puzzle]), 15, 1, seeded(78, number))
+    answer = model.space.to_poses(found.vectors[:, 0])
     right = right_pieces(piece_chamfer(puzzle.fragments.points, answer, puzzle.truth))
     turn, shift = euler_error(answer, puzzle.truth).mean(), translation_error(answer, puzzle.truth).mean()
     return torch.stack([turn.double(), 100 * shift.double(), 100 * right.double().mean()])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from diffassemble.core import Board, InputError, Puzzle
 from diffassemble.core.board import SIDES
@@ -17,10 +18,11 @@ from diffassemble.network.denoiser import PoseNetwork
 from diffassemble.network.sampling import denoise
 from diffassemble.squares.cut import SMALLEST_PIECE, cut_picture
 from diffassemble.squares.edge_model import match_finder
-from diffassemble.squares.placement import place
+from diffassemble.squares.placement import place, place_by_logits
 from diffassemble.training.config import Config, DataConfig
-from diffassemble.training.denoising import Denoising, DenoisingTraining
-from diffassemble.training.pictures import HeldApart, PuzzleStream, load_picture, load_pictures
+from diffassemble.training.denoising import Denoising, DenoisingTraining, true_places
+from diffassemble.training.frozen import FrozenViews
+from diffassemble.training.pictures import HeldApart, Portion, PuzzleStream, load_picture, load_pictures
 
 
 class JigsawTask(Denoising):
@@ -32,6 +34,7 @@ class JigsawTask(Denoising):
         super().__init__(config)
         self.batch = config.training.pieces, "pieces"
         self.stream, self.held_apart = load_stream(config)
+        self.views = FrozenViews(config.data.cache) if config.model.backbone == "efficientnet" else None
 
     def check(self, config: Config) -> None:
         super().check(config)
@@ -46,6 +49,9 @@ class JigsawTask(Denoising):
 
     def match_finder(self, model: PoseNetwork) -> MatchFinder | None:
         return match_finder(model)
+
+    def frozen(self, portion: Portion) -> Float[Tensor, "n 4 p"] | None:
+        return None if self.views is None else self.views(portion)
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Accuracy in percent on held-apart pictures, one sample each; "score" is the mean, orientation free."""
@@ -98,11 +104,13 @@ def accuracy(model: PoseNetwork, puzzles: list[Puzzle], steps: int = 15) -> tupl
     for start in range(0, len(puzzles), 8):
         group = puzzles[start : start + 8]
         batch = pack(group, match_finder(model))
-        *_, (_, clean) = denoise(model, batch, steps, 1, seeded(78, start))
-        for puzzle, vector in zip(group, clean[:, 0].split([len(p) for p in group]), strict=True):
-            assert puzzle.truth is not None
-            answer = place(model.space.to_poses(vector), puzzle.board)
-            truth = puzzle.board.snap(puzzle.truth)
+        *_, (_, found) = denoise(model, batch, steps, 1, seeded(78, start))
+        counts = [len(p) for p in group]
+        logits = [None] * len(group) if found.logits is None else found.logits[:, 0].split(counts)
+        for puzzle, vector, scores in zip(group, found.vectors[:, 0].split(counts), logits, strict=True):
+            poses = model.space.to_poses(vector)
+            answer = place(poses, puzzle.board) if scores is None else place_by_logits(scores, puzzle.board)
+            truth = true_places(puzzle)
             absolute += direct_comparison(puzzle.board, *answer, *truth)
             free += direct_comparison_free(puzzle.board, *answer, *truth)
     return absolute / max(1, len(puzzles)), free / max(1, len(puzzles))

@@ -76,9 +76,13 @@ class PictureStore:
 
     def draw(self, generator: torch.Generator) -> Float[Tensor, "3 H W"]:
         """A random picture, colours in [0, 1]."""
+        folder, number = self.choose(generator)
+        return self.folders[folder][number].float() / 255
+
+    def choose(self, generator: torch.Generator) -> tuple[int, int]:
+        """The numbers of a random folder and of a picture in it."""
         folder = int(torch.multinomial(torch.tensor(self.shares), 1, generator=generator))
-        pictures = self.folders[folder]
-        return pictures[int(torch.randint(len(pictures), (), generator=generator))].float() / 255
+        return folder, int(torch.randint(len(self.folders[folder]), (), generator=generator))
 
 
 def split_paths(folder: Path, held_apart: int) -> tuple[list[Path], list[Path]]:
@@ -135,18 +139,27 @@ def load_square(path: Path, side: int) -> UInt8[Tensor, "3 s s"]:
 
 
 @dataclass(frozen=True)
+class Source:
+    """The whole picture that a puzzle was cut from, and numbers that no other picture of the run has."""
+
+    picture: Picture
+    number: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Portion:
     """One process's part of a batch.
 
     `first` is the number of its first puzzle in the whole batch. The mean over processes of `weight` times the
     mean over the own puzzles is the mean over the whole batch, also where it can't be shared out evenly. All pieces
-    lost `erode` pixels at every side.
+    lost `erode` pixels at every side. `sources` are given for puzzles whose pictures come again and again.
     """
 
     puzzles: list[Puzzle]
     first: int
     weight: float
     erode: int = 0
+    sources: tuple[Source | None, ...] = ()
 
 
 class PuzzleStream:
@@ -166,8 +179,8 @@ class PuzzleStream:
         erode = int(torch.randint(1, config.erode + 1, (), generator=generator)) if worn else 0
         enlarge = uniform(0.0, 1.0, generator) < 0.5
         numbers, weight = share_out(max(1, self.pieces // board.cells), rank, world)
-        puzzles = [self._puzzle(step, number, board, missing, erode, enlarge) for number in numbers]
-        return Portion(puzzles, numbers.start, weight, erode)
+        cut = [self._puzzle(step, number, board, missing, erode, enlarge) for number in numbers]
+        return Portion([puzzle for puzzle, _ in cut], numbers.start, weight, erode, tuple(source for _, source in cut))
 
     def _board(self, generator: torch.Generator) -> Board:
         if uniform(0.0, 1.0, generator) < self.config.favourite_share:
@@ -178,13 +191,23 @@ class PuzzleStream:
             cols = rows
         return Board(rows, cols)
 
-    def _puzzle(self, step: int, number: int, board: Board, missing: float, erode: int, enlarge: bool) -> Puzzle:
-        generator = seeded(self.seed, step, number)
-        picture = random_crop(self.store.draw(generator), board, self.config.smallest_crop, generator)
-        picture = mirror_and_relight(picture, self.config.jitter, generator)
+    def _puzzle(
+        self, step: int, number: int, board: Board, missing: float, erode: int, enlarge: bool
+    ) -> tuple[Puzzle, Source | None]:
+        config, generator = self.config, seeded(self.seed, step, number)
+        folder, chosen = self.store.choose(generator)
+        favourite, again = Board(config.favourite, config.favourite), None
+        varied = generator
+        if board == favourite and config.variants and not erode:
+            again = self.seed, folder, chosen, int(torch.randint(config.variants, (), generator=generator))
+            varied = seeded(*again)
+        picture = self.store.folders[folder][chosen].float() / 255
+        picture = random_crop(picture, board, config.smallest_crop, varied)
+        picture = mirror_and_relight(picture, config.jitter, varied)
         # Pieces of 32 pixels as in the paper, or, for fine grids, sharp ones of fewer pixels.
-        size = 32 if enlarge else max(SMALLEST_SIZE, 32 * 6 // max(6, board.rows, board.cols))
-        return cut_picture(picture, board, generator, size=size, missing=missing, erode=erode)
+        size = 32 if enlarge or again else max(SMALLEST_SIZE, 32 * 6 // max(6, board.rows, board.cols))
+        puzzle = cut_picture(picture, board, generator, size=size, missing=missing, erode=erode)
+        return puzzle, None if again is None else Source(picture, again)
 
 
 def share_out(total: int, rank: int, world: int) -> tuple[range, float]:

@@ -37,6 +37,14 @@ _PAPER_FORM = {"edge_features": False, "votes": False}
 # Without evidence all must be learnt from content: errors at strong noise count in full, and puzzles are alike.
 _PAPER_TRAINING = {"weigh_noise": False, "learning_rate": 8e-4}
 _PAPER_DATA = {"grids": (6, 6), "whole_share": 1.0, "erode_share": 0.0, "smallest_crop": 0.9}
+_CELLS = {
+    **{"head": "cells", "backbone": "efficientnet", "side_heads": True, "features": 256, "width": 128, "heads": 4},
+    **{"complete_up_to": 300},
+}
+_CELLS_TRAINING = {
+    **{"pieces": 432, "noises": 1, "learning_rate": 1.5e-3, "weight_decay": 0.02, "warmup": 100, "average": 0.998},
+    **{"translation_weight": 0.1, "rotation_weight": 0.05, "weigh_noise": False, "noise_share": 0.3},
+}
 _PUBLISHED = {
     **{"backbone": "resnet18", "features": 272, "width": 1152, "layers": 4, "stack": "published", "hidden": 256},
     **{"board": False, "join_hidden": 128, "pose_hidden": 16, "pose_width": 32},
@@ -65,7 +73,12 @@ PRESETS: dict[str, Preset] = {
     "jigsaw": Preset(
         "one light network for all grids, with pairwise evidence; made for CPUs", {"edge_model": "edge-model"}
     ),
-    "jigsaw-paper-form": _paper_form("the paper's method, without pairwise evidence, at the same size"),
+    "jigsaw-paper-form": Preset(
+        "the paper's method, without pairwise evidence: what pieces show, X₀ as a distribution over cells and turns",
+        _PAPER_FORM | _CELLS,
+        _CELLS_TRAINING,
+        {"grids": (3, 14), "favourite_share": 0.5, "whole_share": 0.5, "erode_share": 0.0, "smallest_crop": 0.85},
+    ),
     "jigsaw-paper": Preset(
         "the published sizes: group-equivariant ResNet18, four bare UniMP layers, Adagrad",
         _PAPER_FORM | _PUBLISHED,

@@ -16,7 +16,18 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from diffassemble.network.encoders.efficientnet import load_efficientnet
+
 PIECE_PIXELS = 32
+TURNS = 4
+# Blocks of the pretrained network whose maps tell what a piece shows; of 32 pixels, both are 2 × 2.
+_BLOCKS = 7, 10
+FROZEN_WIDTH = 4 * (80 + 112)
+"""numbers that the pretrained network tells of one view"""
+# Views that are looked at by it at once.
+_AT_ONCE = 288
+# Outermost pixels along each side of a piece that are told as they are.
+_RIM = 2
 
 
 class LiftingConvolution(nn.Module):
@@ -82,7 +93,7 @@ class ResidualBlock(nn.Module):
         return F.relu(self.second_norm(self.second(inner)) + self.shortcut(maps))
 
 
-ImageBackbone = Literal["light", "resnet18"]
+ImageBackbone = Literal["light", "resnet18", "efficientnet"]
 Symmetry = Literal["equivariant", "invariant", "plain"]
 
 
@@ -145,6 +156,51 @@ class GroupResNet18(nn.Module):
         return self.head(seen)
 
 
+class PretrainedViews(nn.Module):
+    """What a frozen pretrained network shows of one view of a piece, its colours, and the pixels along its sides."""
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.frozen_norm = nn.LayerNorm(FROZEN_WIDTH)
+        self.frozen = nn.Linear(FROZEN_WIDTH + 4, features)
+        self.rim = nn.Linear(TURNS * _RIM * PIECE_PIXELS * 3, features // 2)
+        width = features + features // 2
+        self.mix = nn.Sequential(nn.LayerNorm(width), nn.GELU(), nn.Linear(width, features))
+
+    def forward(self, views: Float[Tensor, "n 3 s s"], frozen: Float[Tensor, "n p"]) -> Float[Tensor, "n f"]:
+        colour = views.mean((2, 3), keepdim=True)
+        contrast = (views - colour).square().mean((1, 2, 3), keepdim=True).sqrt()
+        pattern = (views - colour) / (contrast + 0.1)
+        sides = pattern[..., :_RIM], pattern[..., -_RIM:].flip(-1), pattern[..., :_RIM, :].mT
+        rim = torch.cat([side.flatten(1) for side in (*sides, pattern[..., -_RIM:, :].flip(-2).mT)], 1)
+        shown = torch.cat([self.frozen_norm(frozen), colour.flatten(1), contrast.flatten(1)], 1)
+        return self.mix(torch.cat([self.frozen(shown), self.rim(rim)], 1))
+
+
+def four_views(pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n 4 3 s s"]:
+    """Each piece turned clockwise by 0, 1, 2 and 3 quarters."""
+    return torch.stack([torch.rot90(pixels, -turn, (-2, -1)) for turn in range(TURNS)], 1)
+
+
+def piece_pixels(pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n 3 32 32"]:
+    """Pieces of any size, brought to the size at which networks look at them."""
+    if pixels.shape[-1] == PIECE_PIXELS:
+        return pixels
+    shape = (PIECE_PIXELS, PIECE_PIXELS)
+    return F.interpolate(pixels, shape, mode="bilinear", antialias=True, align_corners=False)
+
+
+@torch.no_grad()
+def frozen_features(pixels: Float[Tensor, "n 3 s s"], dtype: torch.dtype = torch.float32) -> Float[Tensor, "n 4 p"]:
+    """What the pretrained network shows of each view of pieces with colours in [0, 1]; it never learns."""
+    network = load_efficientnet().to(pixels.device, dtype)
+    parts = []
+    with torch.autocast(pixels.device.type, enabled=False):
+        for views in four_views(piece_pixels(pixels)).flatten(0, 1).split(_AT_ONCE):
+            parts.append(torch.cat([maps.flatten(1) for maps in network(views.to(dtype), *_BLOCKS)], 1).float())
+    return torch.cat(parts).unflatten(0, (-1, TURNS))
+
+
 class ImageEncoder(nn.Module):
     """Pieces of any size → (n, 4, f) slots; smaller or larger pieces are resized to 32 pixels."""
 
@@ -152,30 +208,37 @@ class ImageEncoder(nn.Module):
         super().__init__()
         self.symmetry = symmetry
         self.features = features
+        self.backbone: nn.Module
         if backbone == "resnet18":
-            self.backbone: nn.Module = GroupResNet18(features)
+            self.backbone = GroupResNet18(features)
+        elif backbone == "efficientnet":
+            self.backbone = PretrainedViews(4 * features if symmetry == "plain" else features)
         else:
             self.backbone = LightBackbone(4 * features if symmetry == "plain" else features)
-        self.over_group = backbone == "resnet18"
+        self.kind = backbone
 
     @property
     def width(self) -> int:
         """Numbers a piece, in all slots together."""
         return 4 * self.features
 
-    def forward(self, pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n 4 f"]:
-        if pixels.shape[-1] != PIECE_PIXELS:
-            shape = (PIECE_PIXELS, PIECE_PIXELS)
-            pixels = F.interpolate(pixels, shape, mode="bilinear", antialias=True, align_corners=False)
-        pixels = (pixels - 0.5) / 0.25
-        if self.over_group:
+    def forward(
+        self, pixels: Float[Tensor, "n 3 s s"], frozen: Float[Tensor, "n 4 p"] | None = None
+    ) -> Float[Tensor, "n 4 f"]:
+        """`frozen` is what the pretrained network shows, if that is known already."""
+        if self.kind == "efficientnet" and frozen is None:
+            frozen = frozen_features(pixels)
+        pixels = (piece_pixels(pixels) - 0.5) / 0.25
+        if self.kind == "resnet18":
             slots = self.backbone(pixels)
-        elif self.symmetry == "plain":
-            slots = self.backbone(pixels.permute(0, 2, 3, 1)).unflatten(-1, (4, self.features))
         else:
-            upright = pixels.permute(0, 2, 3, 1).contiguous()
-            views = torch.stack([torch.rot90(upright, -turn, (1, 2)) for turn in range(4)], 1)
-            slots = self.backbone(views.flatten(0, 1)).unflatten(0, (-1, 4))
+            views = pixels if self.symmetry == "plain" else four_views(pixels).flatten(0, 1)
+            if frozen is not None:
+                seen = frozen[:, 0] if self.symmetry == "plain" else frozen.flatten(0, 1)
+                slots = self.backbone(views, seen)
+            else:
+                slots = self.backbone(views.permute(0, 2, 3, 1).contiguous())
+            slots = slots.view(len(pixels), TURNS, self.features)
         if self.symmetry == "invariant":
             slots = slots.mean(1, keepdim=True).expand(-1, 4, -1)
         # All slots together, which keeps the symmetry; else what a piece shows starts, and stays, a whisper.

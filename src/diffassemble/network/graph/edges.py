@@ -33,6 +33,15 @@ def drop_edges(edges: Int[Tensor, "2 e"], share: float, generator: torch.Generat
     return edges[:, kept | (edges[0] == edges[1])]
 
 
+def lifted(edges: Int[Tensor, "2 e"], each: int) -> Int[Tensor, "2 f"]:
+    """Edges between pieces as edges between all nodes of them; piece i has the nodes from each · i on."""
+    if each == 1:
+        return edges
+    number = torch.arange(each, device=edges.device)
+    pair = torch.stack([number.repeat_interleave(each), number.repeat(each)])
+    return (each * edges[..., None] + pair[:, None]).flatten(1)
+
+
 def virtual_edges(puzzle: Int[Tensor, "n"], virtual: int) -> Int[Tensor, "2 e"]:
     """So many virtual nodes a puzzle, numbered behind all n pieces: each with its puzzle's pieces both ways, and with
     all virtual nodes of that puzzle; never across puzzles."""

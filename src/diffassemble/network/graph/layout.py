@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -234,6 +235,14 @@ class DenseGraph:
         width = self.present.shape[1] - self.virtual
         return padded[:, :width][self.present[:, :width]]
 
+    def pieces_of(self, padded: Float[Tensor, "b w k f"]) -> Float[Tensor, "b p k f"]:
+        """All nodes but the virtual ones, still padded."""
+        return padded[:, : self.present.shape[1] - self.virtual]
+
+    def add(self, padded: Float[Tensor, "b w k f"], more: Float[Tensor, "b p k f"]) -> Float[Tensor, "b w k f"]:
+        """The same with something added to the nodes that are pieces."""
+        return padded + (more if self.virtual == 0 else F.pad(more, (0, 0, 0, 0, 0, self.virtual)))
+
     @staticmethod
     def of(puzzle: Int[Tensor, "n"], matches: Matches | None, slots: int, virtual: int = 0) -> DenseGraph:
         """Complete graphs with the matches' evidence as edge features."""
@@ -271,6 +280,14 @@ class EdgeGraph:
     def gather(self, nodes: Float[Tensor, "m k f"]) -> Nodes:
         """The pieces alone."""
         return nodes[: self.pieces]
+
+    def pieces_of(self, nodes: Float[Tensor, "m k f"]) -> Nodes:
+        """All nodes but the virtual ones."""
+        return self.gather(nodes)
+
+    def add(self, nodes: Float[Tensor, "m k f"], more: Nodes) -> Float[Tensor, "m k f"]:
+        """The same with something added to the nodes that are pieces."""
+        return nodes + F.pad(more, (0, 0, 0, 0, 0, len(nodes) - len(more)))
 
 
 Graph = DenseGraph | EdgeGraph
