@@ -5,12 +5,13 @@ The higher, the better. For the two forms that its terms have, dense and listed,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float32, Int64
+from jaxtyping import Float, Float32, Float64, Int64
 from torch import Tensor
 
 from diffassemble.core import Board, Locks, Matches, Poses, turn_matrix
@@ -28,6 +29,8 @@ PINNED = 1e4
 _LISTED, _WORTH_TRYING = 0.01, 0.1
 # Share of belief that the network's samples leave to all other places, and how wide each sample is, in cells.
 _ELSEWHERE, _WIDTH = 0.02, 0.5
+# Log probabilities above chance are not told apart beyond these bounds: what pieces show is never proof.
+_CHANCES = -3.0, 6.0
 # What it counts, listed, to lie where all samples of the network agree, before it is weighed by trust.
 _AGREED = 4.0
 # Where borders are unsure, every pair that touches counts up to this much more, so that cells with many neighbours are
@@ -105,8 +108,11 @@ class Energy:
 
     def answer(self, state: State) -> Answer:
         """The placement, with the chance of each piece's place against the best other use of its cell."""
-        margin = margins(state.at, state.turn, state.where, self.pairs, self.places, self.board.cols)
-        return state.placement, torch.from_numpy(margin).float().sigmoid()
+        return state.placement, torch.from_numpy(self.margins(state)).float().sigmoid()
+
+    def margins(self, state: State) -> Float64[np.ndarray, "n"]:
+        """By how much each piece's terms are higher than those of the best other use of its cell."""
+        return margins(state.at, state.turn, state.where, self.pairs, self.places, self.board.cols)
 
 
 def pair_terms(matches: Matches, count: int) -> Float[Tensor, "sides sides"]:
@@ -146,14 +152,37 @@ def place_terms(
         seen = [_belief(whole[[0] * len(sample)] @ sample, board) for whole in turned]
         belief += max(seen, key=lambda other: float((reference * other).sum()))
     terms = trust * (torch.log(belief / len(samples) + _ELSEWHERE) - torch.log(torch.tensor(_ELSEWHERE)))
+    return _pinned(terms, board, locks)
+
+
+def chance_terms(
+    chances: Sequence[Float[Tensor, "n c 4"]], board: Board, trust: float, locks: Locks | None = None
+) -> Float[Tensor, "n 4 c"]:
+    """How much more probable than by chance the network finds each piece's turn and place, weighed by trust.
+
+    Of several samples the mean probability counts.
+    """
+    mean = torch.stack(list(chances)).logsumexp(0) - math.log(len(chances))
+    terms = trust * (mean + math.log(SIDES * board.cells)).clamp(*_CHANCES)
+    return _pinned(terms.transpose(1, 2).contiguous(), board, locks)
+
+
+def _pinned(terms: Float[Tensor, "n 4 c"], board: Board, locks: Locks | None) -> Float[Tensor, "n 4 c"]:
     if locks is not None:
         (cells, turns), held = board.snap(locks.poses), locks.held.nonzero().flatten()
         terms[held, turns[held], cells[held]] = PINNED
     return terms
 
 
-def place_list(placements: Sequence[Placement], board: Board, trust: float, locks: Locks | None = None) -> PlaceList:
-    """Where the first placement has each piece, counting the more the more others agree; locks outweigh everything."""
+def place_list(
+    placements: Sequence[Placement], count: int, board: Board, trust: float = 0.0, locks: Locks | None = None
+) -> PlaceList:
+    """Where the first placement has each piece, counting the more the more others agree; locks outweigh everything.
+
+    Without placements, nothing is said of any place.
+    """
+    if not placements:
+        return np.full(count, -1), np.zeros(count, np.int64), np.zeros(count, np.float32)
     first, *others = placements
     share = (1 + len(others) * agreement(board, first, others)) / len(placements)
     cells, turns, term = first[0].clone(), first[1].clone(), _AGREED * trust * share

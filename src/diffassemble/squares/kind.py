@@ -83,7 +83,7 @@ def _hybrid(options: SolverOptions) -> HybridSolver:
     network = _flat(Denoiser.from_pretrained(options.model), options.model)
     up = bundled_uprighter()
     diffusion = DiffusionSolver(network, options.steps, options.samples, upright=up, most_pairs=MOST_PAIRS)
-    return HybridSolver(diffusion, budget=options.budget, edge_model=bundled_edge_model(), reranker=bundled_reranker())
+    return HybridSolver(diffusion, budget=options.budget, edge_model=bundled_edge_model())
 
 
 def _gallagher(options: SolverOptions) -> Solver:
