@@ -80,7 +80,7 @@ def test_edges_on_cycles_are_those_without_which_nothing_falls_apart(seed: int) 
         return len(set(label))
 
     every = np.ones(len(first), bool)
-    for edge, on_cycle in enumerate(on_cycles(first, second, count)):
+    for edge, on_cycle in enumerate(on_cycles(first, second)):
         without = every.copy()
         without[edge] = False
         assert on_cycle == (parts(without) == parts(every))

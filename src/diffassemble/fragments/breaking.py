@@ -126,17 +126,22 @@ def scatter(meshes: Sequence[Mesh], generator: torch.Generator, points: int = PO
     order = torch.randperm(len(meshes), generator=generator).tolist()
     standing = [Mesh((meshes[i].vertices - middle) / unit, meshes[i].faces) for i in order]
     drawn = torch.stack([sample_surface(mesh.vertices, mesh.faces, points, generator)[0] for mesh in standing])
-    centres = drawn.mean(1)
-    turns = random_rotations(len(meshes), generator)
-    local = (drawn - centres[:, None]) @ turns.transpose(-1, -2)
+    return turned_apart(standing, drawn, generator, unit)
+
+
+def turned_apart(
+    standing: Sequence[Mesh], drawn: Float[Tensor, "n p 3"], generator: torch.Generator, unit: float = 1.0
+) -> Puzzle:
+    """A puzzle of fragments that stand assembled, each turned at random about the mean of the points drawn from it."""
+    centres, turns = drawn.mean(1), random_rotations(len(drawn), generator)
     moved = [
-        Mesh((mesh.vertices - centre) @ turn.T, mesh.faces)
-        for mesh, centre, turn in zip(standing, centres, turns, strict=True)
+        Mesh((mesh.vertices - at) @ turn.T, mesh.faces) for mesh, at, turn in zip(standing, centres, turns, strict=True)
     ]
-    pieces = FragmentPieces(local, tuple(moved), torch.zeros(len(meshes), 3), unit)
-    width = max(2, len(str(len(meshes) - 1)))
-    names = tuple(f"fragment_{number:0{width}d}" for number in range(len(meshes)))
-    return Puzzle(pieces, None, names, Poses(turns.transpose(-1, -2), centres))
+    local = (drawn - centres[:, None]) @ turns.mT
+    width = max(2, len(str(len(drawn) - 1)))
+    names = tuple(f"fragment_{number:0{width}d}" for number in range(len(drawn)))
+    pieces = FragmentPieces(local, tuple(moved), torch.zeros(len(drawn), 3), unit)
+    return Puzzle(pieces, None, names, Poses(turns.mT, centres))
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,9 @@ def cut_image(
         puzzle = cut_picture(picture, board, generator, size=size, turn=turn, missing=missing, erode=erode)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
-    check_pieces(puzzle.pictures, _origins(puzzle), Path(path))
+    assert puzzle.truth is not None
+    places = [divmod(cell, cols) for cell in board.snap(puzzle.truth)[0].tolist()]
+    check_pieces(puzzle.pictures, [f"the piece of row {row}, column {col}" for row, col in places], Path(path))
     return puzzle
 
 
@@ -116,11 +118,3 @@ def _check_numbers(rows: int, cols: int, seed: int, size: int | None, missing: f
             f"a piece size of {size} pixels is out of range; all pieces together may have "
             f"{MOST_PIXELS // 10**6} megapixels"
         )
-
-
-def _origins(puzzle: Puzzle) -> list[str]:
-    """Where in the picture each piece was, in words."""
-    assert puzzle.truth is not None
-    cells, _ = puzzle.board.snap(puzzle.truth)
-    places = [divmod(cell, puzzle.board.cols) for cell in cells.tolist()]
-    return [f"the piece of row {row}, column {col}" for row, col in places]

@@ -18,13 +18,12 @@ import torch
 from jaxtyping import Float, Int8, Int16, Int64
 from torch import Tensor
 
-from diffassemble.core import FragmentPieces, InputError, Mesh, Poses, Puzzle
+from diffassemble.core import InputError, Mesh, Puzzle
 from diffassemble.core.damage import surviving
-from diffassemble.core.poses import random_rotations
 from diffassemble.core.seeds import seeded
 from diffassemble.core.surfaces import sample_surface, surface_area
 from diffassemble.files.atomic import cache_folder, write_file
-from diffassemble.fragments.breaking import POINTS
+from diffassemble.fragments.breaking import POINTS, turned_apart
 from diffassemble.fragments.datasets import UNREADABLE
 from diffassemble.training.config import FragmentConfig
 from diffassemble.training.pictures import Portion, share_out, uniform
@@ -109,13 +108,8 @@ class Pool:
         kept = surviving(len(self), lost, generator)
         chosen = [torch.randperm(self.steps.shape[1], generator=generator)[:points] for _ in kept]
         drawn = self.steps[kept[:, None], torch.stack(chosen)].float() / _STEPS
-        centres, turns = drawn.mean(1), random_rotations(len(kept), generator)
-        local = (drawn - centres[:, None]) @ turns.mT
-        clouds = tuple(Mesh(cloud, torch.zeros(0, 3, dtype=torch.long)) for cloud in local)
-        width = max(2, len(str(len(kept) - 1)))
-        names = tuple(f"fragment_{number:0{width}d}" for number in range(len(kept)))
-        pieces = FragmentPieces(local, clouds, torch.zeros(len(kept), 3))
-        return Puzzle(pieces, None, names, Poses(turns.mT, centres))
+        clouds = [Mesh(cloud, torch.zeros(0, 3, dtype=torch.long)) for cloud in drawn]
+        return turned_apart(clouds, drawn, generator)
 
 
 def make_pool(meshes: Sequence[Mesh], generator: torch.Generator, points: int = POOL_POINTS) -> Pool:
@@ -154,13 +148,24 @@ def _key(fracture: Broken) -> str:
     return hashlib.sha256(told.encode()).hexdigest()[:32]
 
 
+class PoolMixture:
+    """Kinds of fractures, drawn from by their shares, where there are any."""
+
+    def __init__(self, kinds: Sequence[Sequence[Pool]], shares: Sequence[float]) -> None:
+        some = [(pools, share) for pools, share in zip(kinds, shares, strict=True) if pools and share > 0]
+        self.kinds, self.shares = [pools for pools, _ in some], torch.tensor([share for _, share in some])
+
+    def draw(self, generator: torch.Generator) -> Pool:
+        """One fracture at random."""
+        kind = self.kinds[int(torch.multinomial(self.shares, 1, generator=generator))]
+        return kind[int(torch.randint(len(kind), (), generator=generator))]
+
+
 class FragmentStream:
-    """Batches of about `pieces` pieces; `pools` are kinds of fractures, drawn from by the configured shares."""
+    """Batches of about `pieces` pieces out of kinds of fractures."""
 
     def __init__(self, pools: Sequence[Sequence[Pool]], config: FragmentConfig, pieces: int, seed: int) -> None:
-        kinds = list(zip(pools, config.shares, strict=True))
-        self.kinds = [pool for pool, share in kinds if pool and share > 0]
-        self.shares = torch.tensor([share for pool, share in kinds if pool and share > 0])
+        self.pools = PoolMixture(pools, config.shares)
         self.config, self.pieces, self.seed = config, pieces, seed
 
     def batch(self, step: int, rank: int = 0, world: int = 1) -> Portion:
@@ -179,8 +184,7 @@ class FragmentStream:
         """Fractures at random until they make up a batch."""
         chosen: list[Pool] = []
         while not chosen or sum(map(len, chosen)) < self.pieces:
-            kind = self.kinds[int(torch.multinomial(self.shares, 1, generator=generator))]
-            pool = kind[int(torch.randint(len(kind), (), generator=generator))]
+            pool = self.pools.draw(generator)
             joined = uniform(0.0, 1.0, generator) < self.config.joined
             chosen.append(pool.joined(generator) if joined else pool)
         return chosen

@@ -147,16 +147,13 @@ def turn_between(sides: Int64[np.ndarray, "*m 2"]) -> Int64[np.ndarray, "*m"]:
     return (sides[..., 1] + 2 - sides[..., 0]) % SIDES
 
 
-def on_cycles(first: Int64[np.ndarray, "m"], second: Int64[np.ndarray, "m"], count: int) -> Bool[np.ndarray, "m"]:
+def on_cycles(first: Int64[np.ndarray, "m"], second: Int64[np.ndarray, "m"]) -> Bool[np.ndarray, "m"]:
     """Which edges of a graph lie on a cycle: without any of these, what it connects stays connected."""
     import networkx  # takes long to import, and only one solver needs it
 
-    graph = networkx.MultiGraph()
-    graph.add_nodes_from(range(count))
-    graph.add_edges_from(zip(first.tolist(), second.tolist(), strict=True))
-    bridges = {frozenset(edge) for edge in networkx.bridges(graph)}
-    ends = zip(first.tolist(), second.tolist(), strict=True)
-    return np.array([frozenset(edge) not in bridges for edge in ends], bool)
+    edges = list(zip(first.tolist(), second.tolist(), strict=True))
+    bridges = {frozenset(edge) for edge in networkx.bridges(networkx.MultiGraph(edges))}
+    return np.array([frozenset(edge) not in bridges for edge in edges], bool)
 
 
 def border_confidence(board: Board, cells: Tensor, turns: Tensor, partners: Partners) -> Float[Tensor, "n"]:
@@ -214,10 +211,8 @@ class _Filling:
         self.empty = np.ones(board.cells, bool)
         self.empty[cells[cells >= 0]] = False
         self.row_of = np.cumsum(self.empty) - 1
-        shape = int(self.empty.sum()), len(self.loose), SIDES
-        self.cost = np.zeros(shape, np.float32)
-        self.neighbours = np.zeros(board.cells, np.int64)
-        self.choice = np.zeros(board.cells, np.int64)
+        self.cost = np.zeros((int(self.empty.sum()), len(self.loose), SIDES), np.float32)
+        self.neighbours, self.choice = np.zeros((2, board.cells), np.int64)
         self.price = np.full(board.cells, np.inf)
         self._look_around(np.flatnonzero(cells >= 0))
 
@@ -241,28 +236,22 @@ class _Filling:
 
     def _look_around(self, pieces: Int64[np.ndarray, "k"]) -> None:
         """Add to the empty cells around these pieces what it costs to lie beside them."""
-        there, way, shown = self._open_sides(pieces)
-        if len(there):
-            scores = self.borders[torch.from_numpy(shown)].against(self.answers).numpy()
-            # Turned by t, a piece answers with the side that then faces back.
-            answering = (way[:, None] + 2 - np.arange(SIDES)) % SIDES
-            by_side = scores.reshape(len(there), -1, SIDES)
-            added = np.take_along_axis(by_side, np.broadcast_to(answering[:, None], by_side.shape), 2)
-            np.add.at(self.cost, self.row_of[there], added)
-            np.add.at(self.neighbours, there, 1)
-            self._choose(np.unique(there))
-
-    def _open_sides(self, pieces: Int64[np.ndarray, "k"]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The empty cells beside these pieces, which way they lie, and the sides that are shown to them."""
-        way = np.repeat(np.arange(SIDES), len(pieces))
-        piece = np.tile(pieces, SIDES)
+        way, piece = np.repeat(np.arange(SIDES), len(pieces)), np.tile(pieces, SIDES)
         row, col = np.divmod(self.cells[piece], self.board.cols)
         row, col = row + WAYS[way, 1], col + WAYS[way, 0]
         inside = (row >= 0) & (row < self.board.rows) & (col >= 0) & (col < self.board.cols)
         there = np.where(inside, row * self.board.cols + col, 0)
         open_ = inside & self.empty[there]
-        shown = SIDES * piece + (way - self.turns[piece]) % SIDES
-        return there[open_], way[open_], shown[open_]
+        there, way, piece = there[open_], way[open_], piece[open_]
+        if len(there):
+            shown = torch.from_numpy(SIDES * piece + (way - self.turns[piece]) % SIDES)
+            by_side = self.borders[shown].against(self.answers).numpy().reshape(len(there), -1, SIDES)
+            # Turned by t, a piece answers with the side that then faces back.
+            answering = (way[:, None] + 2 - np.arange(SIDES)) % SIDES
+            added = np.take_along_axis(by_side, np.broadcast_to(answering[:, None], by_side.shape), 2)
+            np.add.at(self.cost, self.row_of[there], added)
+            np.add.at(self.neighbours, there, 1)
+            self._choose(np.unique(there))
 
     def _choose(self, cells: Int64[np.ndarray, "k"]) -> None:
         """The best waiting piece and turn for each of these cells."""
@@ -312,11 +301,11 @@ def trim(forest: Forest, board: Board, candidates: Candidates, borders: Borders)
     """
     members, core = forest.largest, _core(forest, candidates)
     whole = len(forest.label) == board.cells
-    places, weights = [forest.place[members]], [np.where(np.isin(members, core), 1.0, _LOOSE)]
+    places, weights = forest.place[members], np.where(np.isin(members, core), 1.0, _LOOSE)
     if whole and len(core) < board.cells:
         wanted, weight = _wanted(forest, core, borders)
-        places, weights = [*places, wanted], [*weights, weight]
-    frames = best_frames(np.concatenate(places), np.concatenate(weights), board)
+        places, weights = np.concatenate([places, wanted]), np.concatenate([weights, weight])
+    frames = best_frames(places, weights, board)
     return [
         RatedPlacement.of(board, *in_frame(forest, by, framed[: len(members)]), candidates)
         for held, by, framed in frames[: _FRAMES if whole else 1]

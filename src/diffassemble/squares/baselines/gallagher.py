@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from diffassemble.core import Board, Poses, Puzzle, Step
+from diffassemble.core import Board, Locks, Puzzle, Step
 from diffassemble.core.board import Placement
 from diffassemble.squares.baselines.filling import MATCHES, BorderSolver, best_frames, fill_board, in_frame, lay_out
 from diffassemble.squares.edge_model import Evidence
@@ -48,7 +48,9 @@ class GallagherSolver(BorderSolver):
             tried = forest.grow(matches, tried, joins)
             yield Step(lay_out(forest, board), done=0.9 * (1 - (forest.trees - 1) / len(puzzle)))
         cells, turns = trim(forest, board)
-        yield Step(_framed(lay_out(forest, board), board, cells, turns), done=0.9)
+        # Pieces that have a cell lie there, all others where they were.
+        framed = Locks(cells >= 0, board.poses(cells, turns)).applied(lay_out(forest, board))
+        yield Step(framed, done=0.9)
         placement = fill_board(board, cells, turns, borders, until - time.monotonic())
         yield from self.answer(puzzle, placement, partners)
 
@@ -67,14 +69,4 @@ def ranked_matches(partners: Partners) -> Int[Tensor, "m 2"]:
 def trim(forest: Forest, board: Board) -> Placement:
     """Trimming: the largest tree within the frame that holds most of its pieces; the cells of all others are −1."""
     place = forest.place[forest.largest]
-    _, by, framed = best_frames(place, np.ones(len(place)), board)[0]
-    return in_frame(forest, by, framed)
-
-
-def _framed(loose: Poses, board: Board, cells: Int[Tensor, "n"], turns: Int[Tensor, "n"]) -> Poses:
-    """Pieces that have a cell lie there, all others where they were."""
-    placed, there = board.poses(cells, turns), cells >= 0
-    return Poses(
-        torch.where(there[:, None, None], placed.rotation, loose.rotation),
-        torch.where(there[:, None], placed.translation, loose.translation),
-    )
+    return in_frame(forest, *best_frames(place, np.ones(len(place)), board)[0][1:])

@@ -162,7 +162,7 @@ def _consistent(
     holds = np.flatnonzero((missed < _TOLERANCE) & (matches.ratio < 1))
     tree = np.unique(framed.forest.label, return_inverse=True)[1]
     first, second = tree[matches.sides[holds] // SIDES].T
-    supported = on_cycles(first, second, int(tree.max()) + 1)
+    supported = on_cycles(first, second)
     believed = holds[supported | (matches.ratio[holds] < caution.sure)]
     return matches[believed], matches[np.flatnonzero(missed >= _TOLERANCE)]
 
