@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from diffassemble.diffusion.samplers import sample
 from diffassemble.diffusion.schedule import Schedule
-from diffassemble.diffusion.spaces import CosSin
+from diffassemble.diffusion.spaces import CosSin, sample
 
 TIMES = (1, 10, 100, 300, 1000)
 

@@ -9,7 +9,6 @@ import roma
 import torch
 from torch import Tensor
 
-from diffassemble.diffusion.samplers import sample
 from diffassemble.diffusion.schedule import Schedule
 from diffassemble.diffusion.so3 import (
     SO3,
@@ -25,6 +24,7 @@ from diffassemble.diffusion.so3 import (
     small_density,
     spread_at,
 )
+from diffassemble.diffusion.spaces import sample
 
 ANGLES = torch.linspace(0, math.pi, 20_001, dtype=torch.double)
 SPREADS = (0.01, 0.05, 0.2, 0.45, 0.55, 0.8, 1.0, 1.5, 3.0)

@@ -7,9 +7,8 @@ import torch
 from torch import Tensor
 
 from diffassemble.core import Board, Poses
-from diffassemble.diffusion.samplers import sample
 from diffassemble.diffusion.schedule import Schedule
-from diffassemble.diffusion.spaces import SPACES, CosSin, Quaternion, SixD, Space
+from diffassemble.diffusion.spaces import SPACES, CosSin, Quaternion, SixD, Space, sample
 
 ALL = pytest.mark.parametrize("space", SPACES.values(), ids=SPACES.keys())
 

@@ -135,6 +135,11 @@ class AssemblyState:
         return time.monotonic() > self.search_until
 
     @property
+    def ranked(self) -> list[Cluster]:
+        """The clusters, that of the anchor first, then the largest."""
+        return sorted(self.clusters, key=lambda one: (self.anchor not in one.members, -one.area, one.members))
+
+    @property
     def ordered(self) -> list[Cluster]:
         """The clusters, the one with what is locked first, then the largest."""
         return sorted(self.clusters, key=lambda one: (not self._holds_locked(one), -one.area, one.members))

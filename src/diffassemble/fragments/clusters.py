@@ -7,6 +7,7 @@ frame: one body without the seams between them, and what no other member covers 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -135,7 +136,6 @@ class Cluster:
         self.members = tuple(sorted(self.poses))
         self.area = sum(fragments[i].area for i in self.members)
         self._sides: dict[int, FractureSide] = {}
-        self._body: BodySurface | None = None
 
     def with_other(self, other: Cluster, pose: Pose) -> Cluster:
         """Both, in the frame of the other, in which this one stands at the pose."""
@@ -147,20 +147,18 @@ class Cluster:
         """How many points all breaks of the members have at level 0."""
         return sum(int(self.fragments[i].broken(0).sum()) for i in self.members)
 
-    @property
+    @cached_property
     def body(self) -> BodySurface:
         """The surface of the whole cluster at level 0."""
-        if self._body is None:
-            spacing = self.fragments[0].spacing
-            wholes = [(self.poses[piece], self.fragments[piece].pyramid.levels[0]) for piece in self.members]
-            parts = [moved(pose, whole.points, whole.normals) for pose, whole in wholes]
-            points, normals = zip(*parts, strict=True)
-            kept = np.concatenate(free_points(points, normals, 1.3 * spacing, -0.3))
-            if not kept.any():
-                kept[:] = True
-            every, facing = (np.ascontiguousarray(np.concatenate(columns)[kept]) for columns in (points, normals))
-            self._body = BodySurface(every, facing, float(spacing), voxelise(every, spacing))
-        return self._body
+        spacing = self.fragments[0].spacing
+        wholes = [(self.poses[piece], self.fragments[piece].pyramid.levels[0]) for piece in self.members]
+        parts = [moved(pose, whole.points, whole.normals) for pose, whole in wholes]
+        points, normals = zip(*parts, strict=True)
+        kept = np.concatenate(free_points(points, normals, 1.3 * spacing, -0.3))
+        if not kept.any():
+            kept[:] = True
+        every, facing = (np.ascontiguousarray(np.concatenate(columns)[kept]) for columns in (points, normals))
+        return BodySurface(every, facing, float(spacing), voxelise(every, spacing))
 
     def fracture(self, level: int) -> FractureSurface:
         """What is left of the breaks at a level: points that no other member covers."""

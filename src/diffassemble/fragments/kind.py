@@ -70,11 +70,6 @@ def _hybrid(options: SolverOptions) -> Solver:
     return FragmentHybridSolver(_mend(options), diffusion, bundled_orientation())
 
 
-def as_given(puzzle: Puzzle, generator: torch.Generator) -> Poses:
-    """Unturned, in the middle."""
-    return Poses.identity(len(puzzle), 3)
-
-
 def at_random(puzzle: Puzzle, generator: torch.Generator) -> Poses:
     """Normally distributed about the middle, all rotations alike."""
     from diffassemble.core.poses import random_rotations
@@ -127,7 +122,7 @@ FRAGMENTS = Kind(
         "mend": _mend,
         "diffusion": _diffusion,
         "hybrid": _hybrid,
-        "identity": lambda options: ChanceSolver("identity", as_given),
+        "identity": lambda options: ChanceSolver("identity", lambda puzzle, generator: Poses.identity(len(puzzle), 3)),
         "random": lambda options: ChanceSolver("random", at_random),
     },
     default_solver="mend",
