@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from diffassemble.core.seeds import seeded
 from diffassemble.diffusion.schedule import Schedule
 from diffassemble.diffusion.spaces import CosSin, sample
 
@@ -65,10 +66,6 @@ def test_visited_times_fall_from_the_last_to_zero_evenly_without_repeats(times: 
 
 SPACE = CosSin()
 TRUTH = torch.tensor([[0.5, -0.5, 0.0, 1.0], [-0.25, 0.75, -1.0, 0.0], [0.0, 0.0, 1.0, 0.0]])
-
-
-def seeded(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def oracle(noisy: Tensor, time: int) -> Tensor:

@@ -9,6 +9,7 @@ import roma
 import torch
 from torch import Tensor
 
+from diffassemble.core.seeds import seeded
 from diffassemble.diffusion.schedule import Schedule
 from diffassemble.diffusion.so3 import (
     SO3,
@@ -104,10 +105,6 @@ def test_without_spread_nothing_turns_and_far_outliers_stay_rotations() -> None:
 
 
 SPACE = SO3()
-
-
-def seeded(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def apart(one: Tensor, two: Tensor) -> Tensor:

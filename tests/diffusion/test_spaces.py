@@ -7,14 +7,11 @@ import torch
 from torch import Tensor
 
 from diffassemble.core import Board, Poses
+from diffassemble.core.seeds import seeded
 from diffassemble.diffusion.schedule import Schedule
 from diffassemble.diffusion.spaces import SPACES, CosSin, Quaternion, SixD, Space, sample
 
 ALL = pytest.mark.parametrize("space", SPACES.values(), ids=SPACES.keys())
-
-
-def seeded(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def true_poses(space: Space) -> Poses:

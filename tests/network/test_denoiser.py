@@ -12,6 +12,7 @@ from torch import Tensor
 
 from diffassemble.core import InputError, Matches, Poses, Puzzle
 from diffassemble.core.poses import random_rotations
+from diffassemble.core.seeds import seeded
 from diffassemble.network.batch import PuzzleBatch, pack
 from diffassemble.network.denoiser import Denoiser, PosedFeatures
 from diffassemble.network.encoders import make_encoder
@@ -32,10 +33,6 @@ FORMS = [
     {"symmetry": "plain", "times": 1},
     {"virtual_nodes": 3},
 ]
-
-
-def seeded(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def noisy_poses(count: int, samples: int, times: int) -> tuple[Tensor, Tensor]:

@@ -66,24 +66,11 @@ def test_the_turn_between_two_pieces_makes_their_sides_face_each_other() -> None
     assert ((sides[:, 0] + turn_between(sides) - sides[:, 1]) % 4 == 2).all()
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_edges_on_cycles_are_those_without_which_nothing_falls_apart(seed: int) -> None:
-    generator = np.random.default_rng(seed)
-    count = 12
-    first, second = generator.integers(0, count, (2, int(generator.integers(0, 20))))
-    first, second = first[first != second], second[first != second]
-
-    def parts(edges: np.ndarray) -> int:
-        label = list(range(count))
-        for a, b in zip(first[edges], second[edges], strict=True):
-            label = [label[a] if value == label[b] else value for value in label]
-        return len(set(label))
-
-    every = np.ones(len(first), bool)
-    for edge, on_cycle in enumerate(on_cycles(first, second)):
-        without = every.copy()
-        without[edge] = False
-        assert on_cycle == (parts(without) == parts(every))
+def test_edges_on_cycles_are_those_without_which_nothing_falls_apart() -> None:
+    # A triangle, a tail of it, and two pieces joined twice.
+    first, second = np.array([0, 1, 2, 2, 5, 6]), np.array([1, 2, 0, 3, 6, 5])
+    assert on_cycles(first, second).tolist() == [True, True, True, False, True, True]
+    assert on_cycles(first[:0], second[:0]).shape == (0,)
 
 
 def truth_of(puzzle: Puzzle) -> tuple[Tensor, Tensor]:

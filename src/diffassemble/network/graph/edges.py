@@ -103,5 +103,5 @@ def regular_expander(count: int, degree: int, generator: torch.Generator) -> Int
         graph = networkx.random_regular_graph(min(degree, count - 1 - degree), count, random)
         # Of more than half of all pairs it is what such a graph leaves out.
         graph = networkx.complement(graph) if 2 * degree > count - 1 else graph
-    pairs = torch.tensor(list(graph.edges)).T
+    pairs = torch.tensor(list(graph.edges), device="cpu").T
     return torch.cat([pairs, pairs.flip(0)], 1)
