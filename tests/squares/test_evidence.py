@@ -390,10 +390,13 @@ def cluster_of(shape: list[tuple[int, int]], board: Board, seed: int = 0) -> Clu
     return Clusters(torch.zeros(len(shape), dtype=torch.long), Poses(turn_matrix(turns), places - middle))
 
 
+def room_of(board: Board) -> Tensor:
+    return board.centres().amax(0) - board.centres().amin(0)
+
+
 def stands_of(clusters: Clusters, board: Board) -> BoardPosterior:
-    centres, count = board.centres(), len(clusters.label)
-    room = (centres.amax(0) - centres.amin(0)).expand(count, 2)
-    return board_posterior(clusters, room, torch.full((count,), board.pitch))
+    count = len(clusters.label)
+    return board_posterior(clusters, room_of(board).expand(count, 2), torch.full((count,), board.pitch))
 
 
 def all_stands(clusters: Clusters, board: Board) -> tuple[list[Poses], list[Tensor]]:
@@ -447,11 +450,9 @@ def test_the_mean_is_that_of_all_stands_weighed_by_their_likelihood(shape: str, 
 def test_clusters_are_judged_apart_each_on_its_own_board() -> None:
     small, large = Board(2, 2), Board(3, 4)
     one, two = cluster_of(SHAPES["a corner"], small), cluster_of(SHAPES["a line"], large, 1)
-    both = Clusters(
-        torch.cat([one.label, two.label + 7]),
-        Poses(*(torch.cat(parts) for parts in zip(_parts(one), _parts(two), strict=True))),
-    )
-    room = torch.cat([_room(small).expand(3, 2), _room(large).expand(3, 2)])
+    frame = Poses(*(torch.cat([vars(c.frame)[part] for c in (one, two)]) for part in ("rotation", "translation")))
+    both = Clusters(torch.cat([one.label, two.label + 7]), frame)
+    room = torch.cat([room_of(small).expand(3, 2), room_of(large).expand(3, 2)])
     pitch = torch.tensor([small.pitch] * 3 + [large.pitch] * 3)
     noisy = SPACE.to_poses(torch.randn(6, 4, generator=seeded(3)))
     alpha_bar = torch.tensor([[0.2]] * 3 + [[0.6]] * 3)
@@ -470,11 +471,3 @@ def test_a_cluster_that_fits_nowhere_still_gets_an_answer() -> None:
     )
     assert answer.rotation.isfinite().all()
     assert answer.translation.isfinite().all()
-
-
-def _parts(clusters: Clusters) -> tuple[Tensor, Tensor]:
-    return clusters.frame.rotation, clusters.frame.translation
-
-
-def _room(board: Board) -> Tensor:
-    return board.centres().amax(0) - board.centres().amin(0)

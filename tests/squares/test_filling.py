@@ -85,17 +85,9 @@ def without(cells: Tensor, pieces: list[int]) -> Tensor:
 
 def cost(borders: Borders, board: Board, cells: Tensor, turns: Tensor, piece: int) -> tuple[int, float]:
     """How many neighbours a piece has, and the sum of its scores with them."""
-    at = {int(cell): index for index, cell in enumerate(cells) if cell >= 0}
-    row, col = divmod(int(cells[piece]), board.cols)
-    count, total = 0, 0.0
-    for way, (down, right) in enumerate([(0, 1), (1, 0), (0, -1), (-1, 0)]):
-        inside = 0 <= row + down < board.rows and 0 <= col + right < board.cols
-        other = at.get((row + down) * board.cols + col + right) if inside else None
-        if other is not None:
-            mine, theirs = (way - int(turns[piece])) % SIDES, (way + 2 - int(turns[other])) % SIDES
-            pair = torch.tensor([SIDES * piece + mine]), torch.tensor([SIDES * other + theirs])
-            count, total = count + 1, total + float(borders.scores(*pair))
-    return count, total
+    first, second = touching_sides(board, cells, turns)
+    own = first // SIDES == piece
+    return int(own.sum()), float(borders.scores(first[own], second[own]).diagonal().sum())
 
 
 def test_one_loose_piece_takes_the_best_of_the_best_surrounded_cells() -> None:
