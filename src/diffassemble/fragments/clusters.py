@@ -18,7 +18,6 @@ from diffassemble.core import Mesh
 from diffassemble.fragments.contact import Pose, Target, compose, count_buried, moved
 from diffassemble.fragments.descriptors import (
     COUNTERPART_SIGNS,
-    LEVELS,
     FractureSurface,
     SurfacePyramid,
     fracture_surface,
@@ -88,9 +87,18 @@ class Fragment:
         return len(self.pyramid.levels[0]) * self.pyramid.levels[0].area
 
     def broken(self, level: int) -> Bool[np.ndarray, "p"]:
-        """Which points of a level are of the break."""
-        while len(self.found) <= level:
-            self._find(len(self.found))
+        """Which points of a level are of the break; finer levels look where the coarser ones have suspicions."""
+        for finer in range(len(self.found), level + 1):
+            if finer:
+                near = self.pyramid.levels[finer - 1].points[self.suspects[finer - 1]]
+                self.pyramid = self.pyramid.refined(self.mesh, near, self.generator)
+            here = self.pyramid.levels[finer]
+            chance = np.zeros((0, 2), np.float32)
+            if len(here):
+                chance = self.models.segmentation(finer, self.pyramid.features(finer))
+                chance = smooth_probabilities(here, self.spacing / 2**finer, chance)
+            self.found.append((chance[:, 0] > _BROKEN) | (chance[:, 1] > _BALANCED))
+            self.suspects.append(np.any(chance > _SUSPECTED, axis=1))
         return self.found[level]
 
     def fracture(self, level: int) -> FractureSurface:
@@ -111,21 +119,6 @@ class Fragment:
             near = self.pyramid.levels[0].points[self.suspects[0]]
             self.sampled[spacing] = self.pyramid.sampled(self.mesh, spacing, near, 2 * self.spacing, self.generator)
         return self.sampled[spacing]
-
-    def _find(self, level: int) -> None:
-        assert level < LEVELS
-        if level:
-            near = self.pyramid.levels[level - 1].points[self.suspects[level - 1]]
-            self.pyramid = self.pyramid.refined(self.mesh, near, self.generator)
-        here = self.pyramid.levels[level]
-        if not len(here):
-            self.suspects.append(np.zeros(0, bool))
-            self.found.append(np.zeros(0, bool))
-            return
-        chance = self.models.segmentation(level, self.pyramid.features(level))
-        chance = smooth_probabilities(here, self.spacing / 2**level, chance)
-        self.found.append((chance[:, 0] > _BROKEN) | (chance[:, 1] > _BALANCED))
-        self.suspects.append(np.any(chance > _SUSPECTED, axis=1))
 
 
 class Cluster:

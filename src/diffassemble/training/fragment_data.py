@@ -10,8 +10,6 @@ import io
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -24,7 +22,7 @@ from diffassemble.core.seeds import seeded
 from diffassemble.core.surfaces import sample_surface, surface_area
 from diffassemble.files.atomic import cache_folder, write_file
 from diffassemble.fragments.breaking import POINTS, turned_apart
-from diffassemble.fragments.datasets import UNREADABLE
+from diffassemble.fragments.datasets import UNREADABLE, Fracture, MadeFracture
 from diffassemble.training.config import FragmentConfig
 from diffassemble.training.pictures import Portion, share_out, uniform
 
@@ -33,22 +31,8 @@ VERSION = 2
 _STEPS = 65_000
 _NORMAL_STEPS = 127
 _NAMES = ("steps", "normal_steps", "areas")
-
-
-@runtime_checkable
-class Broken(Protocol):
-    """An object broken once: read from `files`, told from others of the same source by `fracture`."""
-
-    @property
-    def source(self) -> Path: ...
-
-    @property
-    def fracture(self) -> str: ...
-
-    @property
-    def files(self) -> list[Path]: ...
-
-    def meshes(self) -> list[Mesh]: ...
+Broken = Fracture | MadeFracture
+"""an object broken once"""
 
 
 @dataclass(frozen=True)
@@ -129,7 +113,9 @@ def _kept(places: Float[Tensor, "n p 3"], normals: Float[Tensor, "n p 3"], areas
 
 def pool_of(fracture: Broken) -> Pool:
     """The pool of a fracture, from the cache if it is there and its files have not changed since."""
-    file = cache_folder() / "pools" / f"{_key(fracture)}.npz"
+    stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in fracture.files]
+    told = repr((VERSION, POOL_POINTS, str(fracture.source.resolve()), fracture.fracture, stats))
+    file = cache_folder() / "pools" / f"{hashlib.sha256(told.encode()).hexdigest()[:32]}.npz"
     with suppress(*UNREADABLE), np.load(file, allow_pickle=False) as arrays:
         return Pool(*(torch.from_numpy(arrays[name]) for name in _NAMES))
     pool = make_pool(fracture.meshes(), torch.Generator().manual_seed(0))
@@ -139,13 +125,6 @@ def pool_of(fracture: Broken) -> Pool:
     with suppress(InputError):
         write_file(file, buffer.getvalue())
     return pool
-
-
-def _key(fracture: Broken) -> str:
-    """A name for what these files, unchanged, give in this version."""
-    stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in fracture.files]
-    told = repr((VERSION, POOL_POINTS, str(fracture.source.resolve()), fracture.fracture, stats))
-    return hashlib.sha256(told.encode()).hexdigest()[:32]
 
 
 class PoolMixture:
