@@ -136,15 +136,14 @@ class FractureMatchingTask(Task):
         assert isinstance(model, FractureModels)
         model.eval()
         with torch.no_grad():
-            scores = self._match_scores(model) if self.config.data.learn == "fits" else self._surface_scores(model)
+            if self.config.data.learn == "surface":
+                scores = self._surface_scores(model)
+            else:
+                found = model.verification_logits(torch.from_numpy(self.held_matches.numbers)) > 0
+                right = found.numpy() == self.held_matches.true
+                scores = {"fits": 100 * float(right.mean())} if len(right) else {}
         model.train()
         return {"score": sum(scores.values()) / max(1, len(scores)), **scores}
-
-    def _match_scores(self, model: FractureModels) -> dict[str, float]:
-        if not len(self.held_matches.true):
-            return {}
-        found = model.verification_logits(torch.from_numpy(self.held_matches.numbers)) > 0
-        return {"fits": 100 * float((found.numpy() == self.held_matches.true).mean())}
 
     def _surface_scores(self, model: FractureModels) -> dict[str, float]:
         scores: dict[str, list[float]] = {}

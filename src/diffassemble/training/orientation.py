@@ -83,11 +83,16 @@ class OrientationTask(Task):
         model.eval()
         scores: dict[str, float] = {}
         for name, lost in (("up", 0.0), ("up, pieces lost", self.config.data.missing)):
-            found = [_found(model, pool, lost, self.config.data.points, n) for n, pool in enumerate(self.held_apart)]
-            right = [(away < RIGHT, apart < 2 * RIGHT) for away, apart in found] or [(False, False)]
-            scores[name], scores[name.replace("up", "pose")] = (
-                100 * sum(some) / len(some) for some in zip(*right, strict=True)
-            )
+            right = []
+            for number, pool in enumerate(self.held_apart):
+                generator = seeded(81, number)
+                points = partly(pool, lost, self.config.data.points, generator)
+                turn = random_rotations(1, generator)[0]
+                answer = model.canonical_rotation(points @ turn.mT) @ turn
+                cosines = torch.stack([answer[1, 1], (answer.trace() - 1) / 2])  # how far up is missed, and the pose
+                right.append(cosines.clamp(-1, 1).acos().rad2deg() < torch.tensor([RIGHT, 2 * RIGHT]))
+            shares = torch.stack(right).float().mean(0) if right else torch.zeros(2)
+            scores[name], scores[name.replace("up", "pose")] = (100 * shares).tolist()
         return {"score": scores["up"], **scores}
 
 
@@ -113,13 +118,3 @@ def candidates(points: Float[Tensor, "p 3"], generator: torch.Generator) -> Floa
     # What is too near to up is no wrong answer: down stands in for it.
     close = tried @ UP > math.cos(math.radians(_NEAREST - 1))
     return torch.cat([UP[None], torch.where(close[:, None], -UP, tried)])
-
-
-def _found(model: OrientationModel, pool: Pool, lost: float, count: int, number: int) -> tuple[float, float]:
-    """By how many degrees up is missed, and the whole rotation."""
-    generator = seeded(81, number)
-    points = partly(pool, lost, count, generator)
-    turn = random_rotations(1, generator)[0]
-    answer = model.canonical_rotation(points @ turn.mT) @ turn
-    up, trace = answer[1, 1].clamp(-1, 1).acos(), ((answer.trace() - 1) / 2).clamp(-1, 1).acos()
-    return math.degrees(float(up)), math.degrees(float(trace))

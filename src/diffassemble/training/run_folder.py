@@ -135,7 +135,12 @@ class Progress:
     def advance(self, done: int, loss: float) -> None:
         """Take note of a finished step."""
         self.mean_loss = loss if math.isnan(self.mean_loss) else 0.98 * self.mean_loss + 0.02 * loss
-        words = self._words(done)
+        rate = (done - self.first) / max(1e-9, 60 * self.minutes)
+        left = min((self.steps - done) / rate, 60 * (self.limit - self.minutes))
+        number, things = self.batch
+        validated = [] if math.isnan(self.accuracy) else [f"validation {self.accuracy:.1f} %"]
+        speed = f"{rate * number:.0f} {things}/s", f"{duration(left)} left"
+        words = " · ".join([f"loss {self.mean_loss:.4f}", *validated, *speed])
         self.bar.update(self.job, completed=done, description=words)
         now = time.monotonic()
         if not self.console.is_terminal and now - self.told > QUIET_SECONDS:
@@ -147,15 +152,6 @@ class Progress:
         self.accuracy = scores["score"]
         words = " · ".join(f"{name} {value:.1f}" for name, value in scores.items())
         self.console.print(f"validation: {words}", highlight=False, soft_wrap=True)
-
-    def _words(self, done: int) -> str:
-        rate = (done - self.first) / max(1e-9, 60 * self.minutes)
-        left = min((self.steps - done) / rate, 60 * (self.limit - self.minutes))
-        number, things = self.batch
-        words = [f"loss {self.mean_loss:.4f}", f"{rate * number:.0f} {things}/s", f"{duration(left)} left"]
-        if not math.isnan(self.accuracy):
-            words.insert(1, f"validation {self.accuracy:.1f} %")
-        return " · ".join(words)
 
 
 def duration(seconds: float) -> str:

@@ -113,7 +113,7 @@ def _weigh_loops(graph: csr_array) -> csr_array:
     """
     unit = _mapped(graph, lambda value: value / np.abs(value))
     linked = abs(unit)
-    ways, turn = _off_diagonal(linked @ linked), _off_diagonal(unit @ unit)
+    ways, turn = (_nonzero(two - diags_array(two.diagonal())) for two in (linked @ linked, unit @ unit))
     twice = _mapped(ways, lambda value: (np.round(value.real) == 2).astype(float))
     agreed = twice * _mapped(turn, lambda value: np.where(np.abs(value) > 1.9, value / 2, 0))
     support = linked * (abs(agreed) @ linked)
@@ -126,10 +126,6 @@ def _weigh_loops(graph: csr_array) -> csr_array:
 def _mapped(graph: csr_array, change: Callable[[np.ndarray], np.ndarray]) -> csr_array:
     """A matrix with other values at the same places."""
     return csr_array((change(graph.data), graph.indices, graph.indptr), graph.shape, copy=True)
-
-
-def _off_diagonal(graph: csr_array) -> csr_array:
-    return _nonzero(graph - diags_array(graph.diagonal()))
 
 
 def _nonzero(graph: csr_array) -> csr_array:

@@ -28,7 +28,6 @@ from diffassemble.squares.baselines.filling import (
     BorderSolver,
     Candidates,
     RatedPlacement,
-    SideMatches,
     lay_out,
     on_cycles,
     place,
@@ -144,27 +143,18 @@ def join_consistent(
         matches = matches[matches.ratio < caution.clear]
         if not len(matches) or time.monotonic() > until:
             return
-        accepted, rejected = _consistent(framed, matches, caution, until)
+        missed = inconsistency(framed.forest, matches.sides, matches.weight, until - time.monotonic())
+        holds = np.flatnonzero((missed < _TOLERANCE) & (matches.ratio < 1))
+        tree = np.unique(framed.forest.label, return_inverse=True)[1]
+        supported = on_cycles(*tree[matches.sides[holds] // SIDES].T)
+        accepted = matches[holds[supported | (matches.ratio[holds] < caution.sure)]]
         accepted = accepted[np.argsort(accepted.ratio, kind="stable")]
         refused = framed.join(accepted.sides)
-        never = np.concatenate([rejected.sides, accepted.sides[refused]])
+        never = np.concatenate([matches.sides[missed >= _TOLERANCE], accepted.sides[refused]])
         possible &= ~np.isin(numbers, never.min(-1) * len(pairs) + never.max(-1))
         yield
         if refused.all():
             return
-
-
-def _consistent(
-    framed: FramedForest, matches: SideMatches, caution: Caution, until: float
-) -> tuple[SideMatches, SideMatches]:
-    """Matches to join along, and those that the solution rejects; some are neither."""
-    missed = inconsistency(framed.forest, matches.sides, matches.weight, until - time.monotonic())
-    holds = np.flatnonzero((missed < _TOLERANCE) & (matches.ratio < 1))
-    tree = np.unique(framed.forest.label, return_inverse=True)[1]
-    first, second = tree[matches.sides[holds] // SIDES].T
-    supported = on_cycles(first, second)
-    believed = holds[supported | (matches.ratio[holds] < caution.sure)]
-    return matches[believed], matches[np.flatnonzero(missed >= _TOLERANCE)]
 
 
 # Few but clear matches; all mutual ones; those on cycles only; cycles or not.
