@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,11 +18,14 @@ from torch import Tensor
 from diffassemble.core import Board, Poses, Puzzle, Step, turn_matrix
 from diffassemble.core.board import SIDES, WAYS, Placement
 from diffassemble.core.solver import in_content_order
+from diffassemble.squares.edge_model import Evidence
 from diffassemble.squares.edges import Borders, Partners, evidence
 from diffassemble.squares.forest import Forest, held_by_frames, turned
 from diffassemble.squares.placement import finish
 from diffassemble.squares.upright import Uprighter
 
+Placing = Generator[Step, None, Placement]
+"""steps on the way to a placement"""
 # Partners of every side that are looked at, and those of which one must lie there for a piece to be sure of its place.
 MATCHES, _TRUSTED = 40, 8
 
@@ -57,14 +60,17 @@ class BorderSolver(ABC):
         until = time.monotonic() + self.budget
         return in_content_order(puzzle, lambda ordered: self.ordered_steps(ordered, until))
 
-    @abstractmethod
     def ordered_steps(self, puzzle: Puzzle, until: float) -> Iterator[Step]:
         """The steps for pieces in a given order; `until` is when to stop, by the monotonic clock."""
-
-    def answer(self, puzzle: Puzzle, placement: Placement, partners: Partners) -> Iterator[Step]:
-        """The last steps, with the confidence that borders give."""
+        borders = Evidence.of(puzzle.pixels).borders
+        partners = borders.best(MATCHES)
+        placement = yield from self.place(puzzle, borders, partners, until)
         confidence = border_confidence(puzzle.board, *placement, partners.first(_TRUSTED))
-        return finish(puzzle, [(placement, confidence)], self.upright)
+        yield from finish(puzzle, [(placement, confidence)], self.upright)
+
+    @abstractmethod
+    def place(self, puzzle: Puzzle, borders: Borders, partners: Partners, until: float) -> Placing:
+        """Yield the steps on the way to a placement, and return that."""
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,9 @@ from scipy.sparse import coo_array, csr_array, eye_array, hstack
 from diffassemble.core import Puzzle, Step
 from diffassemble.core.board import SIDES
 from diffassemble.squares.baselines.filling import (
-    MATCHES,
     BorderSolver,
     Candidates,
+    Placing,
     RatedPlacement,
     lay_out,
     on_cycles,
@@ -34,7 +34,7 @@ from diffassemble.squares.baselines.filling import (
     trim,
     turn_between,
 )
-from diffassemble.squares.edge_model import Evidence
+from diffassemble.squares.edges import Borders, Partners
 from diffassemble.squares.forest import Forest, FramedForest
 
 # Where pieces stand if as many matches as possible shall hold: a weighted L1 linear program (Yu 2015, section 3).
@@ -166,12 +166,9 @@ class YuSolver(BorderSolver):
 
     name = "yu"
 
-    def ordered_steps(self, puzzle: Puzzle, until: float) -> Iterator[Step]:
-        """Yield the trees after every linear program, then the final placement."""
-        board = puzzle.board
-        borders = Evidence.of(puzzle.pixels).borders
-        partners = borders.best(MATCHES)
-        candidates = Candidates.of(partners)
+    def place(self, puzzle: Puzzle, borders: Borders, partners: Partners, until: float) -> Placing:
+        """Yield the trees after every linear program."""
+        board, candidates = puzzle.board, Candidates.of(partners)
         best: list[RatedPlacement] = []
         for number, reading in enumerate(_READINGS):
             framed = FramedForest.of(board, np.zeros(len(puzzle), np.int64))
@@ -184,4 +181,4 @@ class YuSolver(BorderSolver):
             if time.monotonic() > until:
                 break
         placement = place(best, board, candidates, borders, until)
-        yield from self.answer(puzzle, (placement.cells, placement.turns), partners)
+        return placement.cells, placement.turns
