@@ -18,19 +18,16 @@ TIMES = (1, 10, 100, 300, 1000)
 
 
 @pytest.mark.parametrize("times", TIMES)
-def test_alpha_bar_falls_from_one_and_ends_in_noise(times: int) -> None:
+def test_beta_is_linear_and_alpha_bar_falls_from_one_to_noise(times: int) -> None:
     schedule = Schedule(times)
     assert schedule.alpha_bar[0] == 1
     assert 0 < schedule.alpha_bar[-1] < 1e-3
     assert len(schedule.alpha_bar) == times + 1
     assert (schedule.alpha_bar.diff() < 0).all()
-
-
-@pytest.mark.parametrize("times", [100, 300, 1000])
-def test_beta_is_linear_and_grows_to_two_percent_of_a_thousand_steps(times: int) -> None:
-    beta = Schedule(times).beta[1:]
-    torch.testing.assert_close(beta.diff(), beta.diff().mean().expand(times - 1))
-    assert beta[-1].item() == pytest.approx(0.02 * 1000 / times)
+    if times >= 100:
+        beta = schedule.beta[1:]
+        torch.testing.assert_close(beta.diff(), beta.diff().mean().expand(times - 1))
+        assert beta[-1].item() == pytest.approx(0.02 * 1000 / times)
 
 
 @pytest.mark.parametrize("time", [1, 30, 100, 300])

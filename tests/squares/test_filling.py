@@ -73,16 +73,6 @@ def test_edges_on_cycles_are_those_without_which_nothing_falls_apart() -> None:
     assert on_cycles(first[:0], second[:0]).shape == (0,)
 
 
-def truth_of(puzzle: Puzzle) -> tuple[Tensor, Tensor]:
-    return puzzle.board.snap(puzzle.truth)
-
-
-def without(cells: Tensor, pieces: list[int]) -> Tensor:
-    kept = cells.clone()
-    kept[pieces] = -1
-    return kept
-
-
 def cost(borders: Borders, board: Board, cells: Tensor, turns: Tensor, piece: int) -> tuple[int, float]:
     """How many neighbours a piece has, and the sum of its scores with them."""
     first, second = touching_sides(board, cells, turns)
@@ -96,7 +86,7 @@ def test_one_loose_piece_takes_the_best_of_the_best_surrounded_cells() -> None:
     for _ in range(10):
         cells = torch.randperm(board.cells, generator=generator)[:9]
         turns = torch.randint(0, 4, (9,), generator=generator)
-        loose = without(cells, [4])
+        loose = cells.masked_fill(torch.arange(9) == 4, -1)
         found_cells, found_turns = fill_board(board, loose, turns, borders)
         choices = {}
         for cell in set(range(board.cells)) - set(loose.tolist()):
@@ -154,9 +144,8 @@ def test_the_fit_is_highest_for_the_truth(cut: Callable[..., Puzzle]) -> None:
     for seed in range(5):
         other = cells[torch.randperm(25, generator=torch.Generator().manual_seed(seed))]
         assert RatedPlacement.of(puzzle.board, other, turns, candidates).fit < 0.2 * best
-    without = cells.clone()
-    without[:5] = -1
-    assert 0 < RatedPlacement.of(puzzle.board, without, turns, candidates).fit < best
+    fewer = cells.masked_fill(torch.arange(25) < 5, -1)
+    assert 0 < RatedPlacement.of(puzzle.board, fewer, turns, candidates).fit < best
 
 
 def test_of_several_frames_the_one_is_found_that_can_be_filled(cut: Callable[..., Puzzle]) -> None:
@@ -207,7 +196,7 @@ def test_two_pieces_touch_with_the_sides_that_they_show() -> None:
 
 def test_pieces_in_their_places_are_sure_and_others_are_not(cut: Callable[..., Puzzle]) -> None:
     puzzle = cut(5, 5)
-    cells, turns = truth_of(puzzle)
+    cells, turns = puzzle.board.snap(puzzle.truth)
     partners = Borders.of(puzzle.pieces.pixels).best(8)
     sure = border_confidence(puzzle.board, cells, turns, partners)
     assert sure.mean() > 0.8
