@@ -10,31 +10,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from diffassemble.diffusion.samplers import sample
+from diffassemble.core.seeds import seeded
 from diffassemble.diffusion.schedule import Schedule
-from diffassemble.diffusion.spaces import CosSin
+from diffassemble.diffusion.spaces import CosSin, sample
 
 TIMES = (1, 10, 100, 300, 1000)
 
 
 @pytest.mark.parametrize("times", TIMES)
-def test_alpha_bar_is_what_all_steps_leave_and_ends_in_noise(times: int) -> None:
+def test_beta_is_linear_and_alpha_bar_falls_from_one_to_noise(times: int) -> None:
     schedule = Schedule(times)
     assert schedule.alpha_bar[0] == 1
     assert 0 < schedule.alpha_bar[-1] < 1e-3
     assert len(schedule.alpha_bar) == times + 1
-    left = 1.0
-    for time in range(1, times + 1):
-        assert 0 < schedule.beta[time] < 1
-        left *= 1 - float(schedule.beta[time])
-        assert schedule.alpha_bar[time].item() == pytest.approx(left, rel=1e-5)
-
-
-@pytest.mark.parametrize("times", [100, 300, 1000])
-def test_beta_is_linear_and_grows_to_two_percent_of_a_thousand_steps(times: int) -> None:
-    beta = Schedule(times).beta[1:]
-    torch.testing.assert_close(beta.diff(), beta.diff().mean().expand(times - 1))
-    assert beta[-1].item() == pytest.approx(0.02 * 1000 / times)
+    assert (schedule.alpha_bar.diff() < 0).all()
+    if times >= 100:
+        beta = schedule.beta[1:]
+        torch.testing.assert_close(beta.diff(), beta.diff().mean().expand(times - 1))
+        assert beta[-1].item() == pytest.approx(0.02 * 1000 / times)
 
 
 @pytest.mark.parametrize("time", [1, 30, 100, 300])
@@ -65,32 +58,11 @@ def test_visited_times_fall_from_the_last_to_zero_evenly_without_repeats(times: 
 
 
 SPACE = CosSin()
-TRUTH = torch.tensor([[0.5, -0.5, 0.0, 1.0], [-0.25, 0.75, -1.0, 0.0], [0.0, 0.0, 1.0, 0.0]])
-
-
-def seeded(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
-def oracle(noisy: Tensor, time: int) -> Tensor:
-    return TRUTH.expand_as(noisy)
 
 
 def wobbly(noisy: Tensor, time: int) -> Tensor:
     """A denoiser that depends on all it is given."""
     return torch.tanh(noisy.flip(-1) + 0.3) * (1 + 0.01 * time)
-
-
-@pytest.mark.parametrize("steps", [3, 17, 300])
-def test_ddim_steps_follow_the_forward_process(steps: int) -> None:
-    """With a perfect x₀, x_t stays √ᾱ_t x₀ + √(1 − ᾱ_t) ε with the ε it began with: without it, the mean."""
-    schedule = Schedule(300)
-    for noise in (torch.zeros(3, 4), torch.randn(3, 4, generator=seeded(0))):
-        start = schedule.noisy(TRUTH, torch.full((3,), 300), noise)
-        chain = sample(oracle, start, SPACE, schedule, steps, seeded(1))
-        for time, (current, clean) in zip(schedule.visited(steps)[1:], chain, strict=True):
-            torch.testing.assert_close(current, schedule.noisy(TRUTH, torch.full((3,), time), noise))
-            assert torch.equal(clean, TRUTH)
 
 
 @pytest.mark.parametrize("times", [20, 100, 300])
@@ -109,18 +81,6 @@ def test_ddpm_over_all_times_is_equation_2(times: int) -> None:
         drawn = torch.randn(5, 4, generator=draws) if time > 1 else torch.zeros(5, 4)
         torch.testing.assert_close(stepped, (mean + variance.sqrt() * drawn).float(), rtol=1e-4, atol=1e-4)
         current = stepped
-
-
-@pytest.mark.parametrize("eta", [0.0, 0.5, 1.0])
-@pytest.mark.parametrize("steps", [7, 40])
-def test_chains_have_the_forward_process_spread_at_every_time(eta: float, steps: int) -> None:
-    schedule, count = Schedule(100), 20_000
-    start = torch.randn(count, 4, generator=seeded(0))
-    chain = sample(lambda noisy, time: torch.full_like(noisy, 0.8), start, SPACE, schedule, steps, seeded(1), eta)
-    for time, (current, _) in zip(schedule.visited(steps)[1:-1], chain, strict=False):
-        alpha_bar = float(schedule.alpha_bar[time])
-        assert current.mean().item() == pytest.approx(0.8 * alpha_bar**0.5, abs=0.04)
-        assert current.var().item() == pytest.approx(1 - alpha_bar, rel=0.06)
 
 
 def test_samples_differ_with_their_noise_and_only_with_it() -> None:

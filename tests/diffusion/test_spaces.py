@@ -7,15 +7,11 @@ import torch
 from torch import Tensor
 
 from diffassemble.core import Board, Poses
-from diffassemble.diffusion.samplers import sample
+from diffassemble.core.seeds import seeded
 from diffassemble.diffusion.schedule import Schedule
-from diffassemble.diffusion.spaces import SPACES, CosSin, Quaternion, SixD, Space
+from diffassemble.diffusion.spaces import SPACES, CosSin, Quaternion, SixD, Space, sample
 
 ALL = pytest.mark.parametrize("space", SPACES.values(), ids=SPACES.keys())
-
-
-def seeded(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def true_poses(space: Space) -> Poses:
@@ -82,6 +78,33 @@ def test_a_perfect_denoiser_leads_to_the_truth(space: Space, eta: float, times: 
     *_, (last, clean) = sample(oracle, start, space, Schedule(times), steps, seeded(1), eta)
     torch.testing.assert_close(last, truth, rtol=0, atol=1e-5)
     assert torch.equal(clean, truth)
+
+
+@ALL
+@pytest.mark.parametrize("steps", [3, 20, 300])
+def test_ddim_steps_follow_the_forward_process(space: Space, steps: int) -> None:
+    """With a perfect x₀, x_t stays what the forward process makes of x₀ and the noise it began with."""
+    schedule, truth, noise = Schedule(300), space.prior((200,), seeded(0)), space.prior((200,), seeded(1))
+    start = space.noisy(truth, torch.full((200,), 300), schedule, noise)
+    chain = sample(lambda noisy, time: truth, start, space, schedule, steps, seeded(2))
+    for time, (current, _) in zip(schedule.visited(steps)[1:], chain, strict=True):
+        expected = space.noisy(truth, torch.full((200,), time), schedule, noise)
+        # Half turns have two axes: a few go the other way.
+        assert (current - expected).norm(dim=-1).quantile(0.95) < 7e-3
+
+
+@ALL
+@pytest.mark.parametrize("eta", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("steps", [7, 30])
+def test_chains_have_the_forward_process_spread_at_every_time(space: Space, eta: float, steps: int) -> None:
+    schedule, count = Schedule(100), 10_000
+    truth = space.to_vector(true_poses(space))[:1].expand(count, -1)
+    chain = sample(lambda noisy, time: truth, space.prior((count,), seeded(0)), space, schedule, steps, seeded(1), eta)
+    other = space.prior((count,), seeded(2))
+    for time, (current, _) in zip(schedule.visited(steps)[1:-1], chain, strict=False):
+        drawn = space.noisy(truth, torch.full((count,), time), schedule, other)
+        torch.testing.assert_close(current.mean(0), drawn.mean(0), rtol=0, atol=0.05)
+        torch.testing.assert_close(current.std(0), drawn.std(0), rtol=0.06, atol=0.01)
 
 
 @ALL

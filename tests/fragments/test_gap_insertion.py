@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from scipy.spatial import cKDTree
 
 from diffassemble.core import Puzzle
 from diffassemble.fragments.assembly_state import AssemblyState
@@ -16,7 +17,9 @@ from diffassemble.fragments.mend import assemble, crowded, insert_small, search_
 from diffassemble.fragments.model import FractureModels
 
 
-def test_a_hole_in_the_seam_invites(standing: tuple[Cluster, Fragment, np.ndarray]) -> None:
+def test_a_hole_in_the_seam_invites_and_closed_seams_are_covered(
+    standing: tuple[Cluster, Fragment, np.ndarray],
+) -> None:
     whole, chip, truth = standing
     gaps = find_gaps(whole, chip.spacing / 3)
     inviting = gaps.inviting(0.03)
@@ -25,18 +28,10 @@ def test_a_hole_in_the_seam_invites(standing: tuple[Cluster, Fragment, np.ndarra
     assert (away[inviting] < 0.12).sum() > 50
     # Beside the hole the seam is closed, and the outside of the block is no pit.
     assert (away[inviting] < 0.12).mean() > 5 * (away < 0.12).mean()
-
-
-def test_closed_seams_are_covered(standing: tuple[Cluster, Fragment, np.ndarray]) -> None:
-    whole, chip, truth = standing
-    gaps = find_gaps(whole, chip.spacing / 3)
     first, second = (whole.fragments[piece].fracture(0).moved(whole.poses[piece]) for piece in (0, 1))
-    from scipy.spatial import cKDTree
-
     seam = cKDTree(second.points).query(first.points, 1)[0] < 0.5 * chip.spacing
     inner = first.points[seam & (first.rim > 3) & (np.linalg.norm(first.points - truth[9:], axis=1) > 0.15)]
-    near = cKDTree(gaps.points).query(inner, 1)[1]
-    assert gaps.bare[near].mean() < 0.1
+    assert gaps.bare[cKDTree(gaps.points).query(inner, 1)[1]].mean() < 0.1
 
 
 def test_a_chip_finds_its_hole(standing: tuple[Cluster, Fragment, np.ndarray]) -> None:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from diffassemble.core import InputError, Matches, Poses, Puzzle
 from diffassemble.core.poses import random_rotations
+from diffassemble.core.seeds import seeded
 from diffassemble.network.batch import PuzzleBatch, pack
 from diffassemble.network.denoiser import Denoiser, PosedFeatures, view_matches
 from diffassemble.network.encoders import make_encoder
@@ -37,10 +38,6 @@ FORMS = [
     {"head": "cells", "backbone": "efficientnet", "edge_features": False, "votes": False, "side_heads": True},
     {"head": "cells", "layer": "gcn", "edge_features": False, "symmetry": "plain"},
 ]
-
-
-def seeded(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def noisy_poses(count: int, samples: int, times: int) -> tuple[Tensor, Tensor]:

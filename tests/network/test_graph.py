@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from diffassemble.core import Matches, Poses
+from diffassemble.core.seeds import seeded
 from diffassemble.network.graph.edges import (
     complete_edges,
     drop_edges,
@@ -53,10 +54,6 @@ def test_the_most_probable_matches_of_every_side_are_joined_both_ways() -> None:
         found = set(zip(*match_edges(matches, top, 16).tolist(), strict=True))
         assert found == expected | {(b, a) for a, b in expected}
     assert match_edges(matches[torch.tensor([], dtype=torch.long)], 2, 16).shape == (2, 0)
-
-
-def seeded(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def adjacency(edges: Tensor, count: int) -> np.ndarray:

@@ -86,20 +86,6 @@ def test_the_listed_path_gives_pygs_own_numbers(dropped: float) -> None:
     torch.testing.assert_close(convolution.message_passing(nodes, graph)[:, 0], expected)
 
 
-def test_attention_against_a_plain_loop() -> None:
-    torch.manual_seed(0)
-    layer, puzzle, nodes = UniMP(6, 8, heads=2, edge_width=EDGE_WIDTH), torch.zeros(4, dtype=torch.long), random(4, 6)
-    graph = DenseGraph.of(puzzle, random_matches(puzzle), SLOTS)
-    heard = graph.gather(layer.message_passing(graph.spread(nodes[:, None]), graph))[:, 0]
-    for receiver in range(4):
-        query = layer.lin_query(nodes[receiver]).view(2, 4)
-        edges = layer.lin_edge(graph.features.values[0, receiver]).view(4, 2, 4)
-        keys, values = (linear(nodes).view(4, 2, 4) + edges for linear in (layer.lin_key, layer.lin_value))
-        attention = ((query * keys).sum(-1) / 4**0.5).softmax(0)
-        expected = (attention[..., None] * values).sum(0).flatten() + layer.lin_skip(nodes[receiver])
-        torch.testing.assert_close(heard[receiver], expected, rtol=1e-5, atol=1e-5)
-
-
 SETTINGS = {"width": 24, "hidden": 16, "layers": 3, "heads": 4}
 
 

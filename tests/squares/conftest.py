@@ -17,6 +17,7 @@ from diffassemble.core import Board, Matches, Poses, Puzzle, Step
 from diffassemble.network.batch import PuzzleBatch
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import Condition, Denoiser, Prediction
+from diffassemble.squares.baselines.filling import touching_sides
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.edges import Borders, matches_of_sides
 
@@ -107,21 +108,7 @@ def border_scores() -> Callable[[Tensor], Tensor]:
 @pytest.fixture(scope="session")
 def true_sides() -> Callable[[Board, Tensor, Tensor], tuple[Tensor, Tensor]]:
     """All pairs of sides that touch when pieces lie on the given cells at the given turns."""
-
-    def touching(board: Board, cells: Tensor, turns: Tensor) -> tuple[Tensor, Tensor]:
-        at = {divmod(cell, board.cols): piece for piece, cell in enumerate(cells.tolist())}
-        pairs = []
-        for (row, col), first in at.items():
-            for way, (down, right) in enumerate([(0, 1), (1, 0), (0, -1), (-1, 0)]):
-                second = at.get((row + down, col + right))
-                if second is not None:
-                    # A piece turned by t shows side a to the way a + t.
-                    sides = (way - int(turns[first])) % 4, (way + 2 - int(turns[second])) % 4
-                    pairs.append((4 * first + sides[0], 4 * second + sides[1]))
-        first_side, second_side = torch.tensor(pairs, dtype=torch.long).view(-1, 2).unbind(1)
-        return first_side, second_side
-
-    return touching
+    return touching_sides
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from scipy.optimize import linprog
 from torch import Tensor
 
 from diffassemble.core import Board, Poses, Puzzle, Solver, Step
@@ -111,32 +110,25 @@ def forest_of(places: list[tuple[int, int]], loose: int = 0) -> Forest:
     return forest
 
 
-def test_the_frame_that_holds_most_is_kept() -> None:
-    square = [(x, y) for x in range(3) for y in range(2)]
-    forest = forest_of([*square, (-2, 0), (3, 1), (4, 1)], loose=1)
-    cells, turns = trim(forest, Board(2, 4))
-    assert cells.tolist()[:6] == [0, 4, 1, 5, 2, 6]
-    assert cells.tolist()[6:] == [-1, 7, -1, -1]
-    assert turns.tolist() == [0] * 10
+SQUARE = [(x, y) for x in range(3) for y in range(2)]
 
 
-def test_the_frame_may_lie_across_the_tree() -> None:
-    forest = forest_of([(x, y) for x in range(2) for y in range(5)])
-    cells, turns = trim(forest, Board(2, 5))
-    assert sorted(cells.tolist()) == list(range(10))
-    assert turns.tolist() == [1] * 10
-    # Turned clockwise, the upper left piece comes to the upper right.
-    assert cells[0] == 4
-
-
-def test_a_small_tree_lies_in_the_middle_of_the_frame() -> None:
-    cells, _ = trim(forest_of([(7, -3)]), Board(5, 3))
-    assert cells.tolist() == [7]
-    cells, _ = trim(forest_of([(0, 0), (1, 0)]), Board(4, 4))
-    assert cells.tolist() in ([5, 6], [9, 10])
-
-
-QUARTERS = [np.linalg.matrix_power(np.array([[0, -1], [1, 0]]), quarter) for quarter in range(4)]
+@pytest.mark.parametrize(
+    ("places", "board", "wanted", "turn"),
+    [
+        ([*SQUARE, (-2, 0), (3, 1), (4, 1)], Board(2, 4), [0, 4, 1, 5, 2, 6, -1, 7, -1], 0),
+        ([(x, y) for x in range(2) for y in range(5)], Board(2, 5), [4, 3, 2, 1, 0, 9, 8, 7, 6, 5], 1),
+        ([(7, -3)], Board(5, 3), [7], 0),
+        ([(0, 0), (1, 0)], Board(4, 4), [9, 10], 0),
+    ],
+    ids=["most", "across", "one in the middle", "two in the middle"],
+)
+def test_the_frame_that_holds_most_is_kept(
+    places: list[tuple[int, int]], board: Board, wanted: list[int], turn: int
+) -> None:
+    cells, turns = trim(forest_of(places, loose=1), board)
+    assert cells.tolist() == [*wanted, -1]
+    assert turns.tolist() == [turn] * len(places) + [0]
 
 
 def true_matches(board: Board, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -172,47 +164,6 @@ def test_false_matches_give_way_to_true_ones(seed: int) -> None:
     assert missed[: len(right)].max() < 1e-6
     # One turn of the whole can hide one false match (its four copies then stand apart), but not several.
     assert (missed[len(right) :] > 0.1).sum() >= len(wrong) - 1
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_two_unknowns_a_piece_are_as_good_as_the_four_copies_of_the_paper(seed: int) -> None:
-    """The least cost over four copies of every piece, one a turn, is four times that over one place a piece."""
-    board = Board(2, 3)
-    sides = np.concatenate([true_matches(board, seed)[0], false_matches(board, 5, seed)])
-    weight = np.random.default_rng(seed).random(len(sides)) + 0.1
-    rows, goal = [], []
-    for (a, b), copy in ((match, copy) for match in sides.tolist() for copy in range(4)):
-        # The second piece's copy is turned by `copy`, the first's so that their sides face each other.
-        first = (copy + b + 2 - a) % 4 + 4 * (a // 4)
-        second = copy + 4 * (b // 4)
-        look = QUARTERS[(b + copy) % 4][:, 0]
-        for axis in range(2):
-            row = np.zeros(8 * board.cells)
-            row[2 * first + axis] += 1
-            row[2 * second + axis] -= 1
-            rows.append(row)
-            goal.append(look[axis])
-    full = least_cost(np.array(rows), np.array(goal), np.repeat(weight, 8))
-    # One place p a piece, by e = R^(b + 2 − a) p_i − p_j − u_b.
-    reduced, looks = np.zeros((2 * len(sides), 2 * board.cells)), np.zeros(2 * len(sides))
-    for number, (a, b) in enumerate(sides.tolist()):
-        place = slice(2 * number, 2 * number + 2)
-        reduced[place, 2 * (a // 4) : 2 * (a // 4) + 2] += QUARTERS[(b + 2 - a) % 4]
-        reduced[place, 2 * (b // 4) : 2 * (b // 4) + 2] -= np.eye(2)
-        looks[place] = QUARTERS[b % 4][:, 0]
-    assert full == pytest.approx(4 * least_cost(reduced, looks, np.repeat(weight, 2)), rel=1e-6)
-
-
-def least_cost(rows: np.ndarray, goal: np.ndarray, weight: np.ndarray) -> float:
-    """The least Σ w |e| over x, by e = rows x − goal."""
-    (equations, unknowns), slack = rows.shape, np.eye(len(rows))
-    solved = linprog(
-        np.concatenate([np.zeros(unknowns), weight, weight]),
-        A_eq=np.concatenate([rows, -slack, slack], 1),
-        b_eq=goal,
-        bounds=[(None, None)] * unknowns + [(0, None)] * (2 * equations),
-    )
-    return float(solved.fun)
 
 
 def test_trees_are_rigid() -> None:

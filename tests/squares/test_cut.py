@@ -13,6 +13,7 @@ from torch import Tensor
 
 from diffassemble.core import Board, InputError, Puzzle, turn_pixels
 from diffassemble.core.damage import surviving
+from diffassemble.core.seeds import seeded
 from diffassemble.files.pictures import write_picture
 from diffassemble.squares.cut import SMALLEST_PIECE, cut_image, cut_picture, resize_to_board
 
@@ -20,10 +21,6 @@ boards = st.builds(Board, st.integers(1, 6), st.integers(1, 6))
 
 
 seeds = st.integers(0, 2**31)
-
-
-def seeded(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def noise(height: int, width: int, seed: int = 0) -> Tensor:

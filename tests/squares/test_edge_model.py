@@ -171,22 +171,6 @@ def test_the_order_of_pieces_makes_no_difference(edge_model: EdgeModel) -> None:
     torch.testing.assert_close(other, plain[sides][:, sides], atol=1e-3, rtol=1e-3)
 
 
-def test_the_product_is_a_log_likelihood(edge_model: EdgeModel) -> None:
-    """A side that shows just what another predicts fits it better than the same with any change."""
-    strips = torch.rand(8, 3, 8, 32, generator=torch.Generator().manual_seed(0)) - 0.5
-    contrast = torch.full((8, 3, 1, 1), 0.3)
-    predicted, observed = edge_model._continuation(strips, contrast, torch.rand(8, 16, 16))
-    half = (predicted.shape[1] - 1) // 2
-    mean = -predicted[:, half:-1] / (2 * predicted[:, :half])
-
-    def likelihood(facing: Tensor) -> Tensor:
-        return (predicted * torch.cat([facing.square(), facing, observed[:, -1:]], 1)).sum(1)
-
-    best = likelihood(mean)
-    assert (best > likelihood(mean + 0.05)).all()
-    assert (best >= (predicted * observed).sum(1)).all()
-
-
 @pytest.mark.parametrize("size", [4, 7, 16, 32, 50])
 def test_pieces_of_any_size_and_flat_ones(edge_model: EdgeModel, size: int) -> None:
     pixels = torch.rand(3, 3, size, size, generator=torch.Generator().manual_seed(0))

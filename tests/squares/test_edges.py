@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -14,7 +13,7 @@ from diffassemble.core import Board, Matches, Puzzle, turn_pixels
 from diffassemble.core.board import SIDES
 from diffassemble.squares import edges as image
 from diffassemble.squares.edge_model import Evidence, find_matches
-from diffassemble.squares.edges import Borders, Partners, odds_terms
+from diffassemble.squares.edges import Borders, Partners
 
 TrueSides = Callable[[Board, Tensor, Tensor], tuple[Tensor, Tensor]]
 
@@ -178,21 +177,6 @@ def test_both_sides_of_a_pair_tell_the_same(small_puzzle: Puzzle) -> None:
     assert len(both) > len(matches) / 2
     for one, two in both:
         torch.testing.assert_close(told[one, two], told[two, one])
-
-
-def test_odds_are_about_the_score_and_the_best_other_partner_of_each_side(
-    border_scores: Callable[[Tensor], Tensor],
-) -> None:
-    pieces = smooth_noise(4, 8)
-    scores, partners = border_scores(pieces), Borders.of(pieces).best(5)
-    rows, terms = torch.arange(len(scores)).repeat_interleave(5), odds_terms(partners).flatten(0, 1)
-    for row, col, found in zip(rows.tolist(), partners.side.flatten().tolist(), terms, strict=True):
-        logs = [[math.log(score + 0.02) for score in scores[side].tolist()] for side in (row, col)]
-        level = logs[0].pop(col)
-        logs[1].pop(row)
-        low, high = sorted(min(others) - level for others in logs)
-        squares = (low**2, high**2, low * high, level * low, level * high)
-        assert found.tolist() == pytest.approx([1, level, level**2, low, high, *squares], abs=1e-4)
 
 
 def test_probabilities_are_calibrated(photo_puzzle: Puzzle, true_sides: TrueSides) -> None:

@@ -56,16 +56,6 @@ def test_a_picture_that_lies_on_its_side_gets_an_upright_board(
     assert choose_board(puzzle.pieces, reading_order(puzzle), 0, upright) == board
 
 
-def test_one_candidate_needs_no_work(cut: Callable[..., Puzzle]) -> None:
-    class Lazy:
-        name = "lazy"
-
-        def steps(self, puzzle: Puzzle, generator: object) -> Any:
-            raise AssertionError("asked to solve")
-
-    assert choose_board(cut(5, 5).pieces, Lazy(), seed=0) == Board(5, 5)
-
-
 def mixed(cut: Callable[..., Puzzle], foreign: int) -> Puzzle:
     own, other = cut(4, 4), cut(3, 3, name="chelsea")
     pixels = torch.cat([other.pixels[:foreign], own.pixels])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import permutations
 
 import pytest
-import roma
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -114,9 +113,3 @@ def test_the_mean_is_the_answer_and_dissent_costs_confidence() -> None:
     assert torch.allclose(mean.rotation, all_samples[0].rotation, atol=1e-5)
     assert sure[:-1].tolist() == [1.0] * 4
     assert sure[-1] < 0.5
-
-
-def test_the_mean_of_two_turns_is_half_way() -> None:
-    ends = [roma.rotvec_to_rotmat(torch.tensor([[0.0, 0.0, angle]])) for angle in (0.2, 1.0)]
-    mean, _ = average([Poses(end, torch.zeros(1, 3)) for end in ends])
-    assert torch.allclose(roma.rotmat_to_rotvec(mean.rotation), torch.tensor([[0.0, 0.0, 0.6]]), atol=1e-5)

@@ -13,20 +13,18 @@ from diffassemble.fragments.breaking import fracture, mesh_of, scatter
 from diffassemble.fragments.descriptors import COUNTERPART_SIGNS, FACE_FEATURES, LEVELS, surface_features
 from diffassemble.fragments.model import MATCH_FEATURES, FractureConfig, FractureModels
 from diffassemble.training.config import Config
-from diffassemble.training.fracture_examples import (
-    MatchExamples,
-    SurfaceExamples,
-    match_examples,
-    surface_examples,
-    worn,
-)
 from diffassemble.training.fracture_matching import (
     FractureDataConfig,
     FractureMatchingTask,
     FractureMatchingTraining,
+    MatchExamples,
+    SurfaceExamples,
+    match_examples,
     matches_found,
+    surface_examples,
     surface_loss,
     verification_loss,
+    worn,
 )
 
 BLOCK = mesh_of(Manifold.cube((1.0, 0.8, 0.5), True), 1.0, torch.zeros(3))

@@ -11,7 +11,7 @@ import pytest
 from diffassemble.core import InputError
 from diffassemble.fragments.datasets import break_solids
 from diffassemble.training.config import Config, FragmentConfig
-from diffassemble.training.fragments import FragmentTask, FragmentTraining, gather
+from diffassemble.training.fragments import FragmentTask, gather
 
 
 @pytest.fixture(autouse=True)
@@ -40,18 +40,10 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def tiny(broken: Path) -> Callable[..., Config]:
+def tiny(broken: Path, configs: dict[str, Config]) -> Callable[..., Config]:
     """A run that takes seconds; keywords are changes to its training part."""
-
-    def make(**changes: Any) -> Config:
-        training = FragmentTraining(pieces=8, noises=2, precision="32-true")
-        model = replace(
-            FragmentTask.defaults.model, features=8, width=32, layers=1, heads=2, pose_width=16, time_width=8
-        )
-        data = FragmentConfig(folders=(broken,), held_apart=1, points=64)
-        return Config(model, data, replace(training, **changes))
-
-    return make
+    small = replace(configs["fragments"], data=FragmentConfig(folders=(broken,), held_apart=1, points=64))
+    return lambda **changes: replace(small, training=replace(small.training, pieces=8, **changes))
 
 
 def test_nothing_held_out_or_apart_is_learnt_from(broken: Path, tmp_path: Path) -> None:

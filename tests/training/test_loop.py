@@ -73,26 +73,16 @@ def assert_same_end(one: Path, two: Path) -> None:
     assert [row[:1] + row[3:] for row in rows[0]] == [row[:1] + row[3:] for row in rows[1]]
 
 
+@pytest.mark.parametrize("minutes", [0.0, 60.0], ids=["after a checkpoint", "before the first one"])
 def test_a_resumed_run_ends_where_the_uninterrupted_one_does(
-    quick: Callable[..., Config], finished: Path, tmp_path: Path
+    quick: Callable[..., Config], finished: Path, tmp_path: Path, minutes: float
 ) -> None:
-    config = quick()
+    begun = quick(checkpoint_minutes=minutes)
     with pytest.raises(Struck):
-        train(config, StruckTask(config), tmp_path / "struck", resume=False)
-    assert read_checkpoint(tmp_path / "struck").step == 3
-    train(config, JigsawTask(config), tmp_path / "struck", resume=True)
-    assert_same_end(finished, tmp_path / "struck")
-
-
-def test_a_run_struck_before_its_first_checkpoint_starts_anew(
-    quick: Callable[..., Config], finished: Path, tmp_path: Path
-) -> None:
-    config = quick()
-    late = quick(checkpoint_minutes=60.0)
-    with pytest.raises(Struck):
-        train(late, StruckTask(late), tmp_path / "struck", resume=False)
-    assert not (tmp_path / "struck" / FILE).exists()
-    train(config, JigsawTask(config), tmp_path / "struck", resume=True)
+        train(begun, StruckTask(begun), tmp_path / "struck", resume=False)
+    kept = read_checkpoint(tmp_path / "struck")
+    assert (kept is None) if minutes else (kept is not None and kept.step == 3)
+    train(quick(), JigsawTask(quick()), tmp_path / "struck", resume=True)
     assert_same_end(finished, tmp_path / "struck")
 
 

@@ -12,7 +12,7 @@ import torch
 from diffassemble.fragments.datasets import break_solids
 from diffassemble.fragments.orientation import OrientationConfig
 from diffassemble.training.config import Config, FragmentConfig
-from diffassemble.training.fragment_data import Pool, make_pool
+from diffassemble.training.fragment_data import Pool, PoolMixture, make_pool
 from diffassemble.training.orientation import UP, OrientationTask, OrientationTraining, candidates, partly
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -31,7 +31,7 @@ def task(pools: list[Pool], monkeypatch: pytest.MonkeyPatch) -> OrientationTask:
         OrientationConfig(dropout=0.0), FragmentConfig(solids=1, points=256), OrientationTraining(steps=60, objects=8)
     )
     task = OrientationTask(config)
-    task.kinds, task.shares, task.held_apart = [pools], torch.ones(1), pools[:8]
+    task.pools, task.held_apart = PoolMixture([pools], [1.0]), pools[:8]
     return task
 
 

@@ -178,10 +178,6 @@ STRONG = Variation(smallest_crop=0.7, tilt=6.0, light=0.3, holed_share=1.0)
 NONE = Variation(smallest_crop=1.0, tilt=0.0, light=0.0, holed_share=0.0)
 
 
-def bright_above(count: int) -> Tensor:
-    return torch.linspace(0.9, 0.1, 48)[:, None].expand(count, 3, 48, 48).contiguous()
-
-
 def test_colours_stay_colours_and_the_seed_decides() -> None:
     pictures = torch.rand(8, 3, 40, 40, generator=generator())
     varied = vary(pictures, 24, STRONG, generator(1))
@@ -192,7 +188,8 @@ def test_colours_stay_colours_and_the_seed_decides() -> None:
 
 
 def test_above_stays_above() -> None:
-    crops = tilted_crops(bright_above(64), 24, STRONG, generator())
+    bright_above = torch.linspace(0.9, 0.1, 48)[:, None].expand(64, 3, 48, 48).contiguous()
+    crops = tilted_crops(bright_above, 24, STRONG, generator())
     assert (crops[:, :, :12].mean((1, 2, 3)) > crops[:, :, 12:].mean((1, 2, 3)) + 0.1).all()
 
 

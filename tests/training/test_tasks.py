@@ -56,19 +56,11 @@ def test_the_form_of_the_paper_looks_at_no_pairs() -> None:
     assert not PRESETS["jigsaw-paper"].config.model.pairwise
 
 
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("ablation-plain", {"symmetry": "plain"}),
-        ("ablation-invariant", {"symmetry": "invariant"}),
-        ("ablation-no-diffusion", {"times": 1}),
-        ("ablation-gcn", {"layer": "gcn"}),
-        ("ablation-dropped-edges", {"dropped_edges": 0.8}),
-        ("ablation-expander", {"degree": 0.2, "virtual_nodes": 8, "sparse_solving": True}),
-    ],
-)
-def test_ablations_are_one_change_away_from_the_paper_form(name: str, change: dict[str, object]) -> None:
-    assert changes(name, "jigsaw-paper-form") == change
+@pytest.mark.parametrize("name", [name for name in PRESETS if name.startswith("ablation-")])
+def test_ablations_are_one_change_away_from_the_paper_form(name: str) -> None:
+    graph = {"degree", "virtual_nodes", "sparse_solving"}
+    changed = changes(name, "jigsaw-paper-form").keys()
+    assert changed == graph if "expander" in name else len(changed) == 1
     assert PRESETS[name].config.training == PRESETS["jigsaw-paper-form"].config.training
 
 

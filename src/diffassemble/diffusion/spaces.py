@@ -1,6 +1,9 @@
-"""The spaces that poses are noised and predicted in."""
+"""The spaces that poses are noised and predicted in, and the way from noise back to poses."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
@@ -8,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from diffassemble.core import Poses
-from diffassemble.diffusion.schedule import Gaussian
+from diffassemble.diffusion.schedule import Gaussian, Schedule, State
 from diffassemble.diffusion.so3 import SO3, SPAN
 
 
@@ -71,3 +74,24 @@ Space = Gaussian | SO3
 A state need not be an element of a vector space: only the space itself knows how to mix two of them.
 """
 SPACES: dict[str, Space] = {"cos_sin": CosSin(), "so3": SO3(), "six_d": SixD(), "quaternion": Quaternion()}
+
+
+def sample(
+    denoise: Callable[[State, int], State],
+    start: State,
+    space: Space,
+    schedule: Schedule,
+    steps: int,
+    generator: torch.Generator,
+    eta: float = 0.0,
+) -> Iterator[tuple[State, State]]:
+    """Yield (x_t, predicted x_0) after each reverse step; `denoise(x_t, t)` predicts x_0.
+
+    eta = 0 is DDIM; eta = 1 is DDPM, whose mean over all T steps is the paper's Eq. 2.
+    """
+    current = start
+    for time, earlier in pairwise(schedule.visited(steps)):
+        clean = denoise(current, time)
+        here, there = schedule.alpha_bar[time], schedule.alpha_bar[earlier]
+        current = space.reverse(current, clean, here, there, eta, generator)
+        yield current, clean

@@ -135,6 +135,11 @@ class AssemblyState:
         return time.monotonic() > self.search_until
 
     @property
+    def ranked(self) -> list[Cluster]:
+        """The clusters, that of the anchor first, then the largest."""
+        return sorted(self.clusters, key=lambda one: (self.anchor not in one.members, -one.area, one.members))
+
+    @property
     def ordered(self) -> list[Cluster]:
         """The clusters, the one with what is locked first, then the largest."""
         return sorted(self.clusters, key=lambda one: (not self._holds_locked(one), -one.area, one.members))
@@ -193,26 +198,24 @@ class AssemblyState:
         """Make one cluster of two, and carry over what is known about both."""
         if self._holds_locked(first):
             first, second, match = second, first, match.reversed()
-        loose = first if self.anchor not in first.members and first.area <= second.area else second
-        if self.anchor in loose.members:
-            loose = second if loose is first else first
+        # The smaller one, unless it has the anchor, is as sure as the match is.
+        loose = min((first, second), key=lambda one: (self.anchor in one.members, one.area))
         for piece in loose.members:
             self.confidence[piece] *= match.probability
         self.joins.append((first, second, match))
         both = first.with_other(second, match.pose)
-        self.clusters = [c for c in self.clusters if c is not first and c is not second] + [both]
-        self.searched = {entry for entry in self.searched if first not in entry and second not in entry}
+        old = {first, second}
+        self.clusters = [cluster for cluster in self.clusters if cluster not in old] + [both]
+        self.searched = {entry for entry in self.searched if old.isdisjoint(entry)}
         carried = self._carry(first, match.pose) + self._carry(second, IDENTITY)
-        self.matches = {
-            pair: matches for pair, matches in self.matches.items() if first not in pair and second not in pair
-        }
+        self.matches = {pair: matches for pair, matches in self.matches.items() if old.isdisjoint(pair)}
         for other in self.clusters:
             known = [match for partner, match in carried if partner is other]
             if other is not both and known:
                 if not self.late:  # insertions stay as they are, all else is verified anew
                     found = [match for match in known if match.level != INSERTED]
-                    inserted = [match for match in known if match.level == INSERTED]
-                    known = inserted + review(other, both, found, self.models)
+                    known = [match for match in known if match.level == INSERTED]
+                    known += review(other, both, found, self.models)
                 self.learn(other, both, known)
 
     def _carry(self, cluster: Cluster, pose: Pose) -> list[tuple[Cluster, Match]]:

@@ -67,8 +67,11 @@ def block_below(sheet: Sheet, points: Float[np.ndarray, "p 3"], generator: torch
     middle, half = (low + high) / 2, _MARGIN * (high - low) / 2 + 1e-3
     size = float(half[:2].max())
     cells = [max(FEWEST_CELLS, min(MOST_CELLS, math.ceil(2 * side * MOST_CELLS))) for side in half[:2]]
-    flat = _jittered_grid(cells[0], cells[1], generator)
-    plane = middle[:2] + flat * half[:2]
+    grid = np.stack(np.meshgrid(*(np.linspace(-1, 1, side + 1) for side in cells), indexing="ij"), -1)
+    # Corners within are moved about, so that no lattice shows.
+    jitter = torch.rand(cells[0] - 1, cells[1] - 1, 2, generator=generator, dtype=torch.double).numpy() - 0.5
+    grid[1:-1, 1:-1] += 1.2 * jitter / cells
+    plane = middle[:2] + grid.reshape(-1, 2) * half[:2]
     height = size * _relief(plane / max(size, 1e-6), 2 * size, generator)
     floor = min(low[2], float(height.min())) - 0.1 * size
     top = np.column_stack([plane, height])
@@ -88,15 +91,6 @@ def _relief(plane: Float[np.ndarray, "p 2"], extent: float, generator: torch.Gen
         waves = math.pi * frequency * np.stack([np.cos(angle), np.sin(angle)])
         height = height + ROUGHNESS * weight * np.sin(plane @ waves * max(extent, 0.3) + phase).sum(1)
     return height
-
-
-def _jittered_grid(rows: int, cols: int, generator: torch.Generator) -> Float[np.ndarray, "p 2"]:
-    """Corners of a grid over [−1, 1]², row by row; those within are moved about, so that no lattice shows."""
-    x, y = np.meshgrid(np.linspace(-1, 1, rows + 1), np.linspace(-1, 1, cols + 1), indexing="ij")
-    grid = np.stack([x, y], -1)
-    jitter = torch.rand(rows - 1, cols - 1, 2, generator=generator, dtype=torch.double).numpy() - 0.5
-    grid[1:-1, 1:-1] += 1.2 * jitter / (rows, cols)
-    return grid.reshape(-1, 2)
 
 
 def _block_faces(rows: int, cols: int) -> tuple[Int[np.ndarray, "e"], Int[np.ndarray, "f 3"]]:
@@ -126,17 +120,22 @@ def scatter(meshes: Sequence[Mesh], generator: torch.Generator, points: int = PO
     order = torch.randperm(len(meshes), generator=generator).tolist()
     standing = [Mesh((meshes[i].vertices - middle) / unit, meshes[i].faces) for i in order]
     drawn = torch.stack([sample_surface(mesh.vertices, mesh.faces, points, generator)[0] for mesh in standing])
-    centres = drawn.mean(1)
-    turns = random_rotations(len(meshes), generator)
-    local = (drawn - centres[:, None]) @ turns.transpose(-1, -2)
+    return turned_apart(standing, drawn, generator, unit)
+
+
+def turned_apart(
+    standing: Sequence[Mesh], drawn: Float[Tensor, "n p 3"], generator: torch.Generator, unit: float = 1.0
+) -> Puzzle:
+    """A puzzle of fragments that stand assembled, each turned at random about the mean of the points drawn from it."""
+    centres, turns = drawn.mean(1), random_rotations(len(drawn), generator)
     moved = [
-        Mesh((mesh.vertices - centre) @ turn.T, mesh.faces)
-        for mesh, centre, turn in zip(standing, centres, turns, strict=True)
+        Mesh((mesh.vertices - at) @ turn.T, mesh.faces) for mesh, at, turn in zip(standing, centres, turns, strict=True)
     ]
-    pieces = FragmentPieces(local, tuple(moved), torch.zeros(len(meshes), 3), unit)
-    width = max(2, len(str(len(meshes) - 1)))
-    names = tuple(f"fragment_{number:0{width}d}" for number in range(len(meshes)))
-    return Puzzle(pieces, None, names, Poses(turns.transpose(-1, -2), centres))
+    local = (drawn - centres[:, None]) @ turns.mT
+    width = max(2, len(str(len(drawn) - 1)))
+    names = tuple(f"fragment_{number:0{width}d}" for number in range(len(drawn)))
+    pieces = FragmentPieces(local, tuple(moved), torch.zeros(len(drawn), 3), unit)
+    return Puzzle(pieces, None, names, Poses(turns.mT, centres))
 
 
 @dataclass(frozen=True)
@@ -292,8 +291,7 @@ def mesh_of(solid: Manifold, unit: float = 1.0, middle: Float[Tensor, "3"] | Non
     Corners that files could hardly tell apart are one, if every edge still joins two triangles then.
     """
     surface = solid.to_mesh64()
-    vertices = torch.from_numpy(np.array(surface.vert_properties[:, :3])) * unit
-    vertices = vertices if middle is None else vertices + middle
+    vertices = torch.from_numpy(np.array(surface.vert_properties[:, :3])) * unit + (0 if middle is None else middle)
     faces = torch.from_numpy(np.array(surface.tri_verts, np.int64))
     grain = float(vertices.abs().max()) * _GRAIN
     rounded = (vertices / grain).round() * grain
@@ -325,13 +323,8 @@ def bodies(solid: Manifold) -> list[Manifold]:
         around = [i for i, (least, most) in enumerate(boxes) if (least <= low).all() and (high <= most).all()]
         if around:
             nearest = min(around, key=lambda i: full[i].volume())
-            full[nearest] = _with_cavity(full[nearest], cavity)
+            outer, inner = full[nearest].to_mesh64(), cavity.to_mesh64()  # whose surface faces inwards already
+            vertices = np.concatenate([outer.vert_properties[:, :3], inner.vert_properties[:, :3]])
+            faces = np.concatenate([outer.tri_verts, inner.tri_verts + len(outer.vert_properties)])
+            full[nearest] = Manifold(FineSurface(vertices.astype(np.float64), faces.astype(np.uint64)))
     return full
-
-
-def _with_cavity(body: Manifold, cavity: Manifold) -> Manifold:
-    """Both surfaces as one: that of the cavity faces inwards already."""
-    outer, inner = body.to_mesh64(), cavity.to_mesh64()
-    vertices = np.concatenate([outer.vert_properties[:, :3], inner.vert_properties[:, :3]])
-    faces = np.concatenate([outer.tri_verts, inner.tri_verts + len(outer.vert_properties)])
-    return Manifold(FineSurface(vertices.astype(np.float64), faces.astype(np.uint64)))

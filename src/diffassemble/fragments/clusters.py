@@ -7,6 +7,7 @@ frame: one body without the seams between them, and what no other member covers 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,6 @@ from diffassemble.core import Mesh
 from diffassemble.fragments.contact import Pose, Target, compose, count_buried, moved
 from diffassemble.fragments.descriptors import (
     COUNTERPART_SIGNS,
-    LEVELS,
     FractureSurface,
     SurfacePyramid,
     fracture_surface,
@@ -87,9 +87,18 @@ class Fragment:
         return len(self.pyramid.levels[0]) * self.pyramid.levels[0].area
 
     def broken(self, level: int) -> Bool[np.ndarray, "p"]:
-        """Which points of a level are of the break."""
-        while len(self.found) <= level:
-            self._find(len(self.found))
+        """Which points of a level are of the break; finer levels look where the coarser ones have suspicions."""
+        for finer in range(len(self.found), level + 1):
+            if finer:
+                near = self.pyramid.levels[finer - 1].points[self.suspects[finer - 1]]
+                self.pyramid = self.pyramid.refined(self.mesh, near, self.generator)
+            here = self.pyramid.levels[finer]
+            chance = np.zeros((0, 2), np.float32)
+            if len(here):
+                chance = self.models.segmentation(finer, self.pyramid.features(finer))
+                chance = smooth_probabilities(here, self.spacing / 2**finer, chance)
+            self.found.append((chance[:, 0] > _BROKEN) | (chance[:, 1] > _BALANCED))
+            self.suspects.append(np.any(chance > _SUSPECTED, axis=1))
         return self.found[level]
 
     def fracture(self, level: int) -> FractureSurface:
@@ -111,21 +120,6 @@ class Fragment:
             self.sampled[spacing] = self.pyramid.sampled(self.mesh, spacing, near, 2 * self.spacing, self.generator)
         return self.sampled[spacing]
 
-    def _find(self, level: int) -> None:
-        assert level < LEVELS
-        if level:
-            near = self.pyramid.levels[level - 1].points[self.suspects[level - 1]]
-            self.pyramid = self.pyramid.refined(self.mesh, near, self.generator)
-        here = self.pyramid.levels[level]
-        if not len(here):
-            self.suspects.append(np.zeros(0, bool))
-            self.found.append(np.zeros(0, bool))
-            return
-        chance = self.models.segmentation(level, self.pyramid.features(level))
-        chance = smooth_probabilities(here, self.spacing / 2**level, chance)
-        self.found.append((chance[:, 0] > _BROKEN) | (chance[:, 1] > _BALANCED))
-        self.suspects.append(np.any(chance > _SUSPECTED, axis=1))
-
 
 class Cluster:
     """Some fragments in one frame; sides are made when first asked for."""
@@ -135,7 +129,6 @@ class Cluster:
         self.members = tuple(sorted(self.poses))
         self.area = sum(fragments[i].area for i in self.members)
         self._sides: dict[int, FractureSide] = {}
-        self._body: BodySurface | None = None
 
     def with_other(self, other: Cluster, pose: Pose) -> Cluster:
         """Both, in the frame of the other, in which this one stands at the pose."""
@@ -147,20 +140,18 @@ class Cluster:
         """How many points all breaks of the members have at level 0."""
         return sum(int(self.fragments[i].broken(0).sum()) for i in self.members)
 
-    @property
+    @cached_property
     def body(self) -> BodySurface:
         """The surface of the whole cluster at level 0."""
-        if self._body is None:
-            spacing = self.fragments[0].spacing
-            wholes = [(self.poses[piece], self.fragments[piece].pyramid.levels[0]) for piece in self.members]
-            parts = [moved(pose, whole.points, whole.normals) for pose, whole in wholes]
-            points, normals = zip(*parts, strict=True)
-            kept = np.concatenate(free_points(points, normals, 1.3 * spacing, -0.3))
-            if not kept.any():
-                kept[:] = True
-            every, facing = (np.ascontiguousarray(np.concatenate(columns)[kept]) for columns in (points, normals))
-            self._body = BodySurface(every, facing, float(spacing), voxelise(every, spacing))
-        return self._body
+        spacing = self.fragments[0].spacing
+        wholes = [(self.poses[piece], self.fragments[piece].pyramid.levels[0]) for piece in self.members]
+        parts = [moved(pose, whole.points, whole.normals) for pose, whole in wholes]
+        points, normals = zip(*parts, strict=True)
+        kept = np.concatenate(free_points(points, normals, 1.3 * spacing, -0.3))
+        if not kept.any():
+            kept[:] = True
+        every, facing = (np.ascontiguousarray(np.concatenate(columns)[kept]) for columns in (points, normals))
+        return BodySurface(every, facing, float(spacing), voxelise(every, spacing))
 
     def fracture(self, level: int) -> FractureSurface:
         """What is left of the breaks at a level: points that no other member covers."""

@@ -68,7 +68,7 @@ def find_fractures(
     root = Path(root)
     if not (root / subset).is_dir():
         raise InputError(f"{root}: has no folder {subset!r}; pass the folder of Breaking Bad that holds it")
-    everything = [*_packed(root, subset), *_published(root, subset)]
+    everything = list(_every(root, subset))
     wanted = _wanted(root, split, subset, {fracture.object for fracture in everything})
     found = [one for one in everything if one.object in wanted and pieces[0] <= one.pieces <= pieces[1]]
     if not found:
@@ -82,7 +82,8 @@ def piece_files(folder: Path) -> list[Path]:
     return sorted(folder.glob("piece_*.obj"), key=lambda file: _natural(file.stem))
 
 
-def _packed(root: Path, subset: str) -> Iterator[Fracture]:
+def _every(root: Path, subset: str) -> Iterator[Fracture]:
+    """All fractures, packed ones and then those as published."""
     for file in sorted((root / subset).rglob("*.npz")):
         try:
             with np.load(file, allow_pickle=False) as arrays:
@@ -91,9 +92,6 @@ def _packed(root: Path, subset: str) -> Iterator[Fracture]:
             raise InputError(f"{file}: is not a packed object, or broken; get it anew") from error
         for number, count in counts.items():
             yield Fracture(file, _category(file.parent, root / subset), file.stem, number, count)
-
-
-def _published(root: Path, subset: str) -> Iterator[Fracture]:
     for folder in sorted({file.parent for file in (root / subset).rglob("piece_0.obj")}):
         category, count = _category(folder.parents[1], root / subset), len(piece_files(folder))
         yield Fracture(folder, category, folder.parent.name, folder.name, count)

@@ -94,7 +94,10 @@ class FragmentHybridSolver:
             joined = torch.arange(len(puzzle)) == puzzle.fragments.areas.argmax()
         coarse, centre = coarsened(puzzle, mended.poses, joined, generator)
         if self.canonical_rotation is not None:
-            standing = oriented(coarse, self.canonical_rotation)
+            cloud, standing = coarse.fragments.points[0], Poses.identity(len(coarse), 3)
+            standing.rotation[0] = self.canonical_rotation(cloud)
+            turned = cloud @ standing.rotation[0].mT  # the middle of its bounding box comes to the origin
+            standing.translation[0] = -(turned.amin(0) + turned.amax(0)) / 2
             if len(coarse) == 1:
                 yield replace(mended, poses=_spread(standing, mended.poses, joined, centre), done=1.0)
                 return
@@ -125,15 +128,6 @@ def coarsened(
     origins = torch.cat([torch.zeros(1, 3), rest.origins])
     content = FragmentPieces(torch.cat([whole[None], rest.points]), clouds, origins, pieces.unit)
     return Puzzle(content, None, ("joined", *(puzzle.names[i] for i in loose.tolist()))), centre
-
-
-def oriented(coarse: Puzzle, canonical_rotation: CanonicalRotation) -> Poses:
-    """Poses of which the first stands the first fragment up, the middle of its bounding box at the origin."""
-    cloud, poses = coarse.fragments.points[0], Poses.identity(len(coarse), 3)
-    poses.rotation[0] = canonical_rotation(cloud)
-    standing = cloud @ poses.rotation[0].mT
-    poses.translation[0] = -(standing.amin(0) + standing.amax(0)) / 2
-    return poses
 
 
 def _spread(coarse: Poses, mended: Poses, joined: Bool[Tensor, "n"], centre: Float[Tensor, "3"]) -> Poses:

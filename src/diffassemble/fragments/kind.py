@@ -13,7 +13,6 @@ from diffassemble.core.solver import ChanceSolver, assemble
 from diffassemble.fragments import files
 
 if TYPE_CHECKING:
-    from diffassemble.fragments.hybrid import CanonicalRotation
     from diffassemble.network.denoiser import PoseNetwork
 
 FRACTURE_MATCHING, ORIENTATION = "fracture-matching", "orientation"
@@ -29,14 +28,6 @@ choose Edit → Apply transformation, and paste the fragment's four lines of <co
 <li><b>Blender</b>: File → Import → glTF 2.0, choose <code>assembled.glb</code>; every fragment is an object of its own
 name and colour.</li>
 </ul>"""
-
-
-def bundled_orientation() -> CanonicalRotation | None:
-    """The network that comes with the package and stands objects up; without it, diffusion says how they stand."""
-    from diffassemble.fragments.orientation import OrientationModel
-    from diffassemble.network.pretrained import bundled_models
-
-    return OrientationModel.from_pretrained(ORIENTATION).canonical_rotation if ORIENTATION in bundled_models() else None
 
 
 def _spatial(network: PoseNetwork, model: str) -> PoseNetwork:
@@ -63,16 +54,15 @@ def _diffusion(options: SolverOptions) -> Solver:
 
 def _hybrid(options: SolverOptions) -> Solver:
     from diffassemble.fragments.hybrid import FragmentDiffusionSolver, FragmentHybridSolver
+    from diffassemble.fragments.orientation import OrientationModel
     from diffassemble.network.denoiser import Denoiser
+    from diffassemble.network.pretrained import bundled_models
 
     network = _spatial(Denoiser.from_pretrained(options.model), options.model)
     diffusion = FragmentDiffusionSolver(network, options.steps, options.samples)
-    return FragmentHybridSolver(_mend(options), diffusion, bundled_orientation())
-
-
-def as_given(puzzle: Puzzle, generator: torch.Generator) -> Poses:
-    """Unturned, in the middle."""
-    return Poses.identity(len(puzzle), 3)
+    # Without the network that stands objects up, diffusion says how they stand.
+    up = OrientationModel.from_pretrained(ORIENTATION) if ORIENTATION in bundled_models() else None
+    return FragmentHybridSolver(_mend(options), diffusion, None if up is None else up.canonical_rotation)
 
 
 def at_random(puzzle: Puzzle, generator: torch.Generator) -> Poses:
@@ -127,7 +117,7 @@ FRAGMENTS = Kind(
         "mend": _mend,
         "diffusion": _diffusion,
         "hybrid": _hybrid,
-        "identity": lambda options: ChanceSolver("identity", as_given),
+        "identity": lambda options: ChanceSolver("identity", lambda puzzle, generator: Poses.identity(len(puzzle), 3)),
         "random": lambda options: ChanceSolver("random", at_random),
     },
     default_solver="mend",

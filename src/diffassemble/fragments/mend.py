@@ -114,12 +114,14 @@ def search_some(state: AssemblyState, number: int) -> bool:
     for large, small in todo[:_AT_ONCE]:
         again = repeated and (large, small, number - 1) in state.searched
         state.searched.add((large, small, number))
-        level = level_for(small, large)
-        if again or (effort.finer and not _gains_by(level + effort.finer, small, large)):
-            continue
+        level = level_for(small, large) + effort.finer
+        if not again and effort.finer:  # a finer level shows nothing more where both breaks are large already
+            coarser = small.side(level - 1), large.side(level - 1)
+            few = any(side is not None and len(side.points) < _LARGE for side in coarser)
+            again = not (few and can_refine(small, large, level))
         # Sides are made here, one after another, since what is drawn for them depends on the order.
-        if small.side(level + effort.finer) is not None and large.side(level + effort.finer) is not None:
-            jobs.append((small, large, level + effort.finer))
+        if not again and small.side(level) is not None and large.side(level) is not None:
+            jobs.append((small, large, level))
         if state.search_late:
             break
 
@@ -174,12 +176,8 @@ def crowded(small: Cluster, whole: Cluster, pose: Pose, limit: float) -> bool:
     if len(small.members) > 1:
         return False
     middle, width = _measure(small, small.members[0], pose)
-    for piece in whole.members:
-        if whole.fragments[piece].area < limit:
-            other, wide = _measure(whole, piece, IDENTITY)
-            if np.linalg.norm(middle - other) < _CROWDED * (width + wide):
-                return True
-    return False
+    others = [_measure(whole, piece, IDENTITY) for piece in whole.members if whole.fragments[piece].area < limit]
+    return any(np.linalg.norm(middle - other) < _CROWDED * (width + wide) for other, wide in others)
 
 
 def _small(state: AssemblyState) -> float:
@@ -193,13 +191,6 @@ def _measure(cluster: Cluster, piece: int, pose: Pose) -> tuple[np.ndarray, floa
     stands = compose(pose, cluster.poses[piece])
     middle = stands[:9].reshape(3, 3) @ ((corners.min(0) + corners.max(0)) / 2) + stands[9:]
     return middle, float(np.linalg.norm(np.ptp(corners, axis=0)))
-
-
-def _gains_by(level: int, small: Cluster, large: Cluster) -> bool:
-    """Whether a finer level shows more: not where both breaks are large already."""
-    sides = small.side(level - 1), large.side(level - 1)
-    few = any(side is not None and len(side.points) < _LARGE for side in sides)
-    return few and can_refine(small, large, level)
 
 
 def assemble_best(state: AssemblyState, least: float, width: int) -> Iterator[float]:
@@ -355,7 +346,7 @@ def found_objects(state: AssemblyState, several: bool) -> Int[Tensor, "n"]:
     Where there is one object, what does not hold to the anchor is left out; where there are several, single pieces.
     """
     objects = torch.full((len(state.fragments),), -1)
-    for cluster in sorted(state.clusters, key=lambda cluster: (state.anchor not in cluster.members, -cluster.area)):
+    for cluster in state.ranked:
         if state.anchor in cluster.members or (several and len(cluster.members) > 1):
             objects[list(cluster.members)] = objects.max() + 1
     return objects
@@ -367,14 +358,12 @@ def lay_out(state: AssemblyState, pieces: FragmentPieces) -> Poses:
     Each is turned as its largest piece, or the anchor, was given.
     """
     rows, anchor, edge = np.zeros((len(pieces), 12)), state.anchor, 0.0
-    ranked = sorted(state.clusters, key=lambda one: (anchor not in one.members, -one.area, one.members))
-    for number, cluster in enumerate(ranked):
+    for number, cluster in enumerate(state.ranked):
         held = anchor if anchor in cluster.members else state.largest(cluster.members)
         back = inverse(cluster.poses[held])
         own = {piece: compose(back, cluster.poses[piece]) for piece in cluster.members}
-        corners = np.concatenate(
-            [pieces.points[piece].numpy() @ pose[:9].reshape(3, 3).T + pose[9:] for piece, pose in own.items()]
-        )
+        points = ((pieces.points[piece].numpy(), pose) for piece, pose in own.items())
+        corners = np.concatenate([cloud @ pose[:9].reshape(3, 3).T + pose[9:] for cloud, pose in points])
         low, high = corners.min(0), corners.max(0)
         shift = -(low + high) / 2
         if number:

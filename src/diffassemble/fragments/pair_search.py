@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64, Int64
+from scipy.spatial import cKDTree
 
 from diffassemble.fragments.clusters import FractureSide
 from diffassemble.fragments.contact import Points, Pose, PoseRows, count_touching, inverse, refine
@@ -112,8 +113,6 @@ def company(points: Points, shortest: float, spacing: float, chance: np.random.G
 
 def surroundings(points: Points, keys: Numbers) -> Int64[np.ndarray, "k a"]:
     """Points of the surface around each key, about two spacings apart."""
-    from scipy.spatial import cKDTree
-
     thinned = np.arange(len(points))[:: 2 if len(points) > 60 else 1]
     count = min(_AROUND, len(thinned))
     _, near = cKDTree(points[thinned]).query(points[keys], count)

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Float32, Int64
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
+from scipy.spatial import cKDTree
 
 from diffassemble.core import FragmentPieces, InputError, Mesh
 from diffassemble.core.surfaces import is_closed, surface_area
@@ -50,10 +53,6 @@ def outward_normals(points: Float32[np.ndarray, "p 3"]) -> Float32[np.ndarray, "
     The side spreads along a spanning tree that prefers neighbours in one plane, so that it does not jump through thin
     walls; then each part is turned such that it encloses a positive volume.
     """
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
-    from scipy.spatial import cKDTree
-
     if len(points) < 4:
         return np.tile(np.array([[0, 0, 1]], np.float32), (len(points), 1))
     _, near = cKDTree(points).query(points, min(_NEIGHBOURS, len(points)))
@@ -170,8 +169,6 @@ def spacing_of(pieces: FragmentPieces) -> float:
 
 def cloud_gap(mesh: Mesh) -> float:
     """Typical distance of neighbouring points, such that a point stands for the square of it."""
-    from scipy.spatial import cKDTree
-
     points = np.unique(mesh.vertices.numpy(), axis=0)
     if len(points) < 7:
         return float(np.ptp(points, axis=0).max()) if len(points) else 0.0
@@ -182,51 +179,37 @@ def cloud_gap(mesh: Mesh) -> float:
 def sample(mesh: Mesh, spacing: float, generator: torch.Generator) -> Sample:
     """An even sample of the whole surface; clouds of points are thinned and given normals."""
     if is_cloud(mesh):
-        return _sample_cloud(mesh, spacing, generator)
-    return _sample_faces(mesh, spacing, generator)
+        drawn = np.ascontiguousarray(np.unique(mesh.vertices.numpy(), axis=0))
+        outward, area = outward_normals(drawn), len(drawn) * cloud_gap(mesh) ** 2
+        order = torch.randperm(len(drawn), generator=generator).numpy()
+    else:
+        area = surface_area(mesh.vertices, mesh.faces)
+        order = np.arange(int(np.clip(_DRAWN * area / spacing**2, 50, _MOST_DRAWN)))
+        chance = torch.rand(len(order), 3, generator=generator).numpy()
+        drawn, outward = draw(mesh.vertices.numpy(), mesh.faces.numpy(), chance)
+    kept = order[thin(drawn[order], _DISTANCE * spacing)]
+    return Sample(drawn[kept], outward[kept], area / max(1, len(kept)))
 
 
 def sample_near(
     mesh: Mesh, spacing: float, near: Float32[np.ndarray, "k 3"], radius: float, generator: torch.Generator
 ) -> Sample:
     """An even sample of that part of the surface that lies within the radius of given points."""
-    if is_cloud(mesh):
-        whole = _sample_cloud(mesh, spacing, generator)
-        kept = _close(whole.points, near, radius)
-        return Sample(whole.points[kept], whole.normals[kept], whole.area)
-    corners = mesh.vertices[mesh.faces]
-    centres = corners.mean(1)
-    reach = (corners - centres[:, None]).norm(dim=-1).amax(1)
-    part = torch.from_numpy(_close(centres.numpy(), near, radius + reach.numpy()))
-    if not bool(part.any()):
-        return Sample(np.zeros((0, 3), np.float32), np.zeros((0, 3), np.float32), spacing**2)
-    drawn = _sample_faces(Mesh(mesh.vertices, mesh.faces[part]), spacing, generator)
+    if not is_cloud(mesh):
+        corners = mesh.vertices[mesh.faces]
+        centres = corners.mean(1)
+        reach = (corners - centres[:, None]).norm(dim=-1).amax(1)
+        part = torch.from_numpy(_close(centres.numpy(), near, radius + reach.numpy()))
+        if not bool(part.any()):
+            return Sample(np.zeros((0, 3), np.float32), np.zeros((0, 3), np.float32), spacing**2)
+        mesh = Mesh(mesh.vertices, mesh.faces[part])
+    drawn = sample(mesh, spacing, generator)
     kept = _close(drawn.points, near, radius)
     return Sample(drawn.points[kept], drawn.normals[kept], drawn.area)
 
 
 def _close(points: np.ndarray, near: np.ndarray, radius: float | np.ndarray) -> np.ndarray:
     """Which points lie within the radius, or each within its own, of given ones."""
-    from scipy.spatial import cKDTree
-
     if not len(near):
         return np.zeros(len(points), bool)
     return cKDTree(near).query(points, 1, distance_upper_bound=1.001 * np.max(radius))[0] <= radius
-
-
-def _sample_faces(mesh: Mesh, spacing: float, generator: torch.Generator) -> Sample:
-    area = surface_area(mesh.vertices, mesh.faces)
-    count = int(np.clip(_DRAWN * area / spacing**2, 50, _MOST_DRAWN))
-    chance = torch.rand(count, 3, generator=generator).numpy()
-    drawn, outward = draw(mesh.vertices.numpy(), mesh.faces.numpy(), chance)
-    kept = thin(drawn, _DISTANCE * spacing)
-    return Sample(drawn[kept], outward[kept], area / max(1, len(kept)))
-
-
-def _sample_cloud(mesh: Mesh, spacing: float, generator: torch.Generator) -> Sample:
-    points = np.ascontiguousarray(np.unique(mesh.vertices.numpy(), axis=0))
-    order = torch.randperm(len(points), generator=generator).numpy()
-    normals = outward_normals(points)
-    kept = order[thin(points[order], _DISTANCE * spacing)]
-    gap = cloud_gap(mesh)
-    return Sample(points[kept], normals[kept], len(points) * gap**2 / max(1, len(kept)))

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from diffassemble.core import Locks, Poses
-from diffassemble.diffusion.samplers import sample
+from diffassemble.diffusion.spaces import sample
 from diffassemble.network.batch import PuzzleBatch
 from diffassemble.network.denoiser import PoseNetwork, Prediction, Samples
 

@@ -98,18 +98,6 @@ def cut_image(
     Pieces are as large as the picture allows, or `size` pixels a side before `erode` of them are lost at
     every side; `missing` is the share of pieces taken away. The same seed gives the same puzzle.
     """
-    _check_numbers(rows, cols, seed, size, missing, erode)
-    picture, board = read_picture(path), Board(rows, cols)
-    generator = torch.Generator().manual_seed(seed)
-    try:
-        puzzle = cut_picture(picture, board, generator, size=size, turn=turn, missing=missing, erode=erode)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
-    check_pieces(puzzle.pictures, _origins(puzzle), Path(path))
-    return puzzle
-
-
-def _check_numbers(rows: int, cols: int, seed: int, size: int | None, missing: float, erode: int) -> None:
     if min(rows, cols) < 1:
         raise InputError(f"a grid of {rows} rows and {cols} columns has no cells; give 1 or more of each")
     if not 0 <= missing < 1:
@@ -122,11 +110,13 @@ def _check_numbers(rows: int, cols: int, seed: int, size: int | None, missing: f
             f"a piece size of {size} pixels is out of range; all pieces together may have "
             f"{MOST_PIXELS // 10**6} megapixels"
         )
-
-
-def _origins(puzzle: Puzzle) -> list[str]:
-    """Where in the picture each piece was, in words."""
+    picture, board = read_picture(path), Board(rows, cols)
+    generator = torch.Generator().manual_seed(seed)
+    try:
+        puzzle = cut_picture(picture, board, generator, size=size, turn=turn, missing=missing, erode=erode)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
     assert puzzle.truth is not None
-    cells, _ = puzzle.board.snap(puzzle.truth)
-    places = [divmod(cell, puzzle.board.cols) for cell in cells.tolist()]
-    return [f"the piece of row {row}, column {col}" for row, col in places]
+    places = [divmod(cell, cols) for cell in board.snap(puzzle.truth)[0].tolist()]
+    check_pieces(puzzle.pictures, [f"the piece of row {row}, column {col}" for row, col in places], Path(path))
+    return puzzle

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, UInt8
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from diffassemble.core import Board, ImagePieces, InputError, Poses, Puzzle
@@ -99,7 +99,10 @@ def check_pieces(pieces: ImagePieces, names: Sequence[str], source: Path) -> Non
         raise InputError(f"{source}: every piece is one flat colour, so there is nothing to fit; use another picture")
     seen: dict[bytes, int] = {}
     for index in (~flat).nonzero().flatten().tolist():
-        twin = seen.setdefault(_fingerprint(to_levels(pieces.pixels[index])), index)
+        levels = to_levels(pieces.pixels[index])
+        turned = (torch.rot90(levels, turns, (-2, -1)).contiguous().numpy().tobytes() for turns in range(4))
+        # The same bytes for a piece and its quarter turns, and for no other piece.
+        twin = seen.setdefault(min(hashlib.blake2b(content, digest_size=16).digest() for content in turned), index)
         if twin != index:
             raise InputError(
                 f"{source}: {names[twin]} and {names[index]} are identical, "
@@ -119,19 +122,9 @@ def check_count(count: int, board: Board, source: Path) -> None:
         )
 
 
-def _fingerprint(levels: UInt8[Tensor, "3 s s"]) -> bytes:
-    """The same bytes for a piece and its quarter turns, and for no other piece."""
-    turned = (torch.rot90(levels, turns, (-2, -1)).contiguous().numpy().tobytes() for turns in range(4))
-    return min(hashlib.blake2b(content, digest_size=16).digest() for content in turned)
-
-
 def folder_contents(puzzle: Puzzle, folder: Path, ending: str) -> Iterator[tuple[str, bytes]]:
     """The names and contents of the files that make a puzzle folder; pieces are PNG."""
     check_pieces(puzzle.pictures, puzzle.names, folder)
-    return _contents(puzzle)
-
-
-def _contents(puzzle: Puzzle) -> Iterator[tuple[str, bytes]]:
     names = [f"piece_{index:03d}.png" for index in range(len(puzzle))]
     for name, pixels in zip(names, puzzle.pixels, strict=True):
         yield f"pieces/{name}", png_bytes(to_image(pixels))
@@ -163,18 +156,15 @@ def _read_truth(source: Path, names: tuple[str, ...], board: Board) -> Poses:
     if board_field(document, source) != board:
         raise InputError(f"{source}: is for another grid than puzzle.json")
     records = truth_records(document, names, source)
-    cells, turns = torch.tensor([_place(record, board, source) for record in records]).unbind(-1)
+    places = [tuple(field(record, key, int, source) for key in ("row", "col", "turn")) for record in records]
+    for row, col, turn in places:
+        if not (0 <= row < board.rows and 0 <= col < board.cols and 0 <= turn < 4):
+            raise InputError(f"{source}: row {row}, col {col}, turn {turn} is not on the board")
+    rows, cols, turns = torch.tensor(places).unbind(-1)
+    cells = rows * board.cols + cols
     if len(cells.unique()) != len(cells):
         raise InputError(f"{source}: puts two pieces on one cell")
     return board.poses(cells, turns)
-
-
-def _place(record: dict[str, Any], board: Board, source: Path) -> tuple[int, int]:
-    """Cell and turn of one record."""
-    row, col, turn = (field(record, key, int, source) for key in ("row", "col", "turn"))
-    if not (0 <= row < board.rows and 0 <= col < board.cols and 0 <= turn < 4):
-        raise InputError(f"{source}: row {row}, col {col}, turn {turn} is not on the board")
-    return row * board.cols + col, turn
 
 
 def board_fields(board: Board) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from diffassemble.core import Board, ImagePieces, Poses, Puzzle, Solver
+from diffassemble.core import Board, ImagePieces, Puzzle, Solver
 from diffassemble.core.solver import content_order
 from diffassemble.squares.edge_model import Evidence, find_matches
 from diffassemble.squares.placement import realised
@@ -46,20 +46,18 @@ def choose_board(pieces: ImagePieces, solver: Solver, seed: int, upright: Uprigh
     evidence = Evidence.of(pieces.pixels)
     # Held, so that the solver, which takes pieces in this order, finds it there for every board.
     ordered = Evidence.of(pieces.pixels[content_order(pieces.content)])
-    trials = [_try(Puzzle(pieces, board, names), solver, seed, evidence) for board in boards]
+    trials = []
+    for board in boards:
+        puzzle = Puzzle(pieces, board, names)
+        *_, last = solver.steps(puzzle, torch.Generator().manual_seed(seed))
+        worth = float(realised(last.poses, evidence.matches(board.pitch), board.pitch))
+        trials.append((puzzle, last.poses, worth))
     del ordered
     puzzle, placed, _ = max(trials, key=lambda trial: trial[2])
     board = puzzle.board
     if upright is None or board.rows == board.cols or upright(puzzle, placed, (0, 1, 2, 3)) % 2 == 0:
         return board
     return Board(board.cols, board.rows)
-
-
-def _try(puzzle: Puzzle, solver: Solver, seed: int, evidence: Evidence) -> tuple[Puzzle, Poses, float]:
-    """The puzzle, its answer, and the border evidence that the answer realises."""
-    *_, last = solver.steps(puzzle, torch.Generator().manual_seed(seed))
-    pitch = puzzle.board.pitch
-    return puzzle, last.poses, float(realised(last.poses, evidence.matches(pitch), pitch))
 
 
 def roomy_board(count: int) -> Board:
@@ -86,7 +84,11 @@ def set_aside(puzzle: Puzzle) -> SetAside:
 
     From its heart, or from what is locked, the picture grows by the piece that fits best to all that belong already.
     """
-    bonds = _bonds(puzzle)
+    matches = find_matches(puzzle)
+    # How probably two pieces are neighbours, on whatever side.
+    bonds = torch.zeros(len(puzzle), len(puzzle))
+    bonds.index_put_((matches.first, matches.second), matches.weight, accumulate=True)
+    bonds = ((bonds + bonds.T) / 2).clamp(max=1).fill_diagonal_(0)
     belongs = _heart(bonds) if puzzle.locks is None else puzzle.locks.held.clone()
     while int(belongs.sum()) < puzzle.board.cells:
         fits = bonds[:, belongs].sum(1).masked_fill(belongs, -1.0)
@@ -96,14 +98,6 @@ def set_aside(puzzle: Puzzle) -> SetAside:
         belongs[fits.argmax()] = True
     names = tuple(name for name, kept in zip(puzzle.names, belongs.tolist(), strict=True) if not kept)
     return SetAside(puzzle.reordered(belongs.nonzero().flatten()), names)
-
-
-def _bonds(puzzle: Puzzle) -> Float[Tensor, "n n"]:
-    """How probably two pieces are neighbours, on whatever side."""
-    matches = find_matches(puzzle)
-    bonds = torch.zeros(len(puzzle), len(puzzle))
-    bonds.index_put_((matches.first, matches.second), matches.weight, accumulate=True)
-    return ((bonds + bonds.T) / 2).clamp(max=1).fill_diagonal_(0)
 
 
 def _heart(bonds: Float[Tensor, "n n"]) -> Bool[Tensor, "n"]:

@@ -95,13 +95,17 @@ def fit_square(mask: Bool[np.ndarray, "h w"], corner: tuple[int, int]) -> Square
     """
     padded = np.pad(mask, 2).astype(float)
     contour = max(find_contours(padded, 0.5), key=len)[:, ::-1] - 1.5 + np.array(corner[::-1])
-    points = _evenly(contour)
-    angle = _smallest_rectangle(contour[ConvexHull(contour).vertices])
+    length = np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(contour, axis=0), axis=1))])
+    places = np.arange(0, length[-1], 0.5)  # half a pixel apart
+    points = np.stack([np.interp(places, length, line) for line in contour.T], 1)
+    hull = contour[ConvexHull(contour).vertices]
+    # The rectangle of least area around a hull lies along one of its edges.
+    angles = np.arctan2(*(np.roll(hull, -1, 0) - hull).T[::-1])
+    angle = float(min(angles, key=lambda angle: np.prod(np.ptp(hull @ _turn(angle), axis=0))))
     for _ in range(_ROUNDS):
         angle += _outline_slant(points, angle)
     low, high = _box(points, angle)
-    turn = _turn(angle)
-    x, y = turn @ ((low + high) / 2)
+    x, y = _turn(angle) @ ((low + high) / 2)
     width, height = high - low
     angle = (angle + np.pi / 4) % (np.pi / 2) - np.pi / 4
     return Square((float(x), float(y)), float(angle), float(width), float(height), float(mask.sum() / (width * height)))
@@ -109,24 +113,6 @@ def fit_square(mask: Bool[np.ndarray, "h w"], corner: tuple[int, int]) -> Square
 
 def _turn(angle: float) -> Float64[np.ndarray, "2 2"]:
     return np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-
-
-def _evenly(contour: Float64[np.ndarray, "k 2"]) -> Points:
-    """Points half a pixel apart along a closed line."""
-    length = np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(contour, axis=0), axis=1))])
-    places = np.arange(0, length[-1], 0.5)
-    return np.stack([np.interp(places, length, contour[:, axis]) for axis in range(2)], 1)
-
-
-def _smallest_rectangle(hull: Points) -> float:
-    """Angle of the rectangle of least area around a hull: it lies along one of the hull's edges."""
-    edges = np.roll(hull, -1, 0) - hull
-    angles = np.arctan2(edges[:, 1], edges[:, 0])
-
-    def area(angle: float) -> float:
-        return float(np.prod(np.ptp(hull @ _turn(angle), axis=0)))
-
-    return float(min(angles, key=area))
 
 
 def _sides(points: Points, angle: float) -> list[Float64[np.ndarray, "k 2"]]:
@@ -212,7 +198,7 @@ class Profiles:
 
 def sharpen(colours: Colours, squares: list[Square]) -> list[Square]:
     """The same squares at one common size where their edges are; the sizes of those that clearly differ stay theirs."""
-    rough = float(np.median([(square.width, square.height) for square in squares]))
+    rough = float(np.median(_sizes(squares)))
     profiles = [_profiles(colours, square, rough) for square in squares]
     amounts = [sum(profile.best(rough * size)[0] for profile in profiles) for size in _SIZES]
     side = rough * float(_SIZES[int(np.argmax(amounts))])
@@ -239,9 +225,8 @@ def _settle(square: Square, profile: Profiles, side: float) -> Square:
     differs = max(abs(width / side - 1), abs(height / side - 1)) > 0.06
     if not differs or free < 1.5 * amount:
         width = height = side
-    cosine, sine = np.cos(square.angle), np.sin(square.angle)
-    centre = square.centre[0] + cosine * x - sine * y, square.centre[1] + sine * x + cosine * y
-    return Square((float(centre[0]), float(centre[1])), square.angle, width, height, square.filled)
+    across, down = square.centre + _turn(square.angle) @ (x, y)
+    return Square((float(across), float(down)), square.angle, width, height, square.filled)
 
 
 def _tilted(square: Square, tilt: float) -> Square:
@@ -279,9 +264,8 @@ def _change(
 ) -> Float64[np.ndarray, "u v"]:
     """How fast colours change along one axis of the square, at places across (but the outermost) and along it."""
     u, v = np.meshgrid(across, along, indexing="ij")
-    x, y = (u, v) if axis == 0 else (v, u)
-    cosine, sine = np.cos(square.angle), np.sin(square.angle)
-    where = [square.centre[1] + sine * x + cosine * y - 0.5, square.centre[0] + cosine * x - sine * y - 0.5]
+    turned = np.tensordot(_turn(square.angle), (u, v) if axis == 0 else (v, u), 1)
+    where = turned[::-1] + np.reshape(square.centre[::-1], (2, 1, 1)) - 0.5
     seen = np.stack([ndimage.map_coordinates(plane, where, order=1, mode="nearest") for plane in colours])
     return np.sqrt(((seen[:, 2:] - seen[:, :-2]) ** 2).sum(0))
 
@@ -320,14 +304,13 @@ class Squares:
 
 def find_squares(picture: Float[Tensor, "3 H W"]) -> Squares:
     """The pieces, in reading order; refuses when there are none, or when they are not equal squares."""
-    reduction = max(1.0, max(picture.shape[-2:]) / _LONGEST_SIDE)
-    small = picture
+    reduction, small = max(1.0, max(picture.shape[-2:]) / _LONGEST_SIDE), picture
     if reduction > 1:
         small = F.interpolate(picture[None], scale_factor=1 / reduction, mode="bilinear", antialias=True)[0].clamp(0, 1)
     colours = np.stack([ndimage.gaussian_filter(plane, 0.8) for plane in small.double().numpy()])
     background, noise = background_colours(colours)
     readings = [_read(colours, background, noise, least) for least in _READINGS]
-    found = max(readings, key=lambda squares: (_equal(squares).sum(), -_spread(squares)))
+    found = max(readings, key=_agreement)
     if len(found) >= 2:
         found = sharpen(colours, found)
     _check(found, (small.shape[-2], small.shape[-1]), reduction)
@@ -340,34 +323,29 @@ def _read(colours: Colours, background: np.ndarray, noise: float, least: float) 
     """All parts that differ from the background, whose shadows leave at least a share of the light."""
     light = (colours * background).sum(0) / np.maximum((background**2).sum(0), 1e-6)
     apart = np.sqrt(((colours - np.clip(light, least, 1.0) * background) ** 2).sum(0))
-    limit = max(0.04, 6 * noise)
-    parts = label(_solid(apart > limit))
-    regions = [region for region in regionprops(parts) if min(region.image.shape) >= _LEAST_WIDTH]
+    opened = ndimage.binary_opening(apart > max(0.04, 6 * noise), iterations=2)  # without specks, then without holes
+    closed = ndimage.binary_closing(np.pad(opened, 4), iterations=3)[4:-4, 4:-4]
+    parts = regionprops(label(ndimage.binary_fill_holes(closed)))
+    regions = [region for region in parts if min(region.image.shape) >= _LEAST_WIDTH]
     if len(regions) > _MOST:
         return []
     largest = max((region.area for region in regions), default=0)
     return [fit_square(region.image_filled, region.bbox[:2]) for region in regions if region.area >= _DUST * largest]
 
 
-def _solid(differs: Bool[np.ndarray, "h w"]) -> Bool[np.ndarray, "h w"]:
-    """Without specks and without holes."""
-    opened = ndimage.binary_opening(differs, iterations=2)
-    closed = ndimage.binary_closing(np.pad(opened, 4), iterations=3)[4:-4, 4:-4]
-    return ndimage.binary_fill_holes(closed)
+def _sizes(squares: list[Square]) -> Float64[np.ndarray, "n 2"]:
+    return np.array([(square.width, square.height) for square in squares]).reshape(-1, 2)
 
 
-def _equal(squares: list[Square]) -> Bool[np.ndarray, "n"]:
-    """Which of these are squares as large as most of them."""
-    if not squares:
-        return np.zeros(0, bool)
-    sides = np.array([(square.width, square.height) for square in squares])
-    usual = np.median(sides)
-    return (np.abs(sides / usual - 1) < _UNEQUAL).all(1)
+def _agreement(squares: list[Square]) -> tuple[int, float]:
+    """How many of these are squares as large as most of them, and how little all differ."""
+    sizes = _sizes(squares)
+    return (int(_equal(sizes).sum()), -float(sizes.std() / sizes.mean())) if squares else (0, -np.inf)
 
 
-def _spread(squares: list[Square]) -> float:
-    sides = np.array([(square.width, square.height) for square in squares])
-    return float(sides.std() / sides.mean()) if squares else np.inf
+def _equal(sizes: Float64[np.ndarray, "n 2"]) -> Bool[np.ndarray, "n"]:
+    """Which are as wide and as high as most are."""
+    return (np.abs(sizes / np.median(sizes) - 1) < _UNEQUAL).all(1)
 
 
 def _check(squares: list[Square], shape: tuple[int, int], reduction: float) -> None:
@@ -375,23 +353,23 @@ def _check(squares: list[Square], shape: tuple[int, int], reduction: float) -> N
     if len(squares) < 2:
         found = "only one piece" if squares else "no pieces"
         raise InputError(f"{found} found; lay separate square pieces on a plain background of another colour")
-    equal = _equal(squares)
-    usual = np.median([(square.width, square.height) for square in squares])
-    for square, good in zip(squares, equal, strict=True):
+    sizes = _sizes(squares)
+    for square, good in zip(squares, _equal(sizes), strict=True):
         x, y = (round(value * reduction) for value in square.centre)
         if square.touches(shape):
             raise InputError(f"the piece at ({x}, {y}) is cut off by the edge of the photo; leave some space around")
         if not good:
-            size = f"{square.width * reduction:.0f}x{square.height * reduction:.0f}"
+            width, height, usual = (value * reduction for value in (square.width, square.height, np.median(sizes)))
             raise InputError(
-                f"{len(squares)} pieces found, but not equal squares: the one at ({x}, {y}) measures {size} pixels, "
-                f"most are {usual * reduction:.0f} wide; keep pieces apart, photograph from above, remove other things"
+                f"{len(squares)} pieces found, but not equal squares: the one at ({x}, {y}) measures {width:.0f}x"
+                f"{height:.0f} pixels, most are {usual:.0f} wide; keep pieces apart, photograph from above, "
+                "remove other things"
             )
 
 
 def _in_reading_order(squares: list[Square], stretch: np.ndarray) -> Squares:
     """Rows from the top, each from the left; pieces whose centres lie within half a side are in one row."""
-    side = float(np.median([(square.width, square.height) for square in squares]))
+    side = float(np.median(_sizes(squares)))
     by_height = sorted(squares, key=lambda square: square.centre[1])
     rows: list[list[Square]] = []
     for square in by_height:
@@ -418,9 +396,7 @@ def cut_scattered(picture: Float[Tensor, "3 H W"], size: int | None = None) -> t
     inner = squares.side * (1 - 2 * _FRAYED) - 2 * _BLEND
     size = math.floor(inner) if size is None else size
     if size < SMALLEST_PIECE:
-        raise InputError(
-            f"the pieces found are {squares.side:.0f} pixels wide, which is too small; take a larger photo"
-        )
+        raise InputError(f"the pieces found are {squares.side:.0f} pixels wide: too small; take a larger photo")
     return ImagePieces(_straightened(picture, squares, inner, size)), squares
 
 

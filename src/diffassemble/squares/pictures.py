@@ -83,32 +83,26 @@ def published_split(name: str, folder: Path, *, seed: int = 0) -> tuple[list[Pat
         paths = picture_paths(folder)
     except InputError as error:
         raise InputError(f"{error}; get {collection.title} from {collection.source}") from None
-    lists = _list_files(collection, folder)
-    if lists is not None:
-        return _listed(collection, paths, lists[0]), _listed(collection, paths, lists[1])
-    if collection.numbered:
-        ordered = _numbered(collection, paths)
+    for place in (folder, folder / "data_splits"):
+        lists = [place / listed for listed in collection.lists]
+        there = [file.is_file() for file in lists]
+        if all(there):
+            return _listed(collection, paths, lists[0]), _listed(collection, paths, lists[1])
+        if any(there):
+            raise InputError(f"{place} has one of {' and '.join(collection.lists)}; add the other or remove it")
+    total = collection.train + collection.test
+    if collection.numbered:  # names are the numbers 0, 1, 2, …; others, such as masks, are passed over
+        numbers = {int(path.stem): path for path in paths if path.stem.isdecimal() and int(path.stem) < total}
+        ordered = [numbers[number] for number in sorted(numbers)]
     else:  # looks random, but follows from the seed and the file names alone
         ordered = sorted(paths, key=lambda path: hashlib.sha256(f"{seed}/{path.name}".encode()).digest())
     # WikiArt has more pictures than the paper used; the rest is left alone.
-    total = collection.train + collection.test
     if len(ordered) < total:
         raise InputError(
             f"{folder} holds {len(ordered)} pictures of {collection.title}, the paper's split needs {total} "
             f"({collection.train} + {collection.test}); get them all from {collection.source}"
         )
     return ordered[: collection.train], ordered[collection.train : total]
-
-
-def _list_files(collection: PublishedCollection, folder: Path) -> tuple[Path, Path] | None:
-    """The two lists of a collection, or none; one alone is a mistake."""
-    for place in (folder, folder / "data_splits"):
-        train, test = (place / name for name in collection.lists)
-        if train.is_file() and test.is_file():
-            return train, test
-        if train.is_file() or test.is_file():
-            raise InputError(f"{place} has one of {train.name} and {test.name}; add the other or remove it")
-    return None
 
 
 def _listed(collection: PublishedCollection, paths: list[Path], file: Path) -> list[Path]:
@@ -122,13 +116,6 @@ def _listed(collection: PublishedCollection, paths: list[Path], file: Path) -> l
             f"get {collection.title} from {collection.source}"
         )
     return sorted(found.values())
-
-
-def _numbered(collection: PublishedCollection, paths: list[Path]) -> list[Path]:
-    """Pictures whose names are the numbers 0, 1, 2, … in order; others, such as masks, are passed over."""
-    total = collection.train + collection.test
-    numbers = {int(path.stem): path for path in paths if path.stem.isdecimal() and int(path.stem) < total}
-    return [numbers[number] for number in sorted(numbers)]
 
 
 def held_out_pictures(name: str) -> list[Path]:

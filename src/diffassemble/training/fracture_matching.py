@@ -1,36 +1,56 @@
-"""The task of learning fracture matching: first what surfaces look like, then which matches are true."""
+"""The task of learning fracture matching: first what surfaces look like, then which matches are true.
+
+Examples are points of breaks and their counterparts, and matches that are true or not.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Float32, Int64
+from scipy.spatial import cKDTree
 from torch import Tensor, nn
 
-from diffassemble.core import InputError
+from diffassemble.core import FragmentPieces, InputError, Mesh, Puzzle
+from diffassemble.core.damage import surviving
 from diffassemble.core.seeds import seeded
 from diffassemble.core.settings import Count, Weight
+from diffassemble.core.surfaces import sample_surface
 from diffassemble.fragments.breaking import scatter
-from diffassemble.fragments.descriptors import COUNTERPART_SIGNS, LEVELS
-from diffassemble.fragments.model import MATCH_FEATURES, FractureConfig, FractureModels
-from diffassemble.training.config import Config, FragmentConfig, TrainingConfig
-from diffassemble.training.fracture_examples import (
-    MatchExamples,
-    SurfaceExamples,
-    match_examples,
-    surface_examples,
-    worn,
+from diffassemble.fragments.clusters import Cluster
+from diffassemble.fragments.contact import IDENTITY, close, compose, inverse, pose_rows
+from diffassemble.fragments.descriptors import (
+    COUNTERPART_SIGNS,
+    FACE_FEATURES,
+    LEVELS,
+    FractureSurface,
+    SurfacePyramid,
+    fracture_surface,
+    surface_features,
+    true_breaks,
 )
+from diffassemble.fragments.matches import level_for, match_clusters, prepare
+from diffassemble.fragments.model import MATCH_FEATURES, FractureConfig, FractureModels
+from diffassemble.fragments.pair_search import Effort
+from diffassemble.fragments.surface import spacing_of
+from diffassemble.training.config import Config, FragmentConfig, TrainingConfig
 from diffassemble.training.fragment_data import Broken
 from diffassemble.training.fragments import gather
 from diffassemble.training.loop import Task
 from diffassemble.training.pictures import share_out
 
+# Finer levels are looked at within so many spacings of level 0 around two points of the break.
+_BALLS = (np.inf, 25.0, 10.0)
+_POINTS = (2400, 2000, 1200)
+_PAIRS = (600, 600, 300)
+_HEAVIEST = 8.0
+# A match is true if it is turned by at most so many degrees, and off by at most so many spacings of level 0.
+_DEGREES, _OFF = 5.0, 2.5
 _CROWD = 160
 """points of one fracture that are told apart in a step"""
 
@@ -116,15 +136,14 @@ class FractureMatchingTask(Task):
         assert isinstance(model, FractureModels)
         model.eval()
         with torch.no_grad():
-            scores = self._match_scores(model) if self.config.data.learn == "fits" else self._surface_scores(model)
+            if self.config.data.learn == "surface":
+                scores = self._surface_scores(model)
+            else:
+                found = model.verification_logits(torch.from_numpy(self.held_matches.numbers)) > 0
+                right = found.numpy() == self.held_matches.true
+                scores = {"fits": 100 * float(right.mean())} if len(right) else {}
         model.train()
         return {"score": sum(scores.values()) / max(1, len(scores)), **scores}
-
-    def _match_scores(self, model: FractureModels) -> dict[str, float]:
-        if not len(self.held_matches.true):
-            return {}
-        found = model.verification_logits(torch.from_numpy(self.held_matches.numbers)) > 0
-        return {"fits": 100 * float((found.numpy() == self.held_matches.true).mean())}
 
     def _surface_scores(self, model: FractureModels) -> dict[str, float]:
         scores: dict[str, list[float]] = {}
@@ -197,3 +216,164 @@ def verification_loss(
     rows = torch.randint(len(examples.true), (count,), generator=generator).numpy()
     logits = model.verification_logits(torch.from_numpy(examples.numbers[rows]))
     return F.binary_cross_entropy_with_logits(logits, torch.from_numpy(examples.true[rows]).float())
+
+
+@dataclass(frozen=True)
+class SurfaceExamples:
+    """What one fracture teaches at one level.
+
+    `features` of points, whether they are `broken`, and their `weight` so that they count as often as they occur, and
+    as if half of each piece were broken; `own` and `counterpart` are features of points that lie on each other.
+    """
+
+    features: Float32[np.ndarray, "p f"]
+    broken: Bool[np.ndarray, "p"]
+    weight: Float32[np.ndarray, "p 2"]
+    own: Float32[np.ndarray, "q g"]
+    counterpart: Float32[np.ndarray, "q g"]
+
+
+def jittered(meshes: Sequence[Mesh], deviation: float, generator: torch.Generator) -> list[Mesh]:
+    """The same meshes as a noisy scanner would see them."""
+    return [
+        Mesh(mesh.vertices + deviation * torch.randn(mesh.vertices.shape, generator=generator), mesh.faces)
+        for mesh in meshes
+    ]
+
+
+def surface_examples(
+    meshes: Sequence[Mesh], generator: torch.Generator, noise: float = 0.0
+) -> tuple[SurfaceExamples, ...]:
+    """Examples of every level out of fragments that stand assembled, with noise of a given deviation."""
+    chance = np.random.Generator(np.random.PCG64(int(torch.randint(1 << 30, (1,), generator=generator))))
+    noisy = jittered(meshes, noise, generator) if noise else list(meshes)
+    points = torch.stack([sample_surface(mesh.vertices, mesh.faces, 64, generator)[0] for mesh in noisy])
+    spacing = spacing_of(FragmentPieces(points, tuple(noisy), torch.zeros(len(noisy), 3)))
+    pieces = [SurfacePyramid.of(mesh, spacing, generator) for mesh in noisy]
+    labels = true_breaks([piece.levels[0] for piece in pieces], max(spacing, 2.5 * noise))
+    touching = np.concatenate([piece.levels[0].points[own] for piece, own in zip(pieces, labels, strict=True)])
+    centres = touching[chance.integers(len(touching), size=2)]
+    examples = [_level(0, pieces, labels, centres, chance, noise)]
+    few = [own | (chance.random(len(own)) < 0.003) for own in labels]
+    near = [piece.levels[0].points[own] for piece, own in zip(pieces, few, strict=True)]
+    for level in range(1, LEVELS):
+        reach = _BALLS[level] * spacing
+        close = [part[_within(part, centres, reach)] for part in near]
+        pieces = [piece.refined(mesh, part, generator) for piece, mesh, part in zip(pieces, noisy, close, strict=True)]
+        labels = true_breaks([piece.levels[level] for piece in pieces], max(spacing / 2**level, 2.5 * noise))
+        examples.append(_level(level, pieces, labels, centres, chance, noise))
+    return tuple(examples)
+
+
+def _within(points: np.ndarray, centres: np.ndarray, reach: float) -> np.ndarray:
+    """Which points lie near one of the centres."""
+    return (((points[:, None] - centres) ** 2).sum(-1) < reach**2).any(1)
+
+
+def _level(
+    level: int,
+    pieces: Sequence[SurfacePyramid],
+    labels: Sequence[np.ndarray],
+    centres: np.ndarray,
+    chance: np.random.Generator,
+    noise: float,
+) -> SurfaceExamples:
+    """Examples of one level; points at the edge of what was looked at are left out."""
+    spacing = pieces[0].spacing
+    total = max(1, sum(map(len, labels)))
+    nothing = np.zeros((0, surface_features(level)), np.float32), np.zeros(0, bool), np.zeros((0, 2), np.float32)
+    rows: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = [nothing]
+    for piece, broken in zip(pieces, labels, strict=True):
+        inner = _within(piece.levels[level].points, centres, (_BALLS[level] - 1.5) * spacing)
+        chosen, weight = _choose(broken, inner, max(60, _POINTS[level] * len(broken) // total), chance)
+        if len(chosen):
+            rows.append((piece.features(level, chosen), broken[chosen], weight))
+    features, broken, weight = (np.concatenate(column) for column in zip(*rows, strict=True))
+    weight = np.minimum(weight / weight.mean(0) if len(weight) else weight, _HEAVIEST).astype(np.float32)
+    fine = spacing / 2**level
+    broken_pieces = [(piece.levels[level], own) for piece, own in zip(pieces, labels, strict=True) if own.sum() > 9]
+    faces = [fracture_surface(points, own, fine) for points, own in broken_pieces]
+    own, counterpart = _matches(faces, max(1.5 * fine, 2 * noise), _PAIRS[level], chance)
+    return SurfaceExamples(features, broken, weight, own, counterpart)
+
+
+def _choose(
+    broken: np.ndarray, inner: np.ndarray, count: int, chance: np.random.Generator
+) -> tuple[Int64[np.ndarray, "k"], Float32[np.ndarray, "k 2"]]:
+    """As many points of the break as others, with the weights that undo the choice, and that balance the piece."""
+    sides = [np.flatnonzero(broken & inner), np.flatnonzero(~broken & inner)]
+    chosen = [chance.permutation(side)[: count // 2 + 1] for side in sides]
+    weight = [
+        np.tile([len(side) / max(1, len(own)), len(broken) / 2 / max(1, len(own))], (len(own), 1))
+        for side, own in zip(sides, chosen, strict=True)
+    ]
+    return np.concatenate(chosen), np.concatenate(weight).astype(np.float32)
+
+
+def _matches(
+    faces: Sequence[tuple[FractureSurface, Float32[np.ndarray, "_ g"]]],
+    reach: float,
+    count: int,
+    chance: np.random.Generator,
+) -> tuple[Float32[np.ndarray, "q g"], Float32[np.ndarray, "q g"]]:
+    """Features of points of the breaks, and of the nearest points of other breaks that face them."""
+    if not faces:
+        return (np.zeros((0, FACE_FEATURES), np.float32),) * 2
+    points = np.concatenate([face.points for face, _ in faces])
+    normals = np.concatenate([face.smooth for face, _ in faces])
+    features = np.concatenate([features for _, features in faces])
+    owner = np.repeat(np.arange(len(faces)), [len(face.points) for face, _ in faces])
+    far, near = cKDTree(points).query(points, 8, distance_upper_bound=reach)
+    near = np.minimum(near, len(points) - 1)
+    facing = (normals[near] * normals[:, None]).sum(-1) < -0.3
+    good = np.isfinite(far) & (owner[near] != owner[:, None]) & facing
+    own = chance.permutation(np.flatnonzero(good.any(1)))[:count]
+    return features[own], features[near[own, good[own].argmax(1)]]
+
+
+@dataclass(frozen=True)
+class MatchExamples:
+    """Numbers of matches (`fragments.verification`), and whether they are true."""
+
+    numbers: Float32[np.ndarray, "m v"]
+    true: Bool[np.ndarray, "m"]
+
+
+def worn(puzzle: Puzzle, noise: float, missing: float, generator: torch.Generator) -> Puzzle:
+    """The puzzle without a share of its fragments, though two stay, the others as a noisy scanner would see them.
+
+    `noise` is a share of the size of the whole.
+    """
+    left = puzzle.reordered(surviving(len(puzzle), min(missing, max(0.0, 1 - 2 / len(puzzle))), generator))
+    meshes = jittered(left.fragments.meshes, noise, generator)
+    return replace(left, pieces=replace(left.fragments, meshes=tuple(meshes)))
+
+
+def match_examples(
+    puzzle: Puzzle, models: FractureModels, generator: torch.Generator, searches: int = 14
+) -> MatchExamples:
+    """Search for matches of random pairs, every other time against a cluster that truly belongs together.
+
+    Of two or three fragments there are fewer searches.
+    """
+    assert puzzle.truth is not None
+    seed = int(torch.randint(1 << 30, (1,), generator=generator))
+    chance = np.random.Generator(np.random.PCG64(seed))
+    fragments = prepare(puzzle.fragments, models, seed)
+    truth = pose_rows(puzzle.truth)
+    numbers, true = [], []
+    for number in range(min(searches, 4 * len(fragments))):
+        order = chance.permutation(len(fragments))
+        size = 1 if number % 2 else int(chance.integers(1, len(fragments)))
+        first = Cluster(fragments, {int(order[-1]): IDENTITY})
+        second = Cluster(fragments, {int(piece): truth[piece] for piece in order[:size]})
+        level = min(level_for(first, second) + int(chance.random() < 0.2), LEVELS - 1)
+        wanted = truth[order[-1]]
+        if size == 1:
+            wanted = compose(inverse(truth[order[0]]), wanted)
+            second = Cluster(fragments, {int(order[0]): IDENTITY})
+        matches = match_clusters(first, second, level, Effort(), models, seed + number)
+        middle, off = fragments[order[-1]].pyramid.levels[0].points.mean(0), _OFF * fragments[0].spacing
+        numbers += [match.numbers for match in matches]
+        true += [close(match.pose, wanted, middle, _DEGREES, off) for match in matches]
+    return MatchExamples(np.array(numbers, np.float32).reshape(-1, MATCH_FEATURES), np.array(true, bool))

@@ -10,22 +10,19 @@ import io
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int8, Int16, Int64
 from torch import Tensor
 
-from diffassemble.core import FragmentPieces, InputError, Mesh, Poses, Puzzle
+from diffassemble.core import InputError, Mesh, Puzzle
 from diffassemble.core.damage import surviving
-from diffassemble.core.poses import random_rotations
 from diffassemble.core.seeds import seeded
 from diffassemble.core.surfaces import sample_surface, surface_area
 from diffassemble.files.atomic import cache_folder, write_file
-from diffassemble.fragments.breaking import POINTS
-from diffassemble.fragments.datasets import UNREADABLE
+from diffassemble.fragments.breaking import POINTS, turned_apart
+from diffassemble.fragments.datasets import UNREADABLE, Fracture, MadeFracture
 from diffassemble.training.config import FragmentConfig
 from diffassemble.training.pictures import Portion, share_out, uniform
 
@@ -34,22 +31,8 @@ VERSION = 2
 _STEPS = 65_000
 _NORMAL_STEPS = 127
 _NAMES = ("steps", "normal_steps", "areas")
-
-
-@runtime_checkable
-class Broken(Protocol):
-    """An object broken once: read from `files`, told from others of the same source by `fracture`."""
-
-    @property
-    def source(self) -> Path: ...
-
-    @property
-    def fracture(self) -> str: ...
-
-    @property
-    def files(self) -> list[Path]: ...
-
-    def meshes(self) -> list[Mesh]: ...
+Broken = Fracture | MadeFracture
+"""an object broken once"""
 
 
 @dataclass(frozen=True)
@@ -109,13 +92,8 @@ class Pool:
         kept = surviving(len(self), lost, generator)
         chosen = [torch.randperm(self.steps.shape[1], generator=generator)[:points] for _ in kept]
         drawn = self.steps[kept[:, None], torch.stack(chosen)].float() / _STEPS
-        centres, turns = drawn.mean(1), random_rotations(len(kept), generator)
-        local = (drawn - centres[:, None]) @ turns.mT
-        clouds = tuple(Mesh(cloud, torch.zeros(0, 3, dtype=torch.long)) for cloud in local)
-        width = max(2, len(str(len(kept) - 1)))
-        names = tuple(f"fragment_{number:0{width}d}" for number in range(len(kept)))
-        pieces = FragmentPieces(local, clouds, torch.zeros(len(kept), 3))
-        return Puzzle(pieces, None, names, Poses(turns.mT, centres))
+        clouds = [Mesh(cloud, torch.zeros(0, 3, dtype=torch.long)) for cloud in drawn]
+        return turned_apart(clouds, drawn, generator)
 
 
 def make_pool(meshes: Sequence[Mesh], generator: torch.Generator, points: int = POOL_POINTS) -> Pool:
@@ -135,7 +113,9 @@ def _kept(places: Float[Tensor, "n p 3"], normals: Float[Tensor, "n p 3"], areas
 
 def pool_of(fracture: Broken) -> Pool:
     """The pool of a fracture, from the cache if it is there and its files have not changed since."""
-    file = cache_folder() / "pools" / f"{_key(fracture)}.npz"
+    stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in fracture.files]
+    told = repr((VERSION, POOL_POINTS, str(fracture.source.resolve()), fracture.fracture, stats))
+    file = cache_folder() / "pools" / f"{hashlib.sha256(told.encode()).hexdigest()[:32]}.npz"
     with suppress(*UNREADABLE), np.load(file, allow_pickle=False) as arrays:
         return Pool(*(torch.from_numpy(arrays[name]) for name in _NAMES))
     pool = make_pool(fracture.meshes(), torch.Generator().manual_seed(0))
@@ -147,20 +127,24 @@ def pool_of(fracture: Broken) -> Pool:
     return pool
 
 
-def _key(fracture: Broken) -> str:
-    """A name for what these files, unchanged, give in this version."""
-    stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in fracture.files]
-    told = repr((VERSION, POOL_POINTS, str(fracture.source.resolve()), fracture.fracture, stats))
-    return hashlib.sha256(told.encode()).hexdigest()[:32]
+class PoolMixture:
+    """Kinds of fractures, drawn from by their shares, where there are any."""
+
+    def __init__(self, kinds: Sequence[Sequence[Pool]], shares: Sequence[float]) -> None:
+        some = [(pools, share) for pools, share in zip(kinds, shares, strict=True) if pools and share > 0]
+        self.kinds, self.shares = [pools for pools, _ in some], torch.tensor([share for _, share in some])
+
+    def draw(self, generator: torch.Generator) -> Pool:
+        """One fracture at random."""
+        kind = self.kinds[int(torch.multinomial(self.shares, 1, generator=generator))]
+        return kind[int(torch.randint(len(kind), (), generator=generator))]
 
 
 class FragmentStream:
-    """Batches of about `pieces` pieces; `pools` are kinds of fractures, drawn from by the configured shares."""
+    """Batches of about `pieces` pieces out of kinds of fractures."""
 
     def __init__(self, pools: Sequence[Sequence[Pool]], config: FragmentConfig, pieces: int, seed: int) -> None:
-        kinds = list(zip(pools, config.shares, strict=True))
-        self.kinds = [pool for pool, share in kinds if pool and share > 0]
-        self.shares = torch.tensor([share for pool, share in kinds if pool and share > 0])
+        self.pools = PoolMixture(pools, config.shares)
         self.config, self.pieces, self.seed = config, pieces, seed
 
     def batch(self, step: int, rank: int = 0, world: int = 1) -> Portion:
@@ -179,8 +163,7 @@ class FragmentStream:
         """Fractures at random until they make up a batch."""
         chosen: list[Pool] = []
         while not chosen or sum(map(len, chosen)) < self.pieces:
-            kind = self.kinds[int(torch.multinomial(self.shares, 1, generator=generator))]
-            pool = kind[int(torch.randint(len(kind), (), generator=generator))]
+            pool = self.pools.draw(generator)
             joined = uniform(0.0, 1.0, generator) < self.config.joined
             chosen.append(pool.joined(generator) if joined else pool)
         return chosen

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from jaxtyping import Float
@@ -64,10 +63,9 @@ class FragmentTask(Denoising):
             return
         if model.space == "cos_sin":
             raise InputError("--model.space cos_sin: must be so3, six_d or quaternion, the poses of broken objects")
-        for name in ("edge-features", "votes"):
-            if getattr(model, name.replace("-", "_")):
-                reason = "no matches of broken objects are found while learning"
-                raise InputError(f"--model.{name}: must be off, since {reason}")
+        for name, on in (("edge-features", model.edge_features), ("votes", model.votes)):
+            if on:
+                raise InputError(f"--model.{name}: must be off, since no matches of broken objects are found here")
 
     def further_loss(self, batch: PuzzleBatch, true: Poses, predicted: Poses) -> Float[Tensor, ""]:
         weight = self.config.training.chamfer_weight
@@ -93,27 +91,22 @@ class BaselineTask(FragmentTask):
 
 def gather(data: FragmentConfig) -> tuple[list[list[Broken]], list[Fracture]]:
     """Fractures to learn from, by kind (Breaking Bad's, made of files, made of chance), and those held apart."""
-    found, held_apart, held_out = [], [], set()
+    found: list[Broken] = []
+    held_apart, held_out = [], set()
     for folder in data.folders:
-        train = find_fractures(folder, "train", pieces=data.pieces)
-        held_out |= _names(find_fractures(folder, "all")) - _names(find_fractures(folder, "train"))
-        objects = sorted(_names(train))
+        train, every = find_fractures(folder, "train", pieces=data.pieces), find_fractures(folder, "all")
+        held_out |= {one.object for one in every} - {one.object for one in find_fractures(folder, "train")}
+        objects = sorted({one.object for one in train})
         apart = set(objects[:: max(1, len(objects) // max(1, data.held_apart))][: data.held_apart])
         held_out |= apart
         held_apart += [fracture for fracture in train if fracture.object in apart]
         found += [fracture for fracture in train if fracture.object not in apart]
-    files = [made for folder in data.meshes for made in _made(folder, data, frozenset(held_out))]
-    return [found, files, break_solids(data.solids, data.breaks, data.pieces)], held_apart  # type: ignore[list-item]
-
-
-def _made(folder: Path, data: FragmentConfig, held_out: frozenset[str]) -> list[Broken]:
-    if not folder.is_dir():
-        raise InputError(f"--data.meshes {folder}: is not a folder")
-    return [*break_files(folder, data.breaks, data.pieces, held_out, data.z_up)]
-
-
-def _names(fractures: list[Fracture]) -> set[str]:
-    return {fracture.object for fracture in fractures}
+    files: list[Broken] = []
+    for folder in data.meshes:
+        if not folder.is_dir():
+            raise InputError(f"--data.meshes {folder}: is not a folder")
+        files += break_files(folder, data.breaks, data.pieces, frozenset(held_out), data.z_up)
+    return [found, files, [*break_solids(data.solids, data.breaks, data.pieces)]], held_apart
 
 
 def pools_of(fractures: Sequence[Broken]) -> list[Pool]:

@@ -15,7 +15,7 @@ from diffassemble.core.seeds import seeded
 from diffassemble.core.settings import Count, Fraction, Weight
 from diffassemble.fragments.orientation import OrientationConfig, OrientationModel, centred, principal_axes
 from diffassemble.training.config import Config, FragmentConfig, TrainingConfig
-from diffassemble.training.fragment_data import Pool, pool_of
+from diffassemble.training.fragment_data import Pool, PoolMixture, pool_of
 from diffassemble.training.fragments import gather, pools_of
 from diffassemble.training.loop import Task
 from diffassemble.training.pictures import share_out, uniform
@@ -49,9 +49,7 @@ class OrientationTask(Task):
         super().__init__(config)
         self.batch = config.training.objects, "objects"
         kinds, held_apart = gather(config.data)
-        named = list(zip(map(pools_of, kinds), config.data.shares, strict=True))
-        self.kinds = [pools for pools, share in named if pools and share > 0]
-        self.shares = torch.tensor([share for pools, share in named if pools and share > 0])
+        self.pools = PoolMixture([*map(pools_of, kinds)], config.data.shares)
         self.held_apart = [pool_of(fracture) for fracture in held_apart]
 
     def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
@@ -70,8 +68,7 @@ class OrientationTask(Task):
     def _object(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Points of a standing object, a little tilted, and directions, of which the first is up."""
         data = self.config.data
-        kind = self.kinds[int(torch.multinomial(self.shares, 1, generator=generator))]
-        pool = kind[int(torch.randint(len(kind), (), generator=generator))]
+        pool = self.pools.draw(generator)
         lost = data.missing if uniform(0.0, 1.0, generator) > data.whole_share else 0.0
         points = partly(pool, lost, data.points, generator)
         stretch = 1 + data.stretch * (2 * torch.rand(3, generator=generator) - 1)
@@ -86,11 +83,16 @@ class OrientationTask(Task):
         model.eval()
         scores: dict[str, float] = {}
         for name, lost in (("up", 0.0), ("up, pieces lost", self.config.data.missing)):
-            found = [_found(model, pool, lost, self.config.data.points, n) for n, pool in enumerate(self.held_apart)]
-            right = [(away < RIGHT, apart < 2 * RIGHT) for away, apart in found] or [(False, False)]
-            scores[name], scores[name.replace("up", "pose")] = (
-                100 * sum(some) / len(some) for some in zip(*right, strict=True)
-            )
+            right = []
+            for number, pool in enumerate(self.held_apart):
+                generator = seeded(81, number)
+                points = partly(pool, lost, self.config.data.points, generator)
+                turn = random_rotations(1, generator)[0]
+                answer = model.canonical_rotation(points @ turn.mT) @ turn
+                cosines = torch.stack([answer[1, 1], (answer.trace() - 1) / 2])  # how far up is missed, and the pose
+                right.append(cosines.clamp(-1, 1).acos().rad2deg() < torch.tensor([RIGHT, 2 * RIGHT]))
+            shares = torch.stack(right).float().mean(0) if right else torch.zeros(2)
+            scores[name], scores[name.replace("up", "pose")] = (100 * shares).tolist()
         return {"score": scores["up"], **scores}
 
 
@@ -116,13 +118,3 @@ def candidates(points: Float[Tensor, "p 3"], generator: torch.Generator) -> Floa
     # What is too near to up is no wrong answer: down stands in for it.
     close = tried @ UP > math.cos(math.radians(_NEAREST - 1))
     return torch.cat([UP[None], torch.where(close[:, None], -UP, tried)])
-
-
-def _found(model: OrientationModel, pool: Pool, lost: float, count: int, number: int) -> tuple[float, float]:
-    """By how many degrees up is missed, and the whole rotation."""
-    generator = seeded(81, number)
-    points = partly(pool, lost, count, generator)
-    turn = random_rotations(1, generator)[0]
-    answer = model.canonical_rotation(points @ turn.mT) @ turn
-    up, trace = answer[1, 1].clamp(-1, 1).acos(), ((answer.trace() - 1) / 2).clamp(-1, 1).acos()
-    return math.degrees(float(up)), math.degrees(float(trace))

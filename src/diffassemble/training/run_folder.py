@@ -77,7 +77,14 @@ class Record:
         self._saved = time.monotonic()
         content = json.dumps(asdict(config), indent=2, default=os.fspath) + "\n"
         write_file(folder / "config.json", content.encode())
-        self._forget_after(done)
+        # Rows of steps that are to be done again, or were cut short by a kill, would stand there twice.
+        head, *rows = csv.reader(self.log.read_text().splitlines()) if self.log.exists() else [[]]
+        whole = [row for row in rows if len(row) == len(head) and row[0].isdecimal()]
+        self._rows = [row for row in whole if int(row[0]) <= done]
+        if self._rows:
+            self._write(head)
+        else:
+            self.log.unlink(missing_ok=True)
 
     def scored(self, network: Pretrained, row: dict[str, str], scores: dict[str, float]) -> None:
         """Take note of a validation, and keep the network if it is the best so far."""
@@ -85,12 +92,13 @@ class Record:
             self.best = scores["score"]
             network.save_pretrained(self.folder / BEST)
         row = row | {name: f"{value:.2f}" for name, value in scores.items()}
-        new = not self.log.exists()
-        with self.log.open("a", newline="") as file:
-            writer = csv.DictWriter(file, fieldnames=list(row))
-            if new:
-                writer.writeheader()
-            writer.writerow(row)
+        self._rows.append([*row.values()])
+        self._write([*row])
+
+    def _write(self, head: list[str]) -> None:
+        content = io.StringIO()
+        csv.writer(content).writerows([head, *self._rows])
+        write_file(self.log, content.getvalue().encode())
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Write the checkpoint."""
@@ -101,18 +109,6 @@ class Record:
     def age(self) -> float:
         """Minutes of work that a kill would cost now."""
         return (time.monotonic() - self._saved) / 60
-
-    def _forget_after(self, done: int) -> None:
-        """Rows of steps that are to be done again, or were cut short by a kill, would stand there twice."""
-        rows = list(csv.reader(self.log.read_text().splitlines())) if self.log.exists() else []
-        whole = [row for row in rows[1:] if len(row) == len(rows[0]) and row[0].isdecimal()]
-        kept = [row for row in whole if int(row[0]) <= done]
-        if not kept:
-            self.log.unlink(missing_ok=True)
-            return
-        content = io.StringIO()
-        csv.writer(content).writerows([rows[0], *kept])
-        write_file(self.log, content.getvalue().encode())
 
 
 class Progress:
@@ -139,7 +135,12 @@ class Progress:
     def advance(self, done: int, loss: float) -> None:
         """Take note of a finished step."""
         self.mean_loss = loss if math.isnan(self.mean_loss) else 0.98 * self.mean_loss + 0.02 * loss
-        words = self._words(done)
+        rate = (done - self.first) / max(1e-9, 60 * self.minutes)
+        left = min((self.steps - done) / rate, 60 * (self.limit - self.minutes))
+        number, things = self.batch
+        validated = [] if math.isnan(self.accuracy) else [f"validation {self.accuracy:.1f} %"]
+        speed = f"{rate * number:.0f} {things}/s", f"{duration(left)} left"
+        words = " · ".join([f"loss {self.mean_loss:.4f}", *validated, *speed])
         self.bar.update(self.job, completed=done, description=words)
         now = time.monotonic()
         if not self.console.is_terminal and now - self.told > QUIET_SECONDS:
@@ -151,15 +152,6 @@ class Progress:
         self.accuracy = scores["score"]
         words = " · ".join(f"{name} {value:.1f}" for name, value in scores.items())
         self.console.print(f"validation: {words}", highlight=False, soft_wrap=True)
-
-    def _words(self, done: int) -> str:
-        rate = (done - self.first) / max(1e-9, 60 * self.minutes)
-        left = min((self.steps - done) / rate, 60 * (self.limit - self.minutes))
-        number, things = self.batch
-        words = [f"loss {self.mean_loss:.4f}", f"{rate * number:.0f} {things}/s", f"{duration(left)} left"]
-        if not math.isnan(self.accuracy):
-            words.insert(1, f"validation {self.accuracy:.1f} %")
-        return " · ".join(words)
 
 
 def duration(seconds: float) -> str:

@@ -2,24 +2,19 @@
 
 Large puzzles are solved on expanders: sparse random graphs in which everyone is near everyone else. A graph of d
 neighbours each mixes as fast as its second eigenvalue is small, and no such graph does much better than 2√(d−1) (Alon,
-Boppana); random regular graphs come close to it (Friedman), lattices and rings do not. networkx draws such graphs too,
-but others for the same seed, on which the answers to large puzzles depend.
+Boppana); random regular graphs come close to it (Friedman), lattices and rings do not.
 """
 
 from __future__ import annotations
 
 import math
+from random import Random
 
-import numpy as np
 import torch
-from jaxtyping import Int, Int64
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+from jaxtyping import Int
 from torch import Tensor
 
 from diffassemble.core import Matches
-
-Pairs = Int64[np.ndarray, "m 2"]
 
 
 def complete_edges(puzzle: Int[Tensor, "n"]) -> Int[Tensor, "2 e"]:
@@ -108,52 +103,14 @@ def neighbours_of(degree: float, count: int) -> int:
 
 
 def regular_expander(count: int, degree: int, generator: torch.Generator) -> Int[Tensor, "2 e"]:
-    """A connected random graph in which everyone has `degree` different neighbours; each edge both ways.
+    """A connected random graph in which everyone has `degree` different neighbours; each edge both ways."""
+    import networkx  # takes long to import, and only large puzzles need it
 
-    Of more than half of all pairs it is what such a graph leaves out.
-    """
-    random = np.random.default_rng(int(torch.randint(2**62, (), generator=generator, device=generator.device)))
-    sparse = min(degree, count - 1 - degree)
-    while True:
-        pairs = _regular(count, sparse, random)
-        if sparse < degree:
-            absent = np.triu(np.ones((count, count), bool), 1)
-            absent[pairs.min(1), pairs.max(1)] = False
-            pairs = np.argwhere(absent)
-        matrix = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), (count, count))
-        if connected_components(matrix, directed=False, return_labels=False) == 1:
-            return torch.from_numpy(np.concatenate([pairs, pairs[:, ::-1]]).T.copy())
-
-
-def _regular(count: int, degree: int, random: np.random.Generator) -> Pairs:
-    """Random cycles through all, and a matching if the degree is odd; no pair twice."""
-    parts = [np.zeros((0, 2), np.int64)]
-    for _ in range(degree // 2):
-        order = random.permutation(count)
-        parts.append(np.stack([order, np.roll(order, -1)], 1))
-    if degree % 2:
-        parts.append(random.permutation(count).reshape(-1, 2))
-    return _without_repeats(np.concatenate(parts), random)
-
-
-def _without_repeats(pairs: Pairs, random: np.random.Generator) -> Pairs:
-    """Exchange ends between repeated pairs and random others until no pair is there twice; degrees stay."""
-    ends = [tuple(pair) for pair in pairs.tolist()]
-    seen: set[frozenset[int]] = set()
-    repeated = []
-    for number, pair in enumerate(ends):
-        (repeated.append(number) if frozenset(pair) in seen else seen.add(frozenset(pair)))
-    waiting = set(repeated)
-    while repeated:
-        number, other = repeated[-1], int(random.integers(len(ends)))
-        (a, b), (c, d) = ends[number], ends[other]
-        if random.random() < 0.5:
-            c, d = d, c
-        new = frozenset((a, c)), frozenset((b, d))
-        if other in waiting or a == c or b == d or new[0] in seen or new[1] in seen or new[0] == new[1]:
-            continue
-        seen.discard(frozenset((c, d)))
-        seen.update(new)
-        ends[number], ends[other] = (a, c), (b, d)
-        waiting.discard(repeated.pop())
-    return np.array(ends, np.int64).reshape(-1, 2)
+    random = Random(int(torch.randint(2**62, (), generator=generator, device=generator.device)))
+    graph = networkx.empty_graph(count)
+    while not networkx.is_connected(graph):
+        graph = networkx.random_regular_graph(min(degree, count - 1 - degree), count, random)
+        # Of more than half of all pairs it is what such a graph leaves out.
+        graph = networkx.complement(graph) if 2 * degree > count - 1 else graph
+    pairs = torch.tensor(list(graph.edges), device="cpu").T
+    return torch.cat([pairs, pairs.flip(0)], 1)

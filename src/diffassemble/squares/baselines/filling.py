@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,11 +18,14 @@ from torch import Tensor
 from diffassemble.core import Board, Poses, Puzzle, Step, turn_matrix
 from diffassemble.core.board import SIDES, WAYS, Placement
 from diffassemble.core.solver import in_content_order
+from diffassemble.squares.edge_model import Evidence
 from diffassemble.squares.edges import Borders, Partners, evidence
 from diffassemble.squares.forest import Forest, held_by_frames, turned
 from diffassemble.squares.placement import finish
 from diffassemble.squares.upright import Uprighter
 
+Placing = Generator[Step, None, Placement]
+"""steps on the way to a placement"""
 # Partners of every side that are looked at, and those of which one must lie there for a piece to be sure of its place.
 MATCHES, _TRUSTED = 40, 8
 
@@ -57,14 +60,17 @@ class BorderSolver(ABC):
         until = time.monotonic() + self.budget
         return in_content_order(puzzle, lambda ordered: self.ordered_steps(ordered, until))
 
-    @abstractmethod
     def ordered_steps(self, puzzle: Puzzle, until: float) -> Iterator[Step]:
         """The steps for pieces in a given order; `until` is when to stop, by the monotonic clock."""
-
-    def answer(self, puzzle: Puzzle, placement: Placement, partners: Partners) -> Iterator[Step]:
-        """The last steps, with the confidence that borders give."""
+        borders = Evidence.of(puzzle.pixels).borders
+        partners = borders.best(MATCHES)
+        placement = yield from self.place(puzzle, borders, partners, until)
         confidence = border_confidence(puzzle.board, *placement, partners.first(_TRUSTED))
-        return finish(puzzle, [(placement, confidence)], self.upright)
+        yield from finish(puzzle, [(placement, confidence)], self.upright)
+
+    @abstractmethod
+    def place(self, puzzle: Puzzle, borders: Borders, partners: Partners, until: float) -> Placing:
+        """Yield the steps on the way to a placement, and return that."""
 
 
 @dataclass(frozen=True)
@@ -147,16 +153,13 @@ def turn_between(sides: Int64[np.ndarray, "*m 2"]) -> Int64[np.ndarray, "*m"]:
     return (sides[..., 1] + 2 - sides[..., 0]) % SIDES
 
 
-def on_cycles(first: Int64[np.ndarray, "m"], second: Int64[np.ndarray, "m"], count: int) -> Bool[np.ndarray, "m"]:
+def on_cycles(first: Int64[np.ndarray, "m"], second: Int64[np.ndarray, "m"]) -> Bool[np.ndarray, "m"]:
     """Which edges of a graph lie on a cycle: without any of these, what it connects stays connected."""
     import networkx  # takes long to import, and only one solver needs it
 
-    graph = networkx.MultiGraph()
-    graph.add_nodes_from(range(count))
-    graph.add_edges_from(zip(first.tolist(), second.tolist(), strict=True))
-    bridges = {frozenset(edge) for edge in networkx.bridges(graph)}
-    ends = zip(first.tolist(), second.tolist(), strict=True)
-    return np.array([frozenset(edge) not in bridges for edge in ends], bool)
+    edges = list(zip(first.tolist(), second.tolist(), strict=True))
+    bridges = {frozenset(edge) for edge in networkx.bridges(networkx.MultiGraph(edges))}
+    return np.array([frozenset(edge) not in bridges for edge in edges], bool)
 
 
 def border_confidence(board: Board, cells: Tensor, turns: Tensor, partners: Partners) -> Float[Tensor, "n"]:
@@ -214,10 +217,8 @@ class _Filling:
         self.empty = np.ones(board.cells, bool)
         self.empty[cells[cells >= 0]] = False
         self.row_of = np.cumsum(self.empty) - 1
-        shape = int(self.empty.sum()), len(self.loose), SIDES
-        self.cost = np.zeros(shape, np.float32)
-        self.neighbours = np.zeros(board.cells, np.int64)
-        self.choice = np.zeros(board.cells, np.int64)
+        self.cost = np.zeros((int(self.empty.sum()), len(self.loose), SIDES), np.float32)
+        self.neighbours, self.choice = np.zeros((2, board.cells), np.int64)
         self.price = np.full(board.cells, np.inf)
         self._look_around(np.flatnonzero(cells >= 0))
 
@@ -241,28 +242,22 @@ class _Filling:
 
     def _look_around(self, pieces: Int64[np.ndarray, "k"]) -> None:
         """Add to the empty cells around these pieces what it costs to lie beside them."""
-        there, way, shown = self._open_sides(pieces)
-        if len(there):
-            scores = self.borders[torch.from_numpy(shown)].against(self.answers).numpy()
-            # Turned by t, a piece answers with the side that then faces back.
-            answering = (way[:, None] + 2 - np.arange(SIDES)) % SIDES
-            by_side = scores.reshape(len(there), -1, SIDES)
-            added = np.take_along_axis(by_side, np.broadcast_to(answering[:, None], by_side.shape), 2)
-            np.add.at(self.cost, self.row_of[there], added)
-            np.add.at(self.neighbours, there, 1)
-            self._choose(np.unique(there))
-
-    def _open_sides(self, pieces: Int64[np.ndarray, "k"]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The empty cells beside these pieces, which way they lie, and the sides that are shown to them."""
-        way = np.repeat(np.arange(SIDES), len(pieces))
-        piece = np.tile(pieces, SIDES)
+        way, piece = np.repeat(np.arange(SIDES), len(pieces)), np.tile(pieces, SIDES)
         row, col = np.divmod(self.cells[piece], self.board.cols)
         row, col = row + WAYS[way, 1], col + WAYS[way, 0]
         inside = (row >= 0) & (row < self.board.rows) & (col >= 0) & (col < self.board.cols)
         there = np.where(inside, row * self.board.cols + col, 0)
         open_ = inside & self.empty[there]
-        shown = SIDES * piece + (way - self.turns[piece]) % SIDES
-        return there[open_], way[open_], shown[open_]
+        there, way, piece = there[open_], way[open_], piece[open_]
+        if len(there):
+            shown = torch.from_numpy(SIDES * piece + (way - self.turns[piece]) % SIDES)
+            by_side = self.borders[shown].against(self.answers).numpy().reshape(len(there), -1, SIDES)
+            # Turned by t, a piece answers with the side that then faces back.
+            answering = (way[:, None] + 2 - np.arange(SIDES)) % SIDES
+            added = np.take_along_axis(by_side, np.broadcast_to(answering[:, None], by_side.shape), 2)
+            np.add.at(self.cost, self.row_of[there], added)
+            np.add.at(self.neighbours, there, 1)
+            self._choose(np.unique(there))
 
     def _choose(self, cells: Int64[np.ndarray, "k"]) -> None:
         """The best waiting piece and turn for each of these cells."""
@@ -312,11 +307,11 @@ def trim(forest: Forest, board: Board, candidates: Candidates, borders: Borders)
     """
     members, core = forest.largest, _core(forest, candidates)
     whole = len(forest.label) == board.cells
-    places, weights = [forest.place[members]], [np.where(np.isin(members, core), 1.0, _LOOSE)]
+    places, weights = forest.place[members], np.where(np.isin(members, core), 1.0, _LOOSE)
     if whole and len(core) < board.cells:
         wanted, weight = _wanted(forest, core, borders)
-        places, weights = [*places, wanted], [*weights, weight]
-    frames = best_frames(np.concatenate(places), np.concatenate(weights), board)
+        places, weights = np.concatenate([places, wanted]), np.concatenate([weights, weight])
+    frames = best_frames(places, weights, board)
     return [
         RatedPlacement.of(board, *in_frame(forest, by, framed[: len(members)]), candidates)
         for held, by, framed in frames[: _FRAMES if whole else 1]

@@ -12,18 +12,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
 
 import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from diffassemble.core import Board, Poses, Puzzle, Step
+from diffassemble.core import Board, Locks, Puzzle, Step
 from diffassemble.core.board import Placement
-from diffassemble.squares.baselines.filling import MATCHES, BorderSolver, best_frames, fill_board, in_frame, lay_out
-from diffassemble.squares.edge_model import Evidence
-from diffassemble.squares.edges import Partners
+from diffassemble.squares.baselines.filling import BorderSolver, Placing, best_frames, fill_board, in_frame, lay_out
+from diffassemble.squares.edges import Borders, Partners
 from diffassemble.squares.forest import Forest
 
 # Added to scores (true neighbours: near 1) before they are divided by each other.
@@ -36,21 +34,20 @@ class GallagherSolver(BorderSolver):
 
     name = "gallagher"
 
-    def ordered_steps(self, puzzle: Puzzle, until: float) -> Iterator[Step]:
-        """Yield the growing trees, the trimmed one, and the final placement."""
+    def place(self, puzzle: Puzzle, borders: Borders, partners: Partners, until: float) -> Placing:
+        """Yield the growing trees and the trimmed one."""
         board, forest = puzzle.board, Forest.of(len(puzzle))
         yield Step(lay_out(forest, board), done=0.0)
-        borders = Evidence.of(puzzle.pixels).borders
-        partners = borders.best(MATCHES)
         matches, tried = ranked_matches(partners).numpy(), 0
         joins = math.ceil(len(puzzle) / _SHOWN)
         while tried < len(matches) and forest.trees > 1 and time.monotonic() < until:
             tried = forest.grow(matches, tried, joins)
             yield Step(lay_out(forest, board), done=0.9 * (1 - (forest.trees - 1) / len(puzzle)))
         cells, turns = trim(forest, board)
-        yield Step(_framed(lay_out(forest, board), board, cells, turns), done=0.9)
-        placement = fill_board(board, cells, turns, borders, until - time.monotonic())
-        yield from self.answer(puzzle, placement, partners)
+        # Pieces that have a cell lie there, all others where they were.
+        framed = Locks(cells >= 0, board.poses(cells, turns)).applied(lay_out(forest, board))
+        yield Step(framed, done=0.9)
+        return fill_board(board, cells, turns, borders, until - time.monotonic())
 
 
 def ranked_matches(partners: Partners) -> Int[Tensor, "m 2"]:
@@ -67,14 +64,4 @@ def ranked_matches(partners: Partners) -> Int[Tensor, "m 2"]:
 def trim(forest: Forest, board: Board) -> Placement:
     """Trimming: the largest tree within the frame that holds most of its pieces; the cells of all others are −1."""
     place = forest.place[forest.largest]
-    _, by, framed = best_frames(place, np.ones(len(place)), board)[0]
-    return in_frame(forest, by, framed)
-
-
-def _framed(loose: Poses, board: Board, cells: Int[Tensor, "n"], turns: Int[Tensor, "n"]) -> Poses:
-    """Pieces that have a cell lie there, all others where they were."""
-    placed, there = board.poses(cells, turns), cells >= 0
-    return Poses(
-        torch.where(there[:, None, None], placed.rotation, loose.rotation),
-        torch.where(there[:, None], placed.translation, loose.translation),
-    )
+    return in_frame(forest, *best_frames(place, np.ones(len(place)), board)[0][1:])

@@ -12,7 +12,7 @@ so that a piece may be turned otherwise than its connections say: the next graph
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,9 +25,9 @@ from scipy.sparse.linalg import eigsh
 from diffassemble.core import Puzzle, Step
 from diffassemble.core.board import SIDES
 from diffassemble.squares.baselines.filling import (
-    MATCHES,
     BorderSolver,
     Candidates,
+    Placing,
     RatedPlacement,
     lay_out,
     parts,
@@ -37,8 +37,7 @@ from diffassemble.squares.baselines.filling import (
     turn_between,
 )
 from diffassemble.squares.baselines.yu import Caution, join_consistent
-from diffassemble.squares.edge_model import Evidence
-from diffassemble.squares.edges import Borders
+from diffassemble.squares.edges import Borders, Partners
 from diffassemble.squares.forest import FramedForest
 
 # Turns of pieces from matches alone: the graph connection Laplacian (sections 2 and 3).
@@ -113,7 +112,7 @@ def _weigh_loops(graph: csr_array) -> csr_array:
     """
     unit = _mapped(graph, lambda value: value / np.abs(value))
     linked = abs(unit)
-    ways, turn = _off_diagonal(linked @ linked), _off_diagonal(unit @ unit)
+    ways, turn = (_nonzero(two - diags_array(two.diagonal())) for two in (linked @ linked, unit @ unit))
     twice = _mapped(ways, lambda value: (np.round(value.real) == 2).astype(float))
     agreed = twice * _mapped(turn, lambda value: np.where(np.abs(value) > 1.9, value / 2, 0))
     support = linked * (abs(agreed) @ linked)
@@ -126,10 +125,6 @@ def _weigh_loops(graph: csr_array) -> csr_array:
 def _mapped(graph: csr_array, change: Callable[[np.ndarray], np.ndarray]) -> csr_array:
     """A matrix with other values at the same places."""
     return csr_array((change(graph.data), graph.indices, graph.indptr), graph.shape, copy=True)
-
-
-def _off_diagonal(graph: csr_array) -> csr_array:
-    return _nonzero(graph - diags_array(graph.diagonal()))
 
 
 def _nonzero(graph: csr_array) -> csr_array:
@@ -156,12 +151,9 @@ class HuroyanSolver(BorderSolver):
     iterations: int = 6
     name: str = "huroyan"
 
-    def ordered_steps(self, puzzle: Puzzle, until: float) -> Iterator[Step]:
-        """Yield the trees and the placement of every iteration, the best placement last."""
-        board = puzzle.board
-        borders = Evidence.of(puzzle.pixels).borders
-        partners = borders.best(MATCHES)
-        candidates = Candidates.of(partners)
+    def place(self, puzzle: Puzzle, borders: Borders, partners: Partners, until: float) -> Placing:
+        """Yield the trees and the placement of every iteration; the best placement is the answer."""
+        board, candidates = puzzle.board, Candidates.of(partners)
         graph = first_connections(candidates, len(puzzle))
         turns, found = np.zeros(0, np.int64), []
         for number in range(self.iterations):
@@ -178,7 +170,7 @@ class HuroyanSolver(BorderSolver):
                 break
             graph = tied_together(next_connections(graph, found[-1], puzzle, candidates, borders), candidates)
         best = max(found, key=lambda placement: placement.fit)
-        yield from self.answer(puzzle, (best.cells, best.turns), partners)
+        return best.cells, best.turns
 
 
 def agreeing(pairs: Int64[np.ndarray, "*m 2"], turns: Int64[np.ndarray, "n"]) -> Bool[np.ndarray, "*m"]:

@@ -24,18 +24,17 @@ from scipy.sparse import coo_array, csr_array, eye_array, hstack
 from diffassemble.core import Puzzle, Step
 from diffassemble.core.board import SIDES
 from diffassemble.squares.baselines.filling import (
-    MATCHES,
     BorderSolver,
     Candidates,
+    Placing,
     RatedPlacement,
-    SideMatches,
     lay_out,
     on_cycles,
     place,
     trim,
     turn_between,
 )
-from diffassemble.squares.edge_model import Evidence
+from diffassemble.squares.edges import Borders, Partners
 from diffassemble.squares.forest import Forest, FramedForest
 
 # Where pieces stand if as many matches as possible shall hold: a weighted L1 linear program (Yu 2015, section 3).
@@ -144,27 +143,18 @@ def join_consistent(
         matches = matches[matches.ratio < caution.clear]
         if not len(matches) or time.monotonic() > until:
             return
-        accepted, rejected = _consistent(framed, matches, caution, until)
+        missed = inconsistency(framed.forest, matches.sides, matches.weight, until - time.monotonic())
+        holds = np.flatnonzero((missed < _TOLERANCE) & (matches.ratio < 1))
+        tree = np.unique(framed.forest.label, return_inverse=True)[1]
+        supported = on_cycles(*tree[matches.sides[holds] // SIDES].T)
+        accepted = matches[holds[supported | (matches.ratio[holds] < caution.sure)]]
         accepted = accepted[np.argsort(accepted.ratio, kind="stable")]
         refused = framed.join(accepted.sides)
-        never = np.concatenate([rejected.sides, accepted.sides[refused]])
+        never = np.concatenate([matches.sides[missed >= _TOLERANCE], accepted.sides[refused]])
         possible &= ~np.isin(numbers, never.min(-1) * len(pairs) + never.max(-1))
         yield
         if refused.all():
             return
-
-
-def _consistent(
-    framed: FramedForest, matches: SideMatches, caution: Caution, until: float
-) -> tuple[SideMatches, SideMatches]:
-    """Matches to join along, and those that the solution rejects; some are neither."""
-    missed = inconsistency(framed.forest, matches.sides, matches.weight, until - time.monotonic())
-    holds = np.flatnonzero((missed < _TOLERANCE) & (matches.ratio < 1))
-    tree = np.unique(framed.forest.label, return_inverse=True)[1]
-    first, second = tree[matches.sides[holds] // SIDES].T
-    supported = on_cycles(first, second, int(tree.max()) + 1)
-    believed = holds[supported | (matches.ratio[holds] < caution.sure)]
-    return matches[believed], matches[np.flatnonzero(missed >= _TOLERANCE)]
 
 
 # Few but clear matches; all mutual ones; those on cycles only; cycles or not.
@@ -176,12 +166,9 @@ class YuSolver(BorderSolver):
 
     name = "yu"
 
-    def ordered_steps(self, puzzle: Puzzle, until: float) -> Iterator[Step]:
-        """Yield the trees after every linear program, then the final placement."""
-        board = puzzle.board
-        borders = Evidence.of(puzzle.pixels).borders
-        partners = borders.best(MATCHES)
-        candidates = Candidates.of(partners)
+    def place(self, puzzle: Puzzle, borders: Borders, partners: Partners, until: float) -> Placing:
+        """Yield the trees after every linear program."""
+        board, candidates = puzzle.board, Candidates.of(partners)
         best: list[RatedPlacement] = []
         for number, reading in enumerate(_READINGS):
             framed = FramedForest.of(board, np.zeros(len(puzzle), np.int64))
@@ -194,4 +181,4 @@ class YuSolver(BorderSolver):
             if time.monotonic() > until:
                 break
         placement = place(best, board, candidates, borders, until)
-        yield from self.answer(puzzle, (placement.cells, placement.turns), partners)
+        return placement.cells, placement.turns
