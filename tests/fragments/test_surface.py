@@ -143,7 +143,7 @@ SPACING = 0.06
 
 
 def look(voxels: Voxels, places: np.ndarray) -> np.ndarray:
-    return np.array([look_up(*map(float, place), *voxels) for place in places])
+    return np.array([look_up.py_func(*map(float, place), *voxels) for place in places])
 
 
 def test_places_near_the_surface_know_the_nearest_point(ball: Sample) -> None:

@@ -14,10 +14,10 @@ from diffassemble.rendering.studio import (
     NOTHING,
     Layers,
     bounds,
+    expose,
     find_occlusion,
     frame,
     orbit,
-    photograph,
     rasterise,
     shine,
 )
@@ -162,7 +162,7 @@ def balls(*places: tuple[float, float, float]) -> Triangles:
 def shot(things: Triangles, *, samples: int = 2, elevation: float = 20.0) -> Image.Image:
     camera = frame(things.corners.reshape(-1, 3), orbit(0.0, elevation), (90, 80), 0.2)
     ground = float(things.corners[..., 1].min())
-    return photograph(things, COLOURS, camera, (90, 80), ground=ground, samples=samples)
+    return expose(things, camera, (90, 80), ground=ground, samples=samples).coloured(COLOURS)
 
 
 def test_things_stand_where_they_are_in_their_colours() -> None:
@@ -200,5 +200,5 @@ def test_pictures_are_the_same_every_time_and_at_every_fineness() -> None:
 def test_an_empty_table_is_the_background() -> None:
     camera = frame(np.eye(3, dtype=np.float32), orbit(0.0, 30.0), (20, 10), 0.1)
     nothing = Triangles(np.zeros((0, 3, 3), np.float32), np.zeros((0, 3, 3), np.float32), np.zeros(0, np.int64))
-    picture = photograph(nothing, COLOURS, camera, (20, 10), ground=0.0)
+    picture = expose(nothing, camera, (20, 10), ground=0.0).coloured(COLOURS)
     assert (np.asarray(picture) == TABLE).all()

@@ -15,7 +15,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from diffassemble.core import Poses
-from diffassemble.fragments.spatial import INSIDE, Voxels, kernel, look_up
+from diffassemble.fragments.spatial import INSIDE, Voxels, inner, kernel, look_up
 
 Pose = Float64[np.ndarray, "12"]
 PoseRows = Float64[np.ndarray, "_ 12"]
@@ -64,7 +64,7 @@ def fma(_: Any, a: Any, b: Any, c: Any) -> Any:
     return number(number, number, number), lambda _context, builder, _signature, values: builder.fma(*values)
 
 
-@kernel
+@inner
 def rotation_about(x, y, z, c, s):
     """The rotation about a unit axis by an angle of cosine c and sine s, as three rows."""
     d = 1 - c
@@ -75,7 +75,7 @@ def rotation_about(x, y, z, c, s):
     )
 
 
-@kernel
+@inner
 def turn(pose, n):
     """A direction, turned."""
     return (
@@ -85,14 +85,14 @@ def turn(pose, n):
     )
 
 
-@kernel
+@inner
 def place(pose, p):
     """A point, moved."""
     x, y, z = turn(pose, p)
     return x + pose[9], y + pose[10], z + pose[11]
 
 
-@kernel
+@inner
 def touched(pose, point, normal, voxels, points, normals, reach, plane, facing):
     """Which point of the other break a moved point lies on, near it, in its plane, and facing it; or −1."""
     x, y, z = place(pose, point)
@@ -107,7 +107,7 @@ def touched(pose, point, normal, voxels, points, normals, reach, plane, facing):
     return j if p * a + q * b + r * c < facing else -1
 
 
-@kernel
+@inner
 def buried(pose, point, voxels, points, normals, depth):
     """Whether a moved point lies inside the other body, deeper than `depth`."""
     x, y, z = place(pose, point)

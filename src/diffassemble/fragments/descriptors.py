@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, no_type_check
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float32, Int64
-from numba import njit
 
 from diffassemble.core import Mesh
 from diffassemble.fragments.contact import Pose
-from diffassemble.fragments.spatial import bucket, nearest_within, sort_points
+from diffassemble.fragments.spatial import bucket, inner, kernel, nearest_within, sort_points
 from diffassemble.fragments.surface import Sample, sample, sample_near, smoothed, smoothed_normals
 
 NAMES = (
@@ -46,8 +45,7 @@ def neighbourhood(
     return _measure(points, normals, support.points, support.normals, np.float32(support.area), np.float32(radius))
 
 
-@njit(cache=True, nogil=True, fastmath=True)
-@no_type_check
+@inner
 def eigenvalues(xx, xy, xz, yy, yz, zz):
     """Eigenvalues of a symmetric 3×3 matrix, smallest first, in closed form."""
     mean = (xx + yy + zz) / 3
@@ -61,19 +59,21 @@ def eigenvalues(xx, xy, xz, yy, yz, zz):
     return max(small, 0.0), max(3 * mean - large - small, 0.0), max(large, 0.0)
 
 
-@njit(cache=True, nogil=True, fastmath=True)
-@no_type_check
+@kernel
 def _measure(points, normals, others, other_normals, area, radius):
     start, order, cubes = sort_points(others, radius)
     mask = len(start) - 2
-    packed, facing = others[order], other_normals[order]
-    result = np.zeros((len(points), 15), np.float32)
-    moments = np.zeros(24)
+    packed = np.empty((len(others), 6), np.float32)
+    for k in range(len(others)):
+        for axis in range(3):
+            packed[k, axis], packed[k, 3 + axis] = others[order[k], axis], other_normals[order[k], axis]
+    result, moments = np.zeros((len(points), 15), np.float32), np.empty(23)
     for q in range(len(points)):
         x, y, z = points[q, 0], points[q, 1], points[q, 2]
         nx, ny, nz = normals[q, 0], normals[q, 1], normals[q, 2]
         cx, cy, cz = int(np.floor(x / radius)), int(np.floor(y / radius)), int(np.floor(z / radius))
-        moments[:] = 0
+        for k in range(23):
+            moments[k] = 0
         for dx in range(-1, 2):
             for dy in range(-1, 2):
                 for dz in range(-1, 2):
@@ -82,18 +82,16 @@ def _measure(points, normals, others, other_normals, area, radius):
                         u, v, w = packed[k, 0] - x, packed[k, 1] - y, packed[k, 2] - z
                         if u * u + v * v + w * w > radius * radius:
                             continue
-                        cube = cubes[order[k]]
-                        if cube[0] == cx + dx and cube[1] == cy + dy and cube[2] == cz + dz:
-                            _add(moments, u, v, w, facing[k], nx, ny, nz)
+                        j = order[k]
+                        if cubes[j, 0] == cx + dx and cubes[j, 1] == cy + dy and cubes[j, 2] == cz + dz:
+                            _add(moments, u, v, w, packed[k, 3], packed[k, 4], packed[k, 5], nx, ny, nz)
         _summarise(moments, area, radius, result[q])
     return result
 
 
-@njit(cache=True, nogil=True, fastmath=True)
-@no_type_check
-def _add(moments, u, v, w, facing, nx, ny, nz):
+@inner
+def _add(moments, u, v, w, a, b, c, nx, ny, nz):
     """Add one neighbour to the sums."""
-    a, b, c = facing[0], facing[1], facing[2]
     like = a * nx + b * ny + c * nz
     height = u * nx + v * ny + w * nz
     moments[0] += 1
@@ -121,15 +119,15 @@ def _add(moments, u, v, w, facing, nx, ny, nz):
     moments[22] += c * c
 
 
-@njit(cache=True, nogil=True, fastmath=True)
-@no_type_check
-def _summarise(moments, area, radius, result):
+@inner
+def _summarise(m, area, radius, result):
     """Sums become the numbers of NAMES, lengths in radii."""
-    count = moments[0]
+    count = m[0]
     result[0] = count * area / (np.pi * radius * radius)
     if count < 1:
         return
-    m = moments / count
+    for k in range(1, 23):
+        m[k] /= count
     result[1] = m[1]
     result[2] = np.sqrt(max(m[2] - m[1] * m[1], 0.0))
     result[3] = m[3]

@@ -9,12 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from diffassemble.fragments.contact import count_buried, fma, rotation_about, touched
-from diffassemble.fragments.spatial import kernel
+from diffassemble.fragments.spatial import inner, kernel
 
 # In spacings: how far touching points may be apart, and from each other's planes; and the product of their normals.
 _REACH, _PLANE, _FACING = 2.2, 1.2, -0.5
 # After so many points of the trial the share that must touch is asked for.
 _FIRST = 10
+# The score where no pose is known.
+_NONE = -1e9
 
 
 @kernel
@@ -28,8 +30,8 @@ def propose(
     k · len(candidates[k]) + m to draw from, likely ones often; `company[k]` are other keys not far from key k,
     `around[k]` points near it; `trial` are the points that are counted.
     """
-    poses, scores = np.empty((most, 12)), np.full(most, -1e9)
-    found, width, pose, looked, worst = 0, candidates.shape[1], np.empty(12), 0, -1e9
+    poses, scores = np.empty((most, 12)), np.full(most, _NONE)
+    width, pose, looked, worst = candidates.shape[1], np.empty(12), 0, _NONE
     first_part, deep = trial[: len(trial) // 3], 1.5 * body.spacing
     for _ in range(draws):
         state = (state * 6364136223846793005 + 1442695040888963407) & 0x7FFFFFFFFFFFFFFF
@@ -57,9 +59,8 @@ def propose(
         if score <= worst:
             continue
         score -= 0.5 * count_buried(pose, probe, 1, body.voxels, body.points, body.normals, deep)
-        found = _keep(pose, score, poses, scores, found)
-        if found == most:
-            worst = scores.min()
+        worst = _keep(pose, score, poses, scores)
+    found = _found(scores)
     return poses[:found], scores[:found]
 
 
@@ -79,18 +80,36 @@ def likeness(pose, own, other, voxels, trial, reach, plane, facing, spacing):
     return total
 
 
-@kernel
-def _keep(pose, score, poses, scores, found):
-    """Put a pose among the best, of which `found` are known; how many there are then."""
-    slot = found if found < len(scores) else scores.argmin()
+@inner
+def _keep(pose, score, poses, scores):
+    """Put a pose in the place of the worst of the best, if it is better; the score of the worst then."""
+    slot = _worst(scores)
     if score > scores[slot]:
-        poses[slot] = pose
         scores[slot] = score
-        return min(found + 1, len(scores))
+        for k in range(12):
+            poses[slot, k] = pose[k]
+    return scores[_worst(scores)]
+
+
+@inner
+def _worst(scores):
+    slot = 0
+    for k in range(1, len(scores)):
+        if scores[k] < scores[slot]:
+            slot = k
+    return slot
+
+
+@inner
+def _found(scores):
+    """How many poses were put down, which lie first."""
+    found = 0
+    while found < len(scores) and scores[found] > _NONE:
+        found += 1
     return found
 
 
-@kernel
+@inner
 def _alike(own, other, a, b, c, d, spacing, shortest):
     """Whether two points of one break lie to each other as two points of the other do."""
     here, there = own.points, other.points
@@ -118,7 +137,7 @@ def _alike(own, other, a, b, c, d, spacing, shortest):
     return True
 
 
-@kernel
+@inner
 def _pose_of(own, other, a, b, c, d, pose):
     """The pose that brings two points onto two others, turned about their axis so that normals oppose each other."""
     u, v = np.empty(3), np.empty(3)
@@ -149,7 +168,7 @@ def _pose_of(own, other, a, b, c, d, pose):
         pose[9 + k] = (other.points[c, k] + other.points[d, k]) / 2 - moved
 
 
-@kernel
+@inner
 def _shortest_turn(ux, uy, uz, vx, vy, vz, opposed):
     """The rotation that brings one unit vector onto another the shortest way; below `opposed`, a half turn."""
     turn, c = np.zeros((3, 3)), ux * vx + uy * vy + uz * vz
@@ -174,7 +193,7 @@ def _shortest_turn(ux, uy, uz, vx, vy, vz, opposed):
     return turn
 
 
-@kernel
+@inner
 def _spin(turn, axis, given, wanted, sign):
     """What a pair of directions says about the angle around the axis, as cosine and sine."""
     x = turn[0, 0] * given[0] + turn[0, 1] * given[1] + turn[0, 2] * given[2]
@@ -188,7 +207,7 @@ def _spin(turn, axis, given, wanted, sign):
     return cosine, sine
 
 
-@kernel
+@inner
 def _holds_near(pose, own, other, voxels, near_first, near_second, spacing):
     """Whether at least half of the points around both correspondences touch."""
     total, missed, limits = len(near_first) + len(near_second), 0, (_REACH * spacing, _PLANE * spacing, _FACING)
@@ -208,7 +227,7 @@ def propose_everywhere(own, probe, other, voxels, body, keys, trial, places, spa
     At least `share` of the trial must touch. Where both points are at a rim, only turns that make the original surfaces
     go on into each other are tried.
     """
-    poses, scores, pose, found = np.empty((most, 12)), np.full(most, -1e9), np.empty(12), 0
+    poses, scores, pose = np.empty((most, 12)), np.full(most, _NONE), np.empty(12)
     least, deep = share * len(trial), 1.5 * body.spacing
     for a in keys:
         for b in places:
@@ -223,13 +242,13 @@ def propose_everywhere(own, probe, other, voxels, body, keys, trial, places, spa
                 if score < least:
                     continue
                 score -= 3 * count_buried(pose, probe, 3, body.voxels, body.points, body.normals, deep)
-                found = _keep(pose, score, poses, scores, found)
-                if found == most:  # from now on only what is better than the worst of the best counts
-                    least = max(least, scores.min() + 0.5)
+                # Once there are as many as wanted, only what is better than the worst of the best counts.
+                least = max(least, _keep(pose, score, poses, scores) + 0.5)
+    found = _found(scores)
     return poses[:found], scores[:found]
 
 
-@kernel
+@inner
 def _spun(base, axis, angle, point, place, pose):
     """The rotation turned about an axis, with the point brought onto its place."""
     spin = rotation_about(axis[0], axis[1], axis[2], np.cos(angle), np.sin(angle))
@@ -242,7 +261,7 @@ def _spun(base, axis, angle, point, place, pose):
         pose[9 + i] = place[i] - moved
 
 
-@kernel
+@inner
 def _goes_on(own, other, a, b, pose):
     """Whether the original surfaces go on into each other, as far as both are known."""
     if own.rim[a] > 2.5 or other.rim[b] > 2.5:
@@ -254,7 +273,7 @@ def _goes_on(own, other, a, b, pose):
     return total > 0.7
 
 
-@kernel
+@inner
 def _count(pose, own, other, voxels, trial, spacing, share, least):
     """Points of the trial that touch; given up early where the first ones hardly do or `least` is out of reach."""
     missed, limits = 0, (_REACH * spacing, _PLANE * spacing, _FACING)

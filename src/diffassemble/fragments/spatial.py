@@ -25,13 +25,18 @@ def kernel(function: Callable[..., Any]) -> Any:
     return njit(cache=True, nogil=True)(unwrap(function))
 
 
-@kernel
+def inner(function: Callable[..., Any]) -> Any:
+    """Have numba compile what only kernels call, which keep its code with theirs."""
+    return njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(unwrap(function))
+
+
+@inner
 def bucket(x, y, z, mask):
     """Number of the bucket that the points of a cube lie in; cubes may share one."""
     return ((x * 73856093) ^ (y * 19349663) ^ (z * 83492791)) & mask
 
 
-@kernel
+@inner
 def sort_points(points, side):
     """Cubes of the given side: where each bucket starts, point numbers in order of bucket, and each point's cube."""
     count, size = len(points), 64
@@ -210,13 +215,13 @@ def _fill_inside(low, side, coarse, dry, directory, blocks):
                             blocks[block, cell] = INSIDE
 
 
-@kernel
+@inner
 def _is_dry(x, y, z, dry):
     a, b, c = int(x) + 1, int(y) + 1, int(z) + 1
     return a < dry.shape[0] and b < dry.shape[1] and c < dry.shape[2] and dry[a, b, c]
 
 
-@kernel
+@inner
 def look_up(x, y, z, low, side, directory, blocks):
     """Number of the point nearest to a place (to about a voxel), or OUTSIDE or INSIDE."""
     a, b, c = (x - low[0]) / side, (y - low[1]) / side, (z - low[2]) / side

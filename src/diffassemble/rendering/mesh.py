@@ -6,7 +6,10 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
+from threading import Lock
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -18,8 +21,8 @@ from torch import Tensor
 from diffassemble.core import Assembly, FragmentPieces, Poses
 from diffassemble.rendering.palette import fragment_colours
 from diffassemble.rendering.picture import beside, confidence_colour, under_title, with_legend
-from diffassemble.rendering.studio import frame, orbit, photograph
-from diffassemble.rendering.triangles import Triangles, triangles_of
+from diffassemble.rendering.studio import Exposure, expose, frame, orbit
+from diffassemble.rendering.triangles import triangles_of
 
 # The table is seen from above at an angle, so that depth counts for less than width.
 _WIDTH_TO_DEPTH = 0.95
@@ -184,30 +187,61 @@ _MARGIN = 0.09
 _STILL_TRIANGLES, _MOVING_TRIANGLES = 300_000, 60_000
 
 
+class _Stills:
+    """What the pictures of an assembly share."""
+
+    def __init__(self, assembly: Assembly) -> None:
+        self.poses = assembly.poses
+        self.things = triangles_of(assembly.puzzle.fragments.meshes, _STILL_TRIANGLES)
+        self.extremes = self.things.extremes(len(assembly.puzzle))
+
+    @cached_property
+    def assembled(self) -> Exposure:
+        """The assembled object before it is coloured."""
+        return self.seen(self.poses, PICTURE)
+
+    def seen(self, poses: Poses, size: tuple[int, int], view: tuple[float, float] = _OBJECT_VIEW) -> Exposure:
+        """The fragments wherever they stand, on a table just below, filling a picture of this size."""
+        reached = _reached(self.extremes, poses)
+        camera = frame(reached, orbit(*view), size, _MARGIN)
+        return expose(self.things.placed(poses), camera, size, ground=float(reached[:, 1].min()))
+
+
+_made: WeakKeyDictionary[Assembly, _Stills] = WeakKeyDictionary()
+_making = Lock()
+
+
+def _stills(assembly: Assembly) -> _Stills:
+    """Pictures are drawn in threads: the first makes what they share, the others wait for it."""
+    with _making:
+        if assembly not in _made:
+            _made.clear()
+            _made[assembly] = _Stills(assembly)
+        return _made[assembly]
+
+
 def draw_assembly(assembly: Assembly) -> Image.Image:
     """The assembled object, upright, from the front and above, each fragment in a colour of its own."""
-    things = triangles_of(assembly.puzzle.fragments.meshes, _STILL_TRIANGLES)
-    return _draw(things, assembly.poses, fragment_colours(len(assembly.puzzle)), PICTURE)
+    return _stills(assembly).assembled.coloured(fragment_colours(len(assembly.puzzle)))
 
 
 def draw_before_after(assembly: Assembly) -> Image.Image:
     """The fragments on a table beside what became of them and, if it is known, what they once were; captioned."""
     puzzle = assembly.puzzle
-    things, colours = triangles_of(puzzle.fragments.meshes, _STILL_TRIANGLES), fragment_colours(len(puzzle))
-    before = _draw(things, laid_out(puzzle.fragments), colours, PANEL, _TABLE_VIEW)
+    stills, colours = _stills(assembly), fragment_colours(len(puzzle))
+    before = stills.seen(laid_out(puzzle.fragments), PANEL, _TABLE_VIEW).coloured(colours)
     count = "one fragment" if len(puzzle) == 1 else f"{len(puzzle)} fragments"
-    after = _draw(things, assembly.poses, colours, PANEL)
+    after = stills.seen(assembly.poses, PANEL).coloured(colours)
     panels = [under_title(before, count), under_title(after, "assembled")]
     if puzzle.truth is not None:
-        panels.append(under_title(_draw(things, puzzle.truth, colours, PANEL), "the true whole"))
+        panels.append(under_title(stills.seen(puzzle.truth, PANEL).coloured(colours), "the true whole"))
     return beside(*panels)
 
 
 def draw_confidence(assembly: Assembly) -> Image.Image:
     """The assembled object in the colours of how sure each fragment is, with a legend."""
-    things = triangles_of(assembly.puzzle.fragments.meshes, _STILL_TRIANGLES)
     colours = np.array([confidence_colour(sure) for sure in assembly.confidence.tolist()], np.float32) / 255
-    picture = _draw(things, assembly.poses, colours, PICTURE)
+    picture = _stills(assembly).assembled.coloured(colours)
     return with_legend(picture, f"confidence, mean {float(assembly.confidence.mean()):.2f}")
 
 
@@ -231,7 +265,7 @@ def animate(assembly: Assembly, frames: int = 48) -> list[Image.Image]:
         # Late ones must stay within the picture: it closes in when all are nearly there.
         camera = wide.towards(close, flight.arrived(time) ** 3)
         ground = min(floor, float(_reached(extremes, poses)[:, 1].min()))
-        return photograph(things.placed(poses), colours, camera, MOVING, ground=ground, samples=1)
+        return expose(things.placed(poses), camera, MOVING, ground=ground, samples=1).coloured(colours)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(shot, np.linspace(0, 1, max(frames, 2)).tolist()))
@@ -240,16 +274,3 @@ def animate(assembly: Assembly, frames: int = 48) -> list[Image.Image]:
 def _reached(extremes: Float[Tensor, "n k 3"], poses: Poses) -> Float32[np.ndarray, "p 3"]:
     """The places that the extremes of pieces come to."""
     return _on_cpu(poses).apply(extremes).reshape(-1, 3).numpy()
-
-
-def _draw(
-    things: Triangles,
-    poses: Poses,
-    colours: Float32[np.ndarray, "n 3"],
-    size: tuple[int, int],
-    view: tuple[float, float] = _OBJECT_VIEW,
-) -> Image.Image:
-    """The fragments wherever they stand, on a table just below, filling a picture of this size."""
-    reached = _reached(things.extremes(len(poses)), poses)
-    camera = frame(reached, orbit(*view), size, _MARGIN)
-    return photograph(things.placed(poses), colours, camera, size, ground=float(reached[:, 1].min()))

@@ -318,16 +318,30 @@ _BLUR = 0.022
 _FADE = 0.16
 
 
-def photograph(
-    things: Triangles,
-    colours: Float32[np.ndarray, "n 3"],
-    camera: Camera,
-    size: tuple[int, int],
-    *,
-    ground: float,
-    samples: int = 2,
-) -> Image.Image:
-    """A picture of `size` pixels of triangles that stand in space, in their owners' colours (sRGB), on a table.
+@dataclass(frozen=True)
+class Exposure:
+    """A picture but for the colours: what each pixel shows, how dark it is there, and from where it is seen."""
+
+    layers: Layers
+    occlusion: Float32[np.ndarray, "h w"]
+    shade: Float32[np.ndarray, "h w"]
+    camera: Camera
+    samples: int
+
+    def coloured(self, colours: Float32[np.ndarray, "n 3"]) -> Image.Image:
+        """The picture of things in their owners' colours (sRGB)."""
+        layers, camera, samples = self.layers, self.camera, self.samples
+        light, up = np.zeros_like(layers.normal), camera.rotation[:, 1].copy()
+        paints, table = to_linear(colours.astype(float)), to_linear(np.array(TABLE) / 255)
+        seen = (layers.owner, layers.nearness, layers.normal, self.occlusion, self.shade)
+        shine(*seen, paints, table, up, camera.focal, *camera.middle, samples, light)
+        levels = (to_srgb(np.linspace(0, 1, 4096)) * 255).round().astype(np.uint8)
+        picture = Image.fromarray(levels[(light.clip(0, 1) * 4095).round().astype(np.int32)])
+        return picture.reduce(samples) if samples > 1 else picture
+
+
+def expose(things: Triangles, camera: Camera, size: tuple[int, int], *, ground: float, samples: int = 2) -> Exposure:
+    """A picture of `size` pixels of triangles that stand in space, on a table.
 
     `ground` is the table's height. With `samples` = 2 every pixel is the mean of 2 × 2; contours are a pixel wide.
     """
@@ -338,20 +352,14 @@ def photograph(
     layers = rasterise(fine.project(seen), normals, things.owner, wide)
     up = fine.rotation[:, 1].copy()
     below = float(up @ (np.array([0, 0, fine.distance]) + fine.rotation @ (np.array([0, ground, 0]) - fine.target)))
-    place = (fine.focal, *fine.middle)
-    lay_ground(layers.nearness, layers.normal, *place, up, below)
+    lay_ground(layers.nearness, layers.normal, fine.focal, *fine.middle, up, below)
     # Darkness changes slowly, so it's found for whole pixels only.
     whole = Layers(*(layer[::samples, ::samples] for layer in (layers.owner, layers.nearness, layers.normal)))
     coarse = (camera.focal, *camera.middle)
     occlusion, shade = (
         layer.repeat(samples, 0).repeat(samples, 1) for layer in _darkness(whole, seen, normals, things, coarse)
     )
-    light = np.zeros((wide[1], wide[0], 3), np.float32)
-    paints, table = to_linear(colours.astype(float)), to_linear(np.array(TABLE) / 255)
-    shine(layers.owner, layers.nearness, layers.normal, occlusion, shade, paints, table, up, *place, samples, light)
-    levels = (to_srgb(np.linspace(0, 1, 4096)) * 255).round().astype(np.uint8)
-    picture = Image.fromarray(levels[(light.clip(0, 1) * 4095).round().astype(np.int32)])
-    return picture.reduce(samples) if samples > 1 else picture
+    return Exposure(layers, occlusion, shade, fine, samples)
 
 
 def _darkness(
@@ -381,7 +389,8 @@ def _darkness(
     bias = 2.5 * blur / scale
     find_shadow(layers.owner, layers.nearness, layers.normal, *place, axes, scale, shift, cast, blur, bias, shade)
     shown = layers.owner != NOTHING
-    return _smooth(occlusion, shown) * _fading(shown), _smooth(shade, shown) * _fading(shown)
+    fading = _fading(shown)
+    return _smooth(occlusion, shown) * fading, _smooth(shade, shown) * fading
 
 
 def _smooth(darkness: Float32[np.ndarray, "h w"], shown: Bool[np.ndarray, "h w"]) -> Float32[np.ndarray, "h w"]:

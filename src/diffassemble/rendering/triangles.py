@@ -87,7 +87,7 @@ class Triangles:
         for piece in range(count):
             points = self.corners[ends[piece] : ends[piece + 1]].reshape(-1, 3)
             if len(points):
-                found[piece] = points[(points @ directions.T).argmax(0)]
+                found[piece] = points[(directions @ points.T).argmax(1)]
         return torch.from_numpy(found)
 
 

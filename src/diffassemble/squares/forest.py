@@ -19,7 +19,7 @@ from diffassemble.core import Board
 from diffassemble.core.board import SIDES, WAYS
 
 # Called by other compiled functions only, which keep its code with theirs.
-_inner = njit(no_cpython_wrapper=True)
+_inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 _FREE = -1
 

@@ -26,7 +26,7 @@ from numba import njit, types
 from numba.extending import overload
 
 # Called by other compiled functions only, which keep its code with theirs.
-_inner = njit(no_cpython_wrapper=True)
+_inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 NOWHERE = -1
 # What pairs count that are not listed.
