@@ -63,7 +63,7 @@ def test_where_borders_are_mute_the_network_is_heard(cut: Callable[..., Puzzle],
     puzzle = cut(4, 4)
     random = torch.Generator().manual_seed(0)
     blurred = Puzzle(ImagePieces(torch.rand(16, 3, 16, 16, generator=random)), puzzle.board, puzzle.names, puzzle.truth)
-    last = drained(HybridSolver(DiffusionSolver(oracle(blurred), 2, 2), trust=5.0), blurred)[-1]
+    last = drained(HybridSolver(DiffusionSolver(oracle(blurred), 2, 2), trust=50.0), blurred)[-1]
     assert right(blurred, last) == 100
 
 
