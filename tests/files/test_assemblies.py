@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from diffassemble.core import Assembly, Board, InputError, Poses, Puzzle
+from diffassemble.core import Assembly, Board, InputError, Locks, Poses, Puzzle
 from diffassemble.files.assemblies import assembly_bytes, read_assembly, read_locks, render, write_assembly
 from diffassemble.files.pictures import read_picture
 
@@ -50,6 +50,34 @@ def test_read_back_exactly_for_reordered_pieces(assembly: Assembly, written: Pat
         again = read_assembly(path, assembly.puzzle.reordered(order))
         assert torch.equal(again.poses.rotation, assembly.poses.rotation[order])
         assert torch.equal(again.poses.translation, assembly.poses.translation[order])
+
+
+@pytest.mark.parametrize(
+    ("sure", "told"),
+    [
+        (0.97, {"probability": 0.97}),
+        (0.41, {"probability": 0.41, "note": "which way is up is a guess"}),
+        (None, {"probability": None, "note": "which way is up is not known"}),
+    ],
+)
+def test_how_sure_up_is(assembly: Assembly, tmp_path: Path, sure: float | None, told: dict[str, Any]) -> None:
+    path = tmp_path / "assembly.json"
+    path.write_bytes(assembly_bytes(replace(assembly, upright=sure)))
+    document = json.loads(path.read_text())
+    assert document["upright"] == told
+    assert read_assembly(path, assembly.puzzle).upright == sure
+    document["upright"]["probability"] = 7
+    path.write_text(json.dumps(document))
+    with pytest.raises(InputError, match="'probability' must lie between 0 and 1"):
+        read_assembly(path, assembly.puzzle)
+    del document["upright"]  # as in files of older versions
+    path.write_text(json.dumps(document))
+    assert read_assembly(path, assembly.puzzle).upright is None
+
+
+def test_what_is_locked_tells_which_way_is_up(assembly: Assembly) -> None:
+    locks = Locks(torch.ones(len(assembly.puzzle), dtype=torch.bool), assembly.poses)
+    assert b"upright" not in assembly_bytes(replace(assembly, puzzle=replace(assembly.puzzle, locks=locks)))
 
 
 def test_marks_of_locked_pieces(assembly: Assembly, written: Path) -> None:

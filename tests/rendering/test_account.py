@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from diffassemble.core import Assembly, FragmentPieces, Mesh, Poses, Puzzle
+from diffassemble.core import Assembly, Board, FragmentPieces, Mesh, Poses, Puzzle
 from diffassemble.core.poses import random_rotations
 from diffassemble.rendering.account import account, listed
 
@@ -39,6 +39,12 @@ def test_objects_are_named_where_there_are_several(answer: Assembly) -> None:
 
 def test_solvers_that_leave_nothing_out_say_nothing(answer: Assembly) -> None:
     assert account(replace(answer, objects=None)) == []
+
+
+@pytest.mark.parametrize(("sure", "words"), [(0.97, "97 % sure"), (0.4, "40 % sure; which way is up is a guess")])
+def test_pictures_say_how_sure_up_is(answer: Assembly, sure: float, words: str) -> None:
+    puzzle = replace(answer.puzzle, lattice=Board(1, 5))
+    assert account(replace(answer, puzzle=puzzle, objects=None, upright=sure)) == [("upright", words)]
 
 
 def test_long_lists_are_cut() -> None:

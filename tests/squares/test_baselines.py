@@ -57,11 +57,12 @@ def test_what_is_there_hangs_together_when_pieces_are_missing(cut: Callable[...,
 def test_the_whole_is_turned_as_the_uprighter_says(cut: Callable[..., Puzzle], solver: str) -> None:
     puzzle = cut(4, 4)
     plain = drained(puzzle, SOLVERS[solver]())[-1].poses
-    steps = drained(puzzle, SOLVERS[solver](upright=lambda given, placed, wholes: 1))
+    steps = drained(puzzle, SOLVERS[solver](upright=lambda given, placed, wholes: (1, 0.5)))
     expected = puzzle.board.poses(*puzzle.board.turned(*puzzle.board.snap(plain), 1)[1:])
     assert torch.equal(steps[-2].poses.translation, plain.translation)
     assert torch.equal(steps[-1].poses.translation, expected.translation)
     assert torch.equal(steps[-1].poses.rotation, expected.rotation)
+    assert steps[-1].upright == 0.5
 
 
 def noise(count: int, size: int = 8) -> Tensor:

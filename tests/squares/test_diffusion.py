@@ -78,16 +78,17 @@ def test_the_whole_is_turned_upright_where_the_board_allows_it(
     asked = []
     for lying in allowed:
 
-        def upright(given: Puzzle, placed: Poses, turns: tuple[int, ...], lying: int = lying) -> int:
+        def upright(given: Puzzle, placed: Poses, turns: tuple[int, ...], lying: int = lying) -> tuple[int, float]:
             asked.append(turns)
             assert given.truth is None
-            return -lying % 4
+            return -lying % 4, 0.75
 
         solver = DiffusionSolver(oracle(puzzle, wholes=(lying,)), denoising_steps=2, samples=1, upright=upright)
         steps = drained(solver, puzzle)
         assert_same(steps[-1].poses, puzzle.truth)
         assert steps[-1].done == 1
-        assert len(steps) == (3 if lying == 0 else 4)  # the turn of the whole is a step of its own
+        assert len(steps) == 4  # the turn of the whole is a step of its own
+        assert [step.upright for step in steps] == [None, None, None, 0.75]
     assert asked == [allowed] * len(allowed)
 
 

@@ -48,10 +48,10 @@ def test_a_picture_that_lies_on_its_side_gets_an_upright_board(
 ) -> None:
     puzzle = cut(4, 6)
 
-    def upright(given: Puzzle, placed: Poses, allowed: tuple[int, ...]) -> int:
+    def upright(given: Puzzle, placed: Poses, allowed: tuple[int, ...]) -> tuple[int, float]:
         assert given.board == Board(4, 6)
         assert allowed == (0, 1, 2, 3)
-        return turn
+        return turn, 1.0
 
     assert choose_board(puzzle.pieces, reading_order(puzzle), 0, upright) == board
 

@@ -25,7 +25,7 @@ from diffassemble.training.fracture_matching import FractureDataConfig, Fracture
 from diffassemble.training.fragments import FragmentTask, FragmentTraining
 from diffassemble.training.loop import Task
 from diffassemble.training.orientation import OrientationTraining
-from diffassemble.training.upright import UprightTraining
+from diffassemble.training.upright import UprightData, UprightTraining
 
 
 @pytest.fixture(scope="session")
@@ -67,8 +67,8 @@ def tiny_upright(picture_folders: tuple[Path, Path]) -> Callable[..., Config]:
 
     def make(**changes: Any) -> Config:
         training = UprightTraining(steps=6, pictures=4, warmup=2, validate_every=3, precision="32-true")
-        data = PictureConfig(folders=picture_folders, held_apart=1)
-        model = UprightConfig(size=16, stem=8, widths=(16, 16))
+        data = UprightData(folders=picture_folders, held_apart=1)
+        model = UprightConfig(side=32, hidden=4)
         return Config(model, data, replace(training, checkpoint_minutes=0.0, **changes))
 
     return make
@@ -98,6 +98,7 @@ def configs(
     small = replace(FragmentTask.defaults.model, features=8, width=32, layers=1, heads=2, pose_width=16, time_width=8)
     matching = FractureDataConfig(solids=1, breaks=1, pieces=(2, 2))
     critic = CriticConfig(stem=8, widths=(8, 8, 8), hidden=8)
+    pictures = PictureConfig(folders=tiny().data.folders, held_apart=1)
     return {
         "jigsaw": tiny(steps=2),
         "upright": tiny_upright(steps=2),
@@ -106,5 +107,5 @@ def configs(
         "baseline": Config(OneShotConfig("global", "pointnet", 8, 16), broken, learning),
         "fracture-matching": Config(FractureConfig(width=8), matching, FractureMatchingTraining(points=160, **quick)),
         "orientation": Config(OrientationConfig((8, 8, 8)), broken, OrientationTraining(objects=2, **quick)),
-        "critic": Config(critic, tiny_upright().data, CriticTraining(pictures=2, **quick)),
+        "critic": Config(critic, pictures, CriticTraining(pictures=2, **quick)),
     }

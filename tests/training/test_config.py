@@ -46,7 +46,7 @@ BAD: list[tuple[str, str, dict[str, Any], str]] = [
     ("jigsaw", "model", {"backbone": "resnet18", "symmetry": "plain"}, "--model.symmetry plain"),
     ("jigsaw", "model", {"backbone": "vn_dgcnn"}, "--model.space cos_sin: must be so3, six_d or quaternion with"),
     ("jigsaw", "model", {"backbone": "vn_dgcnn", "space": "so3"}, "--model.space so3: must be cos_sin, the poses of"),
-    ("upright", "model", {"widths": (16, 0)}, "--model.widths 16 0: must be each 1 or more"),
+    ("critic", "model", {"widths": (16, 0)}, "--model.widths 16 0: must be each 1 or more"),
     ("edge-model", "model", {"observed": 4}, "--model.observed 4: must be 3 or more and a multiple of 3"),
     ("edge-model", "model", {"widest_gap": 1}, "--model.widest-gap 1: must be 2 or more, the erosion of --data.erode"),
     ("edge-model", "training", {"pieces": 8}, "--training.pieces 8: must be 9 or more, so that a 3x3 puzzle fits"),

@@ -27,7 +27,7 @@ TINY = (
 )
 
 TINY_UPRIGHT = (
-    "--model.size 16 --model.stem 8 --model.widths 16 16 --data.shares 1 3 --data.held-apart 1 --training.pictures 4 "
+    "--model.side 32 --model.hidden 4 --data.shares 1 3 --data.held-apart 1 --training.pictures 4 "
     "--training.precision 32-true --training.validate-every 100 --training.checkpoint-minutes 0"
 )
 

@@ -20,6 +20,8 @@ def test_pictures(cut: Callable[..., Puzzle]) -> None:
     assert summary(answer).startswith("**9 of 9 pieces right**; 5 of 9 pieces with a confidence")
     turned = replace(answer, poses=board.poses(*board.turned(cells, turns, 1)[1:]))
     assert "9 orientation free" in summary(turned)
+    assert summary(replace(answer, upright=0.97)).endswith("; upright: 97 % sure")
+    assert summary(replace(answer, upright=0.4)).endswith("; upright: 40 % sure; which way is up is a guess")
     unknown = replace(answer, puzzle=given.without_truth())
     assert "right" not in summary(unknown)
 

@@ -20,12 +20,14 @@ class Step:
 
     `done` runs from 0 to 1. `confidence` is known at the last step at the latest. Solvers that leave pieces out or tell
     several objects apart say in `objects` which one each piece belongs to: 0, 1, …, or −1 for those left out.
+    `upright` is how probable it is that a picture stands the right way up, where somebody looked.
     """
 
     poses: Poses
     done: float
     confidence: Float[Tensor, "n"] | None = None
     objects: Int[Tensor, "n"] | None = None
+    upright: float | None = None
 
 
 @runtime_checkable
@@ -46,7 +48,7 @@ class Solver(Protocol):
 class Assembly:
     """A solved puzzle: final poses on the board, how sure each is (0…1), and how they got there.
 
-    `extra` names pieces that were given but do not belong to the puzzle; `objects` is as in `Step`.
+    `extra` names pieces that were given but do not belong to the puzzle; `objects` and `upright` are as in `Step`.
     """
 
     puzzle: Puzzle
@@ -57,3 +59,4 @@ class Assembly:
     seconds: float
     extra: tuple[str, ...] = ()
     objects: tuple[int, ...] | None = None
+    upright: float | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
@@ -30,7 +30,7 @@ def in_content_order(puzzle: Puzzle, solve: Callable[[Puzzle], Iterator[Step]]) 
     back = order.argsort()
     for step in solve(puzzle.reordered(order)):
         sure, objects = (None if told is None else told[back] for told in (step.confidence, step.objects))
-        yield Step(step.poses[back], step.done, sure, objects)
+        yield replace(step, poses=step.poses[back], confidence=sure, objects=objects)
 
 
 def assemble(puzzle: Puzzle, solver: Solver, seed: int = 0, on_step: Callable[[Step], None] | None = None) -> Assembly:
@@ -50,7 +50,7 @@ def assemble(puzzle: Puzzle, solver: Solver, seed: int = 0, on_step: Callable[[S
     sure = torch.ones(len(puzzle)) if step.confidence is None else step.confidence
     seconds = time.monotonic() - began
     objects = None if step.objects is None else tuple(step.objects.tolist())
-    return Assembly(puzzle, step.poses, sure, tuple(history), solver.name, seconds, objects=objects)
+    return Assembly(puzzle, step.poses, sure, tuple(history), solver.name, seconds, (), objects, step.upright)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from diffassemble.core import Assembly, InputError, Locks, Puzzle
 from diffassemble.files.atomic import add_files, check_free, fresh_folder, write_file
 from diffassemble.files.documents import document_bytes, field, named_records, read_document
 from diffassemble.kinds import DOCUMENTS, kind_of
+from diffassemble.rendering.account import upright_note
 from diffassemble.rendering.report import Pictures, report_html
 
 ASSEMBLY_FILES = (
@@ -82,7 +83,7 @@ def assembly_bytes(assembly: Assembly) -> bytes:
         if held[index]:
             records[-1]["locked"] = True
     extra = {"extra": list(assembly.extra)} if assembly.extra else {}
-    fields = {"solver": assembly.solver, **kind.fields(puzzle), **extra, "pieces": records}
+    fields = {"solver": assembly.solver, **kind.fields(puzzle), **_upright(assembly), **extra, "pieces": records}
     return document_bytes(fields, kind.document)
 
 
@@ -106,7 +107,8 @@ def read_assembly(path: Path | str, puzzle: Puzzle) -> Assembly:
     poses = kind.read_poses(puzzle, records, source)
     confidence = torch.tensor([_confidence(record, source) for record in records])
     objects = _objects(records, source)
-    return Assembly(puzzle, poses, confidence, (), field(document, "solver", str, source), 0.0, extra, objects)
+    solver = field(document, "solver", str, source)
+    return Assembly(puzzle, poses, confidence, (), solver, 0.0, extra, objects, _read_upright(document, source))
 
 
 def render(assembly: Assembly, path: Path | str) -> None:
@@ -114,11 +116,24 @@ def render(assembly: Assembly, path: Path | str) -> None:
     write_file(Path(path), Pictures(assembly).assembled)
 
 
-def _confidence(record: dict[str, Any], source: Path) -> float:
-    sure = field(record, "confidence", float, source)
+def _confidence(record: dict[str, Any], source: Path, key: str = "confidence") -> float:
+    sure = field(record, key, float, source)
     if not 0 <= sure <= 1:
-        raise InputError(f"{source}: a 'confidence' must lie between 0 and 1")
+        raise InputError(f"{source}: a '{key}' must lie between 0 and 1")
     return sure
+
+
+def _upright(assembly: Assembly) -> dict[str, Any]:
+    """How probable it is that a picture stands upright; null where nobody looked, nothing where locks tell it."""
+    if assembly.puzzle.lattice is None or assembly.puzzle.locks is not None:
+        return {}
+    note = upright_note(assembly)
+    return {"upright": {"probability": assembly.upright, **({"note": note} if note else {})}}
+
+
+def _read_upright(document: dict[str, Any], source: Path) -> float | None:
+    told = field(document, "upright", dict, source) if "upright" in document else {}
+    return None if told.get("probability") is None else _confidence(told, source, "probability")
 
 
 def _objects(records: list[dict[str, Any]], source: Path) -> tuple[int, ...] | None:

@@ -7,7 +7,7 @@ import json
 import os
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
@@ -32,6 +32,8 @@ class Pretrained(nn.Module):
     """A network made from one frozen dataclass, which can be saved and loaded by name, folder or hub id."""
 
     config_class: type
+    halved: ClassVar[bool] = False
+    """whether numbers are stored with half of their digits; they are loaded as usual"""
     config: Any
 
     @classmethod
@@ -54,6 +56,8 @@ class Pretrained(nn.Module):
         """Write config.json and model.safetensors, each whole or not at all; a card that is there stays."""
         config = {"kind": type(self).__name__, **dataclasses.asdict(self.config)}
         weights = {name: value.detach().contiguous() for name, value in self.state_dict().items()}
+        if self.halved:
+            weights = {name: value.half() if value.is_floating_point() else value for name, value in weights.items()}
         write_file(Path(folder) / WEIGHTS, save(weights))
         write_file(Path(folder) / CONFIG, (json.dumps(config, indent=2) + "\n").encode())
 

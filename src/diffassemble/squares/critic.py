@@ -24,7 +24,6 @@ from diffassemble.network.pretrained import Pretrained
 from diffassemble.squares.energy import Energy, State
 from diffassemble.squares.forest import turned
 from diffassemble.squares.search import NOWHERE, segments
-from diffassemble.squares.upright import ResidualBlock
 
 _UNKNOWN = 0.5
 _TURNS = 4
@@ -55,6 +54,25 @@ class CriticConfig:
     hidden: Count = 64
     """width between what is seen and the score"""
     dropout: Fraction = 0.2
+
+
+class ResidualBlock(nn.Module):
+    """Two convolutions beside a shortcut; halves the resolution."""
+
+    def __init__(self, channels: int, width: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(channels, width, 3, stride=2, padding=1, bias=False)
+        self.first_norm = nn.BatchNorm2d(width)
+        self.second = nn.Conv2d(width, width, 3, padding=1, bias=False)
+        self.second_norm = nn.BatchNorm2d(width)
+        self.shortcut = nn.Conv2d(channels, width, 1, bias=False)
+        self.shortcut_norm = nn.BatchNorm2d(width)
+        nn.init.zeros_(self.second_norm.weight)
+
+    def forward(self, maps: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d h2 w2"]:
+        inner = F.relu(self.first_norm(self.first(maps)))
+        shortcut = self.shortcut_norm(self.shortcut(F.avg_pool2d(maps, 2, ceil_mode=True)))
+        return F.relu(shortcut + self.second_norm(self.second(inner)))
 
 
 class Critic(Pretrained):

@@ -55,7 +55,7 @@ def choose_board(pieces: ImagePieces, solver: Solver, seed: int, upright: Uprigh
     del ordered
     puzzle, placed, _ = max(trials, key=lambda trial: trial[2])
     board = puzzle.board
-    if upright is None or board.rows == board.cols or upright(puzzle, placed, (0, 1, 2, 3)) % 2 == 0:
+    if upright is None or board.rows == board.cols or upright(puzzle, placed, (0, 1, 2, 3))[0] % 2 == 0:
         return board
     return Board(board.cols, board.rows)
 

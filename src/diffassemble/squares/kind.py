@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,11 +37,27 @@ Blender take them: the longer side of the board spans −1 to 1, y runs down.</l
 
 
 def bundled_uprighter() -> Uprighter | None:
-    """The classifier that comes with the package; without it, wholes stay as they were assembled."""
+    """The classifier that comes with the package; without it or its backbone, wholes stay as they were assembled."""
+    from diffassemble.network.encoders.efficientnet import load_efficientnet
     from diffassemble.network.pretrained import bundled_models
     from diffassemble.squares.upright import Upright, turn_to_upright
 
-    return partial(turn_to_upright, Upright.from_pretrained(UPRIGHT)) if UPRIGHT in bundled_models() else None
+    if UPRIGHT not in bundled_models():
+        return None
+    try:
+        load_efficientnet()
+    except InputError as error:
+        _tell(f"which way is up stays unknown: {error}")
+        return None
+    return partial(turn_to_upright, Upright.from_pretrained(UPRIGHT))
+
+
+@cache
+def _tell(line: str) -> None:
+    """Tell people something, once."""
+    from rich.console import Console
+
+    Console(stderr=True).print(line, highlight=False, soft_wrap=True)
 
 
 def bundled_reranker() -> CriticReranker | None:

@@ -22,14 +22,14 @@ Answer = tuple[Placement, Float[Tensor, "n"]]
 
 
 def finish(puzzle: Puzzle, answers: Iterable[Answer], upright: Uprighter | None) -> Iterator[Step]:
-    """Yield better and better answers as steps; if `upright` says so, the last one once more, turned as a whole."""
+    """Yield better and better answers as steps, and the last one once more, turned as a whole as `upright` says."""
     board = puzzle.board
     for placement, confidence in answers:
         placed = board.poses(*placement)
         yield Step(placed, done=1.0, confidence=confidence)
-    by = 0 if upright is None else upright(puzzle, placed, board.fitting_turns())
-    if by:
-        yield Step(board.poses(*board.turned(*placement, by)[1:]), done=1.0, confidence=confidence)
+    if upright is not None:
+        by, probability = upright(puzzle, placed, board.fitting_turns())
+        yield Step(board.poses(*board.turned(*placement, by)[1:]), 1.0, confidence, upright=probability)
 
 
 def held_place(poses: Poses, puzzle: Puzzle) -> Placement:

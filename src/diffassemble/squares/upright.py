@@ -1,7 +1,13 @@
-"""Which way is up: one score for "this stands upright", asked of the assembled picture in its four turns."""
+"""Which way is up: one score for "this stands upright", asked of the assembled picture in its four turns.
+
+The picture is looked at by EfficientNet-Lite0: its first blocks are those of the weights package, the later ones were
+learnt on and are stored with the head.
+"""
 
 from __future__ import annotations
 
+import copy
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -12,102 +18,127 @@ from torch import Tensor, nn
 
 from diffassemble.core import Poses, Puzzle, turn_pixels
 from diffassemble.core.settings import Count, Fraction
+from diffassemble.network.encoders.efficientnet import load_efficientnet
 from diffassemble.network.pretrained import Pretrained
 
-_MIRRORED_TURNS = [0, 3, 2, 1]
-EMPTY_COLOUR = 0.5
+FROZEN = 14
+"""the last block that is never learnt"""
+TURNS = 4
+_BANDS = 3
+_WIDTHS = 192, 1280
+_STRIDE = 32
+# More than so many times longer than wide, pictures are squeezed.
+_LONGEST = 30.0
 
-Uprighter = Callable[[Puzzle, Poses, tuple[int, ...]], int]
-"""Says by how many clockwise quarter turns, of those allowed, a placement as a whole must be turned to be upright."""
+Uprighter = Callable[[Puzzle, Poses, tuple[int, ...]], tuple[int, float]]
+"""By how many clockwise quarter turns, of those allowed, a placement must be turned as a whole to be upright, and how
+probable that is."""
+Views = Sequence[Float[Tensor, "b 192 _ _"]]
+"""maps of pictures after the last frozen block, turned clockwise by no, one, two and three quarters"""
 
 
 @dataclass(frozen=True)
 class UprightConfig:
     """What the scoring network is made of."""
 
-    size: Count = 48
-    """pixels a side at which pictures are looked at"""
-    stem: Count = 24
-    """channels of the first convolution"""
-    widths: tuple[Count, ...] = (48, 96, 160)
-    """channels of the residual blocks, each at half the resolution of the one before"""
-    dropout: Fraction = 0.25
-
-
-class ResidualBlock(nn.Module):
-    """Two convolutions beside a shortcut; halves the resolution."""
-
-    def __init__(self, channels: int, width: int) -> None:
-        super().__init__()
-        self.first = nn.Conv2d(channels, width, 3, stride=2, padding=1, bias=False)
-        self.first_norm = nn.BatchNorm2d(width)
-        self.second = nn.Conv2d(width, width, 3, padding=1, bias=False)
-        self.second_norm = nn.BatchNorm2d(width)
-        self.shortcut = nn.Conv2d(channels, width, 1, bias=False)
-        self.shortcut_norm = nn.BatchNorm2d(width)
-        nn.init.zeros_(self.second_norm.weight)
-
-    def forward(self, maps: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d h2 w2"]:
-        inner = F.relu(self.first_norm(self.first(maps)))
-        shortcut = self.shortcut_norm(self.shortcut(F.avg_pool2d(maps, 2, ceil_mode=True)))
-        return F.relu(shortcut + self.second_norm(self.second(inner)))
+    side: Count = 192
+    """pictures are looked at with about side × side pixels, in their own shape"""
+    hidden: Count = 128
+    """width of the head's hidden layer"""
+    dropout: Fraction = 0.4
 
 
 class Upright(Pretrained):
     """Logits of the four turns. Turning the picture only shifts them, since each turn is scored by the same network."""
 
     config_class = UprightConfig
+    halved = True
+    temperature: Tensor
 
     def __init__(self, config: UprightConfig) -> None:
         super().__init__()
         self.config = config
-        self.stem = nn.Conv2d(4, config.stem, 5, stride=2, padding=2, bias=False)
-        self.stem_norm = nn.BatchNorm2d(config.stem)
-        channels = (config.stem, *config.widths)
-        self.blocks = nn.Sequential(*map(ResidualBlock, channels[:-1], channels[1:]))
-        self.dropout = nn.Dropout(config.dropout)
-        self.head = nn.Linear(channels[-1], 1)
-
-    def score(self, pictures: Float[Tensor, "b 3 s s"]) -> Float[Tensor, "b"]:
-        """How upright square pictures look as they are; the height within the picture is a fourth channel."""
-        height = torch.linspace(-1, 1, pictures.shape[-2], device=pictures.device, dtype=pictures.dtype)
-        maps = torch.cat([(pictures - 0.5) * 4, height[:, None].expand_as(pictures[:, :1])], 1)
-        maps = maps.contiguous(memory_format=torch.channels_last)
-        maps = self.blocks(F.relu(self.stem_norm(self.stem(maps))))
-        return self.head(self.dropout(maps.mean((-2, -1)))).squeeze(-1)
+        self.blocks = copy.deepcopy(load_efficientnet().blocks[FROZEN + 1 :]).requires_grad_(True)
+        pooled = _BANDS * sum(_WIDTHS)
+        self.norm = nn.BatchNorm1d(pooled, eps=0.01, affine=False)
+        self.head = nn.Sequential(nn.Dropout(config.dropout), nn.Linear(pooled, 1))
+        self.deep = nn.Sequential(
+            nn.Dropout(config.dropout), nn.Linear(pooled, config.hidden), nn.GELU(), nn.Linear(config.hidden, 1)
+        )
+        self.register_buffer("temperature", torch.ones(()))
 
     def forward(self, pictures: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 4"]:
         """Logit k: turning the picture clockwise by k quarter turns makes it upright.
 
-        Colours are in [0, 1], what is not known is 0.5. Pictures of any shape are brought to one square first.
+        Colours are in [0, 1], NaN where they are not known. Pictures of any shape are brought to the size that is
+        looked at first. The softmax of the logits is calibrated.
         """
-        size = (self.config.size, self.config.size)
-        if pictures.shape[-2:] != size:
-            pictures = F.interpolate(pictures, size, mode="bilinear", antialias=True)
-        turned = torch.cat([torch.rot90(pictures, -turn, (-2, -1)) for turn in range(4)])
-        return self.score(turned).view(4, -1).T
+        return self.judged(views_of(pictures, self.config.side))
+
+    def judged(self, views: Views) -> Float[Tensor, "b t"]:
+        """The logits of as many turns as there are views."""
+        pooled = []
+        for early in views:
+            maps = early.contiguous(memory_format=torch.channels_last)
+            for block in self.blocks:
+                maps = block(maps)
+            pooled.append(torch.cat([_bands(early), _bands(maps)], 1))
+        seen = self.norm(torch.cat(pooled))
+        return (self.head(seen) + self.deep(seen)).view(len(views), -1).T / self.temperature
+
+
+def _bands(maps: Float[Tensor, "b c h w"]) -> Float[Tensor, "b k"]:
+    """Means over bands from top to bottom."""
+    return F.adaptive_avg_pool2d(maps, (_BANDS, 1)).flatten(1)
 
 
 @torch.no_grad()
-def upright_turn(model: Upright, picture: Float[Tensor, "3 H W"], allowed: Sequence[int] = (0, 1, 2, 3)) -> int:
-    """How many clockwise quarter turns, of those allowed, make the picture upright; colours in [0, 1].
+def views_of(pictures: Float[Tensor, "b 3 h w"], side: int, turns: Sequence[int] = range(TURNS)) -> Views:
+    """What the frozen blocks show of pictures in their four turns, or some, with about side × side pixels."""
+    height, width = pictures.shape[-2:]
+    network, shown = load_efficientnet(), resized(pictures, looked_at(height, width, side))
+    return [network(torch.rot90(shown, -turn, (-2, -1)), FROZEN)[0] for turn in turns]
 
-    The mirror image is asked too: by symmetry it needs the opposite turn.
-    """
-    plain, mirrored = model(torch.stack([picture, picture.flip(-1)]))
-    logits = plain + mirrored[_MIRRORED_TURNS]
-    return max(allowed, key=lambda turn: float(logits[turn]))
+
+def looked_at(height: int, width: int, side: int) -> tuple[int, int]:
+    """The size of about side × side pixels in the picture's shape whose sides are multiples of 32."""
+    stretch = math.sqrt(min(max(height, width) / min(height, width), _LONGEST))
+    short, long = (max(1, round(side * by / _STRIDE)) * _STRIDE for by in (1 / stretch, stretch))
+    return (short, long) if height <= width else (long, short)
+
+
+def resized(pictures: Float[Tensor, "b 3 h w"], size: tuple[int, int]) -> Float[Tensor, "b 3 h2 w2"]:
+    """Pictures at another size, what is not known filled in."""
+    pictures = filled(pictures)
+    if pictures.shape[-2:] == size:
+        return pictures
+    return F.interpolate(pictures, size, mode="bilinear", antialias=True)
+
+
+def filled(pictures: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
+    """Grey where colours are not known."""
+    return pictures.nan_to_num(0.5)
+
+
+@torch.no_grad()
+def upright_turn(
+    model: Upright, picture: Float[Tensor, "3 H W"], allowed: Sequence[int] = (0, 1, 2, 3)
+) -> tuple[int, float]:
+    """How many clockwise quarter turns, of those allowed, make the picture upright, and the probability of that."""
+    chances = model(picture[None])[0, list(allowed)].softmax(0)
+    best = int(chances.argmax())
+    return allowed[best], round(float(chances[best]), 4)
 
 
 def assembled_pixels(puzzle: Puzzle, cells: Int[Tensor, "n"], turns: Int[Tensor, "n"]) -> Float[Tensor, "3 H W"]:
-    """The picture that a placement makes; empty cells are grey."""
+    """The picture that a placement makes; NaN in empty cells."""
     board, size = puzzle.board, puzzle.pictures.size
-    canvas = torch.full((board.cells, 3, size, size), EMPTY_COLOUR)
+    canvas = torch.full((board.cells, 3, size, size), torch.nan)
     canvas[cells] = turn_pixels(puzzle.pixels, turns)
     grid = canvas.view(board.rows, board.cols, 3, size, size).permute(2, 0, 3, 1, 4)
     return grid.reshape(3, board.rows * size, board.cols * size)
 
 
-def turn_to_upright(model: Upright, puzzle: Puzzle, placed: Poses, allowed: tuple[int, ...]) -> int:
+def turn_to_upright(model: Upright, puzzle: Puzzle, placed: Poses, allowed: tuple[int, ...]) -> tuple[int, float]:
     """An `Uprighter`, once the network is given: it looks at the assembled picture."""
-    return upright_turn(model, assembled_pixels(puzzle, *puzzle.board.snap(placed)), allowed=allowed)
+    return upright_turn(model, assembled_pixels(puzzle, *puzzle.board.snap(placed)), allowed)

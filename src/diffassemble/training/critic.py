@@ -56,7 +56,7 @@ class CriticTask(Task):
         seen = []
         for number in numbers:
             generator = seeded(training.seed, step, number)
-            picture = vary(self.store.draw(generator)[None], self.config.model.size, SLIGHT, generator)[0]
+            picture = vary(self.store.draw(generator)[None], (self.config.model.size,) * 2, SLIGHT, generator)[0]
             seen.append(self._placements(picture, seeded(training.seed, step, number, 1)))
         logits = model(torch.cat(seen).to(device)).view(len(seen), -1)
         target = torch.zeros(len(seen), dtype=torch.long, device=device)

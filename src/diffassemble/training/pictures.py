@@ -10,7 +10,7 @@ import io
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -30,9 +30,10 @@ from diffassemble.training.config import SMALLEST_SIZE, DataConfig, PictureConfi
 
 Picture = Float[Tensor, "3 H W"]
 Pictures = Float[Tensor, "b 3 H W"]
+Resized = Float[Tensor, "b 3 h w"]
 Pixels = Float[Tensor, "n 3 s s"]
 LARGEST_SIDE = 512
-UNKNOWN = 0.5
+UNKNOWN = math.nan
 """colour of what is missing"""
 # JPEG compresses blocks of so many pixels apart from each other, if colours are kept as fine as brightness.
 _BLOCK = 8
@@ -130,6 +131,16 @@ def load_picture(path: Path, smallest: int = 1) -> UInt8[Tensor, "3 H W"]:
         )
     step = max(1, min(height, width) // LARGEST_SIDE)
     return to_levels(picture if step == 1 else F.avg_pool2d(picture, step))
+
+
+def load_thin(path: Path, side: int) -> UInt8[Tensor, "3 H W"]:
+    """A picture in its own shape, its shorter side at most this long."""
+    levels = load_picture(path)
+    scale = side / min(levels.shape[-2:])
+    if scale >= 1:
+        return levels
+    size = [max(side, round(length * scale)) for length in levels.shape[-2:]]
+    return to_levels(F.interpolate(levels[None].float() / 255, size, mode="bilinear", antialias=True)[0])
 
 
 def load_square(path: Path, side: int) -> UInt8[Tensor, "3 s s"]:
@@ -234,21 +245,17 @@ class Variation:
     holed_share: float
     """share of pictures with missing cells"""
 
-    def towards(self, other: Variation, share: float) -> Variation:
-        """What lies between this one (share 0) and the other (share 1)."""
-        return Variation(*(a + share * (b - a) for a, b in zip(astuple(self), astuple(other), strict=True)))
 
-
-def vary(pictures: Pictures, size: int, variation: Variation, generator: torch.Generator) -> Float[Tensor, "b 3 s s"]:
-    """One variation of each picture, `size` pixels a side; colours stay in [0, 1]."""
+def vary(pictures: Pictures, size: tuple[int, int], variation: Variation, generator: torch.Generator) -> Resized:
+    """One variation of each picture, of `size` pixels; colours stay in [0, 1], what is missing is NaN."""
     crops = tilted_crops(pictures, size, variation, generator)
     return with_holes(relit(crops, variation.light, generator), variation.holed_share, generator)
 
 
 def tilted_crops(
-    pictures: Pictures, size: int, variation: Variation, generator: torch.Generator
-) -> Float[Tensor, "b 3 s s"]:
-    """Square samples of random crops, slightly stretched and tilted, half of them mirrored left to right."""
+    pictures: Pictures, size: tuple[int, int], variation: Variation, generator: torch.Generator
+) -> Resized:
+    """Samples of random crops, slightly stretched and tilted, half of them mirrored left to right."""
     count = len(pictures)
     side = _between(count, variation.smallest_crop, 1.0, generator)
     stretch = torch.exp(_between(count, -0.12, 0.12, generator))
@@ -260,7 +267,7 @@ def tilted_crops(
     cosine, sine = angle.cos(), angle.sin()
     first = torch.stack([mirror * across * cosine, -mirror * across * sine, left], 1)
     second = torch.stack([down * sine, down * cosine, top], 1)
-    grid = F.affine_grid(torch.stack([first, second], 1), [count, 3, size, size], align_corners=False)
+    grid = F.affine_grid(torch.stack([first, second], 1), [count, 3, *size], align_corners=False)
     return F.grid_sample(pictures, grid, padding_mode="reflection", align_corners=False)
 
 
@@ -282,10 +289,11 @@ def relit(pictures: Pictures, strength: float, generator: torch.Generator) -> Pi
 
 
 def with_holes(pictures: Pictures, holed_share: float, generator: torch.Generator) -> Pictures:
-    """Some pictures lose 5 to 50 % of the cells of a grid, of 4×4 to 8×8 cells."""
+    """Some pictures lose 5 to 50 % of the square cells of a grid, which has 4 to 8 of them along the shorter side."""
     count, cells = len(pictures), int(torch.randint(4, 9, (), generator=generator))
+    rows, cols = (round(cells * length / min(pictures.shape[-2:])) for length in pictures.shape[-2:])
     missing = _between(count, 0.05, 0.5, generator) * torch.rand(count, generator=generator).lt(holed_share)
-    lost = torch.rand(count, 1, cells, cells, generator=generator) < missing.view(-1, 1, 1, 1)
+    lost = torch.rand(count, 1, rows, cols, generator=generator) < missing.view(-1, 1, 1, 1)
     # "nearest" would make cells of uneven width, always in the same order, which tells which way is up.
     lost_pixels = F.interpolate(lost.float(), pictures.shape[-2:], mode="nearest-exact")
     return torch.where(lost_pixels > 0, UNKNOWN, pictures)

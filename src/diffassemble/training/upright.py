@@ -2,78 +2,167 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
+import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
+import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
+from diffassemble.core import Board
 from diffassemble.core.seeds import seeded
-from diffassemble.core.settings import Count
-from diffassemble.squares.upright import Upright, UprightConfig, upright_turn
+from diffassemble.core.settings import Count, Natural
+from diffassemble.squares.upright import FROZEN, Upright, UprightConfig, Views, filled, looked_at, resized, views_of
 from diffassemble.training.config import Config, PictureConfig, TrainingConfig
 from diffassemble.training.loop import Task
-from diffassemble.training.pictures import UNKNOWN, Variation, load_pictures, load_square, share_out, vary
+from diffassemble.training.pictures import (
+    UNKNOWN,
+    Resized,
+    Variation,
+    load_pictures,
+    load_thin,
+    random_crop,
+    share_out,
+    uniform,
+    vary,
+)
 
-FIRST = Variation(smallest_crop=0.88, tilt=3.0, light=0.10, holed_share=0.12)
-LAST = Variation(smallest_crop=0.70, tilt=6.0, light=0.22, holed_share=0.25)
-"""Variation grows from the first to the last: plain pictures teach fastest, varied ones keep from learning by heart."""
+# Shapes of crops, one after the other, and turns that are to be told from upright: one is enough, chosen at random.
+_TURNED = 1, 2, 3
+VARIANTS = (
+    *(((1, 1), _TURNED), ((2, 3), (1, 3)), ((1, 1), _TURNED), ((3, 2), (2,))),
+    *(((1, 1), _TURNED), ((3, 2), (1, 3)), ((1, 1), _TURNED), ((2, 3), (2,))),
+)
+VARIATION = Variation(smallest_crop=0.9, tilt=5.0, light=0.2, holed_share=0.5)
+_SMALLEST = 0.8
+_COARSE_SHARE = 0.2
+_SMOOTHING = 0.03
+_LOST = 0.3
+# Temperatures that are tried.
+_HEATS = [1.03**power for power in range(-40, 41)]
 
-SMOOTHING = 0.03
+
+@dataclass(frozen=True)
+class UprightData(PictureConfig):
+    """Which pictures, and how often they come again."""
+
+    variants: Natural = 0
+    """variations of each picture, which then come again and again; 0: always others"""
+    cache: Path | None = None
+    """folder that keeps what the frozen part of the network shows of such variations"""
+
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        yield from super().conflicts()
+        if self.cache and not self.variants:
+            yield "cache", "empty without --data.variants: pictures that never come again need not be kept"
 
 
 @dataclass(frozen=True)
 class UprightTraining(TrainingConfig):
     """How the upright classifier learns."""
 
-    pictures: Count = 16
-    """pictures in a batch, over all processes; each is looked at in its four turns"""
+    pictures: Count = 32
+    """pictures in a batch, over all processes; each is looked at upright and in another turn"""
 
 
 class UprightTask(Task):
     """Upright pictures against their own other turns; accuracy on pictures held apart, whole and with holes."""
 
-    defaults = Config(UprightConfig(), PictureConfig(), UprightTraining())
+    defaults = Config(UprightConfig(), UprightData(), UprightTraining())
     network = Upright
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
         self.batch = config.training.pictures, "pictures"
-        self.store, self.held_apart = load_pictures(config.data, partial(load_square, side=2 * config.model.size))
+        self.store, self.held_apart = load_pictures(config.data, partial(load_thin, side=5 * config.model.side // 4))
+        self.held_views: dict[str, list[Views]] = {}
 
     def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
-        training = self.config.training
-        numbers, weight = share_out(training.pictures, rank, world)
-        generator = seeded(training.seed, step, rank)
-        pictures = torch.stack([self.store.draw(generator) for _ in numbers])
-        variation = FIRST.towards(LAST, step / training.steps)
-        varied = vary(pictures, self.config.model.size, variation, generator)
-        logits = model(varied.to(next(model.parameters()).device))
-        target = torch.zeros(len(pictures), dtype=torch.long, device=logits.device)
-        return weight * F.cross_entropy(logits.float(), target, label_smoothing=SMOOTHING)
-
-    def validate(self, model: nn.Module) -> dict[str, float]:
-        """Accuracy in percent by folder, whole and with 30 % of 6×6 cells missing; "score" is the mean."""
         assert isinstance(model, Upright)
-        model.eval()
-        scores: dict[str, float] = {}
-        for name, pictures in self.held_apart:
-            colours = [picture.float() / 255 for picture in pictures]
-            scores[name] = accuracy(model, colours)
-            scores[f"{name} -30%"] = accuracy(model, [with_lost_cells(p, i) for i, p in enumerate(colours)])
-        return {"score": sum(scores.values()) / max(1, len(scores)), **scores}
+        seed, variants = self.config.training.seed, self.config.data.variants
+        numbers, weight = share_out(self.config.training.pictures, rank, world)
+        # Pictures of a batch are alike in shape, which the number of the variant tells.
+        variant = int(torch.randint(variants, (), generator=seeded(seed, step))) if variants else step
+        views = []
+        for number in numbers:
+            folder, chosen = self.store.choose(seeded(seed, step, number))
+            views.append(self._views(self.store.folders[folder][chosen], variant))
+        device = next(model.parameters()).device
+        logits = model.judged([torch.cat(view).to(device) for view in zip(*views, strict=True)])
+        target = torch.zeros(len(views), dtype=torch.long, device=device)
+        return weight * F.cross_entropy(logits.float(), target, label_smoothing=_SMOOTHING)
+
+    def _views(self, picture: UInt8[Tensor, "3 H W"], variant: int) -> Views:
+        """What the frozen part shows of a variation of a picture, upright and not; from the cache, or looked at now."""
+        side, (shape, others) = self.config.model.side, VARIANTS[variant % len(VARIANTS)]
+        seed, cache = self.config.training.seed, self.config.data.cache
+        of = hashlib.sha256(f"{variant} {seed} {side} {shape} {others} {VARIATION} {FROZEN}".encode())
+        of.update(picture.numpy().tobytes())
+        path = None if cache is None else cache / f"{of.hexdigest()[:24]}.npz"
+        if path is not None and path.exists():
+            with np.load(path) as kept:
+                return [torch.from_numpy(kept[name]).float() for name in kept]
+        generator = seeded(int(of.hexdigest()[:8], 16))
+        turns = 0, others[int(torch.randint(len(others), (), generator=generator))]
+        views = views_of(varied(picture, shape, side, generator), side, turns)
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            beside = path.with_suffix(f".{os.getpid()}.part.npz")
+            np.savez(beside, *(view.half().numpy() for view in views))
+            os.replace(beside, path)
+        return views
+
+    @torch.no_grad()
+    def validate(self, model: nn.Module) -> dict[str, float]:
+        """Accuracy in percent by folder, whole and with 30 % of 6×6 cells missing; fits the network's temperature.
+
+        "score" is how probable the truth is told to be, in percent, in the geometric mean over all of these.
+        """
+        assert isinstance(model, Upright)
+        model.eval().temperature.fill_(1)
+        device = model.temperature.device
+        told = {
+            name: torch.cat([model.judged([view.to(device) for view in views]) for views in pictures]).cpu()
+            for name, pictures in self._held_views().items()
+        }
+        truth = [logits.new_zeros(len(logits), dtype=torch.long) for logits in told.values()]
+        losses = [
+            sum(map(F.cross_entropy, [logits / heat for logits in told.values()], truth)) / max(1, len(told))
+            for heat in _HEATS
+        ]
+        best = min(range(len(_HEATS)), key=lambda number: float(losses[number]))
+        model.temperature.fill_(_HEATS[best])
+        scores = {name: 100 * float((logits.argmax(1) == 0).float().mean()) for name, logits in told.items()}
+        return {"score": 100 * math.exp(-float(losses[best])), **scores}
+
+    def _held_views(self) -> dict[str, list[Views]]:
+        """By name what the frozen part shows of the pictures held apart; looked at once."""
+        if not self.held_views:
+            for name, pictures in self.held_apart:
+                colours = [picture.float() / 255 for picture in pictures]
+                holed = [with_lost_cells(picture, number) for number, picture in enumerate(colours)]
+                for title, shown in ((name, colours), (f"{name} -30%", holed)) if colours else ():
+                    self.held_views[title] = [views_of(picture[None], self.config.model.side) for picture in shown]
+        return self.held_views
 
 
-def accuracy(model: Upright, pictures: list[Float[Tensor, "3 H W"]]) -> float:
-    """Share of upright pictures that are left as they are, in percent."""
-    device = next(model.parameters()).device
-    right = sum(upright_turn(model, picture.to(device)) == 0 for picture in pictures)
-    return 100 * right / max(1, len(pictures))
+def varied(picture: UInt8[Tensor, "3 H W"], shape: tuple[int, int], side: int, generator: torch.Generator) -> Resized:
+    """A random crop of this shape, as it is looked at; mirrored, tilted, relit, coarse or with cells missing."""
+    crop = random_crop(picture.float() / 255, Board(*shape), _SMALLEST, generator)[None]
+    if uniform(0.0, 1.0, generator) < _COARSE_SHARE:
+        crop = resized(crop, looked_at(*shape, round(side * uniform(0.2, 0.6, generator))))
+    size = looked_at(*shape, side)
+    return filled(vary(resized(crop, size), size, VARIATION, generator))
 
 
 def with_lost_cells(picture: Float[Tensor, "3 H W"], seed: int) -> Float[Tensor, "3 H W"]:
     """The picture without 30 % of its 6×6 cells, at random."""
-    lost = torch.rand(1, 1, 6, 6, generator=seeded(79, seed)) < 0.3
+    lost = torch.rand(1, 1, 6, 6, generator=seeded(79, seed)) < _LOST
     return torch.where(F.interpolate(lost.float(), picture.shape[-2:], mode="nearest-exact")[0] > 0, UNKNOWN, picture)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from diffassemble.core import Assembly
 from diffassemble.kinds import kind_of
+from diffassemble.rendering.account import account
 
 
 def summary(assembly: Assembly) -> str:
@@ -11,6 +12,7 @@ def summary(assembly: Assembly) -> str:
     puzzle, count = assembly.puzzle, len(assembly.puzzle)
     sure = int((assembly.confidence >= 0.5).sum())
     doubt = f"{sure} of {count} pieces with a confidence of one half or more"
+    doubt = "; ".join([doubt, *(f"{heading}: {words}" for heading, words in account(assembly) if heading == "upright")])
     if puzzle.truth is None:
         return doubt
     kind = kind_of(puzzle)
