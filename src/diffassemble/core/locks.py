@@ -1,42 +1,19 @@
 """Answers that keep what is locked.
 
-Solvers that know of locks hold them all the way; whatever a solver answers, `held_steps` sees to it that locked pieces
-stand where they are locked and that the others make room. roma, which loads torch's compiler, and scipy.optimize are
-loaded where they are used, here and elsewhere: they take longer than most puzzles.
+Solvers that know of locks hold them all the way; whatever a solver answers, `core.solver.held_steps` sees to it that
+locked pieces stand where they are locked and that the others make room. roma, which loads torch's compiler, and
+scipy.optimize are loaded where they are used, here and elsewhere: they take longer than most puzzles.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from diffassemble.core.assembly import Step
 from diffassemble.core.board import Board, Placement
 from diffassemble.core.poses import Poses, nearest_turn
-from diffassemble.core.puzzle import Locks, Puzzle
-
-
-def held_steps(puzzle: Puzzle, steps: Iterator[Step]) -> Iterator[Step]:
-    """The same steps with the locked pieces in their places; in the last one no two pieces share a cell."""
-    locks = puzzle.locks
-    if locks is None:
-        yield from steps
-        return
-    last = None
-    for last in steps:
-        yield replace(last, poses=locks.applied(last.poses))
-    if last is not None:
-        yield replace(last, poses=_held(last.poses, puzzle.lattice, locks))
-
-
-def _held(poses: Poses, lattice: Board | None, locks: Locks) -> Poses:
-    if lattice is None:
-        return locks.applied(moved_to_locks(poses, locks))
-    return lattice.poses(*hold(lattice.snap(poses), lattice, locks))
+from diffassemble.core.puzzle import Locks
 
 
 def moved_to_locks(poses: Poses, locks: Locks) -> Poses:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float32, Int64
 
 from diffassemble.core import FragmentPieces, Mesh, Puzzle
-from diffassemble.core.damage import surviving
+from diffassemble.core.pieces import surviving
 from diffassemble.core.surfaces import sample_surface
 from diffassemble.fragments.clusters import Cluster
 from diffassemble.fragments.contact import IDENTITY, Pose, close, compose, inverse

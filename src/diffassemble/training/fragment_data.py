@@ -19,7 +19,7 @@ from jaxtyping import Float, Int8, Int16, Int64
 from torch import Tensor
 
 from diffassemble.core import FragmentPieces, InputError, Mesh, Poses, Puzzle
-from diffassemble.core.damage import surviving
+from diffassemble.core.pieces import surviving
 from diffassemble.core.poses import random_rotations
 from diffassemble.core.seeds import seeded
 from diffassemble.core.surfaces import sample_surface, surface_area
