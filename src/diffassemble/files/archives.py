@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from zlib import error as ZlibError
 
 from diffassemble.core import InputError
+from diffassemble.files.atomic import one_line
 
 MOST_FILES = 2000
 MOST_BYTES = 1_000_000_000
@@ -57,7 +58,7 @@ def unpack(content: io.BufferedIOBase, name: str, folder: Path) -> Path:
     except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, ZlibError, OSError, RuntimeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{name}: is no zip file, or broken or cut short ({_one_line(error)})") from error
+        raise InputError(f"{name}: is no zip file, or broken or cut short ({one_line(error)})") from error
     return _single_folder(folder)
 
 
@@ -123,7 +124,3 @@ def _single_folder(folder: Path) -> Path:
     """People pack a folder or its files; both are meant."""
     inside = list(folder.iterdir())
     return _single_folder(inside[0]) if len(inside) == 1 and inside[0].is_dir() else folder
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:120] or type(error).__name__

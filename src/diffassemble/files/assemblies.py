@@ -14,15 +14,8 @@ from diffassemble.files.documents import document_bytes, field, named_records, r
 from diffassemble.kinds import DOCUMENTS, kind_of
 from diffassemble.rendering.report import Pictures, report_html
 
-ASSEMBLY_FILES = (
-    "assembly.json",
-    "assembled.png",
-    "steps.gif",
-    "report.html",
-    "assembled.glb",
-    "matrices.txt",
-    "posed",
-)
+_DRAWN = {"assembled": "assembled.png", "steps": "steps.gif"}
+ASSEMBLY_FILES = ("assembly.json", *_DRAWN.values(), "report.html", "assembled.glb", "matrices.txt", "posed")
 
 
 def write_assembly(
@@ -51,11 +44,10 @@ def write_assembly(
         wrote(name)
     drawn = Pictures(assembly)
     if pictures:
-        files = {"assembled": "assembled.png", "steps": "steps.gif"}
         for name in drawn.drawn():
-            if name in files:
-                add_files(target, [(files[name], getattr(drawn, name))])
-                wrote(files[name])
+            if name in _DRAWN:
+                add_files(target, [(_DRAWN[name], getattr(drawn, name))])
+                wrote(_DRAWN[name])
         add_files(target, [("report.html", report_html(drawn, settings).encode())])
         wrote("report.html")
     return drawn
