@@ -9,7 +9,7 @@ import torch
 
 from diffassemble.core import Assembly, FragmentPieces, Mesh, Poses, Puzzle
 from diffassemble.core.poses import random_rotations
-from diffassemble.rendering.account import account, listed
+from diffassemble.rendering.report import account, listed
 
 
 @pytest.fixture

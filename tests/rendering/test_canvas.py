@@ -17,11 +17,15 @@ from diffassemble.rendering.picture import (
     beside,
     confidence_colour,
     draw_outlines,
-    lay_piece,
+    lay_pieces,
     piece_images,
     under_title,
     with_legend,
 )
+
+
+def lay_piece(canvas: Image.Image, piece: Image.Image, centre: tuple[float, float], angle: float) -> None:
+    lay_pieces(canvas, [piece], np.array([centre]), np.array([angle]))
 
 
 def test_angles_are_those_of_the_nearest_rotation() -> None:

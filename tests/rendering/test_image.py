@@ -10,7 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
-from diffassemble.core import Assembly, Board, Poses, Puzzle
+from diffassemble.core import Assembly, Board, Puzzle
 from diffassemble.rendering.picture import (
     EMPTY_CELL,
     draw_assembly,
@@ -37,7 +37,7 @@ def test_a_right_assembly_is_the_original_pixel_by_pixel(
     assembly = solved(make_puzzle(rows, cols))
     expected = original(cat, Board(rows, cols))
     assert np.array_equal(np.asarray(draw_assembly(assembly)), expected)
-    assert np.array_equal(np.asarray(draw_poses(assembly.puzzle, assembly.poses)), expected)
+    assert np.array_equal(np.asarray(draw_poses(assembly.puzzle, assembly.poses, 16)), expected)
 
 
 def test_missing_pieces_leave_grey_cells(cat: torch.Tensor, make_puzzle: Make, solved: Solved) -> None:
@@ -51,22 +51,11 @@ def test_missing_pieces_leave_grey_cells(cat: torch.Tensor, make_puzzle: Make, s
     assert np.array_equal(picture, expected)
 
 
-def test_the_table_grows_for_pieces_outside_but_not_forever(make_puzzle: Make) -> None:
-    puzzle = make_puzzle(4, 4)
-    assert puzzle.truth is not None
-    near = Poses(puzzle.truth.rotation, puzzle.truth.translation * 1.2)
-    far = Poses(puzzle.truth.rotation, puzzle.truth.translation * 100)
-    assert draw_poses(puzzle, puzzle.truth).size == (64, 64)
-    # Centres go from ±24 px to ±28.8 px, so pieces stick out by 4.8 px.
-    assert draw_poses(puzzle, near).size == (64 + 2 * 5, 64 + 2 * 5)
-    assert draw_poses(puzzle, far).size == (128, 128)
-
-
 def test_confidence_tints_from_red_to_blue(make_puzzle: Make) -> None:
     puzzle = make_puzzle(2, 2)
     assert puzzle.truth is not None
     flat = replace(puzzle, pieces=replace(puzzle.pieces, pixels=torch.full_like(puzzle.pieces.pixels, 0.5)))
-    sure, doubtful = (draw_poses(flat, puzzle.truth, confidence=torch.full((4,), value)) for value in (1.0, 0.0))
+    sure, doubtful = (draw_poses(flat, puzzle.truth, 16, confidence=torch.full((4,), value)) for value in (1.0, 0.0))
     assert np.asarray(sure)[8, 8, 2] > np.asarray(sure)[8, 8, 0]
     assert np.asarray(doubtful)[8, 8, 0] > np.asarray(doubtful)[8, 8, 2]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from diffassemble.rendering.palette import fragment_colours, to_linear, to_srgb
+from diffassemble.rendering.picture import fragment_colours, to_linear, to_srgb
 
 # How strong red-green and blue-yellow blindness change linear sRGB (Machado, Oliveira and Fernandes 2009).
 EYES = {

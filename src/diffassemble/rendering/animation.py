@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from diffassemble.core import Assembly, Poses, Puzzle
-from diffassemble.rendering.picture import TABLE, angles, centres, empty_board, lay_pieces, piece_images
+from diffassemble.rendering.picture import angles, centres, empty_board, lay_pieces, piece_images
 
 WIDTH = 480
 GIF_WIDTHS = (480, 400, 340, 280, 220, 160)
@@ -28,7 +28,7 @@ def animate(assembly: Assembly, frames: int = 48) -> list[Image.Image]:
     cell = max(2, round(WIDTH / 1.5 / max(board.rows, board.cols)))
     margin = round(max(board.rows, board.cols) * cell / 4)
     moments = _eased(np.linspace(0, 1, max(frames, 2))) * (len(keys) - 1)
-    images, table = piece_images(assembly.puzzle.pixels, cell), empty_board(board, cell, margin, TABLE)
+    images, table = piece_images(assembly.puzzle.pixels, cell), empty_board(board, cell, margin)
     drawn = []
     for poses in _between(keys, moments):
         drawn.append(table.copy())

@@ -16,8 +16,7 @@ from scipy.spatial.transform import Rotation
 from torch import Tensor
 
 from diffassemble.core import Assembly, FragmentPieces, Poses
-from diffassemble.rendering.palette import fragment_colours
-from diffassemble.rendering.picture import beside, confidence_colour, under_title, with_legend
+from diffassemble.rendering.picture import beside, confidence_colour, fragment_colours, under_title, with_legend
 from diffassemble.rendering.studio import frame, orbit, photograph
 from diffassemble.rendering.triangles import Triangles, triangles_of
 

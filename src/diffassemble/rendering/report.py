@@ -15,10 +15,12 @@ from diffassemble.core import Assembly
 from diffassemble.core.kind import Drawing
 from diffassemble.files.pictures import png_bytes
 from diffassemble.kinds import kind_of
-from diffassemble.rendering.account import account
 from diffassemble.rendering.animation import encode_gif
 
 FRAMES = 48
+# From this confidence on a place counts as sure, and below that other one as a guess.
+SURE, GUESS = 0.9, 0.5
+_MOST_NAMES = 12
 
 Rows = Sequence[tuple[str, str]]
 
@@ -102,6 +104,34 @@ def report_html(pictures: Pictures, settings: Rows = ()) -> str:
         section("Settings", table([*settings, *versions()])),
     ]
     return page("What was put together", parts)
+
+
+def account(assembly: Assembly) -> list[tuple[str, str]]:
+    """Which pieces an assembly is sure of, guesses or left out, and what belongs to which object: headings and names.
+
+    Of pieces of pictures, which all have a place, none. The names of objects are numbers from 1; they are told where
+    there are several.
+    """
+    if assembly.objects is None:
+        return []
+    rows = list(zip(assembly.puzzle.names, assembly.confidence.tolist(), assembly.objects, strict=True))
+    count = max(assembly.objects) + 1
+    placed = [(name, sure) for name, sure, own in rows if own >= 0]
+    told = {
+        **{f"object {n + 1}": [name for name, _, own in rows if own == n] for n in range(count) if count > 1},
+        "sure": [name for name, sure in placed if sure >= SURE],
+        "likely": [f"{name} ({sure:.2f})" for name, sure in placed if GUESS <= sure < SURE],
+        "only guessed": [f"{name} ({sure:.2f})" for name, sure in placed if sure < GUESS],
+        "left out, fits nowhere": [name for name, _, own in rows if own < 0],
+    }
+    return [(heading, listed(names)) for heading, names in told.items() if names]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names one after another, the first dozen and how many more there are."""
+    more = len(names) - _MOST_NAMES
+    text = ", ".join(names[:_MOST_NAMES])
+    return f"{text} and {more} more" if more > 0 else text
 
 
 def page(title: str, parts: Sequence[str]) -> str:
