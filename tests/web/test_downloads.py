@@ -18,7 +18,7 @@ from diffassemble.files.assemblies import assembly_bytes
 from diffassemble.fragments.breaking import scatter
 from diffassemble.kinds import kind_of
 from diffassemble.rendering import report
-from diffassemble.web.downloads import ANIMATION, DOCUMENT, WHOLE, ZIP, download
+from diffassemble.web.transfers import ANIMATION, DOCUMENT, WHOLE, ZIP, download
 
 
 @pytest.fixture

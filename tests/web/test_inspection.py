@@ -9,8 +9,8 @@ import torch
 
 from diffassemble.core import Assembly, Mesh, Poses, Puzzle
 from diffassemble.fragments.breaking import scatter
-from diffassemble.web.inspection import summary, time_left
 from diffassemble.web.server import example_answer
+from diffassemble.web.session import summary, time_left
 
 
 def test_pictures(cut: Callable[..., Puzzle]) -> None:

@@ -13,9 +13,9 @@ from viser import UploadedFile
 from diffassemble.core import Board, InputError, Puzzle
 from diffassemble.files.archives import pack
 from diffassemble.files.puzzles import open_input, write_puzzle
-from diffassemble.web import uploads
+from diffassemble.web import transfers
 from diffassemble.web.panel import MANY, collected_text
-from diffassemble.web.uploads import PHOTO, PIECES, SHUFFLED, read_upload
+from diffassemble.web.transfers import PHOTO, PIECES, SHUFFLED, read_upload
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_zip_of_pieces_finds_its_grid(cut: Callable[..., Puzzle], tmp_path: Pa
 
 
 def test_no_more_pieces_than_can_be_solved(picture: bytes, collected: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "MOST_FILES", 2)
+    monkeypatch.setattr(transfers, "MOST_FILES", 2)
     for name in "ab":
         read_upload(UploadedFile(f"{name}.png", picture), PIECES, None, 0, collected)
     with pytest.raises(InputError, match=r"a\.png: was sent already"):

@@ -59,11 +59,11 @@ def solve(
         pictures: Draw assembled.png, steps.gif and report.html, once the answer is written.
         overwrite: Replace the folder if it holds an assembly already.
     """
-    from diffassemble.cli.grid import parse_grid
     from diffassemble.cli.progress import Output
     from diffassemble.core.kind import SolverOptions
     from diffassemble.core.seeds import check_seed
     from diffassemble.files.assemblies import check_assembly_folder
+    from diffassemble.files.documents import parse_grid
     from diffassemble.files.puzzles import open_input
     from diffassemble.kinds import make_solver
 
@@ -129,8 +129,3 @@ def _deliver(
     if written[1:]:
         output.say(f"wrote {joined(written[1:])} beside it")
     output.event("done", out=str(folder), pieces=len(assembly.puzzle), extra=list(assembly.extra))
-
-
-def run(argv: list[str]) -> None:
-    """Parse the arguments and solve."""
-    tyro.cli(solve, args=argv, prog="diffassemble solve")

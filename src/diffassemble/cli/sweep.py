@@ -13,10 +13,9 @@ from pathlib import Path
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 from diffassemble.cli.evaluate import EvaluateOptions
-from diffassemble.cli.grid import parse_grid
+from diffassemble.cli.progress import show
 from diffassemble.core import Board, InputError, Puzzle, Solver, Step
 from diffassemble.core.kind import SolverOptions
 from diffassemble.evaluation import quoted
@@ -40,6 +39,7 @@ from diffassemble.evaluation.sweep import (
 )
 from diffassemble.evaluation.tables import comparison_table, groups_table, results_table, write_rows
 from diffassemble.files.atomic import write_file
+from diffassemble.files.documents import parse_grid
 from diffassemble.fragments.datasets import find_fractures, holds_fractures
 from diffassemble.kinds import KINDS, make_solver
 from diffassemble.network.pretrained import bundled_models
@@ -288,12 +288,6 @@ def measure(
             if rows is not None:
                 write_rows([measured.row for measured in results], rows)
     return results
-
-
-def show(table: Table) -> None:
-    """Print a table; output that goes into a file or a pipe has no width of its own."""
-    screen = Console()
-    (screen if screen.is_terminal else Console(width=150)).print(table)
 
 
 def table_outputs(options: EvaluateOptions, table: str) -> tuple[Path, Path]:

@@ -12,14 +12,15 @@ from typing import Any
 from diffassemble.cli import footprint
 from diffassemble.cli.evaluate import EvaluateOptions
 from diffassemble.cli.footprint import COMPLETE, LEARN, PAPER_SPARSE, SPARSE, Job
-from diffassemble.cli.grid import parse_grid
-from diffassemble.cli.sweep import show, table_outputs, timed_pictures
+from diffassemble.cli.progress import show
+from diffassemble.cli.sweep import table_outputs, timed_pictures
 from diffassemble.core import Board
 from diffassemble.evaluation import footprints
 from diffassemble.evaluation.footprints import DROPOUT, EXPANDER, Footprint, PruningRow
 from diffassemble.evaluation.sweep import refuse
 from diffassemble.evaluation.tables import write_rows
 from diffassemble.files.atomic import write_file
+from diffassemble.files.documents import parse_grid
 from diffassemble.squares.pictures import COLLECTIONS
 
 SIDES = (6, 12, 20, 26, 30)

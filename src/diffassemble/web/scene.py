@@ -17,8 +17,13 @@ from PIL import Image
 from torch import Tensor
 
 from diffassemble.core import Poses, Puzzle
-from diffassemble.rendering.palette import fragment_colours
-from diffassemble.rendering.picture import TABLE, Colour, confidence_colour, empty_board, piece_images
+from diffassemble.rendering.picture import (
+    Colour,
+    confidence_colour,
+    empty_board,
+    fragment_colours,
+    piece_images,
+)
 
 _LOCKED: Colour = (40, 160, 90)
 _SELECTED: Colour = (220, 30, 110)
@@ -51,7 +56,7 @@ class PuzzleScene:
         if self._flat:
             self._pictures = piece_images(puzzle.pixels, min(_PIXELS, puzzle.pictures.size))
             board, scale = puzzle.board, puzzle.board.pitch
-            empty = np.asarray(empty_board(board, max(4, 600 // max(board.rows, board.cols)), 0, TABLE))
+            empty = np.asarray(empty_board(board, max(4, 600 // max(board.rows, board.cols))))
             size = board.cols * scale, board.rows * scale
             scene.add_image("/board", empty, *size, cast_shadow=False, position=(0, 0, 0.01))
         else:
