@@ -25,18 +25,7 @@ from diffassemble.evaluation.fragments import ObjectCell
 from diffassemble.evaluation.quoted import CHANCE, FACES, PAINTINGS, TABLES, Comparison, PaperTable
 from diffassemble.evaluation.report import Album, measurement_page
 from diffassemble.evaluation.squares import PictureCell
-from diffassemble.evaluation.sweep import (
-    Cell,
-    Draws,
-    Journal,
-    Measured,
-    Solved,
-    Sweep,
-    refuse,
-    run_sweep,
-    score_here,
-    warm_up,
-)
+from diffassemble.evaluation.sweep import Cell, Draws, Journal, Measured, Solved, Sweep, refuse, run_sweep, warm_up
 from diffassemble.evaluation.tables import comparison_table, groups_table, results_table, write_rows
 from diffassemble.files.atomic import write_file
 from diffassemble.files.documents import parse_grid
@@ -79,12 +68,12 @@ def evaluate_solvers(options: EvaluateOptions) -> None:
     settings = {name: {"model": model, **asked} for name, model in models.items()}
     journal = None if options.scores is None else Journal(options.scores, settings, cells[0].read_score)
     album = Album()
-    with nullcontext(score_here) if options.ray is None else on_cluster(options.ray) as scoring:
+    with nullcontext() if options.ray is None else on_cluster(options.ray) as scoring:
         draws = [Draws(cell, limit, options.puzzles, options.seed, options.seeds) for cell in cells]
         sweep = Sweep(solvers, draws, scoring, journal)
         if table is not None:
             warm_up(sweep)
-        results = measure(sweep, json, album.add if options.report is not None else lambda solved: None)
+        results = measure(sweep, json, album)
     show(results_table(results))
     rows = [result.row for result in results]
     if any(row.groups() for row in rows):
@@ -266,10 +255,8 @@ def compare(table: PaperTable, results: Sequence[Measured], cells: int) -> list[
     ]
 
 
-def measure(
-    sweep: Sweep, rows: Path | None = None, heard: Callable[[Solved], None] = lambda solved: None
-) -> list[Measured]:
-    """Run a sweep; the bar is on the error stream, if that is a terminal. `heard` hears of every case.
+def measure(sweep: Sweep, rows: Path | None, album: Album) -> list[Measured]:
+    """Run a sweep; the bar is on the error stream, if that is a terminal. The album gets every case.
 
     The file `rows` is written anew with each row, so that a run which is broken off keeps what it has measured.
     """
@@ -281,7 +268,7 @@ def measure(
 
         def on_solved(solved: Solved) -> None:
             progress.advance(task)
-            heard(solved)
+            album.add(solved)
 
         for result in run_sweep(sweep, on_solved):
             results.append(result)

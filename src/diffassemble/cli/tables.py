@@ -55,15 +55,10 @@ def jobs(options: EvaluateOptions) -> Iterator[Job]:
     picture = os.fspath(timed_pictures(options.data, "memory")[1][0])
     for board in sorted(boards, key=lambda board: board.cells):
         for work in (*solvers, LEARN):
-            for graph in _graphs(work, board.cells):
+            paper = () if work == "hybrid" else (PAPER_SPARSE,)
+            for graph in (SPARSE,) if board.cells > MOST_SHARED else (COMPLETE, *paper, SPARSE):
                 fixed = options.size, options.model or "jigsaw", options.samples, options.steps, options.seed
                 yield Job(work, graph, picture, board.rows, *fixed)
-
-
-def _graphs(work: str, pieces: int) -> tuple[str, ...]:
-    if pieces > MOST_SHARED:
-        return (SPARSE,)
-    return (COMPLETE, SPARSE) if work == "hybrid" else (COMPLETE, PAPER_SPARSE, SPARSE)
 
 
 DEGREES = (0.2, 0.6, 0.8, 1.0)

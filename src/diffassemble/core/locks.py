@@ -39,7 +39,9 @@ def hold(placement: Placement, board: Board, locks: Locks) -> Placement:
         _, cells, turns = board.turned(*placement, by)
         place = torch.stack([cells // board.cols, cells % board.cols], 1)
         turned_right = locks.held & (turns == wanted_turns)
-        for shift in _shifts((wanted - place)[turned_right]):
+        # No shift, and all that some locked piece asks for, the smallest first.
+        shifts = torch.cat([torch.zeros(1, 2, dtype=torch.long), (wanted - place)[turned_right]]).unique(dim=0)
+        for shift in shifts[shifts.abs().sum(1).argsort(stable=True)]:
             agreeing = int(((place + shift == wanted).all(1) & turned_right).sum())
             if agreeing > most:
                 best, most = (place + shift, turns), agreeing
@@ -51,12 +53,6 @@ def settle(placement: Placement, board: Board, locks: Locks) -> Placement:
     """A placement with the locked pieces in their cells; only those in their way go elsewhere, as near as can be."""
     cells, turns = placement
     return _settle(torch.stack([cells // board.cols, cells % board.cols], 1), turns, board, locks)
-
-
-def _shifts(wishes: Int[Tensor, "k 2"]) -> Int[Tensor, "j 2"]:
-    """No shift, and all that some locked piece asks for, the smallest first."""
-    shifts = torch.cat([torch.zeros(1, 2, dtype=torch.long), wishes]).unique(dim=0)
-    return shifts[shifts.abs().sum(1).argsort(stable=True)]
 
 
 def settle_loose(poses: Poses, board: Board, locks: Locks) -> Placement:

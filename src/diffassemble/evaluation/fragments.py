@@ -20,16 +20,7 @@ from diffassemble.core import Mesh, Poses, Puzzle, Step
 from diffassemble.core.pieces import surviving
 from diffassemble.core.seeds import random_stream
 from diffassemble.core.surfaces import sample_surface
-from diffassemble.evaluation.metrics import (
-    anchored,
-    euler_error,
-    geodesic_error,
-    piece_chamfer,
-    piece_sizes,
-    right_pieces,
-    shape_chamfer,
-    translation_error,
-)
+from diffassemble.evaluation import metrics
 from diffassemble.evaluation.quoted import ERROR_LABELS
 from diffassemble.evaluation.sweep import CUTTING, LOSING, Case, Interval, Measured, peak_megabytes, refuse
 from diffassemble.fragments.breaking import scatter
@@ -70,7 +61,7 @@ class ObjectScore:
     def values(self, name: str) -> Float[Tensor, "n"]:
         """What a field says of every piece; `right` is 1 where it stands where it belongs."""
         if name == "right":
-            return right_pieces(self.values("chamfer")).double()
+            return metrics.right_pieces(self.values("chamfer")).double()
         return torch.tensor(getattr(self, name), dtype=torch.double)
 
     def mean(self, name: str) -> float:
@@ -105,16 +96,16 @@ def score_object(
     points = puzzle.fragments.points
     answer = Poses(answer.rotation.to(points), answer.translation.to(points))
     if anchor == "largest":
-        answer = anchored(answer, truth, int(case.share.argmax()))
+        answer = metrics.anchored(answer, truth, int(case.share.argmax()))
     return ObjectScore(
         category=case.category,
         whole=case.whole,
         share=tuple(case.share.tolist()),
-        euler=tuple(euler_error(answer, truth).tolist()),
-        geodesic=tuple(geodesic_error(answer, truth).tolist()),
-        translation=tuple(translation_error(answer, truth).tolist()),
-        chamfer=tuple(piece_chamfer(points, answer, truth).tolist()),
-        shape=shape_chamfer(points, answer, truth),
+        euler=tuple(metrics.euler_error(answer, truth).tolist()),
+        geodesic=tuple(metrics.geodesic_error(answer, truth).tolist()),
+        translation=tuple(metrics.translation_error(answer, truth).tolist()),
+        chamfer=tuple(metrics.piece_chamfer(points, answer, truth).tolist()),
+        shape=metrics.shape_chamfer(points, answer, truth),
         confidence=None if confidence is None else tuple(confidence.tolist()),
         seconds=seconds,
     )
@@ -373,7 +364,7 @@ class ObjectCell:
         fracture = self.fractures[index]
         puzzle = scatter(fracture.meshes(), random_stream(seed, index, CUTTING))
         losing = random_stream(seed, index, LOSING)
-        share = piece_sizes(puzzle.fragments)
+        share = metrics.piece_sizes(puzzle.fragments)
         stay = surviving(len(puzzle), min(self.missing, max(0.0, 1 - 2 / len(puzzle))), losing)
         clean = puzzle.reordered(stay)
         given = self._spoiled(clean, share[stay], losing).without_truth()

@@ -61,12 +61,9 @@ def measurement_page(
 def rows_table(rows: Sequence[dict[str, Any]]) -> str:
     """Rows of equal fields as a table."""
     head = "".join(f"<th>{escape(key.replace('_', ' '))}</th>" for key in rows[0])
-    body = ["<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row.values()) + "</tr>" for row in rows]
+    texts = [[f"{one:.1f}" if isinstance(one, float) else escape(str(one)) for one in row.values()] for row in rows]
+    body = ["<tr>" + "".join(f"<td>{text}</td>" for text in line) + "</tr>" for line in texts]
     return f"<table><tr>{head}</tr>" + "\n".join(body) + "</table>"
-
-
-def _cell(value: object) -> str:
-    return f"{value:.1f}" if isinstance(value, float) else escape(str(value))
 
 
 def _answer(solved: Solved) -> str:

@@ -238,12 +238,12 @@ class Journal:
 class Sweep:
     """Every solver on the cases of every cell.
 
-    `scoring` is who solves them; what the `journal` knows already is not solved again.
+    `scoring` is who solves them, if not this process; what the `journal` knows already is not solved again.
     """
 
     solvers: Sequence[Solver]
     draws: Sequence[Draws]
-    scoring: Scoring = score_here
+    scoring: Scoring | None = None
     journal: Journal | None = None
 
     @property
@@ -271,7 +271,7 @@ def run_sweep(sweep: Sweep, report: Callable[[Solved], None] = lambda solved: No
         draws.check()
     for draws, solver in product(sweep.draws, sweep.solvers):
         found = dict[int, Score]()
-        for number, score, assembly in _scores(solver, draws, sweep.scoring, sweep.journal):
+        for number, score, assembly in _scores(solver, draws, sweep.scoring or score_here, sweep.journal):
             found[number] = score
             report(Solved(draws.cell, solver.name, score, assembly))
         scores = [found[number] for number in range(len(draws))]

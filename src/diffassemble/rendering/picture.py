@@ -209,7 +209,7 @@ def draw_poses(
     """
     images = piece_images(puzzle.pixels, cell)
     if confidence is not None:
-        images = [_tinted(image, float(sure)) for image, sure in zip(images, confidence, strict=True)]
+        images = [tinted(image, float(sure)) for image, sure in zip(images, confidence, strict=True)]
     canvas = empty_board(puzzle.board, cell, margin)
     lay_pieces(canvas, images, centres(puzzle.board, poses, cell) + margin, angles(poses))
     return canvas
@@ -258,10 +258,10 @@ def draw_confidence(assembly: Assembly) -> Image.Image:
     return with_legend(picture, f"confidence, mean {float(assembly.confidence.mean()):.2f}")
 
 
-def _tinted(image: Image.Image, sure: float) -> Image.Image:
+def tinted(image: Image.Image, sure: float, share: float = 0.5) -> Image.Image:
     """A piece in shades of the colour of its confidence."""
     colour = Image.new("RGB", image.size, confidence_colour(sure))
-    return Image.blend(image.convert("L").convert("RGB"), colour, 0.5)
+    return Image.blend(image.convert("L").convert("RGB"), colour, share)
 
 
 OUTLINE: Colour = (220, 30, 110)

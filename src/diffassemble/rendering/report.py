@@ -12,7 +12,6 @@ from html import escape
 from importlib.metadata import version
 
 from diffassemble.core import Assembly
-from diffassemble.core.kind import Drawing
 from diffassemble.files.pictures import png_bytes
 from diffassemble.kinds import kind_of
 from diffassemble.rendering.animation import encode_gif
@@ -46,10 +45,7 @@ class Pictures:
 
     def __init__(self, assembly: Assembly) -> None:
         self.assembly = assembly
-
-    @cached_property
-    def _drawing(self) -> Drawing:
-        return kind_of(self.assembly.puzzle).drawing()
+        self._drawing = kind_of(assembly.puzzle).drawing()
 
     @cached_property
     def assembled(self) -> bytes:
@@ -94,11 +90,13 @@ def report_html(pictures: Pictures, settings: Rows = ()) -> str:
     if (score := kind.score(assembly)) is not None:
         facts.append(("score", score))
     named = zip(puzzle.names, assembly.confidence.tolist(), strict=True)
-    doubtful = sorted(named, key=lambda row: row[1])[:10]
+    cells = '<tr><td>{}</td><td class="number">{:.2f}</td></tr>'
+    lines = [cells.format(escape(name), sure) for name, sure in sorted(named, key=lambda row: row[1])[:10]]
+    doubt = "<p>The most doubtful first:</p><table>" + "\n".join(lines) + "</table>"
     parts = [
         table(facts),
         section("Before and after", embedded(pictures.before_after, "before and after")),
-        section("How sure each piece is", embedded(pictures.confidence, "confidence") + _doubtful(doubtful)),
+        section("How sure each piece is", embedded(pictures.confidence, "confidence") + doubt),
         section("On the way", embedded(pictures.steps, "steps", "gif")),
         section("How to open the result", kind.opening),
         section("Settings", table([*settings, *versions()])),
@@ -171,8 +169,3 @@ def table(rows: Rows) -> str:
     """Names and values."""
     lines = [f"<tr><th>{escape(key)}</th><td>{escape(value)}</td></tr>" for key, value in rows]
     return "<table>" + "\n".join(lines) + "</table>"
-
-
-def _doubtful(rows: Sequence[tuple[str, float]]) -> str:
-    lines = [f'<tr><td>{escape(name)}</td><td class="number">{sure:.2f}</td></tr>' for name, sure in rows]
-    return "<p>The most doubtful first:</p><table>" + "\n".join(lines) + "</table>"

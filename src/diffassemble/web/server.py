@@ -44,7 +44,6 @@ class Workbench:
     ) -> None:
         self.first, self.make = first, make
         self.sessions: dict[int, Session] = {}
-        self._lock = threading.Lock()
         self.server = Server(host=host, port=port, label="DiffAssemble", verbose=False)
         self.server.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(38, 110, 178))
         self.server.gui.main_panel.dock_right()
@@ -64,8 +63,7 @@ class Workbench:
     def _connected(self, client: viser.ClientHandle) -> None:
         solvers = dict.fromkeys(name for kind in KINDS.values() for name in kind().solvers)
         session = Session(client, Panel(client.gui, list(solvers), bundled_models()), self.make)
-        with self._lock:
-            self.sessions[client.client_id] = session
+        self.sessions[client.client_id] = session
         _connect_controls(session)
         limit_uploads(client, session.tell_error)
         session.run(partial(session.begin, self.first))
@@ -74,9 +72,7 @@ class Workbench:
         await asyncio.get_running_loop().run_in_executor(None, self._close, client.client_id)
 
     def _close(self, client: int) -> None:
-        with self._lock:
-            session = self.sessions.pop(client, None)
-        if session is not None:
+        if (session := self.sessions.pop(client, None)) is not None:
             session.close()
 
 
