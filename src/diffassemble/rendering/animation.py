@@ -68,9 +68,7 @@ def _key_poses(assembly: Assembly) -> list[Poses]:
     """The poses to pass through: at least two, the last one the answer."""
     keys, end = list(assembly.history), assembly.poses
     now = keys[-1] if keys else None
-    if now is None or not (
-        torch.equal(last.translation, end.translation) and torch.equal(last.rotation, end.rotation)
-    ):
+    if now is None or not (torch.equal(now.translation, end.translation) and torch.equal(now.rotation, end.rotation)):
         keys.append(end)
     return [on_the_table(assembly.puzzle), *keys] if len(keys) == 1 else keys
 
