@@ -302,11 +302,8 @@ def _scores(
         yield number, score, assembly
 
 
-def peak_megabytes() -> float:
-    """Highest resident memory of this process since it started, in MB (10⁶ bytes); it never falls again."""
-    return megabytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-
-
-def megabytes(resident: int) -> float:
-    """What the system tells of resident memory, in MB (10⁶ bytes): Linux counts in KiB, macOS in bytes."""
+def peak_megabytes(usage: resource.struct_rusage | None = None) -> float:
+    """Highest resident memory of this process so far, or by what is known of another, in MB (10⁶ bytes)."""
+    resident = (usage or resource.getrusage(resource.RUSAGE_SELF)).ru_maxrss
+    # Linux counts in KiB, macOS in bytes.
     return resident / 1e6 if sys.platform == "darwin" else resident * 1024 / 1e6

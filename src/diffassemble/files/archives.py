@@ -6,6 +6,7 @@ What a zip file tells about itself is not believed: bytes are counted while they
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,8 @@ MOST_BYTES = 1_000_000_000
 MOST_RATIO = 250
 _CHUNK = 1 << 20
 _NEVER_A_BOMB = 10_000_000
+# What computers add by themselves.
+_CLUTTER = re.compile(r"^__MACOSX/|(^|/)(\.DS_Store|Thumbs\.db|desktop\.ini)$")
 
 
 def is_zip(path: Path | str) -> bool:
@@ -49,7 +52,7 @@ def unpack(content: io.BufferedIOBase, name: str, folder: Path) -> Path:
     """
     try:
         with zipfile.ZipFile(content) as archive:
-            members = [info for info in archive.infolist() if not info.is_dir() and not _is_clutter(info.filename)]
+            members = [info for info in archive.infolist() if not info.is_dir() and not _CLUTTER.search(info.filename)]
             _check(members, name)
             room = MOST_BYTES
             for info in members:
@@ -113,11 +116,6 @@ def _extract(archive: zipfile.ZipFile, info: zipfile.ZipInfo, folder: Path, name
                 raise InputError(f"{name}: {info.filename!r} is larger than the zip file says; it is not to be trusted")
             file.write(chunk)
     return written
-
-
-def _is_clutter(name: str) -> bool:
-    """What computers add by themselves."""
-    return name.startswith("__MACOSX/") or PurePosixPath(name).name in (".DS_Store", "Thumbs.db", "desktop.ini")
 
 
 def _single_folder(folder: Path) -> Path:

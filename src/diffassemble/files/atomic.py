@@ -125,17 +125,13 @@ def _staged(target: Path) -> Iterator[Path]:
                 made.append(folder)
         yield part
     except BaseException as error:
+        # What was begun is removed, if it can be: the error that led here is the one to tell.
         for path in (part, *reversed(made)):
-            _remove_quietly(path)
+            with suppress(OSError):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
         if isinstance(error, OSError):
             raise InputError(f"{target}: cannot be written ({error.strerror or error})") from error
         raise
-
-
-def _remove_quietly(path: Path) -> None:
-    """Remove what was begun, if it can be removed: the error that led here is the one to tell."""
-    with suppress(OSError):
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def cache_folder() -> Path:

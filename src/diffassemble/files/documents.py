@@ -15,13 +15,7 @@ SCHEMA = 1
 _MOST_CELLS = 1_000_000
 _GRID = re.compile(r"([0-9]{1,3})(?:[xX×]([0-9]{1,3}))?")
 _Value = TypeVar("_Value")
-_WORDS: dict[type, str] = {
-    int: "a whole number",
-    str: "a text",
-    list: "a list",
-    float: "a number",
-    dict: "a record",
-}
+_WORDS: dict[type, str] = {int: "a whole number", str: "a text", list: "a list", float: "a number", dict: "a record"}
 
 
 def document_bytes(fields: Mapping[str, Any], kind: str) -> bytes:
@@ -54,7 +48,8 @@ def field(record: object, key: str, kind: type[_Value], path: Path) -> _Value:
     if kind is float and type(value) is int:
         value = float(value)
     if type(value) is not kind:
-        raise InputError(f"{path}: {key!r} must be {_WORDS[kind]}, but is {_brief(value)}")
+        text = repr(value)
+        raise InputError(f"{path}: {key!r} must be {_WORDS[kind]}, but is {text[:37] + '…' if text[40:] else text}")
     return value
 
 
@@ -121,8 +116,3 @@ def _spread(value: object) -> str:
     if not isinstance(value, list):
         return json.dumps(value, allow_nan=False)
     return "[\n" + ",\n".join(f"    {json.dumps(item, allow_nan=False)}" for item in value) + "\n  ]"
-
-
-def _brief(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "…"
