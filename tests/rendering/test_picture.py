@@ -1,27 +1,39 @@
-"""Pieces on the table: where they land, and how exactly; words, scales and outlines around them."""
+"""Pictures of puzzles and assemblies: where pieces land, and how exactly; words, scales and colours around them."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image, ImageChops
 
-from diffassemble.core import Poses, turn_matrix
+from diffassemble.core import Assembly, Board, Poses, Puzzle, turn_matrix
 from diffassemble.rendering.picture import (
+    EMPTY_CELL,
     OUTLINE,
     TABLE,
     angles,
     beside,
     confidence_colour,
+    draw_assembly,
+    draw_before_after,
+    draw_confidence,
     draw_outlines,
+    draw_poses,
+    draw_table,
+    fragment_colours,
     lay_pieces,
     piece_images,
+    to_linear,
+    to_srgb,
     under_title,
     with_legend,
 )
+from diffassemble.squares.cut import crop_to_board, resize_to_board
 
 
 def lay_piece(canvas: Image.Image, piece: Image.Image, centre: tuple[float, float], angle: float) -> None:
@@ -123,3 +135,99 @@ def test_outlines_are_drawn() -> None:
     assert drawn.getpixel((20, 40)) == OUTLINE
     assert drawn.getpixel((90, 70)) == (255, 255, 255)
     assert photo.getpixel((40, 20)) == (255, 255, 255)
+
+
+# How strong red-green and blue-yellow blindness change linear sRGB (Machado, Oliveira and Fernandes 2009).
+EYES = {
+    "all cones": np.eye(3),
+    "no red": np.array(
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.052]]
+    ),
+    "no green": np.array(
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.96888]]
+    ),
+    "no blue": np.array(
+        [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.3039]]
+    ),
+}
+
+
+@pytest.mark.parametrize("eyes", EYES)
+def test_the_first_eight_differ_for_all_eyes(eyes: str) -> None:
+    seen = to_srgb((to_linear(fragment_colours(8).astype(float)) @ EYES[eyes].T).clip(0, 1))
+    distance = np.linalg.norm(seen[:, None] - seen, axis=-1)[~np.eye(8, dtype=bool)]
+    assert distance.min() > 0.09
+
+
+def test_colours_are_colours_and_keep_their_places() -> None:
+    many = fragment_colours(200)
+    assert many.shape == (200, 3)
+    assert 0 <= many.min() <= many.max() <= 1
+    assert np.array_equal(many[:5], fragment_colours(5))
+    assert len(np.unique((many * 255).round(), axis=0)) == 200
+    assert fragment_colours(0).shape == (0, 3)
+
+
+def test_light_and_screen_numbers_are_inverse() -> None:
+    levels = np.linspace(0, 1, 101)
+    assert np.allclose(to_srgb(to_linear(levels)), levels, atol=1e-6)
+    assert to_linear(np.array(0.5)) == pytest.approx(0.2140, abs=1e-4)
+
+
+Make = Callable[..., Puzzle]
+Solved = Callable[..., Assembly]
+
+
+def original(cat: torch.Tensor, board: Board) -> np.ndarray:
+    picture = resize_to_board(crop_to_board(cat, board), board, 16)
+    return (picture * 255).round().byte().movedim(0, -1).numpy()
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(4, 4), (3, 5), (5, 2), (7, 9)])
+def test_a_right_assembly_is_the_original_pixel_by_pixel(
+    cat: torch.Tensor, make_puzzle: Make, solved: Solved, rows: int, cols: int
+) -> None:
+    assembly = solved(make_puzzle(rows, cols))
+    expected = original(cat, Board(rows, cols))
+    assert np.array_equal(np.asarray(draw_assembly(assembly)), expected)
+    assert np.array_equal(np.asarray(draw_poses(assembly.puzzle, assembly.poses, 16)), expected)
+
+
+def test_missing_pieces_leave_grey_cells(cat: torch.Tensor, make_puzzle: Make, solved: Solved) -> None:
+    assembly = solved(make_puzzle(4, 4, missing=0.25))
+    picture = np.asarray(draw_assembly(assembly))
+    expected = original(cat, Board(4, 4)).copy()
+    filled = set(assembly.puzzle.board.snap(assembly.poses)[0].tolist())
+    for cell in set(range(16)) - filled:
+        row, col = divmod(cell, 4)
+        expected[16 * row : 16 * row + 16, 16 * col : 16 * col + 16] = EMPTY_CELL
+    assert np.array_equal(picture, expected)
+
+
+def test_confidence_tints_from_red_to_blue(make_puzzle: Make) -> None:
+    puzzle = make_puzzle(2, 2)
+    assert puzzle.truth is not None
+    flat = replace(puzzle, pieces=replace(puzzle.pieces, pixels=torch.full_like(puzzle.pieces.pixels, 0.5)))
+    sure, doubtful = (draw_poses(flat, puzzle.truth, 16, confidence=torch.full((4,), value)) for value in (1.0, 0.0))
+    assert np.asarray(sure)[8, 8, 2] > np.asarray(sure)[8, 8, 0]
+    assert np.asarray(doubtful)[8, 8, 0] > np.asarray(doubtful)[8, 8, 2]
+
+
+@pytest.mark.parametrize(("rows", "cols", "missing"), [(6, 6, 0.0), (3, 5, 0.3), (1, 2, 0.0), (40, 40, 0.0)])
+def test_presentable_pictures_of_any_board(
+    make_puzzle: Make, solved: Solved, rows: int, cols: int, missing: float
+) -> None:
+    assembly = solved(make_puzzle(rows, cols, missing=missing))
+    pair, tinted = draw_before_after(assembly), draw_confidence(assembly)
+    assert 900 < pair.width < 1300
+    assert pair.height < 700
+    assert 300 < tinted.width < 1000
+    assert draw_table(assembly.puzzle, 480).width == 480
+
+
+def test_the_result_stands_on_the_right(make_puzzle: Make, solved: Solved) -> None:
+    assembly = solved(make_puzzle(4, 4))
+    pair = draw_before_after(assembly)
+    result = draw_assembly(assembly).resize((480, 480), Image.Resampling.LANCZOS)
+    inner = pair.crop((pair.width - 20 - 480, pair.height - 20 - 480, pair.width - 20, pair.height - 20))
+    assert np.array_equal(np.asarray(inner), np.asarray(result))
