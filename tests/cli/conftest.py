@@ -1,8 +1,13 @@
-"""A picture to work on."""
+"""A picture to work on, and what commands that are refused must leave as it was."""
 
 from __future__ import annotations
 
+import os
+import struct
+import zlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -16,3 +21,38 @@ def photo(tmp_path: Path) -> Path:
     path = tmp_path / "pictures" / "photo.png"
     write_picture(torch.rand(3, 40, 60, generator=torch.Generator().manual_seed(0)), path)
     return path
+
+
+@pytest.fixture
+def bomb(photo: Path) -> bytes:
+    """The content of a small file that says to be a picture of 2.5 gigapixels."""
+    whole = photo.read_bytes()
+    head = b"IHDR" + struct.pack(">II", 50000, 50000) + whole[24:29]
+    return whole[:12] + head + struct.pack(">I", zlib.crc32(head)) + whole[33:]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Callable[..., dict[Path, bytes | None]]:
+    """All that is below a folder, hidden or not."""
+
+    def contents(folder: Path = tmp_path) -> dict[Path, bytes | None]:
+        files = [path for path in sorted(folder.rglob("*")) if path.is_file() and os.access(path, os.R_OK)]
+        return {**dict.fromkeys(sorted(folder.rglob("*"))), **{path: path.read_bytes() for path in files}}
+
+    return contents
+
+
+@pytest.fixture
+def refused(command: Callable[..., Any], tree: Callable[..., dict[Path, bytes | None]]) -> Callable[..., None]:
+    """Run a command that must end with code 2 and one line with these words, and leave everything as it was."""
+
+    def run(*argv: str | Path, says: str, **limits: Any) -> None:
+        before = tree()
+        done = command(*argv, **limits)
+        assert (done.code, done.out) == (2, "")
+        assert done.err.startswith("diffassemble: ")
+        assert done.err.count("\n") == 1
+        assert says in done.err
+        assert tree() == before
+
+    return run

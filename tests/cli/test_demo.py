@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from diffassemble.cli import demo
+from diffassemble.cli.main import run
 from diffassemble.core import InputError
 from diffassemble.files.assemblies import read_assembly
 from diffassemble.files.puzzles import read_puzzle
@@ -32,7 +33,7 @@ def test_everything_is_there_and_said_to_be_there(
 ) -> None:
     monkeypatch.setattr("socket.socket.connect", offline)
     out = tmp_path / "demo"
-    demo.run(["--out", str(out), "--model", str(tiny_model)])
+    run("demo", ["--out", str(out), "--model", str(tiny_model)])
     text = capsys.readouterr().out
     for name in demo.SAMPLES:
         assert f"{name}, cut 2x3" in text
@@ -58,13 +59,13 @@ def test_an_earlier_demo_is_replaced_only_if_asked(
     monkeypatch.setattr(demo, "SAMPLES", {"coffee": (2, 3)})
     monkeypatch.setattr(demo, "OBJECTS", {})
     words = ["--out", str(tmp_path / "demo"), "--model", str(tiny_model)]
-    demo.run(words)
+    run("demo", words)
     with pytest.raises(InputError, match="already exists; choose another --out or pass --overwrite"):
-        demo.run(words)
-    demo.run([*words, "--overwrite", "--seed", "1"])
+        run("demo", words)
+    run("demo", [*words, "--overwrite", "--seed", "1"])
     (tmp_path / "demo" / "mine.txt").touch()
     with pytest.raises(InputError, match=r"holds other files \(mine\.txt\)"):
-        demo.run([*words, "--overwrite"])
+        run("demo", [*words, "--overwrite"])
     capsys.readouterr()
 
 

@@ -18,7 +18,8 @@ from rich.table import Table
 
 from diffassemble.cli import evaluate, sweep
 from diffassemble.cli.evaluate import EvaluateOptions
-from diffassemble.cli.sweep import check_places, evaluate_solvers, show
+from diffassemble.cli.progress import show
+from diffassemble.cli.sweep import check_places, evaluate_solvers
 from diffassemble.core import InputError
 from diffassemble.core.kind import SolverOptions
 from diffassemble.core.solver import ChanceSolver

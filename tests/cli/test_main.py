@@ -61,10 +61,8 @@ print("torch" in sys.modules)
 
 @pytest.mark.parametrize("verb", sorted(entry.VERBS))
 def test_every_verb_has_its_module(verb: str) -> None:
-    module, purpose = entry.VERBS[verb]
-    assert module == f"diffassemble.cli.{verb}"
-    assert find_spec(module) is not None
-    assert 0 < len(purpose) < 60
+    assert find_spec(f"diffassemble.cli.{verb}") is not None
+    assert 0 < len(entry.VERBS[verb]) < 60
 
 
 def failing(error: BaseException) -> Callable[[list[str]], None]:

@@ -40,7 +40,7 @@ def put(folder: Path, scores: str | None) -> None:
 
 def test_models_are_listed_with_size_and_scores(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     put(shelf / "good", json.dumps([ROW]))
-    models.run([])
+    models.models()
     text = capsys.readouterr().out
     assert "good" in text
     assert "1,234" in text
@@ -50,7 +50,7 @@ def test_models_are_listed_with_size_and_scores(shelf: Path, capsys: pytest.Capt
 @pytest.mark.parametrize("scores", [None, "not json", "3", '[{"data": "x"}]', "[]", "null"])
 def test_poor_scores_do_not_hide_a_model(shelf: Path, capsys: pytest.CaptureFixture[str], scores: str | None) -> None:
     put(shelf / "plain", scores)
-    models.run([])
+    models.models()
     text = capsys.readouterr().out
     assert "plain" in text
     assert "none" in text
@@ -59,13 +59,13 @@ def test_poor_scores_do_not_hide_a_model(shelf: Path, capsys: pytest.CaptureFixt
 def test_broken_weights_are_said_to_be_broken(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (shelf / "broken").mkdir()
     (shelf / "broken" / "model.safetensors").write_bytes(b"no tensors here")
-    models.run([])
+    models.models()
     assert "unreadable" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("shelf")
 def test_an_empty_shelf_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
-    models.run([])
+    models.models()
     assert "diffassemble train" in capsys.readouterr().out
 
 

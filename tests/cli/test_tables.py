@@ -138,16 +138,11 @@ def test_the_table_of_times_writes_where_it_stands(
     assert Path("table-time.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("bad", [["--table", "7"], ["--table", "pruning"], ["--table", "3"]])
-def test_one_line_and_nothing_else(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: list[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    done = command("evaluate", *bad)
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("diffassemble: ")
-    assert done.err.count("\n") == 1
-    assert not list(tmp_path.iterdir())
+@pytest.mark.parametrize(
+    ("bad", "message"), [("7", "no table '7'"), ("pruning", "trains networks"), ("3", "has no pictures for faces 6x6")]
+)
+def test_one_line_and_nothing_else(refused: Callable[..., None], bad: str, message: str) -> None:
+    refused("evaluate", "--table", bad, says=message)
 
 
 def test_large_puzzles_are_measured_on_sparse_graphs_alone() -> None:

@@ -1,4 +1,4 @@
-"""Figures show every measured method, and what the paper says."""
+"""Figures show what was measured and what is quoted, told apart; footprints have figures and tables of their own."""
 
 from __future__ import annotations
 
@@ -10,9 +10,20 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from PIL import Image
+from rich.console import Console
+from rich.table import Table
 
 from diffassemble.evaluation import figures
 from diffassemble.evaluation.figures import bars_figure, exponent, table_figure, time_figure
+from diffassemble.evaluation.footprints import (
+    Footprint,
+    PruningRow,
+    footprint_figure,
+    footprint_table,
+    growth,
+    pruning_figure,
+    pruning_table,
+)
 from diffassemble.evaluation.fragments import ObjectRow
 from diffassemble.evaluation.quoted import TABLES, Comparison
 
@@ -112,3 +123,56 @@ def test_courses_over_missing_pieces(drawn: list[Figure], object_row: Rows, erro
     assert list(lines["diffusion, quoted"].get_xdata()) == pytest.approx([0, 10, 20, 30])
     assert "lstm, quoted" in lines
     assert "diffusion, ours" in legend(drawn[0])
+
+
+def some_rows() -> list[Footprint]:
+    return [
+        Footprint(work, graph, pieces, 0.01 * pieces**power, 500.0 + pieces, float(pieces), right)
+        for work, right in (("diffusion", 99.0), ("learn", None))
+        for graph, power in (("complete", 2.0), ("matches + expander", 1.0))
+        for pieces in (36, 400, 900)
+    ]
+
+
+def shown(table: Table) -> str:
+    screen = Console(width=150, file=io.StringIO())
+    screen.print(table)
+    return " ".join(screen.file.getvalue().split())  # type: ignore[attr-defined]
+
+
+def test_every_process_has_its_line_and_the_paper_a_column_of_its_own() -> None:
+    text = shown(footprint_table(some_rows()))
+    assert footprint_table(some_rows()).row_count == 12
+    assert "50000" in text  # 900 pieces, complete, quoted
+    assert "20000" not in text  # the paper never measured this graph
+    assert "quoted" in text
+
+
+def test_growth_is_told_for_every_kind() -> None:
+    told = growth(some_rows())
+    assert "diffusion, complete: time n^2.00, memory n^1.00" in told
+    assert "learn, matches + expander: time n^1.00" in told
+    assert growth(some_rows()[:1]) == ""
+    assert "too few sizes" in shown(footprint_table(some_rows()[:1]))
+
+
+def pruned_rows() -> list[PruningRow]:
+    return [
+        PruningRow(graph, degree, grid, 5, 100, 40.0, 80.0 + 10 * degree, 9.0, 700.0, 600.0, 0)
+        for graph, degree in (("expander", 0.2), ("dropout", 0.2), ("complete", 1.0), ("expander", 7.0))
+        for grid in ("6x6", "12x12", "9x9")
+    ]
+
+
+def test_the_paper_stands_beside_what_it_measured() -> None:
+    text = shown(pruning_table(pruned_rows()))
+    for quoted in ("92.37", "54.07", "91.60", "50.18", "99.51", "97.76"):
+        assert text.count(quoted) == 1
+    assert "20 % 6x6" in text
+    assert " 7 6x6" in text
+    assert pruning_table(pruned_rows()).row_count == 12
+
+
+def test_figures_are_pictures() -> None:
+    for content in (footprint_figure(some_rows()), pruning_figure(pruned_rows())):
+        assert Image.open(io.BytesIO(content)).format == "PNG"

@@ -18,11 +18,10 @@ from diffassemble.evaluation.fragments import (
     ObjectCell,
     ObjectRow,
     ObjectScore,
-    by_confidence,
     by_pieces,
-    by_size,
     calibration,
     class_figures,
+    piece_groups,
     plain_figures,
     score_object,
 )
@@ -150,7 +149,7 @@ def test_groups_by_number_of_pieces() -> None:
 
 
 def test_groups_by_size_count_pieces() -> None:
-    tiny, small, large = by_size([ONE, TWO, THREE])
+    tiny, small, large = piece_groups("share", [ONE, TWO, THREE])
     assert [(group.name, group.pieces) for group in (tiny, small, large)] == [("< 1 %", 1), ("1–4 %", 1), ("> 4 %", 7)]
     assert (tiny.part_accuracy, tiny.rmse_r, tiny.rmse_t, tiny.geodesic) == pytest.approx((100.0, 90.0, 9.0, 180.0))
     assert small.part_accuracy == 0.0
@@ -158,9 +157,9 @@ def test_groups_by_size_count_pieces() -> None:
 
 
 def test_groups_by_confidence_tell_how_far_it_can_be_trusted() -> None:
-    assert by_confidence([ONE, TWO]) == ()
+    assert piece_groups("confidence", [ONE, TWO]) == ()
     sure = replace(TWO, confidence=(0.95, 0.6, 0.1))
-    groups = by_confidence([ONE, sure, replace(ONE, confidence=(1.0, 0.92))])
+    groups = piece_groups("confidence", [ONE, sure, replace(ONE, confidence=(1.0, 0.92))])
     found = [("< 0.5", 1, 0.0), ("0.5–0.9", 1, 0.0), ("> 0.9", 3, 100.0)]
     assert [(group.name, group.pieces, group.part_accuracy) for group in groups] == found
 

@@ -1,4 +1,4 @@
-"""Documents give the same bytes for the same fields, and foreign ones are refused."""
+"""Documents give the same bytes for the same fields, foreign ones are refused, grids are read as people write them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from diffassemble.core import Board, InputError
-from diffassemble.files.documents import board_field, document_bytes, field, read_document
+from diffassemble.files.documents import board_field, document_bytes, field, parse_grid, read_document
 
 
 def test_documents_are_plain_json_with_records_on_lines_of_their_own() -> None:
@@ -63,3 +65,27 @@ def test_boards() -> None:
     for rows, cols in [(0, 4), (3, -1), (10**5, 10**5)]:
         with pytest.raises(InputError, match="make no board"):
             board_field({"rows": rows, "cols": cols}, Path("x.json"))
+
+
+@given(st.integers(1, 999), st.integers(1, 999), st.sampled_from("xX×"))
+def test_rows_and_columns(rows: int, cols: int, between: str) -> None:
+    assert parse_grid(f"{rows}{between}{cols}") == Board(rows, cols)
+    assert parse_grid(f" {rows} ") == Board(rows, rows)
+
+
+@given(st.text())
+def test_anything_else_is_refused_in_one_line(text: str) -> None:
+    try:
+        board = parse_grid(text)
+    except InputError as error:
+        assert "such as 6x6 or 4x7" in str(error)  # noqa: PT017
+    else:
+        assert board.cells >= 1
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "6x", "x6", "0", "0x6", "6x0", "-6", "6x-6", "6.5", "6y6", "6x6x6", "1000", "٣x٣"]
+)
+def test_bad_grids(text: str) -> None:
+    with pytest.raises(InputError, match="is not understood"):
+        parse_grid(text)

@@ -1,15 +1,17 @@
-"""A report is one page that holds all it shows, and loads nothing."""
+"""Reports are whole pages that need no network, and tell which pieces are sure."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
 
+import pytest
 import skimage.data
 import torch
 
-from diffassemble.core import Assembly, Board, Locks
-from diffassemble.rendering.report import Pictures, report_html
+from diffassemble.core import Assembly, Board, FragmentPieces, Locks, Mesh, Poses, Puzzle
+from diffassemble.core.poses import random_rotations
+from diffassemble.rendering.report import Pictures, account, listed, report_html
 from diffassemble.squares.cut import cut_picture
 
 
@@ -41,3 +43,41 @@ def test_what_is_odd_is_told() -> None:
     assert "<th>left out, fits nowhere</th>" in page
     assert "&lt;b&gt;.png" in page
     assert "<th>locked</th><td>2</td>" in page
+
+
+@pytest.fixture
+def mended() -> Assembly:
+    points = torch.rand(5, 8, 3, generator=torch.Generator().manual_seed(0))
+    clouds = tuple(Mesh(own, torch.zeros(0, 3, dtype=torch.long)) for own in points)
+    puzzle = Puzzle(FragmentPieces(points, clouds, torch.zeros(5, 3)), None, tuple("abcde"))
+    poses = Poses(random_rotations(5, torch.Generator().manual_seed(0)), torch.zeros(5, 3))
+    sure = torch.tensor([1.0, 0.95, 0.7, 0.2, 0.0])
+    return Assembly(puzzle, poses, sure, (), "mend", 1.0, objects=(0, 0, 0, 0, -1))
+
+
+@pytest.mark.parametrize(
+    ("objects", "told"),
+    [
+        (
+            (0, 0, 0, 0, -1),
+            {"sure": "a, b", "likely": "c (0.70)", "only guessed": "d (0.20)", "left out, fits nowhere": "e"},
+        ),
+        # Objects are named where there are several; solvers that leave nothing out say nothing.
+        ((0, 1, 1, 0, -1), {"object 1": "a, d", "object 2": "b, c"}),
+        (None, {}),
+    ],
+)
+def test_every_piece_is_told(mended: Assembly, objects: tuple[int, ...] | None, told: dict[str, str]) -> None:
+    assert list(account(replace(mended, objects=objects)))[: len(told)] == list(told.items())
+    assert bool(account(replace(mended, objects=objects))) == bool(told)
+
+
+@pytest.mark.parametrize(("sure", "words"), [(0.97, "97 % sure"), (0.4, "40 % sure; which way is up is a guess")])
+def test_pictures_say_how_sure_up_is(mended: Assembly, sure: float, words: str) -> None:
+    puzzle = replace(mended.puzzle, lattice=Board(1, len(mended.puzzle)))
+    assert account(replace(mended, puzzle=puzzle, objects=None, upright=sure)) == [("upright", words)]
+
+
+def test_long_lists_are_cut() -> None:
+    assert listed([str(number) for number in range(14)]).endswith("10, 11 and 2 more")
+    assert listed(["a"]) == "a"

@@ -12,7 +12,7 @@ from PIL import Image
 from torch import Tensor
 
 from diffassemble.core import Board, InputError, Puzzle, turn_pixels
-from diffassemble.core.damage import surviving
+from diffassemble.core.pieces import surviving
 from diffassemble.core.seeds import seeded
 from diffassemble.files.pictures import write_picture
 from diffassemble.squares.cut import SMALLEST_PIECE, cut_image, cut_picture, resize_to_board

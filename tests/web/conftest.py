@@ -13,7 +13,6 @@ import pytest
 import skimage.data
 from PIL import Image
 
-from diffassemble.cli.grid import parse_grid
 from diffassemble.core import Puzzle
 from diffassemble.core.solver import assemble
 from diffassemble.kinds import make_solver
@@ -42,7 +41,7 @@ def temporary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def workbench(temporary: Path, cut: Callable[..., Puzzle]) -> Iterator[Workbench]:
     """A workbench that opens on a picture of 3 × 3 pieces."""
     answer = assemble(cut(3, 3, size=32), make_solver("squares", "gallagher"))
-    served = Workbench(parse_grid, answer, port=8731, make=troublesome.make)
+    served = Workbench(answer, port=8731, make=troublesome.make)
     yield served
     served.stop()
 

@@ -20,10 +20,10 @@ from diffassemble.files.archives import pack
 from diffassemble.files.assemblies import read_assembly
 from diffassemble.files.puzzles import write_puzzle
 from diffassemble.squares.cut import cut_image
-from diffassemble.web import uploads
+from diffassemble.web import transfers
 from diffassemble.web.server import Workbench
 from diffassemble.web.session import Session
-from diffassemble.web.uploads import PHOTO, PIECES
+from diffassemble.web.transfers import PHOTO, PIECES
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ def test_broken_uploads_are_explained(page: Any, photo: Path, tmp_path: Path, te
 def test_uploads_beyond_the_limit_are_refused_at_once(
     page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(uploads, "MOST_BYTES", 1_000_000)
+    monkeypatch.setattr(transfers, "MOST_BYTES", 1_000_000)
     (tmp_path / "huge.png").write_bytes(b"\0" * 3_000_000)
     upload(page, tmp_path / "huge.png")
     page.get_by_text("has 3 MB, at most 1 MB are taken").first.wait_for()

@@ -39,8 +39,8 @@ def cut(
             straighten them and cut them out. Beside the folder, a picture shows what was found.
         overwrite: Replace the folder if it holds a puzzle already.
     """
-    from diffassemble.cli.grid import parse_grid
     from diffassemble.core import InputError
+    from diffassemble.files.documents import parse_grid
     from diffassemble.files.puzzles import write_puzzle
     from diffassemble.squares.cut import cut_image
 
@@ -69,8 +69,3 @@ def _photographed(photo: Path, out: Path, board: Board | None, size: int | None,
     write_file(picture, png_bytes(shown))
     print(f"found {len(puzzle)} pieces; {picture} shows where")
     return puzzle
-
-
-def run(argv: list[str]) -> None:
-    """Parse the arguments and cut."""
-    tyro.cli(cut, args=argv, prog="diffassemble cut")

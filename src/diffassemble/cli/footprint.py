@@ -21,7 +21,7 @@ import torch
 from diffassemble.core import Board, InputError, Puzzle
 from diffassemble.evaluation.footprints import COMPLETE, Footprint
 from diffassemble.evaluation.squares import score_placement
-from diffassemble.evaluation.sweep import answer, megabytes, peak_megabytes
+from diffassemble.evaluation.sweep import answer, peak_megabytes
 from diffassemble.files.pictures import read_picture
 from diffassemble.squares.cut import cut_picture
 
@@ -74,7 +74,7 @@ def run_apart(words: Sequence[str], what: str) -> tuple[str, float, float]:
         if child.returncode:
             last = (errors.read().strip().splitlines() or [f"exit code {child.returncode}"])[-1]
             raise InputError(f"{what}: {last}")
-    return printed, time.perf_counter() - began, megabytes(usage.ru_maxrss)
+    return printed, time.perf_counter() - began, peak_megabytes(usage)
 
 
 def measure(job: Job) -> Footprint:

@@ -39,8 +39,3 @@ def fracture(
     lost = f" ({pieces - len(puzzle)} of {pieces} missing)" if len(puzzle) < pieces else ""
     print(f"wrote {len(puzzle)} fragments{lost} to {out}")
     print(f"solve it: diffassemble solve {shlex.quote(str(out))}")
-
-
-def run(argv: list[str]) -> None:
-    """Parse the arguments and break."""
-    tyro.cli(fracture, args=argv, prog="diffassemble fracture")

@@ -9,15 +9,22 @@ from importlib import import_module
 from importlib.metadata import version
 
 VERBS = {
-    "demo": ("diffassemble.cli.demo", "cut, solve and score a sample picture; needs no data"),
-    "cut": ("diffassemble.cli.cut", "make a puzzle folder from a picture"),
-    "fracture": ("diffassemble.cli.fracture", "make a puzzle folder of fragments from a solid"),
-    "solve": ("diffassemble.cli.solve", "put the pieces of a folder or picture together"),
-    "serve": ("diffassemble.cli.serve", "open the workbench in the browser"),
-    "train": ("diffassemble.cli.train", "train a model from a preset, or go on training"),
-    "evaluate": ("diffassemble.cli.evaluate", "score solvers on folders of pictures"),
-    "models": ("diffassemble.cli.models", "list the models at hand and their scores"),
+    "demo": "cut, solve and score a sample picture; needs no data",
+    "cut": "make a puzzle folder from a picture",
+    "fracture": "make a puzzle folder of fragments from a solid",
+    "solve": "put the pieces of a folder or picture together",
+    "serve": "open the workbench in the browser",
+    "train": "train a model from a preset, or go on training",
+    "evaluate": "score solvers on folders of pictures",
+    "models": "list the models at hand and their scores",
 }
+_HELP = """usage: diffassemble VERB [OPTIONS]
+
+Puts broken things back together.
+
+{}
+
+diffassemble VERB --help tells the options of a verb; diffassemble --version the version."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -34,11 +41,22 @@ def main(argv: list[str] | None = None) -> int:
     return _run(arguments[0], arguments[1:])
 
 
+def run(verb: str, arguments: list[str]) -> None:
+    """Do what a verb is asked for: by its function of that name, or by `run` where that has more to find out first."""
+    module = import_module(f"diffassemble.cli.{verb}")
+    if hasattr(module, "run"):
+        module.run(arguments)
+        return
+    import tyro
+
+    tyro.cli(getattr(module, verb), args=arguments, prog=f"diffassemble {verb}")
+
+
 def _run(verb: str, arguments: list[str]) -> int:
     """Run a verb and turn what may go wrong outside the program into one line and an exit code."""
     warnings.showwarning = _warn
     try:
-        import_module(VERBS[verb][0]).run(arguments)
+        run(verb, arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
@@ -72,15 +90,4 @@ def _fail(message: str) -> int:
 
 def _help() -> str:
     width = max(map(len, VERBS))
-    lines = [f"  {verb:<{width}}  {purpose}" for verb, (_, purpose) in VERBS.items()]
-    return "\n".join(
-        [
-            "usage: diffassemble VERB [OPTIONS]",
-            "",
-            "Puts broken things back together.",
-            "",
-            *lines,
-            "",
-            "diffassemble VERB --help tells the options of a verb; diffassemble --version the version.",
-        ]
-    )
+    return _HELP.format("\n".join(f"  {verb:<{width}}  {purpose}" for verb, purpose in VERBS.items()))

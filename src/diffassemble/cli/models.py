@@ -25,21 +25,14 @@ def models(prepare: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False) -> No
     if prepare:
         _prepare()
         return
-    from rich.console import Console
-
+    from diffassemble.cli.progress import show
     from diffassemble.network.pretrained import bundled_models, find_model
 
     folders = [(name, find_model(name)) for name in bundled_models()] + _cached()
     if not folders:
         print("no models at hand; train one with: diffassemble train jigsaw")
         return
-    screen = Console()
-    (screen if screen.is_terminal else Console(width=150)).print(_table(folders))
-
-
-def run(argv: list[str]) -> None:
-    """Parse the arguments and list."""
-    tyro.cli(models, args=argv, prog="diffassemble models")
+    show(_table(folders))
 
 
 def _prepare() -> None:
@@ -58,13 +51,11 @@ def _prepare() -> None:
 
 
 def _table(folders: list[tuple[str, Path]]) -> Table:
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    table = Table(header_style="bold")
-    table.add_column("model", overflow="fold")
-    table.add_column("parameters", justify="right")
-    table.add_column("MB", justify="right")
-    table.add_column("scores in percent: accuracy, and at the best turn of the whole")
+    numbers = (Column(heading, justify="right") for heading in ("parameters", "MB"))
+    scores = "scores in percent: accuracy, and at the best turn of the whole"
+    table = Table(Column("model", overflow="fold"), *numbers, scores, header_style="bold")
     for name, folder in folders:
         weights = folder / "model.safetensors"
         table.add_row(name, _parameters(weights), f"{weights.stat().st_size / 1e6:.1f}", _scores(folder))
@@ -86,8 +77,7 @@ def _parameters(weights: Path) -> str:
 def _scores(folder: Path) -> str:
     """The rows that `diffassemble evaluate --json` wrote for a model, if they are beside it."""
     try:
-        rows = json.loads((folder / "scores.json").read_text())
-        return "\n".join(_line(row) for row in rows) or "none"
+        return "\n".join(map(_line, json.loads((folder / "scores.json").read_text()))) or "none"
     except (OSError, ValueError, KeyError, TypeError):
         return "none"
 
@@ -107,10 +97,8 @@ def _cached() -> list[tuple[str, Path]]:
         repositories = scan_cache_dir().repos
     except CacheNotFound:
         return []
-    folders = [
-        (repository.repo_id, revision.snapshot_path) for repository in repositories for revision in repository.revisions
-    ]
-    return sorted((name, folder) for name, folder in folders if _is_ours(folder))
+    found = [(one.repo_id, revision.snapshot_path) for one in repositories for revision in one.revisions]
+    return sorted((name, folder) for name, folder in found if _is_ours(folder))
 
 
 def _is_ours(folder: Path) -> bool:

@@ -12,11 +12,12 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress
+from rich.table import Table
 
 from diffassemble.core import Assembly, Puzzle, Solver, Step
 from diffassemble.core.solver import assemble
 from diffassemble.kinds import kind_of
-from diffassemble.rendering.account import account
+from diffassemble.rendering.report import account
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,12 @@ def bar(title: str) -> Iterator[Callable[[float], None]]:
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(title, total=1.0)
         yield lambda done: progress.update(task, completed=done)
+
+
+def show(table: Table) -> None:
+    """Print a table; output that goes into a file or a pipe has no width of its own."""
+    screen = Console()
+    (screen if screen.is_terminal else Console(width=150)).print(table)
 
 
 def summary(assembly: Assembly) -> str:

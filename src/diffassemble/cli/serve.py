@@ -25,8 +25,8 @@ def serve(
         port: The port; the next free one if it is taken.
         grid: Rows and columns of the pieces, such as 6x6; found out if not given.
     """
-    from diffassemble.cli.grid import parse_grid
     from diffassemble.core import Assembly, Puzzle
+    from diffassemble.files.documents import parse_grid
     from diffassemble.files.puzzles import open_input
     from diffassemble.web.server import Workbench, example_answer
 
@@ -34,15 +34,10 @@ def serve(
     first: Puzzle | Assembly = example_answer() if pieces is None else open_input(pieces, board, say=print)
     # Whoever ends it by a signal leaves no temporary folders behind either.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    workbench = Workbench(parse_grid, first, host, port)
+    workbench = Workbench(first, host, port)
     print(f"the workbench is at {workbench.address}", flush=True)
     print("nothing that you upload leaves this machine; Ctrl-C ends it", flush=True)
     try:
         workbench.server.sleep_forever()
     finally:
         workbench.stop()
-
-
-def run(argv: list[str]) -> None:
-    """Parse the arguments and serve."""
-    tyro.cli(serve, args=argv, prog="diffassemble serve")

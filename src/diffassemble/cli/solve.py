@@ -12,7 +12,7 @@ import tyro
 
 if TYPE_CHECKING:
     from diffassemble.cli.progress import Output
-    from diffassemble.core import Assembly, Puzzle
+    from diffassemble.core import Assembly
 
 Flag = tyro.conf.FlagCreatePairsOff
 
@@ -59,13 +59,13 @@ def solve(
         pictures: Draw assembled.png, steps.gif and report.html, once the answer is written.
         overwrite: Replace the folder if it holds an assembly already.
     """
-    from diffassemble.cli.grid import parse_grid
     from diffassemble.cli.progress import Output
     from diffassemble.core.kind import SolverOptions
     from diffassemble.core.seeds import check_seed
-    from diffassemble.files.assemblies import check_assembly_folder
+    from diffassemble.files.assemblies import check_assembly_folder, read_locks
+    from diffassemble.files.documents import parse_grid
     from diffassemble.files.puzzles import open_input
-    from diffassemble.kinds import make_solver
+    from diffassemble.kinds import kind_of, make_solver
 
     check_seed(seed)
     folder = _folder(pieces, out)
@@ -77,7 +77,9 @@ def solve(
     make = cache(partial(make_solver, name=solver, options=wishes))
     puzzle = open_input(pieces, board, extra=extra, make=make, seed=seed, say=output.say)
     chosen = make(puzzle.kind)
-    puzzle, names = _prepared(puzzle, lock, extra)
+    if lock is not None:
+        puzzle = replace(puzzle, locks=read_locks(lock, puzzle))
+    puzzle, names = kind_of(puzzle).set_aside(puzzle) if extra else (puzzle, ())
     assembly = replace(output.assembled(puzzle, chosen, seed), extra=names)
     settings = {"model": model or "the usual one", "samples": samples, "steps": steps, "budget": budget, "seed": seed}
     _deliver(assembly, folder, overwrite, pictures, output, settings)
@@ -89,16 +91,6 @@ def _folder(pieces: Path, out: Path | None) -> Path | None:
         return None
     source = pieces.resolve()
     return out or source.parent / f"{source.stem if source.is_file() else source.name}-solved"
-
-
-def _prepared(puzzle: Puzzle, lock: Path | None, extra: bool) -> tuple[Puzzle, tuple[str, ...]]:
-    """The puzzle with what is locked and without what does not belong, and the names of that."""
-    from diffassemble.files.assemblies import read_locks
-    from diffassemble.kinds import kind_of
-
-    if lock is not None:
-        puzzle = replace(puzzle, locks=read_locks(lock, puzzle))
-    return kind_of(puzzle).set_aside(puzzle) if extra else (puzzle, ())
 
 
 def _deliver(
@@ -129,8 +121,3 @@ def _deliver(
     if written[1:]:
         output.say(f"wrote {joined(written[1:])} beside it")
     output.event("done", out=str(folder), pieces=len(assembly.puzzle), extra=list(assembly.extra))
-
-
-def run(argv: list[str]) -> None:
-    """Parse the arguments and solve."""
-    tyro.cli(solve, args=argv, prog="diffassemble solve")

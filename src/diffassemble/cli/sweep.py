@@ -13,10 +13,9 @@ from pathlib import Path
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 from diffassemble.cli.evaluate import EvaluateOptions
-from diffassemble.cli.grid import parse_grid
+from diffassemble.cli.progress import show
 from diffassemble.core import Board, InputError, Puzzle, Solver, Step
 from diffassemble.core.kind import SolverOptions
 from diffassemble.evaluation import quoted
@@ -26,20 +25,10 @@ from diffassemble.evaluation.fragments import ObjectCell
 from diffassemble.evaluation.quoted import CHANCE, FACES, PAINTINGS, TABLES, Comparison, PaperTable
 from diffassemble.evaluation.report import Album, measurement_page
 from diffassemble.evaluation.squares import PictureCell
-from diffassemble.evaluation.sweep import (
-    Cell,
-    Draws,
-    Journal,
-    Measured,
-    Solved,
-    Sweep,
-    refuse,
-    run_sweep,
-    score_here,
-    warm_up,
-)
+from diffassemble.evaluation.sweep import Cell, Draws, Journal, Measured, Solved, Sweep, refuse, run_sweep, warm_up
 from diffassemble.evaluation.tables import comparison_table, groups_table, results_table, write_rows
 from diffassemble.files.atomic import write_file
+from diffassemble.files.documents import parse_grid
 from diffassemble.fragments.datasets import find_fractures, holds_fractures
 from diffassemble.kinds import KINDS, make_solver
 from diffassemble.network.pretrained import bundled_models
@@ -79,12 +68,12 @@ def evaluate_solvers(options: EvaluateOptions) -> None:
     settings = {name: {"model": model, **asked} for name, model in models.items()}
     journal = None if options.scores is None else Journal(options.scores, settings, cells[0].read_score)
     album = Album()
-    with nullcontext(score_here) if options.ray is None else on_cluster(options.ray) as scoring:
+    with nullcontext() if options.ray is None else on_cluster(options.ray) as scoring:
         draws = [Draws(cell, limit, options.puzzles, options.seed, options.seeds) for cell in cells]
         sweep = Sweep(solvers, draws, scoring, journal)
         if table is not None:
             warm_up(sweep)
-        results = measure(sweep, json, album.add if options.report is not None else lambda solved: None)
+        results = measure(sweep, json, album)
     show(results_table(results))
     rows = [result.row for result in results]
     if any(row.groups() for row in rows):
@@ -266,10 +255,8 @@ def compare(table: PaperTable, results: Sequence[Measured], cells: int) -> list[
     ]
 
 
-def measure(
-    sweep: Sweep, rows: Path | None = None, heard: Callable[[Solved], None] = lambda solved: None
-) -> list[Measured]:
-    """Run a sweep; the bar is on the error stream, if that is a terminal. `heard` hears of every case.
+def measure(sweep: Sweep, rows: Path | None, album: Album) -> list[Measured]:
+    """Run a sweep; the bar is on the error stream, if that is a terminal. The album gets every case.
 
     The file `rows` is written anew with each row, so that a run which is broken off keeps what it has measured.
     """
@@ -281,19 +268,13 @@ def measure(
 
         def on_solved(solved: Solved) -> None:
             progress.advance(task)
-            heard(solved)
+            album.add(solved)
 
         for result in run_sweep(sweep, on_solved):
             results.append(result)
             if rows is not None:
                 write_rows([measured.row for measured in results], rows)
     return results
-
-
-def show(table: Table) -> None:
-    """Print a table; output that goes into a file or a pipe has no width of its own."""
-    screen = Console()
-    (screen if screen.is_terminal else Console(width=150)).print(table)
 
 
 def table_outputs(options: EvaluateOptions, table: str) -> tuple[Path, Path]:

@@ -12,14 +12,15 @@ from typing import Any
 from diffassemble.cli import footprint
 from diffassemble.cli.evaluate import EvaluateOptions
 from diffassemble.cli.footprint import COMPLETE, LEARN, PAPER_SPARSE, SPARSE, Job
-from diffassemble.cli.grid import parse_grid
-from diffassemble.cli.sweep import show, table_outputs, timed_pictures
+from diffassemble.cli.progress import show
+from diffassemble.cli.sweep import table_outputs, timed_pictures
 from diffassemble.core import Board
 from diffassemble.evaluation import footprints
 from diffassemble.evaluation.footprints import DROPOUT, EXPANDER, Footprint, PruningRow
 from diffassemble.evaluation.sweep import refuse
 from diffassemble.evaluation.tables import write_rows
 from diffassemble.files.atomic import write_file
+from diffassemble.files.documents import parse_grid
 from diffassemble.squares.pictures import COLLECTIONS
 
 SIDES = (6, 12, 20, 26, 30)
@@ -54,15 +55,10 @@ def jobs(options: EvaluateOptions) -> Iterator[Job]:
     picture = os.fspath(timed_pictures(options.data, "memory")[1][0])
     for board in sorted(boards, key=lambda board: board.cells):
         for work in (*solvers, LEARN):
-            for graph in _graphs(work, board.cells):
+            paper = () if work == "hybrid" else (PAPER_SPARSE,)
+            for graph in (SPARSE,) if board.cells > MOST_SHARED else (COMPLETE, *paper, SPARSE):
                 fixed = options.size, options.model or "jigsaw", options.samples, options.steps, options.seed
                 yield Job(work, graph, picture, board.rows, *fixed)
-
-
-def _graphs(work: str, pieces: int) -> tuple[str, ...]:
-    if pieces > MOST_SHARED:
-        return (SPARSE,)
-    return (COMPLETE, SPARSE) if work == "hybrid" else (COMPLETE, PAPER_SPARSE, SPARSE)
 
 
 DEGREES = (0.2, 0.6, 0.8, 1.0)

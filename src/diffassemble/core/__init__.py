@@ -1,11 +1,10 @@
 """The nouns that everything else speaks: poses, pieces, boards, puzzles, matches, assemblies, solvers."""
 
-from diffassemble.core.assembly import Assembly, Solver, Step
 from diffassemble.core.board import Board
-from diffassemble.core.matches import Matches
-from diffassemble.core.pieces import FragmentPieces, ImagePieces, Mesh, Pieces
+from diffassemble.core.pieces import FragmentPieces, ImagePieces, Matches, Mesh
 from diffassemble.core.poses import Poses, nearest_turn, turn_matrix, turn_pixels
 from diffassemble.core.puzzle import InputError, Locks, Puzzle
+from diffassemble.core.solver import Assembly, Solver, Step
 
 __all__ = [
     "Assembly",
@@ -16,7 +15,6 @@ __all__ = [
     "Locks",
     "Matches",
     "Mesh",
-    "Pieces",
     "Poses",
     "Puzzle",
     "Solver",

@@ -16,10 +16,10 @@ from jaxtyping import Bool, Float
 from PIL import Image
 from torch import Tensor
 
-from diffassemble.core.assembly import Assembly, Solver
 from diffassemble.core.board import Board
 from diffassemble.core.poses import Poses
 from diffassemble.core.puzzle import InputError, Puzzle
+from diffassemble.core.solver import Assembly, Solver
 
 
 @dataclass(frozen=True)

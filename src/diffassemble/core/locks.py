@@ -1,42 +1,19 @@
 """Answers that keep what is locked.
 
-Solvers that know of locks hold them all the way; whatever a solver answers, `held_steps` sees to it that locked pieces
-stand where they are locked and that the others make room. roma, which loads torch's compiler, and scipy.optimize are
-loaded where they are used, here and elsewhere: they take longer than most puzzles.
+Solvers that know of locks hold them all the way; whatever a solver answers, `core.solver.held_steps` sees to it that
+locked pieces stand where they are locked and that the others make room. roma, which loads torch's compiler, and
+scipy.optimize are loaded where they are used, here and elsewhere: they take longer than most puzzles.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from diffassemble.core.assembly import Step
 from diffassemble.core.board import Board, Placement
 from diffassemble.core.poses import Poses, nearest_turn
-from diffassemble.core.puzzle import Locks, Puzzle
-
-
-def held_steps(puzzle: Puzzle, steps: Iterator[Step]) -> Iterator[Step]:
-    """The same steps with the locked pieces in their places; in the last one no two pieces share a cell."""
-    locks = puzzle.locks
-    if locks is None:
-        yield from steps
-        return
-    last = None
-    for last in steps:
-        yield replace(last, poses=locks.applied(last.poses))
-    if last is not None:
-        yield replace(last, poses=_held(last.poses, puzzle.lattice, locks))
-
-
-def _held(poses: Poses, lattice: Board | None, locks: Locks) -> Poses:
-    if lattice is None:
-        return locks.applied(moved_to_locks(poses, locks))
-    return lattice.poses(*hold(lattice.snap(poses), lattice, locks))
+from diffassemble.core.puzzle import Locks
 
 
 def moved_to_locks(poses: Poses, locks: Locks) -> Poses:
@@ -62,7 +39,9 @@ def hold(placement: Placement, board: Board, locks: Locks) -> Placement:
         _, cells, turns = board.turned(*placement, by)
         place = torch.stack([cells // board.cols, cells % board.cols], 1)
         turned_right = locks.held & (turns == wanted_turns)
-        for shift in _shifts((wanted - place)[turned_right]):
+        # No shift, and all that some locked piece asks for, the smallest first.
+        shifts = torch.cat([torch.zeros(1, 2, dtype=torch.long), (wanted - place)[turned_right]]).unique(dim=0)
+        for shift in shifts[shifts.abs().sum(1).argsort(stable=True)]:
             agreeing = int(((place + shift == wanted).all(1) & turned_right).sum())
             if agreeing > most:
                 best, most = (place + shift, turns), agreeing
@@ -74,12 +53,6 @@ def settle(placement: Placement, board: Board, locks: Locks) -> Placement:
     """A placement with the locked pieces in their cells; only those in their way go elsewhere, as near as can be."""
     cells, turns = placement
     return _settle(torch.stack([cells // board.cols, cells % board.cols], 1), turns, board, locks)
-
-
-def _shifts(wishes: Int[Tensor, "k 2"]) -> Int[Tensor, "j 2"]:
-    """No shift, and all that some locked piece asks for, the smallest first."""
-    shifts = torch.cat([torch.zeros(1, 2, dtype=torch.long), wishes]).unique(dim=0)
-    return shifts[shifts.abs().sum(1).argsort(stable=True)]
 
 
 def settle_loose(poses: Poses, board: Board, locks: Locks) -> Placement:

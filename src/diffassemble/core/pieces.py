@@ -1,30 +1,16 @@
-"""What is given: pieces without their places."""
+"""What is given: pieces without their places, what time does to them, and which two of them may touch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
+from diffassemble.core.poses import Poses
 from diffassemble.core.surfaces import surface_area
-
-
-@runtime_checkable
-class Pieces(Protocol):
-    """What pictures' pieces and objects' fragments have in common."""
-
-    kind: ClassVar[str]
-    """the name of the kind that they are of, as in `diffassemble.kinds`"""
-
-    def __len__(self) -> int: ...
-
-    @property
-    def content(self) -> Float[Tensor, "n *x"]:
-        """What a piece is known by, as numbers: pixels or points."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -90,3 +76,49 @@ class FragmentPieces:
         found = [surface_area(mesh.vertices, mesh.faces) for mesh in self.meshes]
         areas = [area or guess for area, guess in zip(found, spread, strict=True)]
         return torch.tensor(areas, dtype=torch.double).clamp(min=1e-12)
+
+
+def erode_pixels(pixels: Float[Tensor, "n c s s"], pixels_lost: int) -> Float[Tensor, "n c r r"]:
+    """Pieces that lost a strip of `pixels_lost` pixels at every side."""
+    if pixels_lost == 0:
+        return pixels
+    return pixels[..., pixels_lost:-pixels_lost, pixels_lost:-pixels_lost]
+
+
+def surviving(count: int, missing: float, generator: torch.Generator) -> Int[Tensor, "kept"]:
+    """Indices, in random order, of the pieces left when a share `missing` is lost; at least one stays."""
+    kept = max(1, count - round(count * missing))
+    return torch.randperm(count, generator=generator)[:kept]
+
+
+# Channels of evidence: probability, rank, absolute quality.
+CHANNELS = 3
+
+
+@dataclass(frozen=True)
+class Matches:
+    """If `second` stands at T, then `first` stands at T @ relative.
+
+    `slot` tells the ways in which one pair may touch apart (2D: 4·side of first + side of second);
+    `evidence` holds the channels, all in [0, 1], that say how well the two fit: the probability that
+    they really touch, how highly the fit ranks among all others, and how good it is in absolute terms.
+    """
+
+    first: Int[Tensor, "m"]
+    second: Int[Tensor, "m"]
+    relative: Poses
+    slot: Int[Tensor, "m"]
+    evidence: Float[Tensor, "m channels"]
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @property
+    def weight(self) -> Float[Tensor, "m"]:
+        """How probable each match is: the first channel."""
+        return self.evidence[:, 0]
+
+    def __getitem__(self, index: Tensor) -> Matches:
+        return Matches(
+            self.first[index], self.second[index], self.relative[index], self.slot[index], self.evidence[index]
+        )

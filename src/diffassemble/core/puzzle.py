@@ -12,16 +12,9 @@ from diffassemble.core.board import Board
 from diffassemble.core.pieces import FragmentPieces, ImagePieces
 from diffassemble.core.poses import Poses
 
-# ----------------------------------------------------------------------------------------------------------------------
-# What goes wrong through no fault of the program.
-
 
 class InputError(ValueError):
     """Bad input: one line that says what is wrong, in which file, and what to do. The command line exits with 2."""
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Pieces whose places somebody knows already.
 
 
 @dataclass(frozen=True)
@@ -40,10 +33,6 @@ class Locks:
             torch.where(self.held[:, None, None], self.poses.rotation, poses.rotation),
             torch.where(self.held[:, None], self.poses.translation, poses.translation),
         )
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# One thing to be put together.
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import dataclasses
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -66,7 +67,10 @@ def read_settings(kind: type[Kind], values: Mapping[str, Any]) -> Kind:
             choices = ", ".join(map(str, get_args(hints[name])))
             wanted = f"one of {choices}" if choices else hints[name].__name__
             raise InputError(f"{name} is {value!r}, but must be {wanted}")
-    settings = kind(**{name: _converted(hints[name], value) for name, value in values.items()})
+    # JSON knows neither tuples nor paths.
+    known = {name: get_args(hints[name])[0] for name in values if get_origin(hints[name]) is tuple}
+    tuples = {name: tuple(Path(one) if part is Path else one for one in values[name]) for name, part in known.items()}
+    settings = kind(**{**values, **tuples})
     check_settings(settings)
     return settings
 
@@ -77,9 +81,7 @@ def _faults(settings: Any) -> Iterator[tuple[str, str]]:
         if get_origin(hint) is tuple:
             hint, each = get_args(hint)[0], "each "
         found: tuple[Any, ...] = getattr(hint, "__metadata__", ())
-        bounds: list[Any] = []
-        for bound in found:
-            bounds += bound if isinstance(bound, GroupedMetadata) else [bound]
+        bounds = chain.from_iterable(one if isinstance(one, GroupedMetadata) else [one] for one in found)
         rules = [(*_BOUNDS[type(bound)], *dataclasses.astuple(bound)) for bound in bounds]
         if not all(holds(one, limit) for holds, _, limit in rules for one in (value if each else (value,))):
             yield name, each + " and ".join(words.format(limit) for _, words, limit in rules)
@@ -94,10 +96,3 @@ def _allows(hint: Any, value: Any) -> bool:
     if get_origin(hint) is tuple:
         return isinstance(value, list | tuple)
     return type(value) in {bool: (bool,), int: (int,), float: (int, float), str: (str,)}.get(hint, (type(value),))
-
-
-def _converted(hint: Any, value: Any) -> Any:
-    """JSON knows neither tuples nor paths."""
-    if get_origin(hint) is tuple:
-        return tuple(Path(one) if get_args(hint)[0] is Path else one for one in value)
-    return value

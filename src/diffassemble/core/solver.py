@@ -1,20 +1,68 @@
-"""Solvers: puzzle in, poses out, step by step; and what drains their steps into an assembly."""
+"""Solvers: puzzle in, poses out, step by step; answers; and what drains the steps of the one into the other."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from diffassemble.core.assembly import Assembly, Solver, Step
-from diffassemble.core.locks import held_steps
+from diffassemble.core.locks import hold, moved_to_locks
 from diffassemble.core.poses import Poses
 from diffassemble.core.puzzle import Puzzle
 from diffassemble.core.seeds import check_seed
+
+
+@dataclass(frozen=True)
+class Step:
+    """Where the pieces stand at one moment of solving; the last step is the answer.
+
+    `done` runs from 0 to 1. `confidence` is known at the last step at the latest. Solvers that leave pieces out or tell
+    several objects apart say in `objects` which one each piece belongs to: 0, 1, …, or −1 for those left out.
+    `upright` is how probable it is that a picture stands the right way up, where somebody looked.
+    """
+
+    poses: Poses
+    done: float
+    confidence: Float[Tensor, "n"] | None = None
+    objects: Int[Tensor, "n"] | None = None
+    upright: float | None = None
+
+
+@runtime_checkable
+class Solver(Protocol):
+    """Puzzle in, poses out, step by step: progress bars, animations and answers all drain the same iterator."""
+
+    @property
+    def name(self) -> str:
+        """What the solver is called in tables and files."""
+        ...
+
+    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
+        """Yield the poses as they come to rest; never looks at the puzzle's truth."""
+        ...
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """A solved puzzle: final poses on the board, how sure each is (0…1), and how they got there.
+
+    `extra` names pieces that were given but do not belong to the puzzle; `objects` and `upright` are as in `Step`.
+    """
+
+    puzzle: Puzzle
+    poses: Poses
+    confidence: Float[Tensor, "n"]
+    history: tuple[Poses, ...]
+    solver: str
+    seconds: float
+    extra: tuple[str, ...] = ()
+    objects: tuple[int, ...] | None = None
+    upright: float | None = None
 
 
 def content_order(content: Float[Tensor, "n *x"]) -> Int[Tensor, "n"]:
@@ -31,6 +79,20 @@ def in_content_order(puzzle: Puzzle, solve: Callable[[Puzzle], Iterator[Step]]) 
     for step in solve(puzzle.reordered(order)):
         sure, objects = (None if told is None else told[back] for told in (step.confidence, step.objects))
         yield replace(step, poses=step.poses[back], confidence=sure, objects=objects)
+
+
+def held_steps(puzzle: Puzzle, steps: Iterator[Step]) -> Iterator[Step]:
+    """The same steps with the locked pieces in their places; in the last one no two pieces share a cell."""
+    locks, lattice, last = puzzle.locks, puzzle.lattice, None
+    if locks is None:
+        yield from steps
+        return
+    for last in steps:
+        yield replace(last, poses=locks.applied(last.poses))
+    if last is not None and lattice is None:
+        yield replace(last, poses=locks.applied(moved_to_locks(last.poses, locks)))
+    elif last is not None and lattice is not None:
+        yield replace(last, poses=lattice.poses(*hold(lattice.snap(last.poses), lattice, locks)))
 
 
 def assemble(puzzle: Puzzle, solver: Solver, seed: int = 0, on_step: Callable[[Step], None] | None = None) -> Assembly:

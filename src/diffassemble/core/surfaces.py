@@ -109,23 +109,15 @@ def chamfer_distance(first: Float[Tensor, "n p 3"], second: Float[Tensor, "n q 3
 
     Differentiable: the nearest points are found first, then only their distances are taken.
     """
-    there, back = _nearest(first, second), _nearest(second, first)
-    return _mean_square(first, second, there) + _mean_square(second, first, back)
+    return _one_way(first, second) + _one_way(second, first)
 
 
-def _mean_square(
-    cloud: Float[Tensor, "n p 3"], other: Float[Tensor, "n q 3"], nearest: Int[Tensor, "n p"]
-) -> Float[Tensor, "n"]:
-    partner = other.gather(1, nearest[..., None].expand(-1, -1, 3))
-    return (cloud - partner).square().sum(-1).mean(-1)
-
-
-def _nearest(cloud: Float[Tensor, "n p 3"], other: Float[Tensor, "n q 3"]) -> Int[Tensor, "n p"]:
-    """For each point, the nearest one of the other cloud."""
+def _one_way(cloud: Float[Tensor, "n p 3"], other: Float[Tensor, "n q 3"]) -> Float[Tensor, "n"]:
     # Loaded here, for whoever needs no more than areas.
     from scipy.spatial import cKDTree
 
     # Where a point is not finite, the distance is not either, whichever point is the nearest.
     clouds = (points.detach().nan_to_num(0.0, 0.0, 0.0).cpu().numpy() for points in (cloud, other))
     found = [torch.from_numpy(cKDTree(points).query(queries)[1]) for queries, points in zip(*clouds, strict=True)]
-    return torch.stack(found).to(cloud.device)
+    partner = other.gather(1, torch.stack(found).to(cloud.device)[..., None].expand(-1, -1, 3))
+    return (cloud - partner).square().sum(-1).mean(-1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -42,9 +42,10 @@ def bars_figure(title: str, comparisons: Sequence[Comparison]) -> bytes:
         lines = comparison.lines
         names = [f"{line.method}, {line.score}" if line.score in (ABSOLUTE, FREE) else line.method for line in lines]
         for number, (panel, label) in enumerate(zip(row, comparison.labels, strict=True)):
-            panel.plot(_numbers(line.quoted[number] for line in lines), range(len(lines)), markersize=5, **_DIAMOND)
-            ours, reach = _numbers(line.ours[number] for line in lines), [_reach(line, number) for line in lines]
-            draw_bars(panel, names, ours, label, [colours[line.method] for line in lines], reach)
+            figures = np.array([(line.ours[number], line.quoted[number]) for line in lines], float)
+            panel.plot(figures[:, 1], range(len(lines)), markersize=5, **_DIAMOND)
+            reach = [_reach(line, number) for line in lines]
+            draw_bars(panel, names, figures[:, 0], label, [colours[line.method] for line in lines], reach)
         row[0].set_title(comparison.view, loc="left", fontsize=9)
     signs = {
         "ours (95 % interval, or deviation over seeds)": Patch(color=COLOURS[0]),
@@ -69,10 +70,11 @@ def draw_curve(
         return
     inside = colour if style.endswith(("o-", "^-")) else "white"
     look: dict[str, Any] = {"color": colour, "label": label, "markerfacecolor": inside}
+    # What is not there becomes NaN, which is a gap.
     if deviation is None:
-        panel.plot(x, _numbers(y), style, **look)
+        panel.plot(x, np.array(y, float), style, **look)
     else:
-        panel.errorbar(x, _numbers(y), yerr=deviation, fmt=style, capsize=3, **look)
+        panel.errorbar(x, np.array(y, float), yerr=deviation, fmt=style, capsize=3, **look)
 
 
 def time_figure(title: str, comparison: Comparison) -> bytes:
@@ -129,7 +131,7 @@ def missing_figure(title: str, comparisons: Sequence[Comparison]) -> bytes:
 def draw_bars(
     panel: Axes,
     names: Sequence[str],
-    values: Sequence[float],
+    values: Sequence[float] | np.ndarray,
     label: str,
     colours: Sequence[str],
     reach: Sequence[Interval],
@@ -170,8 +172,3 @@ def _colours(methods: Sequence[str]) -> dict[str, str]:
 
 def _reach(line: Line, number: int) -> Interval:
     return line.reach[number] if line.reach else (0.0, 0.0)
-
-
-def _numbers(values: Iterable[float | None]) -> list[float]:
-    """What can be drawn: a gap where there is nothing."""
-    return [float("nan") if value is None else value for value in values]

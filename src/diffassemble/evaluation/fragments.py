@@ -17,19 +17,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from diffassemble.core import Mesh, Poses, Puzzle, Step
-from diffassemble.core.damage import surviving
+from diffassemble.core.pieces import surviving
 from diffassemble.core.seeds import random_stream
 from diffassemble.core.surfaces import sample_surface
-from diffassemble.evaluation.metrics import (
-    anchored,
-    euler_error,
-    geodesic_error,
-    piece_chamfer,
-    piece_sizes,
-    right_pieces,
-    shape_chamfer,
-    translation_error,
-)
+from diffassemble.evaluation import metrics
 from diffassemble.evaluation.quoted import ERROR_LABELS
 from diffassemble.evaluation.sweep import CUTTING, LOSING, Case, Interval, Measured, peak_megabytes, refuse
 from diffassemble.fragments.breaking import scatter
@@ -70,7 +61,7 @@ class ObjectScore:
     def values(self, name: str) -> Float[Tensor, "n"]:
         """What a field says of every piece; `right` is 1 where it stands where it belongs."""
         if name == "right":
-            return right_pieces(self.values("chamfer")).double()
+            return metrics.right_pieces(self.values("chamfer")).double()
         return torch.tensor(getattr(self, name), dtype=torch.double)
 
     def mean(self, name: str) -> float:
@@ -82,6 +73,11 @@ class ObjectScore:
         """All pieces but the largest, whose place an anchor gives."""
         return torch.arange(len(self.share)) != self.values("share").argmax()
 
+    @property
+    def right_rest(self) -> float:
+        """The share of the right ones among these; an object of one piece has nothing to be wrong."""
+        return float(self.values("right")[self.rest].mean()) if self.rest.any() else 1.0
+
 
 @dataclass(frozen=True)
 class AnchoredScores:
@@ -89,12 +85,6 @@ class AnchoredScores:
 
     none: ObjectScore
     largest: ObjectScore
-
-
-def _read(entry: dict[str, Any]) -> ObjectScore:
-    """A score that was written as JSON, which knows lists for tuples."""
-    values: dict[str, Any] = {name: tuple(part) if isinstance(part, list) else part for name, part in entry.items()}
-    return ObjectScore(**values)
 
 
 def score_object(
@@ -106,16 +96,16 @@ def score_object(
     points = puzzle.fragments.points
     answer = Poses(answer.rotation.to(points), answer.translation.to(points))
     if anchor == "largest":
-        answer = anchored(answer, truth, int(case.share.argmax()))
+        answer = metrics.anchored(answer, truth, int(case.share.argmax()))
     return ObjectScore(
         category=case.category,
         whole=case.whole,
         share=tuple(case.share.tolist()),
-        euler=tuple(euler_error(answer, truth).tolist()),
-        geodesic=tuple(geodesic_error(answer, truth).tolist()),
-        translation=tuple(translation_error(answer, truth).tolist()),
-        chamfer=tuple(piece_chamfer(points, answer, truth).tolist()),
-        shape=shape_chamfer(points, answer, truth),
+        euler=tuple(metrics.euler_error(answer, truth).tolist()),
+        geodesic=tuple(metrics.geodesic_error(answer, truth).tolist()),
+        translation=tuple(metrics.translation_error(answer, truth).tolist()),
+        chamfer=tuple(metrics.piece_chamfer(points, answer, truth).tolist()),
+        shape=metrics.shape_chamfer(points, answer, truth),
         confidence=None if confidence is None else tuple(confidence.tolist()),
         seconds=seconds,
     )
@@ -175,17 +165,12 @@ def plain_figures(scores: Sequence[ObjectScore]) -> Figures:
         rmse_r=fmean(score.mean("euler") for score in scores),
         rmse_t=100 * fmean(score.mean("translation") for score in scores),
         part_accuracy=100 * fmean(score.mean("right") for score in scores),
-        part_accuracy_rest=100 * fmean(_right_rest(score) for score in scores),
+        part_accuracy_rest=100 * fmean(score.right_rest for score in scores),
         all_right=100 * fmean(bool(score.values("right").all()) for score in scores),
         chamfer=1000 * fmean(score.shape for score in scores),
         geodesic=fmean(score.mean("geodesic") for score in scores),
         geodesic_median=median(score.mean("geodesic") for score in scores),
     )
-
-
-def _right_rest(score: ObjectScore) -> float:
-    """Share of the right pieces but for the largest; an object of one piece has nothing to be wrong."""
-    return float(score.values("right")[score.rest].mean()) if score.rest.any() else 1.0
 
 
 def class_figures(scores: Sequence[ObjectScore]) -> Figures:
@@ -219,29 +204,27 @@ def _groups(named: Iterable[tuple[str, ObjectScore]]) -> tuple[Group, ...]:
     return tuple(Group(name, len(scores), plain_figures(scores)) for name, scores in members.items())
 
 
-def by_size(scores: Sequence[ObjectScore]) -> tuple[PieceGroup, ...]:
-    """Groups of pieces by their share of the whole object's area."""
-    return _piece_groups("share", (("< 1 %", 0.0, 0.01), ("1–4 %", 0.01, 0.04), ("> 4 %", 0.04, 2.0)), scores)
+_PIECE_GROUPS = {
+    "share": (("< 1 %", 0.0, 0.01), ("1–4 %", 0.01, 0.04), ("> 4 %", 0.04, 2.0)),
+    "confidence": (("< 0.5", 0.0, 0.5), ("0.5–0.9", 0.5, 0.9), ("> 0.9", 0.9, 2.0)),
+}
+"""of pieces whose value is at least the lower bound and below the upper"""
 
 
-def by_confidence(scores: Sequence[ObjectScore]) -> tuple[PieceGroup, ...]:
-    """Groups of pieces by how sure the solver was of them; of objects where it said nothing, none."""
-    told = [score for score in scores if score.confidence is not None]
-    return _piece_groups("confidence", (("< 0.5", 0.0, 0.5), ("0.5–0.9", 0.5, 0.9), ("> 0.9", 0.9, 2.0)), told)
+def piece_groups(name: Literal["share", "confidence"], scores: Sequence[ObjectScore]) -> tuple[PieceGroup, ...]:
+    """Groups of pieces by their share of the object's area, or by how sure the solver was of them, if it said so.
 
-
-def _piece_groups(
-    name: str, bounds: Sequence[tuple[str, float, float]], scores: Sequence[ObjectScore]
-) -> tuple[PieceGroup, ...]:
-    """Pieces whose value is at least the lower bound and below the upper; groups without pieces are left out."""
-    if not scores:
+    Groups without pieces are left out.
+    """
+    told = [score for score in scores if getattr(score, name) is not None]
+    if not told:
         return ()
     value, right, euler, moved, turned = (
-        torch.cat([score.values(field) for score in scores])
+        torch.cat([score.values(field) for score in told])
         for field in (name, "right", "euler", "translation", "geodesic")
     )
     groups = []
-    for group, low, high in bounds:
+    for group, low, high in _PIECE_GROUPS[name]:
         chosen = (value >= low) & (value < high)
         if chosen.any():
             means = [float(column[chosen].mean()) for column in (right, euler, moved, turned)]
@@ -381,7 +364,7 @@ class ObjectCell:
         fracture = self.fractures[index]
         puzzle = scatter(fracture.meshes(), random_stream(seed, index, CUTTING))
         losing = random_stream(seed, index, LOSING)
-        share = piece_sizes(puzzle.fragments)
+        share = metrics.piece_sizes(puzzle.fragments)
         stay = surviving(len(puzzle), min(self.missing, max(0.0, 1 - 2 / len(puzzle))), losing)
         clean = puzzle.reordered(stay)
         given = self._spoiled(clean, share[stay], losing).without_truth()
@@ -415,8 +398,12 @@ class ObjectCell:
         return AnchoredScores(*(score_object(case, step.poses, one, step.confidence, seconds) for one in anchors))
 
     def read_score(self, entry: dict[str, Any]) -> AnchoredScores:
-        """A score that was written as JSON."""
-        return AnchoredScores(_read(entry["none"]), _read(entry["largest"]))
+        """A score that was written as JSON, which knows lists for tuples."""
+        seen: list[dict[str, Any]] = [
+            {name: tuple(part) if isinstance(part, list) else part for name, part in entry[anchor].items()}
+            for anchor in ("none", "largest")
+        ]
+        return AnchoredScores(*(ObjectScore(**values) for values in seen))
 
     def rows(self, solver: str, seed: int, draws: Sequence[Sequence[AnchoredScores]]) -> list[Measured]:
         """A row for each anchor."""
@@ -440,8 +427,8 @@ class ObjectCell:
             deviation=_over(whole, stdev) if len(whole) > 1 else None,
             classes=by_class(scores),
             by_pieces=by_pieces(scores),
-            by_size=by_size(scores),
-            by_confidence=by_confidence(scores),
+            by_size=piece_groups("share", scores),
+            by_confidence=piece_groups("confidence", scores),
             calibration=calibration(scores),
         )
 

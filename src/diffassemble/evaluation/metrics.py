@@ -8,6 +8,8 @@ rotations must be orthogonal.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -20,15 +22,17 @@ Ints = Int[Tensor, "n"]
 RIGHT = 0.01
 
 
-def direct_comparison(board: Board, cells: Ints, turns: Ints, true_cells: Ints, true_turns: Ints) -> float:
-    """Percent of the pieces that are in their right place and have their right turn."""
-    return _percent(_right_after_turning(board, cells, turns, true_cells, true_turns, by=0))
+def direct_comparison(
+    board: Board, cells: Ints, turns: Ints, true_cells: Ints, true_turns: Ints, *, wholes: Sequence[int] = (0,)
+) -> float:
+    """Percent of the pieces that have their right place and turn once the whole is turned, the best way of `wholes`."""
+    turned = [board.turned(cells, turns, by) for by in wholes]
+    return max(_percent((cell == true_cells) & (turn == true_turns % 4)) for _, cell, turn in turned)
 
 
-def direct_comparison_free(board: Board, cells: Ints, turns: Ints, true_cells: Ints, true_turns: Ints) -> float:
+def direct_comparison_free(board: Board, *placement: Ints) -> float:
     """Direct comparison at the best turn of the whole: all four on a square board, 0° and 180° on others."""
-    wholes = (0, 1, 2, 3) if board.rows == board.cols else (0, 2)
-    return max(_percent(_right_after_turning(board, cells, turns, true_cells, true_turns, by)) for by in wholes)
+    return direct_comparison(board, *placement, wholes=board.fitting_turns())
 
 
 def neighbour_accuracy(board: Board, cells: Ints, turns: Ints, true_cells: Ints, true_turns: Ints) -> float:
@@ -42,21 +46,8 @@ def neighbour_accuracy(board: Board, cells: Ints, turns: Ints, true_cells: Ints,
     return _percent((answer == truth).all(-1))
 
 
-def perfect(board: Board, cells: Ints, turns: Ints, true_cells: Ints, true_turns: Ints) -> bool:
-    """Whether every piece is right, up to a turn of the whole."""
-    return direct_comparison_free(board, cells, turns, true_cells, true_turns) == 100.0
-
-
 def _percent(right: Bool[Tensor, "k"]) -> float:
     return 100.0 * int(right.sum()) / len(right) if len(right) else 100.0
-
-
-def _right_after_turning(
-    board: Board, cells: Tensor, turns: Tensor, true_cells: Tensor, true_turns: Tensor, by: int
-) -> Bool[Tensor, "n"]:
-    """Which pieces are right once the whole answer is turned by `by` clockwise quarter turns."""
-    _, cells, turns = board.turned(cells, turns, by)
-    return (cells == true_cells) & (turns % 4 == true_turns % 4)
 
 
 def _neighbour_pairs(board: Board, cells: Int[Tensor, "n"]) -> tuple[Int[Tensor, "k"], Int[Tensor, "k"]]:

@@ -37,13 +37,15 @@ def measurement_page(
 ) -> str:
     """A self-contained page; `figures` are the fields of rows that the plot shows, and their labels."""
     rows = [result.row for result in results]
+    # The fields that are words or numbers.
+    plain = [{name: told for name, told in asdict(row).items() if isinstance(told, str | int | float)} for row in rows]
     groups = [
         {"solver": row.solver, "measured on": row.describe(), "by": kind, "group": name, **means}
         for row in rows
         for (kind, name), means in row.groups().items()
     ]
     parts = [
-        section("Results", rows_table([_plain(row) for row in rows]) + f"<p>{escape(rows[0].CAPTION)}</p>"),
+        section("Results", rows_table(plain) + f"<p>{escape(rows[0].CAPTION)}</p>"),
         section("Compared", embedded(_bars(results, figures), ", ".join(figures.values()))),
         *([section("By kind of object and piece", rows_table(groups))] if groups else []),
         *(
@@ -59,17 +61,9 @@ def measurement_page(
 def rows_table(rows: Sequence[dict[str, Any]]) -> str:
     """Rows of equal fields as a table."""
     head = "".join(f"<th>{escape(key.replace('_', ' '))}</th>" for key in rows[0])
-    body = ["<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row.values()) + "</tr>" for row in rows]
+    texts = [[f"{one:.1f}" if isinstance(one, float) else escape(str(one)) for one in row.values()] for row in rows]
+    body = ["<tr>" + "".join(f"<td>{text}</td>" for text in line) + "</tr>" for line in texts]
     return f"<table><tr>{head}</tr>" + "\n".join(body) + "</table>"
-
-
-def _cell(value: object) -> str:
-    return f"{value:.1f}" if isinstance(value, float) else escape(str(value))
-
-
-def _plain(row: Any) -> dict[str, Any]:
-    """The fields that are words or numbers."""
-    return {name: value for name, value in asdict(row).items() if isinstance(value, str | int | float)}
 
 
 def _answer(solved: Solved) -> str:

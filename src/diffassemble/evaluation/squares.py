@@ -16,7 +16,7 @@ from torch import Tensor
 
 from diffassemble.core import Board, InputError, Poses, Puzzle, Step
 from diffassemble.core.seeds import random_stream
-from diffassemble.evaluation.metrics import direct_comparison, direct_comparison_free, neighbour_accuracy, perfect
+from diffassemble.evaluation.metrics import direct_comparison, direct_comparison_free, neighbour_accuracy
 from diffassemble.evaluation.sweep import CUTTING, Case, Interval, Measured, peak_megabytes, refuse
 from diffassemble.files.pictures import read_picture, to_image
 from diffassemble.squares.cut import SMALLEST_PIECE, crop_to_board, cut_picture
@@ -40,11 +40,12 @@ def score_placement(puzzle: Puzzle, poses: Poses, seconds: float) -> PictureScor
         raise InputError("a puzzle without its truth can't be scored; cut one from a picture")
     board = puzzle.board
     placement = (board, *board.snap(poses), *board.snap(puzzle.truth))
+    free = direct_comparison_free(*placement)
     return PictureScore(
         accuracy=direct_comparison(*placement),
-        accuracy_free=direct_comparison_free(*placement),
+        accuracy_free=free,
         neighbours=neighbour_accuracy(*placement),
-        perfect=perfect(*placement),
+        perfect=free == 100.0,
         seconds=seconds,
         pieces=len(puzzle),
     )

@@ -238,12 +238,12 @@ class Journal:
 class Sweep:
     """Every solver on the cases of every cell.
 
-    `scoring` is who solves them; what the `journal` knows already is not solved again.
+    `scoring` is who solves them, if not this process; what the `journal` knows already is not solved again.
     """
 
     solvers: Sequence[Solver]
     draws: Sequence[Draws]
-    scoring: Scoring = score_here
+    scoring: Scoring | None = None
     journal: Journal | None = None
 
     @property
@@ -271,7 +271,7 @@ def run_sweep(sweep: Sweep, report: Callable[[Solved], None] = lambda solved: No
         draws.check()
     for draws, solver in product(sweep.draws, sweep.solvers):
         found = dict[int, Score]()
-        for number, score, assembly in _scores(solver, draws, sweep.scoring, sweep.journal):
+        for number, score, assembly in _scores(solver, draws, sweep.scoring or score_here, sweep.journal):
             found[number] = score
             report(Solved(draws.cell, solver.name, score, assembly))
         scores = [found[number] for number in range(len(draws))]
@@ -302,11 +302,8 @@ def _scores(
         yield number, score, assembly
 
 
-def peak_megabytes() -> float:
-    """Highest resident memory of this process since it started, in MB (10⁶ bytes); it never falls again."""
-    return megabytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-
-
-def megabytes(resident: int) -> float:
-    """What the system tells of resident memory, in MB (10⁶ bytes): Linux counts in KiB, macOS in bytes."""
+def peak_megabytes(usage: resource.struct_rusage | None = None) -> float:
+    """Highest resident memory of this process so far, or by what is known of another, in MB (10⁶ bytes)."""
+    resident = (usage or resource.getrusage(resource.RUSAGE_SELF)).ru_maxrss
+    # Linux counts in KiB, macOS in bytes.
     return resident / 1e6 if sys.platform == "darwin" else resident * 1024 / 1e6

@@ -6,6 +6,7 @@ What a zip file tells about itself is not believed: bytes are counted while they
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from tempfile import TemporaryDirectory
 from zlib import error as ZlibError
 
 from diffassemble.core import InputError
+from diffassemble.files.atomic import one_line
 
 MOST_FILES = 2000
 MOST_BYTES = 1_000_000_000
@@ -21,6 +23,8 @@ MOST_BYTES = 1_000_000_000
 MOST_RATIO = 250
 _CHUNK = 1 << 20
 _NEVER_A_BOMB = 10_000_000
+# What computers add by themselves.
+_CLUTTER = re.compile(r"^__MACOSX/|(^|/)(\.DS_Store|Thumbs\.db|desktop\.ini)$")
 
 
 def is_zip(path: Path | str) -> bool:
@@ -48,7 +52,7 @@ def unpack(content: io.BufferedIOBase, name: str, folder: Path) -> Path:
     """
     try:
         with zipfile.ZipFile(content) as archive:
-            members = [info for info in archive.infolist() if not info.is_dir() and not _is_clutter(info.filename)]
+            members = [info for info in archive.infolist() if not info.is_dir() and not _CLUTTER.search(info.filename)]
             _check(members, name)
             room = MOST_BYTES
             for info in members:
@@ -57,7 +61,7 @@ def unpack(content: io.BufferedIOBase, name: str, folder: Path) -> Path:
     except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, ZlibError, OSError, RuntimeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{name}: is no zip file, or broken or cut short ({_one_line(error)})") from error
+        raise InputError(f"{name}: is no zip file, or broken or cut short ({one_line(error)})") from error
     return _single_folder(folder)
 
 
@@ -114,16 +118,7 @@ def _extract(archive: zipfile.ZipFile, info: zipfile.ZipInfo, folder: Path, name
     return written
 
 
-def _is_clutter(name: str) -> bool:
-    """What computers add by themselves."""
-    return name.startswith("__MACOSX/") or PurePosixPath(name).name in (".DS_Store", "Thumbs.db", "desktop.ini")
-
-
 def _single_folder(folder: Path) -> Path:
     """People pack a folder or its files; both are meant."""
     inside = list(folder.iterdir())
     return _single_folder(inside[0]) if len(inside) == 1 and inside[0].is_dir() else folder
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:120] or type(error).__name__

@@ -12,18 +12,10 @@ from diffassemble.core import Assembly, InputError, Locks, Puzzle
 from diffassemble.files.atomic import add_files, check_free, fresh_folder, write_file
 from diffassemble.files.documents import document_bytes, field, named_records, read_document
 from diffassemble.kinds import DOCUMENTS, kind_of
-from diffassemble.rendering.account import upright_note
-from diffassemble.rendering.report import Pictures, report_html
+from diffassemble.rendering.report import Pictures, report_html, upright_note
 
-ASSEMBLY_FILES = (
-    "assembly.json",
-    "assembled.png",
-    "steps.gif",
-    "report.html",
-    "assembled.glb",
-    "matrices.txt",
-    "posed",
-)
+_DRAWN = {"assembled": "assembled.png", "steps": "steps.gif"}
+ASSEMBLY_FILES = ("assembly.json", *_DRAWN.values(), "report.html", "assembled.glb", "matrices.txt", "posed")
 
 
 def write_assembly(
@@ -52,11 +44,10 @@ def write_assembly(
         wrote(name)
     drawn = Pictures(assembly)
     if pictures:
-        files = {"assembled": "assembled.png", "steps": "steps.gif"}
         for name in drawn.drawn():
-            if name in files:
-                add_files(target, [(files[name], getattr(drawn, name))])
-                wrote(files[name])
+            if name in _DRAWN:
+                add_files(target, [(_DRAWN[name], getattr(drawn, name))])
+                wrote(_DRAWN[name])
         add_files(target, [("report.html", report_html(drawn, settings).encode())])
         wrote("report.html")
     return drawn
@@ -105,22 +96,23 @@ def read_assembly(path: Path | str, puzzle: Puzzle) -> Assembly:
     if records is None:
         raise InputError(f"{source}: is not an assembly of these {len(puzzle)} pieces; their names differ")
     poses = kind.read_poses(puzzle, records, source)
-    confidence = torch.tensor([_confidence(record, source) for record in records])
-    objects = _objects(records, source)
+    confidence = [field(record, "confidence", float, source) for record in records]
+    if not all(0 <= sure <= 1 for sure in confidence):
+        raise InputError(f"{source}: a 'confidence' must lie between 0 and 1")
+    # Which whole each piece belongs to, −1 for those left out, if that is told.
+    told = [record.get("object") for record in records]
+    if not all(number is None or (type(number) is int and number >= 0) for number in told):
+        raise InputError(f"{source}: an 'object' must be 0, 1, … or null")
+    objects = tuple(-1 if number is None else number for number in told)
+    known = objects if any("object" in record for record in records) else None
     solver = field(document, "solver", str, source)
-    return Assembly(puzzle, poses, confidence, (), solver, 0.0, extra, objects, _read_upright(document, source))
+    upright = _read_upright(document, source)
+    return Assembly(puzzle, poses, torch.tensor(confidence), (), solver, 0.0, extra, known, upright)
 
 
 def render(assembly: Assembly, path: Path | str) -> None:
     """Write the assembled picture or a view of the object as a PNG; an older file is replaced in one go."""
     write_file(Path(path), Pictures(assembly).assembled)
-
-
-def _confidence(record: dict[str, Any], source: Path, key: str = "confidence") -> float:
-    sure = field(record, key, float, source)
-    if not 0 <= sure <= 1:
-        raise InputError(f"{source}: a '{key}' must lie between 0 and 1")
-    return sure
 
 
 def _upright(assembly: Assembly) -> dict[str, Any]:
@@ -133,17 +125,12 @@ def _upright(assembly: Assembly) -> dict[str, Any]:
 
 def _read_upright(document: dict[str, Any], source: Path) -> float | None:
     told = field(document, "upright", dict, source) if "upright" in document else {}
-    return None if told.get("probability") is None else _confidence(told, source, "probability")
-
-
-def _objects(records: list[dict[str, Any]], source: Path) -> tuple[int, ...] | None:
-    """Which whole each record's piece belongs to, −1 for those left out; none if that is not told."""
-    if not any("object" in record for record in records):
+    if told.get("probability") is None:
         return None
-    told = [record.get("object") for record in records]
-    if not all(number is None or (type(number) is int and number >= 0) for number in told):
-        raise InputError(f"{source}: an 'object' must be 0, 1, … or null")
-    return tuple(-1 if number is None else number for number in told)
+    sure = field(told, "probability", float, source)
+    if not 0 <= sure <= 1:
+        raise InputError(f"{source}: a 'probability' must lie between 0 and 1")
+    return sure
 
 
 def read_locks(path: Path | str, puzzle: Puzzle) -> Locks:
@@ -154,15 +141,12 @@ def read_locks(path: Path | str, puzzle: Puzzle) -> Locks:
         board = assembly.puzzle.board
         raise InputError(f"{source}: is for a grid of {board.rows}x{board.cols}; pass --grid {board.rows}x{board.cols}")
     records = named_records(read_document(source, DOCUMENTS), assembly.puzzle.names, source) or []
-    held = torch.tensor([_is_locked(record, source) for record in records])
+    marks = [record.get("locked", False) for record in records]
+    for mark in marks:
+        if not isinstance(mark, bool):
+            raise InputError(f"{source}: 'locked' must be true or false, but is {mark!r}")
+    held = torch.tensor(marks)
     if not bool(held.any()):
         raise InputError(f'{source}: marks no piece as locked; write "locked": true into the lines of those you know')
     kind_of(puzzle).check_locks(puzzle, assembly.poses, held, source)
     return Locks(held, assembly.poses)
-
-
-def _is_locked(record: dict[str, Any], source: Path) -> bool:
-    locked = record.get("locked", False)
-    if not isinstance(locked, bool):
-        raise InputError(f"{source}: 'locked' must be true or false, but is {locked!r}")
-    return locked

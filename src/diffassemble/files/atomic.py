@@ -1,4 +1,4 @@
-"""Output that is either whole or not there: written beside its place, then renamed into it."""
+"""Files that can be read at all; and output that is whole or not there: written beside its place, then renamed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,28 @@ from pathlib import Path
 from uuid import uuid4
 
 from diffassemble.core import InputError
+
+
+def file_size(path: Path, wanted: str) -> int:
+    """Bytes of a file that is there, not empty and may be read; anything else is refused, as what is `wanted`."""
+    try:
+        if not path.is_file():
+            path.stat()
+            raise InputError(f"{path}: is not a file; give a {wanted}")
+        size = path.stat().st_size
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    if size == 0:
+        raise InputError(f"{path}: is empty (0 bytes)")
+    return size
+
+
+def one_line(error: Exception) -> str:
+    """What an error says, or else its name; long texts are cut short."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 120 else text[:117] + "…"
 
 
 def write_file(target: Path, content: bytes) -> None:
@@ -103,17 +125,13 @@ def _staged(target: Path) -> Iterator[Path]:
                 made.append(folder)
         yield part
     except BaseException as error:
+        # What was begun is removed, if it can be: the error that led here is the one to tell.
         for path in (part, *reversed(made)):
-            _remove_quietly(path)
+            with suppress(OSError):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
         if isinstance(error, OSError):
             raise InputError(f"{target}: cannot be written ({error.strerror or error})") from error
         raise
-
-
-def _remove_quietly(path: Path) -> None:
-    """Remove what was begun, if it can be removed: the error that led here is the one to tell."""
-    with suppress(OSError):
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def cache_folder() -> Path:

@@ -1,9 +1,10 @@
-"""JSON documents: one record a line when written, distrusted when read."""
+"""JSON documents: one record a line when written, distrusted when read; and grids as people write them."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,14 +13,9 @@ from diffassemble.core import Board, InputError
 
 SCHEMA = 1
 _MOST_CELLS = 1_000_000
+_GRID = re.compile(r"([0-9]{1,3})(?:[xX×]([0-9]{1,3}))?")
 _Value = TypeVar("_Value")
-_WORDS: dict[type, str] = {
-    int: "a whole number",
-    str: "a text",
-    list: "a list",
-    float: "a number",
-    dict: "a record",
-}
+_WORDS: dict[type, str] = {int: "a whole number", str: "a text", list: "a list", float: "a number", dict: "a record"}
 
 
 def document_bytes(fields: Mapping[str, Any], kind: str) -> bytes:
@@ -52,7 +48,8 @@ def field(record: object, key: str, kind: type[_Value], path: Path) -> _Value:
     if kind is float and type(value) is int:
         value = float(value)
     if type(value) is not kind:
-        raise InputError(f"{path}: {key!r} must be {_WORDS[kind]}, but is {_brief(value)}")
+        text = repr(value)
+        raise InputError(f"{path}: {key!r} must be {_WORDS[kind]}, but is {text[:37] + '…' if text[40:] else text}")
     return value
 
 
@@ -61,6 +58,15 @@ def board_field(document: dict[str, Any], path: Path) -> Board:
     rows, cols = field(document, "rows", int, path), field(document, "cols", int, path)
     if min(rows, cols) < 1 or rows * cols > _MOST_CELLS:
         raise InputError(f"{path}: {rows} rows and {cols} cols make no board")
+    return Board(rows, cols)
+
+
+def parse_grid(text: str) -> Board:
+    """`4x7` is 4 rows of 7 columns; `6` is 6x6; up to 999x999."""
+    match = _GRID.fullmatch(text.strip())
+    rows, cols = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+    if rows < 1 or cols < 1:
+        raise InputError(f"grid {text!r} is not understood; write rows x columns, such as 6x6 or 4x7")
     return Board(rows, cols)
 
 
@@ -110,8 +116,3 @@ def _spread(value: object) -> str:
     if not isinstance(value, list):
         return json.dumps(value, allow_nan=False)
     return "[\n" + ",\n".join(f"    {json.dumps(item, allow_nan=False)}" for item in value) + "\n  ]"
-
-
-def _brief(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "…"

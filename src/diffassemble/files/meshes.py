@@ -15,24 +15,36 @@ from numpy.typing import NDArray
 
 from diffassemble.core import InputError, Mesh
 from diffassemble.core.surfaces import clean_surface, is_closed, surface_area
-from diffassemble.rendering.palette import to_linear
-from diffassemble.rendering.picture import Colour
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Mesh files as bare numbers: trimesh parses most kinds, NumPy the plain lists of points.
-
+from diffassemble.files.atomic import file_size, one_line
+from diffassemble.rendering.picture import Colour, to_linear
 
 Arrays = tuple[NDArray[np.float64], NDArray[np.int64]]
+MESH_ENDINGS = frozenset({".ply", ".obj", ".stl", ".glb", ".gltf", ".off", ".xyz", ".npy"})
+MOST_BYTES = 2_000_000_000
+LEAST_POINTS = 20
+"""fewest points of a cloud; the networks look at as many neighbours of each point"""
+_MOST_FAR = 1e15
 
 
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Parsers tell their troubles by raising, and no other way."""
+    logger = logging.getLogger("trimesh")
+    before, logger.disabled = logger.disabled, True
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.disabled = before
+
+
+@_quiet()
 def parse_mesh(path: Path) -> Arrays:
-    """Corners (v, 3) and triangles (f, 3) as the file has them, unchecked; raises whatever the parser raises."""
-    with _quiet():
-        return _parsed(path)
+    """Corners (v, 3) and triangles (f, 3) as the file has them, unchecked; raises whatever the parser raises.
 
-
-def _parsed(path: Path) -> Arrays:
-    """Corners and triangles as the file has them."""
+    trimesh parses most kinds, NumPy the plain lists of points.
+    """
     ending = path.suffix.lower()[1:]
     nothing = np.zeros((0, 3), dtype=np.int64)
     if ending == "npy":
@@ -57,37 +69,10 @@ def _joined(parts: list[trimesh.parent.Geometry]) -> Arrays:
     chosen = meshes or [part for part in parts if hasattr(part, "vertices") and len(part.vertices)]
     if not chosen:
         raise ValueError("it has neither triangles nor points")
-    starts = np.cumsum([0, *(len(part.vertices) for part in chosen)])
-    corners = np.concatenate([np.asarray(part.vertices, dtype=np.float64).reshape(-1, 3) for part in chosen])
-    triangles = [
-        np.asarray(part.faces, dtype=np.int64) + start for part, start in zip(meshes, starts[:-1], strict=False)
-    ]
-    return corners, np.concatenate(triangles) if triangles else np.zeros((0, 3), dtype=np.int64)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Parsers tell their troubles by raising, and no other way."""
-    logger = logging.getLogger("trimesh")
-    before = logger.disabled
-    logger.disabled = True
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.disabled = before
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Meshes and clouds of points in and out of files; trimesh does the parsing, this module distrusts what it gives.
-
-
-MESH_ENDINGS = frozenset({".ply", ".obj", ".stl", ".glb", ".gltf", ".off", ".xyz", ".npy"})
-MOST_BYTES = 2_000_000_000
-LEAST_POINTS = 20
-"""fewest points of a cloud; the networks look at as many neighbours of each point"""
-_MOST_FAR = 1e15
+    corners = [np.asarray(part.vertices, dtype=np.float64).reshape(-1, 3) for part in chosen]
+    starts = np.cumsum([0, *map(len, corners)])
+    triangles = [np.asarray(part.faces, dtype=np.int64) + start for part, start in zip(meshes, starts, strict=False)]
+    return np.concatenate(corners), np.concatenate([np.zeros((0, 3), dtype=np.int64), *triangles])
 
 
 def read_mesh(path: Path | str) -> Mesh:
@@ -110,12 +95,15 @@ def read_precisely(path: Path | str) -> Mesh:
         corners, triangles = parse_mesh(path)
     # Parsers fail on broken files in every way there is.
     except Exception as error:
-        raise InputError(f"{path}: is no {path.suffix[1:].upper()} file, or broken ({_one_line(error)})") from error
+        raise InputError(f"{path}: is no {path.suffix[1:].upper()} file, or broken ({one_line(error)})") from error
     vertices = torch.from_numpy(np.array(corners, dtype=np.float64))
     faces = torch.from_numpy(np.array(triangles, dtype=np.int64))
     _check_numbers(path, vertices, faces)
-    mesh = Mesh(*clean_surface(vertices, faces))
-    _check_shape(path, mesh, flat=len(faces) > 0)
+    mesh, count = Mesh(*clean_surface(vertices, faces)), len(faces)
+    if count and not (len(mesh.faces) and surface_area(mesh.vertices, mesh.faces) > 0):
+        raise InputError(f"{path}: its triangles have no area; give a mesh with a surface")
+    if not count and (points := len(mesh.vertices)) < LEAST_POINTS:
+        raise InputError(f"{path}: is a cloud of {points} different points; it needs {LEAST_POINTS} or more")
     return mesh
 
 
@@ -124,17 +112,7 @@ def check_size(path: Path) -> int:
     if path.suffix.lower() not in MESH_ENDINGS:
         known = " ".join(sorted(MESH_ENDINGS))
         raise InputError(f"{path}: is not a kind of mesh file known here; give one ending in {known}")
-    try:
-        if not path.is_file():
-            path.stat()
-            raise InputError(f"{path}: is not a file; give a mesh")
-        size = path.stat().st_size
-        with path.open("rb"):
-            pass
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    if size == 0:
-        raise InputError(f"{path}: is empty (0 bytes)")
+    size = file_size(path, "mesh")
     if size >= MOST_BYTES:
         raise InputError(f"{path}: has {size / 1e9:.1f} GB, at most {MOST_BYTES / 1e9:.0f} are read; simplify it first")
     return size
@@ -145,10 +123,19 @@ def mesh_bytes(mesh: Mesh, suffix: str, colour: Colour | None = None) -> bytes:
 
     `colour` is that of the whole mesh, 0…255 each; STL has none.
     """
-    writers = {".ply": _ply_bytes, ".obj": _obj_bytes, ".stl": _stl_bytes, ".glb": _glb_bytes}
-    if suffix not in writers:
-        raise InputError(f"cannot write meshes as {suffix!r}; choose one of {', '.join(writers)}")
-    return writers[suffix](mesh, colour)
+    if suffix not in (known := (".ply", ".obj", ".stl", ".glb")):
+        raise InputError(f"cannot write meshes as {suffix!r}; choose one of {', '.join(known)}")
+    if suffix == ".glb":
+        return scene_bytes([mesh], ["mesh"], [colour])
+    if suffix == ".obj":
+        paint = "" if colour is None else "".join(f" {level / 255:.6g}" for level in colour)
+        # Nine digits are what a float32 needs.
+        lines = ["v {:.9g} {:.9g} {:.9g}".format(*corner) + paint for corner in mesh.vertices.tolist()]
+        lines += [f"f {first + 1} {second + 1} {third + 1}" for first, second, third in mesh.faces.tolist()]
+        return ("\n".join(lines) + "\n").encode()
+    if suffix == ".stl" and not len(mesh.faces):
+        raise InputError("STL has no clouds of points; choose .ply")
+    return _trimesh(mesh, None if suffix == ".stl" else colour).export(file_type=suffix[1:])
 
 
 def scene_bytes(meshes: Sequence[Mesh], names: Sequence[str], colours: Sequence[Colour | None]) -> bytes:
@@ -157,39 +144,13 @@ def scene_bytes(meshes: Sequence[Mesh], names: Sequence[str], colours: Sequence[
     for mesh, name, colour in zip(meshes, names, colours, strict=True):
         part = _trimesh(mesh, colour)
         if colour is not None and len(mesh.faces):
-            part.visual = trimesh.visual.TextureVisuals(material=_paint(name, colour))
+            # A dull surface, seen from both sides; glTF counts light where others count steps of grey.
+            light, dull = to_linear(np.array(colour) / 255), {"metallicFactor": 0.0, "roughnessFactor": 0.8}
+            look = {"baseColorFactor": [*light.tolist(), 1.0], **dull, "doubleSided": True}
+            material = trimesh.visual.material.PBRMaterial(name=name, **look)
+            part.visual = trimesh.visual.TextureVisuals(material=material)
         scene.add_geometry(part, node_name=name, geom_name=name)
     return scene.export(file_type="glb")
-
-
-def _paint(name: str, colour: Colour) -> trimesh.visual.material.PBRMaterial:
-    """A dull surface of that colour, seen from both sides; glTF counts light where others count steps of grey."""
-    light = to_linear(np.array(colour) / 255)
-    return trimesh.visual.material.PBRMaterial(
-        name=name, baseColorFactor=[*light.tolist(), 1.0], metallicFactor=0.0, roughnessFactor=0.8, doubleSided=True
-    )
-
-
-def _ply_bytes(mesh: Mesh, colour: Colour | None) -> bytes:
-    return _trimesh(mesh, colour).export(file_type="ply")
-
-
-def _obj_bytes(mesh: Mesh, colour: Colour | None) -> bytes:
-    paint = "" if colour is None else "".join(f" {level / 255:.6g}" for level in colour)
-    # Nine digits are what a float32 needs.
-    lines = ["v {:.9g} {:.9g} {:.9g}".format(*corner) + paint for corner in mesh.vertices.tolist()]
-    lines += [f"f {first + 1} {second + 1} {third + 1}" for first, second, third in mesh.faces.tolist()]
-    return ("\n".join(lines) + "\n").encode()
-
-
-def _stl_bytes(mesh: Mesh, colour: Colour | None) -> bytes:
-    if not len(mesh.faces):
-        raise InputError("STL has no clouds of points; choose .ply")
-    return _trimesh(mesh, None).export(file_type="stl")
-
-
-def _glb_bytes(mesh: Mesh, colour: Colour | None) -> bytes:
-    return scene_bytes([mesh], ["mesh"], [colour])
 
 
 def _trimesh(mesh: Mesh, colour: Colour | None) -> trimesh.Trimesh | trimesh.PointCloud:
@@ -210,18 +171,3 @@ def _check_numbers(path: Path, vertices: torch.Tensor, faces: torch.Tensor) -> N
         raise InputError(f"{path}: has points over {_MOST_FAR:.0e} away from the origin; repair the mesh")
     if len(faces) and (int(faces.min()) < 0 or int(faces.max()) >= len(vertices)):
         raise InputError(f"{path}: has triangles whose corners are not there; repair the mesh")
-
-
-def _check_shape(path: Path, mesh: Mesh, flat: bool) -> None:
-    """Refuse what has no surface or too few points; `flat`: the file has triangles."""
-    if flat and not (len(mesh.faces) and surface_area(mesh.vertices, mesh.faces) > 0):
-        raise InputError(f"{path}: its triangles have no area; give a mesh with a surface")
-    if not flat and len(mesh.vertices) < LEAST_POINTS:
-        raise InputError(
-            f"{path}: is a cloud of {len(mesh.vertices)} different points; it needs {LEAST_POINTS} or more"
-        )
-
-
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= 120 else text[:117] + "…"

@@ -13,7 +13,7 @@ from PIL import Image, ImageOps
 from torch import Tensor
 
 from diffassemble.core import InputError
-from diffassemble.files.atomic import write_file
+from diffassemble.files.atomic import file_size, one_line, write_file
 
 # Kept just under Pillow's own limit, so that the answer is the same whichever check comes first.
 MOST_PIXELS = 178_000_000
@@ -31,7 +31,7 @@ def read_picture(path: Path | str) -> Float[Tensor, "3 H W"]:
                 levels, white = _levels(ImageOps.exif_transpose(image))
         # Decoders fail on broken files in every way there is, not only with OSError.
         except Exception as error:
-            raise InputError(f"{path}: the picture is broken or cut short ({_one_line(error)})") from error
+            raise InputError(f"{path}: the picture is broken or cut short ({one_line(error)})") from error
     if levels.dtype != np.uint8 and not ((levels >= 0) & (levels <= white)).all():
         raise InputError(f"{path}: has colours outside 0…{white}; save it as 8 or 16 bit")
     planes = np.moveaxis(levels, -1, 0) if levels.ndim == 3 else levels[None]
@@ -70,16 +70,7 @@ def png_bytes(image: Image.Image) -> bytes:
 
 def _opened(path: Path) -> Image.Image:
     """The image with its head read and its size checked, not yet decoded."""
-    try:
-        if not path.is_file():
-            path.stat()
-            raise InputError(f"{path}: is not a file; give a picture")
-        if path.stat().st_size == 0:
-            raise InputError(f"{path}: is empty (0 bytes)")
-        with path.open("rb"):
-            pass
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    file_size(path, "picture")
     try:
         image = Image.open(path, formats=_FORMATS)
     except Image.DecompressionBombError as error:
@@ -106,7 +97,3 @@ def _levels(image: Image.Image) -> tuple[np.ndarray, int]:
 
 def _too_large(path: Path) -> InputError:
     return InputError(f"{path}: has more than {MOST_PIXELS // 10**6} megapixels; make it smaller first")
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__

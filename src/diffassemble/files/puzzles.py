@@ -29,9 +29,11 @@ def _opened(path: Path, options: OpenOptions) -> Puzzle:
     if is_zip(path):
         with unpacked(path) as folder:
             return _opened(folder, options)
-    if _is_puzzle_folder(path):
-        return read_puzzle(path, options.board)
-    return recognise(path, options).read_loose(path, options)
+    try:
+        known = (path / "puzzle.json").exists()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    return read_puzzle(path, options.board) if known else recognise(path, options).read_loose(path, options)
 
 
 def read_puzzle(folder: Path | str, board: Board | None = None) -> Puzzle:
@@ -50,10 +52,3 @@ def write_puzzle(puzzle: Puzzle, folder: Path | str, overwrite: bool = False, en
         (part / "pieces").mkdir()
         for name, content in contents:
             (part / name).write_bytes(content)
-
-
-def _is_puzzle_folder(path: Path) -> bool:
-    try:
-        return (path / "puzzle.json").exists()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error

@@ -15,7 +15,7 @@ from manifold3d import Mesh64 as FineSurface
 from torch import Tensor
 
 from diffassemble.core import FragmentPieces, InputError, Mesh, Poses, Puzzle
-from diffassemble.core.damage import surviving
+from diffassemble.core.pieces import surviving
 from diffassemble.core.poses import random_rotations
 from diffassemble.core.surfaces import clean_surface, sample_surface
 

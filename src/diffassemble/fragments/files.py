@@ -17,7 +17,7 @@ from diffassemble.core import Assembly, Board, FragmentPieces, InputError, Mesh,
 from diffassemble.core.surfaces import is_closed, sample_surface
 from diffassemble.files.documents import document_bytes, field, matrix_field, piece_names, read_document, truth_records
 from diffassemble.files.meshes import MESH_ENDINGS, MOST_BYTES, check_size, mesh_bytes, read_precisely, scene_bytes
-from diffassemble.rendering.palette import fragment_colours
+from diffassemble.rendering.picture import fragment_colours
 
 # What documents call this kind.
 DOCUMENT = "fragments"

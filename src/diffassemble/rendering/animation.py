@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from diffassemble.core import Assembly, Poses, Puzzle
-from diffassemble.rendering.picture import TABLE, angles, centres, empty_board, lay_pieces, piece_images
+from diffassemble.rendering.picture import angles, centres, empty_board, lay_pieces, piece_images
 
 WIDTH = 480
 GIF_WIDTHS = (480, 400, 340, 280, 220, 160)
@@ -27,8 +28,8 @@ def animate(assembly: Assembly, frames: int = 48) -> list[Image.Image]:
     board = assembly.puzzle.board
     cell = max(2, round(WIDTH / 1.5 / max(board.rows, board.cols)))
     margin = round(max(board.rows, board.cols) * cell / 4)
-    moments = _eased(np.linspace(0, 1, max(frames, 2))) * (len(keys) - 1)
-    images, table = piece_images(assembly.puzzle.pixels, cell), empty_board(board, cell, margin, TABLE)
+    moments = eased(np.linspace(0, 1, max(frames, 2))) * (len(keys) - 1)
+    images, table = piece_images(assembly.puzzle.pixels, cell), empty_board(board, cell, margin)
     drawn = []
     for poses in _between(keys, moments):
         drawn.append(table.copy())
@@ -65,24 +66,23 @@ def _encode(frames: Sequence[Image.Image], width: int, durations: list[int]) -> 
 
 def _key_poses(assembly: Assembly) -> list[Poses]:
     """The poses to pass through: at least two, the last one the answer."""
-    keys = list(assembly.history)
-    end = assembly.poses
-    if not (
-        keys and torch.equal(keys[-1].translation, end.translation) and torch.equal(keys[-1].rotation, end.rotation)
-    ):
+    keys, end = list(assembly.history), assembly.poses
+    now = keys[-1] if keys else None
+    if now is None or not (torch.equal(now.translation, end.translation) and torch.equal(now.rotation, end.rotation)):
         keys.append(end)
-    return [_on_the_table(assembly.puzzle), *keys] if len(keys) == 1 else keys
+    return [on_the_table(assembly.puzzle), *keys] if len(keys) == 1 else keys
 
 
-def _on_the_table(puzzle: Puzzle) -> Poses:
+def on_the_table(puzzle: Puzzle) -> Poses:
     """The pieces in the order given, as they lie, on the first cells of the board."""
     order = torch.arange(len(puzzle))
     return puzzle.board.poses(order % puzzle.board.cells, torch.zeros_like(order))
 
 
-def _eased(time: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Start gently and come softly to rest: 0 → 0, 1 → 1, flat at both ends."""
-    return time * time * (3 - 2 * time)
+def eased(time: Any) -> Any:
+    """Start gently and come softly to rest: 0 → 0, 1 → 1, flat at both ends and beyond; of one time, or of many."""
+    inside = np.clip(time, 0.0, 1.0)
+    return inside * inside * (3 - 2 * inside)
 
 
 def _between(keys: list[Poses], moments: NDArray[np.float64]) -> list[Poses]:

@@ -19,8 +19,8 @@ from scipy.spatial.transform import Rotation
 from torch import Tensor
 
 from diffassemble.core import Assembly, FragmentPieces, Poses
-from diffassemble.rendering.palette import fragment_colours
-from diffassemble.rendering.picture import beside, confidence_colour, under_title, with_legend
+from diffassemble.rendering.animation import eased
+from diffassemble.rendering.picture import beside, confidence_colour, fragment_colours, under_title, with_legend
 from diffassemble.rendering.studio import Exposure, expose, frame, orbit
 from diffassemble.rendering.triangles import triangles_of
 
@@ -115,7 +115,7 @@ class Flight:
         """Where the fragments are at a time from 0, all at the first station, to 1, all at the last."""
         if time >= 1:
             return self.stations[-1]
-        own = torch.tensor([eased((time - delay) / (1 - _LATENESS)) for delay in self.delays.tolist()])
+        own = torch.tensor([float(eased((time - delay) / (1 - _LATENESS))) for delay in self.delays.tolist()])
         after = torch.searchsorted(self.times, own, right=True).clamp(1, len(self.times) - 1)
         share = (own - self.times[after - 1]) / (self.times[after] - self.times[after - 1])
         who = torch.arange(len(own))
@@ -126,13 +126,7 @@ class Flight:
 
     def arrived(self, time: float) -> float:
         """The share of its way that the last fragment has behind it."""
-        return eased((time - float(self.delays.max())) / (1 - _LATENESS))
-
-
-def eased(time: float) -> float:
-    """Start gently and come softly to rest: 0 → 0, 1 → 1, flat at both ends and beyond."""
-    inside = min(max(time, 0.0), 1.0)
-    return inside * inside * (3 - 2 * inside)
+        return float(eased((time - float(self.delays.max())) / (1 - _LATENESS)))
 
 
 def plan_flight(start: Poses, history: Sequence[Poses], end: Poses) -> Flight:

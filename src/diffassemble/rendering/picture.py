@@ -1,4 +1,4 @@
-"""Pictures of puzzles and assemblies: pieces laid on a board, captions and scales around them."""
+"""Pictures of puzzles and assemblies: pieces laid on a board, captions and scales around them, and all colours."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-import torch
-from jaxtyping import Float
+from jaxtyping import Float, Float32, Float64
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
@@ -45,10 +44,10 @@ def centres(board: Board, poses: Poses, cell: int) -> NDArray[np.float64]:
     return (poses.translation.detach().cpu().double().numpy() / board.pitch + middle) * cell
 
 
-def empty_board(board: Board, cell: int, margin: int, background: Colour) -> Image.Image:
+def empty_board(board: Board, cell: int, margin: int = 0) -> Image.Image:
     """A board without pieces, its cells faintly drawn, with `margin` pixels of table around it."""
     width, height = board.cols * cell, board.rows * cell
-    canvas = Image.new("RGB", (width + 2 * margin, height + 2 * margin), background)
+    canvas = Image.new("RGB", (width + 2 * margin, height + 2 * margin), TABLE)
     draw = ImageDraw.Draw(canvas)
     for row in range(board.rows):
         for col in range(board.cols):
@@ -61,22 +60,19 @@ def empty_board(board: Board, cell: int, margin: int, background: Colour) -> Ima
 def lay_pieces(
     canvas: Image.Image, pieces: Sequence[Image.Image], places: NDArray[np.float64], turned: NDArray[np.float64]
 ) -> None:
-    """Draw pieces into `canvas` one after another, at their centres (pixels) and angles (radians)."""
+    """Draw pieces into `canvas` one after another, at their centres (pixels) and angles (radians).
+
+    Pixels are exact at quarter turns on whole pixels, edges smooth elsewhere.
+    """
     for piece, (x, y), angle in zip(pieces, places.tolist(), turned.tolist(), strict=True):
-        lay_piece(canvas, piece, (x, y), angle)
-
-
-def lay_piece(canvas: Image.Image, piece: Image.Image, centre: tuple[float, float], angle: float) -> None:
-    """Draw a piece into `canvas`: exact pixels at quarter turns on whole pixels, smooth edges elsewhere."""
-    left, top = centre[0] - piece.width / 2, centre[1] - piece.height / 2
-    quarters = angle / (math.pi / 2)
-    # Single precision leaves a lattice pose a little beside its pixel.
-    if max(abs(value - round(value)) for value in (left, top, quarters)) < 2e-3:
-        turn = _CLOCKWISE.get(round(quarters) % 4)
-        canvas.paste(piece if turn is None else piece.transpose(turn), (round(left), round(top)))
-        return
-    patch, corner = _turned_patch(piece, centre, angle)
-    canvas.paste(patch, corner, patch)
+        left, top, quarters = x - piece.width / 2, y - piece.height / 2, angle / (math.pi / 2)
+        # Single precision leaves a lattice pose a little beside its pixel.
+        if max(abs(value - round(value)) for value in (left, top, quarters)) < 2e-3:
+            turn = _CLOCKWISE.get(round(quarters) % 4)
+            canvas.paste(piece if turn is None else piece.transpose(turn), (round(left), round(top)))
+        else:
+            patch, corner = _turned_patch(piece, (x, y), angle)
+            canvas.paste(patch, corner, patch)
 
 
 def _turned_patch(piece: Image.Image, centre: tuple[float, float], angle: float) -> tuple[Image.Image, tuple[int, int]]:
@@ -160,43 +156,63 @@ def _arrow() -> Image.Image:
     return canvas.resize((32, 32), Image.Resampling.LANCZOS)
 
 
+# A golden step round the circle never comes near an earlier hue soon; lightness changes along, so that hues which do
+# come near, or look alike to some eyes, still differ. Start and levels keep the first eight far apart for all eyes.
+_FIRST_HUE = 0.184
+_HUE_STEP = (5**0.5 - 1) / 2
+_LIGHTNESS = (0.68, 0.57, 0.80, 0.51, 0.62, 0.74, 0.855)
+_CHROMA = 0.117
+
+# Oklab (Ottosson 2020): cube roots of cone responses, and linear sRGB from them.
+_CONES_FROM_LAB = np.array(
+    [[1, 0.3963377774, 0.2158037573], [1, -0.1055613458, -0.0638541728], [1, -0.0894841775, -1.2914855480]]
+)
+_LINEAR_FROM_CONES = np.array(
+    [
+        [4.0767416621, -3.3077115913, 0.2309699292],
+        [-1.2684380046, 2.6097574011, -0.3413193965],
+        [-0.0041960863, -0.7034186147, 1.7076147010],
+    ]
+)
+
+
+def fragment_colours(count: int) -> Float32[np.ndarray, "n 3"]:
+    """A colour (sRGB, 0…1) for each of `count` fragments; the first ones stay the same when more are asked for."""
+    order = np.arange(count)
+    hue = 2 * np.pi * (_FIRST_HUE + order * _HUE_STEP)
+    lightness = np.array(_LIGHTNESS)[order % len(_LIGHTNESS)]
+    lab = np.stack([lightness, _CHROMA * np.cos(hue), _CHROMA * np.sin(hue)], -1)
+    linear = (lab @ _CONES_FROM_LAB.T) ** 3 @ _LINEAR_FROM_CONES.T
+    return to_srgb(linear.clip(0, 1)).astype(np.float32)
+
+
+def to_srgb(linear: Float64[np.ndarray, "*shape"]) -> Float64[np.ndarray, "*shape"]:
+    """Amounts of light (0…1) as screens and files count them."""
+    return np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+
+
+def to_linear(srgb: Float64[np.ndarray, "*shape"]) -> Float64[np.ndarray, "*shape"]:
+    """The amounts of light (0…1) behind the numbers of screens and files."""
+    return np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+
+
 PANEL = 480
 
 
 def draw_poses(
-    puzzle: Puzzle,
-    poses: Poses,
-    *,
-    cell: int | None = None,
-    confidence: Float[Tensor, "n"] | None = None,
-    background: Colour = TABLE,
-    margin: int | None = None,
+    puzzle: Puzzle, poses: Poses, cell: int, margin: int = 0, confidence: Float[Tensor, "n"] | None = None
 ) -> Image.Image:
     """Draw the pieces wherever they stand, over the board; later pieces lie on top of earlier ones.
 
-    `cell` is the width of a cell in pixels (default: a piece's own), `margin` the table around the board
-    (default: as much as the pieces need, up to half a board). With `confidence` the pieces are tinted by it.
+    `cell` is the width of a cell in pixels, `margin` the table around the board. With `confidence` the pieces are
+    tinted by it.
     """
-    cell = cell or puzzle.pictures.size
-    if margin is None:
-        margin = needed_margin(puzzle, poses, cell)
     images = piece_images(puzzle.pixels, cell)
     if confidence is not None:
-        images = [_tinted(image, float(sure)) for image, sure in zip(images, confidence, strict=True)]
-    canvas = empty_board(puzzle.board, cell, margin, background)
+        images = [tinted(image, float(sure)) for image, sure in zip(images, confidence, strict=True)]
+    canvas = empty_board(puzzle.board, cell, margin)
     lay_pieces(canvas, images, centres(puzzle.board, poses, cell) + margin, angles(poses))
     return canvas
-
-
-def needed_margin(puzzle: Puzzle, poses: Poses, cell: int) -> int:
-    """Pixels of table that pieces outside the board need, but at most half the board's longer side."""
-    board, angle = puzzle.board, torch.from_numpy(angles(poses))
-    reach = cell / 2 * (angle.cos().abs() + angle.sin().abs())[:, None]
-    places = torch.from_numpy(centres(board, poses, cell))
-    size = torch.tensor([board.cols * cell, board.rows * cell])
-    outside = torch.maximum(reach - places, places + reach - size).clamp(min=0).max()
-    # A thousandth of a pixel is rounding, not a piece that sticks out.
-    return math.ceil(min(float(outside) - 1e-3, max(board.rows, board.cols) * cell / 2))
 
 
 def draw_assembly(assembly: Assembly) -> Image.Image:
@@ -238,14 +254,14 @@ def draw_confidence(assembly: Assembly) -> Image.Image:
     cell = max(assembly.puzzle.pictures.size, PANEL // max(board.rows, board.cols))
     cells, turns = board.snap(assembly.poses)
     poses = board.poses(cells, turns)
-    picture = draw_poses(assembly.puzzle, poses, cell=cell, confidence=assembly.confidence, margin=0)
+    picture = draw_poses(assembly.puzzle, poses, cell, confidence=assembly.confidence)
     return with_legend(picture, f"confidence, mean {float(assembly.confidence.mean()):.2f}")
 
 
-def _tinted(image: Image.Image, sure: float) -> Image.Image:
+def tinted(image: Image.Image, sure: float, share: float = 0.5) -> Image.Image:
     """A piece in shades of the colour of its confidence."""
     colour = Image.new("RGB", image.size, confidence_colour(sure))
-    return Image.blend(image.convert("L").convert("RGB"), colour, 0.5)
+    return Image.blend(image.convert("L").convert("RGB"), colour, share)
 
 
 OUTLINE: Colour = (220, 30, 110)

@@ -12,13 +12,16 @@ from html import escape
 from importlib.metadata import version
 
 from diffassemble.core import Assembly
-from diffassemble.core.kind import Drawing
 from diffassemble.files.pictures import png_bytes
 from diffassemble.kinds import kind_of
-from diffassemble.rendering.account import account
 from diffassemble.rendering.animation import encode_gif
 
 FRAMES = 48
+# From this confidence on a place counts as sure, and below that other one as a guess.
+SURE, GUESS = 0.9, 0.5
+_MOST_NAMES = 12
+# Below this probability, which way is up counts as a guess.
+_UPRIGHT = 0.8
 
 Rows = Sequence[tuple[str, str]]
 
@@ -44,10 +47,7 @@ class Pictures:
 
     def __init__(self, assembly: Assembly) -> None:
         self.assembly = assembly
-
-    @cached_property
-    def _drawing(self) -> Drawing:
-        return kind_of(self.assembly.puzzle).drawing()
+        self._drawing = kind_of(assembly.puzzle).drawing()
 
     @cached_property
     def assembled(self) -> bytes:
@@ -92,16 +92,57 @@ def report_html(pictures: Pictures, settings: Rows = ()) -> str:
     if (score := kind.score(assembly)) is not None:
         facts.append(("score", score))
     named = zip(puzzle.names, assembly.confidence.tolist(), strict=True)
-    doubtful = sorted(named, key=lambda row: row[1])[:10]
+    cells = '<tr><td>{}</td><td class="number">{:.2f}</td></tr>'
+    lines = [cells.format(escape(name), sure) for name, sure in sorted(named, key=lambda row: row[1])[:10]]
+    doubt = "<p>The most doubtful first:</p><table>" + "\n".join(lines) + "</table>"
     parts = [
         table(facts),
         section("Before and after", embedded(pictures.before_after, "before and after")),
-        section("How sure each piece is", embedded(pictures.confidence, "confidence") + _doubtful(doubtful)),
+        section("How sure each piece is", embedded(pictures.confidence, "confidence") + doubt),
         section("On the way", embedded(pictures.steps, "steps", "gif")),
         section("How to open the result", kind.opening),
         section("Settings", table([*settings, *versions()])),
     ]
     return page("What was put together", parts)
+
+
+def account(assembly: Assembly) -> list[tuple[str, str]]:
+    """Which pieces an assembly is sure of, guesses or left out, and what belongs to which object: headings and names.
+
+    Of pieces of pictures, which all have a place, only which way is up. The names of objects are numbers from 1; they
+    are told where there are several.
+    """
+    if assembly.objects is None:
+        note = upright_note(assembly)
+        words = f"{100 * (assembly.upright or 0):.0f} % sure" + (f"; {note}" if note else "")
+        return [] if assembly.upright is None else [("upright", words)]
+    rows = list(zip(assembly.puzzle.names, assembly.confidence.tolist(), assembly.objects, strict=True))
+    count = max(assembly.objects) + 1
+    placed = [(name, sure) for name, sure, own in rows if own >= 0]
+    told = {
+        **{f"object {n + 1}": [name for name, _, own in rows if own == n] for n in range(count) if count > 1},
+        "sure": [name for name, sure in placed if sure >= SURE],
+        "likely": [f"{name} ({sure:.2f})" for name, sure in placed if GUESS <= sure < SURE],
+        "only guessed": [f"{name} ({sure:.2f})" for name, sure in placed if sure < GUESS],
+        "left out, fits nowhere": [name for name, _, own in rows if own < 0],
+    }
+    return [(heading, listed(names)) for heading, names in told.items() if names]
+
+
+def upright_note(assembly: Assembly) -> str | None:
+    """What to know about which way is up, if it is not sure; nothing where it is, or where what is locked tells it."""
+    if assembly.puzzle.lattice is None or assembly.puzzle.locks is not None:
+        return None
+    if assembly.upright is None:
+        return "which way is up is not known"
+    return "which way is up is a guess" if assembly.upright < _UPRIGHT else None
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names one after another, the first dozen and how many more there are."""
+    more = len(names) - _MOST_NAMES
+    text = ", ".join(names[:_MOST_NAMES])
+    return f"{text} and {more} more" if more > 0 else text
 
 
 def page(title: str, parts: Sequence[str]) -> str:
@@ -141,8 +182,3 @@ def table(rows: Rows) -> str:
     """Names and values."""
     lines = [f"<tr><th>{escape(key)}</th><td>{escape(value)}</td></tr>" for key, value in rows]
     return "<table>" + "\n".join(lines) + "</table>"
-
-
-def _doubtful(rows: Sequence[tuple[str, float]]) -> str:
-    lines = [f'<tr><td>{escape(name)}</td><td class="number">{sure:.2f}</td></tr>' for name, sure in rows]
-    return "<p>The most doubtful first:</p><table>" + "\n".join(lines) + "</table>"

@@ -17,8 +17,7 @@ from numba import njit
 from PIL import Image
 from scipy.ndimage import uniform_filter
 
-from diffassemble.rendering.palette import to_linear, to_srgb
-from diffassemble.rendering.picture import TABLE
+from diffassemble.rendering.picture import TABLE, to_linear, to_srgb
 from diffassemble.rendering.triangles import Triangles
 
 # The eye stands this many radii away: near enough for some perspective, far enough not to distort.
@@ -187,22 +186,6 @@ _DISC = np.sqrt((np.arange(_SAMPLES) + 0.5) / _SAMPLES)[:, None] * np.stack([np.
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def lay_ground(nearness, normal, focal, middle_x, middle_y, up, height):
-    """Fill pixels that show nothing with the plane up·p = height, as far as it reaches below the horizon."""
-    for row in range(nearness.shape[0]):
-        for column in range(nearness.shape[1]):
-            if nearness[row, column] > 0:
-                continue
-            x, y = (column + 0.5 - middle_x) / focal, (row + 0.5 - middle_y) / focal
-            near = (up[0] * x + up[1] * y + up[2]) / height
-            if near > 0:
-                nearness[row, column] = near
-                for axis in range(3):
-                    normal[row, column, axis] = up[axis]
-
-
-@njit(cache=True, nogil=True)
-@no_type_check
 def find_occlusion(nearness, normal, focal, middle_x, middle_y, reach, occlusion):
     """How much of the sky above each pixel is hidden by what lies within `reach` of it: 0 nothing, 1 all."""
     height, width = nearness.shape
@@ -352,7 +335,11 @@ def expose(things: Triangles, camera: Camera, size: tuple[int, int], *, ground: 
     layers = rasterise(fine.project(seen), normals, things.owner, wide)
     up = fine.rotation[:, 1].copy()
     below = float(up @ (np.array([0, 0, fine.distance]) + fine.rotation @ (np.array([0, ground, 0]) - fine.target)))
-    lay_ground(layers.nearness, layers.normal, fine.focal, *fine.middle, up, below)
+    # Pixels that show nothing show the table, the plane up·p = below, as far as it reaches below the horizon.
+    x, y = ((np.arange(side) + 0.5 - middle) / fine.focal for side, middle in zip(wide, fine.middle, strict=True))
+    table = (up[0] * x + up[1] * y[:, None] + up[2]) / below
+    free = (layers.nearness <= 0) & (table > 0)
+    layers.nearness[free], layers.normal[free] = table[free], up
     # Darkness changes slowly, so it's found for whole pixels only.
     whole = Layers(*(layer[::samples, ::samples] for layer in (layers.owner, layers.nearness, layers.normal)))
     coarse = (camera.focal, *camera.middle)

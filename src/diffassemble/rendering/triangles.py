@@ -71,10 +71,13 @@ class Triangles:
 
     def placed(self, poses: Poses) -> Triangles:
         """The triangles where their owners stand."""
-        rotation, translation = (part.detach().cpu().float().numpy() for part in (poses.rotation, poses.translation))
-        moved, turned = np.empty_like(self.corners), np.empty_like(self.normals)
-        _move(self.corners, self.normals, self.owner, rotation, translation, moved, turned)
-        return Triangles(moved, turned, self.owner)
+        rotation, place = (part.detach().cpu().float().numpy() for part in (poses.rotation, poses.translation))
+        corners, normals = np.repeat(place[self.owner, None], 3, axis=1), np.zeros_like(self.normals)
+        # Axis by axis, which is faster than a product of small matrices for each triangle.
+        for axis, column in enumerate(rotation[self.owner, None].transpose(3, 0, 1, 2)):
+            corners += column * self.corners[..., axis, None]
+            normals += column * self.normals[..., axis, None]
+        return Triangles(corners, normals, self.owner)
 
     def extremes(self, count: int) -> Float[Tensor, "n 64 3"]:
         """The corners of each of `count` pieces that reach farthest in 64 directions: what framing a picture needs."""
@@ -159,21 +162,6 @@ def _coarse_cell(arrays: Sequence[tuple[np.ndarray, np.ndarray]], limit: int) ->
     # A cell's share of a surface becomes one vertex, and a surface has twice as many triangles as vertices; as it
     # crosses cells at all angles, it meets about half as many again as its area says.
     return math.sqrt(3 * area / limit)
-
-
-@njit(cache=True, nogil=True)
-@no_type_check
-def _move(corners, normals, owner, rotation, translation, moved, turned):
-    for index in range(len(corners)):
-        piece = owner[index]
-        for corner in range(3):
-            for axis in range(3):
-                place, facing = translation[piece, axis], np.float32(0)
-                for other in range(3):
-                    place += rotation[piece, axis, other] * corners[index, corner, other]
-                    facing += rotation[piece, axis, other] * normals[index, corner, other]
-                moved[index, corner, axis] = place
-                turned[index, corner, axis] = facing
 
 
 @njit(cache=True, nogil=True)

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from diffassemble.core import Board, ImagePieces, InputError, Puzzle, turn_pixels
-from diffassemble.core.damage import erode_pixels, surviving
+from diffassemble.core.pieces import erode_pixels, surviving
 from diffassemble.core.seeds import check_seed
 from diffassemble.files.pictures import MOST_PIXELS, read_picture
 from diffassemble.squares.files import SMALLEST_PIECE, check_pieces

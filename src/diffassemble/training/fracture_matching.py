@@ -17,7 +17,7 @@ from scipy.spatial import cKDTree
 from torch import Tensor, nn
 
 from diffassemble.core import FragmentPieces, InputError, Mesh, Puzzle
-from diffassemble.core.damage import surviving
+from diffassemble.core.pieces import surviving
 from diffassemble.core.seeds import seeded
 from diffassemble.core.settings import Count, Weight
 from diffassemble.core.surfaces import sample_surface

@@ -17,7 +17,7 @@ from jaxtyping import Float, Int8, Int16, Int64
 from torch import Tensor
 
 from diffassemble.core import InputError, Mesh, Puzzle
-from diffassemble.core.damage import surviving
+from diffassemble.core.pieces import surviving
 from diffassemble.core.seeds import seeded
 from diffassemble.core.surfaces import sample_surface, surface_area
 from diffassemble.files.atomic import cache_folder, write_file

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import viser
 
-from diffassemble.web.downloads import ANIMATION, DOCUMENT, WHOLE, ZIP
-from diffassemble.web.uploads import KINDS, suggested_grid
+from diffassemble.web.transfers import ANIMATION, DOCUMENT, KINDS, WHOLE, ZIP, suggested_grid
 
 PRIVATE = "Everything stays on this computer: nothing is sent anywhere."
 DEFAULT = "default"

@@ -17,8 +17,15 @@ from PIL import Image
 from torch import Tensor
 
 from diffassemble.core import Poses, Puzzle
-from diffassemble.rendering.palette import fragment_colours
-from diffassemble.rendering.picture import TABLE, Colour, confidence_colour, empty_board, piece_images
+from diffassemble.rendering.animation import on_the_table
+from diffassemble.rendering.picture import (
+    Colour,
+    confidence_colour,
+    empty_board,
+    fragment_colours,
+    piece_images,
+    tinted,
+)
 
 _LOCKED: Colour = (40, 160, 90)
 _SELECTED: Colour = (220, 30, 110)
@@ -51,7 +58,7 @@ class PuzzleScene:
         if self._flat:
             self._pictures = piece_images(puzzle.pixels, min(_PIXELS, puzzle.pictures.size))
             board, scale = puzzle.board, puzzle.board.pitch
-            empty = np.asarray(empty_board(board, max(4, 600 // max(board.rows, board.cols)), 0, TABLE))
+            empty = np.asarray(empty_board(board, max(4, 600 // max(board.rows, board.cols))))
             size = board.cols * scale, board.rows * scale
             scene.add_image("/board", empty, *size, cast_shadow=False, position=(0, 0, 0.01))
         else:
@@ -127,9 +134,9 @@ class PuzzleScene:
 
 def laid_out(puzzle: Puzzle) -> Poses:
     """Pieces in the order given, as they lie, side by side: on the cells of the board, or in rows."""
-    order = torch.arange(len(puzzle))
     if puzzle.lattice is not None:
-        return puzzle.board.poses(order % puzzle.board.cells, torch.zeros_like(order))
+        return on_the_table(puzzle)
+    order = torch.arange(len(puzzle))
     cols = max(1, round(len(puzzle) ** 0.5))
     row, col = order // cols, order % cols
     step = 1.2 * float(puzzle.fragments.points.norm(dim=-1).max())
@@ -158,8 +165,7 @@ def from_scene(place: Float64[np.ndarray, "3"], turn: Float64[np.ndarray, "4"], 
 def _framed(picture: Image.Image, sure: float | None, frame: Colour | None) -> Image.Image:
     """A piece tinted by its confidence, with a coloured frame."""
     if sure is not None:
-        tint = Image.new("RGB", picture.size, confidence_colour(sure))
-        picture = Image.blend(picture.convert("L").convert("RGB"), tint, 0.55)
+        picture = tinted(picture, sure, 0.55)
     if frame is None:
         return picture
     wide = max(1, picture.width // 14)

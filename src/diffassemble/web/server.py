@@ -6,28 +6,25 @@ import asyncio
 import threading
 from collections.abc import Callable
 from functools import partial
+from importlib.resources import files
 
-import skimage.data
-import torch
 import viser
 
-from diffassemble.core import Assembly, Board, Puzzle
+from diffassemble.core import Assembly, Puzzle
 from diffassemble.core.kind import SolverOptions
 from diffassemble.core.solver import assemble
 from diffassemble.kinds import KINDS, make_solver
 from diffassemble.network.pretrained import bundled_models
-from diffassemble.squares.cut import cut_picture
+from diffassemble.squares.cut import cut_image
 from diffassemble.web.editing import Editor
 from diffassemble.web.panel import Panel
-from diffassemble.web.session import MakeSolver, ParseGrid, Session
-from diffassemble.web.upload_limit import limit_uploads
-from diffassemble.web.uploads import check_size
+from diffassemble.web.session import MakeSolver, Session
+from diffassemble.web.transfers import limit_uploads
 
 
 def example_answer() -> Assembly:
     """A photograph that scikit-image brings with it, cut and solved."""
-    picture = torch.from_numpy(skimage.data.astronaut()).movedim(-1, 0).float() / 255
-    puzzle = cut_picture(picture, Board(5, 5), torch.Generator().manual_seed(0), size=64)
+    puzzle = cut_image(str(files("skimage.data") / "astronaut.png"), 5, 5, size=64)
     return assemble(puzzle, make_solver("squares", "diffusion", SolverOptions(samples=2)))
 
 
@@ -43,16 +40,10 @@ class Workbench:
     """Serves the page; `first` is what every browser sees at the beginning: a puzzle, or an answer that plays."""
 
     def __init__(
-        self,
-        parse_grid: ParseGrid,
-        first: Puzzle | Assembly,
-        host: str = "127.0.0.1",
-        port: int = 8080,
-        make: MakeSolver = make_solver,
+        self, first: Puzzle | Assembly, host: str = "127.0.0.1", port: int = 8080, make: MakeSolver = make_solver
     ) -> None:
-        self.parse_grid, self.first, self.make = parse_grid, first, make
+        self.first, self.make = first, make
         self.sessions: dict[int, Session] = {}
-        self._lock = threading.Lock()
         self.server = Server(host=host, port=port, label="DiffAssemble", verbose=False)
         self.server.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(38, 110, 178))
         self.server.gui.main_panel.dock_right()
@@ -71,28 +62,17 @@ class Workbench:
 
     def _connected(self, client: viser.ClientHandle) -> None:
         solvers = dict.fromkeys(name for kind in KINDS.values() for name in kind().solvers)
-        session = Session(client, Panel(client.gui, list(solvers), bundled_models()), self.parse_grid, self.make)
-        with self._lock:
-            self.sessions[client.client_id] = session
+        session = Session(client, Panel(client.gui, list(solvers), bundled_models()), self.make)
+        self.sessions[client.client_id] = session
         _connect_controls(session)
-        limit_uploads(client, check_size, session.tell_error)
-        session.run(partial(self._begin, session))
-
-    def _begin(self, session: Session) -> None:
-        if isinstance(self.first, Puzzle):
-            session.open(self.first)
-            return
-        session.open(self.first.puzzle)
-        session.keep(self.first)
-        session.playing = True
+        limit_uploads(client, session.tell_error)
+        session.run(partial(session.begin, self.first))
 
     async def _disconnected(self, client: viser.ClientHandle) -> None:
         await asyncio.get_running_loop().run_in_executor(None, self._close, client.client_id)
 
     def _close(self, client: int) -> None:
-        with self._lock:
-            session = self.sessions.pop(client, None)
-        if session is not None:
+        if (session := self.sessions.pop(client, None)) is not None:
             session.close()
 
 

@@ -16,16 +16,16 @@ import viser
 from diffassemble.core import Assembly, Board, InputError, Puzzle, Solver, Step
 from diffassemble.core.kind import SolverOptions
 from diffassemble.core.solver import assemble
+from diffassemble.files.documents import parse_grid
 from diffassemble.files.puzzles import open_input
-from diffassemble.web.downloads import download
+from diffassemble.kinds import kind_of
+from diffassemble.rendering.report import account
 from diffassemble.web.editing import Arrangement, Editor
-from diffassemble.web.inspection import summary, time_left
 from diffassemble.web.jobs import Cancelled, Job
 from diffassemble.web.panel import DEFAULT, NO_ANSWER, Panel, collected_text
 from diffassemble.web.scene import look_at
-from diffassemble.web.uploads import read_upload
+from diffassemble.web.transfers import download, read_upload
 
-ParseGrid = Callable[[str], Board]
 MakeSolver = Callable[..., Solver]
 # Seconds for which each step is shown at least while solving and while playing, and the pause at the end of playing.
 _SOLVING_STEP, _PLAYING_STEP, _PAUSE = 0.05, 0.12, 1.5
@@ -38,8 +38,8 @@ class Session:
     `editor` has its corrections.
     """
 
-    def __init__(self, client: viser.ClientHandle, panel: Panel, parse_grid: ParseGrid, make: MakeSolver) -> None:
-        self.client, self.panel, self._parse_grid, self._make = client, panel, parse_grid, make
+    def __init__(self, client: viser.ClientHandle, panel: Panel, make: MakeSolver) -> None:
+        self.client, self.panel, self._make = client, panel, make
         self._home = TemporaryDirectory(prefix="diffassemble-", ignore_cleanup_errors=True)
         self.folder = Path(self._home.name)
         self.collected = self.folder / "collected"
@@ -59,7 +59,14 @@ class Session:
     @property
     def board(self) -> Board | None:
         text = str(self.panel.grid.value).strip()
-        return self._parse_grid(text) if text else None
+        return parse_grid(text) if text else None
+
+    def begin(self, first: Puzzle | Assembly) -> None:
+        """Show what there is at the beginning; an answer plays."""
+        self.open(first if isinstance(first, Puzzle) else first.puzzle)
+        if isinstance(first, Assembly):
+            self.keep(first)
+            self.playing = True
 
     def receive(self) -> None:
         """Open the puzzle that was uploaded, or keep the piece that was uploaded for later."""
@@ -110,25 +117,26 @@ class Session:
         with self._starting:
             if self.job is not None:
                 raise InputError("a solver is at work already; wait for it or cancel it")
-            self.job = job = Job(self._chosen_solver())
+            panel = self.panel
+            name, model = (None if one.value == DEFAULT else str(one.value) for one in (panel.solver, panel.model))
+            wishes = SolverOptions(model or "", int(panel.samples.value))
+            self.job = job = Job(partial(self._make, name=name, options=wishes))
         self.playing = False
         editor.select(None)
-        self.panel.cancel.visible, self.panel.solve.disabled = True, True
+        panel.cancel.visible, panel.solve.disabled = True, True
         began, answer = time.monotonic(), None
         try:
             answer = assemble(puzzle, job, self.seed, lambda step: self._watch(editor, step, began))
         except Cancelled:
             self.set_status("cancelled")
         finally:
-            self._rest(editor)
+            self.stop()
+            if not self.closed:
+                if editor is self.editor:
+                    editor.show(editor.arrangement.poses)
+                panel.cancel.visible, panel.solve.disabled, panel.progress.value = False, False, 0.0
         if answer is not None and editor is self.editor:
             self.keep(answer)
-
-    def _chosen_solver(self) -> Callable[[str], Solver]:
-        """Makes the solver that the panel asks for, for a kind of pieces."""
-        panel = self.panel
-        name, model = (None if choice.value == DEFAULT else str(choice.value) for choice in (panel.solver, panel.model))
-        return partial(self._make, name=name, options=SolverOptions(model or "", int(panel.samples.value)))
 
     def _watch(self, editor: Editor, step: Step, began: float) -> None:
         if not self.closed and editor is self.editor:
@@ -137,13 +145,6 @@ class Session:
             left = time_left(step.done, time.monotonic() - began)
             self.set_status(f"solving: {100 * step.done:.0f} %, {left}")
             time.sleep(_SOLVING_STEP)
-
-    def _rest(self, editor: Editor) -> None:
-        self.stop()
-        if not self.closed:
-            if editor is self.editor:
-                editor.show(editor.arrangement.poses)
-            self.panel.cancel.visible, self.panel.solve.disabled, self.panel.progress.value = False, False, 0.0
 
     def stop(self) -> None:
         """End the work in progress, if there is any."""
@@ -263,3 +264,25 @@ class Session:
         self.closed = True
         self.stop()
         self._home.cleanup()
+
+
+def summary(assembly: Assembly) -> str:
+    """How many pieces are right, if the truth is known, else how many are sure."""
+    puzzle, count = assembly.puzzle, len(assembly.puzzle)
+    sure = int((assembly.confidence >= 0.5).sum())
+    doubt = f"{sure} of {count} pieces with a confidence of one half or more"
+    doubt = "; ".join([doubt, *(f"{heading}: {words}" for heading, words in account(assembly) if heading == "upright")])
+    if puzzle.truth is None:
+        return doubt
+    kind = kind_of(puzzle)
+    right, free = kind.count_right(assembly, puzzle.truth)
+    turned = f" ({free} {kind.free})" if free > right else ""
+    return f"**{right} of {count} pieces right**{turned}; {doubt}"
+
+
+def time_left(done: float, seconds: float) -> str:
+    """How long it may still take, in words."""
+    if done <= 0.02:
+        return "working"
+    left = seconds / done * (1 - done)
+    return f"about {left:.0f} s left" if left < 100 else f"about {left / 60:.0f} min left"

@@ -1,21 +1,26 @@
-"""Uploads become puzzles; every file goes into the session's own folder first."""
+"""Uploads become puzzles, answers become downloads; every file goes into the session's own folder first."""
 
 from __future__ import annotations
 
 import io
 import re
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch
-from viser import UploadedFile
+import viser
+from viser import UploadedFile, _messages
 
-from diffassemble.core import Board, InputError, Puzzle
+from diffassemble.core import Assembly, Board, InputError, Puzzle
 from diffassemble.core.kind import OpenOptions
-from diffassemble.files.archives import MOST_FILES, is_zip, unpack
+from diffassemble.files.archives import MOST_FILES, is_zip, pack, unpack
+from diffassemble.files.assemblies import assembly_bytes, write_assembly
 from diffassemble.files.meshes import MESH_ENDINGS, read_mesh
 from diffassemble.files.pictures import read_picture
 from diffassemble.files.puzzles import open_input
+from diffassemble.kinds import kind_of
+from diffassemble.rendering.report import Pictures
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.files import check_pieces
 from diffassemble.squares.kind import read_photo
@@ -25,6 +30,8 @@ PHOTO, SCATTERED, SHUFFLED, PIECES = KINDS
 MOST_BYTES = 200_000_000
 # Pieces of a picture that is cut here are no larger than this, in pixels.
 _LARGEST = 128
+ZIP, WHOLE, DOCUMENT, ANIMATION = "assembly.zip", "whole", "assembly.json", "steps.gif"
+"""What can be downloaded; the whole is a picture or a model, whichever the pieces make up."""
 
 
 def read_upload(upload: UploadedFile, kind: str, board: Board | None, seed: int, folder: Path) -> Puzzle | None:
@@ -56,6 +63,24 @@ def check_size(name: str, size: int) -> None:
     if size > MOST_BYTES:
         most = f"{MOST_BYTES // 10**6} MB"
         raise InputError(f"{name}: has {size // 10**6} MB, at most {most} are taken; use `diffassemble solve` instead")
+
+
+def limit_uploads(client: viser.ClientHandle, tell: Callable[[str], None]) -> None:
+    """Drop uploads beyond the limit when they begin, and tell why.
+
+    viser 1 keeps all parts of an upload in memory until the last one is there, and has no option to refuse large ones.
+    So this function, and no other, reaches into it: a second handler of the message that begins an upload forgets that
+    upload, whose parts viser then drops as they come.
+    """
+
+    def begin(_: int, message: _messages.FileTransferStartUpload) -> None:
+        try:
+            check_size(message.filename, message.size_bytes)
+        except InputError as error:
+            client.gui._current_file_upload_states.pop(message.transfer_uuid, None)
+            tell(str(error))
+
+    client.gui._websock_interface.register_handler(_messages.FileTransferStartUpload, begin)
 
 
 def _read_one(file: Path, kind: str, board: Board | None, seed: int) -> Puzzle:
@@ -96,3 +121,22 @@ def _plain_name(name: str) -> str:
     if not plain:
         raise InputError("the file has no name; rename it")
     return plain
+
+
+def download(assembly: Assembly, wanted: str, folder: Path) -> tuple[str, bytes]:
+    """The name and content of one download, rendered only now, as the command line writes it.
+
+    A zip file is made within `folder`, where nothing stays.
+    """
+    if wanted == ZIP:
+        with TemporaryDirectory(dir=folder) as home:
+            target = Path(home) / "result"
+            write_assembly(assembly, target)
+            files = sorted(path for path in target.rglob("*") if path.is_file())
+            return ZIP, pack([(path.relative_to(target).as_posix(), path.read_bytes()) for path in files])
+    if wanted == DOCUMENT:
+        return DOCUMENT, assembly_bytes(assembly)
+    if wanted == ANIMATION:
+        return ANIMATION, Pictures(assembly).steps
+    model = next(kind_of(assembly.puzzle).further_files(assembly), None)
+    return model or ("assembled.png", Pictures(assembly).assembled)
