@@ -201,7 +201,7 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     torch.manual_seed(0)
     folder = tmp_path_factory.mktemp("models") / "tiny"
-    config = ModelConfig(features=8, width=32, layers=1, heads=2, pose_width=16, time_width=8)
+    config = ModelConfig(head="cells", features=8, width=32, layers=1, heads=2, pose_width=16, time_width=8)
     Denoiser(config).save_pretrained(folder)
     return folder
 

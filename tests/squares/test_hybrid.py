@@ -6,15 +6,17 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from diffassemble.core import ImagePieces, Locks, Puzzle, Step
+from diffassemble.core.board import Placement
+from diffassemble.core.solver import content_order
 from diffassemble.evaluation.metrics import direct_comparison_free
+from diffassemble.network.batch import PuzzleBatch
 from diffassemble.network.denoiser import Denoiser
-from diffassemble.squares.diffusion import DiffusionSolver
 from diffassemble.squares.edge_model import EdgeModel, EdgeModelConfig
 from diffassemble.squares.hybrid import HybridSolver
 
@@ -22,7 +24,7 @@ from diffassemble.squares.hybrid import HybridSolver
 @pytest.fixture
 def solver(tiny_model: Path) -> HybridSolver:
     """With a network that has learnt nothing."""
-    return HybridSolver(DiffusionSolver(Denoiser.from_pretrained(tiny_model), 2, 2))
+    return HybridSolver(Denoiser.from_pretrained(tiny_model))
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ def learned(solver: HybridSolver) -> HybridSolver:
     torch.manual_seed(0)
     edge_model = EdgeModel(EdgeModelConfig(width=8, blocks=0, embedding=2))
     edge_model.odds[:, 4] = 1.0  # the lower of the two chances
-    return HybridSolver(solver.diffusion, edge_model=edge_model.compare)
+    return replace(solver, edge_model=edge_model.compare)
 
 
 def drained(solver: HybridSolver, puzzle: Puzzle) -> list[Step]:
@@ -59,12 +61,43 @@ def test_so_do_learned_edges_and_the_search_of_large_boards(
     assert right(puzzle, drained(listed(solver), puzzle)[-1]) > 80
 
 
-def test_where_borders_are_mute_the_network_is_heard(cut: Callable[..., Puzzle], oracle: Any) -> None:
-    puzzle = cut(4, 4)
-    random = torch.Generator().manual_seed(0)
-    blurred = Puzzle(ImagePieces(torch.rand(16, 3, 16, 16, generator=random)), puzzle.board, puzzle.names, puzzle.truth)
-    last = drained(HybridSolver(DiffusionSolver(oracle(blurred), 2, 2), trust=50.0), blurred)[-1]
-    assert right(blurred, last) == 100
+class Knowing(Denoiser):
+    """Says of each piece by itself where it belongs."""
+
+    truth: Placement
+    asked = 0
+
+    def alone_logits(self, batch: PuzzleBatch) -> Tensor:
+        self.asked += 1
+        cells, turns = self.truth
+        logits = torch.zeros(len(cells), 1, batch.boards[0].cells, 4)
+        logits[torch.arange(len(cells)), 0, cells, turns] = 10.0
+        return logits
+
+
+@pytest.mark.parametrize(("sizes", "turn"), [((4, 4), 0), ((4, 4), 1), ((3, 5), 2)])
+def test_where_borders_are_mute_what_pieces_show_decides(
+    cut: Callable[..., Puzzle], tiny_model: Path, sizes: tuple[int, int], turn: int
+) -> None:
+    puzzle, random = cut(*sizes), torch.Generator().manual_seed(0)
+    pixels = torch.rand(len(puzzle), 3, 16, 16, generator=random)
+    content = Knowing(Denoiser.from_pretrained(tiny_model).config)
+    order = content_order(pixels)
+    cells, turns = puzzle.board.turned(*puzzle.board.snap(puzzle.truth), turn)[1:]
+    content.truth = cells[order], turns[order]
+    mute = Puzzle(ImagePieces(pixels), puzzle.board, puzzle.names, puzzle.board.poses(cells, turns))
+    last = drained(HybridSolver(content, trust=5.0), mute)[-1]
+    assert all(torch.equal(*pair) for pair in zip(mute.board.snap(last.poses), (cells, turns), strict=True))
+
+
+def test_what_is_beyond_doubt_is_answered_at_once(cut: Callable[..., Puzzle], solver: HybridSolver) -> None:
+    content = Knowing(solver.content.config)
+    for missing, sure, asked in ((0.0, -math.inf, 0), (0.0, math.inf, 1), (0.2, -math.inf, 1)):
+        puzzle = cut(6, 6, missing=missing, name="astronaut")
+        order = content_order(puzzle.pixels)
+        content.truth, content.asked = tuple(part[order] for part in puzzle.board.snap(puzzle.truth)), 0
+        assert right(puzzle, drained(HybridSolver(content, sure=sure), puzzle)[-1]) == 100
+        assert content.asked == asked
 
 
 def listed(solver: HybridSolver, budget: float = math.inf) -> HybridSolver:
@@ -80,9 +113,3 @@ def test_on_large_boards_locks_hold(cut: Callable[..., Puzzle], solver: HybridSo
     cells, turns = puzzle.board.snap(drained(listed(solver, budget), locked)[-1].poses)
     assert cells[:3].tolist() == [19, 18, 17]
     assert turns[:3].tolist() == [2, 2, 2]
-
-
-def test_on_large_boards_the_network_is_heard(cut: Callable[..., Puzzle], oracle: Any) -> None:
-    puzzle = cut(5, 5)
-    last = drained(listed(HybridSolver(DiffusionSolver(oracle(puzzle, (0, 2)), 2, 2))), puzzle)[-1]
-    assert right(puzzle, last) == 100

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from diffassemble.core import Board, Puzzle
+from diffassemble.core import Board, Locks, Puzzle
 from diffassemble.squares.baselines.filling import touching_sides
 from diffassemble.squares.edge_model import find_matches
-from diffassemble.squares.energy import STRONGEST, pair_lists, pair_terms, place_terms
+from diffassemble.squares.energy import STRONGEST, pair_lists, pair_terms, place_list, place_terms
 from diffassemble.squares.search import NOWHERE, UNLISTED, energy, margins, search
 
 
@@ -29,25 +29,20 @@ def test_pair_terms_are_the_log_odds_of_the_listed_pairs_and_lowest_for_others(c
     assert (gains[~listed] == -STRONGEST).all()
 
 
-def test_the_network_gains_most_where_its_samples_stand_whichever_way_up() -> None:
-    board = Board(3, 3)
-    cells, turns = torch.randperm(9, generator=torch.Generator().manual_seed(0)), torch.arange(9) % 4
-    wholes = [board.poses(*board.turned(cells, turns, by)[1:]) for by in range(4)]
-    gains = place_terms(wholes, board, 1.0)
-    assert torch.equal(gains.flatten(1).argmax(1), turns * 9 + cells)
-    torch.testing.assert_close(gains, place_terms(wholes[:1], board, 1.0))
-    assert gains.min() >= 0
-
-
-def test_samples_that_disagree_share_the_belief() -> None:
-    board = Board(2, 2)
-    one, two = (
-        board.poses(torch.tensor(cells), torch.zeros(4, dtype=torch.long)) for cells in ([0, 1, 2, 3], [0, 1, 3, 2])
-    )
-    alone, both = place_terms([one], board, 1.0), place_terms([one, two], board, 1.0)
-    torch.testing.assert_close(both[0], alone[0])
-    assert both[2, 0, 2] < alone[2, 0, 2]
-    torch.testing.assert_close(both[2, 0, 2], both[2, 0, 3])
+def test_places_count_by_their_log_odds_above_chance_within_bounds_and_locks_above_all() -> None:
+    board = Board(2, 3)
+    chances = torch.full((3, 6, 4), 1 / 24).log()
+    assert not place_terms(chances, 3, board).abs().gt(1e-5).any()
+    chances[0, 4, 1], chances[1, 2, 3], chances[2, 0, 0] = 0.0, -50.0, math.log(1 / 12)
+    terms = place_terms(chances, 3, board, trust=2.0)
+    assert terms[0, 1, 4] == pytest.approx(2 * math.log(24), abs=1e-4)
+    assert terms[1, 3, 2] == pytest.approx(-6.0)
+    assert terms[2, 0, 0] == pytest.approx(2 * math.log(2), abs=1e-4)
+    locks = Locks(torch.tensor([False, False, True]), board.poses(torch.tensor([0, 0, 5]), torch.tensor([0, 0, 2])))
+    assert place_terms(chances, 3, board, locks)[2, 2, 5] > 1000
+    cells, turns, term = place_list(3, board, locks)
+    assert (cells.tolist(), int(turns[2]), float(term[0])) == ([-1, -1, 5], 2, 0.0)
+    assert term[2] > 1000
 
 
 def test_lists_hold_the_likely_pairs_of_the_dense_terms(cut: Callable[..., Puzzle]) -> None:

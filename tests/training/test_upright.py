@@ -13,7 +13,7 @@ import torch
 from diffassemble.files.pictures import write_picture
 from diffassemble.squares.upright import UprightConfig, looked_at
 from diffassemble.training.config import Config
-from diffassemble.training.pictures import load_square, load_thin
+from diffassemble.training.pictures import load_thin
 from diffassemble.training.upright import VARIANTS, UprightData, UprightTask, UprightTraining, varied
 
 Learn = Callable[..., tuple[Any, list[float]]]
@@ -83,5 +83,4 @@ def test_pictures_keep_their_colours_and_shape(tmp_path: Path) -> None:
     for name, shape, thin in (("a", (40, 70), (12, 21)), ("b", (9, 5), (9, 5))):
         write_picture(colour.expand(3, *shape), tmp_path / f"{name}.png")
         levels = (255 * colour).to(torch.uint8)
-        assert torch.equal(load_square(tmp_path / f"{name}.png", 12), levels.expand(3, 12, 12))
         assert torch.equal(load_thin(tmp_path / f"{name}.png", 12), levels.expand(3, *thin))

@@ -107,11 +107,10 @@ def _network(job: Job) -> Denoiser:
 def _solve(job: Job) -> Run:
     from diffassemble.network.denoiser import Denoiser
     from diffassemble.squares.diffusion import DiffusionSolver
-    from diffassemble.squares.hybrid import MOST_PAIRS, HybridSolver
+    from diffassemble.squares.hybrid import HybridSolver
 
     network = _network(job)
-    diffusion = DiffusionSolver(network, job.steps, job.samples)
-    solver = HybridSolver(replace(diffusion, most_pairs=MOST_PAIRS)) if job.work == "hybrid" else diffusion
+    solver = HybridSolver() if job.work == "hybrid" else DiffusionSolver(network, job.steps, job.samples)
     # With nodes that it never learnt to listen to, a network's answer says nothing.
     known = network.config.virtual_nodes == Denoiser.from_pretrained(job.model).config.virtual_nodes
 

@@ -196,15 +196,22 @@ class Denoiser(PoseNetwork):
 
     def _with_cells(self, condition: Condition, batch: PuzzleBatch) -> Condition:
         """What the head "cells" asks for besides."""
-        lattices = [board for board in batch.boards if board is not None]
-        assert len(lattices) == len(batch.boards) > 0, "every puzzle of the batch needs a board"
-        boards = self.cells.boards(lattices, batch.puzzle)
-        alone = self.alone(condition.features.unflatten(0, (-1, TURNS))[:, :, None], boards)
+        boards, alone = self._alone(condition.features, batch)
         if self.sides is None:
             return replace(condition, boards=boards, alone=alone)
         sides = self.sides(batch.content, condition.features)
         neighbours = likely_neighbours(sides, condition.graph)
         return replace(condition, boards=boards, alone=alone, sides=sides, neighbours=neighbours)
+
+    def alone_logits(self, batch: PuzzleBatch) -> Logits:
+        """What each piece shows by itself, with the head "cells": no other piece is looked at."""
+        return self._alone(self._encoded(batch), batch)[1]
+
+    def _alone(self, features: Float[Tensor, "m f"], batch: PuzzleBatch) -> tuple[list[BoardCells], Logits]:
+        lattices = [board for board in batch.boards if board is not None]
+        assert len(lattices) == len(batch.boards) > 0, "every puzzle of the batch needs a board"
+        boards = self.cells.boards(lattices, batch.puzzle)
+        return boards, self.alone(features.unflatten(0, (-1, TURNS))[:, :, None], boards)
 
     def _encoded(self, batch: PuzzleBatch) -> Float[Tensor, "m f"]:
         """The features of all nodes; those of large puzzles in blocks, if nothing is learnt from them."""

@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from diffassemble.core import Locks, Poses
+from diffassemble.core import Locks, Poses, Puzzle
 from diffassemble.diffusion.spaces import sample
-from diffassemble.network.batch import PuzzleBatch
-from diffassemble.network.denoiser import PoseNetwork, Prediction, Samples
+from diffassemble.network.batch import PuzzleBatch, pack
+from diffassemble.network.denoiser import Denoiser, PoseNetwork, Prediction, Samples
 
 # Pairs of pieces that attend to each other in all samples of a puzzle.
 MOST_PAIRS = 1_000_000
@@ -59,6 +59,14 @@ def denoise(
 
     for noisy, clean in sample(predict, start, model.space, model.schedule, steps, generator, eta):
         yield noisy, replace(last[0], vectors=clean)
+
+
+@torch.no_grad()
+def shown_alone(model: Denoiser, puzzle: Puzzle) -> Float[Tensor, "n c 4"]:
+    """The log probability of every cell and turn, from what each piece shows by itself; for the head "cells"."""
+    device = next(model.parameters()).device
+    logits = model.alone_logits(pack([puzzle]).to(device))[:, 0].cpu()
+    return logits.flatten(1).log_softmax(-1).view_as(logits)
 
 
 def average(samples: Sequence[Poses]) -> tuple[Poses, Float[Tensor, "n"]]:

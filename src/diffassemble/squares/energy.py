@@ -1,4 +1,4 @@
-"""The energy of a placement: log odds of the borders that meet, and of where the network's samples put each piece.
+"""The energy of a placement: log odds of the borders that meet, and of where what a piece shows belongs.
 
 The higher, the better. For the two forms that its terms have, dense and listed, see `search`.
 """
@@ -6,7 +6,6 @@ The higher, the better. For the two forms that its terms have, dense and listed,
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,11 +13,11 @@ import torch
 from jaxtyping import Float, Float32, Float64, Int64
 from torch import Tensor
 
-from diffassemble.core import Board, Locks, Matches, Poses, turn_matrix
+from diffassemble.core import Board, Locks, Matches
 from diffassemble.core.board import SIDES, Placement
 from diffassemble.squares.baselines.gallagher import trim
 from diffassemble.squares.forest import Forest
-from diffassemble.squares.placement import Answer, agreement
+from diffassemble.squares.placement import Answer
 from diffassemble.squares.search import UNLISTED, energy, margins, search
 
 # No pair of sides counts for more or less than this; in log odds.
@@ -27,12 +26,8 @@ STRONGEST = -UNLISTED
 PINNED = 1e4
 # Matches at least this probable are listed, and those are tried as moves.
 _LISTED, _WORTH_TRYING = 0.01, 0.1
-# Share of belief that the network's samples leave to all other places, and how wide each sample is, in cells.
-_ELSEWHERE, _WIDTH = 0.02, 0.5
 # Log probabilities above chance are not told apart beyond these bounds: what pieces show is never proof.
 _CHANCES = -3.0, 6.0
-# What it counts, listed, to lie where all samples of the network agree, before it is weighed by trust.
-_AGREED = 4.0
 # Where borders are unsure, every pair that touches counts up to this much more, so that cells with many neighbours are
 # filled first. On a whole board as many pairs touch in any placement, so it changes the search and not what is best.
 _PULL = 6.0
@@ -138,59 +133,30 @@ def pair_lists(matches: Matches, count: int) -> PairLists:
 
 
 def place_terms(
-    samples: list[Poses], board: Board, trust: float, locks: Locks | None = None
-) -> Float[Tensor, "n 4 cells"]:
-    """How much more the samples believe in each piece's turn and place than in any, in log odds weighed by trust.
-
-    Samples may be assembled in other turns of the whole; all are turned to agree with the first. Locked pieces count
-    more where they are locked than all else could outweigh.
-    """
-    belief = torch.zeros(len(samples[0]), SIDES, board.cells)
-    reference = _belief(samples[0], board)
-    for sample in samples:
-        turned = (Poses(turn_matrix(torch.tensor([by])), torch.zeros(1, 2)) for by in board.fitting_turns())
-        seen = [_belief(whole[[0] * len(sample)] @ sample, board) for whole in turned]
-        belief += max(seen, key=lambda other: float((reference * other).sum()))
-    terms = trust * (torch.log(belief / len(samples) + _ELSEWHERE) - torch.log(torch.tensor(_ELSEWHERE)))
-    return _pinned(terms, board, locks)
-
-
-def chance_terms(
-    chances: Sequence[Float[Tensor, "n c 4"]], board: Board, trust: float, locks: Locks | None = None
+    chances: Float[Tensor, "n c 4"] | None, count: int, board: Board, locks: Locks | None = None, trust: float = 1.0
 ) -> Float[Tensor, "n 4 c"]:
-    """How much more probable than by chance the network finds each piece's turn and place, weighed by trust.
+    """How much more probable than by chance each piece's turn and place are, in log odds weighed by trust.
 
-    Of several samples the mean probability counts.
+    Without log probabilities nothing is said. Locked pieces count more where they are locked than all else could
+    outweigh.
     """
-    mean = torch.stack(list(chances)).logsumexp(0) - math.log(len(chances))
-    terms = trust * (mean + math.log(SIDES * board.cells)).clamp(*_CHANCES)
-    return _pinned(terms.transpose(1, 2).contiguous(), board, locks)
-
-
-def _pinned(terms: Float[Tensor, "n 4 c"], board: Board, locks: Locks | None) -> Float[Tensor, "n 4 c"]:
+    terms = torch.zeros(count, SIDES, board.cells)
+    if chances is not None:
+        terms += trust * (chances + math.log(SIDES * board.cells)).clamp(*_CHANCES).transpose(1, 2)
     if locks is not None:
         (cells, turns), held = board.snap(locks.poses), locks.held.nonzero().flatten()
         terms[held, turns[held], cells[held]] = PINNED
     return terms
 
 
-def place_list(
-    placements: Sequence[Placement], count: int, board: Board, trust: float = 0.0, locks: Locks | None = None
-) -> PlaceList:
-    """Where the first placement has each piece, counting the more the more others agree; locks outweigh everything.
-
-    Without placements, nothing is said of any place.
-    """
-    if not placements:
-        return np.full(count, -1), np.zeros(count, np.int64), np.zeros(count, np.float32)
-    first, *others = placements
-    share = (1 + len(others) * agreement(board, first, others)) / len(placements)
-    cells, turns, term = first[0].clone(), first[1].clone(), _AGREED * trust * share
+def place_list(count: int, board: Board, locks: Locks | None = None) -> PlaceList:
+    """Listed: locks alone say something of places, and outweigh everything."""
+    cells, turns, terms = np.full(count, -1), np.zeros(count, np.int64), np.zeros(count, np.float32)
     if locks is not None:
-        wanted, wanted_turns = board.snap(locks.poses)
-        cells, turns = torch.where(locks.held, wanted, cells), torch.where(locks.held, wanted_turns, turns)
-        term = torch.where(locks.held, torch.tensor(PINNED), term)
-    return cells.numpy(), turns.numpy(), term.float().numpy()
+        held = locks.held.numpy()
+        wanted, wanted_turns = (part.numpy()[held] for part in board.snap(locks.poses))
+        cells[held], turns[held], terms[held] = wanted, wanted_turns, PINNED
+    return cells, turns, terms
 
 
 def match_sides(matches: Matches) -> Int64[np.ndarray, "m 2"]:
@@ -209,10 +175,3 @@ def _doubt(matches: Matches, board: Board) -> float:
     best = torch.zeros(SIDES * board.cells).scatter_reduce(0, own, matches.weight, "amax")
     inner = SIDES * board.cells - 2 * (board.rows + board.cols)
     return max(0.0, 1 - float(best.sum()) / max(1, inner))
-
-
-def _belief(poses: Poses, board: Board) -> Float[Tensor, "n 4 cells"]:
-    """Which turn and cell one sample speaks for."""
-    apart = torch.cdist(poses.translation, board.centres()) / board.pitch
-    _, turns = board.snap(poses)
-    return torch.nn.functional.one_hot(turns, SIDES)[:, :, None] * torch.exp(-apart.square() / (2 * _WIDTH**2))[:, None]

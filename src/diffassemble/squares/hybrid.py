@@ -10,28 +10,27 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
 
-from diffassemble.core import Matches, Puzzle, Step
-from diffassemble.core.board import SIDES, Placement
+from diffassemble.core import Puzzle, Step
+from diffassemble.core.board import Placement
 from diffassemble.core.locks import hold, settle
 from diffassemble.core.solver import in_content_order
+from diffassemble.network.denoiser import Denoiser
+from diffassemble.network.sampling import shown_alone
 from diffassemble.squares.baselines.gallagher import GallagherSolver
-from diffassemble.squares.diffusion import DiffusionSolver, Samples
 from diffassemble.squares.edge_model import CompareEdges, Evidence
-from diffassemble.squares.energy import Energy, State, chance_terms, place_list, place_terms
-from diffassemble.squares.placement import Answer, finish
+from diffassemble.squares.energy import Energy, State, place_list, place_terms
+from diffassemble.squares.placement import Answer, finish, place_by_logits
+from diffassemble.squares.upright import Uprighter
 
-# Pairs of pieces that its diffusion may compare: the larger the puzzle, the more borders say, and a few samples do.
-MOST_PAIRS = 500_000
 # Of training pictures whose pieces all prefer their places by so much, in log odds, 99.5 % are right.
 SURE = 4.5
 # Moves a piece by which a first assembly is polished before there is doubt.
 _POLISH = 2
-# How much samples count, beside log probabilities, of networks that tell only poses.
-_POSES = 0.1
 # Matches of every side that the search knows of; all others count as unlikely.
 _MATCHES = 24
 # Starts with less than this share of the best one's energy are not searched from.
@@ -46,87 +45,80 @@ _LARGE_PHASES, _LARGE_MOVES = 8, 100
 
 @dataclass(frozen=True)
 class HybridSolver:
-    """Borders first; where they leave doubt, diffusion, then a search from its best samples and from what borders give.
+    """Borders first; where they leave doubt, a search that weighs them with what each piece shows by itself.
 
     A first assembly is the answer if every piece prefers its place to any rival by `sure`, in log odds. In the search,
-    `trust` weighs the network's log probabilities of every place against the borders' log odds; `effort` is how many
-    pieces it may put down from each of `starts` starts; `temperature` how much worse a placement may at first become on
-    the way to a better one. After `budget` seconds of searching the best so far is the answer. `edge_model` tells which
-    sides continue each other, also across eroded borders; without it, border gradients alone do. Above `listed_above`
-    pieces the search knows only likely pairs, and its arrays grow with the pieces, not with their pairs.
+    `trust` weighs the log probabilities that `content` tells of every place against the borders' log odds (and
+    `turn_trust` against `upright`, where that is unsure which way is up); `effort` is how many pieces it may put down
+    from each of `starts` starts; `temperature` how much worse a placement may at first become on the way to a better
+    one. After `budget` seconds of searching the best so far is the answer. `edge_model` tells which sides continue each
+    other, also across eroded borders; without it, border gradients alone do. Above `listed_above` pieces the search
+    knows only likely pairs, and its arrays grow with the pieces, not with their pairs.
     """
 
-    diffusion: DiffusionSolver
-    trust: float = 1.0
+    content: Denoiser | None = None
+    upright: Uprighter | None = None
+    edge_model: CompareEdges | None = None
+    trust: float = 0.7
+    turn_trust: float = 0.3
     effort: int = 70_000
     starts: int = 4
     temperature: float = 6.0
     budget: float = math.inf
-    edge_model: CompareEdges | None = None
     listed_above: int = 1600
     sure: float = SURE
     name: str = "hybrid"
 
     def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
-        """Yield the first assembly if it is beyond doubt, else the steps of the diffusion, then better placements.
+        """Yield better and better placements, the first one alone if it is beyond doubt.
 
         The answer does not depend on the order in which the pieces are listed.
         """
-        return in_content_order(puzzle, lambda ordered: self._ordered_steps(ordered, generator))
+        return in_content_order(puzzle, self._ordered_steps)
 
-    def _ordered_steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
-        evidence = Evidence.of(puzzle.pixels)  # held, so that the diffusion finds it there
-        matches = evidence.matches(puzzle.board.pitch, _MATCHES, self.edge_model)
-        upright = None if puzzle.locks else self.diffusion.upright  # what is locked says which way is up
-        first = self._first(puzzle, matches)
-        if first is not None:
-            yield from finish(puzzle, [first], upright)
-            return
-        samples = yield from self.diffusion.sample(puzzle, generator)
-        yield from finish(puzzle, self._answers(puzzle, matches, samples), upright)
+    def _ordered_steps(self, puzzle: Puzzle) -> Iterator[Step]:
+        upright = None if puzzle.locks else self.upright  # what is locked says which way is up
+        yield from finish(puzzle, self._answers(puzzle), upright, partial(self._shown, puzzle))
 
-    def _first(self, puzzle: Puzzle, matches: Matches) -> Answer | None:
-        """What borders alone give, if that is beyond doubt; never where pieces are missing or locked."""
-        board, count = puzzle.board, len(puzzle)
-        if count < max(2, board.cells) or puzzle.locks is not None:
-            return None
-        if count > self.listed_above:
-            energy = Energy.listed(matches, place_list([], count, board), board)
-        else:
-            energy = Energy.dense(matches, torch.zeros(count, SIDES, board.cells), board)
-        state = energy.state(*energy.joined(matches, count))
-        for rounds in (0, _POLISH * count):
-            state = energy.improve(state, rounds, 1.0, 0.0, np.random.default_rng(0)) if rounds else state
-            if energy.margins(state).min() >= self.sure:
-                return energy.answer(state)
-        return None
+    def _shown(self, puzzle: Puzzle, placements: list[Placement]) -> list[float]:
+        """How much what the pieces show speaks for each of these placements, in log odds."""
+        if self.content is None or len(puzzle) > self.listed_above:
+            return [0.0] * len(placements)
+        terms, every = (
+            place_terms(shown_alone(self.content, puzzle), len(puzzle), puzzle.board),
+            torch.arange(len(puzzle)),
+        )
+        return [self.turn_trust * float(terms[every, turns, cells].sum()) for cells, turns in placements]
 
-    def _answers(self, puzzle: Puzzle, matches: Matches, samples: Samples) -> Iterator[Answer]:
+    def _answers(self, puzzle: Puzzle) -> Iterator[Answer]:
         """Placements of ever higher energy, and by how much each piece prefers its place."""
+        board, locks, count = puzzle.board, puzzle.locks, len(puzzle)
         until = time.monotonic() + self.budget
-        board, locks = puzzle.board, puzzle.locks
-        placements = samples.placements(puzzle)
-        placements.insert(0, placements.pop(samples.leader))
-        if len(puzzle) > self.listed_above:
-            places = place_list(placements, len(puzzle), board, self.trust * _POSES, locks)
-            energy = Energy.listed(matches, places, board)
-            wholes = self._turned(puzzle, [energy.joined(matches, len(puzzle))])
-            starts = [energy.state(*whole) for whole in [*placements, *wholes]]
-            yield from self._large_search(energy, max(starts, key=energy), until)
-            return
-        if samples.chances is None:
-            poses = [samples.poses[samples.leader], *(p for i, p in enumerate(samples.poses) if i != samples.leader)]
-            terms = place_terms(poses, board, self.trust * _POSES, locks)
+        matches = Evidence.of(puzzle.pixels).matches(board.pitch, _MATCHES, self.edge_model)
+        if count > self.listed_above:
+            energy = Energy.listed(matches, place_list(count, board, locks), board)
         else:
-            terms = chance_terms(samples.chances, board, self.trust, locks)
-        energy = Energy.dense(matches, terms, board)
+            energy = Energy.dense(matches, place_terms(None, count, board, locks), board)
+        joined = energy.joined(matches, count)
+        first = energy.state(*joined)
+        yield energy.answer(first)
+        if count == board.cells and locks is None:
+            for rounds in (0, _POLISH * count):
+                first = energy.improve(first, rounds, 1.0, 0.0, np.random.default_rng(0)) if rounds else first
+                if energy.margins(first).min() >= self.sure:
+                    yield energy.answer(first)
+                    return
+        if count > self.listed_above:
+            starts = [energy.state(*whole) for whole in self._turned(puzzle, [joined])]
+            yield from self._large_search(energy, max([first, *starts] if locks is None else starts, key=energy), until)
+            return
         *_, last = GallagherSolver().ordered_steps(puzzle, time.monotonic() + self.budget)
-        wholes = [board.snap(last.poses)]
-        if self.edge_model is not None:
-            wholes.append(energy.joined(matches, len(puzzle)))
-        wholes = self._turned(puzzle, wholes)
-        sampled, bordered = ([energy.state(*whole) for whole in some] for some in (placements, wholes))
-        yield from self._search(puzzle, energy, self._chosen(sampled, bordered, energy), until)
+        wholes = [board.snap(last.poses), joined, first.placement]
+        chances = None if self.content is None else shown_alone(self.content, puzzle)
+        energy = Energy.dense(matches, place_terms(chances, count, board, locks, self.trust), board)
+        if chances is not None:
+            wholes.append(place_by_logits(chances, board))
+        yield from self._search(puzzle, energy, self._chosen(energy, self._turned(puzzle, wholes)), until)
 
     def _search(self, puzzle: Puzzle, energy: Energy, starts: list[State], until: float) -> Iterator[Answer]:
         longer = 1 + (_LONGER - 1) * energy.doubt**2 * min(1.0, len(puzzle) / _MANY)
@@ -156,15 +148,15 @@ class HybridSolver:
             best = energy.improve(best, _LARGE_MOVES, hot, cold, random)
             yield energy.answer(best)
 
-    def _chosen(self, sampled: list[State], bordered: list[State], energy: Energy) -> list[State]:
-        """What to search from, the highest energy first: samples, and the best that borders give.
+    def _chosen(self, energy: Energy, wholes: list[Placement]) -> list[State]:
+        """What to search from: different placements, the highest energy first, hopeless ones never.
 
-        Where samples are hopeless, as they are for eroded pieces, the best start is searched from again instead.
+        Where there are too few, the best one is searched from again.
         """
-        best_samples = sorted(sampled, key=energy, reverse=True)[: self.starts - 1]
-        starts = sorted([max(bordered, key=energy), *best_samples], key=energy, reverse=True)
-        enough = _HOPELESS * energy(starts[0])
-        return [start if energy(start) >= enough else starts[0] for start in starts]
+        states = sorted((energy.state(*whole) for whole in wholes), key=energy, reverse=True)
+        different = {(state.where.tobytes(), state.turn.tobytes()): state for state in states}.values()
+        hopeful = [state for state in different if energy(state) >= _HOPELESS * energy(states[0])][: self.starts]
+        return [*hopeful, *states[:1] * (self.starts - len(hopeful))]
 
     @staticmethod
     def _turned(puzzle: Puzzle, wholes: list[Placement]) -> list[Placement]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -16,13 +17,12 @@ from diffassemble.core.solver import ChanceSolver, assemble
 from diffassemble.squares import files
 
 if TYPE_CHECKING:
-    from diffassemble.network.denoiser import PoseNetwork
-    from diffassemble.squares.critic import CriticReranker
+    from diffassemble.network.denoiser import Denoiser, PoseNetwork
     from diffassemble.squares.edge_model import CompareEdges
     from diffassemble.squares.hybrid import HybridSolver
     from diffassemble.squares.upright import Uprighter
 
-UPRIGHT, EDGE_MODEL, CRITIC = "upright", "edge-model", "critic"
+UPRIGHT, EDGE_MODEL, CONTENT = "upright", "edge-model", "jigsaw-paper-form"
 # These only compare borders, which can't tell which way is up; where they know it, the classifier told them.
 BORDER_SOLVERS = frozenset({"gallagher", "yu", "huroyan"})
 # What tables compare, if nothing else is asked for.
@@ -60,14 +60,6 @@ def _tell(line: str) -> None:
     Console(stderr=True).print(line, highlight=False, soft_wrap=True)
 
 
-def bundled_reranker() -> CriticReranker | None:
-    """A look by the critic that comes with the package; without it, what borders can't decide stays as it is."""
-    from diffassemble.network.pretrained import bundled_models
-    from diffassemble.squares.critic import Critic, CriticReranker
-
-    return CriticReranker(Critic.from_pretrained(CRITIC)) if CRITIC in bundled_models() else None
-
-
 def bundled_edge_model() -> CompareEdges | None:
     """The learned edge compatibility that comes with the package; without it, border gradients alone tell what fits."""
     from diffassemble.network.pretrained import bundled_models
@@ -92,14 +84,29 @@ def _diffusion(options: SolverOptions) -> Solver:
 
 
 def _hybrid(options: SolverOptions) -> HybridSolver:
-    from diffassemble.network.denoiser import Denoiser
-    from diffassemble.squares.diffusion import DiffusionSolver
-    from diffassemble.squares.hybrid import MOST_PAIRS, HybridSolver
+    from diffassemble.squares.hybrid import HybridSolver
 
-    network = _flat(Denoiser.from_pretrained(options.model), options.model)
-    up = bundled_uprighter()
-    diffusion = DiffusionSolver(network, options.steps, options.samples, upright=up, most_pairs=MOST_PAIRS)
-    return HybridSolver(diffusion, budget=options.budget, edge_model=bundled_edge_model())
+    content = _content(options.model)
+    return HybridSolver(content, bundled_uprighter(), bundled_edge_model(), budget=options.budget)
+
+
+def _content(model: str) -> Denoiser | None:
+    """The network that tells what each piece shows by itself; nobody, if its backbone is not there."""
+    from diffassemble.network.denoiser import Denoiser
+    from diffassemble.network.encoders.efficientnet import load_efficientnet
+
+    name = CONTENT if model == SQUARES.default_model else model
+    network = Denoiser.from_pretrained(name)
+    _flat(network, name)
+    if network.config.head != "cells":
+        raise InputError(f"model '{name}' does not score cells; pass one with the head cells, or --solver diffusion")
+    try:
+        if network.config.backbone == "efficientnet":
+            load_efficientnet()
+    except InputError as error:
+        _tell(f"borders alone are looked at: {error}")
+        return None
+    return network
 
 
 def _gallagher(options: SolverOptions) -> Solver:
@@ -139,7 +146,7 @@ def _prepare() -> None:
     noise = torch.rand(3, 48, 48, generator=torch.Generator().manual_seed(0))
     puzzle = cut_picture(noise, Board(6, 6), torch.Generator().manual_seed(0))
     solver = _hybrid(SolverOptions(SQUARES.default_model, samples=1, steps=1, budget=3.0))
-    for chosen in (solver, replace(solver, listed_above=0)):
+    for chosen in (replace(solver, sure=math.inf), replace(solver, listed_above=0)):
         assemble(puzzle, chosen)
 
 

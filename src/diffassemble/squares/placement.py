@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 import torch
 from jaxtyping import Float, Float64, Int
@@ -21,14 +22,24 @@ Answer = tuple[Placement, Float[Tensor, "n"]]
 """A placement and the confidence of each piece."""
 
 
-def finish(puzzle: Puzzle, answers: Iterable[Answer], upright: Uprighter | None) -> Iterator[Step]:
-    """Yield better and better answers as steps, and the last one once more, turned as a whole as `upright` says."""
+def finish(
+    puzzle: Puzzle,
+    answers: Iterable[Answer],
+    upright: Uprighter | None,
+    shown: Callable[[list[Placement]], list[float]] | None = None,
+) -> Iterator[Step]:
+    """Yield better and better answers as steps, and the last one once more, turned as a whole as `upright` says.
+
+    Where that is not sure, what `shown` tells of the placement in its turns counts, too.
+    """
     board = puzzle.board
     for placement, confidence in answers:
         placed = board.poses(*placement)
         yield Step(placed, done=1.0, confidence=confidence)
     if upright is not None:
-        by, probability = upright(puzzle, placed, board.fitting_turns())
+        turns = board.fitting_turns()
+        wholes = [board.turned(*placement, by)[1:] for by in turns]
+        by, probability = upright(puzzle, placed, turns, *([] if shown is None else [partial(shown, wholes)]))
         yield Step(board.poses(*board.turned(*placement, by)[1:]), 1.0, confidence, upright=probability)
 
 

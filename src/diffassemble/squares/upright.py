@@ -29,10 +29,12 @@ _WIDTHS = 192, 1280
 _STRIDE = 32
 # More than so many times longer than wide, pictures are squeezed.
 _LONGEST = 30.0
+# Above this probability nobody else is asked.
+_SURE = 0.95
 
-Uprighter = Callable[[Puzzle, Poses, tuple[int, ...]], tuple[int, float]]
-"""By how many clockwise quarter turns, of those allowed, a placement must be turned as a whole to be upright, and how
-probable that is."""
+Uprighter = Callable[..., tuple[int, float]]
+"""Of a puzzle, the poses of its pieces and the turns allowed: by how many clockwise quarter turns the placement must be
+turned as a whole to be upright, and how probable that is; a fourth argument is who may be asked besides."""
 Views = Sequence[Float[Tensor, "b 192 _ _"]]
 """maps of pictures after the last frozen block, turned clockwise by no, one, two and three quarters"""
 
@@ -122,10 +124,19 @@ def filled(pictures: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
 
 @torch.no_grad()
 def upright_turn(
-    model: Upright, picture: Float[Tensor, "3 H W"], allowed: Sequence[int] = (0, 1, 2, 3)
+    model: Upright,
+    picture: Float[Tensor, "3 H W"],
+    allowed: Sequence[int] = (0, 1, 2, 3),
+    more: Callable[[], Sequence[float]] | None = None,
 ) -> tuple[int, float]:
-    """How many clockwise quarter turns, of those allowed, make the picture upright, and the probability of that."""
-    chances = model(picture[None])[0, list(allowed)].softmax(0)
+    """How many clockwise quarter turns, of those allowed, make the picture upright, and the probability of that.
+
+    Where that is not sure, `more` is asked for log odds of the turns allowed.
+    """
+    logits = model(picture[None])[0, list(allowed)]
+    chances = logits.softmax(0)
+    if more is not None and float(chances.max()) < _SURE:
+        chances = (logits + torch.tensor(more())).softmax(0)
     best = int(chances.argmax())
     return allowed[best], round(float(chances[best]), 4)
 
@@ -139,6 +150,12 @@ def assembled_pixels(puzzle: Puzzle, cells: Int[Tensor, "n"], turns: Int[Tensor,
     return grid.reshape(3, board.rows * size, board.cols * size)
 
 
-def turn_to_upright(model: Upright, puzzle: Puzzle, placed: Poses, allowed: tuple[int, ...]) -> tuple[int, float]:
+def turn_to_upright(
+    model: Upright,
+    puzzle: Puzzle,
+    placed: Poses,
+    allowed: tuple[int, ...],
+    more: Callable[[], Sequence[float]] | None = None,
+) -> tuple[int, float]:
     """An `Uprighter`, once the network is given: it looks at the assembled picture."""
-    return upright_turn(model, assembled_pixels(puzzle, *puzzle.board.snap(placed)), allowed)
+    return upright_turn(model, assembled_pixels(puzzle, *puzzle.board.snap(placed)), allowed, more)

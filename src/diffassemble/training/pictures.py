@@ -143,12 +143,6 @@ def load_thin(path: Path, side: int) -> UInt8[Tensor, "3 H W"]:
     return to_levels(F.interpolate(levels[None].float() / 255, size, mode="bilinear", antialias=True)[0])
 
 
-def load_square(path: Path, side: int) -> UInt8[Tensor, "3 s s"]:
-    """A picture brought to a square of this size, so that a batch is one tensor."""
-    picture = load_picture(path)[None].float() / 255
-    return to_levels(F.interpolate(picture, (side, side), mode="bilinear", antialias=True)[0])
-
-
 @dataclass(frozen=True)
 class Source:
     """The whole picture that a puzzle was cut from, and numbers that no other picture of the run has."""

@@ -101,12 +101,6 @@ PRESETS: dict[str, Preset] = {
         },
         task="edge-model",
     ),
-    "critic": Preset(
-        "the critic that tells how true a placement looks, where pieces are missing",
-        training_changes=_CLASSIFIER | {"steps": 12000, "decay": 0.6, "clip": 2.0},
-        data_changes={"held_apart": 150},
-        task="critic",
-    ),
     # The paper's ablations, each one change away from the paper's form.
     "ablation-plain": _paper_form("the paper's form with a plain encoder", symmetry="plain"),
     "ablation-invariant": _paper_form("the paper's form with an encoder blind to turns", symmetry="invariant"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from diffassemble.training.critic import CriticTask
 from diffassemble.training.edge_model import EdgeModelTask
 from diffassemble.training.fracture_matching import FractureMatchingTask
 from diffassemble.training.fragments import BaselineTask, FragmentTask
@@ -19,5 +18,4 @@ TASKS: dict[str, type[Task]] = {
     "upright": UprightTask,
     "edge-model": EdgeModelTask,
     "orientation": OrientationTask,
-    "critic": CriticTask,
 }
