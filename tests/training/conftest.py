@@ -14,11 +14,9 @@ from diffassemble.fragments.model import FractureConfig
 from diffassemble.fragments.orientation import OrientationConfig
 from diffassemble.network.baselines import OneShotConfig
 from diffassemble.network.config import ModelConfig
-from diffassemble.squares.critic import CriticConfig
 from diffassemble.squares.edge_model import EdgeModelConfig
 from diffassemble.squares.upright import UprightConfig
-from diffassemble.training.config import Config, DataConfig, FragmentConfig, PictureConfig
-from diffassemble.training.critic import CriticTraining
+from diffassemble.training.config import Config, DataConfig, FragmentConfig
 from diffassemble.training.denoising import DenoisingTraining
 from diffassemble.training.edge_model import EdgeModelTraining
 from diffassemble.training.fracture_matching import FractureDataConfig, FractureMatchingTraining
@@ -97,8 +95,6 @@ def configs(
     learning = FragmentTraining(pieces=6, **quick)
     small = replace(FragmentTask.defaults.model, features=8, width=32, layers=1, heads=2, pose_width=16, time_width=8)
     matching = FractureDataConfig(solids=1, breaks=1, pieces=(2, 2))
-    critic = CriticConfig(stem=8, widths=(8, 8, 8), hidden=8)
-    pictures = PictureConfig(folders=tiny().data.folders, held_apart=1)
     return {
         "jigsaw": tiny(steps=2),
         "upright": tiny_upright(steps=2),
@@ -107,5 +103,4 @@ def configs(
         "baseline": Config(OneShotConfig("global", "pointnet", 8, 16), broken, learning),
         "fracture-matching": Config(FractureConfig(width=8), matching, FractureMatchingTraining(points=160, **quick)),
         "orientation": Config(OrientationConfig((8, 8, 8)), broken, OrientationTraining(objects=2, **quick)),
-        "critic": Config(critic, pictures, CriticTraining(pictures=2, **quick)),
     }

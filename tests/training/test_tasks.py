@@ -58,10 +58,12 @@ def test_the_form_of_the_paper_looks_at_no_pairs() -> None:
 
 @pytest.mark.parametrize("name", [name for name in PRESETS if name.startswith("ablation-")])
 def test_ablations_are_one_change_away_from_the_paper_form(name: str) -> None:
-    graph = {"degree", "virtual_nodes", "sparse_solving"}
+    several = {"expander": {"degree", "virtual_nodes", "sparse_solving"}, "regression": {"head", "side_heads"}}
     changed = changes(name, "jigsaw-paper-form").keys()
-    assert changed == graph if "expander" in name else len(changed) == 1
-    assert PRESETS[name].config.training == PRESETS["jigsaw-paper-form"].config.training
+    expected = several.get(name.removeprefix("ablation-"))
+    assert changed == expected if expected else len(changed) == 1
+    same = PRESETS[name].config.training == PRESETS["jigsaw-paper-form"].config.training
+    assert same == (name != "ablation-regression")  # which has no other loss
 
 
 def test_the_published_sizes() -> None:

@@ -60,7 +60,7 @@ class HybridSolver:
     upright: Uprighter | None = None
     edge_model: CompareEdges | None = None
     trust: float = 0.7
-    turn_trust: float = 0.3
+    turn_trust: float = 0.1
     effort: int = 70_000
     starts: int = 4
     temperature: float = 6.0

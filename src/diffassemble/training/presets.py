@@ -34,9 +34,8 @@ class Preset:
 
 
 _PAPER_FORM = {"edge_features": False, "votes": False}
-# Without evidence all must be learnt from content: errors at strong noise count in full, and puzzles are alike.
+# Without evidence all must be learnt from content: errors at strong noise count in full.
 _PAPER_TRAINING = {"weigh_noise": False, "learning_rate": 8e-4}
-_PAPER_DATA = {"grids": (6, 6), "whole_share": 1.0, "erode_share": 0.0, "smallest_crop": 0.9}
 _CELLS = {
     **{"head": "cells", "backbone": "efficientnet", "side_heads": True, "features": 256, "width": 128, "heads": 4},
     **{"complete_up_to": 300},
@@ -45,6 +44,7 @@ _CELLS_TRAINING = {
     **{"pieces": 432, "noises": 1, "learning_rate": 1.5e-3, "weight_decay": 0.02, "warmup": 100, "average": 0.998},
     **{"translation_weight": 0.1, "rotation_weight": 0.05, "weigh_noise": False, "noise_share": 0.3},
 }
+_CELLS_DATA = {"grids": (3, 14), "favourite_share": 0.5, "whole_share": 0.5, "erode_share": 0.0, "smallest_crop": 0.85}
 _PUBLISHED = {
     **{"backbone": "resnet18", "features": 272, "width": 1152, "layers": 4, "stack": "published", "hidden": 256},
     **{"board": False, "join_hidden": 128, "pose_hidden": 16, "pose_width": 32},
@@ -57,7 +57,7 @@ _CLASSIFIER = {"learning_rate": 1.5e-3, "weight_decay": 0.05, "warmup": 100, "av
 
 
 def _paper_form(purpose: str, **model_changes: Any) -> Preset:
-    return Preset(purpose, _PAPER_FORM | model_changes, _PAPER_TRAINING, _PAPER_DATA)
+    return Preset(purpose, _PAPER_FORM | _CELLS | model_changes, _CELLS_TRAINING, _CELLS_DATA)
 
 
 def _fragment_form(purpose: str, **model_changes: Any) -> Preset:
@@ -71,13 +71,13 @@ def _baseline(purpose: str, baseline: str, **model_changes: Any) -> Preset:
 
 PRESETS: dict[str, Preset] = {
     "jigsaw": Preset(
-        "one light network for all grids, with pairwise evidence; made for CPUs", {"edge_model": "edge-model"}
-    ),
-    "jigsaw-paper-form": Preset(
-        "the paper's method, without pairwise evidence: what pieces show, X₀ as a distribution over cells and turns",
-        _PAPER_FORM | _CELLS,
+        "one light network for all grids, with pairwise evidence; made for CPUs",
+        _CELLS | {"edge_model": "edge-model"},
         _CELLS_TRAINING,
-        {"grids": (3, 14), "favourite_share": 0.5, "whole_share": 0.5, "erode_share": 0.0, "smallest_crop": 0.85},
+        _CELLS_DATA | {"erode_share": 0.2},
+    ),
+    "jigsaw-paper-form": _paper_form(
+        "the paper's method, without pairwise evidence: X₀ as a distribution over cells and turns"
     ),
     "jigsaw-paper": Preset(
         "the published sizes: group-equivariant ResNet18, four bare UniMP layers, Adagrad",
@@ -102,6 +102,13 @@ PRESETS: dict[str, Preset] = {
         task="edge-model",
     ),
     # The paper's ablations, each one change away from the paper's form.
+    "ablation-regression": Preset(
+        "the paper's form with its bare regression of X₀",
+        _PAPER_FORM | _CELLS | {"head": "regression", "side_heads": False},
+        _CELLS_TRAINING | {"translation_weight": 2.0, "rotation_weight": 0.5},
+        _CELLS_DATA,
+    ),
+    "ablation-no-side-heads": _paper_form("the paper's form without heads that compare sides", side_heads=False),
     "ablation-plain": _paper_form("the paper's form with a plain encoder", symmetry="plain"),
     "ablation-invariant": _paper_form("the paper's form with an encoder blind to turns", symmetry="invariant"),
     "ablation-no-diffusion": _paper_form("the paper's form in one step", times=1),
