@@ -17,6 +17,7 @@ from diffassemble.kinds import KINDS, kind_of, kinds, make_solver, solve
 from diffassemble.network import pretrained
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import Denoiser
+from diffassemble.network.encoders import efficientnet
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.diffusion import DiffusionSolver
 from diffassemble.squares.edge_model import EdgeModel, EdgeModelConfig
@@ -82,7 +83,8 @@ def test_options_reach_the_solver(tiny_model: Path) -> None:
     assert isinstance(diffusion, DiffusionSolver)
     assert (diffusion.samples, diffusion.denoising_steps, diffusion.model.training) == (3, 7, False)
     assert isinstance(hybrid, HybridSolver)
-    assert (hybrid.diffusion.samples, hybrid.diffusion.denoising_steps, hybrid.budget) == (3, 7, 2.5)
+    assert hybrid.budget == 2.5
+    assert not hybrid.content.training
     for name in BORDER_SOLVERS:
         assert vars(make_solver("squares", name, options))["budget"] == 2.5
     mend = vars(make_solver("fragments", "mend", SolverOptions(several=True, budget=3.0)))
@@ -100,6 +102,7 @@ def test_options_reach_the_solver(tiny_model: Path) -> None:
         ({"several": True}, "knows one picture only"),
         ({"solver": "diffusion", "model": "nothing"}, "no model 'nothing'"),
         ({"solver": "diffusion", "model": "fragments"}, "is for fragments of an object"),
+        ({"solver": "hybrid", "model": "fragments"}, "is for fragments of an object"),
     ],
 )
 def test_bad_wishes(wishes: dict[str, Any], words: str) -> None:
@@ -123,17 +126,34 @@ def test_bundled_models_go_by_name(shelf: Path, tiny_model: Path) -> None:
     assert bundled_edge_model() is None
     assert bundled_uprighter() is None
     assert vars(make_solver("squares", "gallagher", SolverOptions("nothing")))["upright"] is None
-    shutil.copytree(tiny_model, shelf / "jigsaw")
+    for name in ("jigsaw", "jigsaw-paper-form"):
+        shutil.copytree(tiny_model, shelf / name)
     assert vars(make_solver("squares", "diffusion"))["upright"] is None
     EdgeModel(EdgeModelConfig(width=8, blocks=1)).save_pretrained(shelf / "edge-model")
     Upright(UprightConfig()).save_pretrained(shelf / "upright")
     hybrid = make_solver("squares")
     assert isinstance(hybrid, HybridSolver)
     assert hybrid.edge_model is not None
-    assert hybrid.diffusion.upright is not None
+    assert hybrid.upright is not None
     puzzle = picture(2, 3)
-    assert hybrid.diffusion.upright(puzzle, puzzle.truth, (0, 2))[0] in (0, 2)
+    assert hybrid.upright(puzzle, puzzle.truth, (0, 2))[0] in (0, 2)
     assert vars(make_solver("squares", "gallagher"))["upright"] is not None
+
+
+def test_without_the_pretrained_network_borders_alone_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(efficientnet, "weights_file", lambda: None)
+    efficientnet.load_efficientnet.cache_clear()
+    hybrid = make_solver("squares")
+    assert (hybrid.content, hybrid.upright) == (None, None)
+    told = " ".join(capfd.readouterr().err.split())
+    assert "borders alone are looked at" in told
+    assert "which way is up stays unknown" in told
+    assert "pip install" in told
+    *_, last = make_solver("squares", "gallagher").steps(picture(2, 3), torch.Generator())
+    assert last.upright is None
+    efficientnet.load_efficientnet.cache_clear()
 
 
 def test_identity_leaves_all_as_it_is_given() -> None:

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 import torch
 
-from diffassemble.core import Puzzle, Step
+from diffassemble.core import Matches, Puzzle, Step
 from diffassemble.core.board import Placement
 from diffassemble.core.locks import hold, settle
 from diffassemble.core.solver import in_content_order
@@ -32,7 +32,7 @@ SURE = 4.5
 # Moves a piece by which a first assembly is polished before there is doubt.
 _POLISH = 2
 # Matches of every side that the search knows of; all others count as unlikely.
-_MATCHES = 24
+MATCHES = 24
 # Starts with less than this share of the best one's energy are not searched from.
 _HOPELESS = 0.5
 # How many times longer the search is where borders say nothing at all, and for how many pieces that is meant.
@@ -94,20 +94,15 @@ class HybridSolver:
         """Placements of ever higher energy, and by how much each piece prefers its place."""
         board, locks, count = puzzle.board, puzzle.locks, len(puzzle)
         until = time.monotonic() + self.budget
-        matches = Evidence.of(puzzle.pixels).matches(board.pitch, _MATCHES, self.edge_model)
+        matches = Evidence.of(puzzle.pixels).matches(board.pitch, MATCHES, self.edge_model)
         if count > self.listed_above:
             energy = Energy.listed(matches, place_list(count, board, locks), board)
         else:
             energy = Energy.dense(matches, place_terms(None, count, board, locks), board)
-        joined = energy.joined(matches, count)
-        first = energy.state(*joined)
+        joined, first = self.first_assembly(energy, matches, count)
         yield energy.answer(first)
-        if count == board.cells and locks is None:
-            for rounds in (0, _POLISH * count):
-                first = energy.improve(first, rounds, 1.0, 0.0, np.random.default_rng(0)) if rounds else first
-                if energy.margins(first).min() >= self.sure:
-                    yield energy.answer(first)
-                    return
+        if count == board.cells and locks is None and energy.margins(first).min() >= self.sure:
+            return
         if count > self.listed_above:
             starts = [energy.state(*whole) for whole in self._turned(puzzle, [joined])]
             yield from self._large_search(energy, max([first, *starts] if locks is None else starts, key=energy), until)
@@ -119,6 +114,14 @@ class HybridSolver:
         if chances is not None:
             wholes.append(place_by_logits(chances, board))
         yield from self._search(puzzle, energy, self._chosen(energy, self._turned(puzzle, wholes)), until)
+
+    def first_assembly(self, energy: Energy, matches: Matches, count: int) -> tuple[Placement, State]:
+        """Pieces joined along their most probable borders, and the same polished, if that leaves doubt."""
+        joined = energy.joined(matches, count)
+        first = energy.state(*joined)
+        if energy.margins(first).min() < self.sure:
+            first = energy.improve(first, _POLISH * count, 1.0, 0.0, np.random.default_rng(0))
+        return joined, first
 
     def _search(self, puzzle: Puzzle, energy: Energy, starts: list[State], until: float) -> Iterator[Answer]:
         longer = 1 + (_LONGER - 1) * energy.doubt**2 * min(1.0, len(puzzle) / _MANY)
