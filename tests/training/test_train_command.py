@@ -70,7 +70,7 @@ def test_minutes_then_resume(
         (["jigsaw", "--data.folders", "nowhere"], "nowhere does not exist; pass a folder of pictures"),
         (["jigsaw", "--data.folders", "empty"], "empty holds no pictures"),
         (["jigsaw", "--data.folders", "broken"], "broken/0.png: is not a picture"),
-        (["jigsaw", "--data.folders", "small"], "small/0.png: is 40x30 pixels, but these grids need 80"),
+        (["jigsaw", "--data.folders", "small"], "small/0.png: is 40x30 pixels, but these grids need 83"),
         (["jigsaw", "--data.folders", "wikiart=small"], "get them all from ArtGAN"),
         (["jigsaw", "--data.folders", "small", "--model.heads", "7"], "--model.heads 7: must be a divisor"),
     ],

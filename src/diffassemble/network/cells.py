@@ -74,8 +74,9 @@ class CellScores(nn.Module):
         inner = hidden or width
         self.hidden = nn.Sequential(nn.Linear(width, hidden), nn.GELU()) if hidden else nn.Identity()
         self.score = nn.Linear(inner, place_width)
-        self.bias = nn.Linear(place_width, 1)
-        self.turn = nn.Linear(inner, 1)
+        # Without biases: what is added to all cells and turns alike changes no probability.
+        self.bias = nn.Linear(place_width, 1, bias=False)
+        self.turn = nn.Linear(inner, 1, bias=False)
 
     def forward(
         self, views: Float[Tensor, "n 4 k w"], boards: Sequence[BoardCells], opinions: Logits | None = None

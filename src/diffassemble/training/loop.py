@@ -193,7 +193,8 @@ def make_fabric(training: TrainingConfig) -> Fabric:
         precision, reason = choose_precision(training.accelerator)
         if reason:
             rank_zero_only(Console(stderr=True).print)(reason, highlight=False, soft_wrap=True)
-    strategy = "ddp" if training.devices * training.nodes > 1 else "auto"
+    # A first prediction hears none before it, so not every step uses all weights.
+    strategy = "ddp_find_unused_parameters_true" if training.devices * training.nodes > 1 else "auto"
     machines = {"devices": training.devices, "num_nodes": training.nodes}
     fabric = Fabric(accelerator=training.accelerator, strategy=strategy, precision=precision, **machines)
     fabric.launch()

@@ -76,9 +76,7 @@ PRESETS: dict[str, Preset] = {
         _CELLS_TRAINING,
         _CELLS_DATA | {"erode_share": 0.2},
     ),
-    "jigsaw-paper-form": _paper_form(
-        "the paper's method, without pairwise evidence: X₀ as a distribution over cells and turns"
-    ),
+    "jigsaw-paper-form": _paper_form("the paper's method, without pairwise evidence: X₀ as a distribution over cells"),
     "jigsaw-paper": Preset(
         "the published sizes: group-equivariant ResNet18, four bare UniMP layers, Adagrad",
         _PAPER_FORM | _PUBLISHED,
