@@ -41,7 +41,7 @@ def examine(paths: list[Path], number: int, seed: int) -> tuple[float, bool, int
     _, first = HybridSolver().first_assembly(energy, matches, count)
     assert puzzle.truth is not None
     right = direct_comparison_free(board, *first.placement, *board.snap(puzzle.truth)) > 99.99
-    return float(energy.margins(first).min()), right, erode
+    return energy.certainty(first), right, erode
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from diffassemble.core.board import SIDES, Placement
 from diffassemble.squares.baselines.gallagher import trim
 from diffassemble.squares.forest import Forest
 from diffassemble.squares.placement import Answer
-from diffassemble.squares.search import UNLISTED, energy, margins, search
+from diffassemble.squares.search import UNLISTED, energy, margins, search, segments
 
 # No pair of sides counts for more or less than this; in log odds.
 STRONGEST = -UNLISTED
@@ -104,6 +104,12 @@ class Energy:
     def answer(self, state: State) -> Answer:
         """The placement, with the chance of each piece's place against the best other use of its cell."""
         return state.placement, torch.from_numpy(self.margins(state)).float().sigmoid()
+
+    def certainty(self, state: State) -> float:
+        """The least margin of any piece; −∞ where parts don't hold together, which could be exchanged as wholes."""
+        label = np.empty(len(state.where), np.int64)
+        segments(state.at, state.turn, self.pairs, self.board.cols, label)
+        return float(self.margins(state).min()) if (label == label[0]).all() else -math.inf
 
     def margins(self, state: State) -> Float64[np.ndarray, "n"]:
         """By how much each piece's terms are higher than those of the best other use of its cell."""

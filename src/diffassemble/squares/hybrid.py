@@ -27,7 +27,7 @@ from diffassemble.squares.energy import Energy, State, place_list, place_terms
 from diffassemble.squares.placement import Answer, finish, place_by_logits
 from diffassemble.squares.upright import Uprighter
 
-# Of training pictures whose pieces all prefer their places by so much, in log odds, 99.5 % are right.
+# Pieces that prefer their places by so much, in log odds, leave no doubt (benchmarks/calibrate_doubt.py).
 SURE = 4.5
 # Moves a piece by which a first assembly is polished before there is doubt.
 _POLISH = 2
@@ -47,7 +47,8 @@ _LARGE_PHASES, _LARGE_MOVES = 8, 100
 class HybridSolver:
     """Borders first; where they leave doubt, a search that weighs them with what each piece shows by itself.
 
-    A first assembly is the answer if every piece prefers its place to any rival by `sure`, in log odds. In the search,
+    A first assembly is the answer if it holds together and every piece prefers its place to any rival by `sure`, in log
+    odds. In the search,
     `trust` weighs the log probabilities that `content` tells of every place against the borders' log odds (and
     `turn_trust` against `upright`, where that is unsure which way is up); `effort` is how many pieces it may put down
     from each of `starts` starts; `temperature` how much worse a placement may at first become on the way to a better
@@ -101,7 +102,7 @@ class HybridSolver:
             energy = Energy.dense(matches, place_terms(None, count, board, locks), board)
         joined, first = self.first_assembly(energy, matches, count)
         yield energy.answer(first)
-        if count == board.cells and locks is None and energy.margins(first).min() >= self.sure:
+        if count == board.cells and locks is None and energy.certainty(first) >= self.sure:
             return
         if count > self.listed_above:
             starts = [energy.state(*whole) for whole in self._turned(puzzle, [joined])]
@@ -119,7 +120,7 @@ class HybridSolver:
         """Pieces joined along their most probable borders, and the same polished, if that leaves doubt."""
         joined = energy.joined(matches, count)
         first = energy.state(*joined)
-        if energy.margins(first).min() < self.sure:
+        if energy.certainty(first) < self.sure:
             first = energy.improve(first, _POLISH * count, 1.0, 0.0, np.random.default_rng(0))
         return joined, first
 
