@@ -28,7 +28,7 @@ def task(tmp_path: Path) -> UprightTask:
         fading = torch.linspace(0.9, 0.1, 32)[:, None].expand(3, 32, 32)
         picture = fading + 0.1 * torch.randn(3, 32, 32, generator=generator)
         write_picture(picture.clamp(0, 1), tmp_path / f"{number:02}.png")
-    data = UprightData(folders=(tmp_path,), held_apart=3, variants=3, cache=tmp_path / "cache")
+    data = UprightData(folders=(tmp_path,), held_apart=3, variants=8, cache=tmp_path / "cache")
     return UprightTask(Config(SMALL, data, UprightTraining(steps=40, pictures=8)))
 
 

@@ -2,7 +2,7 @@
 
     python docs/training/upright/evaluate.py MODEL DIR [DIR ...]
 
-Whole; with 30 % of 6×6 cells missing; the middle 2:3 of the picture, wide and tall; and at 48 pixels a side.
+Whole; with 30 % of 6×6 cells missing; the middle two thirds of the picture, wide and tall; and at 48 pixels a side.
 """
 
 import json
@@ -14,7 +14,7 @@ import torch.nn.functional as F
 
 from diffassemble.files.pictures import read_picture
 from diffassemble.squares.pictures import training_pictures
-from diffassemble.squares.upright import Upright
+from diffassemble.squares.upright import Upright, upright_turn
 from diffassemble.training.upright import with_lost_cells
 
 LEVELS = (0.0, 0.5, 0.8, 0.9, 0.99)
@@ -33,9 +33,7 @@ for folder in map(Path, sys.argv[2:]):
         "48 px": [F.interpolate(p[None], (48, 48), mode="bilinear", antialias=True)[0] for p in pictures],
     }
     for name, shown in kinds.items():
-        with torch.no_grad():
-            chances = torch.cat([model(picture[None]) for picture in shown]).softmax(1)
-        sure, turn = chances.max(1)
+        turn, sure = torch.tensor([upright_turn(model, picture) for picture in shown]).T
         told = {}
         for level in LEVELS:
             chosen = sure >= level

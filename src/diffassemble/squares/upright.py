@@ -21,7 +21,7 @@ from diffassemble.core.settings import Count, Fraction
 from diffassemble.network.encoders.efficientnet import load_efficientnet
 from diffassemble.network.pretrained import Pretrained
 
-FROZEN = 14
+FROZEN = 12
 """the last block that is never learnt"""
 TURNS = 4
 _BANDS = 3
@@ -29,6 +29,7 @@ _WIDTHS = 192, 1280
 _STRIDE = 32
 # More than so many times longer than wide, pictures are squeezed.
 _LONGEST = 30.0
+_MIRRORED_TURNS = [0, 3, 2, 1]
 # Above this probability nobody else is asked.
 _SURE = 0.95
 
@@ -131,12 +132,15 @@ def upright_turn(
 ) -> tuple[int, float]:
     """How many clockwise quarter turns, of those allowed, make the picture upright, and the probability of that.
 
-    Where that is not sure, `more` is asked for log odds of the turns allowed.
+    Where that is not sure, the mirror image is asked too, which by symmetry needs the opposite turn, and `more` for log
+    odds of the turns allowed.
     """
-    logits = model(picture[None])[0, list(allowed)]
-    chances = logits.softmax(0)
+    logits = model(picture[None])[0]
+    if logits[list(allowed)].softmax(0).max() < _SURE:
+        logits = (logits + model(picture[None].flip(-1))[0, _MIRRORED_TURNS]) / 2
+    chances = logits[list(allowed)].softmax(0)
     if more is not None and float(chances.max()) < _SURE:
-        chances = (logits + torch.tensor(more())).softmax(0)
+        chances = (chances.log() + torch.tensor(more())).softmax(0)
     best = int(chances.argmax())
     return allowed[best], round(float(chances[best]), 4)
 

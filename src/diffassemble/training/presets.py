@@ -85,9 +85,9 @@ PRESETS: dict[str, Preset] = {
     "upright": Preset(
         "the classifier that tells which way up an assembled picture stands",
         training_changes=_CLASSIFIER
-        | {"steps": 400, "learning_rate": 4e-4, "warmup": 40, "decay": 0.9, "average": 0.99, "clip": 2.0}
-        | {"validate_every": 200, "precision": "32-true"},
-        data_changes={"held_apart": 200, "variants": 4},
+        | {"steps": 640, "learning_rate": 4e-4, "warmup": 40, "decay": 0.9, "average": 0.99, "clip": 2.0}
+        | {"validate_every": 320, "precision": "32-true"},
+        data_changes={"held_apart": 150, "variants": 8},
         task="upright",
     ),
     "edge-model": Preset(

@@ -9,16 +9,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from annotated_types import Ge, MultipleOf
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 from diffassemble.core import Board
 from diffassemble.core.seeds import seeded
-from diffassemble.core.settings import Count, Natural
+from diffassemble.core.settings import Count
 from diffassemble.squares.upright import FROZEN, Upright, UprightConfig, Views, filled, looked_at, resized, views_of
 from diffassemble.training.config import Config, PictureConfig, TrainingConfig
 from diffassemble.training.loop import Task
@@ -34,7 +36,8 @@ from diffassemble.training.pictures import (
     vary,
 )
 
-# Shapes of crops, one after the other, and turns that are to be told from upright: one is enough, chosen at random.
+# Shapes of crops, one after the other, and turns of which one, at random, is to be told from upright. Wide and tall
+# ones come alike in both roles: else shapes would tell which way is up.
 _TURNED = 1, 2, 3
 VARIANTS = (
     *(((1, 1), _TURNED), ((2, 3), (1, 3)), ((1, 1), _TURNED), ((3, 2), (2,))),
@@ -45,15 +48,16 @@ _SMALLEST = 0.8
 _COARSE_SHARE = 0.2
 _SMOOTHING = 0.03
 _LOST = 0.3
-# Temperatures that are tried.
+# Temperatures that are tried, and a small loss.
 _HEATS = [1.03**power for power in range(-40, 41)]
+_NOTHING = 0.005
 
 
 @dataclass(frozen=True)
 class UprightData(PictureConfig):
     """Which pictures, and how often they come again."""
 
-    variants: Natural = 0
+    variants: Annotated[int, Ge(0), MultipleOf(len(VARIANTS))] = 0
     """variations of each picture, which then come again and again; 0: always others"""
     cache: Path | None = None
     """folder that keeps what the frozen part of the network shows of such variations"""
@@ -132,15 +136,14 @@ class UprightTask(Task):
             name: torch.cat([model.judged([view.to(device) for view in views]) for views in pictures]).cpu()
             for name, pictures in self._held_views().items()
         }
-        truth = [logits.new_zeros(len(logits), dtype=torch.long) for logits in told.values()]
-        losses = [
-            sum(map(F.cross_entropy, [logits / heat for logits in told.values()], truth)) / max(1, len(told))
-            for heat in _HEATS
-        ]
-        best = min(range(len(_HEATS)), key=lambda number: float(losses[number]))
-        model.temperature.fill_(_HEATS[best])
+        if not told:
+            return {"score": 0.0}
+        losses = {heat: sum(_loss(logits / heat) for logits in told.values()) / len(told) for heat in _HEATS}
+        least = min(losses.values())
+        # Rather too modest than too sure: the highest temperature that costs next to nothing.
+        model.temperature.fill_(max(heat for heat, loss in losses.items() if loss < least + _NOTHING))
         scores = {name: 100 * float((logits.argmax(1) == 0).float().mean()) for name, logits in told.items()}
-        return {"score": 100 * math.exp(-float(losses[best])), **scores}
+        return {"score": 100 * math.exp(-least), **scores}
 
     def _held_views(self) -> dict[str, list[Views]]:
         """By name what the frozen part shows of the pictures held apart; looked at once."""
@@ -151,6 +154,10 @@ class UprightTask(Task):
                 for title, shown in ((name, colours), (f"{name} -30%", holed)) if colours else ():
                     self.held_views[title] = [views_of(picture[None], self.config.model.side) for picture in shown]
         return self.held_views
+
+
+def _loss(logits: Float[Tensor, "n 4"]) -> float:
+    return -float(logits.log_softmax(1)[:, 0].mean())
 
 
 def varied(picture: UInt8[Tensor, "3 H W"], shape: tuple[int, int], side: int, generator: torch.Generator) -> Resized:
