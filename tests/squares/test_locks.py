@@ -48,7 +48,7 @@ def test_the_front_door(cut: Callable[..., Puzzle], tiny_model: Path) -> None:
     one, two = (solve(puzzle, model=str(tiny_model), samples=2, steps=2, seed=3) for _ in range(2))
     assert torch.equal(one.poses.translation, two.poses.translation)
     assert one.solver == "hybrid"
-    assert len(one.history) == len(two.history) > 2
+    assert len(one.history) == len(two.history) > 0
 
 
 def test_the_front_door_takes_a_budget(cut: Callable[..., Puzzle], tiny_model: Path) -> None:
