@@ -15,6 +15,7 @@ from diffassemble.core import Board, InputError, Puzzle
 from diffassemble.files.pictures import read_picture
 from diffassemble.network.batch import pack
 from diffassemble.network.denoiser import Denoiser, Prediction
+from diffassemble.network.encoders.image import frozen_features
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.edge_model import find_matches
 from diffassemble.training.config import Config
@@ -100,3 +101,30 @@ def test_pictures_too_small_for_the_grids_are_named_before_training(
     stream = JigsawTask(replace(config, data=data)).stream
     for step in range(60):  # no crop of a picture that is let in is too small
         stream.batch(step)
+
+
+def test_the_distribution_over_cells_is_learnt_from_cached_features(
+    tiny: Callable[..., Config], tmp_path: Path
+) -> None:
+    config = tiny()
+    content = {"edge_features": False, "votes": False, "side_heads": True}
+    model = replace(config.model, head="cells", backbone="efficientnet", **content)
+    data = replace(config.data, variants=2, cache=tmp_path / "cache", favourite_share=1.0, erode_share=0.0)
+    task = JigsawTask(replace(config, model=model, data=data))
+    portion = task.stream.batch(0)
+    assert all(source is not None for source in portion.sources)
+    fresh, kept = task.frozen(portion), task.frozen(portion)
+    assert list((tmp_path / "cache").rglob("*.npy"))
+    assert torch.equal(fresh, kept)
+    looked_at = torch.cat([frozen_features(puzzle.pixels) for puzzle in portion.puzzles])
+    torch.testing.assert_close(fresh, looked_at, rtol=5e-3, atol=5e-2)  # kept with half of the digits
+    network = task.build()
+    for again in (0.0, 1.0):
+        task.config = replace(task.config, training=replace(task.config.training, again_share=again, noise_share=0.5))
+        loss = task.loss(network, 0, 0, 1)
+        network.zero_grad()
+        loss.backward()
+        heard = network.cells.before.weight.grad
+        assert (heard is not None and bool(heard.any())) == (again == 1.0)
+        assert network.sides.nobody.grad is not None
+    assert 0 <= accuracy(network.eval(), portion.puzzles, steps=2)[0] <= 100
