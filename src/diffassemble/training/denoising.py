@@ -88,7 +88,9 @@ class Denoising(Task):
         training = self.config.training
         portion = self.stream.batch(step, rank, world)
         device = next(model.parameters()).device
-        batch = replace(pack(portion.puzzles, self.match_finder(model)), frozen=self.frozen(portion)).to(device)
+        with torch.autocast("cpu", enabled=False):  # half precision can't tell neighbouring shades apart
+            packed = pack(portion.puzzles, self.match_finder(model))
+        batch = replace(packed, frozen=self.frozen(portion)).to(device)
         drawn = self._noise(model, portion.puzzles, step, portion.first)
         clean, noise, time = (part.to(device) for part in drawn)
         generator = seeded(training.seed, step, portion.first, 2)
