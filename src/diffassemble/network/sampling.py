@@ -20,6 +20,8 @@ MOST_PAIRS = 1_000_000
 _MOST_EACH = 900
 # A sample agrees with the mean on a piece when it puts it this near, in lengths of the whole and in radians.
 NEAR = 0.1
+# The share of what samples say that is left to chance.
+_OTHERWISE = 0.03
 TWIST = torch.pi / 6
 
 
@@ -67,6 +69,22 @@ def shown_alone(model: Denoiser, puzzle: Puzzle) -> Float[Tensor, "n c 4"]:
     device = next(model.parameters()).device
     logits = model.alone_logits(pack([puzzle]).to(device))[:, 0].cpu()
     return logits.flatten(1).log_softmax(-1).view_as(logits)
+
+
+@torch.no_grad()
+def shown_together(
+    model: Denoiser, batch: PuzzleBatch, locks: Locks, samples: int, steps: int, generator: torch.Generator
+) -> Float[Tensor, "n c 4"]:
+    """The log probability of every cell and turn where locked pieces lie as they do, the mean over some samples."""
+    *_, (_, found) = denoise(model, batch, steps, samples, generator, locks=locks)
+    assert found.logits is not None, "this model does not score cells"
+    probability = found.logits.flatten(2).softmax(-1).mean(1)
+    # No sample knows everything.
+    return (
+        torch.lerp(probability, torch.full_like(probability, 1 / probability.shape[1]), _OTHERWISE)
+        .log()
+        .view_as(found.logits[:, 0])
+    )
 
 
 def average(samples: Sequence[Poses]) -> tuple[Poses, Float[Tensor, "n"]]:

@@ -5,6 +5,7 @@ The higher, the better. For the two forms that its terms have, dense and listed,
 
 from __future__ import annotations
 
+import heapq
 import math
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ from diffassemble.core.board import SIDES, Placement
 from diffassemble.squares.baselines.gallagher import trim
 from diffassemble.squares.forest import Forest
 from diffassemble.squares.placement import Answer
-from diffassemble.squares.search import UNLISTED, energy, margins, search, segments
+from diffassemble.squares.search import UNLISTED, contacts, energy, margins, search, segment_margins, segments
 
 # No pair of sides counts for more or less than this; in log odds.
 STRONGEST = -UNLISTED
@@ -28,6 +29,10 @@ PINNED = 1e4
 _LISTED, _WORTH_TRYING = 0.01, 0.1
 # Log probabilities above chance are not told apart beyond these bounds: what pieces show is never proof.
 _CHANCES = -3.0, 6.0
+# Parts of a placement hold together where the pair terms between them add up to this much.
+_HOLDS = 2.0
+# A piece is as likely right as not where its least margin is this (benchmarks/calibrate_confidence.py).
+_EVEN = 0.8
 # Where borders are unsure, every pair that touches counts up to this much more, so that cells with many neighbours are
 # filled first. On a whole board as many pairs touch in any placement, so it changes the search and not what is best.
 _PULL = 6.0
@@ -102,8 +107,52 @@ class Energy:
         return found
 
     def answer(self, state: State) -> Answer:
-        """The placement, with the chance of each piece's place against the best other use of its cell."""
-        return state.placement, torch.from_numpy(self.margins(state)).float().sigmoid()
+        """The placement, with the chance of each piece's place.
+
+        A piece is as sure as the least sure of three: that no other piece or turn fits on its cell, that the part which
+        holds together with it belongs nowhere else, and that the largest part could not be shifted with all the rest.
+        """
+        label = self.groups(state)
+        largest = np.bincount(label).argmax()
+        margin = np.empty(len(label))
+        arrays = (state.at, state.turn, state.where, self.pairs, self.places, self.board.cols)
+        segment_margins(*arrays, label, largest, margin)
+        least = np.minimum(np.minimum(self.margins(state), margin), margin[largest])
+        return state.placement, chances(least)
+
+    def groups(self, state: State) -> Int64[np.ndarray, "n"]:
+        """Labels of parts that hold together: joined one after the other, the two that hold each other most first.
+
+        A label is one of the part's pieces. All sides that meet count, also those that speak against it.
+        """
+        count = len(state.where)
+        pieces, terms = np.empty((2 * self.board.cells, 2), np.int64), np.empty(2 * self.board.cells)
+        found = contacts(state.at, state.turn, self.pairs, self.board.cols, pieces, terms)
+        held: list[dict[int, float]] = [{} for _ in range(count)]
+        for (one, two), term in zip(pieces[:found].tolist(), terms[:found].tolist(), strict=True):
+            held[one][two] = held[two][one] = held[one].get(two, 0.0) + term
+        label = list(range(count))
+        members = [[piece] for piece in range(count)]
+        heap = [(-term, one, two) for one, others in enumerate(held) for two, term in others.items() if one < two]
+        heapq.heapify(heap)
+        while heap:
+            lost, one, two = heapq.heappop(heap)
+            if -lost < _HOLDS or held[one].get(two) != -lost:  # what does not hold, or was added to since
+                continue
+            if len(members[one]) < len(members[two]):
+                one, two = two, one
+            for piece in members[two]:
+                label[piece] = one
+            members[one] += members[two]
+            held[one].pop(two)
+            for other, term in held[two].items():
+                if other != one:
+                    held[other].pop(two)
+                    total = held[one].get(other, 0.0) + term
+                    held[one][other] = held[other][one] = total
+                    heapq.heappush(heap, (-total, min(one, other), max(one, other)))
+            held[two] = {}
+        return np.array(label)
 
     def certainty(self, state: State) -> float:
         """The least margin of any piece; −∞ where parts don't hold together, which could be exchanged as wholes."""
@@ -114,6 +163,11 @@ class Energy:
     def margins(self, state: State) -> Float64[np.ndarray, "n"]:
         """By how much each piece's terms are higher than those of the best other use of its cell."""
         return margins(state.at, state.turn, state.where, self.pairs, self.places, self.board.cols)
+
+
+def chances(margin: Float64[np.ndarray, "n"]) -> Float[Tensor, "n"]:
+    """How probable it is that pieces with these least margins are right."""
+    return torch.from_numpy(margin - _EVEN).float().sigmoid()
 
 
 def pair_terms(matches: Matches, count: int) -> Float[Tensor, "sides sides"]:

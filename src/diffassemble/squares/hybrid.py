@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
 
-from diffassemble.core import Matches, Puzzle, Step
+from diffassemble.core import Locks, Matches, Puzzle, Step
 from diffassemble.core.board import Placement
 from diffassemble.core.locks import hold, settle
 from diffassemble.core.solver import in_content_order
+from diffassemble.network.batch import pack
 from diffassemble.network.denoiser import Denoiser
-from diffassemble.network.sampling import shown_alone
+from diffassemble.network.sampling import sample_count, shown_alone, shown_together
 from diffassemble.squares.baselines.gallagher import GallagherSolver
-from diffassemble.squares.edge_model import CompareEdges, Evidence
-from diffassemble.squares.energy import Energy, State, place_list, place_terms
+from diffassemble.squares.edge_model import CompareEdges, Evidence, match_finder
+from diffassemble.squares.energy import Energy, State, chances, place_list, place_terms
 from diffassemble.squares.placement import Answer, finish, place_by_logits
 from diffassemble.squares.upright import Uprighter
 
@@ -37,6 +40,9 @@ MATCHES = 24
 _HOPELESS = 0.5
 # How many times longer the search is where borders say nothing at all, and for how many pieces that is meant.
 _LONGER, _MANY = 20.0, 100
+# Where the largest part lies, the network places the others: in so many samples and steps, searched from so often. What
+# it is asked for holds only there, so that part counts this much more in its place.
+_SAMPLES, _STEPS, _AGAIN, _STAY = 4, 6, 2, 1.5
 # Pieces put down between two looks at the clock, after which the search goes on from the best so far.
 _PHASE = 10_000
 # On large boards the search runs in so many phases of so many moves each.
@@ -49,7 +55,8 @@ class HybridSolver:
 
     A first assembly is the answer if it holds together and every piece prefers its place to any rival by `sure`, in log
     odds. In the search,
-    `trust` weighs the log probabilities that `content` tells of every place against the borders' log odds (and
+    `trust` weighs the log probabilities that `content` tells of every place against the borders' log odds,
+    `together_trust` those that it tells when it sees what holds together in place (and
     `turn_trust` against `upright`, where that is unsure which way is up); `effort` is how many pieces it may put down
     from each of `starts` starts; `temperature` how much worse a placement may at first become on the way to a better
     one. After `budget` seconds of searching the best so far is the answer. `edge_model` tells which sides continue each
@@ -61,6 +68,7 @@ class HybridSolver:
     upright: Uprighter | None = None
     edge_model: CompareEdges | None = None
     trust: float = 0.7
+    together_trust: float = 0.35
     turn_trust: float = 0.1
     effort: int = 70_000
     starts: int = 4
@@ -92,7 +100,7 @@ class HybridSolver:
         return [self.turn_trust * float(terms[every, turns, cells].sum()) for cells, turns in placements]
 
     def _answers(self, puzzle: Puzzle) -> Iterator[Answer]:
-        """Placements of ever higher energy, and by how much each piece prefers its place."""
+        """Placements of ever higher energy, and how sure each piece is of its place."""
         board, locks, count = puzzle.board, puzzle.locks, len(puzzle)
         until = time.monotonic() + self.budget
         matches = Evidence.of(puzzle.pixels).matches(board.pitch, MATCHES, self.edge_model)
@@ -101,20 +109,43 @@ class HybridSolver:
         else:
             energy = Energy.dense(matches, place_terms(None, count, board, locks), board)
         joined, first = self.first_assembly(energy, matches, count)
-        yield energy.answer(first)
         if count == board.cells and locks is None and energy.certainty(first) >= self.sure:
+            yield first.placement, chances(energy.margins(first))
             return
+        yield energy.answer(first)
         if count > self.listed_above:
             starts = [energy.state(*whole) for whole in self._turned(puzzle, [joined])]
             yield from self._large_search(energy, max([first, *starts] if locks is None else starts, key=energy), until)
             return
         *_, last = GallagherSolver().ordered_steps(puzzle, time.monotonic() + self.budget)
         wholes = [board.snap(last.poses), joined, first.placement]
-        chances = None if self.content is None else shown_alone(self.content, puzzle)
-        energy = Energy.dense(matches, place_terms(chances, count, board, locks, self.trust), board)
-        if chances is not None:
-            wholes.append(place_by_logits(chances, board))
-        yield from self._search(puzzle, energy, self._chosen(energy, self._turned(puzzle, wholes)), until)
+        shown = None if self.content is None else shown_alone(self.content, puzzle)
+        terms = place_terms(shown, count, board, locks, self.trust)
+        if shown is not None:
+            wholes.append(place_by_logits(shown, board))
+        energy = Energy.dense(matches, terms, board)
+        best = yield from self._search(puzzle, energy, self._chosen(energy, self._turned(puzzle, wholes)), until)
+        if self.content is not None and time.monotonic() < until:
+            held = energy.groups(best)
+            if len(np.unique(held)) > 1:
+                beside = Energy.dense(matches, terms + self._together(puzzle, best, held), board)
+                best = yield from self._search(puzzle, beside, [best] * _AGAIN, until)
+        # What was asked for one place of the largest part says nothing of how sure that is.
+        yield energy.answer(best)
+
+    def _together(self, puzzle: Puzzle, state: State, group: Int64[np.ndarray, "n"]) -> Float[Tensor, "n 4 c"]:
+        """What the network adds once the largest part lies where it does: where all others belong beside it."""
+        assert self.content is not None
+        board, count = puzzle.board, len(puzzle)
+        held = torch.from_numpy(group == np.bincount(group).argmax())
+        batch, locks = pack([puzzle], match_finder(self.content)), Locks(held, board.poses(*state.placement))
+        samples = sample_count(_SAMPLES, count)
+        shown = shown_together(self.content, batch, locks, samples, _STEPS, torch.Generator().manual_seed(0))
+        terms = place_terms(shown, count, board, None, self.together_trust)
+        cells, turns = (part[held] for part in state.placement)
+        terms[held] = 0.0
+        terms[held.nonzero().flatten(), turns, cells] = _STAY
+        return terms
 
     def first_assembly(self, energy: Energy, matches: Matches, count: int) -> tuple[Placement, State]:
         """Pieces joined along their most probable borders, and the same polished, if that leaves doubt."""
@@ -124,7 +155,10 @@ class HybridSolver:
             first = energy.improve(first, _POLISH * count, 1.0, 0.0, np.random.default_rng(0))
         return joined, first
 
-    def _search(self, puzzle: Puzzle, energy: Energy, starts: list[State], until: float) -> Iterator[Answer]:
+    def _search(
+        self, puzzle: Puzzle, energy: Energy, starts: list[State], until: float
+    ) -> Generator[Answer, None, State]:
+        """Yield what is better than all before, return the best."""
         longer = 1 + (_LONGER - 1) * energy.doubt**2 * min(1.0, len(puzzle) / _MANY)
         best, phases = starts[0], max(1, self.effort // _PHASE)
         rounds = max(1, round(_PHASE * longer / len(puzzle)))
@@ -140,7 +174,7 @@ class HybridSolver:
             if energy(start) > energy(best):
                 best = start
                 yield energy.answer(best)
-        yield energy.answer(best)
+        return best
 
     def _large_search(self, energy: Energy, best: State, until: float) -> Iterator[Answer]:
         random = np.random.default_rng(0)

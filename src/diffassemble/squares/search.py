@@ -98,6 +98,78 @@ def margins(at, turn, where, pairs, places, cols):
     return margin
 
 
+@njit(cache=True)
+@no_type_check
+def segment_margins(at, turn, where, pairs, places, cols, label, shift_only, margin):
+    """By how much the terms of each segment are higher where it lies than anywhere else on the board.
+
+    Elsewhere, what it covers is simply gone, so the margin is rather too small. Of the segment `shift_only` only the
+    places count, and it may only be shifted: all else would come along. Infinite where there is nowhere else to lie.
+    """
+    count, cells, rows = len(turn), len(at), len(at) // cols
+    member, covered = np.empty(count, np.int64), np.full(cells, NOWHERE, np.int64)
+    tried = 0
+    for chosen in range(count):
+        if label[chosen] != chosen:
+            continue
+        size = 0
+        for piece in range(count):
+            if label[piece] == chosen:
+                member[size] = piece
+                size += 1
+        home, alone, own, rival = where[member[0]], chosen != shift_only, -np.inf, -np.inf
+        for by in range(4 if alone else 1):
+            for start in range(cells):
+                tried += 1
+                total, inside = 0.0, True
+                for mark in range(2):  # what is covered must be known before neighbours are asked for
+                    for index in range(size):
+                        piece = member[index]
+                        y, x = where[piece] // cols - home // cols, where[piece] % cols - home % cols
+                        for _ in range(by):
+                            y, x = x, -y
+                        row, col = start // cols + y, start % cols + x
+                        inside = 0 <= row < rows and 0 <= col < cols
+                        if not inside:
+                            break
+                        cell, quarter = row * cols + col, (turn[piece] + by) % 4
+                        if mark == 0:
+                            covered[cell] = tried
+                            total += place_term(places, cell, piece, quarter)
+                        elif alone:
+                            for direction in range(4):
+                                other = beside(cell, direction, cells, cols)
+                                if other == NOWHERE or covered[other] == tried or at[other] == NOWHERE:
+                                    continue
+                                if label[at[other]] != chosen:
+                                    total += facing(piece, quarter, cell, direction, at, turn, pairs, cols)
+                    if not inside:
+                        break
+                if not inside:
+                    continue
+                if by == 0 and start == home:
+                    own = total
+                elif total > rival:
+                    rival = total
+        for index in range(size):
+            margin[member[index]] = own - rival
+
+
+@njit(cache=True)
+@no_type_check
+def contacts(at, turn, pairs, cols, pieces, terms):
+    """Write the two pieces and the pair term of every two sides that meet; gives how many there are."""
+    count = 0
+    for cell in range(len(at)):
+        for direction in range(2):
+            other = beside(cell, direction, len(at), cols)
+            if at[cell] != NOWHERE and other != NOWHERE and at[other] != NOWHERE:
+                pieces[count, 0], pieces[count, 1] = at[cell], at[other]
+                terms[count] = facing(at[cell], turn[at[cell]], cell, direction, at, turn, pairs, cols)
+                count += 1
+    return count
+
+
 @_inner
 @no_type_check
 def beside(cell, direction, cells, cols):
