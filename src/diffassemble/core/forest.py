@@ -1,10 +1,10 @@
 """Trees of pieces joined along matches, one after the other: loops that numba compiles.
 
 Every tree has a frame of its own, in which its pieces stand. Motions are rotations with one more column, the shift
-(e = d + 1); those on a board are of whole numbers. `axes` are 0, 1, … d − 1: the length of a tuple is known
-when numba compiles, which makes loops over it several times as fast. Array operations, `min` and `max` are avoided: they
-take numba many times as long to compile as loops. Type checkers are kept away: they would wrap the functions,
-and then numba couldn't compile them.
+(e = d + 1); those on a board are of whole numbers. `axes` are 0, 1, … d − 1: the length of a tuple is known when
+numba compiles, which makes loops over it several times as fast. Array operations, `min` and `max` are avoided: they
+take numba many times as long to compile as loops. Type checkers are kept away: they would wrap the functions, and
+then numba couldn't compile them.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def join(pairs, relative, joins, refused, label, following, size, frame, axes, c
     its sides sorted, must not exceed `room` of its pieces.
 
     On a board, where these are none, pairs are of sides, 4·piece + side: if the piece of the first, a, stands at T,
-    then that of the second, b, stands at T @ relative[4·a + b]. `lookup` is a hash table of all cells that a tree has ever
-    taken; one that was joined to another leaves its entries there, but its label never comes back. If trees shall keep
-    to a `board`, that is what its best frame holds of the tree with this label, its rows and its cols; of the smaller
-    tree's pieces more than half must be held.
+    then that of the second, b, stands at T @ relative[4·a + b]. `lookup` is a hash table of all cells that a tree has
+    ever taken; one that was joined to another leaves its entries there, but its label never comes back. If trees shall
+    keep to a `board`, that is what its best frame holds of the tree with this label, its rows and its cols; of the
+    smaller tree's pieces more than half must be held.
     """
     work = np.empty((3, len(axes), len(axes) + 1), frame.dtype)
     # As variables: numba would compile a function anew for every constant.
