@@ -58,7 +58,7 @@ class Forest:
 
     @property
     def turn(self) -> Int64[np.ndarray, "n"]:
-        """How each piece is turned in its tree."""
+        """How each piece is turned in its tree; a copy."""
         cosine, sine = self.frame[:, 0, 0], self.frame[:, 1, 0]
         return np.where(sine == 0, 1 - cosine, 2 - sine)
 
