@@ -14,29 +14,34 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from diffassemble.core import (
-        Assembly,
-        Board,
-        FragmentPieces,
-        ImagePieces,
-        InputError,
-        Locks,
-        Matches,
-        Mesh,
-        Poses,
-        Puzzle,
-        Solver,
-        Step,
-    )
-    from diffassemble.core.kind import SolverOptions
-    from diffassemble.core.solver import assemble
-    from diffassemble.files.assemblies import read_assembly, render, write_assembly
-    from diffassemble.files.puzzles import open_input as open
-    from diffassemble.files.puzzles import read_puzzle, write_puzzle
-    from diffassemble.fragments.shapes.catalogue import fracture_file as fracture
-    from diffassemble.kinds import kinds, make_solver, solve
-    from diffassemble.squares.cut import cut_image
+if TYPE_CHECKING:  # `as` with the same name tells type checkers that a name is public
+    from diffassemble.core import Assembly as Assembly
+    from diffassemble.core import Board as Board
+    from diffassemble.core import FragmentPieces as FragmentPieces
+    from diffassemble.core import ImagePieces as ImagePieces
+    from diffassemble.core import InputError as InputError
+    from diffassemble.core import Locks as Locks
+    from diffassemble.core import Matches as Matches
+    from diffassemble.core import Mesh as Mesh
+    from diffassemble.core import Poses as Poses
+    from diffassemble.core import Puzzle as Puzzle
+    from diffassemble.core import Solver as Solver
+    from diffassemble.core import Step as Step
+    from diffassemble.core.kind import SolverOptions as SolverOptions
+    from diffassemble.core.solver import assemble as assemble
+    from diffassemble.files.assemblies import read_assembly as read_assembly
+    from diffassemble.files.assemblies import render as render
+    from diffassemble.files.assemblies import write_assembly as write_assembly
+    from diffassemble.files.puzzles import open_input
+    from diffassemble.files.puzzles import read_puzzle as read_puzzle
+    from diffassemble.files.puzzles import write_puzzle as write_puzzle
+    from diffassemble.fragments.shapes.catalogue import fracture_file
+    from diffassemble.kinds import kinds as kinds
+    from diffassemble.kinds import make_solver as make_solver
+    from diffassemble.kinds import solve as solve
+    from diffassemble.squares.cut import cut_image as cut_image
+
+    open, fracture = open_input, fracture_file
 
 # Where each name is at home; a name of its own there stands behind the colon.
 _HOMES = {
@@ -67,33 +72,8 @@ _HOMES = {
     "write_puzzle": "files.puzzles",
 }
 
-__all__ = [
-    "Assembly",
-    "Board",
-    "FragmentPieces",
-    "ImagePieces",
-    "InputError",
-    "Locks",
-    "Matches",
-    "Mesh",
-    "Poses",
-    "Puzzle",
-    "Solver",
-    "SolverOptions",
-    "Step",
-    "assemble",
-    "cut_image",
-    "fracture",
-    "kinds",
-    "make_solver",
-    "open",
-    "read_assembly",
-    "read_puzzle",
-    "render",
-    "solve",
-    "write_assembly",
-    "write_puzzle",
-]
+if not TYPE_CHECKING:
+    __all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> object:
@@ -104,4 +84,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return list(__all__)
+    return list(_HOMES)

@@ -15,7 +15,7 @@ from diffassemble.core.poses import random_rotations
 from diffassemble.core.seeds import seeded
 from diffassemble.network.batch import PuzzleBatch, pack
 from diffassemble.network.denoiser import Denoiser, PosedFeatures, view_matches
-from diffassemble.network.encoders import make_encoder
+from diffassemble.network.encoders.points import PointEncoder
 from diffassemble.network.evidence import POWERS, THRESHOLDS
 from diffassemble.network.graph.edges import complete_edges, lifted
 from diffassemble.network.graph.layout import DenseGraph, EdgeGraph, edge_graph
@@ -213,7 +213,7 @@ def test_tensors_are_made_where_the_data_is(make_model: Make, puzzles: list[Puzz
 
 def test_axes_turn_with_the_fragment_and_its_shape_does_not() -> None:
     generator = torch.Generator().manual_seed(0)
-    encoder = make_encoder("vn_dgcnn", "equivariant", 8)
+    encoder = PointEncoder("vn_dgcnn", "equivariant", 8)
     standing = PosedFeatures(encoder, 16)
     torch.nn.init.normal_(standing.weights.weight, generator=generator)
     points = torch.randn(3, 60, 3, generator=generator)

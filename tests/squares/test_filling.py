@@ -155,9 +155,8 @@ def test_of_several_frames_the_one_is_found_that_can_be_filled(cut: Callable[...
     candidates = Candidates.of(borders.best(8))
     cells, turns = (value.numpy() for value in puzzle.board.snap(puzzle.truth))
     inner = np.flatnonzero(cells % 6 > 0)
-    forest = Forest.of(36)
-    forest.label[inner], forest.turn[:] = inner[0], turns
-    forest.size[inner[0]] = len(inner)
+    forest = Forest.of(36, turns)
+    forest.label[inner], forest.size[inner[0]] = inner[0], len(inner)
     forest.place[inner] = np.stack([cells[inner] % 6, cells[inner] // 6], 1)
     trimmed = trim(forest, puzzle.board, candidates, borders)
     assert len(trimmed) > 1

@@ -19,6 +19,7 @@ class ImagePieces:
 
     pixels: Float[Tensor, "n 3 s s"]
     kind: ClassVar[str] = "squares"
+    called: ClassVar[str] = "pieces of a picture"
 
     def __len__(self) -> int:
         return len(self.pixels)
@@ -57,6 +58,7 @@ class FragmentPieces:
     origins: Float[Tensor, "n 3"]
     unit: float = 1.0
     kind: ClassVar[str] = "fragments"
+    called: ClassVar[str] = "fragments of an object"
 
     def __len__(self) -> int:
         return len(self.points)

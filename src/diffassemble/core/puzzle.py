@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeVar, cast
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -11,6 +12,8 @@ from torch import Tensor
 from diffassemble.core.board import Board
 from diffassemble.core.pieces import FragmentPieces, ImagePieces
 from diffassemble.core.poses import Poses
+
+_Pieces = TypeVar("_Pieces", ImagePieces, FragmentPieces)
 
 
 class InputError(ValueError):
@@ -61,15 +64,13 @@ class Puzzle:
     def board(self) -> Board:
         """The lattice, for those who can't do without."""
         if self.lattice is None:
-            raise InputError("these are fragments of an object, which lie on no board; choose a solver for fragments")
+            raise InputError(f"these are {self.pieces.called}, which lie on no board; choose a solver for them")
         return self.lattice
 
     @property
     def pictures(self) -> ImagePieces:
         """The pieces, for those who know pictures only."""
-        if not isinstance(self.pieces, ImagePieces):
-            raise InputError("these are fragments of an object, not of a picture; choose a solver for fragments")
-        return self.pieces
+        return self._pieces_of(ImagePieces)
 
     @property
     def pixels(self) -> Float[Tensor, "n 3 s s"]:
@@ -78,9 +79,12 @@ class Puzzle:
     @property
     def fragments(self) -> FragmentPieces:
         """The pieces, for those who know fragments only."""
-        if not isinstance(self.pieces, FragmentPieces):
-            raise InputError("these are pieces of a picture, not of an object; choose a solver for pictures")
-        return self.pieces
+        return self._pieces_of(FragmentPieces)
+
+    def _pieces_of(self, wanted: type[_Pieces]) -> _Pieces:
+        if self.kind != wanted.kind:
+            raise InputError(f"these are {self.pieces.called}, not {wanted.called}; choose a solver for them")
+        return cast(_Pieces, self.pieces)
 
     def reordered(self, order: Int[Tensor, "n"]) -> Puzzle:
         """The same puzzle with its pieces listed in another order."""

@@ -81,7 +81,7 @@ def _prepare() -> None:
     nothing = torch.zeros(0, 3, dtype=torch.long)
     clouds = tuple(Mesh(points, nothing) for points in puzzle.fragments.points)
     for pieces in (puzzle.fragments, replace(puzzle.fragments, meshes=clouds)):
-        assembly = assemble(replace(puzzle, pieces=pieces), _mend(SolverOptions(budget=5.0)))
+        assembly = assemble(replace(puzzle, pieces=pieces), _mend(SolverOptions()))
         _drawing().assembly(assembly)
 
 

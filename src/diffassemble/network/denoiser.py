@@ -12,7 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -140,7 +140,8 @@ class Denoiser(PoseNetwork):
         )
         evidence = config.edge_slots * CHANNELS
         cluster_width = len(THRESHOLDS) * (1 + 2 * self.space.translation_width)  # sizes, and reach along each axis
-        self.standing = PosedFeatures(self.encoder, config.width) if config.posed else None
+        # Settings refuse `posed` with any other encoder.
+        self.standing = PosedFeatures(cast(PointEncoder, self.encoder), config.width) if config.posed else None
         features = self.encoder.width // config.nodes_each
         node_width = features + config.pose_width + config.time_width
         node_width += (self.standing.width if self.standing else 0) + (BOARD_WIDTH if config.board else 0)
@@ -319,9 +320,8 @@ class PosedFeatures(nn.Module):
     by weights that the network says. If the weights don't change when the piece is turned, the answer turns with it.
     """
 
-    def __init__(self, encoder: Encoder, width: int) -> None:
+    def __init__(self, encoder: PointEncoder, width: int) -> None:
         super().__init__()
-        assert isinstance(encoder, PointEncoder), "only features of points turn freely"
         self.vectors, self.turned = encoder.vectors, encoder.turned
         self.invariants = Invariants(encoder.vectors)
         self.weights = nn.Linear(width, 3 * encoder.vectors)

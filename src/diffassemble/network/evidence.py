@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Float64, Int, Int64
 from torch import Tensor
 
 from diffassemble.core import Matches, Poses, turn_matrix
-from diffassemble.network.forest import join
+from diffassemble.core.forest import join
 
 POWERS = (1, 2, 4, 8, 16)
 THRESHOLDS = (0.9, 0.5, 0.1)
@@ -164,40 +164,33 @@ def grow_clusters(matches: Matches, count: int, room: Float[Tensor, "n d"] | Non
     """
     ranked = matches[matches.weight.argsort(descending=True, stable=True)]
     pairs = torch.stack([ranked.first, ranked.second], 1).cpu().numpy()
-    relative = _matrices(ranked.relative)
-    closest = 0.25 * np.square(relative[:, :-1, -1]).sum(1)
-    limits = np.full((count, relative.shape[-1] - 1), np.inf)
+    relative = torch.cat([ranked.relative.rotation, ranked.relative.translation[..., None]], -1).double().cpu().numpy()
+    closest = 0.25 * np.square(relative[..., -1]).sum(1)
+    limits = np.full((count, relative.shape[1]), np.inf)
     if room is not None:
         limits = np.sort(room.double().cpu().numpy(), 1) + 1e-4
-    label, following, size = np.arange(count), np.arange(count), np.ones(count, np.int64)
-    frame = np.tile(np.eye(relative.shape[-1]), (count, 1, 1))
+    label, frame = np.arange(count), np.tile(np.eye(*relative.shape[1:]), (count, 1, 1))
+    trees = label, np.arange(count), np.ones(count, np.int64), frame
+    axes = tuple(range(relative.shape[1]))
     clusters, done = [], 0
     for threshold in THRESHOLDS:
         enough = int((ranked.weight.double() >= threshold).sum())
-        chosen = slice(done, enough)
-        join(pairs[chosen], relative[chosen], closest[chosen], limits, label, following, size, frame)
+        chosen, refused = slice(done, enough), np.empty(enough - done, np.bool_)
+        along = pairs[chosen], relative[chosen], enough - done, refused
+        join(*along, *trees, axes, closest=closest[chosen], room=limits, lookup=None, board=None)
         clusters.append(_snapshot(label, frame, matches.first.device))
         done = enough
     return clusters
 
 
-def _matrices(poses: Poses) -> Float64[np.ndarray, "m e e"]:
-    """Poses as matrices with one more row and column."""
-    count, dimension = poses.translation.shape
-    matrices = np.tile(np.eye(dimension + 1), (count, 1, 1))
-    matrices[:, :-1, :-1] = poses.rotation.cpu().numpy()
-    matrices[:, :-1, -1] = poses.translation.cpu().numpy()
-    return matrices
-
-
-def _snapshot(label: Int64[np.ndarray, "n"], frame: Float64[np.ndarray, "n e e"], device: torch.device) -> Clusters:
+def _snapshot(label: Int64[np.ndarray, "n"], frame: Float64[np.ndarray, "n d e"], device: torch.device) -> Clusters:
     """The clusters as they are now, told from the middle of each one's box."""
-    translation = frame[:, :-1, -1]
+    translation = frame[:, :, -1]
     low, high = np.full_like(translation, np.inf), np.full_like(translation, -np.inf)
     np.minimum.at(low, label, translation)
     np.maximum.at(high, label, translation)
     centred = translation - (low[label] + high[label]) / 2
-    rotation, centred = (torch.from_numpy(part.astype(np.float32, order="C")) for part in (frame[:, :-1, :-1], centred))
+    rotation, centred = (torch.from_numpy(part.astype(np.float32, order="C")) for part in (frame[:, :, :-1], centred))
     return Clusters(torch.from_numpy(label.copy()).to(device), Poses(rotation.to(device), centred.to(device)))
 
 

@@ -35,7 +35,7 @@ from diffassemble.squares.baselines.filling import (
     turn_between,
 )
 from diffassemble.squares.edges import Borders, Partners
-from diffassemble.squares.forest import Forest, FramedForest
+from diffassemble.squares.forest import QUARTERS, Forest, FramedForest
 
 # Where pieces stand if as many matches as possible shall hold: a weighted L1 linear program (Yu 2015, section 3).
 #
@@ -52,7 +52,6 @@ from diffassemble.squares.forest import Forest, FramedForest
 #
 # no turn is left in it, and two unknowns a piece suffice instead of eight.
 
-_QUARTERS = np.array([[[1, 0], [0, 1]], [[0, -1], [1, 0]], [[-1, 0], [0, -1]], [[0, 1], [-1, 0]]])
 _OPTIMAL = 0
 
 
@@ -87,8 +86,8 @@ def _equations(forest: Forest, sides: Int64[np.ndarray, "m 2"]) -> tuple[csr_arr
     tree = np.unique(forest.label, return_inverse=True)[1]
     first, second = (sides // SIDES).T
     quarters = (turn_between(sides % SIDES) + forest.turn[second] - forest.turn[first]) % SIDES
-    turn = _QUARTERS[quarters]
-    look = _QUARTERS[(sides[:, 1] + forest.turn[second]) % SIDES][:, :, 0]
+    turn = QUARTERS[quarters]
+    look = QUARTERS[(sides[:, 1] + forest.turn[second]) % SIDES][:, :, 0]
     goal = forest.place[second] + look - (turn @ forest.place[first][:, :, None])[:, :, 0]
     row = 2 * np.arange(len(sides))[:, None, None] + np.array([[0, 0], [1, 1]])
     col = 2 * tree[first][:, None, None] + np.array([[0, 1], [0, 1]])
