@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from diffassemble.core import InputError
 from diffassemble.training import precision
 from diffassemble.training.config import Config, TrainingConfig
 from diffassemble.training.loop import make_fabric, train
-from diffassemble.training.upright import UprightTask
+from diffassemble.training.tasks import TASKS
 
 DIES = "import os, signal; os.kill(os.getpid(), signal.SIGILL)"
 
@@ -82,10 +83,13 @@ def test_the_faster_one_is_taken_and_remembered(monkeypatch: pytest.MonkeyPatch,
     assert precision.choose_precision("cuda") == ("bf16-mixed", "")
 
 
-def test_training_in_bfloat16(tiny_upright: Callable[..., Config], tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["jigsaw", "edge-model", "upright"])
+def test_training_in_bfloat16(name: str, configs: dict[str, Config], tmp_path: Path) -> None:
     verdict, reason = precision.bfloat16()
     if verdict == "fails":
         pytest.skip(reason)
-    config = tiny_upright(precision="bf16-mixed", steps=2)
-    network = train(config, UprightTask(config), tmp_path / "run", resume=False)
+    config = configs[name]
+    heard = replace(config.model, edge_model="edge-model") if name == "jigsaw" else config.model
+    config = replace(config, model=heard, training=replace(config.training, precision="bf16-mixed"))
+    network = train(config, TASKS[name](config), tmp_path / "run", resume=False)
     assert all(value.isfinite().all() for value in network.state_dict().values())

@@ -55,12 +55,13 @@ class EdgeModelTask(Task):
     def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
         training = self.config.training
         portion = self.stream.batch(step, rank, world)
-        worn = [
-            wear(puzzle.pixels, training.worn_share, seeded(training.seed, step, portion.first + index, 3))
-            for index, puzzle in enumerate(portion.puzzles)
-        ]
         device = next(model.parameters()).device
-        with torch.autocast(device.type, enabled=False):  # half precision can't tell neighbouring shades apart
+        with torch.autocast("cpu", enabled=False), torch.autocast(device.type, enabled=False):
+            # Half precision can't tell neighbouring shades apart.
+            worn = [
+                wear(puzzle.pixels, training.worn_share, seeded(training.seed, step, portion.first + index, 3))
+                for index, puzzle in enumerate(portion.puzzles)
+            ]
             compatibility = model(torch.cat(worn).to(device), portion.erode)
             return portion.weight * choice_loss(compatibility, partners(portion.puzzles).to(device))
 
