@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from diffassemble.core import Board, ImagePieces, InputError, Puzzle, turn_matrix, turn_pixels
+from diffassemble.network import cells
 from diffassemble.network.batch import pack
 from diffassemble.network.cells import cell_codes, expected
 from diffassemble.network.denoiser import Denoiser, Prediction
@@ -66,6 +67,23 @@ def test_the_mean_of_a_sure_distribution_is_the_pose(make_model: Make, puzzles: 
     torch.testing.assert_close(even, torch.zeros(1, 1, 4), atol=1e-6, rtol=0)
 
 
+@torch.no_grad()
+def test_large_boards_are_scored_in_blocks(make_model: Make, puzzle: Puzzle, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, batch = make_model(head="cells"), pack([puzzle], find_matches)
+    noisy, time = torch.randn(len(puzzle), 2, 4), torch.full((len(puzzle), 2), 100)
+
+    def twice() -> Prediction:
+        condition = model.condition(batch)
+        return model.predict(noisy, time, condition, model.predict(noisy, time, condition))
+
+    whole = twice()
+    monkeypatch.setattr(cells, "_MOST", 4 * puzzle.board.cells)
+    parts = twice()
+    assert parts.logits is None
+    torch.testing.assert_close(parts.vectors, whole.vectors)
+    torch.testing.assert_close(parts.told, whole.told)
+
+
 class Knowing(Denoiser):
     """Says where pieces truly belong, and nothing of other cells."""
 
@@ -75,7 +93,7 @@ class Knowing(Denoiser):
         found = super().predict(noisy, time, condition, before)
         true = self.truth[:, None, None].expand(-1, noisy.shape[1], 1)
         logits = found.logits.flatten(2).scatter_add(2, true, torch.full(true.shape, 50.0)).view_as(found.logits)
-        return Prediction(expected(logits, condition.boards), logits)
+        return replace(found, vectors=expected(logits, condition.boards), logits=logits)
 
 
 def test_one_who_knows_ends_at_the_truth(make_model: Make, puzzle: Puzzle) -> None:

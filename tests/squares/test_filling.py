@@ -20,7 +20,6 @@ from diffassemble.evaluation.metrics import direct_comparison_free
 from diffassemble.squares.baselines.filling import (
     Candidates,
     RatedPlacement,
-    border_confidence,
     fill_board,
     on_cycles,
     place,
@@ -191,27 +190,3 @@ def test_two_pieces_touch_with_the_sides_that_they_show() -> None:
     # Left piece as it lies shows its right side (0); the other, turned once, shows its bottom (1) to the left.
     first, second = touching_sides(Board(1, 2), torch.tensor([0, 1]), torch.tensor([0, 1]))
     assert sorted(zip(first.tolist(), second.tolist(), strict=True)) == [(0, SIDES + 1), (SIDES + 1, 0)]
-
-
-def test_pieces_in_their_places_are_sure_and_others_are_not(cut: Callable[..., Puzzle]) -> None:
-    puzzle = cut(5, 5)
-    cells, turns = puzzle.board.snap(puzzle.truth)
-    partners = Borders.of(puzzle.pieces.pixels).best(8)
-    sure = border_confidence(puzzle.board, cells, turns, partners)
-    assert sure.mean() > 0.8
-    assert sure.min() >= 0
-    assert sure.max() <= 1
-    wrong = border_confidence(puzzle.board, cells.roll(1), turns, partners)
-    assert wrong.max() < 0.5
-    one = cells.argmax()
-    turns[one] += 1
-    turned = border_confidence(puzzle.board, cells, turns % 4, partners)
-    assert turned[one] < 0.1
-
-
-@pytest.mark.parametrize("count", [1, 2])
-def test_pieces_without_neighbours_are_not_sure(count: int) -> None:
-    pixels = torch.rand(count, 3, 6, 6, generator=torch.Generator().manual_seed(0))
-    cells = torch.tensor([0, 8])[:count]
-    sure = border_confidence(Board(3, 3), cells, torch.zeros_like(cells), Borders.of(pixels).best(8))
-    assert sure.tolist() == [0.0] * count

@@ -109,7 +109,7 @@ def assemble(puzzle: Puzzle, solver: Solver, seed: int = 0, on_step: Callable[[S
         if on_step is not None:
             on_step(step)
     assert step is not None, f"{solver.name} yielded no step"
-    sure = torch.ones(len(puzzle)) if step.confidence is None else step.confidence
+    sure = torch.zeros(len(puzzle)) if step.confidence is None else step.confidence
     seconds = time.monotonic() - began
     objects = None if step.objects is None else tuple(step.objects.tolist())
     return Assembly(puzzle, step.poses, sure, tuple(history), solver.name, seconds, (), objects, step.upright)

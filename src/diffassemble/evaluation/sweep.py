@@ -175,7 +175,7 @@ def solve_case(solver: Solver, draws: Draws, number: int) -> tuple[Score, Assemb
     """Let a solver put together one case, and score its answer."""
     case, generator = draws.case(number)
     step, seconds = answer(solver, case.given, generator)
-    sure = torch.ones(len(case.given)) if step.confidence is None else step.confidence
+    sure = torch.zeros(len(case.given)) if step.confidence is None else step.confidence
     shown = replace(case.given, truth=case.puzzle.truth)
     return draws.cell.score(case, step, seconds), Assembly(shown, step.poses, sure, (), solver.name, seconds)
 

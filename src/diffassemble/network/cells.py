@@ -9,8 +9,8 @@ turns, exactly, and one network serves every board. X̂₀ is the mean under the
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
@@ -24,6 +24,8 @@ PLACE_FEATURES = 4 * _WAVES + 8
 _HIDDEN = 256
 # Logits are products of this many numbers of about unit size, brought to about unit size.
 _SCALE = 8.0
+# Cells times pieces times samples that are scored at once; opinions take a dozen times as much room.
+_MOST = 2**22
 
 Logits = Float[Tensor, "n k c 4"]
 """of every cell and clockwise quarter turn; cells that a piece's board does not have are −∞"""
@@ -127,6 +129,20 @@ class CellEmbedding(nn.Module):
             return answer[0]
         order = torch.cat([cells.pieces for cells in boards]).argsort()
         return torch.cat(answer)[order]
+
+
+def blocks(boards: Sequence[BoardCells], pieces: int, samples: int) -> Iterator[tuple[slice, Sequence[BoardCells]]]:
+    """Pieces in blocks whose logits fit into memory, with the boards as each block sees them.
+
+    Boards of several puzzles at once are those of learning, which fit.
+    """
+    size = max(1, _MOST // (samples * max(cells.board.cells for cells in boards)))
+    if len(boards) > 1 or size >= pieces:
+        yield slice(0, pieces), boards
+        return
+    for start in range(0, pieces, size):
+        rows = torch.arange(min(size, pieces - start), device=boards[0].pieces.device)
+        yield slice(start, start + size), [replace(boards[0], pieces=rows)]
 
 
 def expected(logits: Logits, boards: Sequence[BoardCells]) -> Float[Tensor, "n k 4"]:

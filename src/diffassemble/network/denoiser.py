@@ -29,6 +29,7 @@ from diffassemble.network.cells import (
     CellEmbedding,
     CellScores,
     Logits,
+    blocks,
     expected,
     opinion_logits,
     seen_from_views,
@@ -94,18 +95,22 @@ class PoseNetwork(Pretrained, ABC):
 
 @dataclass(frozen=True)
 class Prediction:
-    """X₀ in the raw numbers that `space.clean` understands, and the distribution that it is the mean of, if any."""
+    """X₀ in the raw numbers that `space.clean` understands, and the distribution that it is the mean of, if any.
+
+    `told` is what the views are told of the distribution at the next step. Of large boards that is all that is kept.
+    """
 
     vectors: Samples
     logits: Logits | None = None
+    told: Float[Tensor, "m k q"] | None = None
 
 
 @dataclass(frozen=True)
 class Condition:
     """All that stays the same while poses are denoised: features of the nodes, graph, which matches vote for whom.
 
-    Where nodes are views, `boards` are the cells to choose from, `alone` the logits of each piece by itself, and
-    `sides` what pieces show along their sides, if that is compared.
+    Where nodes are views, `boards` are the cells to choose from, `alone` is what each piece says by itself, and `sides`
+    what pieces show along their sides, if that is compared.
     """
 
     features: Float[Tensor, "m f"]
@@ -114,7 +119,7 @@ class Condition:
     votes: Float[Tensor, "flat flat"] | None
     clusters: Sequence[tuple[Clusters, BoardPosterior | None]]
     boards: Sequence[BoardCells] = ()
-    alone: Logits | None = None
+    alone: Prediction | None = None
     sides: Sides | None = None
     neighbours: Neighbours | None = None
 
@@ -206,13 +211,15 @@ class Denoiser(PoseNetwork):
 
     def alone_logits(self, batch: PuzzleBatch) -> Logits:
         """What each piece shows by itself, with the head "cells": no other piece is looked at."""
-        return self._alone(self._encoded(batch), batch)[1]
+        logits = self._alone(self._encoded(batch), batch)[1].logits
+        assert logits is not None, "so large a board has no distribution to be kept"
+        return logits
 
-    def _alone(self, features: Float[Tensor, "m f"], batch: PuzzleBatch) -> tuple[list[BoardCells], Logits]:
+    def _alone(self, features: Float[Tensor, "m f"], batch: PuzzleBatch) -> tuple[list[BoardCells], Prediction]:
         lattices = [board for board in batch.boards if board is not None]
         assert len(lattices) == len(batch.boards) > 0, "every puzzle of the batch needs a board"
         boards = self.cells.boards(lattices, batch.puzzle)
-        return boards, self.alone(features.unflatten(0, (-1, TURNS))[:, :, None], boards)
+        return boards, self._scored(self.alone, features.unflatten(0, (-1, TURNS))[:, :, None], boards)
 
     def _encoded(self, batch: PuzzleBatch) -> Float[Tensor, "m f"]:
         """The features of all nodes; those of large puzzles in blocks, if nothing is learnt from them."""
@@ -245,27 +252,35 @@ class Denoiser(PoseNetwork):
         joined = self.join(torch.cat(parts, -1))
         if cells:
             assert condition.alone is not None
-            joined = joined + self.cells.first_guess(self._told(condition.alone, condition))
-            if before is not None and before.logits is not None:
-                joined = joined + self.cells.before(self._told(before.logits, condition))
+            joined = joined + self.cells.first_guess(condition.alone.told)
+            if before is not None:
+                joined = joined + self.cells.before(before.told)
         nodes = condition.graph.spread(joined, self.virtual)
         nodes = condition.graph.gather(self.stack(nodes, condition.graph, condition.neighbours))
         if cells:
-            return self._distribution(nodes.unflatten(0, (-1, TURNS)), seen, condition)
+            return self._scored(self.scores, nodes.unflatten(0, (-1, TURNS)), condition.boards, seen)
         predicted = self.head(nodes)
         if self.standing is not None:
             predicted = self._turned_on(predicted, self.standing.axes(nodes, known), rotation)
         return Prediction(predicted if self.trust is None else predicted + self._mixture(self.trust(nodes), opinions))
 
-    def _told(self, logits: Logits, condition: Condition) -> Float[Tensor, "m k q"]:
-        return self.cells.told(logits, condition.boards).flatten(0, 1)
-
-    def _distribution(
-        self, views: Float[Tensor, "n 4 k w"], seen: Float[Tensor, "n 4 k o 4"], condition: Condition
+    def _scored(
+        self,
+        scores: CellScores,
+        views: Float[Tensor, "n 4 k w"],
+        boards: Sequence[BoardCells],
+        seen: Float[Tensor, "n 4 k o 4"] | None = None,
     ) -> Prediction:
-        opinions = None if self.trust is None else opinion_logits(self.trust(views), seen, condition.boards)
-        logits = self.scores(views, condition.boards, opinions)
-        return Prediction(expected(logits, condition.boards), logits)
+        """What views say of all cells, and the opinions with them, if any are trusted; large boards in blocks."""
+        vectors, told, logits = [], [], None
+        for rows, cells in blocks(boards, *views.shape[0:3:2]):
+            opinions = None
+            if self.trust is not None and seen is not None:
+                opinions = opinion_logits(self.trust(views[rows]), seen[rows], cells)
+            logits = scores(views[rows], cells, opinions)
+            vectors.append(expected(logits, cells))
+            told.append(self.cells.told(logits, cells).flatten(0, 1))
+        return Prediction(torch.cat(vectors), logits if len(vectors) == 1 else None, torch.cat(told))
 
     def _turned_on(self, raw: Samples, axes: Float[Tensor, "n k 3 3"], stands: Float[Tensor, "n k 3 3"]) -> Samples:
         """What is said of pieces as they stand, from how they lie: a rotation by the head and one by their vectors."""

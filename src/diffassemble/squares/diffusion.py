@@ -16,6 +16,7 @@ from diffassemble.network.batch import pack
 from diffassemble.network.denoiser import PoseNetwork
 from diffassemble.network.sampling import MOST_PAIRS, denoise, sample_count
 from diffassemble.squares.edge_model import match_finder
+from diffassemble.squares.energy import border_confidence
 from diffassemble.squares.placement import (
     agreement,
     agreements,
@@ -77,7 +78,10 @@ class DiffusionSolver:
     def _ordered_steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
         samples = yield from self.sample(puzzle, generator)
         # What is locked says which way is up.
-        yield from finish(puzzle, [best_sample(puzzle, samples)], None if puzzle.locks else self.upright)
+        placement, agreed = best_sample(puzzle, samples)
+        # Samples of one network agree on its errors, too.
+        confidence = torch.minimum(agreed, border_confidence(puzzle, placement))
+        yield from finish(puzzle, [(placement, confidence)], None if puzzle.locks else self.upright)
 
     def sample(self, puzzle: Puzzle, generator: torch.Generator) -> Generator[Step, None, Samples]:
         """Yield the poses of the leading sample after every reverse step; return all samples."""

@@ -14,15 +14,18 @@ import torch
 from jaxtyping import Float, Float32, Float64, Int64
 from torch import Tensor
 
-from diffassemble.core import Board, Locks, Matches
+from diffassemble.core import Board, Locks, Matches, Puzzle
 from diffassemble.core.board import SIDES, Placement
-from diffassemble.squares.baselines.gallagher import trim
-from diffassemble.squares.forest import Forest
+from diffassemble.squares.edge_model import CompareEdges, Evidence
 from diffassemble.squares.placement import Answer
 from diffassemble.squares.search import UNLISTED, contacts, energy, margins, search, segment_margins, segments
 
 # No pair of sides counts for more or less than this; in log odds.
 STRONGEST = -UNLISTED
+# Matches of every side that are known; all others count as unlikely.
+MATCHES = 24
+# Above so many pieces only likely pairs have terms.
+LISTED_ABOVE = 1600
 # What no sum of other terms outweighs.
 PINNED = 1e4
 # Matches at least this probable are listed, and those are tried as moves.
@@ -69,6 +72,13 @@ class Energy:
     doubt: float = 0.0
 
     @staticmethod
+    def of_borders(matches: Matches, count: int, board: Board, locks: Locks | None, listed: bool) -> Energy:
+        """What borders and locks say, and nobody else."""
+        if listed:
+            return Energy.listed(matches, place_list(count, board, locks), board)
+        return Energy.dense(matches, place_terms(None, count, board, locks), board)
+
+    @staticmethod
     def dense(matches: Matches, places: Float[Tensor, "n 4 cells"], board: Board) -> Energy:
         """From the matches of sides and what the network says of every place."""
         doubt = _doubt(matches, board) if len(places) == board.cells else 0.0
@@ -88,12 +98,6 @@ class Energy:
         at, placed = np.full(self.board.cells, -1), np.flatnonzero(cells.numpy() >= 0)
         at[cells.numpy()[placed]] = placed
         return State(at, turns.numpy().copy(), cells.numpy().copy())
-
-    def joined(self, matches: Matches, count: int) -> Placement:
-        """Pieces joined along the most probable matches and trimmed to the board; the others put down by energy."""
-        forest = Forest.of(count)
-        forest.grow(match_sides(matches[matches.weight.argsort(descending=True, stable=True)]), 0, count)
-        return self.filled(self.state(*trim(forest, self.board))).placement
 
     def filled(self, state: State) -> State:
         """The same with all loose pieces put down."""
@@ -163,6 +167,15 @@ class Energy:
     def margins(self, state: State) -> Float64[np.ndarray, "n"]:
         """By how much each piece's terms are higher than those of the best other use of its cell."""
         return margins(state.at, state.turn, state.where, self.pairs, self.places, self.board.cols)
+
+
+def border_confidence(
+    puzzle: Puzzle, placement: Placement, edge_model: CompareEdges | None = None
+) -> Float[Tensor, "n"]:
+    """How sure each piece of anybody's placement may be of its place, by what borders say."""
+    matches = Evidence.of(puzzle.pixels).matches(puzzle.board.pitch, MATCHES, edge_model)
+    energy = Energy.of_borders(matches, len(puzzle), puzzle.board, puzzle.locks, len(puzzle) > LISTED_ABOVE)
+    return energy.answer(energy.state(*placement))[1]
 
 
 def chances(margin: Float64[np.ndarray, "n"]) -> Float[Tensor, "n"]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import torch
@@ -23,10 +23,11 @@ from diffassemble.core.locks import hold, settle
 from diffassemble.core.solver import in_content_order
 from diffassemble.network.batch import pack
 from diffassemble.network.denoiser import Denoiser
-from diffassemble.network.sampling import sample_count, shown_alone, shown_together
-from diffassemble.squares.baselines.gallagher import GallagherSolver
+from diffassemble.network.sampling import shown_alone, shown_together
+from diffassemble.squares.baselines.gallagher import GallagherSolver, trim
 from diffassemble.squares.edge_model import CompareEdges, Evidence, match_finder
-from diffassemble.squares.energy import Energy, State, chances, place_list, place_terms
+from diffassemble.squares.energy import LISTED_ABOVE, MATCHES, Energy, State, chances, match_sides, place_terms
+from diffassemble.squares.forest import Forest
 from diffassemble.squares.placement import Answer, finish, place_by_logits
 from diffassemble.squares.upright import Uprighter
 
@@ -34,8 +35,6 @@ from diffassemble.squares.upright import Uprighter
 SURE = 4.5
 # Moves a piece by which a first assembly is polished before there is doubt.
 _POLISH = 2
-# Matches of every side that the search knows of; all others count as unlikely.
-MATCHES = 24
 # Starts with less than this share of the best one's energy are not searched from.
 _HOPELESS = 0.5
 # How many times longer the search is where borders say nothing at all, and for how many pieces that is meant.
@@ -43,10 +42,15 @@ _LONGER, _MANY = 20.0, 100
 # Where the largest part lies, the network places the others: in so many samples and steps, searched from so often. What
 # it is asked for holds only there, so that part counts this much more in its place.
 _SAMPLES, _STEPS, _AGAIN, _STAY = 4, 6, 2, 1.5
+# Boards beyond those it learnt on are left to the borders.
+_TOGETHER = 200
 # Pieces put down between two looks at the clock, after which the search goes on from the best so far.
 _PHASE = 10_000
 # On large boards the search runs in so many phases of so many moves each.
 _LARGE_PHASES, _LARGE_MOVES = 8, 100
+
+Alone = Callable[[], Float[Tensor, "n c 4"]]
+"""tells the log probability of every cell and turn, from what each piece shows by itself"""
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ class HybridSolver:
     starts: int = 4
     temperature: float = 6.0
     budget: float = math.inf
-    listed_above: int = 1600
+    listed_above: int = LISTED_ABOVE
     sure: float = SURE
     name: str = "hybrid"
 
@@ -87,27 +91,23 @@ class HybridSolver:
 
     def _ordered_steps(self, puzzle: Puzzle) -> Iterator[Step]:
         upright = None if puzzle.locks else self.upright  # what is locked says which way is up
-        yield from finish(puzzle, self._answers(puzzle), upright, partial(self._shown, puzzle))
+        known = None if self.content is None or len(puzzle) > self.listed_above else self.content
+        alone = None if known is None else cache(partial(shown_alone, known, puzzle))
+        yield from finish(puzzle, self._answers(puzzle, alone), upright, partial(self._shown, puzzle, alone))
 
-    def _shown(self, puzzle: Puzzle, placements: list[Placement]) -> list[float]:
+    def _shown(self, puzzle: Puzzle, alone: Alone | None, placements: list[Placement]) -> list[float]:
         """How much what the pieces show speaks for each of these placements, in log odds."""
-        if self.content is None or len(puzzle) > self.listed_above:
+        if alone is None:
             return [0.0] * len(placements)
-        terms, every = (
-            place_terms(shown_alone(self.content, puzzle), len(puzzle), puzzle.board),
-            torch.arange(len(puzzle)),
-        )
+        terms, every = place_terms(alone(), len(puzzle), puzzle.board), torch.arange(len(puzzle))
         return [self.turn_trust * float(terms[every, turns, cells].sum()) for cells, turns in placements]
 
-    def _answers(self, puzzle: Puzzle) -> Iterator[Answer]:
+    def _answers(self, puzzle: Puzzle, alone: Alone | None) -> Iterator[Answer]:
         """Placements of ever higher energy, and how sure each piece is of its place."""
         board, locks, count = puzzle.board, puzzle.locks, len(puzzle)
         until = time.monotonic() + self.budget
         matches = Evidence.of(puzzle.pixels).matches(board.pitch, MATCHES, self.edge_model)
-        if count > self.listed_above:
-            energy = Energy.listed(matches, place_list(count, board, locks), board)
-        else:
-            energy = Energy.dense(matches, place_terms(None, count, board, locks), board)
+        energy = Energy.of_borders(matches, count, board, locks, count > self.listed_above)
         joined, first = self.first_assembly(energy, matches, count)
         if count == board.cells and locks is None and energy.certainty(first) >= self.sure:
             yield first.placement, chances(energy.margins(first))
@@ -117,39 +117,41 @@ class HybridSolver:
             starts = [energy.state(*whole) for whole in self._turned(puzzle, [joined])]
             yield from self._large_search(energy, max([first, *starts] if locks is None else starts, key=energy), until)
             return
-        *_, last = GallagherSolver().ordered_steps(puzzle, time.monotonic() + self.budget)
-        wholes = [board.snap(last.poses), joined, first.placement]
-        shown = None if self.content is None else shown_alone(self.content, puzzle)
+        wholes = [GallagherSolver().placed(puzzle, until), joined, first.placement]
+        shown = None if alone is None else alone()
         terms = place_terms(shown, count, board, locks, self.trust)
         if shown is not None:
             wholes.append(place_by_logits(shown, board))
         energy = Energy.dense(matches, terms, board)
         best = yield from self._search(puzzle, energy, self._chosen(energy, self._turned(puzzle, wholes)), until)
-        if self.content is not None and time.monotonic() < until:
-            held = energy.groups(best)
-            if len(np.unique(held)) > 1:
-                beside = Energy.dense(matches, terms + self._together(puzzle, best, held), board)
-                best = yield from self._search(puzzle, beside, [best] * _AGAIN, until)
+        groups = energy.groups(best)
+        if self.content is not None and count <= _TOGETHER and time.monotonic() < until and (groups != groups[0]).any():
+            beside = Energy.dense(matches, terms + self._together(puzzle, self.content, best, groups), board)
+            best = yield from self._search(puzzle, beside, [best] * _AGAIN, until)
         # What was asked for one place of the largest part says nothing of how sure that is.
         yield energy.answer(best)
 
-    def _together(self, puzzle: Puzzle, state: State, group: Int64[np.ndarray, "n"]) -> Float[Tensor, "n 4 c"]:
+    def _together(
+        self, puzzle: Puzzle, content: Denoiser, state: State, groups: Int64[np.ndarray, "n"]
+    ) -> Float[Tensor, "n 4 c"]:
         """What the network adds once the largest part lies where it does: where all others belong beside it."""
-        assert self.content is not None
-        board, count = puzzle.board, len(puzzle)
-        held = torch.from_numpy(group == np.bincount(group).argmax())
-        batch, locks = pack([puzzle], match_finder(self.content)), Locks(held, board.poses(*state.placement))
-        samples = sample_count(_SAMPLES, count)
-        shown = shown_together(self.content, batch, locks, samples, _STEPS, torch.Generator().manual_seed(0))
-        terms = place_terms(shown, count, board, None, self.together_trust)
+        board = puzzle.board
+        held = torch.from_numpy(groups == np.bincount(groups).argmax())
+        if puzzle.locks is not None:
+            held = held | puzzle.locks.held
+        batch, locks = pack([puzzle], match_finder(content)), Locks(held, board.poses(*state.placement))
+        shown = shown_together(content, batch, locks, _SAMPLES, _STEPS, torch.Generator().manual_seed(0))
+        terms = place_terms(shown, len(puzzle), board, None, self.together_trust)
         cells, turns = (part[held] for part in state.placement)
         terms[held] = 0.0
         terms[held.nonzero().flatten(), turns, cells] = _STAY
         return terms
 
     def first_assembly(self, energy: Energy, matches: Matches, count: int) -> tuple[Placement, State]:
-        """Pieces joined along their most probable borders, and the same polished, if that leaves doubt."""
-        joined = energy.joined(matches, count)
+        """Pieces joined along their most probable borders and trimmed to the board; and polished, if there is doubt."""
+        forest = Forest.of(count)
+        forest.grow(match_sides(matches[matches.weight.argsort(descending=True, stable=True)]), 0, count)
+        joined = energy.filled(energy.state(*trim(forest, energy.board))).placement
         first = energy.state(*joined)
         if energy.certainty(first) < self.sure:
             first = energy.improve(first, _POLISH * count, 1.0, 0.0, np.random.default_rng(0))

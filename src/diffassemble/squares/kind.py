@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from diffassemble.squares.hybrid import HybridSolver
     from diffassemble.squares.upright import Uprighter
 
-UPRIGHT, EDGE_MODEL, CONTENT = "upright", "edge-model", "jigsaw-paper-form"
+UPRIGHT, EDGE_MODEL = "upright", "edge-model"
 # These only compare borders, which can't tell which way is up; where they know it, the classifier told them.
 BORDER_SOLVERS = frozenset({"gallagher", "yu", "huroyan"})
 # What tables compare, if nothing else is asked for.
@@ -90,12 +90,11 @@ def _hybrid(options: SolverOptions) -> HybridSolver:
     return HybridSolver(content, bundled_uprighter(), bundled_edge_model(), budget=options.budget)
 
 
-def _content(model: str) -> Denoiser | None:
-    """The network that tells what each piece shows by itself; nobody, if its backbone is not there."""
+def _content(name: str) -> Denoiser | None:
+    """The network that tells where pieces belong by what they show; nobody, if its backbone is not there."""
     from diffassemble.network.denoiser import Denoiser
     from diffassemble.network.encoders.efficientnet import load_efficientnet
 
-    name = CONTENT if model == SQUARES.default_model else model
     network = Denoiser.from_pretrained(name)
     _flat(network, name)
     if network.config.head != "cells":

@@ -124,10 +124,11 @@ class Denoising(Task):
         places = [true_places(puzzle) for puzzle in puzzles]
         target = torch.cat([TURNS * cells + turns for cells, turns in places]).to(logits.device)
         assert condition.alone is not None
+        assert condition.alone.logits is not None
         samples = logits.shape[1]
         loss = F.cross_entropy(logits.flatten(2).flatten(0, 1), target.repeat_interleave(samples))
         loss = training.cells_weight * loss
-        loss = loss + training.alone_weight * F.cross_entropy(condition.alone.flatten(2).flatten(0, 1), target)
+        loss = loss + training.alone_weight * F.cross_entropy(condition.alone.logits.flatten(2).flatten(0, 1), target)
         if condition.sides is None:
             return loss
         owner = batch.puzzle.repeat_interleave(TURNS)

@@ -50,7 +50,7 @@ _SMOOTHING = 0.03
 _LOST = 0.3
 # Temperatures that are tried, and a small loss.
 _HEATS = [1.03**power for power in range(-40, 41)]
-_NOTHING = 0.005
+_NOTHING = 0.02
 
 
 @dataclass(frozen=True)

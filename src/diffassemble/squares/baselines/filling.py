@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float32, Float64, Int, Int64
+from jaxtyping import Bool, Float32, Float64, Int, Int64
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
@@ -20,14 +20,15 @@ from diffassemble.core.board import SIDES, WAYS, Placement
 from diffassemble.core.solver import in_content_order
 from diffassemble.squares.edge_model import Evidence
 from diffassemble.squares.edges import Borders, Partners, evidence
+from diffassemble.squares.energy import border_confidence
 from diffassemble.squares.forest import Forest, held_by_frames, turned
 from diffassemble.squares.placement import finish
 from diffassemble.squares.upright import Uprighter
 
 Placing = Generator[Step, None, Placement]
 """steps on the way to a placement"""
-# Partners of every side that are looked at, and those of which one must lie there for a piece to be sure of its place.
-MATCHES, _TRUSTED = 40, 8
+# Partners of every side that are looked at.
+MATCHES = 40
 
 # Added to scores (true neighbours: near 1) before they are divided by each other.
 _SOFTENING = 0.02
@@ -63,10 +64,18 @@ class BorderSolver(ABC):
     def ordered_steps(self, puzzle: Puzzle, until: float) -> Iterator[Step]:
         """The steps for pieces in a given order; `until` is when to stop, by the monotonic clock."""
         borders = Evidence.of(puzzle.pixels).borders
-        partners = borders.best(MATCHES)
-        placement = yield from self.place(puzzle, borders, partners, until)
-        confidence = border_confidence(puzzle.board, *placement, partners.first(_TRUSTED))
-        yield from finish(puzzle, [(placement, confidence)], self.upright)
+        placement = yield from self.place(puzzle, borders, borders.best(MATCHES), until)
+        yield from finish(puzzle, [(placement, border_confidence(puzzle, placement))], self.upright)
+
+    def placed(self, puzzle: Puzzle, until: float) -> Placement:
+        """The placement alone, for pieces in a given order."""
+        borders = Evidence.of(puzzle.pixels).borders
+        steps = self.place(puzzle, borders, borders.best(MATCHES), until)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return end.value
 
     @abstractmethod
     def place(self, puzzle: Puzzle, borders: Borders, partners: Partners, until: float) -> Placing:
@@ -160,17 +169,6 @@ def on_cycles(first: Int64[np.ndarray, "m"], second: Int64[np.ndarray, "m"]) -> 
     edges = list(zip(first.tolist(), second.tolist(), strict=True))
     bridges = {frozenset(edge) for edge in networkx.bridges(networkx.MultiGraph(edges))}
     return np.array([frozenset(edge) not in bridges for edge in edges], bool)
-
-
-def border_confidence(board: Board, cells: Tensor, turns: Tensor, partners: Partners) -> Float[Tensor, "n"]:
-    """How probable it is that a piece belongs beside its neighbours, on the average; 0 for a piece without any."""
-    first, second = touching_sides(board, cells, turns)
-    if not len(first):
-        return torch.zeros(len(cells))
-    probable = evidence(partners)[first, :, 0]
-    fitting = torch.where(partners.side[first] == second[:, None], probable, 0).sum(1)
-    total = torch.zeros(len(cells)).index_add(0, first // SIDES, fitting)
-    return total / torch.bincount(first // SIDES, minlength=len(cells)).clamp(min=1)
 
 
 def touching_sides(
