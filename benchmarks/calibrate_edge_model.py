@@ -48,8 +48,9 @@ def cut_next(paths: list[Path], number: int, generator: torch.Generator) -> tupl
 def examples(edge_model: EdgeModel, puzzle: Puzzle, generator: torch.Generator) -> tuple[int, Tensor, Tensor]:
     """The gap that the model believes in, the terms of pairs (m, terms), and whether they are neighbours (m,)."""
     pixels = wear(puzzle.pixels, WORN, generator)
-    compatibility = edge_model.compare(pixels)
-    candidates = find_candidates(Borders.of(pixels), compatibility, KEEP)
+    borders = Borders.of(pixels)
+    compatibility = edge_model.compare(pixels, borders)
+    candidates = find_candidates(borders, compatibility, KEEP)
     true = candidates.side == partners([puzzle])[:, None]
     return compatibility.gap, candidates.terms().flatten(0, 1), true.flatten().float()
 

@@ -33,7 +33,7 @@ def test_solvers_never_see_the_truth_and_may_have_no_opinion(cut: Callable[..., 
             yield Step(puzzle.board.poses(torch.arange(6), torch.zeros(6, dtype=torch.long)), 1.0)
 
     assembly = assemble(cut(2, 3), Blind(), seed=7)
-    assert assembly.confidence.tolist() == [1.0] * 6
+    assert assembly.confidence.tolist() == [0.0] * 6
 
 
 @pytest.mark.parametrize("seed", [-1, 2**63])

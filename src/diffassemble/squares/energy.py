@@ -33,7 +33,7 @@ _LISTED, _WORTH_TRYING = 0.01, 0.1
 # Log probabilities above chance are not told apart beyond these bounds: what pieces show is never proof.
 _CHANCES = -3.0, 6.0
 # Parts of a placement hold together where the pair terms between them add up to this much.
-_HOLDS = 2.0
+_HOLDS = 3.0
 # A piece is as likely right as not where its least margin is this (benchmarks/calibrate_confidence.py).
 _EVEN = 0.8
 # Where borders are unsure, every pair that touches counts up to this much more, so that cells with many neighbours are
@@ -117,11 +117,14 @@ class Energy:
         holds together with it belongs nowhere else, and that the largest part could not be shifted with all the rest.
         """
         label = self.groups(state)
-        largest = np.bincount(label).argmax()
+        sizes = np.bincount(label)
+        largest = sizes.argmax()
         margin = np.empty(len(label))
         arrays = (state.at, state.turn, state.where, self.pairs, self.places, self.board.cols)
         segment_margins(*arrays, label, largest, margin)
-        least = np.minimum(np.minimum(self.margins(state), margin), margin[largest])
+        # All pieces of a picture mislead alike: what they show does not add up as if each were another witness.
+        shift = margin[largest] / math.sqrt(sizes[largest])
+        least = np.minimum(np.minimum(self.margins(state), margin), shift)
         return state.placement, chances(least)
 
     def groups(self, state: State) -> Int64[np.ndarray, "n"]:
