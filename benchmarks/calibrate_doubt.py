@@ -26,7 +26,7 @@ from diffassemble.squares.pictures import picture_paths
 
 GRIDS = (4, 6, 6, 6, 8, 8, 10, 10, 12)
 ERODED = (0, 0, 0, 0, 0, 0, 0, 0, 1, 2)
-THRESHOLDS = (0.0, 1.0, 2.0, 3.0, SURE, 6.0, 9.0, 12.0)
+THRESHOLDS = (0.0, 1.5, 3.0, 4.5, 6.0, SURE, 12.0)
 
 
 def examine(paths: list[Path], number: int, seed: int) -> tuple[float, bool, int]:

@@ -32,7 +32,7 @@ from diffassemble.squares.placement import Answer, finish, place_by_logits
 from diffassemble.squares.upright import Uprighter
 
 # Pieces that prefer their places by so much, in log odds, leave no doubt (benchmarks/calibrate_doubt.py).
-SURE = 4.5
+SURE = 9.0
 # Moves a piece by which a first assembly is polished before there is doubt.
 _POLISH = 2
 # Starts with less than this share of the best one's energy are not searched from.
