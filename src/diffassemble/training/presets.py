@@ -92,8 +92,9 @@ PRESETS: dict[str, Preset] = {
     ),
     "edge-model": Preset(
         "learned edge compatibility: which sides continue each other, even if eroded",
-        training_changes=_SMALL | {"steps": 5000, "decay": 0.5, "average": 0.99, "validate_every": 250},
-        data_changes={
+        {"width": 96, "blocks": 3, "embedding": 16, "depth": 10},
+        _SMALL | {"steps": 6000, "decay": 0.5, "average": 0.99, "validate_every": 1000},
+        {
             **{"held_apart": 16, "grids": (6, 12), "favourite": 10, "favourite_share": 0.3, "missing": 0.3},
             **{"whole_share": 0.7, "erode": 4, "erode_share": 0.8, "smallest_crop": 0.8},
         },

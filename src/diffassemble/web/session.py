@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import torch
 import viser
 
 from diffassemble.core import Assembly, Board, InputError, Puzzle, Solver, Step
@@ -212,7 +213,11 @@ class Session:
             raise InputError("there is no answer yet; press Solve first")
         arrangement = self.editor.arrangement
         puzzle = replace(self.shown.puzzle, locks=arrangement.locks)
-        assembly = replace(self.shown, puzzle=puzzle, poses=arrangement.poses)
+        # What was told of the whole was told of it as it lay.
+        same = torch.equal(arrangement.poses.translation, self.shown.poses.translation)
+        same = same and torch.equal(arrangement.poses.rotation, self.shown.poses.rotation)
+        upright = self.shown.upright if same else None
+        assembly = replace(self.shown, puzzle=puzzle, poses=arrangement.poses, upright=upright)
         self.set_status("packing …")
         name, content = download(assembly, wanted, self.folder)
         self.client.send_file_download(name, content, save_immediately=True)
