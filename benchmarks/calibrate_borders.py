@@ -1,6 +1,6 @@
 """Fit the log odds that two sides are true neighbours, and show how far the fitted probabilities can be trusted.
 
-Prints the ten coefficients `_ODDS` of compatibility/image.py, then a table on the same pairs: of those that were told
+Prints the ten coefficients `_ODDS` of squares/edges.py, then a table on the same pairs: of those that were told
 about this probability, how many are neighbours. Give folders of training pictures, each of which counts alike.
 Run: python benchmarks/calibrate_borders.py DIR [DIR …] [--pictures 120] [--seed 0]
 """
@@ -18,8 +18,9 @@ from torch import Tensor
 from diffassemble.core import Board, Puzzle
 from diffassemble.files.pictures import read_picture
 from diffassemble.squares.cut import cut_picture
-from diffassemble.squares.edges import Borders, matches_of_partners, odds_terms
+from diffassemble.squares.edges import Borders, odds_terms
 from diffassemble.squares.pictures import picture_paths
+from diffassemble.training.edge_model import partners
 
 # Puzzle after puzzle takes the next of each; sizes are drawn.
 GRIDS = (6, 6, 4, 8, 10, 12)
@@ -41,13 +42,9 @@ def cut_next(paths: list[Path], number: int, generator: torch.Generator) -> Puzz
 
 def examples(puzzle: Puzzle) -> tuple[Tensor, Tensor]:
     """The terms of the best pairs of sides (m, 10), and whether they are neighbours in truth (m,)."""
-    assert puzzle.truth is not None
-    partners = Borders.of(puzzle.pieces.pixels).best(KEEP)
-    matches = matches_of_partners(partners, puzzle.board.pitch)
-    wanted, found = puzzle.truth[matches.second] @ matches.relative, puzzle.truth[matches.first]
-    near = (wanted.translation - found.translation).norm(dim=-1) < puzzle.board.pitch / 4
-    aligned = (wanted.rotation - found.rotation).flatten(1).norm(dim=-1) < 0.5
-    return odds_terms(partners).flatten(0, 1), (near & aligned).float()
+    best = Borders.of(puzzle.pixels).best(KEEP)
+    true = best.side == partners([puzzle])[:, None]
+    return odds_terms(best).flatten(0, 1), true.flatten().float()
 
 
 def fit_odds(terms: Tensor, true: Tensor) -> Tensor:

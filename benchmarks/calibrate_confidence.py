@@ -2,7 +2,8 @@
 
 Cuts pictures into puzzles of many kinds (whole, with pieces missing, eroded, long and thin), solves them, and prints
 how many pieces were told above 0.5 and above 0.9, and how many of those are right, orientation free. `_EVEN` and
-`_HOLDS` in `squares/energy.py` were chosen by it, on training pictures that no network had learnt from.
+`_HOLDS` in `squares/energy.py` were chosen by it, on training pictures that no network had learnt from. Training holds
+at most a quarter of a folder apart, so each must have four pictures or more.
 Run: python benchmarks/calibrate_confidence.py DIR [DIR …] [--solver hybrid] [--puzzles 24] [--held-apart 24] [--seed 0]
 """
 

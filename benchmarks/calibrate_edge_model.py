@@ -99,13 +99,13 @@ def main() -> None:
             gaps.append(torch.full_like(some_true, gap))
             terms.append(some_terms)
             true.append(some_true)
-    gap, every_term, every_true = torch.cat(gaps), torch.cat(terms), torch.cat(true)
+    gap_of, every_term, every_true = torch.cat(gaps).long(), torch.cat(terms), torch.cat(true)
     print(f"gap found in {right} of {len(gaps)} puzzles; {len(every_true)} pairs, {100 * every_true.mean():.1f} % true")
     common = fit_odds(every_term, every_true, torch.zeros(every_term.shape[1]))
     for number in range(len(edge_model.odds)):
-        of_gap = gap == number
+        of_gap = gap_of == number
         edge_model.odds[number] = fit_odds(every_term[of_gap], every_true[of_gap], common) if of_gap.any() else common
-    logits = (every_term * edge_model.odds[gap.long()]).sum(1)
+    logits = (every_term * edge_model.odds[gap_of]).sum(1)
     print(f"log loss {F.binary_cross_entropy_with_logits(logits, every_true):.4f}")
     show(logits.sigmoid(), every_true)
     edge_model.save_pretrained(options.model)

@@ -19,10 +19,10 @@ from diffassemble.fragments.shapes.catalogue import SOLIDS, make_solid
 T = TypeVar("T")
 
 
-def timed(work: Callable[[], T], spent: list[tuple[float, float]]) -> T:
+def timed(spent: list[tuple[float, float]], work: Callable[..., T], *given: object) -> T:
     """What the work gives; its seconds on the clock and of the processor are noted."""
     clock, processor = time.perf_counter(), time.process_time()
-    result = work()
+    result = work(*given)
     spent.append((time.perf_counter() - clock, time.process_time() - processor))
     return result
 
@@ -41,10 +41,9 @@ def main() -> None:
     scattered: list[tuple[float, float]] = []
     triangles = 0
     for number in range(options.objects):
-        name = names[number % len(names)]
-        mesh = timed(lambda name=name: make_solid(name, generator), made)
-        fragments = timed(lambda mesh=mesh: fracture(mesh, options.pieces, generator), broken)
-        timed(lambda fragments=fragments: scatter(fragments, generator), scattered)
+        mesh = timed(made, make_solid, names[number % len(names)], generator)
+        fragments = timed(broken, fracture, mesh, options.pieces, generator)
+        timed(scattered, scatter, fragments, generator)
         triangles += len(mesh.faces)
     print(f"{options.objects} objects of {triangles / options.objects:.0f} triangles, {options.pieces} pieces each")
     print(f"{'':12}{'ms, clock':>12}{'ms, processor':>16}{'a second, processor':>22}")

@@ -67,14 +67,14 @@ def learning(preset: str, steps: int) -> str:
 
     from diffassemble.fragments.datasets import break_solids
     from diffassemble.training.fragment_data import FragmentStream, make_pool
+    from diffassemble.training.fragments import FragmentTask
     from diffassemble.training.presets import PRESETS
-    from diffassemble.training.tasks import TASKS
 
     torch.set_num_threads(1)
     config = PRESETS[preset].config
     generator = torch.Generator().manual_seed(0)
     pools = [make_pool(made.meshes(), generator) for made in break_solids(20, 1, (6, 10))]
-    task = TASKS["fragments"].__new__(TASKS["fragments"])
+    task = FragmentTask.__new__(FragmentTask)
     task.config = config
     task.stream = FragmentStream([[], [], pools], config.data, config.training.pieces, 0)
     network = task.build()

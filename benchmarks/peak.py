@@ -18,6 +18,7 @@ from diffassemble.core import Board
 from diffassemble.network.batch import pack
 from diffassemble.network.denoiser import Denoiser
 from diffassemble.squares.cut import cut_picture
+from diffassemble.squares.edge_model import match_finder
 
 
 def peak() -> float:
@@ -40,7 +41,7 @@ def main() -> None:
     network = Denoiser.from_pretrained(options.model)
     picture = torch.tensor(data.astronaut()).permute(2, 0, 1).float() / 255
     puzzle = cut_picture(picture, Board(options.side, options.side), torch.Generator().manual_seed(0), size=32)
-    condition = network.condition(pack([puzzle], pairwise=True))
+    condition = network.condition(pack([puzzle], match_finder(network)))
     noisy, times = torch.randn(len(puzzle), 1, 4), torch.full((len(puzzle), 1), 100)
     network(noisy, times, condition)
     best = peak()

@@ -27,5 +27,6 @@ class BrightnessSolver:
 puzzle = da.cut_image(str(files("skimage.data") / "rocket.jpg"), rows=4, cols=6, size=32)
 assembly = da.assemble(puzzle, BrightnessSolver())
 da.render(assembly, "by-brightness.png")
+assert puzzle.truth is not None
 right = (assembly.poses.translation - puzzle.truth.translation).norm(dim=-1) < 1e-4
 print(f"{int(right.sum())} of {len(puzzle)} pieces in their cells")

@@ -1,11 +1,14 @@
-"""What the documents say of the code is so: their examples run, and what they name is there."""
+"""What the documents say of the code is so: their examples run, what they name is there, and benchmarks load."""
 
 from __future__ import annotations
 
+import os
 import re
+import runpy
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -47,3 +50,11 @@ def test_names_are_there(name: str) -> None:
 @pytest.mark.parametrize("place", sorted(set(PLACES)))
 def test_files_are_there(place: str) -> None:
     assert any((base / place).exists() for base in (ROOT, DOCS.parent)) or list(ROOT.rglob(place))
+
+
+@pytest.mark.parametrize("script", sorted((DOCS.parent / "benchmarks").glob("*.py")), ids=lambda path: path.stem)
+def test_benchmarks_load(script: Path) -> None:
+    with patch.dict(os.environ):
+        names = runpy.run_path(str(script), run_name="not main")
+    assert callable(names["main"])
+    assert script.name in (script.parent / "README.md").read_text()
