@@ -38,7 +38,7 @@ _POLISH = 2
 # Starts with less than this share of the best one's energy are not searched from.
 _HOPELESS = 0.5
 # How many times longer the search is where borders say nothing at all, and for how many pieces that is meant.
-_LONGER, _MANY = 20.0, 100
+_LONGER, _MANY = 60.0, 100
 # Where the largest part lies, the network places the others: in so many samples and steps, searched from so often. What
 # it is asked for holds only there, so that part counts this much more in its place.
 _SAMPLES, _STEPS, _AGAIN, _STAY = 4, 6, 2, 1.5
@@ -166,8 +166,8 @@ class HybridSolver:
         rounds = max(1, round(_PHASE * longer / len(puzzle)))
         for seed, start in enumerate(starts):
             random = np.random.default_rng(seed)
-            # In doubt, every other search is a cooler one.
-            temperature = self.temperature * (1 - energy.doubt * (seed % 2))
+            # In doubt, every other search is a cooler one, and the others are hotter.
+            temperature = self.temperature * (1 - energy.doubt if seed % 2 else 1 + 2 * energy.doubt)
             for phase in range(phases):
                 hot, cold = (temperature * (1 - done / phases) for done in (phase, phase + 1))
                 start = energy.improve(start, rounds, hot, cold, random)
