@@ -33,12 +33,13 @@ from diffassemble.squares.upright import Uprighter
 
 # Pieces that prefer their places by so much, in log odds, leave no doubt (benchmarks/calibrate_doubt.py).
 SURE = 9.0
-# Moves a piece by which a first assembly is polished before there is doubt.
-_POLISH = 2
+# Moves a piece by which a first assembly is polished before there is doubt, and pieces that all of them may look at.
+_POLISH, _LOOKED_AT = 2, 100_000
 # Starts with less than this share of the best one's energy are not searched from.
 _HOPELESS = 0.5
-# How many times longer the search is where borders say nothing at all, and for how many pieces that is meant.
-_LONGER, _MANY = 60.0, 100
+# How many times longer the search is where borders say nothing at all, and from how many pieces to how many that is
+# meant: fewer need less, and of more the time would grow without end.
+_LONGER, _MANY, _TOO_MANY = 60.0, 100, 200
 # Where the largest part lies, the network places the others: in so many samples and steps, searched from so often. What
 # it is asked for holds only there, so that part counts this much more in its place.
 _SAMPLES, _STEPS, _AGAIN, _STAY = 4, 6, 2, 1.5
@@ -154,16 +155,18 @@ class HybridSolver:
         joined = energy.filled(energy.state(*trim(forest, energy.board))).placement
         first = energy.state(*joined)
         if energy.certainty(first) < self.sure:
-            first = energy.improve(first, _POLISH * count, 1.0, 0.0, np.random.default_rng(0))
+            moves = min(_POLISH * count, _LOOKED_AT // count)
+            first = energy.improve(first, moves, 1.0, 0.0, np.random.default_rng(0))
         return joined, first
 
     def _search(
         self, puzzle: Puzzle, energy: Energy, starts: list[State], until: float
     ) -> Generator[Answer, None, State]:
         """Yield what is better than all before, return the best."""
-        longer = 1 + (_LONGER - 1) * energy.doubt**2 * min(1.0, len(puzzle) / _MANY)
+        count = len(puzzle)
+        longer = 1 + (_LONGER - 1) * energy.doubt**2 * min(1.0, count / _MANY, (_TOO_MANY / count) ** 2)
         best, phases = starts[0], max(1, self.effort // _PHASE)
-        rounds = max(1, round(_PHASE * longer / len(puzzle)))
+        rounds = max(1, round(_PHASE * longer / count))
         for seed, start in enumerate(starts):
             random = np.random.default_rng(seed)
             # In doubt, every other search is a cooler one, and the others are hotter.
