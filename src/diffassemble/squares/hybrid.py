@@ -25,6 +25,7 @@ from diffassemble.network.batch import pack
 from diffassemble.network.denoiser import Denoiser
 from diffassemble.network.sampling import shown_alone, shown_together
 from diffassemble.squares.baselines.gallagher import GallagherSolver, trim
+from diffassemble.squares.baselines.yu import YuSolver
 from diffassemble.squares.edge_model import CompareEdges, Evidence, match_finder
 from diffassemble.squares.energy import LISTED_ABOVE, MATCHES, Energy, State, chances, match_sides, place_terms
 from diffassemble.squares.forest import Forest
@@ -119,6 +120,8 @@ class HybridSolver:
             yield from self._large_search(energy, max([first, *starts] if locks is None else starts, key=energy), until)
             return
         wholes = [GallagherSolver().placed(puzzle, until), joined, first.placement]
+        if count > _TOGETHER:  # loops of pieces that agree find more than a search does where there are many
+            wholes.append(YuSolver().placed(puzzle, until))
         shown = None if alone is None else alone()
         terms = place_terms(shown, count, board, locks, self.trust)
         if shown is not None:
