@@ -27,11 +27,12 @@ class EvaluateOptions:
     """Folders of pictures, or of broken objects (Breaking Bad, as published or packed); celeba-hq=DIR and wikiart=DIR
     stand for the test pictures of the paper. For tables 3 and 4 say what they show: faces=DIR paintings=DIR, and for
     grids of 8x8 and more faces:8=DIR if need be."""
-    table: Annotated[str | None, _unset("1|2|3|4|missing-3d|time|memory|pruning")] = None
-    """A table of the paper, ours beside the quoted figures. Of broken objects: 1 (methods), 2 (ablations) or missing-3d
-    (0 to 30 % of the pieces missing). Of pictures: 3 (whole puzzles), 4 (30 % of the pieces missing), time (seconds by
-    pieces), memory (memory and time by pieces, learning and solving, each in a process of its own; both on sample
-    pictures if there is no --data) or pruning (networks trained on sparser and sparser graphs; --data LEARN TEST)."""
+    table: Annotated[str | None, _unset("1|2|3|4|missing-3d|pairs|time|memory|pruning")] = None
+    """A table of the paper, ours beside the quoted figures. Of broken objects: 1 (methods), 2 (ablations), missing-3d
+    (0 to 30 % of the pieces missing), or, of our own, pairs (which fragments that touch are matched). Of pictures: 3
+    (whole puzzles), 4 (30 % of the pieces missing), time (seconds by pieces), memory (memory and time by pieces,
+    learning and solving, each in a process of its own; both on sample pictures if there is no --data) or pruning
+    (networks trained on sparser and sparser graphs; --data LEARN TEST)."""
     solver: Annotated[tuple[str, ...], _unset("NAME …")] = ()
     """Solvers to compare. Default: diffusion, or all that a table has."""
     model: Annotated[str | None, _unset("NAME")] = None
@@ -97,14 +98,14 @@ class EvaluateOptions:
 def evaluate(options: EvaluateOptions) -> None:
     """Measure what the table is about, or the folders hold."""
     from diffassemble.cli.sweep import evaluate_solvers, refuse
-    from diffassemble.cli.tables import evaluate_memory, evaluate_pruning
+    from diffassemble.cli.tables import evaluate_memory, evaluate_pairs, evaluate_pruning
 
     table, figure = options.table, options.figure
     refuse("--figure draws a table of the paper; pass --table too", figure is not None and table is None)
     named = figure is None or figure.suffix.lower() == ".png"
     refuse(f"{figure}: figures are PNG pictures; give it a name that ends in .png", not named)
     refuse("--degree is for --table pruning; leave it out", options.degree and table != "pruning")
-    ways = {"memory": evaluate_memory, "pruning": evaluate_pruning}
+    ways = {"memory": evaluate_memory, "pairs": evaluate_pairs, "pruning": evaluate_pruning}
     if table in ways:
         none = f"--report shows answers of solvers, of which table {table} has none; leave it out"
         refuse(none, options.report is not None)

@@ -163,7 +163,7 @@ def timed_pictures(data: Sequence[str], table: str) -> tuple[str, Sequence[Path]
     return "samples", [Path(str(files("skimage.data") / name)) for name in SAMPLES]
 
 
-def _fragments(options: EvaluateOptions, table: PaperTable | None) -> list[Cell]:
+def object_cells(options: EvaluateOptions, table: PaperTable | None = None) -> list[ObjectCell]:
     """Every combination of what is given; collections are named by folder, subset and split."""
     refuse("--grid and --erode are for pictures; leave them out here", options.grid, options.erode)
     if table is not None:
@@ -171,7 +171,7 @@ def _fragments(options: EvaluateOptions, table: PaperTable | None) -> list[Cell]
         refuse(told, options.missing, options.noise, options.points)
         refuse(f"there are no broken objects for table {options.table}; pass --data DIR", not options.data)
     missing, pieces = (options.missing or (0.0,), PIECES) if table is None else (table.missing, table.pieces)
-    anchors, cells = tuple(dict.fromkeys(options.anchor)) or ("none",), list[Cell]()
+    anchors, cells = tuple(dict.fromkeys(options.anchor)) or ("none",), list[ObjectCell]()
     for folder in map(Path, options.data):
         fractures = find_fractures(folder, options.split, subset=options.subset, pieces=options.pieces or pieces)
         name = f"{folder.resolve().name}/{options.subset}/{options.split}"
@@ -180,9 +180,9 @@ def _fragments(options: EvaluateOptions, table: PaperTable | None) -> list[Cell]
     return cells
 
 
-CELLS: dict[str, Callable[[EvaluateOptions, PaperTable | None], list[Cell]]] = {
+CELLS: dict[str, Callable[[EvaluateOptions, PaperTable | None], Sequence[Cell]]] = {
     "squares": _squares,
-    "fragments": _fragments,
+    "fragments": object_cells,
 }
 
 

@@ -1,4 +1,5 @@
-"""`diffassemble evaluate --table memory` and `--table pruning`: every figure is from a process of its own."""
+"""`diffassemble evaluate --table memory` and `--table pruning`, where every figure is from a process of its own, and
+`--table pairs`."""
 
 from __future__ import annotations
 
@@ -13,14 +14,17 @@ from diffassemble.cli import footprint
 from diffassemble.cli.evaluate import EvaluateOptions
 from diffassemble.cli.footprint import COMPLETE, LEARN, PAPER_SPARSE, SPARSE, Job
 from diffassemble.cli.progress import show
-from diffassemble.cli.sweep import table_outputs, timed_pictures
+from diffassemble.cli.sweep import object_cells, table_outputs, timed_pictures
 from diffassemble.core import Board
 from diffassemble.evaluation import footprints
 from diffassemble.evaluation.footprints import DROPOUT, EXPANDER, Footprint, PruningRow
-from diffassemble.evaluation.sweep import refuse
+from diffassemble.evaluation.pairs import PairRow, measure_pairs, pair_figure, pair_table
+from diffassemble.evaluation.sweep import Draws, refuse
 from diffassemble.evaluation.tables import write_rows
 from diffassemble.files.atomic import write_file
 from diffassemble.files.documents import parse_grid
+from diffassemble.fragments.kind import FRACTURE_MATCHING
+from diffassemble.fragments.model import FractureModels
 from diffassemble.squares.pictures import COLLECTIONS
 
 SIDES = (6, 12, 20, 26, 30)
@@ -40,6 +44,23 @@ def evaluate_memory(options: EvaluateOptions) -> None:
         write_rows(rows, rows_file)
     show(footprints.footprint_table(rows))
     write_file(figure, footprints.footprint_figure(rows))
+    print(f"wrote {len(rows)} rows to {rows_file} and drew {figure}")
+
+
+def evaluate_pairs(options: EvaluateOptions) -> None:
+    """Match every two fragments of all broken objects."""
+    rows_file, figure = table_outputs(options, "pairs")
+    models, rows = FractureModels.from_pretrained(options.model or FRACTURE_MATCHING), list[PairRow]()
+    for cell in object_cells(options):
+        draws = Draws(cell, options.limit, options.puzzles, options.seed, options.seeds or 1)
+        draws.check()
+        for number in range(len(draws)):
+            case, _ = draws.case(number)
+            rows += measure_pairs(case, cell.noise, draws.place(number)[1], models)
+            print(f"{case.name}: {len(rows)} pairs so far", flush=True)
+            write_rows(rows, rows_file)
+    show(pair_table(rows))
+    write_file(figure, pair_figure(rows))
     print(f"wrote {len(rows)} rows to {rows_file} and drew {figure}")
 
 

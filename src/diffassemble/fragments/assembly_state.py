@@ -15,7 +15,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from diffassemble.fragments.clusters import Cluster, Fragment
-from diffassemble.fragments.contact import IDENTITY, Pose, compose
+from diffassemble.fragments.contact import IDENTITY, Pose, close, compose, inverse
 from diffassemble.fragments.gap_insertion import INSERTED
 from diffassemble.fragments.matches import Match, review
 from diffassemble.fragments.model import FractureModels
@@ -31,6 +31,21 @@ Known = tuple[Cluster, Cluster, Match]
 """Two clusters and one of the matches that are known between them."""
 # This share of the time is for searching, the rest for joining what was found.
 _SEARCHING = 0.85
+# Poses are alike within so many degrees and spacings.
+_DEGREES, _OFF = 8.0, 3.0
+# Matches of a lower probability don't speak against others; and no match is taken for surer than this.
+_RIVAL, _SUREST = 0.1, 0.995
+
+
+def log_odds(probability: float) -> float:
+    """Of no probability above the surest that a single match is taken for."""
+    chance = min(max(probability, 1e-6), _SUREST)
+    return math.log(chance / (1 - chance))
+
+
+def alike(one: Pose, two: Pose, fragment: Fragment) -> bool:
+    """Whether a fragment stands about the same at two poses."""
+    return close(one, two, fragment.pyramid.levels[0].points.mean(0), _DEGREES, _OFF * fragment.spacing)
 
 
 def polished(cluster: Cluster, held: Collection[int]) -> Cluster:
@@ -94,7 +109,8 @@ def _add_pair(matrix, vector, parts, pair, number, limits) -> None:  # type: ign
 class AssemblyState:
     """Clusters, the matches known between them, and how sure each piece's place beside the anchor is.
 
-    `pairs` remembers all matches of two single fragments, `joins` what was joined, `round` how far the search has come.
+    `pairs` remembers all matches of two single fragments, `joins` what was joined and `rivals` what else was known of
+    what then moved, `round` how far the search has come.
 
     What is locked starts as one cluster, whose members keep their poses to each other; the anchor is the largest of
     them, or of all. After `until` (of `time.monotonic`) nothing is verified, and some time before nothing searched.
@@ -119,9 +135,9 @@ class AssemblyState:
         self.matches: dict[tuple[Cluster, Cluster], list[Match]] = {}
         self.pairs: dict[tuple[int, int], list[Match]] = {}
         self.joins: list[Known] = []
+        self.rivals: list[list[Known]] = []
         self.round = 0
         self.searched: set[tuple[Cluster, Cluster, int]] = set()
-        self.confidence = [1.0] * len(fragments)
         self.anchor = self.largest(sorted(self.locked) or range(len(fragments)))
 
     @property
@@ -160,7 +176,7 @@ class AssemblyState:
     def take_over(self, other: AssemblyState) -> None:
         """Stand as another state of the same fragments stands."""
         self.clusters, self.matches, self.joins = list(other.clusters), dict(other.matches), list(other.joins)
-        self.searched, self.confidence, self.round = set(other.searched), list(other.confidence), other.round
+        self.searched, self.rivals, self.round = set(other.searched), list(other.rivals), other.round
 
     def learn(self, first: Cluster, second: Cluster, matches: list[Match]) -> None:
         """Keep the most probable matches of two clusters."""
@@ -196,12 +212,11 @@ class AssemblyState:
 
     def join(self, first: Cluster, second: Cluster, match: Match) -> None:
         """Make one cluster of two, and carry over what is known about both."""
+        loose = self.loose(first, second)
+        others = [(*pair, other) for pair, found in self.matches.items() if loose in pair for other in found]
+        self.rivals.append([rival for rival in others if rival[2] is not match])
         if self._holds_locked(first):
             first, second, match = second, first, match.reversed()
-        # The smaller one, unless it has the anchor, is as sure as the match is.
-        loose = min((first, second), key=lambda one: (self.anchor in one.members, one.area))
-        for piece in loose.members:
-            self.confidence[piece] *= match.probability
         self.joins.append((first, second, match))
         both = first.with_other(second, match.pose)
         old = {first, second}
@@ -217,6 +232,54 @@ class AssemblyState:
                     known = [match for match in known if match.level == INSERTED]
                     known += review(other, both, found, self.models)
                 self.learn(other, both, known)
+
+    def loose(self, first: Cluster, second: Cluster) -> Cluster:
+        """Which of two clusters moves to the other: the smaller one, unless it has the anchor."""
+        return min((first, second), key=lambda one: (self.anchor in one.members, one.area))
+
+    @property
+    def confidence(self) -> list[float]:
+        """How sure each piece's place beside the anchor is: as sure as all joins by which it moved.
+
+        A join shares its probability with all that contradicts it: matches of what moved that were about as good
+        and that the assembly does not show. Matches of other pieces that the assembly shows, too, speak for it.
+        """
+        sure = [1.0] * len(self.fragments)
+        for number, (first, second, _) in enumerate(self.joins):
+            chance = self._posterior(number)
+            for piece in self.loose(first, second).members:
+                sure[piece] *= chance
+        return sure
+
+    def _posterior(self, number: int) -> float:
+        """The probability of a join, given all matches that speak for and against it."""
+        first, second, match = self.joins[number]
+        moved = self.loose(first, second).members
+        said = list(self.rivals[number])
+        for (one, two), found in self.pairs.items():
+            if (one in moved) != (two in moved):
+                single = [Cluster(self.fragments, {piece: IDENTITY}) for piece in (one, two)]
+                said += [(single[0], single[1], known) for known in found]
+        support: dict[frozenset[int], float] = {}
+        against: dict[frozenset[int], float] = {}
+        for here, there, known in said:
+            shown = self.shows(here, there, known.pose) if known.probability >= _RIVAL else None
+            if shown is not None:
+                kept, pair = support if shown else against, frozenset((here.members[0], there.members[0]))
+                kept[pair] = max(kept.get(pair, 0.0), log_odds(known.probability))
+        total = max(sum(max(0.0, value) for value in support.values()), log_odds(match.probability))
+        rival = sum(math.exp(value - total) for value in against.values())
+        return 1 / (1 + math.exp(-total) + rival)
+
+    def shows(self, first: Cluster, second: Cluster, pose: Pose) -> bool | None:
+        """Whether the assembly has two former clusters at a pose to each other; none where they are apart."""
+        one, two = first.members[0], second.members[0]
+        whole = next((cluster for cluster in self.clusters if one in cluster.members), None)
+        if whole is None or two not in whole.members:
+            return None
+        stands = compose(inverse(whole.poses[two]), whole.poses[one])
+        told = compose(compose(inverse(second.poses[two]), pose), first.poses[one])
+        return alike(told, stands, self.fragments[one])
 
     def _carry(self, cluster: Cluster, pose: Pose) -> list[tuple[Cluster, Match]]:
         """Matches of others with a cluster that now stands at the pose, as (the other, its match with the whole)."""

@@ -57,7 +57,9 @@ def across(normal: Float[np.ndarray, "3"], centre: Float[np.ndarray, "3"], gener
     return Sheet(np.stack([first, np.cross(upward, first), upward]), centre)
 
 
-def block_below(sheet: Sheet, points: Float[np.ndarray, "p 3"], generator: torch.Generator) -> Manifold:
+def block_below(
+    sheet: Sheet, points: Float[np.ndarray, "p 3"], generator: torch.Generator, roughness: float = 1.0
+) -> Manifold:
     """A closed block that reaches from the sheet to below all points, with the break as its top.
 
     Lengths are in shares of the whole solid, whose longest side is 1: so is the grain of the break.
@@ -72,7 +74,7 @@ def block_below(sheet: Sheet, points: Float[np.ndarray, "p 3"], generator: torch
     jitter = torch.rand(cells[0] - 1, cells[1] - 1, 2, generator=generator, dtype=torch.double).numpy() - 0.5
     grid[1:-1, 1:-1] += 1.2 * jitter / cells
     plane = middle[:2] + grid.reshape(-1, 2) * half[:2]
-    height = size * _relief(plane / max(size, 1e-6), 2 * size, generator)
+    height = roughness * size * _relief(plane / max(size, 1e-6), 2 * size, generator)
     floor = min(low[2], float(height.min())) - 0.1 * size
     top = np.column_stack([plane, height])
     border, faces = _block_faces(cells[0] + 1, cells[1] + 1)
@@ -147,11 +149,14 @@ class _Part:
     chip: bool = False
 
 
-def fracture(mesh: Mesh, pieces: int, generator: torch.Generator, chips: float = 0.0) -> list[Mesh]:
+def fracture(
+    mesh: Mesh, pieces: int, generator: torch.Generator, chips: float = 0.0, roughness: float = 1.0
+) -> list[Mesh]:
     """Break a solid into exactly so many fragments, which stand where they were in the whole.
 
-    Breaks are bent and rough; every fragment is watertight and in one part. A share `chips` of the fragments
-    (but never all) are small ones, off the edges of the others.
+    Breaks are bent and rough, the less so the smaller `roughness` is: at 0 they are plane, as a saw cuts. Every
+    fragment is watertight and in one part. A share `chips` of the fragments (but never all) are small ones, off the
+    edges of the others.
     """
     if not 2 <= pieces <= MOST_PIECES:
         raise InputError(f"cannot break into {pieces} pieces; ask for 2 to {MOST_PIECES}")
@@ -164,8 +169,8 @@ def fracture(mesh: Mesh, pieces: int, generator: torch.Generator, chips: float =
     if len(parts) > pieces:
         raise InputError(f"has {len(parts)} separate parts; ask for at least {len(parts)} pieces")
     small = min(round(pieces * chips), pieces - len(parts))
-    parts = _broken(parts, pieces - small, pieces, generator)
-    parts = _chipped(parts, pieces, generator)
+    parts = _broken(parts, pieces - small, pieces, generator, roughness)
+    parts = _chipped(parts, pieces, generator, roughness)
     volume = whole.volume()
     if abs(sum(part.volume for part in parts) - volume) > VOLUME_ERROR * volume:
         raise InputError("intersects itself, so that it cannot be broken cleanly; repair it and try again")
@@ -186,14 +191,14 @@ def fracture_puzzle(
     return Puzzle(kept.pieces, None, puzzle.names[: len(kept)], kept.truth)
 
 
-def _broken(parts: list[_Part], wanted: int, pieces: int, generator: torch.Generator) -> list[_Part]:
+def _broken(parts: list[_Part], wanted: int, pieces: int, generator: torch.Generator, roughness: float) -> list[_Part]:
     """Break part after part, large ones rather than small ones, until there are so many."""
     total = sum(part.volume for part in parts)
     least, failures = SLIVER * total / pieces, 0
     while len(parts) < wanted:
         volumes = torch.tensor([part.volume for part in parts])
         chosen = int(torch.multinomial(volumes, 1, generator=generator))
-        found = _split(parts[chosen].solid, _break_through(parts[chosen].solid, generator), generator)
+        found = _split(parts[chosen].solid, _break_through(parts[chosen].solid, generator), generator, roughness)
         room = wanted - len(parts) + 1
         if 2 <= len(found) <= room and min(part.volume for part in found) > least:
             parts = [*parts[:chosen], *parts[chosen + 1 :], *found]
@@ -206,13 +211,13 @@ def _broken(parts: list[_Part], wanted: int, pieces: int, generator: torch.Gener
     return parts
 
 
-def _chipped(parts: list[_Part], pieces: int, generator: torch.Generator) -> list[_Part]:
+def _chipped(parts: list[_Part], pieces: int, generator: torch.Generator, roughness: float) -> list[_Part]:
     """Take chips off parts that are none until there are so many fragments; the depth of a break is found by trying."""
     mean, failures, depth = sum(part.volume for part in parts) / pieces, 0, 0.1
     while len(parts) < pieces:
         volumes = torch.tensor([0.0 if part.chip else part.volume for part in parts])
         chosen = int(torch.multinomial(volumes, 1, generator=generator))
-        found = _split(parts[chosen].solid, _break_off(parts[chosen].solid, depth, generator), generator)
+        found = _split(parts[chosen].solid, _break_off(parts[chosen].solid, depth, generator), generator, roughness)
         found.sort(key=lambda part: part.volume)
         if len(found) == 2 and CHIP[0] * mean < found[0].volume < CHIP[1] * mean:
             chip = _Part(found[0].solid, found[0].volume, chip=True)
@@ -226,9 +231,9 @@ def _chipped(parts: list[_Part], pieces: int, generator: torch.Generator) -> lis
     return parts
 
 
-def _split(solid: Manifold, sheet: Sheet, generator: torch.Generator) -> list[_Part]:
+def _split(solid: Manifold, sheet: Sheet, generator: torch.Generator, roughness: float) -> list[_Part]:
     """What a break along the sheet leaves of a solid."""
-    halves = solid.split(block_below(sheet, _corners(solid), generator))
+    halves = solid.split(block_below(sheet, _corners(solid), generator, roughness))
     return [_Part(body, body.volume()) for half in halves if not half.is_empty() for body in bodies(half)]
 
 

@@ -18,6 +18,7 @@ from diffassemble.core import Mesh
 from diffassemble.fragments.contact import Pose, Target, compose, count_buried, moved
 from diffassemble.fragments.descriptors import (
     COUNTERPART_SIGNS,
+    LEVELS,
     FractureSurface,
     SurfacePyramid,
     fracture_surface,
@@ -25,9 +26,9 @@ from diffassemble.fragments.descriptors import (
 )
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.spatial import Voxels, nearest_within, voxelise
-from diffassemble.fragments.surface import Sample
+from diffassemble.fragments.surface import Sample, cloud_gap, is_cloud
 
-_PROBES = 160
+_PROBES = 400
 _BROKEN = 0.4
 _BALANCED = 0.75
 # Finer levels look where the coarser one has at least these suspicions.
@@ -35,12 +36,13 @@ _SUSPECTED = np.array([0.25, 0.65], np.float32)
 
 
 class BodySurface(NamedTuple):
-    """A whole surface at level 0, which nothing may enter."""
+    """A whole surface at level 0, which nothing may enter; `broken` tells the points of breaks."""
 
     points: Float32[np.ndarray, "p 3"]
     normals: Float32[np.ndarray, "p 3"]
     spacing: float
     voxels: Voxels
+    broken: Bool[np.ndarray, "p"]
 
     def holds(self, pose: Pose, points: Float32[np.ndarray, "k 3"], step: int = 1) -> int:
         """How many of every `step`-th of the points, moved, lie inside, deeper than the spacing."""
@@ -80,6 +82,13 @@ class Fragment:
         self.suspects: list[Bool[np.ndarray, "p"]] = []
         self.made: dict[int, FractureSurface] = {}
         self.sampled: dict[float, Sample] = {}
+
+    @cached_property
+    def finest(self) -> int:
+        """The finest level that the data show: a cloud of points has nothing between its points."""
+        if not is_cloud(self.mesh):
+            return LEVELS - 1
+        return int(np.clip(np.log2(self.spacing / max(cloud_gap(self.mesh), 1e-12)) + 0.3, 0, LEVELS - 1))
 
     @property
     def area(self) -> float:
@@ -130,6 +139,11 @@ class Cluster:
         self.area = sum(fragments[i].area for i in self.members)
         self._sides: dict[int, FractureSide] = {}
 
+    @property
+    def finest(self) -> int:
+        """The finest level that all members show."""
+        return min(self.fragments[i].finest for i in self.members)
+
     def with_other(self, other: Cluster, pose: Pose) -> Cluster:
         """Both, in the frame of the other, in which this one stands at the pose."""
         placed = {piece: compose(pose, own) for piece, own in self.poses.items()}
@@ -150,8 +164,9 @@ class Cluster:
         kept = np.concatenate(free_points(points, normals, 1.3 * spacing, -0.3))
         if not kept.any():
             kept[:] = True
-        every, facing = (np.ascontiguousarray(np.concatenate(columns)[kept]) for columns in (points, normals))
-        return BodySurface(every, facing, float(spacing), voxelise(every, spacing))
+        breaks = [self.fragments[piece].broken(0) for piece in self.members]
+        every, facing, broken = (np.ascontiguousarray(np.concatenate(c)[kept]) for c in (points, normals, breaks))
+        return BodySurface(every, facing, float(spacing), voxelise(every, spacing), broken)
 
     def fracture(self, level: int) -> FractureSurface:
         """What is left of the breaks at a level: points that no other member covers."""

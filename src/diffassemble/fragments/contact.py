@@ -34,8 +34,12 @@ def compose(outer: Pose, inner: Pose) -> Pose:
 
 def moved(pose: Pose, points: Points, normals: Points) -> tuple[Points, Points]:
     """Points and normals where a pose puts them."""
-    rotation = pose[:9].reshape(3, 3).T.astype(np.float32)
-    return points @ rotation + pose[9:].astype(np.float32), normals @ rotation
+    return transformed(pose, points), normals @ pose[:9].reshape(3, 3).T.astype(np.float32)
+
+
+def transformed(pose: Pose, points: Points) -> Points:
+    """Points where a pose puts them."""
+    return points @ pose[:9].reshape(3, 3).T.astype(np.float32) + pose[9:].astype(np.float32)
 
 
 def close(one: Pose, two: Pose, middle: Float32[np.ndarray, "3"], degrees: float, distance: float) -> bool:

@@ -232,8 +232,8 @@ class FractureSurface(NamedTuple):
     """Points where a fragment broke, at one level; a row a point.
 
     `smooth` are normals without roughness, `rim` is the distance to the rim in spacings, at most 6, `original` the
-    normal of the original surface there, zero where the rim is farther. `descriptors` tell what a point looks like,
-    `counterparts` what the point that it lay on looks like.
+    normal of the original surface there, `edge` the way to it, both zero where the rim is farther. `descriptors` tell
+    what a point looks like, `counterparts` what the point that it lay on looks like.
     """
 
     points: Float32[np.ndarray, "p 3"]
@@ -241,17 +241,18 @@ class FractureSurface(NamedTuple):
     smooth: Float32[np.ndarray, "p 3"]
     rim: Float32[np.ndarray, "p"]
     original: Float32[np.ndarray, "p 3"]
+    edge: Float32[np.ndarray, "p 3"]
     descriptors: Float32[np.ndarray, "p d"]
     counterparts: Float32[np.ndarray, "p d"]
 
     def moved(self, pose: Pose) -> FractureSurface:
         """The same elsewhere."""
         rotation = pose[:9].reshape(3, 3).T.astype(np.float32)
-        turned = [part @ rotation for part in (self.points, self.normals, self.smooth, self.original)]
-        points = turned[0] + pose[9:].astype(np.float32)
-        return self._replace(points=points, normals=turned[1], smooth=turned[2], original=turned[3])
+        points = self.points @ rotation + pose[9:].astype(np.float32)
+        directions = ("normals", "smooth", "original", "edge")
+        return self._replace(points=points, **{name: getattr(self, name) @ rotation for name in directions})
 
-    def part(self, kept: Bool[np.ndarray, "p"]) -> FractureSurface:
+    def part(self, kept: Bool[np.ndarray, "p"] | Int64[np.ndarray, "k"] | slice) -> FractureSurface:
         """Some of the points."""
         return FractureSurface(*(np.ascontiguousarray(column[kept]) for column in self))
 
@@ -262,7 +263,7 @@ def fracture_surface(
     """The broken points without the rest of the surface, and what each is described by; descriptors are still empty."""
     points, normals = here.points[broken], here.normals[broken]
     smooth = smoothed_normals(points, normals, 2.5 * spacing)
-    rim, original = _rim(here, broken, spacing)
+    rim, original, way = _rim(here, broken, spacing)
     face = Sample(points, smooth, here.area)
     supports = (face, face.thinned(1.6 * spacing), face.thinned(3.2 * spacing))
     columns = [
@@ -273,20 +274,22 @@ def fracture_surface(
     angle = (smooth * original).sum(1)
     edge = np.stack([rim / _RIM, at_rim, angle * at_rim, (rim < 2).astype(np.float32)], 1)
     empty = np.zeros((len(points), 0), np.float32)
-    surface = FractureSurface(points, normals, smooth, rim, original, empty, empty)
+    surface = FractureSurface(points, normals, smooth, rim, original, way, empty, empty)
     return surface, np.concatenate([*columns, edge], 1)
 
 
-def _rim(here: Sample, broken: np.ndarray, spacing: float) -> tuple[np.ndarray, np.ndarray]:
-    """Distance of the broken points to the rim in spacings, and the normal of the original surface there."""
+def _rim(here: Sample, broken: np.ndarray, spacing: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Distance of the broken points to the rim in spacings, the original surface's normal there, and the way to it."""
     points = here.points[broken]
-    rim, original = np.full(len(points), _RIM, np.float32), np.zeros((len(points), 3), np.float32)
+    rim = np.full(len(points), _RIM, np.float32)
+    original, way = np.zeros((len(points), 3), np.float32), np.zeros((len(points), 3), np.float32)
     if broken.all() or not len(points):
-        return rim, original
+        return rim, original, way
     outer = here.points[~broken]
     smooth = smoothed_normals(outer, here.normals[~broken], 2.5 * spacing)
     near = nearest_within(points, outer, np.float32(_RIM * spacing))
     found = near >= 0
-    rim[found] = np.linalg.norm(points[found] - outer[near[found]], axis=1) / spacing
+    way[found] = outer[near[found]] - points[found]
+    rim[found] = np.linalg.norm(way[found], axis=1) / spacing
     original[found] = smooth[near[found]]
-    return np.minimum(rim, np.float32(_RIM)), original
+    return np.minimum(rim, np.float32(_RIM)), original, way

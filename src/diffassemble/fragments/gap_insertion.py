@@ -149,7 +149,7 @@ def insert_into_gaps(piece: Fragment, whole: Cluster, gaps: Gaps, seed: int) -> 
     places = places_at(other, gaps.points[inviting], spacing, gaps.spacing, generator)
     chance = np.random.Generator(np.random.PCG64(seed))
     tried = chance.permutation(len(own.points))
-    poses, scores = propose_everywhere(
+    poses, scores, _ = propose_everywhere(
         own.surface, own.probe, other.surface, other.voxels, other.body,
         tried[:_KEYS], tried[:_TRIED], places, float(spacing), _TURNS, 80, 0.35,
     )  # fmt: skip
@@ -169,9 +169,9 @@ def plain_side(surface: Sample, spacing: float) -> FractureSide:
     smooth = smoothed_normals(surface.points, surface.normals, 2.0 * spacing)
     count = len(surface)
     empty, far = np.zeros((count, 3), np.float32), np.full(count, 6.0, np.float32)
-    plain = FractureSurface(surface.points, surface.normals, smooth, far, empty, empty, empty)
+    plain = FractureSurface(surface.points, surface.normals, smooth, far, *(empty,) * 4)
     voxels = voxelise(surface.points, spacing, closed=False)
-    body = BodySurface(surface.points, smooth, float(spacing), voxels)
+    body = BodySurface(surface.points, smooth, float(spacing), voxels, np.ones(len(surface.points), bool))
     return FractureSide(plain, voxels, body, np.ascontiguousarray(surface.points[:: max(1, count // 160)]))
 
 

@@ -16,19 +16,20 @@ import torch
 from jaxtyping import Float32
 
 from diffassemble.core import FragmentPieces, Matches, Puzzle
-from diffassemble.fragments.clusters import Cluster, FractureSide, Fragment
-from diffassemble.fragments.contact import IDENTITY, Pose, inverse, meet, poses_of, refine
-from diffassemble.fragments.descriptors import LEVELS
+from diffassemble.fragments.clusters import BodySurface, Cluster, FractureSide, Fragment
+from diffassemble.fragments.contact import IDENTITY, Pose, inverse, meet, poses_of, refine, transformed
+from diffassemble.fragments.descriptors import FractureSurface
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.pair_search import Candidates, Effort, rating, search
 from diffassemble.fragments.surface import facing_outward, spacing_of
 
 _MOST = 2500
-# Breaks with fewer points than this at levels 0 and 1 are looked at one level finer.
-_FEW = (300, 80)
+# Breaks with fewer points than this at level 1 are looked at one level finer.
+_FEW = 150
 # Breaks with more points than this are not looked at any finer.
 _MANY = 5000
 _KEPT = 4
+_LIKELY = 0.5
 # Matches of a lower probability are left out.
 _LEAST = 0.02
 
@@ -46,6 +47,8 @@ def match_features(
     held = body.holds(inverse(pose), second.probe) / len(second.probe)
     area = min(here["tight"], there["tight"])
     entered = (sunk * len(body.points) + held * len(other.points)) * (body.spacing / spacing) ** 2
+    breaks, mixed, intact = _contact(pose, body, other)
+    everything = breaks + mixed + intact
     numbers = [
         np.log1p(area),
         np.log1p(max(here["tight"], there["tight"])),
@@ -73,8 +76,28 @@ def match_features(
         here["stretch"],
         np.log1p(votes),
         np.clip(margin, 0, 5),
+        np.log1p(breaks),
+        np.log1p(mixed),
+        np.log1p(intact),
+        breaks / max(5.0, everything),
+        here["ledge"],
+        here["even"],
+        here["hold"],
+        here["width"],
     ]
     return np.array(numbers, np.float32)
+
+
+def _contact(pose: Pose, first: BodySurface, second: BodySurface) -> tuple[int, int, int]:
+    """Points of the whole first surface that lie on the second: break on break, break on intact, intact on intact."""
+    step = max(1, len(first.points) // _MOST)
+    points, normals = first.points[::step], first.normals[::step]
+    near, numbers = meet(pose, points, normals, second.voxels, second.points, second.normals)
+    far, height, facing = numbers[:, 0] / first.spacing, np.abs(numbers[:, 1]) / first.spacing, numbers[:, 2]
+    touching = (near >= 0) & (far < 1.5) & (height < 0.5) & (facing < -0.7)
+    count = first.broken[::step][touching].astype(int) + second.broken[near[touching]]
+    breaks, mixed, intact = (step * int((count == number).sum()) for number in (2, 1, 0))
+    return breaks, mixed, intact
 
 
 def _meeting(pose: np.ndarray, first: FractureSide, second: FractureSide, spacing: float) -> dict[str, float]:
@@ -95,6 +118,8 @@ def _meeting(pose: np.ndarray, first: FractureSide, second: FractureSide, spacin
     alike = (turned * second.surface.original[candidates]).sum(1)
     likeness = (first.surface.counterparts[own][tight] * second.surface.descriptors[candidates]).sum(1)
     held = max(1, int(tight.sum()))
+    rows = np.flatnonzero(tight)[both] * step
+    ledge = _ledges(pose, first.surface, rows, second.surface, candidates[both]) / spacing
     return {
         "tight": float(tight.sum()) * step,
         "loose": float(loose.sum()) * step,
@@ -104,18 +129,40 @@ def _meeting(pose: np.ndarray, first: FractureSide, second: FractureSide, spacin
         "rims": float(both.sum()) * step,
         "original": float(alike[both].sum()) / max(1, int(both.sum())),
         "likeness": float(likeness.sum()) / held,
+        "ledge": float(np.minimum(ledge, 3).mean()) if len(ledge) else 3.0,
+        "even": float((ledge < 0.5).mean()) if len(ledge) else 0.0,
+        "width": float(rim.mean()) if len(rim) else 0.0,
         **_spread(points[tight], smooth[tight], spacing),
     }
 
 
+def _ledges(
+    pose: Pose, first: FractureSurface, own: np.ndarray, second: FractureSurface, other: np.ndarray
+) -> Float32[np.ndarray, "p"]:
+    """How high the step between the original surfaces is beside points of two rims that lie on each other."""
+    apart = transformed(pose, first.points[own] + first.edge[own]) - second.points[other] - second.edge[other]
+    return np.abs((apart * second.original[other]).sum(1))
+
+
 def _spread(points: np.ndarray, normals: np.ndarray, spacing: float) -> dict[str, float]:
-    """How rough the touching part is, and how far it stretches across its length."""
-    if len(points) < 4:
-        return {"relief": 0.0, "stretch": 0.0}
+    """How rough the touching part is, how far it stretches across its length, and how firmly it holds against sliding.
+
+    The last is the root of the least of the six numbers of the normals' information about a motion, turns taken at
+    the distance that the touching part has from its middle: 0 where one motion changes nothing.
+    """
+    if len(points) < 6:
+        return {"relief": 0.0, "stretch": 0.0, "hold": 0.0}
     centred = points - points.mean(0)
     widths = np.sqrt(np.maximum(np.linalg.eigvalsh(centred.T @ centred / len(points)), 0)) / spacing
     turned = np.sqrt(np.maximum(np.linalg.eigvalsh(normals.T @ normals / len(points)), 0))
-    return {"relief": float(turned[0] + turned[1]), "stretch": float(np.log1p(widths[1]))}
+    size = max(float(np.sqrt((centred**2).sum(1).mean())), 1e-9)
+    rows = np.concatenate([np.cross(centred, normals) / size, normals], 1)
+    least = max(0.0, float(np.linalg.eigvalsh(rows.T @ rows / len(points))[0]))
+    return {
+        "relief": float(turned[0] + turned[1]),
+        "stretch": float(np.log1p(widths[1])),
+        "hold": float(np.sqrt(least)),
+    }
 
 
 @dataclass(frozen=True)
@@ -134,31 +181,39 @@ class Match:
 
 
 def level_for(first: Cluster, second: Cluster) -> int:
-    """The coarsest level at which both breaks have points enough."""
-    for level in range(LEVELS - 1):
-        sides = first.side(level), second.side(level)
-        if all(side is not None and len(side.points) >= _FEW[level] for side in sides):
-            return level
-    return LEVELS - 1 if can_refine(first, second, LEVELS - 1) else LEVELS - 2
+    """The coarsest level at which both breaks show enough: level 1, or finer where one has few points there."""
+    level = min(1, *(cluster.finest for cluster in (first, second)))
+    few = any(side is None or len(side.points) < _FEW for side in (first.side(level), second.side(level)))
+    return level + 1 if few and can_refine(first, second, level + 1) else level
 
 
 def can_refine(first: Cluster, second: Cluster, level: int) -> bool:
-    """Whether a level exists at which neither break has too many points to handle, by what the coarser one has."""
+    """Whether data show a level, and neither break has too many points to handle there, by what the coarser one has."""
     sides = first.side(level - 1), second.side(level - 1)
-    return level < LEVELS and all(side is None or len(side.points) < _MANY for side in sides)
+    shown = level <= min(first.finest, second.finest)
+    return shown and all(side is None or len(side.points) < _MANY for side in sides)
 
 
 def match_clusters(
-    first: Cluster, second: Cluster, level: int, effort: Effort, models: FractureModels, seed: int
+    first: Cluster, second: Cluster, level: int, effort: Effort, models: FractureModels, seed: int, most: int = _KEPT
 ) -> list[Match]:
     """Search for matches of two clusters at one level, the most probable first."""
     own, other = first.side(level), second.side(level)
     if own is None or other is None:
         return []
     if len(own.points) > len(other.points):
-        return [match.reversed() for match in match_clusters(second, first, level, effort, models, seed)]
+        return [match.reversed() for match in match_clusters(second, first, level, effort, models, seed, most)]
     spacing = first.fragments[0].spacing / 2**level
-    return verify(search(own, other, spacing, effort, seed), own, other, spacing, level, models)[:_KEPT]
+    return verify(search(own, other, spacing, effort, seed), own, other, spacing, level, models)[:most]
+
+
+def match_pair(first: Cluster, second: Cluster, models: FractureModels, seed: int) -> list[Match]:
+    """Search for matches of two clusters, and once more at a finer level where none is likely."""
+    level = level_for(first, second)
+    found = match_clusters(first, second, level, Effort(), models, seed)
+    if max((match.probability for match in found), default=0.0) < _LIKELY and can_refine(first, second, level + 1):
+        found += match_clusters(first, second, level + 1, Effort(), models, seed)
+    return sorted(found, key=lambda match: -match.probability)[:_KEPT]
 
 
 def review(first: Cluster, second: Cluster, matches: Sequence[Match], models: FractureModels) -> list[Match]:
@@ -225,8 +280,7 @@ def find_matches(
         for second, two in enumerate(clusters[:first]):
             if time.monotonic() > until:
                 break
-            level, own = level_for(one, two), seed + 1000 * first + second
-            matches = match_clusters(one, two, level, Effort(), models, own)
+            matches = match_pair(one, two, models, seed + 1000 * first + second)
             found += [(first, second, match) for match in matches if match.probability >= _LEAST]
     both = [*found, *((second, first, match.reversed()) for first, second, match in found)]
     numbers = torch.tensor([(first, second) for first, second, _ in both]).long().view(-1, 2)

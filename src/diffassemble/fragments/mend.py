@@ -21,9 +21,9 @@ from torch import Tensor
 from diffassemble.core import FragmentPieces, Poses, Puzzle, Step
 from diffassemble.core.seeds import mixed_seed
 from diffassemble.core.solver import in_content_order
-from diffassemble.fragments.assembly_state import AssemblyState, Known
+from diffassemble.fragments.assembly_state import AssemblyState, Known, alike
 from diffassemble.fragments.clusters import Cluster
-from diffassemble.fragments.contact import IDENTITY, Pose, close, compose, inverse, pose_rows, poses_of
+from diffassemble.fragments.contact import IDENTITY, Pose, compose, inverse, pose_rows, poses_of
 from diffassemble.fragments.gap_insertion import INSERTED, find_gaps, insert_into_gaps
 from diffassemble.fragments.matches import Match, can_refine, level_for, match_clusters, prepare, review
 from diffassemble.fragments.model import FractureModels
@@ -31,7 +31,7 @@ from diffassemble.fragments.pair_search import Effort
 from diffassemble.fragments.surface import is_cloud
 
 QUICK = Effort()
-HARD = Effort(keys=600, candidates=60, draws=2_000_000, proposals=1200, refined=50, kept=10, everywhere=6)
+HARD = Effort(keys=1000, candidates=24, draws=200_000, proposals=800, refined=60, kept=24, everywhere=6)
 SURE, LIKELY, POSSIBLE = 0.9, 0.5, 0.15
 # Where both breaks have more points than this, a finer level shows nothing new.
 _LARGE = 1200
@@ -49,8 +49,6 @@ _RIVAL = 0.1
 _MOST = 4
 # It is contradicted if, after the surest was joined, no more than this part of its probability is left.
 _LEFT = 0.5
-# Poses are alike within so many degrees and spacings.
-_DEGREES, _OFF = 8.0, 3.0
 # Two fragments enter each other if more than this share of one's surface lies inside the other.
 _ENTERED = 0.1
 _PROBES = 160
@@ -248,7 +246,7 @@ def contradicted(state: AssemblyState, joined: Known, other: Known) -> bool:
     first, second, match = other
     if {first, second} == {*joined[:2]}:
         pose = match.pose if first is joined[0] else inverse(match.pose)
-        return not alike(pose, joined[2].pose, joined[0])
+        return not alike(pose, joined[2].pose, joined[0].fragments[joined[0].members[0]])
     if first in joined[:2]:
         first, second, match = second, first, match.reversed()
     whole = next(cluster for cluster in state.clusters if set(second.members) < set(cluster.members))
@@ -256,11 +254,6 @@ def contradicted(state: AssemblyState, joined: Known, other: Known) -> bool:
     moved = compose(compose(whole.poses[member], inverse(second.poses[member])), match.pose)
     verified = review(first, whole, [replace(match, pose=moved)], state.models)
     return not verified or verified[0].probability < _LEFT * match.probability
-
-
-def alike(one: Pose, two: Pose, cluster: Cluster) -> bool:
-    """Whether a cluster stands about the same at two poses."""
-    return close(one, two, cluster.body.points.mean(0), _DEGREES, _OFF * cluster.fragments[0].spacing)
 
 
 def evidence(state: AssemblyState) -> float:
@@ -273,9 +266,9 @@ def evidence(state: AssemblyState) -> float:
     for (one, two), matches in state.pairs.items():
         cluster = next((cluster for cluster in state.clusters if {one, two} <= set(cluster.members)), None)
         if cluster is not None and frozenset((one, two)) not in done:
-            single = Cluster(state.fragments, {one: IDENTITY})
             pose = compose(inverse(cluster.poses[two]), cluster.poses[one])
-            total += max((_log_odds(match) for match in matches if alike(match.pose, pose, single)), default=0.0)
+            shown = [match for match in matches if alike(match.pose, pose, state.fragments[one])]
+            total += max((_log_odds(match) for match in shown), default=0.0)
     return total
 
 

@@ -14,7 +14,7 @@ from diffassemble.core.settings import Count
 from diffassemble.fragments.descriptors import FACE_FEATURES, LEVELS, surface_features
 from diffassemble.network.pretrained import Pretrained
 
-MATCH_FEATURES = 26
+MATCH_FEATURES = 34
 """How many numbers tell how two sides meet (`matches.match_features`)."""
 _ROWS = 20_000
 

@@ -15,7 +15,8 @@ from diffassemble.fragments.descriptors import FractureSurface
 from diffassemble.fragments.proposals import likeness, propose, propose_everywhere
 
 Numbers = Int64[np.ndarray, "_"]
-_AROUND = 14
+# Points around a key that must mostly touch, those whose likeness counts, and those that a pose is refined by.
+_AROUND, _PATCH, _NEAR = 14, 64, 350
 _COMPANY = 25.0
 _POOL = 1200
 _TABLE = 1 << 16
@@ -26,17 +27,17 @@ _SMALL = 1500
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard to look: points of the first break, candidates of each, pairs drawn, poses kept and refined.
+    """How hard to look: points of the first break, candidates of each, pairs drawn, poses kept, refined and verified.
 
     With `everywhere`, so many points of a small break are tried on up to 1500 places of the second, at all turns.
     """
 
     keys: int = 400
-    candidates: int = 28
-    draws: int = 600_000
-    proposals: int = 600
-    refined: int = 32
-    kept: int = 8
+    candidates: int = 12
+    draws: int = 30_000
+    proposals: int = 400
+    refined: int = 24
+    kept: int = 12
     everywhere: int = 0
 
 
@@ -55,33 +56,33 @@ def search(first: FractureSide, second: FractureSide, spacing: float, effort: Ef
     chance = np.random.Generator(np.random.PCG64(seed))
     keys = chance.permutation(len(first.points))[: effort.keys]
     candidates, table = correspondences(first.surface, second.surface, keys, effort.candidates, chance)
-    trial = chance.permutation(len(first.points))[:250]
-    extent = float(np.linalg.norm(np.ptp(first.points, axis=0)))
-    shortest = min(5 * spacing, 0.25 * extent)
+    shortest = min(5 * spacing, 0.25 * float(np.linalg.norm(np.ptp(first.points, axis=0))))
     sides = first.surface, first.probe, second.surface, second.voxels, second.body
-    others, around = company(first.points[keys], shortest, spacing, chance), surroundings(first.points, keys)
-    poses, scores = propose(
-        *sides, keys, candidates, table, others, around, trial, float(spacing),
+    others = company(first.points[keys], shortest, spacing, chance)
+    around, patches = (surroundings(first.points, keys, count) for count in (_AROUND, _PATCH))
+    poses, scores, chosen = propose(
+        *sides, keys, candidates, table, others, around, patches, float(spacing),
         effort.draws, effort.proposals, shortest, int(chance.integers(1 << 62)),
     )  # fmt: skip
+    chosen = keys[chosen]
     if effort.everywhere and len(first.points) < _SMALL:
         tried = chance.permutation(len(first.points))
         places = chance.permutation(len(second.points))[:1500]
-        keys, trial_here = tried[: effort.everywhere], tried[:60]
-        more, values = propose_everywhere(*sides, keys, trial_here, places, float(spacing), 20, 200, 0.45)
-        poses, scores = np.concatenate([poses, more]), np.concatenate([scores, values * (0.3 * len(trial) / 60)])
+        keys, trial = tried[: effort.everywhere], tried[:60]
+        more, values, points = propose_everywhere(*sides, keys, trial, places, float(spacing), 20, 200, 0.45)
+        values = values * (0.3 * patches.shape[1] / len(trial))
+        poses, scores = np.concatenate([poses, more]), np.concatenate([scores, values])
+        chosen = np.concatenate([chosen, points])
     if not len(poses):
         return nothing
     best = distinct(poses, scores, first.points, 10.0, 4 * spacing, effort.refined)[0]
-    parts = (chance.permutation(len(first.points))[:350] for _ in best)
-    sharp = np.stack(
-        [
-            refine(poses[i], first.points[some], first.smooth[some], second.target, 2.6 * spacing, 1.3 * spacing, 8)
-            for i, some in zip(best, parts, strict=True)
-        ]
-    )
-    some = np.arange(0, len(first.points), max(1, len(first.points) // 600))
-    values = np.array([tight_likeness(pose, first, second, some, spacing) for pose in sharp])
+    tree, some = cKDTree(first.points), np.arange(0, len(first.points), max(1, len(first.points) // 600))
+    sharp, values = np.empty((len(best), 12)), np.empty(len(best))
+    for row, i in enumerate(best):
+        near = np.sort(tree.query(first.points[chosen[i]], min(_NEAR, len(first.points)))[1])
+        part = first.points[near], first.smooth[near], second.target
+        sharp[row] = refine(poses[i], *part, 2.6 * spacing, 1.3 * spacing, 8)
+        values[row] = tight_likeness(sharp[row], first, second, some, near, spacing)
     kept, votes = distinct(sharp, values, first.points, 4.0, 1.5 * spacing, effort.kept)
     return Candidates(sharp[kept], votes)
 
@@ -111,20 +112,29 @@ def company(points: Points, shortest: float, spacing: float, chance: np.random.G
     return np.where(np.take_along_axis(fit, order, 1), order, np.arange(len(points))[:, None])
 
 
-def surroundings(points: Points, keys: Numbers) -> Int64[np.ndarray, "k a"]:
-    """Points of the surface around each key, about two spacings apart."""
-    thinned = np.arange(len(points))[:: 2 if len(points) > 60 else 1]
-    count = min(_AROUND, len(thinned))
+def surroundings(points: Points, keys: Numbers, count: int) -> Int64[np.ndarray, "k a"]:
+    """Points of the surface around each key: every other for few, every fourth for many, unless there are too few."""
+    step = 2 if count < _PATCH else 4
+    while step > 1 and len(points) < 3 * count * step:
+        step //= 2
+    thinned = np.arange(0, len(points), step)
+    count = min(count, len(thinned))
     _, near = cKDTree(points[thinned]).query(points[keys], count)
     return thinned[np.asarray(near).reshape(len(keys), count)]
 
 
-def tight_likeness(pose: Pose, first: FractureSide, second: FractureSide, some: Numbers, spacing: float) -> float:
-    """How much the points that lie closely on the second surface look as they should, less what lies inside."""
+def tight_likeness(
+    pose: Pose, first: FractureSide, second: FractureSide, some: Numbers, near: Numbers, spacing: float
+) -> float:
+    """How much the points that lie closely on the second surface look as they should, less what lies inside.
+
+    As a share of some points of all the break, and again as a share of those near the place where they first met.
+    """
     sunk = second.body.holds(pose, first.probe) / len(first.probe)
     held = first.body.holds(inverse(pose), second.probe) / len(second.probe)
-    found = likeness(pose, first.surface, second.surface, second.voxels, some, 1.5, 0.6, -0.6, spacing)
-    return found / len(some) - sunk - held
+    sides = first.surface, second.surface, second.voxels
+    found = sum(likeness(pose, *sides, part, 1.5, 0.6, -0.6, spacing) / len(part) for part in (some, near))
+    return float(found) - sunk - held
 
 
 def rating(pose: Pose, first: FractureSide, second: FractureSide, spacing: float) -> float:

@@ -1,7 +1,8 @@
 """Very many cheap guesses at how two fracture surfaces fit, checked at once.
 
-`propose` brings pairs of points onto pairs of points, `propose_everywhere` points onto points, at all turns about their
-normals. `own` and `other` are `FractureSurface`s, `voxels` and `body` those of the other, `probe` points of the own.
+`propose` brings points at rims onto such points, and pairs of points onto pairs of points, `propose_everywhere` points
+onto points, at all turns about their normals. `own` and `other` are `FractureSurface`s, `voxels` and `body` those of
+the other, `probe` points of the own.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from diffassemble.fragments.spatial import inner, kernel
 
 # In spacings: how far touching points may be apart, and from each other's planes; and the product of their normals.
 _REACH, _PLANE, _FACING = 2.2, 1.2, -0.5
+# Nearer to the rim than so many spacings, the original surface's normal counts.
+_AT_RIM = 3.0
 # After so many points of the trial the share that must touch is asked for.
 _FIRST = 10
 # The score where no pose is known.
@@ -21,47 +24,48 @@ _NONE = -1e9
 
 @kernel
 def propose(
-    own, probe, other, voxels, body, keys, candidates, table, company, around, trial, spacing,
+    own, probe, other, voxels, body, keys, candidates, table, company, around, patches, spacing,
     draws, most, shortest, state,
 ):  # fmt: skip
-    """The best poses (h, 12) that pass all checks, and their scores (h,): likeness of touching points less buried ones.
+    """The best poses (h, 12), their scores (h,), and the key of each (h,).
 
-    Key k (a point of `own`) may correspond to the points candidates[k] of `other`; `table` holds numbers
-    k · len(candidates[k]) + m to draw from, likely ones often; `company[k]` are other keys not far from key k,
-    `around[k]` points near it; `trial` are the points that are counted.
+    Key k (a point of `own`) may correspond to the points candidates[k] of `other`. Where both are at a rim, the two
+    normals of break and original surface make a pose; elsewhere two correspondences do, drawn from `table`, which
+    holds numbers k · len(candidates[k]) + m, likely ones often, and from `company[k]`, other keys not far from key k.
+    At least some of the points `around[k]` must touch then; the score is the likeness of touching points among
+    `patches[k]`, which reach farther, less buried points: so small contacts count as much as large ones.
     """
-    poses, scores = np.empty((most, 12)), np.full(most, _NONE)
-    width, pose, looked, worst = candidates.shape[1], np.empty(12), 0, _NONE
-    first_part, deep = trial[: len(trial) // 3], 1.5 * body.spacing
-    for _ in range(draws):
-        state = (state * 6364136223846793005 + 1442695040888963407) & 0x7FFFFFFFFFFFFFFF
-        one, two = table[(state >> 20) % len(table)], table[(state >> 41) % len(table)]
-        first = one // width
-        if state & 1 << 18:  # small interfaces are met more often by pairs that are not far from each other
-            second = company[first, (state >> 36) % company.shape[1]]
-            two = second * width + two % width
-        second = two // width
-        if first == second:
-            continue
-        a, b = keys[first], keys[second]
-        c, d = candidates[first, one % width], candidates[second, two % width]
-        if not _alike(own, other, a, b, c, d, spacing, shortest):
-            continue
-        _pose_of(own, other, a, b, c, d, pose)
-        if not _holds_near(pose, own, other, voxels, around[first], around[second], spacing):
-            continue
-        looked += 1
-        if looked > 12 * most:
-            break
-        if 3 * likeness(pose, own, other, voxels, first_part, _REACH, _PLANE, _FACING, spacing) < 0.5 * worst:
-            continue
-        score = likeness(pose, own, other, voxels, trial, _REACH, _PLANE, _FACING, spacing)
-        if score <= worst:
-            continue
-        score -= 0.5 * count_buried(pose, probe, 1, body.voxels, body.points, body.normals, deep)
-        worst = _keep(pose, score, poses, scores)
+    poses, scores, chosen = np.empty((most, 12)), np.full(most, _NONE), np.zeros(most, np.int64)
+    width, pose, worst = candidates.shape[1], np.empty(12), _NONE
+    tried = len(keys) * width
+    for number in range(tried + draws):
+        if number < tried:
+            key = number // width
+            a, c = keys[key], candidates[key, number % width]
+            if own.rim[a] >= _AT_RIM or other.rim[c] >= _AT_RIM or not _rim_pose(own, other, a, c, pose):
+                continue
+            if not _holds_near(pose, own, other, voxels, around[key], around[key], spacing, 0.6):
+                continue
+        else:
+            state = (state * 6364136223846793005 + 1442695040888963407) & 0x7FFFFFFFFFFFFFFF
+            one, two = table[(state >> 20) % len(table)], table[(state >> 41) % len(table)]
+            key = one // width
+            second = company[key, (state >> 36) % company.shape[1]]
+            if key == second:
+                continue
+            a, b = keys[key], keys[second]
+            c, d = candidates[key, one % width], candidates[second, two % width]
+            if not _alike(own, other, a, b, c, d, spacing, shortest):
+                continue
+            _pose_of(own, other, a, b, c, d, pose)
+            if not _holds_near(pose, own, other, voxels, around[key], around[second], spacing, 0.5):
+                continue
+        score = likeness(pose, own, other, voxels, patches[key], _REACH, _PLANE, _FACING, spacing)
+        if score > worst:
+            score -= 0.25 * count_buried(pose, probe, 2, body.voxels, body.points, body.normals, 1.5 * body.spacing)
+            worst = _keep(pose, score, key, poses, scores, chosen)
     found = _found(scores)
-    return poses[:found], scores[:found]
+    return poses[:found], scores[:found], chosen[:found]
 
 
 @kernel
@@ -81,11 +85,12 @@ def likeness(pose, own, other, voxels, trial, reach, plane, facing, spacing):
 
 
 @inner
-def _keep(pose, score, poses, scores):
+def _keep(pose, score, key, poses, scores, chosen):
     """Put a pose in the place of the worst of the best, if it is better; the score of the worst then."""
     slot = _worst(scores)
     if score > scores[slot]:
         scores[slot] = score
+        chosen[slot] = key
         for k in range(12):
             poses[slot, k] = pose[k]
     return scores[_worst(scores)]
@@ -134,6 +139,31 @@ def _alike(own, other, a, b, c, d, spacing, shortest):
             one = (o[0] * ux + o[1] * uy + o[2] * uz) / length
             if abs(one - (r[0] * vx + r[1] * vy + r[2] * vz) / facing) > 0.35:
                 return False
+    return True
+
+
+@inner
+def _rim_pose(own, other, a, c, pose):
+    """The pose that brings a point at a rim onto another, breaks facing each other and the original surfaces going on.
+
+    False where the normals stand to each other in too different a way, or hardly tell a direction.
+    """
+    n, o, m, r = own.smooth[a], own.original[a], other.smooth[c], other.original[c]
+    here, there = n[0] * o[0] + n[1] * o[1] + n[2] * o[2], m[0] * r[0] + m[1] * r[1] + m[2] * r[2]
+    if abs(here + there) > 0.4 or abs(here) > 0.95 or abs(there) > 0.95:
+        return False
+    h, t = 1 / np.sqrt(1 - here * here), 1 / np.sqrt(1 - there * there)
+    ux, uy, uz = h * (o[0] - here * n[0]), h * (o[1] - here * n[1]), h * (o[2] - here * n[2])
+    vx, vy, vz = t * (r[0] - there * m[0]), t * (r[1] - there * m[1]), t * (r[2] - there * m[2])
+    u, side = (ux, uy, uz), (n[1] * uz - n[2] * uy, n[2] * ux - n[0] * uz, n[0] * uy - n[1] * ux)
+    v, across = (vx, vy, vz), (m[2] * vy - m[1] * vz, m[0] * vz - m[2] * vx, m[1] * vx - m[0] * vy)
+    for i in range(3):
+        moved = 0.0
+        for j in range(3):
+            total = v[i] * u[j] + across[i] * side[j] - m[i] * n[j]
+            pose[3 * i + j] = total
+            moved += total * own.points[a, j]
+        pose[9 + i] = other.points[c, i] - moved
     return True
 
 
@@ -208,26 +238,29 @@ def _spin(turn, axis, given, wanted, sign):
 
 
 @inner
-def _holds_near(pose, own, other, voxels, near_first, near_second, spacing):
-    """Whether at least half of the points around both correspondences touch."""
+def _holds_near(pose, own, other, voxels, near_first, near_second, spacing, share):
+    """Whether at least a share of the points around both correspondences touch."""
     total, missed, limits = len(near_first) + len(near_second), 0, (_REACH * spacing, _PLANE * spacing, _FACING)
     for k in range(total):
         i = near_first[k // 2] if k % 2 == 0 else near_second[k // 2]
         if touched(pose, own.points[i], own.smooth[i], voxels, other.points, other.smooth, *limits) < 0:
             missed += 1
-            if 2 * missed > total:
+            if missed > (1 - share) * total:
                 return False
     return True
 
 
 @kernel
 def propose_everywhere(own, probe, other, voxels, body, keys, trial, places, spacing, turns, most, share):
-    """The best poses (h, 12) of `own` with a key on a place of `other`, and their scores, matched less buried points.
+    """The best poses (h, 12) of `own` with a key on a place of `other`, their scores, and the point of each.
+
+    The score is matched less buried points.
 
     At least `share` of the trial must touch. Where both points are at a rim, only turns that make the original surfaces
     go on into each other are tried.
     """
-    poses, scores, pose = np.empty((most, 12)), np.full(most, _NONE), np.empty(12)
+    poses, scores, chosen = np.empty((most, 12)), np.full(most, _NONE), np.zeros(most, np.int64)
+    pose = np.empty(12)
     least, deep = share * len(trial), 1.5 * body.spacing
     for a in keys:
         for b in places:
@@ -243,9 +276,9 @@ def propose_everywhere(own, probe, other, voxels, body, keys, trial, places, spa
                     continue
                 score -= 3 * count_buried(pose, probe, 3, body.voxels, body.points, body.normals, deep)
                 # Once there are as many as wanted, only what is better than the worst of the best counts.
-                least = max(least, _keep(pose, score, poses, scores) + 0.5)
+                least = max(least, _keep(pose, score, a, poses, scores, chosen) + 0.5)
     found = _found(scores)
-    return poses[:found], scores[:found]
+    return poses[:found], scores[:found], chosen[:found]
 
 
 @inner

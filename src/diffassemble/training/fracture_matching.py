@@ -23,7 +23,7 @@ from diffassemble.core.settings import Count, Weight
 from diffassemble.core.surfaces import sample_surface
 from diffassemble.fragments.breaking import scatter
 from diffassemble.fragments.clusters import Cluster
-from diffassemble.fragments.contact import IDENTITY, close, compose, inverse, pose_rows
+from diffassemble.fragments.contact import IDENTITY, close, compose, inverse, pose_rows, transformed
 from diffassemble.fragments.descriptors import (
     COUNTERPART_SIGNS,
     FACE_FEATURES,
@@ -34,7 +34,7 @@ from diffassemble.fragments.descriptors import (
     surface_features,
     true_breaks,
 )
-from diffassemble.fragments.matches import level_for, match_clusters, prepare
+from diffassemble.fragments.matches import can_refine, level_for, match_clusters, prepare
 from diffassemble.fragments.model import MATCH_FEATURES, FractureConfig, FractureModels
 from diffassemble.fragments.pair_search import Effort
 from diffassemble.fragments.surface import spacing_of
@@ -49,8 +49,11 @@ _BALLS = (np.inf, 25.0, 10.0)
 _POINTS = (2400, 2000, 1200)
 _PAIRS = (600, 600, 300)
 _HEAVIEST = 8.0
-# A match is true if it is turned by at most so many degrees, and off by at most so many spacings of level 0.
-_DEGREES, _OFF = 5.0, 2.5
+# A match is true if it is turned by at most so many degrees, and off by at most so many spacings of level 0
+# and by this share of the piece's own size.
+_DEGREES, _OFF, _SHARE = 5.0, 2.5, 0.1
+# This share of the searches is of pieces that touch, with more points than a few of level 0.
+_TOUCHING, _FEW = 0.75, 5
 _CROWD = 160
 """points of one fracture that are told apart in a step"""
 
@@ -354,26 +357,49 @@ def match_examples(
 ) -> MatchExamples:
     """Search for matches of random pairs, every other time against a cluster that truly belongs together.
 
-    Of two or three fragments there are fewer searches.
+    Most searches are of pieces that truly touch. Every fifth starts at the next finer level, every tenth at level 0. Of
+    two or three fragments there are fewer searches.
     """
     assert puzzle.truth is not None
     seed = int(torch.randint(1 << 30, (1,), generator=generator))
     chance = np.random.Generator(np.random.PCG64(seed))
     fragments = prepare(puzzle.fragments, models, seed)
     truth = pose_rows(puzzle.truth)
+    wholes = [fragment.pyramid.levels[0].points for fragment in fragments]
+    bodies = [transformed(pose, points) for pose, points in zip(truth, wholes, strict=True)]
     numbers, true = [], []
     for number in range(min(searches, 4 * len(fragments))):
-        order = chance.permutation(len(fragments))
-        size = 1 if number % 2 else int(chance.integers(1, len(fragments)))
-        first = Cluster(fragments, {int(order[-1]): IDENTITY})
-        second = Cluster(fragments, {int(piece): truth[piece] for piece in order[:size]})
-        level = min(level_for(first, second) + int(chance.random() < 0.2), LEVELS - 1)
-        wanted = truth[order[-1]]
-        if size == 1:
-            wanted = compose(inverse(truth[order[0]]), wanted)
-            second = Cluster(fragments, {int(order[0]): IDENTITY})
-        matches = match_clusters(first, second, level, Effort(), models, seed + number)
-        middle, off = fragments[order[-1]].pyramid.levels[0].points.mean(0), _OFF * fragments[0].spacing
+        piece, others = _choose_pieces(bodies, fragments[0].spacing, number % 2 == 0, chance)
+        first = Cluster(fragments, {piece: IDENTITY})
+        second = Cluster(fragments, {other: truth[other] for other in others})
+        wanted = truth[piece]
+        if len(others) == 1:
+            second = Cluster(fragments, {others[0]: IDENTITY})
+            wanted = compose(inverse(truth[others[0]]), wanted)
+        level, drawn = level_for(first, second), chance.random()
+        if drawn < 0.1:
+            level = 0
+        elif drawn < 0.3 and can_refine(first, second, level + 1):
+            level += 1
+        matches = match_clusters(first, second, level, Effort(), models, seed + number, Effort.kept)
+        off = min(_OFF * fragments[0].spacing, _SHARE * float(np.linalg.norm(np.ptp(wholes[piece], axis=0))))
         numbers += [match.numbers for match in matches]
-        true += [close(match.pose, wanted, middle, _DEGREES, off) for match in matches]
+        true += [close(match.pose, wanted, wholes[piece].mean(0), _DEGREES, off) for match in matches]
     return MatchExamples(np.array(numbers, np.float32).reshape(-1, MATCH_FEATURES), np.array(true, bool))
+
+
+def _choose_pieces(
+    bodies: Sequence[np.ndarray], spacing: float, several: bool, chance: np.random.Generator
+) -> tuple[int, list[int]]:
+    """A piece, and one or several others, of which one mostly touches it."""
+    order = [int(piece) for piece in chance.permutation(len(bodies))]
+    piece, others = order[0], order[1:]
+    if chance.random() < _TOUCHING:
+        near = [other for other in others if _touch(bodies[piece], bodies[other], spacing)]
+        others = near[:1] + [other for other in others if other not in near[:1]]
+    return piece, others[: int(chance.integers(1, len(bodies))) if several else 1]
+
+
+def _touch(one: np.ndarray, two: np.ndarray, spacing: float) -> bool:
+    far = cKDTree(two).query(one, 1, distance_upper_bound=1.2 * spacing)[0]
+    return bool(np.isfinite(far).sum() > _FEW)
