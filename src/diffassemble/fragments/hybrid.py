@@ -107,7 +107,18 @@ class FragmentHybridSolver:
             if step.confidence is not None:
                 sure = sure.masked_scatter(~joined, GUESS * step.confidence[1:])
             done = _JOINING + (1 - _JOINING) * step.done
-            yield Step(poses, done, None if step.confidence is None else sure, mended.objects)
+            told = None if step.confidence is None else sure
+            yield Step(poses, done, told, mended.objects, notes=guessed_notes(mended.notes, joined))
+
+
+def guessed_notes(notes: tuple[str, ...] | None, joined: Bool[Tensor, "n"]) -> tuple[str, ...] | None:
+    """What is said of each fragment when a network has placed those that were not joined."""
+    if notes is None:
+        return None
+    return tuple(
+        note if held else f"{note}; placed by guess of a network"
+        for note, held in zip(notes, joined.tolist(), strict=True)
+    )
 
 
 def coarsened(

@@ -17,8 +17,6 @@ from diffassemble.kinds import kind_of
 from diffassemble.rendering.animation import encode_gif
 
 FRAMES = 48
-# From this confidence on a place counts as sure, and below that other one as a guess.
-SURE, GUESS = 0.9, 0.5
 _MOST_NAMES = 12
 # Below this probability, which way is up counts as a guess.
 _UPRIGHT = 0.8
@@ -107,26 +105,29 @@ def report_html(pictures: Pictures, settings: Rows = ()) -> str:
 
 
 def account(assembly: Assembly) -> list[tuple[str, str]]:
-    """Which pieces an assembly is sure of, guesses or left out, and what belongs to which object: headings and names.
+    """Which pieces are sure, likely, guessed, or left out and why, and what belongs to which object: headings, names.
 
     Of pieces of pictures, which all have a place, only which way is up. The names of objects are numbers from 1; they
     are told where there are several.
     """
-    if assembly.objects is None:
+    if assembly.objects is None or assembly.groups is None:
         note = upright_note(assembly)
         words = f"{100 * (assembly.upright or 0):.0f} % sure" + (f"; {note}" if note else "")
         return [] if assembly.upright is None else [("upright", words)]
-    rows = list(zip(assembly.puzzle.names, assembly.confidence.tolist(), assembly.objects, strict=True))
-    count = max(assembly.objects) + 1
-    placed = [(name, sure) for name, sure, own in rows if own >= 0]
-    told = {
-        **{f"object {n + 1}": [name for name, _, own in rows if own == n] for n in range(count) if count > 1},
-        "sure": [name for name, sure in placed if sure >= SURE],
-        "likely": [f"{name} ({sure:.2f})" for name, sure in placed if GUESS <= sure < SURE],
-        "only guessed": [f"{name} ({sure:.2f})" for name, sure in placed if sure < GUESS],
-        "left out, fits nowhere": [name for name, _, own in rows if own < 0],
-    }
-    return [(heading, listed(names)) for heading, names in told.items() if names]
+    names, count = assembly.puzzle.names, max(assembly.objects) + 1
+    notes = assembly.notes or ("",) * len(names)
+    told: dict[str, list[str]] = {f"object {number + 1}": [] for number in range(count) if count > 1}
+    told |= {"sure": [], "likely": [], "guessed": []}
+    rows = zip(names, assembly.groups, assembly.objects, assembly.confidence.tolist(), notes, strict=True)
+    for name, group, own, sure, note in rows:
+        if count > 1 and own >= 0:
+            told[f"object {own + 1}"].append(name)
+        if group == "left out":
+            told.setdefault(f"left out, {note or 'fits nowhere'}", []).append(name)
+        else:
+            doubt = "; ".join(text for text in (f"{sure:.2f}", note) if text)
+            told[group].append(name if group == "sure" else f"{name} ({doubt})")
+    return [(heading, listed(pieces)) for heading, pieces in told.items() if pieces]
 
 
 def upright_note(assembly: Assembly) -> str | None:
