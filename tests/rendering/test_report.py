@@ -57,6 +57,24 @@ def mended() -> Assembly:
     return Assembly(puzzle, poses, sure, (), "mend", 1.0, objects=(0, 0, 0, 0, -1))
 
 
+def test_joins_and_sides_of_objects_are_shown(broken_bowl: Puzzle) -> None:
+    count = len(broken_bowl)
+    sure, names = torch.linspace(0, 1, count), tuple(f"<{number}>" for number in range(count))
+    puzzle, objects = replace(broken_bowl, names=names), (-1, *(0,) * (count - 1))
+    notes = ("no break & no rim", *("",) * (count - 1))
+    bowl = Assembly(puzzle, puzzle.truth, sure, (), "hybrid", 1.0, objects=objects, notes=notes)
+    page = report_html(Pictures(bowl))
+    assert "What was left out is not shown here" in page
+    assert "<td>left out</td><td>no break &amp; no rim</td>" in page
+    captions = re.findall(r"<figcaption><b>&lt;(\d)&gt;</b> \(left\).*?confidence ([\d.]+), (\w+)</figcaption>", page)
+    assert captions[0] == ("1", f"{1 / (count - 1):.2f}", "guessed")
+    assert [number for number, *_ in captions] == sorted(number for number, *_ in captions)
+    assert len(captions) == page.count("<figure>") >= 3
+    assert "opened like a book" in page
+    # What nobody has joined has no such pictures.
+    assert "<figure>" not in report_html(Pictures(answer()))
+
+
 @pytest.mark.parametrize(
     ("objects", "told"),
     [

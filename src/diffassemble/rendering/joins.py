@@ -25,7 +25,7 @@ MOST_JOINS = 24
 # Surfaces touch within this share of the object's size if they face each other: the cosine of their normals is below.
 REACH, _FACING = 0.01, -0.3
 # Triangles are split until no side is longer than this share, and looked at with so many of the other's near.
-_SIDE, _NEAR = 0.025, 12
+_SIDE, _NEAR = 0.025, 8
 _TRIANGLES = 120_000
 # Each fragment is turned by this angle, and they lie twice this share of what is shown apart; seen from a little above.
 _OPENED, _APART, _ELEVATION = 50.0, 0.08, 14.0
@@ -138,10 +138,14 @@ class Seams:
         self.middle = shown.mean(0) if len(shown) else np.zeros(3)
         self.order = sorted(self.bodies, key=lambda piece: (float(assembly.confidence[piece]), piece))
         self.colours = fragment_colours(count)
+        self.found: dict[tuple[int, int], Bool[np.ndarray, "f"]] = {}
 
     def contact(self, first: int, second: int) -> Bool[np.ndarray, "f"]:
         """Which triangles of one fragment touch another."""
-        return self.bodies[first].touching(self.bodies[second], REACH * self.size, _SIDE * self.size)
+        if (first, second) not in self.found:
+            reach, side = REACH * self.size, _SIDE * self.size
+            self.found[first, second] = self.bodies[first].touching(self.bodies[second], reach, side)
+        return self.found[first, second]
 
     def neighbour(self, piece: int) -> int | None:
         """The fragment of the same object that one touches most."""
@@ -200,7 +204,7 @@ def book(
     if np.linalg.norm(across) < 0.2 * area:  # a seam that runs all around, or points without sides
         across = bodies[1].middles.mean(0) - bodies[0].middles.mean(0)
     across = across / max(float(np.linalg.norm(across)), 1e-12)
-    spine = points.mean(0)
+    spine = np.average(points, axis=0, weights=np.concatenate([body.areas[marked] for body, marked in both]) + 1e-12)
     flat = (points - spine) - ((points - spine) @ across)[:, None] * across
     along = np.linalg.eigh(flat.T.astype(np.float64) @ flat)[1][:, -1]
     along = along - (along @ across) * across

@@ -19,6 +19,7 @@ from diffassemble.rendering.animation import encode_gif
 
 FRAMES = 48
 _MOST_NAMES, _MOST_DOUBTFUL = 12, 10
+_WITHOUT = "<p>What was left out is not shown here.</p>"
 _HOW_TO_READ = """Each picture shows a fragment, on the left, and the neighbour that it touches most, taken apart and
 opened like a book, so that both breaks look at you. Where the two touch when they are put together, both are magenta.
 In a right join it covers most of the break between the two and has the same outline on both, mirrored. If there are
@@ -90,7 +91,7 @@ class Pictures:
     @cached_property
     def joins(self) -> list[tuple[int, int, bytes]]:
         """Pieces, neighbours that they touch, and how (PNG)."""
-        return [(join.piece, join.neighbour, png_bytes(join.picture)) for join in self._drawing.joins(self.shown)]
+        return [(join.piece, join.neighbour, png_bytes(join.picture)) for join in self._drawing.joins(self.assembly)]
 
     @cached_property
     def steps(self) -> bytes:
@@ -122,7 +123,7 @@ def report_html(pictures: Pictures, settings: Rows = ()) -> str:
     parts = [
         table(facts),
         section("Before and after", embedded(pictures.before_after, "before and after")),
-        *([] if pictures.views is None else [section("From all sides", embedded(pictures.views, "views"))]),
+        *([section("From three sides", embedded(pictures.views, "views") + _WITHOUT)] if pictures.views else []),
         section("How sure each piece is", embedded(pictures.confidence, "confidence") + doubtful(assembly)),
         *([section("Joins to check", join_figures(pictures))] if pictures.joins else []),
         section("On the way", embedded(pictures.steps, "steps", "gif")),
