@@ -176,5 +176,5 @@ def test_notes_follow_their_pieces() -> None:
 
 
 def test_a_network_says_that_it_guessed() -> None:
-    assert guessed_notes(("", NOWHERE), torch.tensor([True, False])) == ("", f"{NOWHERE}; placed by guess of a network")
+    assert guessed_notes(("", NOWHERE), torch.tensor([False, True])) == ("", f"{NOWHERE}; placed by guess of a network")
     assert guessed_notes(None, torch.tensor([True])) is None

@@ -83,6 +83,18 @@ def test_the_way_there_ends_where_the_object_stands(tilted: Assembly, cone: Puzz
     assert shown.confidence is tilted.confidence
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_left_out_fragments_that_lie_together_stay_together(tilted: Assembly, cone: Puzzle, told: bool) -> None:
+    two = replace(tilted, objects=(0, 0, -1, -1), confidence=torch.tensor([1.0, 0.9, 0.0, 0.0]))
+    two.poses.translation[2] = torch.tensor([2.1, 0.7, 0.1])
+    before = two.poses.translation[3] - two.poses.translation[2]
+    shown = stood_up(two, perfect(tilted, cone) if told else None)
+    after = shown.poses.translation[3] - shown.poses.translation[2]
+    assert bool(torch.allclose(before, after, atol=1e-5)) == told
+    edges = [corners(shown, piece)[:, 0] for piece in (2, 3)]
+    assert (float(edges[0].max()) < float(edges[1].min())) != told
+
+
 def test_a_second_object_stands_beside_the_first(tilted: Assembly, cone: Puzzle) -> None:
     two = replace(tilted, objects=(0, 0, 1, 1), confidence=torch.ones(4))
     shown = stood_up(two, None)

@@ -40,7 +40,10 @@ def stood_up(assembly: Assembly, upright: Callable[[Float[Tensor, "p 3"]], Float
         return assembly
     rotation, translation, edge, ground = poses.rotation.clone(), poses.translation.clone(), 0.0, 0.0
     count, motion = int(main.max()) + 1, Poses.identity(1, 3)
-    for number, members in enumerate([*(main == own for own in range(count)), *_heaps(puzzle, poses, left)]):
+    # A network may have put what was left out anywhere; otherwise it lies side by side.
+    alone = [torch.arange(len(puzzle)) == piece for piece in left.nonzero()[:, 0].tolist()]
+    heaps = alone if upright is None else _heaps(puzzle, poses, left)
+    for number, members in enumerate([*(main == own for own in range(count)), *heaps]):
         turn = standing_turn(puzzle, poses, members, upright) if number < min(_MOST, count) else torch.eye(3)
         box = _corners(puzzle, poses, members) @ turn.T
         low, high = box.amin(0), box.amax(0)
