@@ -13,10 +13,13 @@ from typing import Any
 import pytest
 import skimage.data
 import torch
+from manifold3d import Manifold
 from PIL import Image
 
 import diffassemble as da
 import diffassemble.cli.progress  # (loaded once, for the child processes)
+from diffassemble.files.meshes import mesh_bytes
+from diffassemble.fragments.breaking import fracture, mesh_of
 
 Command = Callable[..., Any]
 
@@ -60,6 +63,25 @@ def test_cut_solve_and_read_back(command: Command, photo: Path, tiny_model: Path
     assert (tmp_path / "solved.png").read_bytes() == (solved / "assembled.png").read_bytes()
     with Image.open(tmp_path / "solved.png") as picture:
         assert picture.size == (4 * 30, 3 * 30)
+
+
+def test_a_broken_block_and_a_marble(tmp_path: Path) -> None:
+    heap, solved = tmp_path / "heap", tmp_path / "solved"
+    heap.mkdir()
+    halves = fracture(mesh_of(Manifold.cube((1.0, 0.8, 0.5), True)), 2, torch.Generator().manual_seed(5))
+    marble = mesh_of(Manifold.sphere(0.1, 48), 1.0, torch.zeros(3))
+    for name, mesh in zip(("a.ply", "b.ply", "marble.ply"), (*halves, marble), strict=True):
+        (heap / name).write_bytes(mesh_bytes(mesh, ".ply"))
+    printed = fresh("solve", heap, "--out", solved).splitlines()
+    assert "sure: a.ply, b.ply" in printed
+    assert "left out, no break found: marble.ply" in printed
+    pieces = json.loads((solved / "assembly.json").read_text())["pieces"]
+    assert [piece["group"] for piece in pieces] == ["sure", "sure", "left out"]
+    assert [piece["note"] for piece in pieces] == ["", "", "no break found"]
+    page = (solved / "report.html").read_text()
+    assert page.count("<figure>") == 1
+    assert "opened like a book" in page
+    assert "<th>left out, no break found</th><td>marble.ply</td>" in page
 
 
 def test_evaluate(command: Command, photo: Path, tiny_model: Path, tmp_path: Path) -> None:

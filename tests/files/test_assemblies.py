@@ -52,6 +52,23 @@ def test_read_back_exactly_for_reordered_pieces(assembly: Assembly, written: Pat
         assert torch.equal(again.poses.translation, assembly.poses.translation[order])
 
 
+def test_groups_and_notes_come_back(assembly: Assembly, tmp_path: Path) -> None:
+    count = len(assembly.puzzle)
+    plain = json.loads(assembly_bytes(assembly))["pieces"]
+    assert not any("note" in record or "group" in record for record in plain)
+    notes = ("no break found", *("",) * (count - 2), "fits 2 places about equally well")
+    told = replace(assembly, objects=(-1, *(0,) * (count - 1)), notes=notes)
+    (tmp_path / "assembly.json").write_bytes(assembly_bytes(told))
+    records = json.loads(assembly_bytes(told))["pieces"]
+    assert [records[0]["group"], records[-1]["group"]] == ["left out", "sure"]
+    order = torch.arange(count).flip(0)
+    again = read_assembly(tmp_path, told.puzzle.reordered(order))
+    assert again.notes == notes[::-1]
+    assert again.groups is not None
+    assert told.groups == again.groups[::-1]
+    assert assembly_bytes(read_assembly(tmp_path, told.puzzle)) == assembly_bytes(told)
+
+
 @pytest.mark.parametrize(
     ("sure", "told"),
     [
@@ -135,6 +152,7 @@ def test_turned_board(assembly: Assembly, puzzle: Puzzle, picture: Tensor, tmp_p
         ({"row": 77}, "do not agree"),
         ({"turn": None}, "do not agree"),
         ({"file": None}, "'file' must be a text"),
+        ({"note": 7}, "'note' must be a text"),
     ],
 )
 def test_spoilt_file(assembly: Assembly, tmp_path: Path, changes: dict[str, Any], words: str) -> None:

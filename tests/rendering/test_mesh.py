@@ -22,6 +22,7 @@ from diffassemble.rendering.mesh import (
     draw_assembly,
     draw_before_after,
     draw_confidence,
+    draw_views,
     laid_out,
     lying_flat,
     plan_flight,
@@ -201,6 +202,24 @@ def test_confidence_colours_the_fragments(broken_bowl: Puzzle) -> None:
         picture = draw_confidence(assembly)
         object_ = np.asarray(picture)[20:430][coloured(picture)[20:430]].astype(float).mean(0)
         assert np.argmax(object_) == np.argmax(confidence_colour(sure))
+
+
+def test_three_sides_show_what_one_hides(broken_bowl: Puzzle) -> None:
+    assembly = assembled(broken_bowl)
+    picture = draw_views(assembly)
+    assert picture.width == 3 * 240
+    panels = [coloured(picture)[30:, start : start + 240] for start in (0, 240, 480)]
+    assert all(0.1 < panel.mean() < 0.8 for panel in panels)
+    # A bowl is wider than high from the front, and round from above.
+    widths, heights = ([np.ptp(np.flatnonzero(panel.any(axis))) for panel in panels] for axis in (0, 1))
+    assert heights[2] == pytest.approx(widths[2], rel=0.05)
+    assert heights[0] < 0.9 * widths[0]
+    # What was left out does not change what is seen of the rest.
+    beside = Poses(assembly.poses.rotation, assembly.poses.translation.clone())
+    beside.translation[0] += 5
+    objects, sure = (-1, *(0,) * (len(broken_bowl) - 1)), torch.linspace(0, 1, len(broken_bowl))
+    near, far = (replace(assembly, poses=p, objects=objects, confidence=sure) for p in (assembly.poses, beside))
+    assert draw_views(near).tobytes() == draw_views(far).tobytes() != picture.tobytes()
 
 
 def test_clouds_look_like_the_meshes_they_come_from(broken_bowl: Puzzle) -> None:

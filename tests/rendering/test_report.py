@@ -38,7 +38,9 @@ def test_what_is_odd_is_told() -> None:
     given = answer()
     held = torch.arange(6) < 2
     locked = replace(given, puzzle=replace(given.puzzle, locks=Locks(held, given.poses)), extra=("<b>.png",))
-    page = report_html(Pictures(replace(locked, objects=(0, 1, 1, 0, 0, -1))))
+    sure = given.confidence.clone()
+    sure[5] = 0
+    page = report_html(Pictures(replace(locked, objects=(0, 1, 1, 0, 0, -1), confidence=sure)))
     assert "<th>object 2</th>" in page
     assert "<th>left out, fits nowhere</th>" in page
     assert "&lt;b&gt;.png" in page
@@ -55,12 +57,30 @@ def mended() -> Assembly:
     return Assembly(puzzle, poses, sure, (), "mend", 1.0, objects=(0, 0, 0, 0, -1))
 
 
+def test_joins_and_sides_of_objects_are_shown(broken_bowl: Puzzle) -> None:
+    count = len(broken_bowl)
+    sure, names = torch.linspace(0, 1, count), tuple(f"<{number}>" for number in range(count))
+    puzzle, objects = replace(broken_bowl, names=names), (-1, *(0,) * (count - 1))
+    notes = ("no break & no rim", *("",) * (count - 1))
+    bowl = Assembly(puzzle, puzzle.truth, sure, (), "hybrid", 1.0, objects=objects, notes=notes)
+    page = report_html(Pictures(bowl))
+    assert "What was left out is not shown here" in page
+    assert "<td>left out</td><td>no break &amp; no rim</td>" in page
+    captions = re.findall(r"<figcaption><b>&lt;(\d)&gt;</b> \(left\).*?confidence ([\d.]+), (\w+)</figcaption>", page)
+    assert captions[0] == ("1", f"{1 / (count - 1):.2f}", "guessed")
+    assert [number for number, *_ in captions] == sorted(number for number, *_ in captions)
+    assert len(captions) == page.count("<figure>") >= 3
+    assert "opened like a book" in page
+    # What nobody has joined has no such pictures.
+    assert "<figure>" not in report_html(Pictures(answer()))
+
+
 @pytest.mark.parametrize(
     ("objects", "told"),
     [
         (
             (0, 0, 0, 0, -1),
-            {"sure": "a, b", "likely": "c (0.70)", "only guessed": "d (0.20)", "left out, fits nowhere": "e"},
+            {"sure": "a, b", "likely": "c (0.70)", "guessed": "d (0.20)", "left out, fits nowhere": "e"},
         ),
         # Objects are named where there are several; solvers that leave nothing out say nothing.
         ((0, 1, 1, 0, -1), {"object 1": "a, d", "object 2": "b, c"}),
@@ -70,6 +90,14 @@ def mended() -> Assembly:
 def test_every_piece_is_told(mended: Assembly, objects: tuple[int, ...] | None, told: dict[str, str]) -> None:
     assert list(account(replace(mended, objects=objects)))[: len(told)] == list(told.items())
     assert bool(account(replace(mended, objects=objects))) == bool(told)
+
+
+def test_reasons_are_told_with_what_is_not_sure(mended: Assembly) -> None:
+    notes = ("", "", "as sure as b", "fits 2 places", "no break found")
+    told = dict(account(replace(mended, notes=notes)))
+    assert told["likely"] == "c (0.70; as sure as b)"
+    assert told["guessed"] == "d (0.20; fits 2 places)"
+    assert told["left out, no break found"] == "e"
 
 
 @pytest.mark.parametrize(("sure", "words"), [(0.97, "97 % sure"), (0.4, "40 % sure; which way is up is a guess")])

@@ -133,10 +133,10 @@ def broken() -> Assembly:
     [
         (DOCUMENT, "solved", "assembly.json", b"{", []),
         (DOCUMENT, "broken", "assembly.json", b"{", []),
-        (ANIMATION, "solved", "steps.gif", b"GIF8", ["animation"]),
-        (WHOLE, "solved", "assembled.png", b"\x89PNG", ["assembly"]),
+        (ANIMATION, "solved", "steps.gif", b"GIF8", ["animation", "standing"]),
+        (WHOLE, "solved", "assembled.png", b"\x89PNG", ["assembly", "standing"]),
         (WHOLE, "broken", "assembled.glb", b"glTF", []),
-        (ZIP, "solved", "assembly.zip", b"PK", ["animation", "assembly", "before_after", "confidence"]),
+        (ZIP, "solved", "assembly.zip", b"PK", sorted(Drawing._fields)),
     ],
 )
 def test_each_download_renders_only_what_it_gives(

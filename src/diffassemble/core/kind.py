@@ -59,6 +59,14 @@ class OpenOptions:
     """is told what was found out"""
 
 
+class Join(NamedTuple):
+    """Two pieces that touch, and a picture of how."""
+
+    piece: int
+    neighbour: int
+    picture: Image.Image
+
+
 class Drawing(NamedTuple):
     """How assemblies are drawn."""
 
@@ -70,6 +78,12 @@ class Drawing(NamedTuple):
     """what was assembled in the colours of how sure each piece is, with a legend"""
     animation: Callable[[Assembly, int], list[Image.Image]]
     """that many frames of pieces on their way, as the history tells it; the last one shows the assembly"""
+    standing: Callable[[Assembly], Assembly] = lambda assembly: assembly
+    """the assembly as it is to be drawn, if it can be turned upright"""
+    views: Callable[[Assembly], Image.Image | None] = lambda assembly: None
+    """what was assembled from several sides, captioned, if one does not show all"""
+    joins: Callable[[Assembly], Sequence[Join]] = lambda assembly: ()
+    """how pieces touch each other, the least sure first, where that is worth looking at"""
 
 
 class Score(NamedTuple):

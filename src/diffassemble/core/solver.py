@@ -16,6 +16,9 @@ from diffassemble.core.poses import Poses
 from diffassemble.core.puzzle import Puzzle
 from diffassemble.core.seeds import check_seed
 
+# From these confidences on a place counts as sure, and as likely; below, it is guessed.
+SURE, LIKELY = 0.9, 0.5
+
 
 @dataclass(frozen=True)
 class Step:
@@ -23,7 +26,8 @@ class Step:
 
     `done` runs from 0 to 1. `confidence` is known at the last step at the latest. Solvers that leave pieces out or tell
     several objects apart say in `objects` which one each piece belongs to: 0, 1, …, or −1 for those left out.
-    `upright` is how probable it is that a picture stands the right way up, where somebody looked.
+    `upright` is how probable it is that a picture stands the right way up, where somebody looked. `notes` say in a line
+    why a piece is not surer, or was left out; it is empty where there is nothing to say.
     """
 
     poses: Poses
@@ -31,6 +35,7 @@ class Step:
     confidence: Float[Tensor, "n"] | None = None
     objects: Int[Tensor, "n"] | None = None
     upright: float | None = None
+    notes: tuple[str, ...] | None = None
 
 
 @runtime_checkable
@@ -51,7 +56,7 @@ class Solver(Protocol):
 class Assembly:
     """A solved puzzle: final poses on the board, how sure each is (0…1), and how they got there.
 
-    `extra` names pieces that were given but do not belong to the puzzle; `objects` and `upright` are as in `Step`.
+    `extra` names pieces that were given but do not belong to the puzzle; the fields after it are as in `Step`.
     """
 
     puzzle: Puzzle
@@ -63,6 +68,23 @@ class Assembly:
     extra: tuple[str, ...] = ()
     objects: tuple[int, ...] | None = None
     upright: float | None = None
+    notes: tuple[str, ...] | None = None
+
+    @property
+    def groups(self) -> tuple[str, ...] | None:
+        """Whether each piece is "sure", "likely", "guessed" or "left out", where solvers may leave some out."""
+        if self.objects is None:
+            return None
+        return tuple(group_of(sure, own) for sure, own in zip(self.confidence.tolist(), self.objects, strict=True))
+
+
+def group_of(confidence: float, own: int) -> str:
+    """In which group a piece is, by its confidence and its object; a place beside all objects is at best guessed."""
+    if confidence <= 0:
+        return "left out"
+    if own < 0 or confidence < LIKELY:
+        return "guessed"
+    return "sure" if confidence >= SURE else "likely"
 
 
 def content_order(content: Float[Tensor, "n *x"]) -> Int[Tensor, "n"]:
@@ -78,7 +100,8 @@ def in_content_order(puzzle: Puzzle, solve: Callable[[Puzzle], Iterator[Step]]) 
     back = order.argsort()
     for step in solve(puzzle.reordered(order)):
         sure, objects = (None if told is None else told[back] for told in (step.confidence, step.objects))
-        yield replace(step, poses=step.poses[back], confidence=sure, objects=objects)
+        notes = None if step.notes is None else tuple(step.notes[index] for index in back.tolist())
+        yield replace(step, poses=step.poses[back], confidence=sure, objects=objects, notes=notes)
 
 
 def held_steps(puzzle: Puzzle, steps: Iterator[Step]) -> Iterator[Step]:
@@ -112,7 +135,8 @@ def assemble(puzzle: Puzzle, solver: Solver, seed: int = 0, on_step: Callable[[S
     sure = torch.zeros(len(puzzle)) if step.confidence is None else step.confidence
     seconds = time.monotonic() - began
     objects = None if step.objects is None else tuple(step.objects.tolist())
-    return Assembly(puzzle, step.poses, sure, tuple(history), solver.name, seconds, (), objects, step.upright)
+    told = (objects, step.upright, step.notes)
+    return Assembly(puzzle, step.poses, sure, tuple(history), solver.name, seconds, (), *told)
 
 
 @dataclass(frozen=True)

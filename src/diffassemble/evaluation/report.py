@@ -68,7 +68,8 @@ def rows_table(rows: Sequence[dict[str, Any]]) -> str:
 
 def _answer(solved: Solved) -> str:
     assert solved.assembly is not None
-    shown = kind_of(solved.assembly.puzzle).drawing().before_after(solved.assembly)
+    drawing = kind_of(solved.assembly.puzzle).drawing()
+    shown = drawing.before_after(drawing.standing(solved.assembly))
     return f"<p>{escape(solved.cell.words(solved.score))}</p>" + embedded(png_bytes(shown), "pieces and answer")
 
 

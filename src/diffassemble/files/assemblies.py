@@ -64,6 +64,7 @@ def assembly_bytes(assembly: Assembly) -> bytes:
     kind = kind_of(puzzle)
     moves, places = kind.matrices(puzzle, assembly.poses).tolist(), kind.places(puzzle, assembly.poses)
     held = [False] * len(puzzle) if puzzle.locks is None else puzzle.locks.held.tolist()
+    groups, notes = assembly.groups, assembly.notes
     records: list[dict[str, Any]] = []
     for index, name in enumerate(puzzle.names):
         records.append({"file": name, "matrix": moves[index], "confidence": float(assembly.confidence[index])})
@@ -71,6 +72,10 @@ def assembly_bytes(assembly: Assembly) -> bytes:
         if assembly.objects is not None:
             number = assembly.objects[index]
             records[-1]["object"] = None if number < 0 else number
+        if groups is not None:
+            records[-1]["group"] = groups[index]
+        if notes is not None:
+            records[-1]["note"] = notes[index]
         if held[index]:
             records[-1]["locked"] = True
     extra = {"extra": list(assembly.extra)} if assembly.extra else {}
@@ -107,7 +112,8 @@ def read_assembly(path: Path | str, puzzle: Puzzle) -> Assembly:
     known = objects if any("object" in record for record in records) else None
     solver = field(document, "solver", str, source)
     upright = _read_upright(document, source)
-    return Assembly(puzzle, poses, torch.tensor(confidence), (), solver, 0.0, extra, known, upright)
+    notes = _read_notes(records, source)
+    return Assembly(puzzle, poses, torch.tensor(confidence), (), solver, 0.0, extra, known, upright, notes)
 
 
 def render(assembly: Assembly, path: Path | str) -> None:
@@ -131,6 +137,13 @@ def _read_upright(document: dict[str, Any], source: Path) -> float | None:
     if not 0 <= sure <= 1:
         raise InputError(f"{source}: a 'probability' must lie between 0 and 1")
     return sure
+
+
+def _read_notes(records: Sequence[dict[str, Any]], source: Path) -> tuple[str, ...] | None:
+    """The line that stands with each piece, if any has one."""
+    if not any("note" in record for record in records):
+        return None
+    return tuple(field(record, "note", str, source) if "note" in record else "" for record in records)
 
 
 def read_locks(path: Path | str, puzzle: Puzzle) -> Locks:

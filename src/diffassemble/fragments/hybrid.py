@@ -107,7 +107,18 @@ class FragmentHybridSolver:
             if step.confidence is not None:
                 sure = sure.masked_scatter(~joined, GUESS * step.confidence[1:])
             done = _JOINING + (1 - _JOINING) * step.done
-            yield Step(poses, done, None if step.confidence is None else sure, mended.objects)
+            told = None if step.confidence is None else sure
+            yield Step(poses, done, told, mended.objects, notes=guessed_notes(mended.notes, ~joined & (sure > 0)))
+
+
+def guessed_notes(notes: tuple[str, ...] | None, guessed: Bool[Tensor, "n"]) -> tuple[str, ...] | None:
+    """What is said of each fragment when a network has placed some that were not joined."""
+    if notes is None:
+        return None
+    return tuple(
+        f"{note}; placed by guess of a network" if placed else note
+        for note, placed in zip(notes, guessed.tolist(), strict=True)
+    )
 
 
 def coarsened(

@@ -90,9 +90,22 @@ def _set_aside(puzzle: Puzzle) -> tuple[Puzzle, tuple[str, ...]]:
 
 
 def _drawing() -> Drawing:
-    from diffassemble.rendering import mesh
+    from diffassemble.rendering import joins, mesh
 
-    return Drawing(mesh.draw_assembly, mesh.draw_before_after, mesh.draw_confidence, mesh.animate)
+    drawn = mesh.draw_assembly, mesh.draw_before_after, mesh.draw_confidence, mesh.animate
+    return Drawing(*drawn, _standing, mesh.draw_views, joins.draw_joins)
+
+
+def _standing(assembly: Assembly) -> Assembly:
+    """Upright where fragments were joined; what is locked, or posed by diffusion alone, stays as it stands."""
+    from diffassemble.fragments.orientation import OrientationModel
+    from diffassemble.fragments.standing import stood_up
+    from diffassemble.network.pretrained import bundled_models
+
+    if assembly.objects is None or assembly.puzzle.locks is not None:
+        return assembly
+    knows = assembly.solver != "hybrid" and ORIENTATION in bundled_models()
+    return stood_up(assembly, OrientationModel.from_pretrained(ORIENTATION).canonical_rotation if knows else None)
 
 
 def _count_right(assembly: Assembly, truth: Poses) -> Score:

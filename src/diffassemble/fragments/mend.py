@@ -24,6 +24,7 @@ from diffassemble.core.solver import in_content_order
 from diffassemble.fragments.assembly_state import AssemblyState, Known, alike
 from diffassemble.fragments.clusters import Cluster
 from diffassemble.fragments.contact import IDENTITY, Pose, compose, inverse, pose_rows, poses_of
+from diffassemble.fragments.explain import explained
 from diffassemble.fragments.gap_insertion import INSERTED, find_gaps, insert_into_gaps
 from diffassemble.fragments.matches import Match, can_refine, level_for, match_clusters, prepare, review
 from diffassemble.fragments.model import FractureModels
@@ -330,7 +331,8 @@ class MendSolver:
             yield Step(lay_out(state, pieces), done=0.99 * joins / len(pieces))
         objects = found_objects(state, self.several)
         sure = torch.tensor(state.confidence).where(objects >= 0, 0.0)
-        yield Step(lay_out(state, pieces), 1.0, sure, objects)
+        notes = explained(state, sure.tolist(), objects.tolist(), puzzle.names)
+        yield Step(lay_out(state, pieces), 1.0, sure, objects, notes=notes)
 
 
 def found_objects(state: AssemblyState, several: bool) -> Int[Tensor, "n"]:

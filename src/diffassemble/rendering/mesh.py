@@ -20,9 +20,16 @@ from torch import Tensor
 
 from diffassemble.core import Assembly, FragmentPieces, Poses
 from diffassemble.rendering.animation import eased
-from diffassemble.rendering.picture import beside, confidence_colour, fragment_colours, under_title, with_legend
+from diffassemble.rendering.picture import (
+    beside,
+    confidence_colour,
+    fragment_colours,
+    in_a_row,
+    under_title,
+    with_legend,
+)
 from diffassemble.rendering.studio import Exposure, expose, frame, orbit
-from diffassemble.rendering.triangles import triangles_of
+from diffassemble.rendering.triangles import Triangles, triangles_of
 
 # The table is seen from above at an angle, so that depth counts for less than width.
 _WIDTH_TO_DEPTH = 0.95
@@ -176,6 +183,7 @@ MOVING = (480, 420)
 # Objects are seen from the front, a little from the right and above; tables from higher up. Degrees.
 _OBJECT_VIEW = (30.0, 24.0)
 _TABLE_VIEW = (0.0, 52.0)
+_VIEWS = {"front": (0.0, 18.0), "side": (90.0, 18.0), "top": (0.0, 90.0)}
 _FIRST_VIEW = (-45.0, 48.0)
 _MARGIN = 0.09
 _STILL_TRIANGLES, _MOVING_TRIANGLES = 300_000, 60_000
@@ -185,14 +193,30 @@ class _Stills:
     """What the pictures of an assembly share."""
 
     def __init__(self, assembly: Assembly) -> None:
-        self.poses = assembly.poses
+        self.poses, self.lock = assembly.poses, Lock()
         self.things = triangles_of(assembly.puzzle.fragments.meshes, _STILL_TRIANGLES)
         self.extremes = self.things.extremes(len(assembly.puzzle))
+        groups = assembly.groups or ("",) * len(assembly.puzzle)
+        self.placed = np.array([group != "left out" for group in groups])
 
     @cached_property
     def assembled(self) -> Exposure:
         """The assembled object before it is coloured."""
         return self.seen(self.poses, PICTURE)
+
+    @cached_property
+    def sides(self) -> dict[str, Exposure]:
+        """What has a place, from three sides; what was left out would hide it."""
+        placed = self.placed if self.placed.any() else np.ones(len(self.placed), bool)
+        things = self.things.placed(self.poses)
+        shown = placed[things.owner]
+        things = Triangles(things.corners[shown], things.normals[shown], things.owner[shown])
+        reached = _reached(self.extremes[placed], self.poses[np.flatnonzero(placed).tolist()])
+        ground = float(reached[:, 1].min())
+        return {
+            name: expose(things, frame(reached, orbit(*view), PANEL, _MARGIN), PANEL, ground=ground)
+            for name, view in _VIEWS.items()
+        }
 
     def seen(self, poses: Poses, size: tuple[int, int], view: tuple[float, float] = _OBJECT_VIEW) -> Exposure:
         """The fragments wherever they stand, on a table just below, filling a picture of this size."""
@@ -233,10 +257,21 @@ def draw_before_after(assembly: Assembly) -> Image.Image:
 
 
 def draw_confidence(assembly: Assembly) -> Image.Image:
-    """The assembled object in the colours of how sure each fragment is, with a legend."""
+    """The assembled object from three sides in the colours of how sure each fragment is, with a legend."""
     colours = np.array([confidence_colour(sure) for sure in assembly.confidence.tolist()], np.float32) / 255
-    picture = _stills(assembly).assembled.coloured(colours)
-    return with_legend(picture, f"confidence, mean {float(assembly.confidence.mean()):.2f}")
+    return with_legend(_three(assembly, colours), f"confidence, mean {float(assembly.confidence.mean()):.2f}")
+
+
+def draw_views(assembly: Assembly) -> Image.Image:
+    """The assembled object from the front, the side and above, each fragment in its colour; captioned."""
+    return _three(assembly, fragment_colours(len(assembly.puzzle)))
+
+
+def _three(assembly: Assembly, colours: Float32[np.ndarray, "n 3"]) -> Image.Image:
+    stills = _stills(assembly)
+    with stills.lock:
+        sides = stills.sides
+    return in_a_row([under_title(side.coloured(colours), name) for name, side in sides.items()])
 
 
 def animate(assembly: Assembly, frames: int = 48) -> list[Image.Image]:

@@ -132,6 +132,16 @@ def beside(left: Image.Image, right: Image.Image, *more: Image.Image) -> Image.I
     return canvas
 
 
+def in_a_row(panels: Sequence[Image.Image]) -> Image.Image:
+    """Pictures of equal height side by side."""
+    canvas = Image.new("RGB", (sum(panel.width for panel in panels), panels[0].height), TABLE)
+    place = 0
+    for panel in panels:
+        canvas.paste(panel, (place, 0))
+        place += panel.width
+    return canvas
+
+
 def with_legend(picture: Image.Image, title: str) -> Image.Image:
     """The picture over a scale of the confidence colours."""
     font, edge, bar = ImageFont.load_default(size=15), 20, 12

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from html import escape
 from importlib.metadata import version
+from threading import Lock
 
 from diffassemble.core import Assembly
 from diffassemble.files.pictures import png_bytes
@@ -17,9 +18,12 @@ from diffassemble.kinds import kind_of
 from diffassemble.rendering.animation import encode_gif
 
 FRAMES = 48
-# From this confidence on a place counts as sure, and below that other one as a guess.
-SURE, GUESS = 0.9, 0.5
-_MOST_NAMES = 12
+_MOST_NAMES, _MOST_DOUBTFUL = 12, 10
+_WITHOUT = "<p>What was left out is not shown here.</p>"
+_HOW_TO_READ = """Each picture shows a fragment, on the left, and the neighbour that it touches most, taken apart and
+opened like a book, so that both breaks look at you. Where the two touch when they are put together, both are magenta.
+In a right join it covers most of the break between the two and has the same outline on both, mirrored. If there are
+only spots of it, or it lies on a smooth rim instead of a rough break, look again. The least sure come first."""
 # Below this probability, which way is up counts as a guess.
 _UPRIGHT = 0.8
 
@@ -30,7 +34,10 @@ body { font: 16px/1.5 system-ui, sans-serif; color: #2b2f36; background: #fafaf8
        padding: 0 1rem }
 h1 { font-size: 1.6rem } h2 { font-size: 1.2rem; margin-top: 2rem } img { max-width: 100%; height: auto }
 table { border-collapse: collapse } td, th { padding: .2rem .8rem .2rem 0; text-align: left; vertical-align: top }
-td.number { text-align: right } pre { background: #eef0f2; padding: .8rem; overflow-x: auto; font-size: 14px }
+td.number { text-align: right }
+figure { display: inline-block; width: 18rem; margin: 0 1rem 1rem 0; vertical-align: top }
+figcaption { font-size: 14px; overflow-wrap: anywhere }
+pre { background: #eef0f2; padding: .8rem; overflow-x: auto; font-size: 14px }
 footer { margin-top: 3rem; color: #6a7079; font-size: 14px }
 """
 CITATION = """@inproceedings{scarpellini2024diffassemble,
@@ -48,31 +55,53 @@ class Pictures:
     def __init__(self, assembly: Assembly) -> None:
         self.assembly = assembly
         self._drawing = kind_of(assembly.puzzle).drawing()
+        self._lock = Lock()
+
+    @cached_property
+    def _standing(self) -> Assembly:
+        return self._drawing.standing(self.assembly)
+
+    @property
+    def shown(self) -> Assembly:
+        """The assembly as it is drawn: upright, where that is known. Threads wait for the first that asks."""
+        with self._lock:
+            return self._standing
 
     @cached_property
     def assembled(self) -> bytes:
         """What was assembled, and nothing else (PNG)."""
-        return png_bytes(self._drawing.assembly(self.assembly))
+        return png_bytes(self._drawing.assembly(self.shown))
 
     @cached_property
     def before_after(self) -> bytes:
         """The pieces as they were given beside what became of them (PNG)."""
-        return png_bytes(self._drawing.before_after(self.assembly))
+        return png_bytes(self._drawing.before_after(self.shown))
 
     @cached_property
     def confidence(self) -> bytes:
         """How sure each piece is (PNG)."""
-        return png_bytes(self._drawing.confidence(self.assembly))
+        return png_bytes(self._drawing.confidence(self.shown))
+
+    @cached_property
+    def views(self) -> bytes | None:
+        """What was assembled from several sides (PNG), if it has any."""
+        picture = self._drawing.views(self.shown)
+        return None if picture is None else png_bytes(picture)
+
+    @cached_property
+    def joins(self) -> list[tuple[int, int, bytes]]:
+        """Pieces, neighbours that they touch, and how (PNG)."""
+        return [(join.piece, join.neighbour, png_bytes(join.picture)) for join in self._drawing.joins(self.assembly)]
 
     @cached_property
     def steps(self) -> bytes:
         """Pieces on their way to their places (GIF)."""
-        return encode_gif(self._drawing.animation(self.assembly, FRAMES))
+        return encode_gif(self._drawing.animation(self.shown, FRAMES))
 
     def drawn(self) -> Iterator[str]:
         """Draw all of them, each once, in threads beside each other; yields their names as they are there."""
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            names = ("assembled", "steps", "before_after", "confidence")
+            names = ("assembled", "steps", "before_after", "views", "confidence", "joins")
             for name, job in [(name, pool.submit(getattr, self, name)) for name in names]:
                 job.result()
                 yield name
@@ -91,14 +120,12 @@ def report_html(pictures: Pictures, settings: Rows = ()) -> str:
     facts += account(assembly)
     if (score := kind.score(assembly)) is not None:
         facts.append(("score", score))
-    named = zip(puzzle.names, assembly.confidence.tolist(), strict=True)
-    cells = '<tr><td>{}</td><td class="number">{:.2f}</td></tr>'
-    lines = [cells.format(escape(name), sure) for name, sure in sorted(named, key=lambda row: row[1])[:10]]
-    doubt = "<p>The most doubtful first:</p><table>" + "\n".join(lines) + "</table>"
     parts = [
         table(facts),
         section("Before and after", embedded(pictures.before_after, "before and after")),
-        section("How sure each piece is", embedded(pictures.confidence, "confidence") + doubt),
+        *([section("From three sides", embedded(pictures.views, "views") + _WITHOUT)] if pictures.views else []),
+        section("How sure each piece is", embedded(pictures.confidence, "confidence") + doubtful(assembly)),
+        *([section("Joins to check", join_figures(pictures))] if pictures.joins else []),
         section("On the way", embedded(pictures.steps, "steps", "gif")),
         section("How to open the result", kind.opening),
         section("Settings", table([*settings, *versions()])),
@@ -106,27 +133,55 @@ def report_html(pictures: Pictures, settings: Rows = ()) -> str:
     return page("What was put together", parts)
 
 
+def doubtful(assembly: Assembly) -> str:
+    """A table of the least sure pieces: name, confidence, group, and what is said of them."""
+    count = len(assembly.puzzle)
+    columns = assembly.groups or ("",) * count, assembly.notes or ("",) * count
+    rows = zip(assembly.puzzle.names, assembly.confidence.tolist(), *columns, strict=True)
+    lines = [
+        f'<tr><td>{escape(name)}</td><td class="number">{sure:.2f}</td><td>{group}</td><td>{escape(note)}</td></tr>'
+        for name, sure, group, note in sorted(rows, key=lambda row: row[1])[:_MOST_DOUBTFUL]
+    ]
+    return "<p>The most doubtful first:</p><table>" + "\n".join(lines) + "</table>"
+
+
+def join_figures(pictures: Pictures) -> str:
+    """The joins, each with both names, how sure the first piece is, and how to read it."""
+    names, sure = pictures.assembly.puzzle.names, pictures.assembly.confidence.tolist()
+    groups = pictures.assembly.groups or ("",) * len(names)
+    figures = []
+    for piece, neighbour, picture in pictures.joins:
+        both = f"<b>{escape(names[piece])}</b> (left) and {escape(names[neighbour])}"
+        told = ", ".join(text for text in (f"confidence {sure[piece]:.2f}", groups[piece]) if text)
+        alt = f"join of {names[piece]} and {names[neighbour]}"
+        figures.append(f"<figure>{embedded(picture, alt)}<figcaption>{both}<br>{told}</figcaption></figure>")
+    return f"<p>{_HOW_TO_READ}</p>" + "\n".join(figures)
+
+
 def account(assembly: Assembly) -> list[tuple[str, str]]:
-    """Which pieces an assembly is sure of, guesses or left out, and what belongs to which object: headings and names.
+    """Which pieces are sure, likely, guessed, or left out and why, and what belongs to which object: headings, names.
 
     Of pieces of pictures, which all have a place, only which way is up. The names of objects are numbers from 1; they
     are told where there are several.
     """
-    if assembly.objects is None:
+    if assembly.objects is None or assembly.groups is None:
         note = upright_note(assembly)
         words = f"{100 * (assembly.upright or 0):.0f} % sure" + (f"; {note}" if note else "")
         return [] if assembly.upright is None else [("upright", words)]
-    rows = list(zip(assembly.puzzle.names, assembly.confidence.tolist(), assembly.objects, strict=True))
-    count = max(assembly.objects) + 1
-    placed = [(name, sure) for name, sure, own in rows if own >= 0]
-    told = {
-        **{f"object {n + 1}": [name for name, _, own in rows if own == n] for n in range(count) if count > 1},
-        "sure": [name for name, sure in placed if sure >= SURE],
-        "likely": [f"{name} ({sure:.2f})" for name, sure in placed if GUESS <= sure < SURE],
-        "only guessed": [f"{name} ({sure:.2f})" for name, sure in placed if sure < GUESS],
-        "left out, fits nowhere": [name for name, _, own in rows if own < 0],
-    }
-    return [(heading, listed(names)) for heading, names in told.items() if names]
+    names, count = assembly.puzzle.names, max(assembly.objects) + 1
+    notes = assembly.notes or ("",) * len(names)
+    told: dict[str, list[str]] = {f"object {number + 1}": [] for number in range(count) if count > 1}
+    told |= {"sure": [], "likely": [], "guessed": []}
+    rows = zip(names, assembly.groups, assembly.objects, assembly.confidence.tolist(), notes, strict=True)
+    for name, group, own, sure, note in rows:
+        if count > 1 and own >= 0:
+            told[f"object {own + 1}"].append(name)
+        if group == "left out":
+            told.setdefault(f"left out, {note or 'fits nowhere'}", []).append(name)
+        else:
+            doubt = "; ".join(text for text in (f"{sure:.2f}", note) if text)
+            told[group].append(name if group == "sure" else f"{name} ({doubt})")
+    return [(heading, listed(pieces)) for heading, pieces in told.items() if pieces]
 
 
 def upright_note(assembly: Assembly) -> str | None:

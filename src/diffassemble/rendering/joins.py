@@ -1,0 +1,215 @@
+"""Pictures of joins: two fragments that touch, opened like a book, with what touches in a colour of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Bool, Float32, Float64
+from PIL import Image
+from scipy.spatial import cKDTree
+from scipy.spatial.transform import Rotation
+from trimesh.triangles import closest_point
+
+from diffassemble.core import Assembly
+from diffassemble.core.kind import Join
+from diffassemble.rendering.picture import fragment_colours
+from diffassemble.rendering.studio import expose, frame, orbit
+from diffassemble.rendering.triangles import Triangles, triangles_of
+
+JOIN = (360, 300)
+MOST_JOINS = 24
+# Surfaces touch within this share of the object's size if they face each other: the cosine of their normals is below.
+REACH, _FACING = 0.01, -0.3
+# Triangles are split until no side is longer than this share, and looked at with so many of the other's near.
+_SIDE, _NEAR = 0.025, 8
+_TRIANGLES = 120_000
+# Each fragment is turned by this angle, and they lie twice this share of what is shown apart; seen from a little above.
+_OPENED, _APART, _ELEVATION = 50.0, 0.08, 14.0
+# What lies within this many radii of the seam is shown, no less than this share of the object, if no other part comes
+# nearer to the eye than this share of its distance.
+_AROUND, _LEAST, _CLEAR = 1.5, 0.15, 0.4
+_MARGIN = 0.06
+# No fragment has this colour (sRGB).
+CONTACT = np.array([1.0, 0.0, 0.85], np.float32)
+
+
+class Body:
+    """The triangles of one fragment where it stands, small enough to tell which of them touch others."""
+
+    def __init__(self, things: Triangles, has_sides: bool = True) -> None:
+        self.things, self.has_sides = things, has_sides
+        self.low, self.high = things.corners.min((0, 1)), things.corners.max((0, 1))
+        self.middles = things.corners.mean(1)
+        first, second, third = things.corners.transpose(1, 0, 2).astype(np.float64)
+        across = np.cross(second - first, third - first)
+        size = np.linalg.norm(across, axis=1)
+        self.areas, self.normals = size / 2, across / np.maximum(size, 1e-30)[:, None]
+
+    @cached_property
+    def tree(self) -> cKDTree:
+        """Finds triangles by where their middles are."""
+        return cKDTree(self.middles)
+
+    def near(self, other: Body, reach: float) -> bool:
+        """Whether the boxes around both come as near as this."""
+        return bool((self.low - reach < other.high).all() and (other.low - reach < self.high).all())
+
+    def touching(self, other: Body, reach: float, side: float) -> Bool[np.ndarray, "f"]:
+        """Which triangles, by their middles, lie within reach of one of the other's that faces them.
+
+        No side of a triangle is longer than `side`. Points without triangles have no outer side: for them both count.
+        """
+        touching = np.zeros(len(self.middles), bool)
+        inside = ((self.middles > other.low - reach) & (self.middles < other.high + reach)).all(1)
+        some = np.flatnonzero(inside)
+        if not len(some):
+            return touching
+        count = min(_NEAR, len(other.middles))
+        _, found = other.tree.query(self.middles[some], list(range(1, count + 1)), distance_upper_bound=reach + side)
+        row, column = np.nonzero(found < len(other.middles))
+        mine, theirs = some[row], found[row, column]
+        cosine = (self.normals[mine] * other.normals[theirs]).sum(1)
+        facing = cosine < _FACING if self.has_sides and other.has_sides else np.abs(cosine) > -_FACING
+        mine, theirs = mine[facing], theirs[facing]
+        if len(mine):
+            points = self.middles[mine].astype(np.float64)
+            nearest = closest_point(other.things.corners[theirs].astype(np.float64), points)
+            touching[mine[np.linalg.norm(nearest - points, axis=1) <= reach]] = True
+        return touching
+
+
+def split(things: Triangles, side: float) -> Triangles:
+    """The same surface in triangles without sides longer than this; the longest are halved as long as there are any."""
+    corners, normals, owner = things.corners, things.normals, things.owner
+    done: list[Triangles] = []
+    while len(corners):
+        lengths = np.linalg.norm(corners - np.roll(corners, -1, axis=1), axis=2)
+        small = lengths.max(1) <= side
+        done.append(Triangles(corners[small], normals[small], owner[small]))
+        longest = lengths[~small].argmax(1)
+        order = (longest[:, None] + np.arange(3)) % 3
+        rows = np.arange(len(order))[:, None]
+        corners, owner = _halved(corners[~small][rows, order]), np.tile(owner[~small], 2)
+        normals = _halved(normals[~small][rows, order])
+    columns = ([part.corners for part in done], [part.normals for part in done], [part.owner for part in done])
+    every = [np.concatenate(column) for column in columns] if done else [corners, normals, owner]
+    return Triangles(*every)
+
+
+def _halved(values: Float32[np.ndarray, "f 3 3"]) -> Float32[np.ndarray, "g 3 3"]:
+    """Values at the corners of the halves of triangles, cut from the middle of the first side to the third corner."""
+    first, second, third = values.transpose(1, 0, 2)
+    middle = (first + second) / 2
+    return np.concatenate([np.stack([first, middle, third], 1), np.stack([middle, second, third], 1)])
+
+
+def draw_joins(assembly: Assembly) -> list[Join]:
+    """Of each fragment that has a place the join with the neighbour that it touches most, the least sure first.
+
+    A join is shown once, at most two dozen are, and what touches nothing has none.
+    """
+    seams = Seams(assembly)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        pictures = pool.map(lambda pair: seams.opened(*pair), seams.chosen)
+        return [Join(*pair, picture) for pair, picture in zip(seams.chosen, pictures, strict=True)]
+
+
+class Seams:
+    """Where the fragments of an assembly touch each other."""
+
+    def __init__(self, assembly: Assembly) -> None:
+        meshes, count = assembly.puzzle.fragments.meshes, len(assembly.puzzle)
+        groups, self.objects = assembly.groups, assembly.objects or (0,) * count
+        placed = [piece for piece in range(count) if groups is None or groups[piece] != "left out"]
+        things = triangles_of(meshes, _TRIANGLES).placed(assembly.poses)
+        shown = things.corners[np.isin(things.owner, placed)].reshape(-1, 3)
+        self.size = float(np.ptp(shown, axis=0).max()) if len(shown) else 1.0
+        fine = split(things, _SIDE * self.size)
+        parts = {piece: fine.owner == piece for piece in placed}
+        self.bodies = {
+            piece: Body(Triangles(fine.corners[own], fine.normals[own], fine.owner[own]), len(meshes[piece].faces) > 0)
+            for piece, own in parts.items()
+            if own.any()
+        }
+        self.middle = shown.mean(0) if len(shown) else np.zeros(3)
+        self.order = sorted(self.bodies, key=lambda piece: (float(assembly.confidence[piece]), piece))
+        self.colours = fragment_colours(count)
+        self.found: dict[tuple[int, int], Bool[np.ndarray, "f"]] = {}
+
+    def contact(self, first: int, second: int) -> Bool[np.ndarray, "f"]:
+        """Which triangles of one fragment touch another."""
+        if (first, second) not in self.found:
+            reach, side = REACH * self.size, _SIDE * self.size
+            self.found[first, second] = self.bodies[first].touching(self.bodies[second], reach, side)
+        return self.found[first, second]
+
+    def neighbour(self, piece: int) -> int | None:
+        """The fragment of the same object that one touches most."""
+        own, best = self.bodies[piece], (0.0, -1)
+        for other, body in self.bodies.items():
+            if other != piece and self.objects[other] == self.objects[piece] and own.near(body, REACH * self.size):
+                best = max(best, (float(own.areas[self.contact(piece, other)].sum()), other))
+        return best[1] if best[1] >= 0 else None
+
+    @cached_property
+    def chosen(self) -> Sequence[tuple[int, int]]:
+        """The joins that are shown: fragment and neighbour."""
+        pairs: list[tuple[int, int]] = []
+        for piece in self.order:
+            other = None if len(pairs) == MOST_JOINS else self.neighbour(piece)
+            if other is not None and (other, piece) not in pairs:
+                pairs.append((piece, other))
+        return pairs
+
+    def opened(self, first: int, second: int) -> Image.Image:
+        """The fragments beside each other, both turned so that their breaks look at the viewer."""
+        bodies = self.bodies[first], self.bodies[second]
+        touching = self.contact(first, second), self.contact(second, first)
+        axes, spine = book(bodies, touching, self.middle)
+        seam = np.concatenate([body.middles[marked] for body, marked in zip(bodies, touching, strict=True)])
+        wide = max(_AROUND * float(np.linalg.norm(seam - spine, axis=1).max()), _LEAST * self.size)
+        parts, gap, close = [], _APART * wide, []
+        for number, (body, marked) in enumerate(zip(bodies, touching, strict=True)):
+            turn = Rotation.from_euler("y", -_OPENED if number == 0 else _OPENED, degrees=True).as_matrix() @ axes
+            corners = (body.things.corners - spine) @ turn.T.astype(np.float32)
+            edge = corners[..., 0].max() + gap if number == 0 else corners[..., 0].min() - gap
+            corners[..., 0] -= edge
+            owner = np.where(marked, 2, number).astype(np.int64)
+            close.append(corners[np.linalg.norm(body.middles - spine, axis=1) <= wide].reshape(-1, 3))
+            parts.append((corners.astype(np.float32), body.things.normals @ turn.T.astype(np.float32), owner))
+        both = Triangles(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        points, view = both.corners.reshape(-1, 3), orbit(0.0, _ELEVATION)
+        camera = frame(np.concatenate(close), view, JOIN, _MARGIN)
+        if camera.view(points)[:, 2].min() < _CLEAR * camera.distance:  # parts of a large fragment come too near
+            camera = frame(points, view, JOIN, _MARGIN)
+        colours = np.stack([self.colours[first], self.colours[second], CONTACT])
+        return expose(both, camera, JOIN, ground=float(points[:, 1].min())).coloured(colours)
+
+
+def book(
+    bodies: tuple[Body, Body], touching: tuple[np.ndarray, np.ndarray], middle: Float32[np.ndarray, "3"]
+) -> tuple[Float64[np.ndarray, "3 3"], Float32[np.ndarray, "3"]]:
+    """Axes and origin of a book that lies open: across the seam, along it (upwards), and towards the viewer.
+
+    The first axis points from the first body to the second; the viewer stands outside the whole, whose middle is told.
+    """
+    both = list(zip(bodies, touching, strict=True))
+    points = np.concatenate([body.middles[marked] for body, marked in both])
+    sums = [(body.normals * body.areas[:, None])[marked].sum(0) for body, marked in both]
+    across, area = sums[0] - sums[1], sum(float(body.areas[marked].sum()) for body, marked in both)
+    if np.linalg.norm(across) < 0.2 * area:  # a seam that runs all around, or points without sides
+        across = bodies[1].middles.mean(0) - bodies[0].middles.mean(0)
+    across = across / max(float(np.linalg.norm(across)), 1e-12)
+    spine = np.average(points, axis=0, weights=np.concatenate([body.areas[marked] for body, marked in both]) + 1e-12)
+    flat = (points - spine) - ((points - spine) @ across)[:, None] * across
+    along = np.linalg.eigh(flat.T.astype(np.float64) @ flat)[1][:, -1]
+    along = along - (along @ across) * across
+    along /= max(float(np.linalg.norm(along)), 1e-12)
+    towards = np.cross(across, along)
+    if towards @ (spine - middle) < 0:
+        along, towards = -along, -towards
+    return np.stack([across, along, towards]), spine.astype(np.float32)
