@@ -99,9 +99,9 @@ def state_of(known: Known, *, misled: bool) -> AssemblyState:
 
 def right(state: AssemblyState, truth: list[Pose]) -> bool:
     """Whether all stand as they belong."""
-    poses, singles = state.clusters[0].poses, AssemblyState(state.fragments, state.models, 0).clusters
+    poses = state.clusters[0].poses
     return len(poses) == len(truth) and all(
-        alike(beside(poses, piece, 0), beside(truth, piece, 0), singles[piece]) for piece in poses
+        alike(beside(poses, piece, 0), beside(truth, piece, 0), state.fragments[piece]) for piece in poses
     )
 
 
@@ -144,3 +144,24 @@ def test_what_stands_in_each_other_is_seen(known: Known) -> None:
     state = AssemblyState(fragments, models, 0)
     state.clusters = [Cluster(fragments, {0: truth[0], 1: truth[0], 2: truth[2]})]
     assert entering(state)
+
+
+def confidence_with(known: Known, *told: tuple[int, int, float, bool]) -> float:
+    """How sure the least sure piece is, if matches of these pairs and probabilities are known, true ones or not."""
+    fragments, truth, models = known
+    state = AssemblyState(fragments, models, 0, -math.inf)
+    for first, second, chance, true in told:
+        away = np.array([0.0] * 9 + [0.0 if true else 0.5, 0.0, 0.0])
+        learn(state, first, second, beside(truth, first, second) + away, chance)
+    list(join(state, 0.5, [], 0))
+    assert len(state.clusters) == 1
+    return min(state.confidence)
+
+
+def test_what_fits_elsewhere_as_well_is_a_doubt_and_what_agrees_is_none(known: Known) -> None:
+    alone = confidence_with(known, (0, 1, 0.97, True), (1, 2, 0.96, True))
+    agreed = confidence_with(known, (0, 1, 0.97, True), (1, 2, 0.96, True), (0, 2, 0.95, True))
+    rivalled = confidence_with(known, (0, 1, 0.97, True), (1, 2, 0.96, True), (0, 2, 0.95, False))
+    assert alone == pytest.approx(0.96, abs=0.01) or alone == pytest.approx(0.97 * 0.96, abs=0.01)
+    assert agreed > alone
+    assert rivalled < 0.65

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 import trimesh
-from manifold3d import Error
+from manifold3d import Error, Manifold
 
 from diffassemble.core import InputError, Mesh
 from diffassemble.core.poses import random_rotations
@@ -199,3 +199,11 @@ def test_random_rotations_are_rotations_and_forget_directions() -> None:
     assert torch.allclose(turns @ turns.transpose(-1, -2), torch.eye(3).expand_as(turns), atol=1e-5)
     assert torch.allclose(torch.linalg.det(turns), torch.ones(5000), atol=1e-5)
     assert turns.mean(0).abs().max() < 0.03
+
+
+def test_without_roughness_cuts_are_plane() -> None:
+    block = mesh_of(Manifold.cube((1.0, 0.8, 0.5), True))
+    for roughness, plane in ((0.0, True), (1.0, False)):
+        halves = fracture(block, 2, torch.Generator().manual_seed(3), roughness=roughness)
+        hulls = [trimesh.Trimesh(half.vertices.numpy(), half.faces.numpy()).convex_hull.volume for half in halves]
+        assert (sum(hulls) < 0.4001) == plane

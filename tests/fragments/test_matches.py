@@ -8,8 +8,15 @@ import torch
 
 from diffassemble.core import Puzzle
 from diffassemble.fragments.clusters import Cluster, FractureSide
-from diffassemble.fragments.contact import IDENTITY, compose
-from diffassemble.fragments.matches import find_matches, level_for, match_clusters, match_features, review
+from diffassemble.fragments.contact import IDENTITY, compose, pose_rows, transformed
+from diffassemble.fragments.matches import (
+    _contact,
+    find_matches,
+    level_for,
+    match_clusters,
+    match_features,
+    review,
+)
 from diffassemble.fragments.model import MATCH_FEATURES, FractureModels
 from diffassemble.fragments.pair_search import Effort, distinct, rating, search
 
@@ -54,6 +61,23 @@ def test_a_true_match_has_more_contact_and_less_overlap(
     assert np.isfinite(false).all()
     assert true[0] > false[0]
     assert true[4] > 0.5 > false[4]
+
+
+def test_contact_of_breaks_is_told_from_contact_of_what_is_intact(
+    clusters: tuple[Cluster, Cluster], true_pose: np.ndarray, broken: Puzzle
+) -> None:
+    assert broken.truth is not None
+    bodies = []
+    for cluster, pose in zip(clusters, pose_rows(broken.truth), strict=True):
+        outside = np.abs(transformed(pose, cluster.body.points)) > np.array([0.5, 0.4, 0.25]) - 1e-4
+        bodies.append(cluster.body._replace(broken=~outside.any(1)))
+    first, second = bodies
+    breaks, mixed, intact = _contact(true_pose, first, second)
+    assert breaks > 50 * (intact + mixed)
+    upright = broken.truth.rotation[0].double().numpy()
+    above = np.concatenate([np.eye(3).ravel(), upright.T @ np.array([0, 0, 0.5])])  # as high as the block is thick
+    breaks, mixed, intact = _contact(above, first, first)
+    assert intact > 10 * (breaks + mixed)
 
 
 def test_the_true_match_is_the_most_probable(

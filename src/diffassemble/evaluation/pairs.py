@@ -29,7 +29,7 @@ _NEAR, _PLANE, _FACING, _LEAST = 1.2, 0.35, -0.3, 6
 _DEGREES, _OFF = 5.0, 2.5
 FOUND, SURE = 0.5, 0.9
 _SIZES = ((0.0, 0.01, "under 1 %"), (0.01, 0.04, "1 to 4 %"), (0.04, 2.0, "over 4 %"))
-_CONTACTS = ((_LEAST, 20, "6 to 19"), (20, 100, "20 to 99"), (100, 1 << 30, "100 and more"))
+_CONTACTS = ((6.0, 20.0, "6 to 19"), (20.0, 100.0, "20 to 99"), (100.0, 1e9, "100 and more"))
 
 
 @dataclass(frozen=True)
@@ -129,9 +129,7 @@ def pair_table(rows: Sequence[PairRow]) -> Table:
         touching, sure = sum(row.touching for row in own), sum(row.sure for row in own)
         told = ["" if value is None else f"{value:.1f}" for value in (recall(own), precision(own))]
         lines.append([name, str(touching), told[0], str(sure), told[1]])
-    caption = (
-        "Found: touching pairs with a right match above 0.5. Sure: matches told above 0.9."
-    )
+    caption = "Found: touching pairs with a right match above 0.5. Sure: matches told above 0.9."
     return make_table(("pairs", "touching", "found\n%", "sure", "right\n%"), lines, caption=caption)
 
 

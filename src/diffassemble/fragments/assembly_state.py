@@ -241,8 +241,8 @@ class AssemblyState:
     def confidence(self) -> list[float]:
         """How sure each piece's place beside the anchor is: as sure as all joins by which it moved.
 
-        A join shares its probability with all that contradicts it: matches of what moved that were about as good
-        and that the assembly does not show. Matches of other pieces that the assembly shows, too, speak for it.
+        A join shares its probability with all that contradicts it: matches of what moved that the assembly does not
+        show. Matches of other members of the same two clusters, which it shows as well, speak for it.
         """
         sure = [1.0] * len(self.fragments)
         for number, (first, second, _) in enumerate(self.joins):
@@ -255,6 +255,7 @@ class AssemblyState:
         """The probability of a join, given all matches that speak for and against it."""
         first, second, match = self.joins[number]
         moved = self.loose(first, second).members
+        both = {*first.members, *second.members}
         said = list(self.rivals[number])
         for (one, two), found in self.pairs.items():
             if (one in moved) != (two in moved):
@@ -264,8 +265,10 @@ class AssemblyState:
         against: dict[frozenset[int], float] = {}
         for here, there, known in said:
             shown = self.shows(here, there, known.pose) if known.probability >= _RIVAL else None
-            if shown is not None:
-                kept, pair = support if shown else against, frozenset((here.members[0], there.members[0]))
+            pair = frozenset((here.members[0], there.members[0]))
+            # What was joined later is shown in any case.
+            if shown is False or (shown and pair <= both):
+                kept = support if shown else against
                 kept[pair] = max(kept.get(pair, 0.0), log_odds(known.probability))
         total = max(sum(max(0.0, value) for value in support.values()), log_odds(match.probability))
         rival = sum(math.exp(value - total) for value in against.values())

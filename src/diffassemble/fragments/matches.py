@@ -27,7 +27,7 @@ _MOST = 2500
 # Breaks with fewer points than this at level 1 are looked at one level finer.
 _FEW = 150
 # Breaks with more points than this are not looked at any finer.
-_MANY = 5000
+_MANY = 12_000
 _KEPT = 4
 _LIKELY = 0.5
 # Matches of a lower probability are left out.

@@ -32,16 +32,14 @@ from diffassemble.fragments.pair_search import Effort
 from diffassemble.fragments.surface import is_cloud
 
 QUICK = Effort()
-HARD = Effort(keys=1000, candidates=24, draws=200_000, proposals=800, refined=60, kept=24, everywhere=6)
+HARD = Effort(keys=1000, candidates=24, draws=200_000, proposals=1000, settled=300, refined=50, kept=24, everywhere=6)
 SURE, LIKELY, POSSIBLE = 0.9, 0.5, 0.15
-# Where both breaks have more points than this, a finer level shows nothing new.
-_LARGE = 1200
 _ALL, _AT_ONCE = 1000, 200
 # Pieces whose break has fewer points than this at level 0 are not compared with others, only inserted into gaps.
-_LEAST = 40
+_LEAST = 8
 # Before this round small pieces, of at most this share of the whole surface, are inserted into the gaps of the largest
 # cluster, which are looked at in this part of the spacing of level 0; then again, for those whose gap another one took.
-_INSERTION, _SMALL, _GAP, _PASSES = 4, 0.006, 1 / 3, 3
+_INSERTION, _SMALL, _GAP, _PASSES = 5, 0.006, 1 / 3, 3
 # Middles of two small pieces are at least this share of both widths apart.
 _CROWDED = 0.3
 # A match rivals the surest one if its odds are at least this part of the other's.
@@ -72,12 +70,13 @@ class Round:
 
 
 ROUNDS = (
-    Round(QUICK, 0, SURE, _ALL, 150),
-    Round(QUICK, 0, LIKELY, _ALL, 150),
+    Round(QUICK, 0, SURE, _ALL, 60),
+    Round(QUICK, 0, LIKELY, _ALL, 60),
     Round(QUICK, 0, LIKELY, 3, _LEAST),
     Round(QUICK, 1, LIKELY, 3, _LEAST),
     Round(HARD, 0, LIKELY, 2, _LEAST),
-    Round(HARD, 0, POSSIBLE, 2, _LEAST),
+    Round(HARD, 1, LIKELY, 2, _LEAST),
+    Round(HARD, 1, POSSIBLE, 2, _LEAST),
 )
 
 
@@ -114,10 +113,7 @@ def search_some(state: AssemblyState, number: int) -> bool:
         again = repeated and (large, small, number - 1) in state.searched
         state.searched.add((large, small, number))
         level = level_for(small, large) + effort.finer
-        if not again and effort.finer:  # a finer level shows nothing more where both breaks are large already
-            coarser = small.side(level - 1), large.side(level - 1)
-            few = any(side is not None and len(side.points) < _LARGE for side in coarser)
-            again = not (few and can_refine(small, large, level))
+        again = again or (effort.finer > 0 and not can_refine(small, large, level))
         # Sides are made here, one after another, since what is drawn for them depends on the order.
         if not again and small.side(level) is not None and large.side(level) is not None:
             jobs.append((small, large, level))

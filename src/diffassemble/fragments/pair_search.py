@@ -27,7 +27,8 @@ _SMALL = 1500
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard to look: points of the first break, candidates of each, pairs drawn, poses kept, refined and verified.
+    """How hard to look: points of the first break, candidates of each, pairs drawn, poses kept, settled, refined and
+    verified.
 
     With `everywhere`, so many points of a small break are tried on up to 1500 places of the second, at all turns.
     """
@@ -36,7 +37,8 @@ class Effort:
     candidates: int = 12
     draws: int = 30_000
     proposals: int = 400
-    refined: int = 24
+    settled: int = 80
+    refined: int = 20
     kept: int = 12
     everywhere: int = 0
 
@@ -75,14 +77,20 @@ def search(first: FractureSide, second: FractureSide, spacing: float, effort: Ef
         chosen = np.concatenate([chosen, points])
     if not len(poses):
         return nothing
-    best = distinct(poses, scores, first.points, 10.0, 4 * spacing, effort.refined)[0]
-    tree, some = cKDTree(first.points), np.arange(0, len(first.points), max(1, len(first.points) // 600))
-    sharp, values = np.empty((len(best), 12)), np.empty(len(best))
-    for row, i in enumerate(best):
-        near = np.sort(tree.query(first.points[chosen[i]], min(_NEAR, len(first.points)))[1])
-        part = first.points[near], first.smooth[near], second.target
-        sharp[row] = refine(poses[i], *part, 2.6 * spacing, 1.3 * spacing, 8)
-        values[row] = tight_likeness(sharp[row], first, second, some, near, spacing)
+    best = distinct(poses, scores, first.points, 10.0, 4 * spacing, effort.settled)[0]
+    reach = min(_NEAR, len(first.points))
+    near = np.sort(cKDTree(first.points).query(first.points[chosen[best]], reach)[1].reshape(len(best), reach), 1)
+    some = np.arange(0, len(first.points), max(1, len(first.points) // 600))
+
+    def settle(pose: Pose, part: Numbers, radius: float, rounds: int) -> tuple[Pose, float]:
+        moved = first.points[part], first.smooth[part], second.target
+        sharp = refine(pose, *moved, radius * spacing, 1.3 * spacing, rounds)
+        return sharp, tight_likeness(sharp, first, second, some[::3], part, spacing)
+
+    rough = [settle(poses[i], part[::3], 2.6, 6) for i, part in zip(best, near, strict=True)]
+    order = np.argsort([-value for _, value in rough], kind="stable")[: effort.refined]
+    fine = [settle(rough[i][0], near[i], 1.6, 4) for i in order]
+    sharp, values = np.stack([pose for pose, _ in fine]), np.array([value for _, value in fine])
     kept, votes = distinct(sharp, values, first.points, 4.0, 1.5 * spacing, effort.kept)
     return Candidates(sharp[kept], votes)
 
