@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -259,8 +260,14 @@ def verify(
 def prepare(pieces: FragmentPieces, models: FractureModels, seed: int) -> list[Fragment]:
     """Fragments ready for matching; what is drawn for each depends on the seed and its place in the list."""
     spacing = spacing_of(pieces)
-    meshes = [facing_outward(mesh) for mesh in pieces.meshes]
-    return [Fragment(mesh, spacing, models, seed + number) for number, mesh in enumerate(meshes)]
+
+    def ready(number: int) -> Fragment:
+        fragment = Fragment(facing_outward(pieces.meshes[number]), spacing, models, seed + number)
+        fragment.fracture(min(1, fragment.finest))
+        return fragment
+
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+        return list(pool.map(ready, range(len(pieces))))
 
 
 def find_matches(

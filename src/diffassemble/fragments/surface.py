@@ -25,6 +25,8 @@ POINTS = 40_000
 _DISTANCE = 0.74
 _DRAWN = 5
 _MOST_DRAWN = 4_000_000
+# Triangles are cut in four so often, at most.
+_CUTS = 8
 
 
 def draw(
@@ -196,16 +198,34 @@ def sample_near(
 ) -> Sample:
     """An even sample of that part of the surface that lies within the radius of given points."""
     if not is_cloud(mesh):
-        corners = mesh.vertices[mesh.faces]
-        centres = corners.mean(1)
-        reach = (corners - centres[:, None]).norm(dim=-1).amax(1)
-        part = torch.from_numpy(_close(centres.numpy(), near, radius + reach.numpy()))
-        if not bool(part.any()):
+        corners = _triangles_near(mesh.vertices.numpy()[mesh.faces.numpy()], near, radius)
+        if not len(corners):
             return Sample(np.zeros((0, 3), np.float32), np.zeros((0, 3), np.float32), spacing**2)
-        mesh = Mesh(mesh.vertices, mesh.faces[part])
+        places = torch.from_numpy(corners.reshape(-1, 3))
+        mesh = Mesh(places, torch.arange(len(places)).reshape(-1, 3))
     drawn = sample(mesh, spacing, generator)
     kept = _close(drawn.points, near, radius)
     return Sample(drawn.points[kept], drawn.normals[kept], drawn.area)
+
+
+def _triangles_near(
+    corners: Float32[np.ndarray, "f 3 3"], near: Float32[np.ndarray, "k 3"], radius: float
+) -> Float32[np.ndarray, "g 3 3"]:
+    """The parts of triangles that may lie within the radius of given points; large ones are cut in four for it."""
+    done = [np.zeros((0, 3, 3), np.float32)]
+    for _ in range(_CUTS):
+        centres = corners.mean(1)
+        reach = np.sqrt(((corners - centres[:, None]) ** 2).sum(-1).max(1, initial=0.0))
+        close = _close(centres, near, radius + reach)
+        large = close & (reach > 2 * radius)
+        done.append(corners[close & ~large])
+        a, b, c = corners[large].transpose(1, 0, 2)
+        ab, bc, ca = (a + b) / 2, (b + c) / 2, (c + a) / 2
+        parts = [(a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca)]
+        corners = np.concatenate([np.stack(part, 1) for part in parts])
+        if not len(corners):
+            break
+    return np.concatenate([*done, corners])
 
 
 def _close(points: np.ndarray, near: np.ndarray, radius: float | np.ndarray) -> np.ndarray:

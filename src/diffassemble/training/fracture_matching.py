@@ -6,6 +6,7 @@ Examples are points of breaks and their counterparts, and matches that are true 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -54,6 +55,7 @@ _HEAVIEST = 8.0
 _DEGREES, _OFF, _SHARE = 5.0, 2.5, 0.1
 # This share of the searches is of pieces that touch, with more points than a few of level 0.
 _TOUCHING, _FEW = 0.75, 5
+_BLUR = 0.15
 _CROWD = 160
 """points of one fracture that are told apart in a step"""
 
@@ -107,7 +109,8 @@ class FractureMatchingTask(Task):
         made = []
         for number, fracture in enumerate(self.config.data.times * list(fractures)):
             generator = seeded(self.config.training.seed, number)
-            made.append(surface_examples(fracture.meshes(), generator, self._noise(generator)))
+            with suppress(InputError):  # a solid that can't be broken that way
+                made.append(surface_examples(fracture.meshes(), generator, self._noise(generator)))
         return made
 
     def _matches(self, fractures: Sequence[Broken]) -> MatchExamples:
@@ -118,8 +121,9 @@ class FractureMatchingTask(Task):
             generator = seeded(self.config.training.seed, number, 1)
             whole = float(torch.rand(1, generator=generator)) < data.whole_share
             missing = 0.0 if whole else data.missing * float(torch.rand(1, generator=generator))
-            puzzle = worn(scatter(fracture.meshes(), generator), self._noise(generator), missing, generator)
-            made.append(match_examples(puzzle, models, generator))
+            with suppress(InputError):
+                puzzle = worn(scatter(fracture.meshes(), generator), self._noise(generator), missing, generator)
+                made.append(match_examples(puzzle, models, generator))
         return MatchExamples(np.concatenate([m.numbers for m in made]), np.concatenate([m.true for m in made]))
 
     def _noise(self, generator: torch.Generator) -> float:
@@ -217,7 +221,10 @@ def verification_loss(
 ) -> Float[Tensor, ""]:
     """Cross-entropy of matches being true."""
     rows = torch.randint(len(examples.true), (count,), generator=generator).numpy()
-    logits = model.verification_logits(torch.from_numpy(examples.numbers[rows]))
+    numbers = torch.from_numpy(examples.numbers[rows])
+    # Blurred numbers let the network learn no single fit by heart.
+    blurred = numbers + _BLUR * numbers.std(0) * torch.randn(numbers.shape, generator=generator)
+    logits = model.verification_logits(blurred)
     return F.binary_cross_entropy_with_logits(logits, torch.from_numpy(examples.true[rows]).float())
 
 
