@@ -13,10 +13,10 @@ from manifold3d import Manifold
 from diffassemble.fragments.assembly_state import AssemblyState
 from diffassemble.fragments.breaking import fracture, mesh_of, scatter
 from diffassemble.fragments.clusters import Cluster, Fragment
-from diffassemble.fragments.contact import Pose, compose, inverse, pose_rows
+from diffassemble.fragments.contact import IDENTITY, Pose, compose, inverse, pose_rows, poses_of, transformed
 from diffassemble.fragments.gap_insertion import INSERTED
 from diffassemble.fragments.matches import Match, prepare
-from diffassemble.fragments.mend import alike, assemble, assemble_best, entering, evidence, join
+from diffassemble.fragments.mend import alike, assemble, assemble_best, best_guess, entering, evidence, join
 from diffassemble.fragments.model import FractureModels
 
 Known = tuple[list[Fragment], list[Pose], FractureModels]
@@ -165,3 +165,19 @@ def test_what_fits_elsewhere_as_well_is_a_doubt_and_what_agrees_is_none(known: K
     assert alone == pytest.approx(0.96, abs=0.01) or alone == pytest.approx(0.97 * 0.96, abs=0.01)
     assert agreed > alone
     assert rivalled < 0.65
+
+
+def test_what_is_laid_aside_is_guessed_where_it_fits_best_or_where_the_break_is_open(known: Known) -> None:
+    fragments, truth, models = known
+    state = AssemblyState(fragments, models, 0)
+    anchor = state.anchor
+    loose, lost = (piece for piece in range(3) if piece != anchor)
+    learn(state, loose, anchor, beside(truth, loose, anchor), 0.05)
+    laid = poses_of(np.stack([IDENTITY + np.array([0.0] * 9 + [9.0 * piece, 0, 0]) for piece in range(3)]))
+    rows = dict(enumerate(pose_rows(best_guess(state, laid))))
+    assert beside(rows, loose, anchor) == pytest.approx(beside(truth, loose, anchor), abs=1e-5)
+    main, other = (Cluster(fragments, {piece: IDENTITY}) for piece in (anchor, lost))
+    side = main.side(0)
+    assert side is not None
+    middle = transformed(beside(rows, lost, anchor), other.body.points.mean(0)[None])[0]
+    assert middle == pytest.approx(side.points.mean(0), abs=1e-4)

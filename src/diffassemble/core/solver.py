@@ -27,7 +27,8 @@ class Step:
     `done` runs from 0 to 1. `confidence` is known at the last step at the latest. Solvers that leave pieces out or tell
     several objects apart say in `objects` which one each piece belongs to: 0, 1, …, or −1 for those left out.
     `upright` is how probable it is that a picture stands the right way up, where somebody looked. `notes` say in a line
-    why a piece is not surer, or was left out; it is empty where there is nothing to say.
+    why a piece is not surer, or was left out; it is empty where there is nothing to say. Where poses lay pieces aside,
+    `guess` has all at their best guess.
     """
 
     poses: Poses
@@ -36,6 +37,7 @@ class Step:
     objects: Int[Tensor, "n"] | None = None
     upright: float | None = None
     notes: tuple[str, ...] | None = None
+    guess: Poses | None = None
 
 
 @runtime_checkable
@@ -101,7 +103,8 @@ def in_content_order(puzzle: Puzzle, solve: Callable[[Puzzle], Iterator[Step]]) 
     for step in solve(puzzle.reordered(order)):
         sure, objects = (None if told is None else told[back] for told in (step.confidence, step.objects))
         notes = None if step.notes is None else tuple(step.notes[index] for index in back.tolist())
-        yield replace(step, poses=step.poses[back], confidence=sure, objects=objects, notes=notes)
+        guess = None if step.guess is None else step.guess[back]
+        yield replace(step, poses=step.poses[back], confidence=sure, objects=objects, notes=notes, guess=guess)
 
 
 def held_steps(puzzle: Puzzle, steps: Iterator[Step]) -> Iterator[Step]:

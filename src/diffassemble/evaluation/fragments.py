@@ -393,9 +393,10 @@ class ObjectCell:
         return {"object": self.fractures[index].name, "data": self.data, "index": index, "seed": seed, **damage}
 
     def score(self, case: Case, step: Step, seconds: float) -> AnchoredScores:
-        """How far an answer is from the truth, seen with either anchor."""
+        """How far an answer is from the truth, seen with either anchor; what is laid aside counts at its best guess."""
         anchors: tuple[Anchor, ...] = ("none", "largest")
-        return AnchoredScores(*(score_object(case, step.poses, one, step.confidence, seconds) for one in anchors))
+        answer = step.poses if step.guess is None else step.guess
+        return AnchoredScores(*(score_object(case, answer, one, step.confidence, seconds) for one in anchors))
 
     def read_score(self, entry: dict[str, Any]) -> AnchoredScores:
         """A score that was written as JSON, which knows lists for tuples."""

@@ -328,7 +328,8 @@ class MendSolver:
         objects = found_objects(state, self.several)
         sure = torch.tensor(state.confidence).where(objects >= 0, 0.0)
         notes = explained(state, sure.tolist(), objects.tolist(), puzzle.names)
-        yield Step(lay_out(state, pieces), 1.0, sure, objects, notes=notes)
+        laid = lay_out(state, pieces)
+        yield Step(laid, 1.0, sure, objects, notes=notes, guess=None if self.several else best_guess(state, laid))
 
 
 def found_objects(state: AssemblyState, several: bool) -> Int[Tensor, "n"]:
@@ -341,6 +342,28 @@ def found_objects(state: AssemblyState, several: bool) -> Int[Tensor, "n"]:
         if state.anchor in cluster.members or (several and len(cluster.members) > 1):
             objects[list(cluster.members)] = objects.max() + 1
     return objects
+
+
+def best_guess(state: AssemblyState, laid: Poses) -> Poses:
+    """What is laid aside, a cluster each, where it fits best, or with its middle where most of the break is open."""
+    rows = pose_rows(laid)
+    main = next(cluster for cluster in state.clusters if state.anchor in cluster.members)
+    stands = compose(rows[state.anchor], inverse(main.poses[state.anchor]))
+    for cluster in state.clusters:
+        if cluster is main:
+            continue
+        known = [*state.matches.get((cluster, main), [])]
+        known += [match.reversed() for match in state.matches.get((main, cluster), [])]
+        place = max(known, key=lambda match: match.probability).pose if known else _in_the_gap(cluster, main)
+        for piece in cluster.members:
+            rows[piece] = compose(compose(stands, place), cluster.poses[piece])
+    return poses_of(rows)
+
+
+def _in_the_gap(cluster: Cluster, main: Cluster) -> Pose:
+    side = main.side(0)
+    target = main.body.points if side is None else side.points
+    return np.concatenate([IDENTITY[:9], target.mean(0) - cluster.body.points.mean(0)])
 
 
 def lay_out(state: AssemblyState, pieces: FragmentPieces) -> Poses:
