@@ -100,8 +100,8 @@ def test_what_matches_nothing_fits_nowhere(heap: Heap) -> None:
 
 def test_without_a_break(heap: Heap) -> None:
     points = len(heap.fragments[1].pyramid.levels[0])
-    heap.fragments[1].found = [np.arange(points) < 10]
-    heap.fragments[2].found = [np.ones(30, bool)]
+    heap.fragments[1].found = [np.arange(points) < 5]
+    heap.fragments[2].found = [np.ones(6, bool)]
     assert heap.notes(1, 0, 0) == ["", NO_BREAK, SMALL]
 
 

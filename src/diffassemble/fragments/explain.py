@@ -16,7 +16,7 @@ from diffassemble.fragments.contact import IDENTITY, Pose, close, compose, inver
 NO_BREAK, SMALL, LATE = "no break found", "too small to compare, and fits into no gap", "not compared in time"
 NOWHERE, LOOSE = "fits nowhere", "fits here best, but not well"
 # A break has hardly any points if there are fewer than this at level 0; it is found if it is this share of the surface.
-_HARDLY, _FOUND = 40, 0.2
+_HARDLY, _FOUND = 8, 0.2
 # Places are about as good as the best if they are at least this part as probable, and count if all together are so.
 _ABOUT, _COUNTS = 0.5, 0.1
 # Places are the same within so many degrees and spacings.
