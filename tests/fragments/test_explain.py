@@ -137,6 +137,14 @@ def test_a_place_with_a_free_rival(heap: Heap) -> None:
     assert heap.notes(1, 0.6, 0)[1] == "fits 2 places about equally well"
 
 
+def test_two_good_fits_are_told_as_two_places_not_as_one_sure_join(heap: Heap) -> None:
+    heap.learn(1, 0, heap.pose(1, 0), 0.97)
+    heap.learn(1, 0, heap.pose(1, 0, 2.0), 0.96)
+    heap.join()
+    assert heap.state.confidence[1] < 0.6
+    assert heap.notes(1, heap.state.confidence[1], 0)[1] == "fits 2 places about equally well"
+
+
 def test_a_place_that_is_taken_is_no_rival(heap: Heap) -> None:
     heap.learn(1, 0, heap.pose(1, 0), 0.6)
     middle = heap.single(0).body.points.mean(0)

@@ -246,12 +246,12 @@ class AssemblyState:
         """
         sure = [1.0] * len(self.fragments)
         for number, (first, second, _) in enumerate(self.joins):
-            chance = self._posterior(number)
+            chance = self.posterior(number)
             for piece in self.loose(first, second).members:
                 sure[piece] *= chance
         return sure
 
-    def _posterior(self, number: int) -> float:
+    def posterior(self, number: int) -> float:
         """The probability of a join, given all matches that speak for and against it."""
         first, second, match = self.joins[number]
         moved = self.loose(first, second).members

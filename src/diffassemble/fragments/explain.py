@@ -53,17 +53,18 @@ def why_left_out(state: AssemblyState, piece: int, names: Sequence[str]) -> str:
 
 def why_unsure(state: AssemblyState, piece: int, names: Sequence[str]) -> str:
     """What makes the place of a fragment doubtful: the least probable of the joins that hold it to the anchor."""
-    held = [(match.probability, _loose(state, first, second)) for first, second, match in state.joins]
-    held = [(chance, loose) for chance, loose in held if piece in loose.members]
+    moved = [(number, state.loose(first, second)) for number, (first, second, _) in enumerate(state.joins)]
+    held = [(state.posterior(number), number, loose) for number, loose in moved if piece in loose.members]
     if not held:
         return ""
-    chance, loose = min(held, key=lambda join: join[0])
+    chance, number, loose = min(held, key=lambda join: join[:2])
     largest = state.largest(loose.members)
     if len(loose.members) > 1 and largest != piece:
         return f"as sure as {names[largest]}, to which it was joined before"
     if chance >= SURE:
         return "several joins lie between it and the largest fragment"
-    count = len(rival_places(state, piece, chance)) if len(loose.members) == 1 else 1
+    told = state.joins[number][2].probability
+    count = len(rival_places(state, piece, told)) if len(loose.members) == 1 else 1
     return equally_well(count) or LOOSE
 
 
@@ -120,8 +121,3 @@ def _distinct(places: Iterable[Place], cluster: Cluster) -> list[Place]:
 
 def _cluster_of(state: AssemblyState, piece: int) -> Cluster:
     return next(cluster for cluster in state.clusters if piece in cluster.members)
-
-
-def _loose(state: AssemblyState, first: Cluster, second: Cluster) -> Cluster:
-    """Which of two clusters was moved to the other when they were joined."""
-    return min((first, second), key=lambda one: (state.anchor in one.members, one.area))
