@@ -10,6 +10,7 @@ import torch
 from manifold3d import Manifold
 
 from diffassemble.fragments.breaking import fracture, mesh_of, scatter
+from diffassemble.fragments.damage import UNHARMED, Damage
 from diffassemble.fragments.descriptors import COUNTERPART_SIGNS, FACE_FEATURES, LEVELS, surface_features
 from diffassemble.fragments.model import MATCH_FEATURES, FractureConfig, FractureModels
 from diffassemble.training.config import Config
@@ -19,12 +20,13 @@ from diffassemble.training.fracture_matching import (
     FractureMatchingTraining,
     MatchExamples,
     SurfaceExamples,
+    damaged,
+    drawn_damage,
     match_examples,
     matches_found,
     surface_examples,
     surface_loss,
     verification_loss,
-    worn,
 )
 
 BLOCK = mesh_of(Manifold.cube((1.0, 0.8, 0.5), True), 1.0, torch.zeros(3))
@@ -88,16 +90,16 @@ def test_fits_of_a_block_in_two_hold_true_ones() -> None:
     assert made.true.any()
 
 
-def test_worn_puzzles_lose_pieces_and_keep_their_truth() -> None:
+def test_damaged_puzzles_lose_pieces_and_keep_their_truth() -> None:
     generator = torch.Generator().manual_seed(5)
     puzzle = scatter(fracture(BLOCK, 4, generator), generator)
-    left = worn(puzzle, 0.001, 0.5, generator)
+    left = damaged(puzzle, Damage(noise=0.001), 0.5, generator)
     assert len(left) == 2
     for pose, mesh in zip(left.truth.translation, left.fragments.meshes, strict=True):
         kept = int((puzzle.truth.translation - pose).norm(dim=1).argmin())
         off = (mesh.vertices - puzzle.fragments.meshes[kept].vertices).std()
         assert 0.0007 < float(off) < 0.0013
-    assert len(worn(puzzle, 0.0, 0.9, generator)) == 2
+    assert len(damaged(puzzle, UNHARMED, 0.9, generator)) == 2
 
 
 def test_every_level_teaches_breaks_and_matches() -> None:
@@ -111,6 +113,31 @@ def test_every_level_teaches_breaks_and_matches() -> None:
         assert len(one.own) > 50
     weight = examples[0].weight[:, 0]
     assert 0.05 < weight[examples[0].broken].sum() / weight.sum() < 0.6
+
+
+def test_breaks_are_known_under_noise() -> None:
+    """Labels are those of the undamaged fragments, though the noise hides who lies on whom."""
+    halves = fracture(BLOCK, 2, torch.Generator().manual_seed(3))
+    clean, noisy = (
+        surface_examples(halves, torch.Generator().manual_seed(0), damage)[0]
+        for damage in (UNHARMED, Damage(noise=0.004))
+    )
+    shares = [one.weight[one.broken, 0].sum() / one.weight[:, 0].sum() for one in (clean, noisy)]
+    assert abs(shares[0] - shares[1]) < 0.05
+
+
+def test_sparse_clouds_teach_no_fine_levels() -> None:
+    halves = fracture(BLOCK, 2, torch.Generator().manual_seed(3))
+    examples = surface_examples(halves, torch.Generator().manual_seed(0), Damage(points=2000))
+    assert [len(one.broken) > 0 for one in examples] == [True, False, False]
+
+
+def test_all_kinds_of_damage_are_drawn() -> None:
+    drawn = [drawn_damage(torch.Generator().manual_seed(seed)) for seed in range(60)]
+    assert any(not damage for damage in drawn)
+    assert any(damage.wear for damage in drawn)
+    assert any(damage.points for damage in drawn)
+    assert 0.002 < max(damage.noise for damage in drawn) <= 0.003
 
 
 @pytest.mark.parametrize(("learn", "start"), [("surface", ""), ("fits", "fracture-matching")])

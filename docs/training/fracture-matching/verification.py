@@ -23,7 +23,7 @@ from diffassemble.fragments.breaking import fracture, scatter
 from diffassemble.fragments.datasets import break_files, find_fractures
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.shapes.catalogue import SOLIDS, make_solid
-from diffassemble.training.fracture_matching import match_examples, worn
+from diffassemble.training.fracture_matching import damaged, drawn_damage, match_examples
 
 MAKERS = ("bb", "solids", "meshes", "smooth", "saw")
 ROUGHNESS = {"solids": 1.0, "smooth": 0.35, "saw": 0.0}
@@ -59,16 +59,15 @@ def made_solid(number: int, roughness: float) -> Callable[[], list[Mesh]]:
 
 
 def make_examples(maker: str, root: Path, meshes: Path, models: FractureModels, limit: int, out: Path) -> None:
-    """Half of the objects get noise of up to 0.2 %, of four in ten up to 30 % of the pieces are missing."""
+    """Six in ten objects get noise, wear or are clouds; of four in ten up to 30 % of the pieces are missing."""
     items = fractures(maker, root, meshes)
     for number in np.random.default_rng(1).permutation(len(items))[:limit]:
         file, generator = out / maker / f"{number:05d}.npz", seeded(9, int(number), 0)
-        drawn = torch.rand(4, generator=generator)
-        noise = 0.002 * max(0.0, 2 * float(drawn[0]) - 1)
-        missing = 0.0 if drawn[1] < 0.6 else 0.3 * float(drawn[2])
+        drawn, damage = torch.rand(2, generator=generator), drawn_damage(generator)
+        missing = 0.0 if drawn[0] < 0.6 else 0.3 * float(drawn[1])
         if not file.exists():
             try:
-                puzzle = worn(scatter(items[number](), generator), noise, missing, generator)
+                puzzle = damaged(scatter(items[number](), generator), damage, missing, generator)
             except InputError:  # a solid that can't be broken that way
                 continue
             found = match_examples(puzzle, models, generator)

@@ -74,6 +74,8 @@ class EvaluateOptions:
     """Pictures: pixels of a piece's side, before erosion."""
     training_steps: Annotated[int, arg(metavar="N")] = 2000
     """Table pruning: steps that each network learns."""
+    training_from: Annotated[str, _unset("NAME|DIR")] = ""
+    """Table pruning: weights that each network starts from, such as jigsaw-paper-form. Default: none."""
     degree: Annotated[tuple[float, ...], _unset("SHARE …")] = ()
     """Table pruning: neighbours of a piece, as shares of all others up to 1 or as numbers. Default: 0.2 0.6 0.8 1."""
 
@@ -91,6 +93,10 @@ class EvaluateOptions:
     points: Annotated[tuple[int, ...], _unset("N …")] = ()
     """Broken objects: give pieces as clouds, so many points a whole object, such as 5000 1000; 0 is whole meshes.
     Default: 0."""
+    points_each: Annotated[tuple[int, ...], _unset("N …")] = ()
+    """Broken objects: give pieces as clouds, so many points a piece, such as 30000 5000. Default: 0."""
+    wear: Annotated[tuple[float, ...], _unset("SHARE …")] = ()
+    """Broken objects: radius with which breaks are worn round, of the object's size, such as 0 0.005. Default: 0."""
     seeds: Annotated[int | None, _unset("N")] = None
     """Broken objects: how often each is drawn, with seed, seed + 1, … Default: 5 with missing pieces, else 1."""
 

@@ -103,8 +103,9 @@ def kind_of_data(data: Sequence[str]) -> str:
 
 def _squares(options: EvaluateOptions, table: PaperTable | None) -> list[Cell]:
     """Every combination of what is given, or of the table's columns."""
-    alien = (options.pieces, options.anchor, options.noise, options.points, options.seeds is not None)
-    refuse("--pieces, --anchor, --noise, --points and --seeds are for broken objects, but there are none here", *alien)
+    alien = (options.pieces, options.anchor, options.noise, options.points, options.points_each, options.wear)
+    told = "--pieces, --anchor, --noise, --points, --points-each, --wear and --seeds are for broken objects"
+    refuse(f"{told}, but there are none here", *alien, options.seeds is not None)
     boards = [parse_grid(text) for text in options.grid]
     if table is not None:
         told = f"table {options.table} says itself what is missing or eroded; leave --missing and --erode out"
@@ -167,16 +168,18 @@ def object_cells(options: EvaluateOptions, table: PaperTable | None = None) -> l
     """Every combination of what is given; collections are named by folder, subset and split."""
     refuse("--grid and --erode are for pictures; leave them out here", options.grid, options.erode)
     if table is not None:
-        told = f"table {options.table} says itself what is missing; leave --missing, --noise and --points out"
-        refuse(told, options.missing, options.noise, options.points)
+        told = f"table {options.table} says itself what is missing; leave --missing, --noise, --wear and --points out"
+        refuse(told, options.missing, options.noise, options.wear, options.points, options.points_each)
         refuse(f"there are no broken objects for table {options.table}; pass --data DIR", not options.data)
     missing, pieces = (options.missing or (0.0,), PIECES) if table is None else (table.missing, table.pieces)
     anchors, cells = tuple(dict.fromkeys(options.anchor)) or ("none",), list[ObjectCell]()
     for folder in map(Path, options.data):
         fractures = find_fractures(folder, options.split, subset=options.subset, pieces=options.pieces or pieces)
         name = f"{folder.resolve().name}/{options.subset}/{options.split}"
-        for points, noise, share in product(options.points or (0,), options.noise or (0.0,), missing):
-            cells.append(ObjectCell(name, fractures, share, noise, points, anchors))
+        clouds = [*((points, 0) for points in options.points), *((0, each) for each in options.points_each)]
+        damages = product(clouds or [(0, 0)], options.wear or (0.0,), options.noise or (0.0,), missing)
+        for (points, each), wear, noise, share in damages:
+            cells.append(ObjectCell(name, fractures, share, noise, points, anchors, wear, each))
     return cells
 
 

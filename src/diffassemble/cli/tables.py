@@ -85,6 +85,8 @@ def jobs(options: EvaluateOptions) -> Iterator[Job]:
 DEGREES = (0.2, 0.6, 0.8, 1.0)
 GRIDS = (6, 12)
 VIRTUAL_NODES = 8
+# Pictures come again in so many ways, so that what is frozen of the networks is computed once for all of them.
+VARIANTS = 4
 PRESET = "jigsaw-paper-form"
 
 
@@ -164,6 +166,8 @@ def _trained(
     words = ["train", options.model or PRESET, "--data.folders", learn, "--out", os.fspath(folder), "--resume"]
     words += ["--data.grids", str(min(sides)), str(max(sides)), "--data.favourite", str(min(sides))]
     words += ["--training.steps", str(options.training_steps), "--training.seed", str(options.seed), *variant.words]
+    words += ["--data.variants", str(VARIANTS), "--data.cache", os.fspath(folder.parent / "cache")]
+    words += ["--training.start-from", options.training_from] if options.training_from else []
     print(f"training {variant.folder}", flush=True)
     seconds, peak = _run(words if (folder / "config.json").exists() else [word for word in words if word != "--resume"])
     write_file(noted, json.dumps({"seconds": seconds, "peak_mb": peak}).encode())

@@ -19,11 +19,11 @@ from torch import Tensor
 from diffassemble.core import Mesh, Poses, Puzzle, Step
 from diffassemble.core.pieces import surviving
 from diffassemble.core.seeds import random_stream
-from diffassemble.core.surfaces import sample_surface
 from diffassemble.evaluation import metrics
 from diffassemble.evaluation.quoted import ERROR_LABELS
 from diffassemble.evaluation.sweep import CUTTING, LOSING, Case, Interval, Measured, peak_megabytes, refuse
 from diffassemble.fragments.breaking import scatter
+from diffassemble.fragments.damage import Damage
 
 # However few points a whole object has, a piece of it has this many.
 LEAST_POINTS = 20
@@ -251,8 +251,8 @@ class ObjectRow:
     """Figures on `objects` fractures, each drawn with `seeds` seeds from `seed` on, seen with one anchor.
 
     They (see `Figures`) are means over classes of class means; `plain` are the same with every object alike;
-    `deviation` is their standard deviation over the seeds, if there are several. `missing`, `noise` and `points` are
-    those of `ObjectCell`, `seconds_per_object` and `peak_mb` as for pictures.
+    `deviation` is their standard deviation over the seeds, if there are several. `missing`, `noise`, `points`,
+    `wear` and `points_each` are those of `ObjectCell`, `seconds_per_object` and `peak_mb` as for pictures.
     """
 
     HEADINGS: ClassVar[tuple[str, ...]] = (
@@ -292,13 +292,17 @@ class ObjectRow:
     by_size: tuple[PieceGroup, ...]
     by_confidence: tuple[PieceGroup, ...]
     calibration: tuple[Calibration, ...]
+    wear: float = 0.0
+    points_each: int = 0
 
     def describe(self) -> str:
         """What the row was measured on."""
         words = [f"anchor {self.anchor}"]
         words += [f"{self.missing:.0%} missing"] if self.missing else []
         words += [f"{self.noise:.1%} noise"] if self.noise else []
+        words += [f"{self.wear:.1%} worn"] if self.wear else []
         words += [f"{self.points} points"] if self.points else []
+        words += [f"{self.points_each} points each"] if self.points_each else []
         return f"{self.data}\n{', '.join(words)}"
 
     def cells(self, intervals: Mapping[str, Interval]) -> list[str]:
@@ -327,8 +331,9 @@ class ObjectCell:
     """Fractures, what is lost between them and what a solver sees, and the anchors that answers are seen with.
 
     `missing` is the share of pieces taken away, though two stay; `noise` the deviation that is added to vertices;
-    with `points` the pieces are clouds without faces, so many points a whole object, shared out by area. Neither
-    changes how the pieces are scattered; what is missing at 10 % is missing at 20 %, too.
+    with `points` the pieces are clouds without faces, so many points a whole object, shared out by area, with
+    `points_each` so many points each; `wear` is the radius with which breaks are worn round. None of it changes how
+    the pieces are scattered; what is missing at 10 % is missing at 20 %, too.
     """
 
     THINGS: ClassVar[str] = "objects"
@@ -340,6 +345,8 @@ class ObjectCell:
     noise: float = 0.0
     points: int = 0
     anchors: tuple[Anchor, ...] = ("none",)
+    wear: float = 0.0
+    points_each: int = 0
 
     @property
     def usual_seeds(self) -> int:
@@ -354,6 +361,9 @@ class ObjectCell:
         refuse("there are no fractures to evaluate on; pass a folder that holds some", not self.fractures)
         refuse(f"noise {noise} is not a share of the object's size; pass a little, such as 0.001", not 0 <= noise < 1)
         refuse(f"points {points} is below 0; pass the points of an object, or 0 for whole meshes", points < 0)
+        refuse("points and points-each are both given; pass either", points and self.points_each)
+        much = f"wear {self.wear} is not a small share of the object's size; pass a little, such as 0.005"
+        refuse(much, not 0 <= self.wear < 0.1)
 
     def small(self) -> ObjectCell:
         """The first object, undamaged."""
@@ -367,29 +377,22 @@ class ObjectCell:
         share = metrics.piece_sizes(puzzle.fragments)
         stay = surviving(len(puzzle), min(self.missing, max(0.0, 1 - 2 / len(puzzle))), losing)
         clean = puzzle.reordered(stay)
-        given = self._spoiled(clean, share[stay], losing).without_truth()
+        # Breaks are worn where pieces were, lost ones, too.
+        worn = Damage(wear=self.wear).of_puzzle(puzzle, losing).reordered(stay)
+        given = self._spoiled(worn, share[stay], losing).without_truth()
         return Case(fracture.name, fracture.category, clean, given, len(puzzle), share[stay])
 
     def _spoiled(self, puzzle: Puzzle, share: Float[Tensor, "n"], generator: torch.Generator) -> Puzzle:
         """The puzzle as clouds or with noise, if so wished; its points are then drawn anew from what is left."""
-        if not self.points and not self.noise:
-            return puzzle
-        pieces, meshes, no_faces = puzzle.fragments, puzzle.fragments.meshes, torch.zeros(0, 3, dtype=torch.long)
-
-        def draw(mesh: Mesh, count: int) -> Tensor:
-            return sample_surface(mesh.vertices, mesh.faces, count, generator)[0]
-
-        if self.points:
-            counts = [max(LEAST_POINTS, round(self.points * part)) for part in share.tolist()]
-            meshes = tuple(Mesh(draw(mesh, count), no_faces) for mesh, count in zip(meshes, counts, strict=True))
-        noise = (self.noise * torch.randn(mesh.vertices.shape, generator=generator) for mesh in meshes)
-        meshes = tuple(Mesh(mesh.vertices + moved, mesh.faces) for mesh, moved in zip(meshes, noise, strict=True))
-        points = torch.stack([draw(mesh, pieces.points.shape[1]) for mesh in meshes])
-        return replace(puzzle, pieces=replace(pieces, points=points, meshes=meshes))
+        counts = [max(LEAST_POINTS, round(self.points * part)) for part in share.tolist()]
+        clouds = tuple(counts) if self.points else self.points_each
+        return Damage(noise=self.noise, points=clouds).of_puzzle(puzzle, generator)
 
     def identity(self, index: int, seed: int) -> dict[str, str | int | float]:
         """All that an object follows from."""
-        damage = {"missing": self.missing, "noise": self.noise, "points": self.points}
+        damage: dict[str, float] = {"missing": self.missing, "noise": self.noise, "points": self.points}
+        more = {"wear": self.wear, "points_each": self.points_each}
+        damage |= {name: value for name, value in more.items() if value}
         return {"object": self.fractures[index].name, "data": self.data, "index": index, "seed": seed, **damage}
 
     def score(self, case: Case, step: Step, seconds: float) -> AnchoredScores:
@@ -431,6 +434,8 @@ class ObjectCell:
             by_size=piece_groups("share", scores),
             by_confidence=piece_groups("confidence", scores),
             calibration=calibration(scores),
+            wear=self.wear,
+            points_each=self.points_each,
         )
 
     def rank(self, score: AnchoredScores) -> tuple[float, ...]:

@@ -18,15 +18,15 @@ from diffassemble.core import Mesh
 from diffassemble.fragments.contact import Pose, Target, compose, count_buried, moved
 from diffassemble.fragments.descriptors import (
     COUNTERPART_SIGNS,
-    LEVELS,
     FractureSurface,
     SurfacePyramid,
+    finest_level,
     fracture_surface,
     smooth_probabilities,
 )
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.spatial import Voxels, nearest_within, voxelise
-from diffassemble.fragments.surface import Sample, cloud_gap, is_cloud
+from diffassemble.fragments.surface import Sample
 
 _PROBES = 400
 _BROKEN = 0.4
@@ -85,10 +85,8 @@ class Fragment:
 
     @cached_property
     def finest(self) -> int:
-        """The finest level that the data show: a cloud of points has nothing between its points."""
-        if not is_cloud(self.mesh):
-            return LEVELS - 1
-        return int(np.clip(np.log2(self.spacing / max(cloud_gap(self.mesh), 1e-12)) + 0.3, 0, LEVELS - 1))
+        """The finest level that the data show."""
+        return finest_level(self.mesh, self.spacing)
 
     @property
     def area(self) -> float:

@@ -179,25 +179,50 @@ def refine(
     pose: Pose, own: Points, own_normals: Points, target: Target, first: float, last: float, rounds: int
 ) -> Pose:
     """The pose after some rounds of symmetric point-to-plane ICP, within a radius that falls from `first` to `last`."""
-    from scipy.linalg.lapack import dgesv  # numba would compile its own call of it for seconds
-
-    pose = pose.copy()
-    for number in range(rounds):
-        radius = first + (last - first) * number / max(1, rounds - 1)
-        matrix, vector, count, middle = _equations(pose, own, own_normals, *target, radius)
-        if count < 6:
-            break
-        _move(pose, dgesv(matrix, vector)[2], middle)
-    return pose
+    found = pose.copy()
+    refine_some(found, own, own_normals, np.arange(len(own)), *target, first, last, rounds)
+    return found
 
 
 @kernel
-def _equations(pose, own, own_normals, voxels, points, normals, radius):
+def refine_some(pose, own, own_normals, part, voxels, points, normals, first, last, rounds):
+    """Refine a pose in place, by a part of the points."""
+    for number in range(rounds):
+        radius = first + (last - first) * number / max(1, rounds - 1)
+        matrix, vector, count, middle = _equations(pose, own, own_normals, part, voxels, points, normals, radius)
+        if count < 6:
+            break
+        _solve(matrix, vector)
+        _move(pose, vector, middle)
+
+
+@inner
+def _solve(matrix, vector):
+    """Solve for a symmetric, positive matrix by Cholesky's way; the answer takes the place of the vector."""
+    size = len(vector)
+    for i in range(size):
+        for j in range(i + 1):
+            total = matrix[i, j]
+            for k in range(j):
+                total -= matrix[i, k] * matrix[j, k]
+            matrix[i, j] = np.sqrt(max(total, 1e-30)) if i == j else total / matrix[j, j]
+    for i in range(size):
+        for k in range(i):
+            vector[i] -= matrix[i, k] * vector[k]
+        vector[i] /= matrix[i, i]
+    for i in range(size - 1, -1, -1):
+        for k in range(i + 1, size):
+            vector[i] -= matrix[k, i] * vector[k]
+        vector[i] /= matrix[i, i]
+
+
+@inner
+def _equations(pose, own, own_normals, part, voxels, points, normals, radius):
     """Normal equations of the motion (turn about the middle of the matched points, then shift)."""
     matrix, vector, middle = np.zeros((6, 6)), np.zeros(6), np.zeros(3)
-    pairs = np.empty((len(own), 9))
+    pairs = np.empty((len(part), 7))
     count = 0
-    for i in range(len(own)):
+    for i in part:
         x, y, z = place(pose, own[i])
         j = look_up(x, y, z, voxels.low, voxels.side, voxels.directory, voxels.blocks)
         if j < 0:
@@ -235,7 +260,7 @@ def _equations(pose, own, own_normals, voxels, points, normals, radius):
     return matrix, vector, count, middle
 
 
-@kernel
+@inner
 def _move(pose, motion, middle):
     """Turn the pose about the middle by a rotation vector, and shift it, in place."""
     angle = np.sqrt(motion[0] ** 2 + motion[1] ** 2 + motion[2] ** 2)

@@ -17,7 +17,15 @@ from jaxtyping import Bool, Float32, Int64
 from diffassemble.core import Mesh
 from diffassemble.fragments.contact import Pose
 from diffassemble.fragments.spatial import bucket, inner, kernel, nearest_within, sort_points
-from diffassemble.fragments.surface import Sample, sample, sample_near, smoothed, smoothed_normals
+from diffassemble.fragments.surface import (
+    Sample,
+    cloud_gap,
+    is_cloud,
+    sample,
+    sample_near,
+    smoothed,
+    smoothed_normals,
+)
 
 NAMES = (
     *("area", "likeness", "likeness_deviation", "opposed", "height", "height_deviation", "height_skew", "bulge"),
@@ -155,6 +163,13 @@ def _summarise(m, area, radius, result):
 def surface_features(level: int) -> int:
     """How many numbers describe the surroundings of a point at a level."""
     return len(NAMES) * (4 + level)
+
+
+def finest_level(mesh: Mesh, spacing: float) -> int:
+    """The finest level that the data show: a cloud of points has nothing between its points."""
+    if not is_cloud(mesh):
+        return LEVELS - 1
+    return int(np.clip(np.log2(spacing / max(cloud_gap(mesh), 1e-12)) + 0.3, 0, LEVELS - 1))
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,11 +11,12 @@ from jaxtyping import Float64, Int64
 from scipy.spatial import cKDTree
 
 from diffassemble.fragments.clusters import FractureSide
-from diffassemble.fragments.contact import Points, Pose, PoseRows, count_touching, inverse, refine
+from diffassemble.fragments.contact import Points, Pose, PoseRows, count_touching, inverse
 from diffassemble.fragments.descriptors import FractureSurface
-from diffassemble.fragments.proposals import likeness, propose, propose_everywhere
+from diffassemble.fragments.proposals import propose, propose_everywhere, settled, unlike
 
 Numbers = Int64[np.ndarray, "_"]
+Scores = Float64[np.ndarray, "_"]
 # Points around a key that must mostly touch, those whose likeness counts, and those that a pose is refined by.
 _AROUND, _PATCH, _NEAR = 14, 64, 350
 _COMPANY = 25.0
@@ -30,7 +32,8 @@ class Effort:
     """How hard to look: points of the first break, candidates of each, pairs drawn, poses kept, settled, refined and
     verified.
 
-    With `everywhere`, so many points of a small break are tried on up to 1500 places of the second, at all turns.
+    With `everywhere`, so many points of a small break are tried on up to 1500 places of the second, at all turns. What
+    looks less alike than `least` where it touches (see `proposals.settled`) is not looked at any further.
     """
 
     keys: int = 400
@@ -41,6 +44,7 @@ class Effort:
     refined: int = 20
     kept: int = 12
     everywhere: int = 0
+    least: float = -math.inf
 
 
 class Candidates(NamedTuple):
@@ -80,19 +84,20 @@ def search(first: FractureSide, second: FractureSide, spacing: float, effort: Ef
     best = distinct(poses, scores, first.points, 10.0, 4 * spacing, effort.settled)[0]
     reach = min(_NEAR, len(first.points))
     near = np.sort(cKDTree(first.points).query(first.points[chosen[best]], reach)[1].reshape(len(best), reach), 1)
-    some = np.arange(0, len(first.points), max(1, len(first.points) // 600))
+    some = np.arange(0, len(first.points), 3 * max(1, len(first.points) // 600))
 
-    def settle(pose: Pose, part: Numbers, radius: float, rounds: int) -> tuple[Pose, float]:
-        moved = first.points[part], first.smooth[part], second.target
-        sharp = refine(pose, *moved, radius * spacing, 1.3 * spacing, rounds)
-        return sharp, tight_likeness(sharp, first, second, some[::3], part, spacing)
+    def settle(poses: PoseRows, parts: Int64[np.ndarray, "c p"], radius: float, rounds: int) -> tuple[PoseRows, Scores]:
+        pairs = first.surface, first.probe, first.body, second.surface, second.voxels, second.probe, second.body
+        return settled(poses, parts, *pairs, some, float(spacing), radius, rounds)
 
-    rough = [settle(poses[i], part[::3], 2.6, 6) for i, part in zip(best, near, strict=True)]
-    order = np.argsort([-value for _, value in rough], kind="stable")[: effort.refined]
-    fine = [settle(rough[i][0], near[i], 1.6, 4) for i in order]
-    sharp, values = np.stack([pose for pose, _ in fine]), np.array([value for _, value in fine])
+    rough, values = settle(poses[best], np.ascontiguousarray(near[:, ::3]), 2.6, 6)
+    if values.max() < effort.least:
+        return nothing
+    order = np.argsort(-values, kind="stable")[: effort.refined]
+    sharp, values = settle(rough[order], near[order], 1.6, 4)
     kept, votes = distinct(sharp, values, first.points, 4.0, 1.5 * spacing, effort.kept)
-    return Candidates(sharp[kept], votes)
+    worth = values[kept] >= min(effort.least, float(values.max()))
+    return Candidates(sharp[kept][worth], votes[worth])
 
 
 def correspondences(
@@ -131,20 +136,6 @@ def surroundings(points: Points, keys: Numbers, count: int) -> Int64[np.ndarray,
     return thinned[np.asarray(near).reshape(len(keys), count)]
 
 
-def tight_likeness(
-    pose: Pose, first: FractureSide, second: FractureSide, some: Numbers, near: Numbers, spacing: float
-) -> float:
-    """How much the points that lie closely on the second surface look as they should, less what lies inside.
-
-    As a share of some points of all the break, and again as a share of those near the place where they first met.
-    """
-    sunk = second.body.holds(pose, first.probe) / len(first.probe)
-    held = first.body.holds(inverse(pose), second.probe) / len(second.probe)
-    sides = first.surface, second.surface, second.voxels
-    found = sum(likeness(pose, *sides, part, 1.5, 0.6, -0.6, spacing) / len(part) for part in (some, near))
-    return float(found) - sunk - held
-
-
 def rating(pose: Pose, first: FractureSide, second: FractureSide, spacing: float) -> float:
     """Points of the first break that lie closely on the second, less points that lie inside."""
     step = max(1, len(first.points) // 800)
@@ -155,22 +146,9 @@ def rating(pose: Pose, first: FractureSide, second: FractureSide, spacing: float
 
 
 def distinct(
-    poses: PoseRows, scores: Float64[np.ndarray, "c"], points: Points, degrees: float, distance: float, most: int
+    poses: PoseRows, scores: Scores, points: Points, degrees: float, distance: float, most: int
 ) -> tuple[Numbers, Numbers]:
     """Numbers of the best poses that are not alike, and how many poses each stands for."""
-    middle = points.mean(0)
-    places = poses[:, :9].reshape(-1, 3, 3) @ middle + poses[:, 9:]
-    least = 1 + 2 * np.cos(np.radians(degrees))
-    kept: list[int] = []
-    votes: list[int] = []
-    for i in np.argsort(-scores, kind="stable"):
-        if kept:
-            trace = (poses[kept, :9] * poses[i, :9]).sum(1)
-            near = (trace > least) & (np.linalg.norm(places[kept] - places[i], axis=1) < distance)
-            if near.any():
-                votes[int(np.argmax(near))] += 1
-                continue
-        if len(kept) < most:
-            kept.append(int(i))
-            votes.append(1)
-    return np.array(kept, np.int64), np.array(votes, np.int64)
+    places = poses[:, :9].reshape(-1, 3, 3) @ points.mean(0) + poses[:, 9:]
+    order = np.argsort(-scores, kind="stable")
+    return unlike(poses, places, order, 1 + 2 * math.cos(math.radians(degrees)), float(distance), most)

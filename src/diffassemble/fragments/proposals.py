@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from diffassemble.fragments.contact import count_buried, fma, rotation_about, touched
+from diffassemble.fragments.contact import count_buried, fma, inverse, refine_some, rotation_about, touched
 from diffassemble.fragments.spatial import inner, kernel
 
 # In spacings: how far touching points may be apart, and from each other's planes; and the product of their normals.
@@ -18,6 +18,8 @@ _REACH, _PLANE, _FACING = 2.2, 1.2, -0.5
 _AT_RIM = 3.0
 # After so many points of the trial the share that must touch is asked for.
 _FIRST = 10
+# Likeness of descriptors that speaks neither for nor against two points being counterparts, and what more is worth.
+_UNLIKE, _WORTH = 0.6, 2.5
 # The score where no pose is known.
 _NONE = -1e9
 
@@ -60,7 +62,7 @@ def propose(
             _pose_of(own, other, a, b, c, d, pose)
             if not _holds_near(pose, own, other, voxels, around[key], around[second], spacing, 0.5):
                 continue
-        score = likeness(pose, own, other, voxels, patches[key], _REACH, _PLANE, _FACING, spacing)
+        score = likeness(pose, own, other, voxels, patches[key], _REACH, _PLANE, _FACING, spacing, worst)
         if score > worst:
             score -= 0.25 * count_buried(pose, probe, 2, body.voxels, body.points, body.normals, 1.5 * body.spacing)
             worst = _keep(pose, score, key, poses, scores, chosen)
@@ -69,18 +71,73 @@ def propose(
 
 
 @kernel
-def likeness(pose, own, other, voxels, trial, reach, plane, facing, spacing):
-    """Over the points that touch, the sum of how much each looks as its counterpart should (0 … 1, squared)."""
+def settled(
+    poses, parts, own, probe, own_body, other, voxels, other_probe, body, some, spacing, radius, rounds
+):  # fmt: skip
+    """Poses (c, 12) refined by their parts of the points, and how much what then lies closely looks as it should.
+
+    As a share of some points of all the break, and again as a share of those of the part, less the shares of both
+    bodies that lie inside the other.
+    """
+    found, values, limits = poses.copy(), np.empty(len(poses)), (1.5, 0.6, -0.6)
+    for n in range(len(poses)):
+        pose, part = found[n], parts[n]
+        first, last = radius * spacing, 1.3 * spacing
+        refine_some(pose, own.points, own.smooth, part, voxels, other.points, other.smooth, first, last, rounds)
+        value = likeness(pose, own, other, voxels, some, *limits, spacing, _NONE) / len(some)
+        value += likeness(pose, own, other, voxels, part, *limits, spacing, _NONE) / len(part)
+        value -= count_buried(pose, probe, 1, body.voxels, body.points, body.normals, body.spacing) / len(probe)
+        there = own_body.voxels, own_body.points, own_body.normals, own_body.spacing
+        values[n] = value - count_buried(inverse(pose), other_probe, 1, *there) / len(other_probe)
+    return found, values
+
+
+@kernel
+def unlike(poses, places, order, trace, distance, most):
+    """Numbers of the first poses in an order that are not alike, and how many poses each stands for.
+
+    Poses are alike if the trace of the turn between them is greater than `trace` and their places are near.
+    """
+    kept, votes, count = np.empty(most, np.int64), np.zeros(most, np.int64), 0
+    for i in order:
+        like = -1
+        for k in range(count):
+            j, total, off = kept[k], 0.0, 0.0
+            for m in range(9):
+                total += poses[i, m] * poses[j, m]
+            for m in range(3):
+                off += (places[i, m] - places[j, m]) ** 2
+            if total > trace and off < distance * distance:
+                like = k
+                break
+        if like >= 0:
+            votes[like] += 1
+        elif count < most:
+            kept[count], votes[count] = i, 1
+            count += 1
+    return kept[:count], votes[:count]
+
+
+@kernel
+def likeness(pose, own, other, voxels, trial, reach, plane, facing, spacing, least):
+    """Over the points that touch, the sum of how much each looks as its counterpart should, from −1 to 1.
+
+    Points that touch by chance count about 0 on the whole, since their likeness is about `_UNLIKE`. Given up where
+    `least` is out of reach.
+    """
     total, width, limits = 0.0, own.descriptors.shape[1], (reach * spacing, plane * spacing, facing)
+    left = len(trial)
     for i in trial:
+        if total + left < least:
+            return _NONE
+        left -= 1
         j = touched(pose, own.points[i], own.smooth[i], voxels, other.points, other.smooth, *limits)
         if j < 0:
             continue
         alike = 0.0
         for k in range(width):
             alike += own.counterparts[i, k] * other.descriptors[j, k]
-        if alike > 0:
-            total += alike * alike
+        total += max(-1.0, _WORTH * (alike - _UNLIKE))
     return total
 
 

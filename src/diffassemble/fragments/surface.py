@@ -75,13 +75,22 @@ def outward_normals(points: Float32[np.ndarray, "p 3"]) -> Float32[np.ndarray, "
         if not left[seed]:
             continue
         order, before = breadth_first_order(tree, seed, directed=False)
-        for point in order[1:]:
-            if normals[point] @ normals[before[point]] < 0:
-                normals[point] *= -1
+        _spread_side(normals, order, before)
         if (normals[order] * outward[order]).sum() < 0:
             normals[order] *= -1
         left[order] = False
     return normals.astype(np.float32)
+
+
+@kernel
+def _spread_side(normals, order, before):
+    """Turn normals such that each agrees with the one before it."""
+    for k in range(1, len(order)):
+        point, last = order[k], before[order[k]]
+        like = normals[point, 0] * normals[last, 0] + normals[point, 1] * normals[last, 1]
+        if like + normals[point, 2] * normals[last, 2] < 0:
+            for axis in range(3):
+                normals[point, axis] = -normals[point, axis]
 
 
 def smoothed_normals(

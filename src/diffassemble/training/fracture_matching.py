@@ -6,8 +6,10 @@ Examples are points of breaks and their counterparts, and matches that are true 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import count
 from typing import Literal
 
 import numpy as np
@@ -25,12 +27,14 @@ from diffassemble.core.surfaces import sample_surface
 from diffassemble.fragments.breaking import scatter
 from diffassemble.fragments.clusters import Cluster
 from diffassemble.fragments.contact import IDENTITY, close, compose, inverse, pose_rows, transformed
+from diffassemble.fragments.damage import UNHARMED, Damage
 from diffassemble.fragments.descriptors import (
     COUNTERPART_SIGNS,
     FACE_FEATURES,
     LEVELS,
     FractureSurface,
     SurfacePyramid,
+    finest_level,
     fracture_surface,
     surface_features,
     true_breaks,
@@ -66,8 +70,12 @@ class FractureDataConfig(FragmentConfig):
 
     learn: Literal["surface", "fits"] = "surface"
     """surface: where the break is, and who fits whom; fits, after that: which fits are true"""
-    noise: Weight = 0.0015
-    """largest noise that half of the objects gets, as a share of their size"""
+    noise: Weight = 0.003
+    """largest deviation of the noise that some of the objects get, as a share of their size"""
+    wear: Weight = 0.007
+    """largest radius with which the breaks of some are worn, as a share of their size"""
+    clouds: tuple[int, int] = (4000, 30_000)
+    """points of each fragment of those that are clouds"""
     times: Count = 1
     """how often examples are made of each fracture, each time of other points, with other noise and missing pieces"""
 
@@ -106,12 +114,15 @@ class FractureMatchingTask(Task):
             raise InputError("--data.learn fits: needs networks that know surfaces; pass --training.start-from FOLDER")
 
     def _surfaces(self, fractures: Sequence[Broken]) -> list[tuple[SurfaceExamples, ...]]:
-        made = []
-        for number, fracture in enumerate(self.config.data.times * list(fractures)):
+        def make(number: int, fracture: Broken) -> tuple[SurfaceExamples, ...] | None:
             generator = seeded(self.config.training.seed, number)
             with suppress(InputError):  # a solid that can't be broken that way
-                made.append(surface_examples(fracture.meshes(), generator, self._noise(generator)))
-        return made
+                return surface_examples(fracture.meshes(), generator, self._damage(generator))
+            return None
+
+        with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+            made = pool.map(make, count(), self.config.data.times * list(fractures))
+            return [examples for examples in made if examples is not None]
 
     def _matches(self, fractures: Sequence[Broken]) -> MatchExamples:
         models = FractureModels.from_pretrained(self.config.training.start_from)
@@ -122,13 +133,13 @@ class FractureMatchingTask(Task):
             whole = float(torch.rand(1, generator=generator)) < data.whole_share
             missing = 0.0 if whole else data.missing * float(torch.rand(1, generator=generator))
             with suppress(InputError):
-                puzzle = worn(scatter(fracture.meshes(), generator), self._noise(generator), missing, generator)
+                puzzle = damaged(scatter(fracture.meshes(), generator), self._damage(generator), missing, generator)
                 made.append(match_examples(puzzle, models, generator))
         return MatchExamples(np.concatenate([m.numbers for m in made]), np.concatenate([m.true for m in made]))
 
-    def _noise(self, generator: torch.Generator) -> float:
-        """None for half of the objects, anything up to the largest for the others."""
-        return self.config.data.noise * max(0.0, 2 * float(torch.rand(1, generator=generator)) - 1)
+    def _damage(self, generator: torch.Generator) -> Damage:
+        """What an object suffers; nothing in four of ten cases."""
+        return drawn_damage(generator, self.config.data.noise, self.config.data.wear, self.config.data.clouds)
 
     def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
         assert isinstance(model, FractureModels)
@@ -169,13 +180,13 @@ class FractureMatchingTask(Task):
 
 
 def surface_loss(
-    model: FractureModels, examples: Sequence[tuple[SurfaceExamples, ...]], count: int, generator: torch.Generator
+    model: FractureModels, examples: Sequence[tuple[SurfaceExamples, ...]], points: int, generator: torch.Generator
 ) -> Float[Tensor, ""]:
     """Cross-entropy of points of several fractures at every level, and of the choice of their matches."""
     total = torch.zeros(())
     for level in range(LEVELS):
         useful = [example[level] for example in examples if len(example[level].broken)]
-        chosen = torch.randint(len(useful), (max(1, count // _CROWD),), generator=generator)
+        chosen = torch.randint(len(useful), (max(1, points // _CROWD),), generator=generator)
         some = [useful[row] for row in chosen.tolist()]
         parts = [torch.randint(len(one.broken), (_CROWD,), generator=generator).numpy() for one in some]
         drawn = [(one.features[p], one.broken[p], one.weight[p]) for one, p in zip(some, parts, strict=True)]
@@ -243,36 +254,74 @@ class SurfaceExamples:
     counterpart: Float32[np.ndarray, "q g"]
 
 
-def jittered(meshes: Sequence[Mesh], deviation: float, generator: torch.Generator) -> list[Mesh]:
-    """The same meshes as a noisy scanner would see them."""
-    return [
-        Mesh(mesh.vertices + deviation * torch.randn(mesh.vertices.shape, generator=generator), mesh.faces)
-        for mesh in meshes
-    ]
+def drawn_damage(
+    generator: torch.Generator, noise: float = 0.003, wear: float = 0.007, clouds: tuple[int, int] = (4000, 30_000)
+) -> Damage:
+    """Nothing in four of ten cases, noise in three, wear with a little noise in two, clouds of points in the last."""
+    kind, size, more = torch.rand(3, generator=generator).tolist()
+    if kind < 0.4:
+        return UNHARMED
+    if kind < 0.7:
+        return Damage(noise=noise * size)
+    if kind < 0.9:
+        return Damage(wear=wear * (0.2 + 0.8 * size), noise=noise * max(0.0, more - 0.5))
+    return Damage(points=round(clouds[0] * (clouds[1] / clouds[0]) ** size), noise=noise * max(0.0, more - 0.5))
 
 
 def surface_examples(
-    meshes: Sequence[Mesh], generator: torch.Generator, noise: float = 0.0
+    meshes: Sequence[Mesh], generator: torch.Generator, damage: Damage = UNHARMED
 ) -> tuple[SurfaceExamples, ...]:
-    """Examples of every level out of fragments that stand assembled, with noise of a given deviation."""
+    """Examples of every level out of fragments that stand assembled, and are seen with a damage.
+
+    Where the break is, and what lay on what, is known of the undamaged ones.
+    """
     chance = np.random.Generator(np.random.PCG64(int(torch.randint(1 << 30, (1,), generator=generator))))
-    noisy = jittered(meshes, noise, generator) if noise else list(meshes)
-    points = torch.stack([sample_surface(mesh.vertices, mesh.faces, 64, generator)[0] for mesh in noisy])
-    spacing = spacing_of(FragmentPieces(points, tuple(noisy), torch.zeros(len(noisy), 3)))
-    pieces = [SurfacePyramid.of(mesh, spacing, generator) for mesh in noisy]
-    labels = true_breaks([piece.levels[0] for piece in pieces], max(spacing, 2.5 * noise))
-    touching = np.concatenate([piece.levels[0].points[own] for piece, own in zip(pieces, labels, strict=True)])
-    centres = touching[chance.integers(len(touching), size=2)]
-    examples = [_level(0, pieces, labels, centres, chance, noise)]
-    few = [own | (chance.random(len(own)) < 0.003) for own in labels]
+    whole = torch.cat([mesh.vertices for mesh in meshes])
+    unit = float((whole.amax(0) - whole.amin(0)).max())
+    clean = [Mesh((mesh.vertices - whole.mean(0)) / unit, mesh.faces) for mesh in meshes]
+    seen = damage.of(clean, generator)
+    points = torch.stack([sample_surface(mesh.vertices, mesh.faces, 64, generator)[0] for mesh in seen])
+    spacing = spacing_of(FragmentPieces(points, tuple(seen), torch.zeros(len(seen), 3)))
+    pieces = [SurfacePyramid.of(mesh, spacing, generator) for mesh in seen]
+    truth = [SurfacePyramid.of(mesh, spacing, generator) for mesh in clean]
+    touching = true_breaks([piece.levels[0] for piece in truth], spacing)
+    told = [_Told.of(piece, known, own, 0) for piece, known, own in zip(pieces, truth, touching, strict=True)]
+    broken = np.concatenate([one.places[one.broken] for one in told])
+    centres = broken[chance.integers(len(broken), size=2)]
+    examples = [_level(0, pieces, told, centres, chance)]
+    few = [one.broken | (chance.random(len(one.broken)) < 0.003) for one in told]
     near = [piece.levels[0].points[own] for piece, own in zip(pieces, few, strict=True)]
     for level in range(1, LEVELS):
         reach = _BALLS[level] * spacing
         close = [part[_within(part, centres, reach)] for part in near]
-        pieces = [piece.refined(mesh, part, generator) for piece, mesh, part in zip(pieces, noisy, close, strict=True)]
-        labels = true_breaks([piece.levels[level] for piece in pieces], max(spacing / 2**level, 2.5 * noise))
-        examples.append(_level(level, pieces, labels, centres, chance, noise))
+        pieces = [piece.refined(mesh, part, generator) for piece, mesh, part in zip(pieces, seen, close, strict=True)]
+        truth = [piece.refined(mesh, part, generator) for piece, mesh, part in zip(truth, clean, close, strict=True)]
+        touching = true_breaks([piece.levels[level] for piece in truth], spacing / 2**level)
+        told = [_Told.of(piece, known, own, level) for piece, known, own in zip(pieces, truth, touching, strict=True)]
+        shown = [i for i, mesh in enumerate(seen) if finest_level(mesh, spacing) >= level]
+        examples.append(_level(level, [pieces[i] for i in shown], [told[i] for i in shown], centres, chance))
     return tuple(examples)
+
+
+def _nothing(level: int) -> SurfaceExamples:
+    features, empty = np.zeros((0, surface_features(level)), np.float32), np.zeros((0, FACE_FEATURES), np.float32)
+    return SurfaceExamples(features, np.zeros(0, bool), np.zeros((0, 2), np.float32), empty, empty)
+
+
+@dataclass(frozen=True)
+class _Told:
+    """For each point that is seen of a fragment, whether it is of the break, and where it was before any damage."""
+
+    broken: Bool[np.ndarray, "p"]
+    places: Float32[np.ndarray, "p 3"]
+
+    @staticmethod
+    def of(piece: SurfacePyramid, truth: SurfacePyramid, touching: Bool[np.ndarray, "q"], level: int) -> _Told:
+        known, points = truth.levels[level].points, piece.levels[level].points
+        if not len(known) or not len(points):
+            return _Told(np.zeros(len(points), bool), points)
+        nearest = cKDTree(known).query(points)[1]
+        return _Told(touching[nearest], known[nearest])
 
 
 def _within(points: np.ndarray, centres: np.ndarray, reach: float) -> np.ndarray:
@@ -283,27 +332,28 @@ def _within(points: np.ndarray, centres: np.ndarray, reach: float) -> np.ndarray
 def _level(
     level: int,
     pieces: Sequence[SurfacePyramid],
-    labels: Sequence[np.ndarray],
+    told: Sequence[_Told],
     centres: np.ndarray,
     chance: np.random.Generator,
-    noise: float,
 ) -> SurfaceExamples:
     """Examples of one level; points at the edge of what was looked at are left out."""
+    nothing = _nothing(level)
+    if not pieces:
+        return nothing
     spacing = pieces[0].spacing
-    total = max(1, sum(map(len, labels)))
-    nothing = np.zeros((0, surface_features(level)), np.float32), np.zeros(0, bool), np.zeros((0, 2), np.float32)
-    rows: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = [nothing]
-    for piece, broken in zip(pieces, labels, strict=True):
+    total = max(1, sum(len(one.broken) for one in told))
+    rows = [(nothing.features, nothing.broken, nothing.weight)]
+    for piece, one in zip(pieces, told, strict=True):
         inner = _within(piece.levels[level].points, centres, (_BALLS[level] - 1.5) * spacing)
-        chosen, weight = _choose(broken, inner, max(60, _POINTS[level] * len(broken) // total), chance)
+        chosen, weight = _choose(one.broken, inner, max(60, _POINTS[level] * len(inner) // total), chance)
         if len(chosen):
-            rows.append((piece.features(level, chosen), broken[chosen], weight))
+            rows.append((piece.features(level, chosen), one.broken[chosen], weight))
     features, broken, weight = (np.concatenate(column) for column in zip(*rows, strict=True))
     weight = np.minimum(weight / weight.mean(0) if len(weight) else weight, _HEAVIEST).astype(np.float32)
     fine = spacing / 2**level
-    broken_pieces = [(piece.levels[level], own) for piece, own in zip(pieces, labels, strict=True) if own.sum() > 9]
-    faces = [fracture_surface(points, own, fine) for points, own in broken_pieces]
-    own, counterpart = _matches(faces, max(1.5 * fine, 2 * noise), _PAIRS[level], chance)
+    some = [(piece.levels[level], one) for piece, one in zip(pieces, told, strict=True) if one.broken.sum() > 9]
+    faces = [(one.places[one.broken], *fracture_surface(points, one.broken, fine)) for points, one in some]
+    own, counterpart = _matches(faces, 1.5 * fine, _PAIRS[level], chance)
     return SurfaceExamples(features, broken, weight, own, counterpart)
 
 
@@ -321,18 +371,18 @@ def _choose(
 
 
 def _matches(
-    faces: Sequence[tuple[FractureSurface, Float32[np.ndarray, "_ g"]]],
+    faces: Sequence[tuple[Float32[np.ndarray, "_ 3"], FractureSurface, Float32[np.ndarray, "_ g"]]],
     reach: float,
     count: int,
     chance: np.random.Generator,
 ) -> tuple[Float32[np.ndarray, "q g"], Float32[np.ndarray, "q g"]]:
-    """Features of points of the breaks, and of the nearest points of other breaks that face them."""
+    """Features of points of the breaks, and of those of other breaks that were nearest to them and face them."""
     if not faces:
         return (np.zeros((0, FACE_FEATURES), np.float32),) * 2
-    points = np.concatenate([face.points for face, _ in faces])
-    normals = np.concatenate([face.smooth for face, _ in faces])
-    features = np.concatenate([features for _, features in faces])
-    owner = np.repeat(np.arange(len(faces)), [len(face.points) for face, _ in faces])
+    points = np.concatenate([places for places, _, _ in faces])
+    normals = np.concatenate([face.smooth for _, face, _ in faces])
+    features = np.concatenate([features for _, _, features in faces])
+    owner = np.repeat(np.arange(len(faces)), [len(places) for places, _, _ in faces])
     far, near = cKDTree(points).query(points, 8, distance_upper_bound=reach)
     near = np.minimum(near, len(points) - 1)
     facing = (normals[near] * normals[:, None]).sum(-1) < -0.3
@@ -349,14 +399,10 @@ class MatchExamples:
     true: Bool[np.ndarray, "m"]
 
 
-def worn(puzzle: Puzzle, noise: float, missing: float, generator: torch.Generator) -> Puzzle:
-    """The puzzle without a share of its fragments, though two stay, the others as a noisy scanner would see them.
-
-    `noise` is a share of the size of the whole.
-    """
-    left = puzzle.reordered(surviving(len(puzzle), min(missing, max(0.0, 1 - 2 / len(puzzle))), generator))
-    meshes = jittered(left.fragments.meshes, noise, generator)
-    return replace(left, pieces=replace(left.fragments, meshes=tuple(meshes)))
+def damaged(puzzle: Puzzle, damage: Damage, missing: float, generator: torch.Generator) -> Puzzle:
+    """The puzzle with a damage, and without a share of its fragments, though two stay."""
+    kept = surviving(len(puzzle), min(missing, max(0.0, 1 - 2 / len(puzzle))), generator)
+    return damage.of_puzzle(puzzle, generator).reordered(kept)
 
 
 def match_examples(

@@ -112,8 +112,10 @@ class Learner:
 
 
 def begin_with(model: Pretrained, name: str) -> None:
-    """Give a fresh network the weights of a trained one of the same kind and shape."""
+    """Give a fresh network the weights of a trained one of the same kind and shape; virtual nodes may be added."""
     weights = type(model).from_pretrained(name).state_dict()
+    fresh = model.state_dict()
+    weights |= {key: fresh[key] for key in ("virtual",) if key in fresh and key not in weights}
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
