@@ -383,7 +383,7 @@ class ObjectCell:
             counts = [max(LEAST_POINTS, round(self.points * part)) for part in share.tolist()]
             meshes = tuple(Mesh(draw(mesh, count), no_faces) for mesh, count in zip(meshes, counts, strict=True))
         noise = (self.noise * torch.randn(mesh.vertices.shape, generator=generator) for mesh in meshes)
-        meshes = tuple(Mesh(mesh.vertices + moved, mesh.faces) for mesh, moved in zip(meshes, noise, strict=True))
+        meshes = tuple(mesh.placed(mesh.vertices + moved) for mesh, moved in zip(meshes, noise, strict=True))
         points = torch.stack([draw(mesh, pieces.points.shape[1]) for mesh in meshes])
         return replace(puzzle, pieces=replace(pieces, points=points, meshes=meshes))
 

@@ -246,7 +246,7 @@ class SurfaceExamples:
 def jittered(meshes: Sequence[Mesh], deviation: float, generator: torch.Generator) -> list[Mesh]:
     """The same meshes as a noisy scanner would see them."""
     return [
-        Mesh(mesh.vertices + deviation * torch.randn(mesh.vertices.shape, generator=generator), mesh.faces)
+        mesh.placed(mesh.vertices + deviation * torch.randn(mesh.vertices.shape, generator=generator))
         for mesh in meshes
     ]
 
