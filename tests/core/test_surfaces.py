@@ -77,30 +77,33 @@ def test_a_two_sided_sheet_keeps_one_side() -> None:
 
 def test_loose_triangles_become_one_closed_surface() -> None:
     soup = CORNERS[TETRAHEDRON].reshape(-1, 3)
-    vertices, faces = clean_surface(soup, torch.arange(12).reshape(4, 3))
+    vertices, faces, kept = clean_surface(soup, torch.arange(12).reshape(4, 3))
     assert len(vertices) == 4
     assert is_closed(faces)
     assert not is_closed(faces[1:])
     assert torch.equal(vertices[faces], CORNERS[TETRAHEDRON])
+    assert torch.equal(soup[kept], vertices)
     assert abs(surface_area(vertices, faces) - surface_area(CORNERS, TETRAHEDRON)) < 1e-6
 
 
 def test_a_sound_surface_stays_as_it_is() -> None:
-    vertices, faces = clean_surface(CORNERS[:4], TETRAHEDRON)
+    vertices, faces, _ = clean_surface(CORNERS[:4], TETRAHEDRON)
     assert torch.equal(vertices, CORNERS[:4])
     assert torch.equal(faces, TETRAHEDRON)
 
 
 def test_collapsed_triangles_and_unused_corners_go() -> None:
-    vertices, faces = clean_surface(CORNERS, torch.cat([torch.tensor([[4, 4, 1]]), TETRAHEDRON]))
+    vertices, faces, kept = clean_surface(CORNERS, torch.cat([torch.tensor([[4, 4, 1]]), TETRAHEDRON]))
     assert torch.equal(vertices, CORNERS[:4])
     assert torch.equal(faces, TETRAHEDRON)
+    assert kept.tolist() == [0, 1, 2, 3]
 
 
 def test_clouds_lose_equal_points_only() -> None:
     cloud = torch.tensor([[0.0, 0, 0], [-0.0, 0, 0], [1, 2, 3]])
-    vertices, faces = clean_surface(cloud, torch.zeros(0, 3, dtype=torch.long))
+    vertices, faces, kept = clean_surface(cloud, torch.zeros(0, 3, dtype=torch.long))
     assert vertices.tolist() == [[0, 0, 0], [1, 2, 3]]
+    assert kept.tolist() == [0, 2]
     assert len(faces) == 0
     assert not is_closed(faces)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 import trimesh
+from PIL import Image
 
 from diffassemble.core import InputError, Mesh
 from diffassemble.core.surfaces import is_closed
@@ -74,6 +76,113 @@ def test_lists_of_points(cloud: Mesh, tmp_path: Path) -> None:
         again = read_mesh(tmp_path / name)
         assert torch.equal(again.vertices, cloud.vertices), name
         assert len(again.faces) == 0
+
+
+def in_colours(mesh: Mesh) -> Mesh:
+    """The mesh with other levels at every corner, and if it is a cloud with normals."""
+    chance = torch.Generator().manual_seed(1)
+    levels = torch.randint(60, 256, (len(mesh.vertices), 3), generator=chance).to(torch.uint8)
+    normals = torch.nn.functional.normalize(torch.randn(len(mesh.vertices), 3, generator=chance), dim=1)
+    return replace(mesh, colours=levels, normals=None if len(mesh.faces) else normals)
+
+
+def close_colours(one: Mesh, two: Mesh, within: int = 0) -> bool:
+    assert one.colours is not None
+    assert two.colours is not None
+    return bool(((one.colours.int() - two.colours.int()).abs() <= within).all())
+
+
+# GLB counts light in 255 steps, which are coarse where it is dark.
+@pytest.mark.parametrize(("suffix", "within"), [(".ply", 0), (".obj", 0), (".glb", 4)])
+def test_colours_and_normals_read_back(solid: Mesh, cloud: Mesh, tmp_path: Path, suffix: str, within: int) -> None:
+    for mesh in (in_colours(solid), in_colours(cloud)):
+        again = read_mesh(written(tmp_path / f"a{suffix}", mesh_bytes(mesh, suffix, (1, 2, 3))))
+        assert torch.equal(again.vertices, mesh.vertices)
+        assert torch.equal(again.faces, mesh.faces)
+        assert close_colours(again, mesh, within)
+        if mesh.normals is None or suffix == ".glb":
+            assert again.normals is None
+        else:
+            assert again.normals is not None
+            assert torch.allclose(again.normals, mesh.normals, atol=1e-6)
+
+
+def test_what_has_no_colours_reads_back_without(solid: Mesh, cloud: Mesh, tmp_path: Path) -> None:
+    for mesh in (solid, cloud):
+        for suffix in (".ply", ".obj", ".glb"):
+            again = read_mesh(written(tmp_path / f"a{suffix}", mesh_bytes(mesh, suffix)))
+            assert again.colours is None
+            assert again.normals is None
+
+
+def test_scans_with_numbers_of_other_kinds(cloud: Mesh, tmp_path: Path) -> None:
+    mesh = in_colours(cloud)
+    assert mesh.normals is not None
+    assert mesh.colours is not None
+    table = np.hstack([cloud.vertices.double(), 1.01 * mesh.normals.double()])
+    names = ["x", "y", "z", "nx", "ny", "nz"]
+    rows = np.zeros(len(table), [(name, "<f8") for name in names] + [(c, "u1") for c in ("red", "green", "blue")])
+    for name, column in zip([*names, "red", "green", "blue"], [*table.T, *mesh.colours.numpy().T], strict=True):
+        rows[name] = column
+    header = ["ply", "format binary_little_endian 1.0", f"element vertex {len(rows)}"]
+    header += [f"property {'double' if kind[0] == 'f' else 'uchar'} {name}" for name, kind in
+               ((name, str(rows.dtype[name])) for name in rows.dtype.names or ())]  # fmt: skip
+    content = "\n".join([*header, "end_header", ""]).encode() + rows.tobytes()
+    np.save(tmp_path / "b.npy", np.hstack([table, mesh.colours / 255]))
+    np.savetxt(tmp_path / "c.xyz", np.hstack([table[:, :3], mesh.colours, table[:, 3:]]))
+    for path in (written(tmp_path / "a.ply", content), tmp_path / "b.npy", tmp_path / "c.xyz"):
+        again = read_precisely(path)
+        assert again.normals is not None
+        assert torch.allclose(again.normals, mesh.normals, atol=1e-6)
+        assert close_colours(again, mesh)
+    np.savetxt(tmp_path / "d.xyz", np.hstack([table[:, :3], mesh.colours]))
+    assert close_colours(read_mesh(tmp_path / "d.xyz"), mesh)
+    assert read_mesh(tmp_path / "d.xyz").normals is None
+
+
+@pytest.mark.parametrize("value", [0.0, float("nan"), float("inf")])
+def test_normals_that_are_none_are_left_out(cloud: Mesh, tmp_path: Path, value: float) -> None:
+    normals = torch.ones(len(cloud.vertices), 3)
+    normals[5] = value
+    for suffix in (".ply", ".obj"):
+        again = read_mesh(written(tmp_path / f"a{suffix}", mesh_bytes(replace(cloud, normals=normals), suffix)))
+        assert torch.equal(again.vertices, cloud.vertices)
+        assert again.normals is None
+    np.save(tmp_path / "a.npy", np.hstack([cloud.vertices, normals]))
+    assert read_mesh(tmp_path / "a.npy").normals is None
+
+
+def test_colours_of_pictures_beside(solid: Mesh, tmp_path: Path) -> None:
+    levels = in_colours(solid).colours
+    assert levels is not None
+    folder = tmp_path / "scan"
+    folder.mkdir()
+    strip = Image.fromarray(levels.numpy()[None])
+    strip.save(tmp_path / "outside.png")
+    width = len(levels)
+    lines = ["mtllib a.mtl", "usemtl clay", *(f"v {x:.9g} {y:.9g} {z:.9g}" for x, y, z in solid.vertices.tolist())]
+    lines += [f"vt {number / (width - 1):.9g} 0.5" for number in range(width)]
+    lines += ["f " + " ".join(f"{corner + 1}/{corner + 1}" for corner in face) for face in solid.faces.tolist()]
+    path = written(folder / "a.obj", "\n".join(lines).encode())
+    plain = read_mesh(path)  # neither a material nor a picture is there
+    assert plain.colours is None
+    written(folder / "a.mtl", b"newmtl clay\nmap_Kd ../outside.png\n")
+    assert read_mesh(path).colours is None
+    written(folder / "a.mtl", b"newmtl clay\nmap_Kd inside.png\n")
+    assert read_mesh(path).colours is None
+    strip.save(folder / "inside.png")
+    again = read_mesh(path)
+    assert again.colours is not None
+    where = (again.vertices[:, None] == solid.vertices).all(-1).int().argmax(1)
+    assert torch.equal(again.colours, levels[where])
+    written(folder / "inside.png", (folder / "inside.png").read_bytes()[:60])
+    assert read_mesh(path).colours is None
+    material = trimesh.visual.material.PBRMaterial(baseColorTexture=strip)
+    uv = np.stack([np.linspace(0, 1, width), np.full(width, 0.5)], 1)
+    part = trimesh.Trimesh(solid.vertices.numpy(), solid.faces.numpy(), process=False)
+    part.visual = trimesh.visual.TextureVisuals(uv=uv, material=material)
+    content = trimesh.Scene(part).export(file_type="glb")
+    assert close_colours(read_mesh(written(tmp_path / "a.glb", content)), replace(solid, colours=levels))
 
 
 def test_off_with_squares(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from diffassemble.files.meshes import mesh_bytes, read_mesh
 from diffassemble.files.puzzles import open_input as read_puzzle
 from diffassemble.files.puzzles import write_puzzle
 from diffassemble.fragments import files as fragments
+from diffassemble.fragments.breaking import scatter
 from diffassemble.fragments.files import (
     estimated_unit,
     file_matrices,
@@ -67,6 +69,43 @@ def test_mixed_formats_and_names(brick: list[Mesh], tmp_path: Path) -> None:
         difference = mesh.vertices[mesh.faces].sum((0, 1)) - restored[own.faces].sum((0, 1))
         assert difference.abs().max() < 1e-2
         assert torch.allclose(restored.amin(0).float(), mesh.vertices.amin(0), atol=1e-4)
+
+
+def test_normals_and_colours_go_with_the_fragments(brick: list[Mesh], tmp_path: Path) -> None:
+    chance = torch.Generator().manual_seed(0)
+    tinted = [
+        replace(mesh, colours=torch.randint(80, 256, mesh.vertices.shape, generator=chance).to(torch.uint8))
+        for mesh in brick[:3]
+    ]
+    points = torch.nn.functional.normalize(torch.randn(200, 3, generator=chance), dim=1)
+    cloud = Mesh(10 * points, torch.zeros(0, 3, dtype=torch.long), points, ((points + 1) * 120).to(torch.uint8))
+    puzzle = scatter([*tinted, cloud, brick[3]], torch.Generator().manual_seed(1))
+    write_puzzle(puzzle, tmp_path / "puzzle")
+    puzzle = read_puzzle(tmp_path / "puzzle")
+    assert puzzle.truth is not None
+    assembly = Assembly(puzzle, puzzle.truth, torch.ones(5), (), "none", 0.0)
+    contents = dict(fragments.object_contents(assembly))
+    scene = trimesh.load_scene(BytesIO(contents["assembled.glb"]), file_type="glb", process=False)
+    kept = 0
+    for name, mesh in zip(plain_names(puzzle.names), posed_meshes(assembly), strict=True):
+        (tmp_path / "a.ply").write_bytes(contents[f"posed/{name}.ply"])
+        again = read_mesh(tmp_path / "a.ply")
+        assert again.colours is not None
+        if mesh.colours is None:
+            assert len(again.colours.unique(dim=0)) == 1
+            continue
+        kept += 1
+        assert torch.equal(again.colours, mesh.colours)
+        assert len(again.colours.unique(dim=0)) > 4
+        look = scene.geometry[name].visual
+        levels = look.vertex_attributes["color"] if len(mesh.faces) else look.vertex_colors
+        assert len(np.unique(levels, axis=0)) > 4
+        if mesh.normals is not None:
+            assert again.normals is not None
+            middle = (again.vertices.amin(0) + again.vertices.amax(0)) / 2
+            outward = torch.nn.functional.normalize(again.vertices - middle, dim=1)
+            assert (again.normals * outward).sum(1).min() > 0.95
+    assert kept == 4
 
 
 def test_units_and_places_do_not_matter(brick: list[Mesh]) -> None:

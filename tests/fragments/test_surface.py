@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -12,6 +14,7 @@ from diffassemble.fragments.surface import (
     Sample,
     cloud_gap,
     draw,
+    facing_outward,
     is_cloud,
     outward_normals,
     sample,
@@ -67,6 +70,37 @@ def test_clouds_are_told_by_their_lack_of_triangles(ball: Sample, block: Mesh) -
     assert cloud_gap(cloud) == pytest.approx(np.sqrt(4 * np.pi / 3500), rel=0.1)
     drawn = sample(cloud, 0.1, torch.Generator().manual_seed(0))
     assert ((drawn.normals * drawn.points).sum(1) > 0.9).all()
+
+
+def test_normals_that_came_with_a_cloud_are_used(ball: Sample) -> None:
+    tilted = ball.normals + np.random.default_rng(0).normal(scale=0.1, size=ball.normals.shape).astype(np.float32)
+    tilted /= np.linalg.norm(tilted, axis=1, keepdims=True)
+    cloud = replace(cloud_of(ball.points), normals=torch.from_numpy(tilted))
+    assert facing_outward(cloud) is cloud
+    drawn = sample(cloud, 0.1, torch.Generator().manual_seed(0))
+    which = (drawn.points[:, None] == ball.points).all(-1).argmax(1)
+    assert np.array_equal(drawn.normals, tilted[which])
+    turned = facing_outward(replace(cloud, normals=torch.from_numpy(-tilted)))
+    assert turned.normals is not None
+    assert np.array_equal(turned.normals.numpy(), tilted)
+    sides = np.where(np.random.default_rng(1).random(len(tilted)) < 0.5, -1, 1).astype(np.float32)
+    assert facing_outward(replace(cloud, normals=torch.from_numpy(sides[:, None] * tilted))).normals is None
+
+
+def test_samples_have_the_colours_of_the_surface(block: Mesh, ball: Sample) -> None:
+    shade = ((block.vertices + 0.5) * 255).round().to(torch.uint8)
+    near = np.array([[0.5, 0, 0]], np.float32)
+    for drawn in (
+        sample(replace(block, colours=shade), 0.03, torch.Generator().manual_seed(0)),
+        sample_near(replace(block, colours=shade), 0.02, near, 0.2, torch.Generator().manual_seed(0)),
+    ):
+        assert drawn.colours is not None
+        assert np.abs(drawn.colours - (drawn.points + 0.5)).max() < 0.01
+        assert drawn.thinned(0.06).colours is not None
+    levels = torch.from_numpy(((ball.points + 1) * 127).astype(np.uint8))
+    cloud = sample(replace(cloud_of(ball.points), colours=levels), 0.1, torch.Generator().manual_seed(0))
+    assert cloud.colours is not None
+    assert np.abs(2 * cloud.colours - 1 - cloud.points).max() < 0.02
 
 
 def test_the_spacing_follows_the_surface_but_is_no_finer_than_a_cloud(block: Mesh, ball: Sample) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float, Float64, Int
+from jaxtyping import Float, Float64, Int, UInt8
 from torch import Tensor
 
 from diffassemble.core.poses import Poses
@@ -39,10 +39,22 @@ class ImagePieces:
 
 @dataclass(frozen=True)
 class Mesh:
-    """Corners and triangles (counter-clockwise seen from outside); without triangles it is a cloud of points."""
+    """Corners and triangles (counter-clockwise seen from outside); without triangles it is a cloud of points.
+
+    `normals` are outward unit vectors that a scanner gave a cloud, `colours` sRGB levels of the corners, where known.
+    """
 
     vertices: Float[Tensor, "v 3"]
     faces: Int[Tensor, "f 3"]
+    normals: Float[Tensor, "v 3"] | None = None
+    colours: UInt8[Tensor, "v 3"] | None = None
+
+    def placed(self, vertices: Float[Tensor, "v 3"], turn: Float[Tensor, "3 3"] | None = None) -> Mesh:
+        """The same mesh with its corners elsewhere; `turn` is the rotation that brought them there, if any."""
+        normals = self.normals
+        if normals is not None and turn is not None:
+            normals = normals @ turn.T.to(normals)
+        return replace(self, vertices=vertices, normals=normals)
 
 
 @dataclass(frozen=True)

@@ -43,22 +43,23 @@ def sample_surface(
 
 def clean_surface(
     vertices: Float[Tensor, "v 3"], faces: Int[Tensor, "f 3"]
-) -> tuple[Float[Tensor, "w 3"], Int[Tensor, "g 3"]]:
+) -> tuple[Float[Tensor, "w 3"], Int[Tensor, "g 3"], Int[Tensor, "w"]]:
     """The same surface with equal corners merged, and without doubled walls, collapsed triangles and unused corners.
 
-    Corners and triangles keep their order. Without triangles, only equal points are merged.
+    Corners and triangles keep their order; the last tells which of the given corners each one is, the first of equal
+    ones. Without triangles, only equal points are merged.
     """
     # Adding zero turns −0 into 0.
     vertices = vertices + 0.0
     first, merged = distinct_rows(vertices)
     if not len(faces):
-        return vertices[first], faces
+        return vertices[first], faces, first
     vertices, faces = vertices[first], merged[faces]
     faces = faces[(faces != faces.roll(1, 1)).all(1)]
     faces = without_doubled_walls(faces)
     used = torch.zeros(len(vertices), dtype=torch.bool)
     used[faces.flatten()] = True
-    return vertices[used], (used.cumsum(0) - 1)[faces]
+    return vertices[used], (used.cumsum(0) - 1)[faces], first[used]
 
 
 def without_doubled_walls(faces: Int[Tensor, "f 3"]) -> Int[Tensor, "g 3"]:

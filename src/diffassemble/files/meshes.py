@@ -7,23 +7,37 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 import trimesh
 from numpy.typing import NDArray
+from torch import Tensor
 
 from diffassemble.core import InputError, Mesh
 from diffassemble.core.surfaces import clean_surface, is_closed, surface_area
 from diffassemble.files.atomic import file_size, one_line
-from diffassemble.rendering.picture import Colour, to_linear
+from diffassemble.rendering.picture import Colour, to_linear, to_srgb
 
-Arrays = tuple[NDArray[np.float64], NDArray[np.int64]]
 MESH_ENDINGS = frozenset({".ply", ".obj", ".stl", ".glb", ".gltf", ".off", ".xyz", ".npy"})
 MOST_BYTES = 2_000_000_000
 LEAST_POINTS = 20
 """fewest points of a cloud; the networks look at as many neighbours of each point"""
 _MOST_FAR = 1e15
+_COLUMNS = (3, 6, 9)
+
+
+class Arrays(NamedTuple):
+    """What a file has: corners (v, 3), triangles (f, 3), and for each corner a normal and a colour, where it has them.
+
+    Normals are those of clouds: triangles have their own.
+    """
+
+    vertices: NDArray[np.float64]
+    faces: NDArray[np.int64]
+    normals: NDArray[np.float64] | None = None
+    colours: NDArray[np.uint8] | None = None
 
 
 @contextmanager
@@ -41,30 +55,92 @@ def _quiet() -> Iterator[None]:
 
 @_quiet()
 def parse_mesh(path: Path) -> Arrays:
-    """Corners (v, 3) and triangles (f, 3) as the file has them, unchecked; raises whatever the parser raises.
+    """What the file has, unchecked; raises whatever the parser raises.
 
-    trimesh parses most kinds, NumPy the plain lists of points.
+    trimesh parses most kinds, NumPy the plain lists of points. Pictures are looked for in the file's folder and below,
+    nowhere else; a file whose pictures are missing has no colours.
     """
     ending = path.suffix.lower()[1:]
-    nothing = np.zeros((0, 3), dtype=np.int64)
     if ending == "npy":
         table = np.load(path, allow_pickle=False)
-        if table.ndim != 2 or table.shape[1] not in (3, 6) or table.dtype.kind not in "fiu":
-            raise ValueError(f"its shape is {table.shape}, of {table.dtype}; v×3 numbers are read, or v×6 with normals")
-        return table[:, :3].astype(np.float64), nothing
+        if table.ndim != 2 or table.shape[1] not in _COLUMNS or table.dtype.kind not in "fiu":
+            known = "v×3 numbers are read, v×6 with normals, or v×9 with normals and colours"
+            raise ValueError(f"its shape is {table.shape}, of {table.dtype}; {known}")
+        return _listed(table.astype(np.float64))
     if ending == "xyz":
         with path.open(encoding="utf-8") as lines:
             table = np.loadtxt((line.replace(",", " ") for line in lines), comments=("#", "//"), ndmin=2)
-        return table[:, :3], nothing
-    resolver = trimesh.resolvers.FilePathResolver(str(path)) if ending == "gltf" else None
-    options = {"skip_materials": True} if ending == "obj" else {}
+        return _listed(table)
+    resolver = trimesh.resolvers.FilePathResolver(str(path)) if ending in ("gltf", "obj") else None
     with path.open("rb") as content:
-        scene = trimesh.load_scene(content, file_type=ending, resolver=resolver, process=False, **options)
-    return _joined(scene.dump())
+        scene = trimesh.load_scene(content, file_type=ending, resolver=resolver, process=False)
+    found = _joined(scene, linear=ending in ("glb", "gltf"))
+    if ending == "obj" and not len(found.faces):
+        with path.open(encoding="utf-8", errors="replace") as text:
+            rows = [line.split()[1:4] for line in text if line.startswith("vn ")]
+        return found._replace(normals=np.array(rows, np.float64) if len(rows) == len(found.vertices) else None)
+    return found
 
 
-def _joined(parts: list[trimesh.parent.Geometry]) -> Arrays:
+def _listed(table: NDArray[np.float64]) -> Arrays:
+    """A list of points: the next three numbers of each are its normal, three more its colour, or the other way."""
+    places, nothing = table[:, :3], np.zeros((0, 3), dtype=np.int64)
+    if table.shape[1] not in _COLUMNS[1:]:
+        return Arrays(places, nothing)
+    directions, colours = table[:, 3:6], table[:, 6:]
+    if _are_levels(directions):
+        directions, colours = colours, directions
+    shares = colours if ((colours >= 0) & (colours <= 1)).all() else colours / 255
+    known = colours.size and (shares is colours or _are_levels(colours))
+    return Arrays(places, nothing, directions if directions.size else None, _levels(shares) if known else None)
+
+
+def _are_levels(numbers: NDArray[np.float64]) -> bool:
+    """Whether numbers are steps of colours, 0 to 255, and not coordinates of unit vectors."""
+    whole = (numbers >= 0) & (numbers <= 255) & (numbers == numbers.round())
+    return bool(whole.all() and (numbers > 1).any())
+
+
+def _levels(shares: NDArray[np.float64]) -> NDArray[np.uint8]:
+    return (shares.clip(0, 1) * 255).round().astype(np.uint8)
+
+
+def _colours_of(part: trimesh.parent.Geometry, linear: bool) -> NDArray[np.uint8] | None:
+    """A colour for each corner of a part, from its picture or else of its own; glTF counts light in the latter."""
+    look, count = part.visual, len(part.vertices)
+    try:
+        if look.kind == "texture":
+            picture = getattr(look.material, "image", None) or getattr(look.material, "baseColorTexture", None)
+            # Where there is none, trimesh may make one up, which has no format.
+            if picture is not None and picture.format and look.uv is not None and len(look.uv) == count:
+                return trimesh.visual.color.uv_to_color(look.uv, picture)[:, :3]
+        found = np.asarray(look.vertex_attributes["color"] if look.kind == "texture" else look.vertex_colors)
+    # A picture that is broken, or none of those that Pillow knows, gives no colours.
+    except Exception:
+        return None
+    if look.kind is None or found.ndim != 2 or len(found) != count:
+        return None
+    most = 1 if found.dtype.kind == "f" else np.iinfo(found.dtype).max
+    shares = np.nan_to_num(found[:, :3].astype(np.float64) / most).clip(0, 1)
+    return _levels(to_srgb(shares) if linear else shares)
+
+
+def _normals_of(part: trimesh.parent.Geometry) -> NDArray[np.float64] | None:
+    """The normals of a cloud in a PLY file, which trimesh leaves among what it read."""
+    table = part.metadata.get("_ply_raw", {}).get("vertex", {})
+    if not {"nx", "ny", "nz"} <= set(table.get("properties", ())):
+        return None
+    return np.stack([np.asarray(table["data"][axis], np.float64).reshape(-1) for axis in ("nx", "ny", "nz")], 1)
+
+
+def _joined(scene: trimesh.Scene, linear: bool) -> Arrays:
     """All meshes of a scene as one, or, if it has none, all its points."""
+    looks = {name: _colours_of(part, linear) for name, part in scene.geometry.items() if hasattr(part, "visual")}
+    for part in scene.geometry.values():
+        if isinstance(part, trimesh.Trimesh):
+            # Copies are made below, and a picture that is broken can't be copied.
+            part.visual = trimesh.visual.ColorVisuals()
+    parts = scene.dump()
     meshes = [part for part in parts if isinstance(part, trimesh.Trimesh) and len(part.faces)]
     chosen = meshes or [part for part in parts if hasattr(part, "vertices") and len(part.vertices)]
     if not chosen:
@@ -72,19 +148,26 @@ def _joined(parts: list[trimesh.parent.Geometry]) -> Arrays:
     corners = [np.asarray(part.vertices, dtype=np.float64).reshape(-1, 3) for part in chosen]
     starts = np.cumsum([0, *map(len, corners)])
     triangles = [np.asarray(part.faces, dtype=np.int64) + start for part, start in zip(meshes, starts, strict=False)]
-    return np.concatenate(corners), np.concatenate([np.zeros((0, 3), dtype=np.int64), *triangles])
+    colours = [paint for part in chosen if (paint := looks.get(part.metadata["name"])) is not None]
+    normals = _normals_of(chosen[0]) if len(chosen) == 1 and not meshes else None
+    return Arrays(
+        np.concatenate(corners),
+        np.concatenate([np.zeros((0, 3), dtype=np.int64), *triangles]),
+        normals,
+        np.concatenate(colours) if len(colours) == len(chosen) else None,
+    )
 
 
 def read_mesh(path: Path | str) -> Mesh:
     """A mesh or cloud from a PLY, OBJ, STL, GLB, GLTF, OFF, XYZ or NPY file, in the file's own coordinates.
 
     Equal corners are merged, doubled inner walls cancelled; the parts of a scene stand where the scene puts them.
-    An open surface is taken with a warning.
+    Colours of corners are read where there are any, as are normals of clouds. An open surface is taken with a warning.
     """
     mesh = read_precisely(path)
     if len(mesh.faces) and not is_closed(mesh.faces):
         warnings.warn(f"{path}: the mesh is open; going on with its surface", stacklevel=2)
-    return Mesh(mesh.vertices.float(), mesh.faces)
+    return mesh.placed(mesh.vertices.float())
 
 
 def read_precisely(path: Path | str) -> Mesh:
@@ -92,19 +175,28 @@ def read_precisely(path: Path | str) -> Mesh:
     path = Path(path)
     check_size(path)
     try:
-        corners, triangles = parse_mesh(path)
+        found = parse_mesh(path)
     # Parsers fail on broken files in every way there is.
     except Exception as error:
         raise InputError(f"{path}: is no {path.suffix[1:].upper()} file, or broken ({one_line(error)})") from error
-    vertices = torch.from_numpy(np.array(corners, dtype=np.float64))
-    faces = torch.from_numpy(np.array(triangles, dtype=np.int64))
-    _check_numbers(path, vertices, faces)
-    mesh, count = Mesh(*clean_surface(vertices, faces)), len(faces)
+    corners = torch.from_numpy(np.array(found.vertices, dtype=np.float64))
+    triangles = torch.from_numpy(np.array(found.faces, dtype=np.int64))
+    _check_numbers(path, corners, triangles)
+    vertices, faces, kept = clean_surface(corners, triangles)
+    normals = None if found.normals is None else _unit_vectors(torch.from_numpy(found.normals)[kept])
+    colours = None if found.colours is None else torch.from_numpy(found.colours)[kept]
+    mesh, count = Mesh(vertices, faces, normals, colours), len(triangles)
     if count and not (len(mesh.faces) and surface_area(mesh.vertices, mesh.faces) > 0):
         raise InputError(f"{path}: its triangles have no area; give a mesh with a surface")
     if not count and (points := len(mesh.vertices)) < LEAST_POINTS:
         raise InputError(f"{path}: is a cloud of {points} different points; it needs {LEAST_POINTS} or more")
     return mesh
+
+
+def _unit_vectors(normals: Tensor) -> Tensor | None:
+    """Normals of length 1; none where one of them is no direction."""
+    length = normals.norm(dim=-1, keepdim=True)
+    return (normals / length).float() if bool((length.isfinite() & (length > 0)).all()) else None
 
 
 def check_size(path: Path) -> int:
@@ -121,41 +213,76 @@ def check_size(path: Path) -> int:
 def mesh_bytes(mesh: Mesh, suffix: str, colour: Colour | None = None) -> bytes:
     """The content of a .ply, .obj, .stl or .glb file (float32) that reads back as the same mesh.
 
-    `colour` is that of the whole mesh, 0…255 each; STL has none.
+    `colour`, 0…255 each, is for meshes that have no colours of their own. STL has no colours, GLB has few dark ones;
+    normals of clouds are kept in PLY and OBJ.
     """
     if suffix not in (known := (".ply", ".obj", ".stl", ".glb")):
         raise InputError(f"cannot write meshes as {suffix!r}; choose one of {', '.join(known)}")
     if suffix == ".glb":
         return scene_bytes([mesh], ["mesh"], [colour])
     if suffix == ".obj":
-        paint = "" if colour is None else "".join(f" {level / 255:.6g}" for level in colour)
+        paint = _paint(mesh, colour)
+        shares = (
+            [""] * len(mesh.vertices) if paint is None else [" {:.6g} {:.6g} {:.6g}".format(*c) for c in paint / 255]
+        )
         # Nine digits are what a float32 needs.
-        lines = ["v {:.9g} {:.9g} {:.9g}".format(*corner) + paint for corner in mesh.vertices.tolist()]
+        corners = zip(mesh.vertices.tolist(), shares, strict=True)
+        lines = ["v {:.9g} {:.9g} {:.9g}".format(*corner) + share for corner, share in corners]
+        if mesh.normals is not None:
+            lines += ["vn {:.9g} {:.9g} {:.9g}".format(*normal) for normal in mesh.normals.tolist()]
         lines += [f"f {first + 1} {second + 1} {third + 1}" for first, second, third in mesh.faces.tolist()]
         return ("\n".join(lines) + "\n").encode()
     if suffix == ".stl" and not len(mesh.faces):
         raise InputError("STL has no clouds of points; choose .ply")
-    return _trimesh(mesh, None if suffix == ".stl" else colour).export(file_type=suffix[1:])
+    if suffix == ".ply" and mesh.normals is not None and not len(mesh.faces):
+        return _cloud_bytes(mesh, mesh.normals, _paint(mesh, colour))
+    return _trimesh(mesh, None if suffix == ".stl" else _paint(mesh, colour)).export(file_type=suffix[1:])
+
+
+def _cloud_bytes(mesh: Mesh, normals: Tensor, paint: NDArray[np.uint8] | None) -> bytes:
+    """The content of a .ply file of points with normals, which trimesh does not write."""
+    columns = [(name, "<f4", "float") for name in ("x", "y", "z", "nx", "ny", "nz")]
+    columns += [] if paint is None else [(name, "u1", "uchar") for name in ("red", "green", "blue")]
+    numbers = [*mesh.vertices.cpu().numpy().T, *normals.cpu().numpy().T, *(() if paint is None else paint.T)]
+    table = np.zeros(len(mesh.vertices), [(name, kind) for name, kind, _ in columns])
+    for (name, _, _), column in zip(columns, numbers, strict=True):
+        table[name] = column
+    lines = ["ply", "format binary_little_endian 1.0", f"element vertex {len(table)}"]
+    lines += [f"property {word} {name}" for name, _, word in columns]
+    return "\n".join([*lines, "end_header", ""]).encode() + table.tobytes()
 
 
 def scene_bytes(meshes: Sequence[Mesh], names: Sequence[str], colours: Sequence[Colour | None]) -> bytes:
-    """The content of a .glb file with one named node a mesh, each of its own colour."""
+    """The content of a .glb file with one named node a mesh, each in its own colours, or in one that is given."""
     scene = trimesh.Scene()
     for mesh, name, colour in zip(meshes, names, colours, strict=True):
-        part = _trimesh(mesh, colour)
-        if colour is not None and len(mesh.faces):
-            # A dull surface, seen from both sides; glTF counts light where others count steps of grey.
-            light, dull = to_linear(np.array(colour) / 255), {"metallicFactor": 0.0, "roughnessFactor": 0.8}
-            look = {"baseColorFactor": [*light.tolist(), 1.0], **dull, "doubleSided": True}
-            material = trimesh.visual.material.PBRMaterial(name=name, **look)
-            part.visual = trimesh.visual.TextureVisuals(material=material)
+        # glTF counts light where others count steps of grey.
+        paint = _paint(mesh, colour)
+        light = None if paint is None else to_linear(paint / 255)
+        part = _trimesh(mesh, None if light is None else _levels(light))
+        if light is not None and len(mesh.faces):
+            # A dull surface, seen from both sides.
+            look = {"metallicFactor": 0.0, "roughnessFactor": 0.8, "doubleSided": True}
+            plain = [*light[0].tolist(), 1.0] if mesh.colours is None else None
+            material = trimesh.visual.material.PBRMaterial(name=name, baseColorFactor=plain, **look)
+            painted, part.visual = part.visual.vertex_colors, trimesh.visual.TextureVisuals(material=material)
+            if mesh.colours is not None:
+                part.visual.vertex_attributes["color"] = painted
         scene.add_geometry(part, node_name=name, geom_name=name)
     return scene.export(file_type="glb")
 
 
-def _trimesh(mesh: Mesh, colour: Colour | None) -> trimesh.Trimesh | trimesh.PointCloud:
+def _paint(mesh: Mesh, colour: Colour | None) -> NDArray[np.uint8] | None:
+    """The colours of a mesh's corners: its own, or else the one given for all."""
+    if mesh.colours is not None:
+        return mesh.colours.cpu().numpy()
+    return None if colour is None else np.tile(np.array(colour, dtype=np.uint8), (len(mesh.vertices), 1))
+
+
+def _trimesh(mesh: Mesh, paint: NDArray[np.uint8] | None) -> trimesh.Trimesh | trimesh.PointCloud:
     vertices, faces = mesh.vertices.cpu().numpy(), mesh.faces.cpu().numpy()
-    paint = None if colour is None else np.tile(np.array([*colour, 255], dtype=np.uint8), (len(vertices), 1))
+    if paint is not None:
+        paint = np.column_stack([paint, np.full(len(paint), 255, np.uint8)])
     if not len(faces):
         return trimesh.PointCloud(vertices, colors=paint)
     return trimesh.Trimesh(vertices, faces, vertex_colors=paint, process=False)

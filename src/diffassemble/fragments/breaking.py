@@ -120,7 +120,7 @@ def scatter(meshes: Sequence[Mesh], generator: torch.Generator, points: int = PO
     low, high = corners.amin(0), corners.amax(0)
     unit, middle = float((high - low).max()), (low + high) / 2
     order = torch.randperm(len(meshes), generator=generator).tolist()
-    standing = [Mesh((meshes[i].vertices - middle) / unit, meshes[i].faces) for i in order]
+    standing = [meshes[i].placed((meshes[i].vertices - middle) / unit) for i in order]
     drawn = torch.stack([sample_surface(mesh.vertices, mesh.faces, points, generator)[0] for mesh in standing])
     return turned_apart(standing, drawn, generator, unit)
 
@@ -131,7 +131,8 @@ def turned_apart(
     """A puzzle of fragments that stand assembled, each turned at random about the mean of the points drawn from it."""
     centres, turns = drawn.mean(1), random_rotations(len(drawn), generator)
     moved = [
-        Mesh((mesh.vertices - at) @ turn.T, mesh.faces) for mesh, at, turn in zip(standing, centres, turns, strict=True)
+        mesh.placed((mesh.vertices - at) @ turn.T, turn)
+        for mesh, at, turn in zip(standing, centres, turns, strict=True)
     ]
     local = (drawn - centres[:, None]) @ turns.mT
     width = max(2, len(str(len(drawn) - 1)))
@@ -300,7 +301,7 @@ def mesh_of(solid: Manifold, unit: float = 1.0, middle: Float[Tensor, "3"] | Non
     faces = torch.from_numpy(np.array(surface.tri_verts, np.int64))
     grain = float(vertices.abs().max()) * _GRAIN
     rounded = (vertices / grain).round() * grain
-    welded, triangles = clean_surface(rounded.float(), faces)
+    welded, triangles, _ = clean_surface(rounded.float(), faces)
     return Mesh(welded, triangles) if every_edge_joins_two(triangles) else Mesh(rounded.float(), faces)
 
 

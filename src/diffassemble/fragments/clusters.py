@@ -22,6 +22,7 @@ from diffassemble.fragments.descriptors import (
     SurfacePyramid,
     finest_level,
     fracture_surface,
+    rim_colours,
     smooth_probabilities,
 )
 from diffassemble.fragments.model import FractureModels
@@ -113,6 +114,9 @@ class Fragment:
         if level not in self.made:
             broken = self.broken(level)
             surface, features = fracture_surface(self.pyramid.levels[level], broken, self.spacing / 2**level)
+            whole = self.pyramid.levels[0]
+            if whole.colours is not None:
+                surface = surface._replace(colours=rim_colours(surface, whole, whole.colours, self.spacing))
             self.made[level] = surface._replace(
                 descriptors=self.models.descriptors(level, features),
                 counterparts=self.models.descriptors(level, features * COUNTERPART_SIGNS),

@@ -62,7 +62,7 @@ UNHARMED = Damage()
 
 def moved_mesh(mesh: Mesh, pose: Poses) -> Mesh:
     """A mesh at a pose."""
-    return replace(mesh, vertices=pose.apply(mesh.vertices[None])[0])
+    return mesh.placed(pose.apply(mesh.vertices[None])[0], pose.rotation[0])
 
 
 def draw(mesh: Mesh, count: int, generator: torch.Generator) -> Float[Tensor, "p 3"]:
@@ -73,7 +73,7 @@ def draw(mesh: Mesh, count: int, generator: torch.Generator) -> Float[Tensor, "p
 def noisy(meshes: Sequence[Mesh], deviation: float, generator: torch.Generator) -> list[Mesh]:
     """Meshes as a noisy scanner would see them."""
     return [
-        Mesh(mesh.vertices + deviation * torch.randn(mesh.vertices.shape, generator=generator), mesh.faces)
+        mesh.placed(mesh.vertices + deviation * torch.randn(mesh.vertices.shape, generator=generator))
         for mesh in meshes
     ]
 

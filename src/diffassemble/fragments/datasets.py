@@ -57,7 +57,7 @@ class Fracture:
         if self.source.suffix == ".npz":
             return _unpacked(self.source, self.fracture)
         exact = [read_precisely(file) for file in self.files]
-        return [Mesh(mesh.vertices.float(), mesh.faces) for mesh in exact]
+        return [mesh.placed(mesh.vertices.float()) for mesh in exact]
 
 
 def find_fractures(

@@ -40,6 +40,9 @@ _SMALL = 700
 _SMOOTHING = 2.2
 _RADII = (4.0, 8.0, 16.0)
 _RIM = 6.0
+# Colours beside a rim are those of surface at least so far from the break, at most so far, and means over such a
+# radius, all in spacings of level 0; its normal is that at the rim, or has at least this cosine with it.
+_CLEAR, _REACH, _PATCH, _SAME_SIDE = 1.5, 4.0, 2.0, 0.5
 FACE_FEATURES = len(NAMES) * len(_RADII) + 4
 """How many numbers describe a point of a break for matching."""
 COUNTERPART_SIGNS = np.concatenate([np.tile(SIGNS, len(_RADII)), np.ones(4, np.float32)])
@@ -248,7 +251,8 @@ class FractureSurface(NamedTuple):
 
     `smooth` are normals without roughness, `rim` is the distance to the rim in spacings, at most 6, `original` the
     normal of the original surface there, `edge` the way to it, both zero where the rim is farther. `descriptors` tell
-    what a point looks like, `counterparts` what the point that it lay on looks like.
+    what a point looks like, `counterparts` what the point that it lay on looks like. `colours` are those of the
+    original surface at the rim, sRGB in [0, 1]; NaN where the rim is farther, or has no colours.
     """
 
     points: Float32[np.ndarray, "p 3"]
@@ -259,6 +263,7 @@ class FractureSurface(NamedTuple):
     edge: Float32[np.ndarray, "p 3"]
     descriptors: Float32[np.ndarray, "p d"]
     counterparts: Float32[np.ndarray, "p d"]
+    colours: Float32[np.ndarray, "p 3"]
 
     def moved(self, pose: Pose) -> FractureSurface:
         """The same elsewhere."""
@@ -289,7 +294,8 @@ def fracture_surface(
     angle = (smooth * original).sum(1)
     edge = np.stack([rim / _RIM, at_rim, angle * at_rim, (rim < 2).astype(np.float32)], 1)
     empty = np.zeros((len(points), 0), np.float32)
-    surface = FractureSurface(points, normals, smooth, rim, original, way, empty, empty)
+    unknown = np.full_like(points, np.nan)
+    surface = FractureSurface(points, normals, smooth, rim, original, way, empty, empty, unknown)
     return surface, np.concatenate([*columns, edge], 1)
 
 
@@ -308,3 +314,24 @@ def _rim(here: Sample, broken: np.ndarray, spacing: float) -> tuple[np.ndarray, 
     rim[found] = np.linalg.norm(way[found], axis=1) / spacing
     original[found] = smooth[near[found]]
     return np.minimum(rim, np.float32(_RIM)), original, way
+
+
+def rim_colours(
+    surface: FractureSurface, whole: Sample, colours: Float32[np.ndarray, "q 3"], spacing: float
+) -> Float32[np.ndarray, "p 3"]:
+    """Colours of the original surface at the rim beside each point of a break; NaN where there are none.
+
+    `whole` are points of the whole surface and `spacing` is theirs. Where the break ends is not known to a point, and
+    its own colour must not count: the original surface is looked at a little away from it.
+    """
+    result = np.full((len(surface.points), 3), np.nan, np.float32)
+    clear = nearest_within(whole.points, surface.points, np.float32(_CLEAR * spacing)) < 0
+    points, normals = (np.ascontiguousarray(column[clear]) for column in (whole.points, whole.normals))
+    if not len(points):
+        return result
+    seen = smoothed(points, normals, np.ascontiguousarray(colours[clear]), np.float32(_PATCH * spacing))
+    near = nearest_within(surface.points, points, np.float32(_REACH * spacing))
+    found = np.flatnonzero(near >= 0)
+    found = found[(surface.original[found] * normals[near[found]]).sum(1) > _SAME_SIDE]
+    result[found] = seen[near[found]]
+    return result

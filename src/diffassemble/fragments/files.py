@@ -119,10 +119,7 @@ def fragment_pieces(meshes: Sequence[Mesh], unit: float | None = None, points: i
     origins = drawn.mean(1)
     centred = drawn - origins[:, None]
     unit = estimated_unit(centred) if unit is None else unit
-    own = [
-        Mesh(((mesh.vertices - origin) / unit).float(), mesh.faces)
-        for mesh, origin in zip(meshes, origins, strict=True)
-    ]
+    own = [mesh.placed(((mesh.vertices - origin) / unit).float()) for mesh, origin in zip(meshes, origins, strict=True)]
     return FragmentPieces((centred / unit).float(), tuple(own), origins, unit)
 
 
@@ -155,7 +152,7 @@ def folder_contents(puzzle: Puzzle, folder: Path, ending: str) -> Iterator[tuple
 def in_file_coordinates(pieces: FragmentPieces, index: int) -> Mesh:
     """A fragment as its file has it."""
     mesh = pieces.meshes[index]
-    return Mesh((pieces.origins[index].double() + pieces.unit * mesh.vertices.double()).float(), mesh.faces)
+    return mesh.placed((pieces.origins[index].double() + pieces.unit * mesh.vertices.double()).float())
 
 
 def read_folder(folder: Path, document: dict[str, Any], board: Board | None) -> Puzzle:
@@ -190,7 +187,7 @@ def posed_meshes(assembly: Assembly) -> list[Mesh]:
     pieces, poses = assembly.puzzle.fragments, assembly.poses
     turns, shifts = poses.rotation.cpu(), poses.translation.cpu()
     return [
-        Mesh(pieces.unit * (mesh.vertices @ turn.T + shift), mesh.faces)
+        mesh.placed(pieces.unit * (mesh.vertices @ turn.T + shift), turn)
         for mesh, turn, shift in zip(pieces.meshes, turns, shifts, strict=True)
     ]
 

@@ -169,7 +169,7 @@ def plain_side(surface: Sample, spacing: float) -> FractureSide:
     smooth = smoothed_normals(surface.points, surface.normals, 2.0 * spacing)
     count = len(surface)
     empty, far = np.zeros((count, 3), np.float32), np.full(count, 6.0, np.float32)
-    plain = FractureSurface(surface.points, surface.normals, smooth, far, *(empty,) * 4)
+    plain = FractureSurface(surface.points, surface.normals, smooth, far, *(empty,) * 4, np.full_like(empty, np.nan))
     voxels = voxelise(surface.points, spacing, closed=False)
     body = BodySurface(surface.points, smooth, float(spacing), voxels, np.ones(len(surface.points), bool))
     return FractureSide(plain, voxels, body, np.ascontiguousarray(surface.points[:: max(1, count // 160)]))

@@ -1,7 +1,8 @@
 """Which fragments and clusters of them may touch along their breaks, and how they then lie to each other.
 
 Two clusters are matched at a few poses, each with the probability that it is true: `match_features` are the numbers
-that tell how two sides meet, of which the verification network makes a probability.
+that tell how two sides meet, of which the verification network makes a probability; where both have colours, these
+speak for or against it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from jaxtyping import Float32
 
 from diffassemble.core import FragmentPieces, Matches, Puzzle
 from diffassemble.fragments.clusters import BodySurface, Cluster, FractureSide, Fragment
+from diffassemble.fragments.colours import colour_evidence
 from diffassemble.fragments.contact import IDENTITY, Pose, inverse, meet, poses_of, refine, transformed
 from diffassemble.fragments.descriptors import FractureSurface
 from diffassemble.fragments.model import FractureModels
@@ -241,7 +243,7 @@ def review(first: Cluster, second: Cluster, matches: Sequence[Match], models: Fr
 def verify(
     candidates: Candidates, own: FractureSide, other: FractureSide, spacing: float, level: int, models: FractureModels
 ) -> list[Match]:
-    """Poses of one side against another with the probabilities that they are true."""
+    """Poses of one side against another with the probabilities that they are true, by shapes and colours."""
     poses, votes = candidates
     if not len(poses):
         return []
@@ -253,6 +255,9 @@ def verify(
         numbers.append(match_features(pose, own, other, spacing, level, int(votes[i]), float(margin)))
     table = np.stack(numbers)
     chance = models.verification(table)
+    colours = colour_evidence(poses, own, other, spacing)
+    told = colours != 0
+    chance[told] = chance[told] / (chance[told] + (1 - chance[told]) * np.exp(-colours[told]))
     matches = [Match(poses[i], float(chance[i]), level, int(votes[i]), table[i]) for i in range(len(poses))]
     return sorted(matches, key=lambda match: -match.probability)
 

@@ -5,11 +5,11 @@ The spacing s is such that the whole object has about 40,000 points, one in s²;
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Float32, Int64
+from jaxtyping import Float32, Int64, Shaped
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 from scipy.spatial import cKDTree
@@ -27,17 +27,20 @@ _DRAWN = 5
 _MOST_DRAWN = 4_000_000
 # Triangles are cut in four so often, at most.
 _CUTS = 8
+# Normals that came with a cloud are no use if more than this share of them oppose those of their nearest points.
+_OPPOSED = 0.1
 
 
 def draw(
-    vertices: Float32[np.ndarray, "v 3"], faces: Int64[np.ndarray, "f 3"], chance: Float32[np.ndarray, "p 3"]
-) -> tuple[Float32[np.ndarray, "p 3"], Float32[np.ndarray, "p 3"]]:
+    vertices: Float32[np.ndarray, "v c"], faces: Int64[np.ndarray, "f 3"], chance: Float32[np.ndarray, "p 3"]
+) -> tuple[Float32[np.ndarray, "p c"], Float32[np.ndarray, "p 3"]]:
     """One point for each row of three chances in [0, 1), evenly by area, triangle by triangle, and the unit normals.
 
-    The surface's area is cut into as many equal parts as points are wanted, and each part gives one.
+    The surface's area is cut into as many equal parts as points are wanted, and each part gives one. What corners have
+    beside their three coordinates is interpolated.
     """
     corner, along, across = vertices[faces[:, 0]], *(vertices[faces[:, k]] - vertices[faces[:, 0]] for k in (1, 2))
-    outward = np.cross(along, across)
+    outward = np.cross(along[:, :3], across[:, :3])
     length = np.sqrt((outward * outward).sum(1))
     ends = np.cumsum(length, dtype=np.float64)
     normals = (outward * (1 / np.maximum(length, np.float64(1e-30)))[:, None]).astype(np.float32)
@@ -135,19 +138,28 @@ def smoothed(points, normals, values, radius):
 
 @dataclass(frozen=True)
 class Sample:
-    """Evenly spaced points of a surface, their outward unit normals, and the area that each stands for."""
+    """Evenly spaced points of a surface, their outward unit normals, and the area that each stands for.
+
+    `colours` are sRGB in [0, 1], where they are known.
+    """
 
     points: Float32[np.ndarray, "p 3"]
     normals: Float32[np.ndarray, "p 3"]
     area: float
+    colours: Float32[np.ndarray, "p 3"] | None = None
 
     def __len__(self) -> int:
         return len(self.points)
 
+    def part(self, kept: Shaped[np.ndarray, "k"]) -> Sample:
+        """Some of the points."""
+        colours = None if self.colours is None else self.colours[kept]
+        return Sample(self.points[kept], self.normals[kept], self.area, colours)
+
     def thinned(self, spacing: float) -> Sample:
         """Fewer points of the same surface, evenly spaced."""
         kept = thin(self.points, _DISTANCE * spacing)
-        return Sample(self.points[kept], self.normals[kept], self.area * len(self) / max(1, len(kept)))
+        return replace(self.part(kept), area=self.area * len(self) / max(1, len(kept)))
 
 
 def is_cloud(mesh: Mesh) -> bool:
@@ -156,10 +168,27 @@ def is_cloud(mesh: Mesh) -> bool:
 
 
 def facing_outward(mesh: Mesh) -> Mesh:
-    """The mesh with its triangles turned round if they enclose a negative volume, as in files that are inside out."""
+    """The mesh with its triangles turned round if they enclose a negative volume, as in files that are inside out.
+
+    So are the normals of clouds; where they have no common side, they are dropped.
+    """
+    if is_cloud(mesh):
+        return mesh if mesh.normals is None else _with_outward_normals(mesh, mesh.normals.numpy())
     corners = mesh.vertices.double()[mesh.faces] - mesh.vertices.double().mean(0)
-    volume = torch.linalg.det(corners).sum() if len(corners) else torch.zeros(())
-    return Mesh(mesh.vertices, mesh.faces.flip(1)) if volume < 0 and is_closed(mesh.faces) else mesh
+    volume = torch.linalg.det(corners).sum()
+    return replace(mesh, faces=mesh.faces.flip(1)) if volume < 0 and is_closed(mesh.faces) else mesh
+
+
+def _with_outward_normals(mesh: Mesh, normals: Float32[np.ndarray, "v 3"]) -> Mesh:
+    """A cloud with given normals, turned such that it encloses a positive volume, or with none if they are no use."""
+    points = mesh.vertices.numpy().astype(np.float64)
+    far, near = cKDTree(points).query(points, min(7, len(points)))
+    beside = normals[near[:, min(1, near.shape[1] - 1)]]
+    if ((normals * beside).sum(1) < -0.5).mean() > _OPPOSED:
+        return replace(mesh, normals=None)
+    # By the theorem of Gauss; a point stands for an area that goes with the square of the distance to its neighbours.
+    volume = (far[:, -1] ** 2 * ((points - points.mean(0)) * normals).sum(1)).sum()
+    return mesh if volume >= 0 else replace(mesh, normals=torch.from_numpy(-normals))
 
 
 def spacing_of(pieces: FragmentPieces) -> float:
@@ -188,18 +217,31 @@ def cloud_gap(mesh: Mesh) -> float:
 
 
 def sample(mesh: Mesh, spacing: float, generator: torch.Generator) -> Sample:
-    """An even sample of the whole surface; clouds of points are thinned and given normals."""
+    """An even sample of the whole surface; clouds of points are thinned, and given normals if they have none."""
+    corners = _with_colours(mesh)
     if is_cloud(mesh):
-        drawn = np.ascontiguousarray(np.unique(mesh.vertices.numpy(), axis=0))
-        outward, area = outward_normals(drawn), len(drawn) * cloud_gap(mesh) ** 2
+        _, which = np.unique(mesh.vertices.numpy(), axis=0, return_index=True)
+        drawn, area = corners[which], len(which) * cloud_gap(mesh) ** 2
+        outward = outward_normals(_places(drawn)) if mesh.normals is None else mesh.normals.numpy()[which]
         order = torch.randperm(len(drawn), generator=generator).numpy()
     else:
         area = surface_area(mesh.vertices, mesh.faces)
         order = np.arange(int(np.clip(_DRAWN * area / spacing**2, 50, _MOST_DRAWN)))
         chance = torch.rand(len(order), 3, generator=generator).numpy()
-        drawn, outward = draw(mesh.vertices.numpy(), mesh.faces.numpy(), chance)
-    kept = order[thin(drawn[order], _DISTANCE * spacing)]
-    return Sample(drawn[kept], outward[kept], area / max(1, len(kept)))
+        drawn, outward = draw(corners, mesh.faces.numpy(), chance)
+    kept = order[thin(_places(drawn)[order], _DISTANCE * spacing)]
+    colours = None if mesh.colours is None else drawn[kept, 3:]
+    return Sample(_places(drawn)[kept], outward[kept], area / max(1, len(kept)), colours)
+
+
+def _with_colours(mesh: Mesh) -> Float32[np.ndarray, "v c"]:
+    """The corners, and their colours in [0, 1] beside them if there are any."""
+    corners = mesh.vertices.numpy()
+    return corners if mesh.colours is None else np.concatenate([corners, mesh.colours.numpy() / np.float32(255)], 1)
+
+
+def _places(corners: Float32[np.ndarray, "v c"]) -> Float32[np.ndarray, "v 3"]:
+    return np.ascontiguousarray(corners[:, :3])
 
 
 def sample_near(
@@ -207,24 +249,27 @@ def sample_near(
 ) -> Sample:
     """An even sample of that part of the surface that lies within the radius of given points."""
     if not is_cloud(mesh):
-        corners = _triangles_near(mesh.vertices.numpy()[mesh.faces.numpy()], near, radius)
+        corners = _triangles_near(_with_colours(mesh)[mesh.faces.numpy()], near, radius)
         if not len(corners):
-            return Sample(np.zeros((0, 3), np.float32), np.zeros((0, 3), np.float32), spacing**2)
-        places = torch.from_numpy(corners.reshape(-1, 3))
-        mesh = Mesh(places, torch.arange(len(places)).reshape(-1, 3))
+            nothing = np.zeros((0, 3), np.float32)
+            return Sample(nothing, nothing, spacing**2, None if mesh.colours is None else nothing)
+        places = corners.reshape(-1, corners.shape[2])
+        levels = None if mesh.colours is None else torch.from_numpy((255 * places[:, 3:]).round().astype(np.uint8))
+        faces = torch.arange(len(places)).reshape(-1, 3)
+        mesh = Mesh(torch.from_numpy(_places(places)), faces, colours=levels)
     drawn = sample(mesh, spacing, generator)
-    kept = _close(drawn.points, near, radius)
-    return Sample(drawn.points[kept], drawn.normals[kept], drawn.area)
+    return drawn.part(_close(drawn.points, near, radius))
 
 
 def _triangles_near(
-    corners: Float32[np.ndarray, "f 3 3"], near: Float32[np.ndarray, "k 3"], radius: float
-) -> Float32[np.ndarray, "g 3 3"]:
+    corners: Float32[np.ndarray, "f 3 c"], near: Float32[np.ndarray, "k 3"], radius: float
+) -> Float32[np.ndarray, "g 3 c"]:
     """The parts of triangles that may lie within the radius of given points; large ones are cut in four for it."""
-    done = [np.zeros((0, 3, 3), np.float32)]
+    done = [corners[:0]]
     for _ in range(_CUTS):
-        centres = corners.mean(1)
-        reach = np.sqrt(((corners - centres[:, None]) ** 2).sum(-1).max(1, initial=0.0))
+        places = np.ascontiguousarray(corners[..., :3])
+        centres = places.mean(1)
+        reach = np.sqrt(((places - centres[:, None]) ** 2).sum(-1).max(1, initial=0.0))
         close = _close(centres, near, radius + reach)
         large = close & (reach > 2 * radius)
         done.append(corners[close & ~large])

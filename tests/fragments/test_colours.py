@@ -1,0 +1,131 @@
+"""Colours that run on across a seam speak for a match, others against it, and plain ones say nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import trimesh
+
+from diffassemble.core import Mesh, Puzzle
+from diffassemble.fragments.clusters import BodySurface, Cluster, FractureSide, Fragment
+from diffassemble.fragments.colours import colour_evidence
+from diffassemble.fragments.contact import IDENTITY, pose_rows, transformed
+from diffassemble.fragments.descriptors import fracture_surface, rim_colours
+from diffassemble.fragments.matches import Match, verify
+from diffassemble.fragments.model import FractureModels
+from diffassemble.fragments.pair_search import Candidates
+from diffassemble.fragments.spatial import voxelise
+from diffassemble.fragments.surface import sample
+
+Paint = Callable[[np.ndarray], np.ndarray]
+"""Colours in [0, 1] of places in the whole."""
+SPACING = 0.012
+
+
+def blotches(places: np.ndarray) -> np.ndarray:
+    """Dark blue and light ochre, a few times across the whole, with some noise."""
+    share = 0.5 + 0.5 * np.clip(np.sin(9 * places + 1).sum(1, keepdims=True), -1, 1)
+    colours = np.array([0.2, 0.2, 0.4]) * (1 - share) + np.array([0.9, 0.7, 0.5]) * share
+    return (colours + np.random.default_rng(0).normal(scale=0.02, size=places.shape)).astype(np.float32)
+
+
+def elsewhere(places: np.ndarray) -> np.ndarray:
+    """The same pattern in another place."""
+    return blotches(-places - 0.2)
+
+
+def noisy(places: np.ndarray) -> np.ndarray:
+    """Another colour at every point."""
+    return np.random.default_rng(len(places)).random(places.shape).astype(np.float32)
+
+
+def plain(red: float) -> Paint:
+    return lambda places: np.tile(np.array([red, 0.5, 0.4], np.float32), (len(places), 1))
+
+
+def sawn_side(low: float, high: float) -> FractureSide:
+    """A part of a bar, from low to high along x, that was sawn off at x = 0; in blotches."""
+    box = trimesh.creation.box(bounds=[[low, -0.2, -0.3], [high, 0.2, 0.3]])
+    mesh = Mesh(torch.from_numpy(np.array(box.vertices)).float(), torch.from_numpy(np.array(box.faces)))
+    whole = sample(mesh, SPACING, torch.Generator().manual_seed(0))
+    broken = np.abs(whole.points[:, 0]) < 1e-6
+    surface, _ = fracture_surface(whole, broken, SPACING)
+    surface = surface._replace(colours=rim_colours(surface, whole, blotches(whole.points), SPACING))
+    body = BodySurface(whole.points, whole.normals, SPACING, voxelise(whole.points, SPACING), broken)
+    return FractureSide(surface, voxelise(surface.points, SPACING, closed=False), body, whole.points[::50])
+
+
+def test_where_shapes_fit_two_ways_colours_tell_which() -> None:
+    first, second = sawn_side(-0.4, 0), sawn_side(0, 0.5)
+    half_turn = np.array([1.0, 0, 0, 0, -1, 0, 0, 0, -1, 0, 0, 0])
+    apart = IDENTITY + np.eye(12)[11]
+    true, turned, nothing = colour_evidence(np.stack([IDENTITY, half_turn, apart]), first, second, SPACING)
+    assert 1 < true <= 2
+    assert -2 <= turned < -1
+    assert nothing == 0
+
+
+@pytest.fixture(scope="module")
+def verified(
+    broken: Puzzle, clusters: tuple[Cluster, Cluster], true_pose: np.ndarray, models: FractureModels
+) -> Callable[[Paint | None, Paint | None], list[Match]]:
+    """The halves of the block, each in its paint, verified at their true pose and at one beside it."""
+    assert broken.truth is not None
+    truth, level, spacing = pose_rows(broken.truth), 1, clusters[0].fragments[0].spacing
+
+    def painted(cluster: Cluster, paint: Paint | None) -> FractureSide:
+        side, (piece,) = cluster.side(level), cluster.members
+        assert side is not None
+        if paint is None:
+            return side
+        whole = cluster.fragments[piece].pyramid.levels[0]
+        known = rim_colours(side.surface, whole, paint(transformed(truth[piece], whole.points)), spacing)
+        return side._replace(surface=side.surface._replace(colours=known))
+
+    def verify_in(first: Paint | None, second: Paint | None) -> list[Match]:
+        sides = painted(clusters[0], first), painted(clusters[1], second)
+        poses = np.stack([true_pose, true_pose + 1.2 * spacing * np.eye(12)[9:].sum(0)])
+        return verify(Candidates(poses, np.array([3, 3])), *sides, spacing / 2**level, level, models)
+
+    return verify_in
+
+
+def odds(match: Match) -> float:
+    return float(np.log(match.probability / (1 - match.probability)))
+
+
+def test_paint_that_runs_on_speaks_for_a_match_and_other_paint_against_it(
+    verified: Callable[[Paint | None, Paint | None], list[Match]],
+) -> None:
+    by_shape, alike, unlike = verified(None, None)[0], verified(blotches, blotches)[0], verified(blotches, elsewhere)[0]
+    assert unlike.probability < by_shape.probability < alike.probability
+    assert 0.7 < odds(alike) - odds(by_shape) < 2.1
+    assert -2.1 < odds(unlike) - odds(by_shape) < -0.7
+
+
+@pytest.mark.parametrize(
+    "paints",
+    [(plain(0.8), plain(0.8)), (plain(0.8), plain(0.1)), (plain(0.8), blotches), (blotches, None), (noisy, noisy)],
+)
+def test_colours_that_tell_nothing_change_nothing(
+    verified: Callable[[Paint | None, Paint | None], list[Match]], paints: tuple[Paint | None, Paint | None]
+) -> None:
+    told = [match.probability for match in verified(*paints)]
+    assert told == [match.probability for match in verified(None, None)]
+
+
+def test_fragments_know_the_colours_beside_their_breaks(
+    halves: list[Mesh], models: FractureModels, clusters: tuple[Cluster, Cluster]
+) -> None:
+    fine = trimesh.remesh.subdivide_to_size(halves[0].vertices.numpy(), halves[0].faces.numpy(), 0.03)
+    mesh = Mesh(torch.from_numpy(fine[0]).float(), torch.from_numpy(fine[1]).long())
+    levels = torch.from_numpy((255 * (0.5 + 0.4 * mesh.vertices.numpy())).round().astype(np.uint8))
+    surface = Fragment(replace(mesh, colours=levels), clusters[0].fragments[0].spacing, models, 0).fracture(1)
+    known = np.isfinite(surface.colours[:, 0])
+    assert known[surface.rim < 2].mean() > 0.7
+    beside = 0.5 + 0.4 * (surface.points + surface.edge)[known]
+    assert np.abs(surface.colours[known] - beside).max() < 0.05
