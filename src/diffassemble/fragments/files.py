@@ -25,6 +25,8 @@ DOCUMENT = "fragments"
 _CROOKED = 1e-3
 POINTS = 1000
 MOST_FRAGMENTS = 500
+DENSE = 500_000
+"""triangles of a mesh from which on fewer would give the same answer sooner"""
 SIZE_FROM_SPREAD = 2.53
 
 
@@ -95,6 +97,10 @@ def load_fragments(files: Sequence[Path], unit: float | None = None) -> Fragment
     from diffassemble.fragments.surface import facing_outward
 
     given = [read_precisely(file) for file in files]
+    dense = [file for file, mesh in zip(files, given, strict=True) if len(mesh.faces) > DENSE]
+    if dense:
+        found = f"{len(dense)} of {len(files)} meshes have over {DENSE:,} triangles (first: {dense[0].name})"
+        warnings.warn(f"{folder}: {found}; only points drawn from them are compared", stacklevel=3)
     meshes = [facing_outward(mesh) for mesh in given]
     turned = [file for file, old, new in zip(files, given, meshes, strict=True) if new is not old]
     if turned:

@@ -25,6 +25,8 @@ POINTS = 40_000
 _DISTANCE = 0.74
 _DRAWN = 5
 _MOST_DRAWN = 4_000_000
+# Open surfaces are turned by their winding number about themselves, at so many points, if it is surely negative.
+_PROBES, _ENCLOSING = 800, 0.25
 # Triangles are cut in four so often, at most.
 _CUTS = 8
 
@@ -147,10 +149,34 @@ def is_cloud(mesh: Mesh) -> bool:
 
 
 def facing_outward(mesh: Mesh) -> Mesh:
-    """The mesh with its triangles turned round if they enclose a negative volume, as in files that are inside out."""
-    corners = mesh.vertices.double()[mesh.faces] - mesh.vertices.double().mean(0)
-    volume = torch.linalg.det(corners).sum() if len(corners) else torch.zeros(())
-    return Mesh(mesh.vertices, mesh.faces.flip(1)) if volume < 0 and is_closed(mesh.faces) else mesh
+    """The mesh with its triangles turned round if they face inwards, as in files that are inside out.
+
+    Closed surfaces tell it by the volume they enclose, open ones by how much of itself the surface has behind it. Mere
+    sheets stay as they are: what lies behind a wall of which one side was seen, only its normals tell.
+    """
+    if is_cloud(mesh):
+        return mesh
+    if is_closed(mesh.faces):
+        corners = mesh.vertices.double()[mesh.faces] - mesh.vertices.double().mean(0)
+        inward = bool(torch.linalg.det(corners).sum() < 0)
+    else:
+        inward = enclosure(mesh) < -_ENCLOSING
+    return Mesh(mesh.vertices, mesh.faces.flip(1)) if inward else mesh
+
+
+def enclosure(mesh: Mesh) -> float:
+    """The mean winding number of a surface about its own points: ½ if it is closed and faces outwards, −½ if inwards.
+
+    Of a sheet it is near 0, positive where the sheet bulges to the side that it faces.
+    """
+    chance = torch.rand(_PROBES, 3, generator=torch.Generator().manual_seed(0)).numpy()
+    corners = mesh.vertices.double() - mesh.vertices.double().mean(0)
+    corners = (corners / corners.abs().max()).float()
+    points, normals = draw(corners.numpy(), mesh.faces.numpy(), chance)
+    area = surface_area(corners, mesh.faces) / _PROBES
+    apart = points[None].astype(np.float64) - points[:, None]
+    far = np.maximum(np.linalg.norm(apart, axis=-1), np.sqrt(area))
+    return float(((apart * normals).sum(-1) / far**3).sum(1).mean() * area / (4 * np.pi))
 
 
 def spacing_of(pieces: FragmentPieces) -> float:
