@@ -299,10 +299,10 @@ def _log_odds(match: Match) -> float:
 class MendSolver:
     """Joins fragments along their breaks; what fits nowhere is laid beside, with confidence 0.
 
-    The largest fragment stays turned as it was given: geometry can't know how the object stood. After `budget` seconds
-    nothing more is searched for, and what is known by then is used. With `several` the fragments may be of more than
-    one object: only likely matches count, and every group that holds together is an object of its own. Where matches
-    contradict each other, up to `beam` assemblies are made, and the one with most evidence is the answer.
+    The largest fragment placed stays turned as it was given: geometry can't know how the object stood. After `budget`
+    seconds nothing more is searched for, and what is known by then is used. With `several` the fragments may be of more
+    than one object: only likely matches count, and every group that holds together is an object of its own. Where
+    matches contradict each other, up to `beam` assemblies are made, and the one with most evidence is the answer.
     """
 
     models: FractureModels
