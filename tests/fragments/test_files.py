@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
@@ -143,6 +144,31 @@ def test_open_meshes_are_told_once(brick: list[Mesh], tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match=r"3 of 4 meshes are open \(first: Bruchstück 000\.ply\)") as caught:
         assert len(read_fragments(folder)) == 4
     assert len(caught) == 1
+
+
+def test_files_inside_out_give_the_same_puzzle(brick: list[Mesh], tmp_path: Path) -> None:
+    closed, gaping = brick[0], Mesh(brick[1].vertices, brick[1].faces[1:])
+    right = read_quietly(fill(tmp_path / "a", [closed, gaping, brick[2]], ".ply"))
+    wrong = [Mesh(mesh.vertices, mesh.faces.flip(1)) for mesh in (closed, gaping)]
+    with pytest.warns(UserWarning, match=r"2 of 3 meshes are inside out \(first: .* 000\.ply\); turned round"):
+        turned = read_fragments(fill(tmp_path / "b", [*wrong, brick[2]], ".ply"))
+    assert torch.equal(turned.fragments.points, right.fragments.points)
+    for one, two in zip(turned.fragments.meshes, right.fragments.meshes, strict=True):
+        assert torch.equal(one.vertices, two.vertices)
+        assert torch.equal(one.faces, two.faces)
+
+
+def test_dense_meshes_are_told(brick: list[Mesh], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fragments, "DENSE", 11)
+    folder = fill(tmp_path / "a", brick, ".ply")
+    with pytest.warns(UserWarning, match=r"4 of 4 meshes have over 11 triangles \(first: Bruchstück 000\.ply\); only"):
+        read_fragments(folder)
+
+
+def read_quietly(folder: Path) -> Puzzle:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return read_fragments(folder)
 
 
 def test_numbers_of_fragments(brick: list[Mesh], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

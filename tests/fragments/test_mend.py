@@ -12,7 +12,9 @@ from manifold3d import Manifold
 from diffassemble.core import Locks, Mesh, Poses, Puzzle, Solver, Step
 from diffassemble.core.poses import random_rotations
 from diffassemble.core.solver import assemble
+from diffassemble.core.surfaces import surface_area, triangle_normals
 from diffassemble.fragments.breaking import fracture, mesh_of, scatter
+from diffassemble.fragments.files import fragment_pieces
 from diffassemble.fragments.mend import MendSolver
 from diffassemble.fragments.model import FractureModels
 
@@ -111,6 +113,40 @@ def test_two_objects_are_told_apart(solver: MendSolver, heap: Puzzle) -> None:
     assert last.confidence.min() > 0.5
     corners = [last.poses[own].apply(heap.fragments.points[own]).flatten(0, 1) for own in ([0, 1], [2, 3])]
     assert corners[0][:, 0].max() < corners[1][:, 0].min() or corners[1][:, 0].max() < corners[0][:, 0].min()
+
+
+def test_a_foreign_piece_is_left_out_though_it_is_the_largest(solver: MendSolver, heap: Puzzle, block: Mesh) -> None:
+    pieces = heap.reordered(torch.tensor([0, 1])).fragments
+    others = fracture(Mesh(0.9 * block.vertices, block.faces), 2, torch.Generator().manual_seed(8))
+    half = max(others, key=lambda mesh: surface_area(mesh.vertices, mesh.faces))
+    meshes = [*(Mesh(mesh.vertices.double(), mesh.faces) for mesh in pieces.meshes), half]
+    puzzle = Puzzle(fragment_pieces(meshes), None, ("a", "b", "foreign"))
+    assert int(puzzle.fragments.areas.argmax()) == 2
+    last = solved(solver, puzzle)[-1]
+    assert last.objects is not None
+    assert last.confidence is not None
+    assert last.objects.tolist() == [0, 0, -1]
+    assert last.confidence[2] == 0
+    assert last.confidence[:2].min() > 0.9
+
+
+@pytest.mark.parametrize("strip", [True, False])
+def test_a_wall_seen_from_one_side_gets_an_honest_answer(solver: MendSolver, strip: bool) -> None:
+    generator = torch.Generator().manual_seed(11)
+    bowl = mesh_of((Manifold.sphere(0.5, 64) - Manifold.sphere(0.42, 64)).trim_by_plane((0.1, 0, 1), -0.1))
+    sheets = []
+    for mesh in fracture(bowl, 2, generator):
+        middle = mesh.vertices[mesh.faces].mean(1)
+        far, facing = middle.norm(dim=-1), (middle * triangle_normals(mesh.vertices, mesh.faces)).sum(1)
+        outer = (far > 0.485) & (facing > 0)
+        inner = (far < 0.425) & (facing < 0)
+        sheets.append(Mesh(mesh.vertices, mesh.faces[~inner if strip else outer]))
+    puzzle = scatter(sheets, generator)
+    last = solved(solver, puzzle)[-1]
+    assert last.confidence is not None
+    assert torch.isfinite(last.poses.translation).all()
+    assert last.confidence.min() < 0.9 or off_by(puzzle, last, 0, 1) < 2
+    assert not strip or last.confidence.min() > 0.5
 
 
 def test_a_foreign_piece_is_left_out(solver: MendSolver, heap: Puzzle) -> None:

@@ -9,11 +9,13 @@ import pytest
 import torch
 
 from diffassemble.core import FragmentPieces, InputError, Mesh
+from diffassemble.core.surfaces import triangle_normals
 from diffassemble.fragments.spatial import INSIDE, OUTSIDE, Voxels, look_up, nearest_within, thin, voxelise
 from diffassemble.fragments.surface import (
     Sample,
     cloud_gap,
     draw,
+    enclosure,
     facing_outward,
     is_cloud,
     outward_normals,
@@ -206,3 +208,37 @@ def test_a_long_needle_does_not_fill_the_memory() -> None:
     voxels = voxelise(needle, 0.01)
     assert voxels.directory.size < 1e6
     assert look(voxels, np.array([[500.0, 0, 0]]))[0] >= 0
+
+
+def test_closed_and_open_surfaces_are_turned_outward(halves: list[Mesh]) -> None:
+    for half in halves:
+        far = half.vertices[half.faces].mean(1)[:, 0].argsort()
+        for kept in (far, far[len(far) // 8 :], far[: -len(far) // 4], far.flip(0)):
+            right = Mesh(half.vertices, half.faces[kept])
+            wrong = Mesh(1e6 * half.vertices + 5e6, right.faces.flip(1))
+            assert facing_outward(right) is right
+            assert torch.equal(facing_outward(wrong).faces, right.faces)
+
+
+def test_the_majority_of_triangles_decides(halves: list[Mesh]) -> None:
+    faces = halves[0].faces[3:].clone()
+    area = triangle_normals(halves[0].vertices, faces).norm(dim=-1)
+    order = area.argsort()
+    few = order[area[order].cumsum(0) < 0.12 * area.sum()]
+    faces[few] = faces[few].flip(1)
+    mixed = Mesh(halves[0].vertices, faces)
+    assert facing_outward(mixed) is mixed
+    assert torch.equal(facing_outward(Mesh(mixed.vertices, faces.flip(1))).faces, faces)
+
+
+def test_one_side_of_a_wall_stays_as_its_normals_say() -> None:
+    grid = torch.cartesian_prod(torch.linspace(-1, 1, 20), torch.linspace(-1, 1, 20))
+    sheet = torch.cat([grid, 0.3 * grid.square().sum(1, keepdim=True)], 1)
+    corner = torch.arange(400).reshape(20, 20)[:-1, :-1].flatten()
+    faces = torch.cat(
+        [torch.stack([corner, corner + 20, corner + 21], 1), torch.stack([corner, corner + 21, corner + 1], 1)]
+    )
+    inner, outer = Mesh(sheet, faces), Mesh(sheet, faces.flip(1))
+    assert -0.2 < enclosure(inner) < 0 < enclosure(outer) < 0.2
+    assert facing_outward(inner) is inner
+    assert facing_outward(outer) is outer

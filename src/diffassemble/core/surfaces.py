@@ -86,8 +86,8 @@ def is_closed(faces: Int[Tensor, "f 3"]) -> bool:
     if not len(faces):
         return False
     edges = torch.cat([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]).sort(1).values
-    _, which = distinct_rows(edges)
-    return bool((which.bincount() % 2 == 0).all())
+    count = (edges[:, 0] * (edges.max() + 1) + edges[:, 1]).unique(return_counts=True)[1]
+    return bool((count % 2 == 0).all())
 
 
 def distinct_rows(rows: Shaped[Tensor, "m c"]) -> tuple[Int[Tensor, "k"], Int[Tensor, "m"]]:

@@ -91,8 +91,8 @@ class Fragment:
 
     @property
     def area(self) -> float:
-        """Of the whole surface."""
-        return len(self.pyramid.levels[0]) * self.pyramid.levels[0].area
+        """Of the whole surface; rounded, so that equal fragments rank alike in every unit of length."""
+        return float(f"{len(self.pyramid.levels[0]) * self.pyramid.levels[0].area:.5g}")
 
     def broken(self, level: int) -> Bool[np.ndarray, "p"]:
         """Which points of a level are of the break; finer levels look where the coarser ones have suspicions."""

@@ -17,6 +17,7 @@ from diffassemble.core import Assembly, Board, FragmentPieces, InputError, Mesh,
 from diffassemble.core.surfaces import is_closed, sample_surface
 from diffassemble.files.documents import document_bytes, field, matrix_field, piece_names, read_document, truth_records
 from diffassemble.files.meshes import MESH_ENDINGS, MOST_BYTES, check_size, mesh_bytes, read_precisely, scene_bytes
+from diffassemble.fragments.scale import misfit_of
 from diffassemble.rendering.picture import fragment_colours
 
 # What documents call this kind.
@@ -24,6 +25,8 @@ DOCUMENT = "fragments"
 _CROOKED = 1e-3
 POINTS = 1000
 MOST_FRAGMENTS = 500
+DENSE = 500_000
+"""triangles of a mesh from which on fewer would give the same answer sooner"""
 SIZE_FROM_SPREAD = 2.53
 
 
@@ -90,12 +93,28 @@ def load_fragments(files: Sequence[Path], unit: float | None = None) -> Fragment
     check_fragment_count(len(files), folder)
     if sum(check_size(file) for file in files) >= MOST_BYTES:
         raise InputError(f"{folder}: the files have over {MOST_BYTES / 1e9:.0f} GB together; simplify the meshes first")
-    meshes = [read_precisely(file) for file in files]
+    # Loaded here, since it brings compiled loops with it.
+    from diffassemble.fragments.surface import facing_outward
+
+    given = [read_precisely(file) for file in files]
+    dense = [file for file, mesh in zip(files, given, strict=True) if len(mesh.faces) > DENSE]
+    if dense:
+        found = f"{len(dense)} of {len(files)} meshes have over {DENSE:,} triangles (first: {dense[0].name})"
+        warnings.warn(f"{folder}: {found}; only points drawn from them are compared", stacklevel=3)
+    meshes = [facing_outward(mesh) for mesh in given]
+    turned = [file for file, old, new in zip(files, given, meshes, strict=True) if new is not old]
+    if turned:
+        found = f"{len(turned)} of {len(files)} meshes are inside out (first: {turned[0].name})"
+        warnings.warn(f"{folder}: {found}; turned round", stacklevel=3)
     gaping = [file for file, mesh in zip(files, meshes, strict=True) if len(mesh.faces) and not is_closed(mesh.faces)]
     if gaping:
         found = f"{len(gaping)} of {len(files)} meshes are open (first: {gaping[0].name})"
         warnings.warn(f"{folder}: {found}; going on with their surfaces", stacklevel=3)
-    return fragment_pieces(meshes, unit)
+    pieces = fragment_pieces(meshes, unit)
+    if (odd := misfit_of(pieces.points, pieces.meshes)) is not None:
+        names = ", ".join(files[piece].name for piece in odd.members)
+        warnings.warn(f"{folder}: {names} {'is' if len(odd.members) == 1 else 'are'} {odd.text}", stacklevel=3)
+    return pieces
 
 
 def check_fragment_count(count: int, source: Path) -> None:
@@ -109,8 +128,9 @@ def check_fragment_count(count: int, source: Path) -> None:
 def fragment_pieces(meshes: Sequence[Mesh], unit: float | None = None, points: int = POINTS) -> FragmentPieces:
     """Fragments in frames of their own, out of meshes in the coordinates of files.
 
-    `unit` is the longest side of the whole; if it is not known it is estimated. Each fragment's points follow from its
-    mesh alone, so neither the other fragments nor their order matter.
+    `unit` is the longest side of the whole; if it is not known it is estimated, without fragments that are beyond all
+    proportion. Each fragment's points follow from its mesh alone, so neither the other fragments nor their order
+    matter.
     """
     chance = torch.Generator()
     drawn = torch.stack(
@@ -118,7 +138,10 @@ def fragment_pieces(meshes: Sequence[Mesh], unit: float | None = None, points: i
     )
     origins = drawn.mean(1)
     centred = drawn - origins[:, None]
-    unit = estimated_unit(centred) if unit is None else unit
+    if unit is None:
+        odd = misfit_of(centred, meshes)
+        beyond = odd.members if odd is not None and odd.leaves_out else ()
+        unit = estimated_unit(centred[[piece for piece in range(len(meshes)) if piece not in beyond]])
     own = [mesh.placed(((mesh.vertices - origin) / unit).float()) for mesh, origin in zip(meshes, origins, strict=True)]
     return FragmentPieces((centred / unit).float(), tuple(own), origins, unit)
 

@@ -24,7 +24,7 @@ from diffassemble.fragments.contact import IDENTITY, Pose, inverse, meet, poses_
 from diffassemble.fragments.descriptors import FractureSurface
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.pair_search import Candidates, Effort, rating, search
-from diffassemble.fragments.surface import facing_outward, spacing_of
+from diffassemble.fragments.surface import facing_outward, spacing_of, with_normals
 
 _MOST = 2500
 # Breaks with fewer points than this at level 1 are looked at one level finer.
@@ -267,7 +267,7 @@ def prepare(pieces: FragmentPieces, models: FractureModels, seed: int) -> list[F
     spacing = spacing_of(pieces)
 
     def ready(number: int) -> Fragment:
-        fragment = Fragment(facing_outward(pieces.meshes[number]), spacing, models, seed + number)
+        fragment = Fragment(with_normals(facing_outward(pieces.meshes[number])), spacing, models, seed + number)
         fragment.fracture(min(1, fragment.finest))
         return fragment
 

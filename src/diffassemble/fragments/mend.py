@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -24,11 +24,13 @@ from diffassemble.core.solver import in_content_order
 from diffassemble.fragments.assembly_state import AssemblyState, Known, alike
 from diffassemble.fragments.clusters import Cluster
 from diffassemble.fragments.contact import IDENTITY, Pose, compose, inverse, pose_rows, poses_of
+from diffassemble.fragments.copies import are_copies
 from diffassemble.fragments.explain import explained
 from diffassemble.fragments.gap_insertion import INSERTED, find_gaps, insert_into_gaps
 from diffassemble.fragments.matches import Match, can_refine, level_for, match_clusters, prepare, review
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.pair_search import Effort
+from diffassemble.fragments.scale import misfit_of
 from diffassemble.fragments.surface import is_cloud
 
 QUICK = Effort()
@@ -297,10 +299,10 @@ def _log_odds(match: Match) -> float:
 class MendSolver:
     """Joins fragments along their breaks; what fits nowhere is laid beside, with confidence 0.
 
-    The largest fragment stays turned as it was given: geometry can't know how the object stood. After `budget` seconds
-    nothing more is searched for, and what is known by then is used. With `several` the fragments may be of more than
-    one object: only likely matches count, and every group that holds together is an object of its own. Where matches
-    contradict each other, up to `beam` assemblies are made, and the one with most evidence is the answer.
+    The largest fragment placed stays turned as it was given: geometry can't know how the object stood. After `budget`
+    seconds nothing more is searched for, and what is known by then is used. With `several` the fragments may be of more
+    than one object: only likely matches count, and every group that holds together is an object of its own. Where
+    matches contradict each other, up to `beam` assemblies are made, and the one with most evidence is the answer.
     """
 
     models: FractureModels
@@ -318,18 +320,88 @@ class MendSolver:
         return in_content_order(puzzle, lambda ordered: self._ordered_steps(ordered, generator, until))
 
     def _ordered_steps(self, puzzle: Puzzle, generator: torch.Generator, until: float) -> Iterator[Step]:
-        pieces, locks = puzzle.fragments, puzzle.locks
         seed = int(torch.randint(1 << 30, (1,), generator=generator))
+        aside = set_aside(puzzle)
+        kept = torch.tensor([piece for piece in range(len(puzzle)) if piece not in aside])
+        for step in self._joining_steps(puzzle.reordered(kept), seed, until):
+            yield with_those_aside(step, puzzle.fragments, kept, aside)
+
+    def _joining_steps(self, puzzle: Puzzle, seed: int, until: float) -> Iterator[Step]:
+        pieces, locks = puzzle.fragments, puzzle.locks
         locked = {} if locks is None else {i: row for i, row in enumerate(pose_rows(locks.poses)) if locks.held[i]}
         state = AssemblyState(prepare(pieces, self.models, seed), self.models, seed, until, locked)
         yield Step(lay_out(state, pieces), done=0.0)
         for joins, _ in enumerate(assemble_best(state, LIKELY if self.several else _GUESS, self.beam), 1):
             yield Step(lay_out(state, pieces), done=0.99 * joins / len(pieces))
+        if not self.several:
+            choose_anchor(state)
         objects = found_objects(state, self.several)
         sure = torch.tensor(state.confidence).where(objects >= 0, 0.0)
         notes = explained(state, sure.tolist(), objects.tolist(), puzzle.names)
         laid = lay_out(state, pieces)
         yield Step(laid, 1.0, sure, objects, notes=notes, guess=None if self.several else best_guess(state, laid))
+
+
+def set_aside(puzzle: Puzzle) -> dict[int, str]:
+    """Which fragments are not to be placed, and why: those of another unit, and all but one of equal ones.
+
+    What is locked is never among them. Of equal fragments the first by name stays.
+    """
+    held = [False] * len(puzzle) if puzzle.locks is None else puzzle.locks.held.tolist()
+    found = misfit_of(puzzle.fragments.points, puzzle.fragments.meshes)
+    aside = {} if found is None or not found.leaves_out else dict.fromkeys(found.members, found.text)
+    kept: dict[tuple[int, int], list[int]] = {}
+    for piece in sorted(range(len(puzzle)), key=lambda piece: (not held[piece], puzzle.names[piece])):
+        mesh = puzzle.fragments.meshes[piece]
+        alike = kept.setdefault((len(mesh.vertices), len(mesh.faces)), [])
+        same = next((other for other in alike if are_copies(puzzle.fragments.meshes[other], mesh)), None)
+        if same is None or held[piece]:
+            alike.append(piece)
+        else:
+            aside[piece] = f"the same fragment as {puzzle.names[same]}"
+    return {piece: reason for piece, reason in aside.items() if not held[piece]}
+
+
+def with_those_aside(step: Step, pieces: FragmentPieces, kept: Int[Tensor, "k"], aside: Mapping[int, str]) -> Step:
+    """A step of the fragments that were kept as one of all: those set aside lie beside in a row, with their reasons."""
+    if not aside:
+        return step
+    poses, edge = Poses.identity(len(pieces), 3), float(step.poses.apply(pieces.points[kept])[..., 0].max())
+    poses.rotation[kept], poses.translation[kept] = step.poses.rotation, step.poses.translation
+    for piece in aside:
+        low, high = pieces.points[piece].amin(0), pieces.points[piece].amax(0)
+        poses.translation[piece] = -(low + high) / 2
+        poses.translation[piece, 0] = edge + 0.1 - low[0]
+        edge += 0.1 + float(high[0] - low[0])
+    if step.confidence is None or step.objects is None or step.notes is None:
+        return replace(step, poses=poses)
+    sure, objects = torch.zeros(len(pieces)), torch.full((len(pieces),), -1)
+    sure[kept], objects[kept] = step.confidence, step.objects
+    told = {**dict(zip(kept.tolist(), step.notes, strict=True)), **aside}
+    guess = None
+    if step.guess is not None:
+        guess = Poses(poses.rotation.clone(), poses.translation.clone())
+        guess.rotation[kept], guess.translation[kept] = step.guess.rotation, step.guess.translation
+    notes = tuple(told[piece] for piece in range(len(pieces)))
+    return replace(step, poses=poses, confidence=sure, objects=objects, notes=notes, guess=guess)
+
+
+def choose_anchor(state: AssemblyState) -> None:
+    """Let an anchor that nothing was joined to make way for the largest of a larger cluster that holds together.
+
+    The largest fragment may be of another object.
+    """
+    own = next(cluster for cluster in state.clusters if state.anchor in cluster.members)
+    if len(own.members) > 1 or state.locked:
+        return
+    before = state.anchor
+    for cluster in state.ranked[1:]:
+        if len(cluster.members) > 1 and cluster.area > own.area:
+            state.anchor = state.largest(cluster.members)
+            sure = state.confidence
+            if max(sure[piece] for piece in cluster.members if piece != state.anchor) >= LIKELY:
+                return
+    state.anchor = before
 
 
 def found_objects(state: AssemblyState, several: bool) -> Int[Tensor, "n"]:

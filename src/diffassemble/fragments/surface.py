@@ -25,6 +25,8 @@ POINTS = 40_000
 _DISTANCE = 0.74
 _DRAWN = 5
 _MOST_DRAWN = 4_000_000
+# Open surfaces are turned by their winding number about themselves, at so many points, if it is surely negative.
+_PROBES, _ENCLOSING = 800, 0.25
 # Triangles are cut in four so often, at most.
 _CUTS = 8
 # Normals that came with a cloud are no use if more than this share of them oppose those of their nearest points.
@@ -168,15 +170,35 @@ def is_cloud(mesh: Mesh) -> bool:
 
 
 def facing_outward(mesh: Mesh) -> Mesh:
-    """The mesh with its triangles turned round if they enclose a negative volume, as in files that are inside out.
+    """The mesh with its triangles turned round if they face inwards, as in files that are inside out.
 
-    So are the normals of clouds; where they have no common side, they are dropped.
+    Closed surfaces tell it by the volume they enclose, open ones by how much of itself the surface has behind it. Mere
+    sheets stay as they are: what lies behind a wall of which one side was seen, only its normals tell. So are
+    the normals of clouds turned; where they have no common side, they are dropped.
     """
     if is_cloud(mesh):
         return mesh if mesh.normals is None else _with_outward_normals(mesh, mesh.normals.numpy())
-    corners = mesh.vertices.double()[mesh.faces] - mesh.vertices.double().mean(0)
-    volume = torch.linalg.det(corners).sum()
-    return replace(mesh, faces=mesh.faces.flip(1)) if volume < 0 and is_closed(mesh.faces) else mesh
+    if is_closed(mesh.faces):
+        corners = mesh.vertices.double()[mesh.faces] - mesh.vertices.double().mean(0)
+        inward = bool(torch.linalg.det(corners).sum() < 0)
+    else:
+        inward = enclosure(mesh) < -_ENCLOSING
+    return replace(mesh, faces=mesh.faces.flip(1)) if inward else mesh
+
+
+def enclosure(mesh: Mesh) -> float:
+    """The mean winding number of a surface about its own points: ½ if it is closed and faces outwards, −½ if inwards.
+
+    Of a sheet it is near 0, positive where the sheet bulges to the side that it faces.
+    """
+    chance = torch.rand(_PROBES, 3, generator=torch.Generator().manual_seed(0)).numpy()
+    corners = mesh.vertices.double() - mesh.vertices.double().mean(0)
+    corners = (corners / corners.abs().max()).float()
+    points, normals = draw(corners.numpy(), mesh.faces.numpy(), chance)
+    area = surface_area(corners, mesh.faces) / _PROBES
+    apart = points[None].astype(np.float64) - points[:, None]
+    far = np.maximum(np.linalg.norm(apart, axis=-1), np.sqrt(area))
+    return float(((apart * normals).sum(-1) / far**3).sum(1).mean() * area / (4 * np.pi))
 
 
 def _with_outward_normals(mesh: Mesh, normals: Float32[np.ndarray, "v 3"]) -> Mesh:
@@ -189,6 +211,14 @@ def _with_outward_normals(mesh: Mesh, normals: Float32[np.ndarray, "v 3"]) -> Me
     # By the theorem of Gauss; a point stands for an area that goes with the square of the distance to its neighbours.
     volume = (far[:, -1] ** 2 * ((points - points.mean(0)) * normals).sum(1)).sum()
     return mesh if volume >= 0 else replace(mesh, normals=torch.from_numpy(-normals))
+
+
+def with_normals(mesh: Mesh) -> Mesh:
+    """A cloud without normals gets estimated ones, once for all samples of it; everything else stays."""
+    if not is_cloud(mesh) or mesh.normals is not None:
+        return mesh
+    points = np.ascontiguousarray(np.unique(mesh.vertices.numpy(), axis=0))
+    return Mesh(torch.from_numpy(points), mesh.faces, torch.from_numpy(outward_normals(points)))
 
 
 def spacing_of(pieces: FragmentPieces) -> float:

@@ -42,7 +42,7 @@ from diffassemble.fragments.descriptors import (
 from diffassemble.fragments.matches import can_refine, level_for, match_clusters, prepare
 from diffassemble.fragments.model import MATCH_FEATURES, FractureConfig, FractureModels
 from diffassemble.fragments.pair_search import Effort
-from diffassemble.fragments.surface import spacing_of
+from diffassemble.fragments.surface import spacing_of, with_normals
 from diffassemble.training.config import Config, FragmentConfig, TrainingConfig
 from diffassemble.training.fragment_data import Broken
 from diffassemble.training.fragments import gather
@@ -279,7 +279,7 @@ def surface_examples(
     whole = torch.cat([mesh.vertices for mesh in meshes])
     unit = float((whole.amax(0) - whole.amin(0)).max())
     clean = [Mesh((mesh.vertices - whole.mean(0)) / unit, mesh.faces) for mesh in meshes]
-    seen = damage.of(clean, generator)
+    seen = [with_normals(mesh) for mesh in damage.of(clean, generator)]
     points = torch.stack([sample_surface(mesh.vertices, mesh.faces, 64, generator)[0] for mesh in seen])
     spacing = spacing_of(FragmentPieces(points, tuple(seen), torch.zeros(len(seen), 3)))
     pieces = [SurfacePyramid.of(mesh, spacing, generator) for mesh in seen]
