@@ -217,8 +217,9 @@ def with_normals(mesh: Mesh) -> Mesh:
     """A cloud without normals gets estimated ones, once for all samples of it; everything else stays."""
     if not is_cloud(mesh) or mesh.normals is not None:
         return mesh
-    points = np.ascontiguousarray(np.unique(mesh.vertices.numpy(), axis=0))
-    return Mesh(torch.from_numpy(points), mesh.faces, torch.from_numpy(outward_normals(points)))
+    points, which = np.unique(mesh.vertices.numpy(), axis=0, return_index=True)
+    normals = torch.from_numpy(outward_normals(np.ascontiguousarray(points)))
+    return Mesh(mesh.vertices[which], mesh.faces, normals, None if mesh.colours is None else mesh.colours[which])
 
 
 def spacing_of(pieces: FragmentPieces) -> float:
