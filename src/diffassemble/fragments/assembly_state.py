@@ -56,11 +56,13 @@ def polished(cluster: Cluster, held: Collection[int]) -> Cluster:
     loose = [piece for piece in cluster.members if piece not in held]
     if not loose or len(cluster.members) < 2:
         return cluster
-    spacing, poses = cluster.fragments[0].spacing, dict(cluster.poses)
+    poses, level = dict(cluster.poses), min(1, *(cluster.fragments[piece].finest for piece in cluster.members))
+    spacing = cluster.fragments[0].spacing / 2**level
     number = {piece: index for index, piece in enumerate(loose)}
-    for reach in np.linspace(_FIRST, _LAST, _ROUNDS):
+    # What lies one spacing of level 0 off is still reached.
+    for reach in np.linspace(_FIRST * 2**level, _LAST, _ROUNDS):
         matrix, vector = np.zeros((6 * len(loose),) * 2), np.zeros(6 * len(loose))
-        parts = {piece: cluster.fragments[piece].fracture(0).moved(poses[piece]) for piece in cluster.members}
+        parts = {piece: cluster.fragments[piece].fracture(level).moved(poses[piece]) for piece in cluster.members}
         for first in cluster.members:
             for second in cluster.members:
                 if first != second:

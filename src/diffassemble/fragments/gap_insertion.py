@@ -5,14 +5,14 @@ A gap is surface beside and within the seams that no other member covers (`find_
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float32, Float64, Int64
 
 from diffassemble.fragments.clusters import BodySurface, Cluster, FractureSide, Fragment
-from diffassemble.fragments.contact import Pose, count_buried, inverse, meet, moved, refine
+from diffassemble.fragments.contact import Pose, count_buried, inverse, meet, moved, refine, transformed
 from diffassemble.fragments.descriptors import FractureSurface
 from diffassemble.fragments.matches import Match
 from diffassemble.fragments.pair_search import distinct
@@ -35,6 +35,8 @@ _KEPT = 4
 _WEIGHTS, _LARGEST_LEAD, _LEAST_RIVAL = (-6.0, 7.0, -5.0, 18.0), 0.3, 0.35
 _CEILING = 0.88
 _KEYS, _TRIED, _PLACES, _TURNS = 5, 60, 2000, 20
+# How much finer the sample is on which a piece settles at last.
+_FINER = 2.5
 INSERTED = -1
 """The level of matches that were found this way: they have no level of their own."""
 
@@ -161,7 +163,21 @@ def insert_into_gaps(piece: Fragment, whole: Cluster, gaps: Gaps, seed: int) -> 
         for first, last in ((2.6, 1.3), (1.3, 1.0)):
             pose = refine(pose, own.points, own.smooth, other.target, first * spacing, last * spacing, 6)
         sharp[i] = pose
-    return insertions(sharp, own, other, spacing, 0.5 * extent)
+    found = insertions(sharp, own, other, spacing, 0.5 * extent)
+    return [replace(match, pose=settled_finely(match.pose, piece, whole, spacing, generator)) for match in found]
+
+
+def settled_finely(pose: Pose, piece: Fragment, whole: Cluster, spacing: float, generator: torch.Generator) -> Pose:
+    """The pose refined once more on a finer sample of the piece and of the walls around it: chips slide along seams."""
+    fine = spacing / _FINER
+    own = plain_side(sample(piece.mesh, fine, generator), fine)
+    near = np.ascontiguousarray(transformed(pose, own.points[::4]))
+    other = walls(whole, near, fine, 2 * spacing, generator)
+    if other is None:
+        return pose
+    for first, last in ((1.5 * _FINER, 2.0), (2.0, 1.0)):
+        pose = refine(pose, own.points, own.smooth, other.target, first * fine, last * fine, 10)
+    return pose
 
 
 def plain_side(surface: Sample, spacing: float) -> FractureSide:
