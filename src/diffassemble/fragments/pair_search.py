@@ -44,7 +44,7 @@ class Effort:
     refined: int = 20
     kept: int = 12
     everywhere: int = 0
-    least: float = -math.inf
+    least: float = 0.12
 
 
 class Candidates(NamedTuple):
