@@ -19,7 +19,7 @@ _AT_RIM = 3.0
 # After so many points of the trial the share that must touch is asked for.
 _FIRST = 10
 # Likeness of descriptors that speaks neither for nor against two points being counterparts, and what more is worth.
-_UNLIKE, _WORTH = 0.66, 3.0
+_UNLIKE, _WORTH = 0.6, 2.5
 # The score where no pose is known.
 _NONE = -1e9
 
