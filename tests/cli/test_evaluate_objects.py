@@ -149,7 +149,7 @@ def test_the_table_of_missing_pieces_takes_larger_fractures(broken: Path, capsys
         (["--rows", "dgl"], "NAME=FOLDER"),
         (["--solver", "magic"], "no solver 'magic'"),
         (["--solver", "gallagher"], "no solver 'gallagher' for fragments"),
-        (["--table", "1", "--missing", "0.3"], "leave --missing, --noise and --points out"),
+        (["--table", "1", "--missing", "0.3"], "leave --missing, --noise, --wear and --points out"),
     ],
 )
 @pytest.mark.usefixtures("no_models")

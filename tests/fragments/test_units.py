@@ -43,7 +43,7 @@ def answer(puzzle: Puzzle, models: FractureModels) -> Step:
 
 
 def test_units_do_not_matter(vase: list[Mesh], models: FractureModels, tmp_path: Path) -> None:
-    """Bit for bit where files are precise, and to rounding where they are not."""
+    """Bit for bit where files are precise; where they are not, other points are sampled: then to 0.06 degrees."""
     plain = read_scaled(vase, 1.0, tmp_path / "plain", 17)
     wanted = answer(plain, models)
     assert wanted.confidence is not None
@@ -55,12 +55,12 @@ def test_units_do_not_matter(vase: list[Mesh], models: FractureModels, tmp_path:
         assert torch.equal(content_order(puzzle.pieces.content), content_order(plain.pieces.content))
         found = answer(puzzle, models)
         assert found.confidence is not None
-        limit = 0.0 if digits > 10 else 1e-4
+        limit = 0.0 if digits > 10 else 1e-3
         assert (found.poses.rotation - wanted.poses.rotation).abs().max() <= limit
         assert (found.poses.translation - wanted.poses.translation).abs().max() <= limit
-        assert torch.allclose(found.confidence, wanted.confidence, rtol=0, atol=1e-3 if limit else 0)
+        assert torch.allclose(found.confidence, wanted.confidence, rtol=0, atol=0.02 if limit else 0)
         matrices = file_matrices(puzzle.fragments, found.poses)
-        assert torch.allclose(matrices[:, :3, 3] / factor, own[:, :3, 3], rtol=0, atol=2e-4)
+        assert torch.allclose(matrices[:, :3, 3] / factor, own[:, :3, 3], rtol=0, atol=1e-3)
 
 
 @pytest.mark.parametrize("factor", [120.0, 0.05, 1e-12, 1e9])
