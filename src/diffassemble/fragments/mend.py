@@ -34,9 +34,7 @@ from diffassemble.fragments.scale import misfit_of
 from diffassemble.fragments.surface import is_cloud
 
 QUICK = Effort()
-HARD = Effort(
-    keys=1000, candidates=24, draws=200_000, proposals=1000, settled=300, refined=50, kept=24, everywhere=6, least=0.0
-)
+HARD = Effort(keys=1000, candidates=24, draws=200_000, proposals=1000, settled=300, refined=50, kept=24, everywhere=6)
 SURE, LIKELY, POSSIBLE = 0.9, 0.5, 0.15
 _ALL, _AT_ONCE = 1000, 200
 # Pieces whose break has fewer points than this at level 0 are not compared with others, only inserted into gaps.

@@ -32,8 +32,7 @@ class Effort:
     """How hard to look: points of the first break, candidates of each, pairs drawn, poses kept, settled, refined and
     verified.
 
-    With `everywhere`, so many points of a small break are tried on up to 1500 places of the second, at all turns. What
-    looks less alike than `least` where it touches (see `proposals.settled`) is not looked at any further.
+    With `everywhere`, so many points of a small break are tried on up to 1500 places of the second, at all turns.
     """
 
     keys: int = 400
@@ -44,7 +43,6 @@ class Effort:
     refined: int = 20
     kept: int = 12
     everywhere: int = 0
-    least: float = 0.12
 
 
 class Candidates(NamedTuple):
@@ -91,13 +89,10 @@ def search(first: FractureSide, second: FractureSide, spacing: float, effort: Ef
         return settled(poses, parts, *pairs, some, float(spacing), radius, rounds)
 
     rough, values = settle(poses[best], np.ascontiguousarray(near[:, ::3]), 2.6, 6)
-    if values.max() < effort.least:
-        return nothing
     order = np.argsort(-values, kind="stable")[: effort.refined]
     sharp, values = settle(rough[order], near[order], 1.6, 4)
     kept, votes = distinct(sharp, values, first.points, 4.0, 1.5 * spacing, effort.kept)
-    worth = values[kept] >= min(effort.least, float(values.max()))
-    return Candidates(sharp[kept][worth], votes[worth])
+    return Candidates(sharp[kept], votes)
 
 
 def correspondences(

@@ -18,8 +18,6 @@ _REACH, _PLANE, _FACING = 2.2, 1.2, -0.5
 _AT_RIM = 3.0
 # After so many points of the trial the share that must touch is asked for.
 _FIRST = 10
-# Likeness of descriptors that speaks neither for nor against two points being counterparts, and what more is worth.
-_UNLIKE, _WORTH = 0.6, 2.5
 # The score where no pose is known.
 _NONE = -1e9
 
@@ -120,10 +118,9 @@ def unlike(poses, places, order, trace, distance, most):
 
 @kernel
 def likeness(pose, own, other, voxels, trial, reach, plane, facing, spacing, least):
-    """Over the points that touch, the sum of how much each looks as its counterpart should, from −1 to 1.
+    """Over the points that touch, the sum of how much each looks as its counterpart should (0 … 1, squared).
 
-    Points that touch by chance count about 0 on the whole, since their likeness is about `_UNLIKE`. Given up where
-    `least` is out of reach.
+    Given up where `least` is out of reach.
     """
     total, width, limits = 0.0, own.descriptors.shape[1], (reach * spacing, plane * spacing, facing)
     left = len(trial)
@@ -137,7 +134,8 @@ def likeness(pose, own, other, voxels, trial, reach, plane, facing, spacing, lea
         alike = 0.0
         for k in range(width):
             alike += own.counterparts[i, k] * other.descriptors[j, k]
-        total += max(-1.0, _WORTH * (alike - _UNLIKE))
+        if alike > 0:
+            total += alike * alike
     return total
 
 
