@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -86,10 +87,14 @@ def verified(
         known = rim_colours(side.surface, whole, paint(transformed(truth[piece], whole.points)), spacing)
         return side._replace(surface=side.surface._replace(colours=known))
 
-    def verify_in(first: Paint | None, second: Paint | None) -> list[Match]:
+    def verify_in(first: Paint | None, second: Paint | None, by_shape: float | None = None) -> list[Match]:
+        """By the networks, or with all poses equally probable by their shape."""
+        judge = copy(models)
+        if by_shape is not None:
+            judge.verification = lambda numbers: np.full(len(numbers), by_shape)  # type: ignore[method-assign]
         sides = painted(clusters[0], first), painted(clusters[1], second)
         poses = np.stack([true_pose, true_pose + 1.2 * spacing * np.eye(12)[9:].sum(0)])
-        return verify(Candidates(poses, np.array([3, 3])), *sides, spacing / 2**level, level, models)
+        return verify(Candidates(poses, np.array([3, 3])), *sides, spacing / 2**level, level, judge)
 
     return verify_in
 
@@ -99,12 +104,19 @@ def odds(match: Match) -> float:
 
 
 def test_paint_that_runs_on_speaks_for_a_match_and_other_paint_against_it(
-    verified: Callable[[Paint | None, Paint | None], list[Match]],
+    verified: Callable[..., list[Match]],
 ) -> None:
-    by_shape, alike, unlike = verified(None, None)[0], verified(blotches, blotches)[0], verified(blotches, elsewhere)[0]
-    assert unlike.probability < by_shape.probability < alike.probability
-    assert 0.7 < odds(alike) - odds(by_shape) < 2.1
+    by_shape, unlike = verified(None, None)[0], verified(blotches, elsewhere)[0]
+    assert unlike.probability < by_shape.probability
     assert -2.1 < odds(unlike) - odds(by_shape) < -0.7
+    by_shape, alike = verified(None, None, 0.3)[0], verified(blotches, blotches, 0.3)[0]
+    assert 0.7 < odds(alike) - odds(by_shape) < 2.1
+
+
+def test_paint_makes_nothing_sure(verified: Callable[..., list[Match]]) -> None:
+    assert verified(blotches, blotches, 0.88)[0].probability == pytest.approx(0.9)
+    assert verified(blotches, blotches, 0.97)[0].probability == pytest.approx(0.97)
+    assert verified(blotches, elsewhere, 0.97)[0].probability < 0.97
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,8 @@ _FEW = 150
 _MANY = 12_000
 _KEPT = 4
 _LIKELY = 0.5
+# Colours make no match surer than this: what they are worth was fitted on painted solids alone.
+_SURE = 0.9
 # Matches of a lower probability are left out.
 _LEAST = 0.02
 
@@ -257,7 +259,8 @@ def verify(
     chance = models.verification(table)
     colours = colour_evidence(poses, own, other, spacing)
     told = colours != 0
-    chance[told] = chance[told] / (chance[told] + (1 - chance[told]) * np.exp(-colours[told]))
+    both = chance[told] / (chance[told] + (1 - chance[told]) * np.exp(-colours[told]))
+    chance[told] = np.minimum(both, np.maximum(chance[told], _SURE))
     matches = [Match(poses[i], float(chance[i]), level, int(votes[i]), table[i]) for i in range(len(poses))]
     return sorted(matches, key=lambda match: -match.probability)
 
