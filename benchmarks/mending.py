@@ -73,7 +73,7 @@ def learning(preset: str, steps: int) -> str:
     torch.set_num_threads(1)
     config = PRESETS[preset].config
     generator = torch.Generator().manual_seed(0)
-    pools = [make_pool(made.meshes(), generator) for made in break_solids(20, 1, (6, 10))]
+    pools = [(make_pool(made.meshes(), generator), None) for made in break_solids(20, 1, (6, 10))]
     task = FragmentTask.__new__(FragmentTask)
     task.config = config
     task.stream = FragmentStream([[], [], pools], config.data, config.training.pieces, 0)
@@ -110,7 +110,7 @@ def main() -> None:
                 flush=True,
             )
     if options.learning_steps:
-        print(learning("fragments", options.learning_steps))
+        print(learning("fragments-paper-form", options.learning_steps))
 
 
 if __name__ == "__main__":

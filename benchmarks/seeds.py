@@ -1,8 +1,11 @@
-"""Whether answers hang on the seed or on the unit of length: the same broken objects, solved again and again.
+"""Whether answers hang on the seed, on the unit of length or on the solver's own draws: the same broken objects again.
 
-Every object is solved with several seeds in the files' own unit, and with the first seed in other units. Coordinates
-are rounded to single precision in each unit, as most files hold them. Above the line a place counts as sure.
-Run: python benchmarks/seeds.py [--objects 4] [--pieces 8] [--data DIR] [--seeds 5] [--units 1 120 0.05] [--line 0.9]
+Every object is solved with several seeds in the files' own unit, with the first seed in other units, and with other
+draws of points and poses than those that the solver makes by itself (which no user can ask for, but which tell how much
+of an answer is luck). Coordinates are rounded to single precision in each unit, as most files hold them. Above the line
+a place counts as sure.
+Run: python benchmarks/seeds.py [--objects 4] [--pieces 8] [--data DIR] [--seeds 5] [--units 1 120 0.05]
+     [--line 0.9]
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import argparse
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -24,6 +28,7 @@ from diffassemble.core.solver import assemble
 from diffassemble.fragments.breaking import fracture, scatter
 from diffassemble.fragments.datasets import find_fractures
 from diffassemble.fragments.files import fragment_pieces, in_file_coordinates
+from diffassemble.fragments.mend import MendSolver
 from diffassemble.fragments.shapes.catalogue import make_solid
 from diffassemble.kinds import make_solver
 
@@ -80,19 +85,22 @@ def main() -> None:
     parser.add_argument("--line", type=float, default=0.9)
     options = parser.parse_args()
     solver = make_solver("fragments", "mend")
-    totals = {"seeds": [0, 0], "units": [0, 0]}
+    assert isinstance(solver, MendSolver)
+    totals = {"seeds": [0, 0], "units": [0, 0], "draws": [0, 0]}
     objects = pieces = 0
     print("object      over    same placed  crossing  degrees    apart  seconds", flush=True)
     for name, meshes in broken_objects(options.objects, options.pieces, options.data):
         objects, pieces = objects + 1, pieces + len(meshes)
         first = assemble(in_unit(meshes, options.units[0]), solver, 0)
+        others = range(1, options.seeds)
         runs = {
-            "seeds": [(options.units[0], seed) for seed in range(1, options.seeds)],
-            "units": [(unit, 0) for unit in options.units[1:]],
+            "seeds": [(options.units[0], seed, solver) for seed in others],
+            "units": [(unit, 0, solver) for unit in options.units[1:]],
+            "draws": [(options.units[0], 0, replace(solver, draws=number)) for number in others],
         }
         for over, ways in runs.items():
             began = time.monotonic()
-            answers = [first, *(assemble(in_unit(meshes, unit), solver, seed) for unit, seed in ways)]
+            answers = [first, *(assemble(in_unit(meshes, unit), one, seed) for unit, seed, one in ways)]
             same, crossing, degrees, apart = compare(answers, options.line)
             totals[over][0] += same
             totals[over][1] += crossing

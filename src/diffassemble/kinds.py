@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from diffassemble.core import Assembly, InputError, Puzzle, Solver
+from diffassemble.core import Assembly, InputError, Matches, Puzzle, Solver
 from diffassemble.core.kind import Kind, OpenOptions, SolverOptions
 from diffassemble.core.solver import assemble
 
@@ -64,6 +64,11 @@ def make_solver(kind: str, name: str | None = None, options: SolverOptions = DEF
         raise InputError(f"solver '{name}' knows one {chosen.whole} only; several are told apart by {apart}")
     announce_compilation()
     return chosen.solvers[name](replace(options, model=options.model or chosen.default_model))
+
+
+def find_matches(puzzle: Puzzle) -> Matches:
+    """Which pieces of a puzzle may touch, and how they then lie to each other, whatever the pieces are."""
+    return kind_of(puzzle).matches(puzzle)
 
 
 def solve(puzzle: Puzzle, solver: str | None = None, *, seed: int = 0, **options: Any) -> Assembly:

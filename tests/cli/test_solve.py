@@ -359,6 +359,7 @@ def test_pieces_that_do_not_belong(command: Command, tmp_path: Path) -> None:
     assert len(document["pieces"]) == 16
 
 
+@pytest.mark.slow
 def test_a_heap_of_two_objects(command: Command, tmp_path: Path) -> None:
     generator = torch.Generator().manual_seed(5)
     solids = (Manifold.cube((1.0, 0.8, 0.5), True), Manifold.sphere(0.45, 64))

@@ -239,7 +239,7 @@ def test_a_budget_ends_the_search_soon(kind: str, name: str) -> None:
     assert_sound(assembly)
 
 
-@pytest.mark.parametrize("name", ["mend", "hybrid"])
+@pytest.mark.parametrize("name", ["mend", pytest.param("hybrid", marks=pytest.mark.slow)])
 def test_pieces_left_out_are_told(name: str) -> None:
     """A foreign piece is no part of the object, or its place is called a guess; without time nothing is joined."""
     assembly, _ = solved("fragments", name, "foreign")

@@ -37,14 +37,14 @@ def test_wear_keeps_planes_and_what_is_far_from_the_break() -> None:
 
 def test_a_damaged_puzzle_keeps_its_truth() -> None:
     generator = torch.Generator().manual_seed(5)
-    puzzle = scatter(fracture(LEFT, 3, generator), generator)
+    puzzle = scatter(fracture(LEFT, 3, generator, roughness=0.0), generator)
     assert UNHARMED.of_puzzle(puzzle, generator) is puzzle
-    for damage in (Damage(wear=0.005), Damage(noise=0.002), Damage(points=900), Damage(points=(300, 400, 500))):
+    for damage in (Damage(wear=0.02), Damage(noise=0.002), Damage(points=900), Damage(points=(300, 400, 500))):
         seen = damage.of_puzzle(puzzle, generator)
         assert seen.truth is puzzle.truth
         for before, after in zip(puzzle.fragments.meshes, seen.fragments.meshes, strict=True):
             tree = cKDTree(draw(before, 30_000, generator).numpy())
-            assert np.median(tree.query(draw(after, 500, generator).numpy())[0]) < 0.01
+            assert np.median(tree.query(draw(after, 200, generator).numpy())[0]) < 0.01
     assert [len(mesh.vertices) for mesh in seen.fragments.meshes] == [300, 400, 500]
     assert not any(len(mesh.faces) for mesh in seen.fragments.meshes)
 

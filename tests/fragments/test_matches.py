@@ -6,19 +6,23 @@ import numpy as np
 import pytest
 import torch
 
-from diffassemble.core import Puzzle
+from diffassemble.core import Mesh, Puzzle
+from diffassemble.fragments.breaking import fracture, scatter
 from diffassemble.fragments.clusters import Cluster, FractureSide
-from diffassemble.fragments.contact import IDENTITY, compose, pose_rows, transformed
+from diffassemble.fragments.contact import IDENTITY, compose, inverse, pose_rows, transformed
 from diffassemble.fragments.matches import (
+    PairSearch,
     _contact,
     find_matches,
     level_for,
     match_clusters,
     match_features,
+    prepare,
     review,
+    verify,
 )
 from diffassemble.fragments.model import MATCH_FEATURES, FractureModels
-from diffassemble.fragments.pair_search import Effort, distinct, rating, search
+from diffassemble.fragments.pair_search import Candidates, Effort, distinct, rating, search
 
 
 @pytest.fixture
@@ -96,7 +100,7 @@ def test_the_true_match_is_the_most_probable(
 
 
 def test_if_the_second_stands_at_its_place_so_does_the_first(broken: Puzzle, models: FractureModels) -> None:
-    matches = find_matches(broken, models, torch.Generator().manual_seed(0))
+    matches = find_matches(PairSearch(prepare(broken.fragments, models, 0), models))
     assert broken.truth is not None
     for direction in (0, 1):
         rows = (matches.first == direction).nonzero()[:, 0]
@@ -111,4 +115,31 @@ def test_if_the_second_stands_at_its_place_so_does_the_first(broken: Puzzle, mod
 
 
 def test_no_time_gives_no_matches(broken: Puzzle, models: FractureModels) -> None:
-    assert len(find_matches(broken, models, torch.Generator().manual_seed(0), budget=-1.0)) == 0
+    assert len(find_matches(PairSearch(prepare(broken.fragments, models, 0), models), budget=-1.0)) == 0
+
+
+def test_what_can_slide_is_never_sure(models: FractureModels) -> None:
+    """Two halves of a block, sawn: planes lie on planes, whether the rims meet or not."""
+    generator = torch.Generator().manual_seed(0)
+    block = Mesh(
+        torch.tensor([[x, y, z] for x in (0.0, 1.0) for y in (0.0, 1.0) for z in (0.0, 1.0)]),
+        torch.tensor([[0, 1, 3], [0, 3, 2], [4, 6, 7], [4, 7, 5], [0, 4, 5], [0, 5, 1],
+                      [2, 3, 7], [2, 7, 6], [0, 2, 6], [0, 6, 4], [1, 5, 7], [1, 7, 3]]),
+    )  # fmt: skip
+    sawn = scatter(fracture(block, 2, generator, roughness=0.0), generator)
+    assert sawn.truth is not None
+    fragments = prepare(sawn.fragments, models, 0)
+    own, other = (Cluster(fragments, {piece: IDENTITY}).side(1) for piece in (0, 1))
+    assert own is not None
+    assert other is not None
+    spacing = fragments[0].spacing / 2
+    first, second = pose_rows(sawn.truth)
+    right = compose(inverse(second), first)
+    # The truth, and the same moved by a quarter of the block along the cut.
+    cut = np.linalg.svd(own.points - own.points.mean(0))[2][0] @ right[:9].reshape(3, 3).T
+    slid = right.copy()
+    slid[9:] += 0.25 * cut
+    for match in verify(Candidates(np.stack([right, slid]), np.array([9, 9])), own, other, spacing, 1, models):
+        if np.allclose(match.pose, slid):
+            assert match.slides
+        assert match.probability < 0.61 or not match.slides

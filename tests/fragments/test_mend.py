@@ -115,6 +115,7 @@ def test_two_objects_are_told_apart(solver: MendSolver, heap: Puzzle) -> None:
     assert corners[0][:, 0].max() < corners[1][:, 0].min() or corners[1][:, 0].max() < corners[0][:, 0].min()
 
 
+@pytest.mark.slow
 def test_a_foreign_piece_is_left_out_though_it_is_the_largest(solver: MendSolver, heap: Puzzle, block: Mesh) -> None:
     pieces = heap.reordered(torch.tensor([0, 1])).fragments
     others = fracture(Mesh(0.9 * block.vertices, block.faces), 2, torch.Generator().manual_seed(8))
@@ -175,6 +176,6 @@ def test_without_time_pieces_lie_beside_each_other(solver: MendSolver, halves: P
     last = solved(replace(solver, budget=0.0), halves)[-1]
     assert time.monotonic() - began < 10
     assert last.confidence is not None
-    assert sorted(last.confidence.tolist()) == [0, 1]
+    assert sorted(last.confidence.tolist()) == [0, 0]
     corners = [last.poses[[i]].apply(halves.fragments.points[[i]])[0] for i in (0, 1)]
     assert corners[0][:, 0].max() < corners[1][:, 0].min() or corners[1][:, 0].max() < corners[0][:, 0].min()

@@ -239,7 +239,9 @@ def test_in_space_matches_are_heard_as_on_boards(make_model: Make, space: str) -
     batch = PuzzleBatch(points, torch.zeros(4, dtype=torch.long), torch.ones(4, 4), 9 * torch.ones(4, 3), matches)
     condition, time = model.condition(batch), torch.ones(4, 2, dtype=torch.long)
     clean = model.space.to_vector(truth)[:, None].expand(-1, 2, -1)
-    opinions = model._opinions(clean, time, condition)
+    said = model._said_in_space(clean, time, condition)
+    assert said is not None
+    opinions = model._vectors(said)
     assert opinions.shape == (4, 2, 1 + len(POWERS) + len(THRESHOLDS), model.space.width)
     torch.testing.assert_close(opinions, clean[:, :, None].expand_as(opinions), rtol=1e-2, atol=1e-2)
     assert model(clean, time, condition).isfinite().all()

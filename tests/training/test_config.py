@@ -51,7 +51,7 @@ BAD: list[tuple[str, str, dict[str, Any], str]] = [
     ("edge-model", "training", {"pieces": 8}, "--training.pieces 8: must be 9 or more, so that a 3x3 puzzle fits"),
     ("fragments", "data", {"solids": 0}, "--data.folders: must be something to learn from"),
     ("fragments", "data", {"pieces": (5, 2)}, "--data.pieces 5 2: must be the fewest pieces, then the most"),
-    ("fragments", "model", {"votes": True}, "--model.votes: must be off, since no matches of broken objects are found"),
+    ("fragments", "model", {"votes": True}, "--model.votes: matches are heard with votes, space so3"),
     ("fragments", "model", {"posed": True, "symmetry": "invariant"}, "--model.posed True: must be off"),
     ("fragments", "model", {"backbone": "light", "space": "cos_sin", "posed": False}, "--model.space cos_sin"),
     ("fracture-matching", "data", {"learn": "fits"}, "--data.learn fits: needs networks that know surfaces"),

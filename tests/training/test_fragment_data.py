@@ -133,7 +133,12 @@ def test_joined_fragments_are_the_same_object_in_fewer_pieces_with_points_spread
 @pytest.fixture(scope="module")
 def stream() -> FragmentStream:
     two, three, five = (make_pool(boxes(count), torch.Generator().manual_seed(0), points=128) for count in (2, 3, 5))
-    return FragmentStream([[two, three], [], [five]], FragmentConfig(points=64, whole_share=1.0), pieces=20, seed=0)
+    return FragmentStream(
+        [[(two, None), (three, None)], [], [(five, None)]],
+        FragmentConfig(points=64, whole_share=1.0),
+        pieces=20,
+        seed=0,
+    )
 
 
 def test_a_batch_is_the_same_every_time_and_another_at_every_step(stream: FragmentStream) -> None:

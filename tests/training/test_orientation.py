@@ -31,7 +31,7 @@ def task(pools: list[Pool], monkeypatch: pytest.MonkeyPatch) -> OrientationTask:
         OrientationConfig(dropout=0.0), FragmentConfig(solids=1, points=256), OrientationTraining(steps=60, objects=8)
     )
     task = OrientationTask(config)
-    task.pools, task.held_apart = PoolMixture([pools], [1.0]), pools[:8]
+    task.pools, task.held_apart = PoolMixture([[(pool, None) for pool in pools]], [1.0]), pools[:8]
     return task
 
 

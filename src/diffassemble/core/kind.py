@@ -17,6 +17,7 @@ from PIL import Image
 from torch import Tensor
 
 from diffassemble.core.board import Board
+from diffassemble.core.pieces import Matches
 from diffassemble.core.poses import Poses
 from diffassemble.core.puzzle import InputError, Puzzle
 from diffassemble.core.solver import Assembly, Solver
@@ -105,6 +106,8 @@ class Kind:
     free: str
     """what a score is called that does not ask how the whole stands"""
 
+    matches: Callable[[Puzzle], Matches]
+    """which pieces may touch, and how they then lie to each other"""
     solvers: Mapping[str, Callable[[SolverOptions], Solver]]
     default_solver: str
     default_model: str

@@ -17,9 +17,9 @@ from scipy.spatial import cKDTree
 from diffassemble.evaluation.figures import png
 from diffassemble.evaluation.sweep import Case
 from diffassemble.evaluation.tables import make_table
-from diffassemble.fragments.clusters import Cluster, Fragment
-from diffassemble.fragments.contact import IDENTITY, close, compose, inverse, moved, pose_rows
-from diffassemble.fragments.matches import match_pair, prepare
+from diffassemble.fragments.clusters import Fragment
+from diffassemble.fragments.contact import close, compose, inverse, moved, pose_rows
+from diffassemble.fragments.matches import PairSearch, prepare
 from diffassemble.fragments.model import FractureModels
 
 # Points of level 0 lie on each other within so many spacings, near each other's planes, and facing; two fragments
@@ -60,12 +60,12 @@ def measure_pairs(case: Case, noise: float, seed: int, models: FractureModels) -
     assert case.puzzle.truth is not None
     fragments = prepare(case.given.fragments, models, seed)
     truth = pose_rows(case.puzzle.truth)
-    clusters = [Cluster(fragments, {piece: IDENTITY}) for piece in range(len(fragments))]
+    search = PairSearch(fragments, models, seed)
     whole = sum(fragment.area for fragment in fragments)
     for first in range(len(fragments)):
         for second in range(first):
             wanted = compose(inverse(truth[second]), truth[first])
-            found = match_pair(clusters[first], clusters[second], models, seed + 1000 * first + second)
+            found = search.thoroughly(first, second)
             one, two = fragments[first], fragments[second]
             middle, off = one.pyramid.levels[0].points.mean(0), _OFF * one.spacing
             right = [close(match.pose, wanted, middle, _DEGREES, off) for match in found]

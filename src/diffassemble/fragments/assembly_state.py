@@ -17,7 +17,7 @@ from scipy.spatial.transform import Rotation
 from diffassemble.fragments.clusters import Cluster, Fragment
 from diffassemble.fragments.contact import IDENTITY, Pose, close, compose, inverse
 from diffassemble.fragments.gap_insertion import INSERTED
-from diffassemble.fragments.matches import Match, review
+from diffassemble.fragments.matches import Match, PairSearch, review
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.spatial import nearest_within
 
@@ -125,13 +125,15 @@ class AssemblyState:
         seed: int,
         until: float = math.inf,
         locked: Mapping[int, Pose] | None = None,
+        pair_search: PairSearch | None = None,
     ) -> None:
+        self.pair_search = pair_search or PairSearch(fragments, models, seed)
         self.fragments, self.models, self.seed, self.until = fragments, models, seed, until
         now = time.monotonic()
         self.search_until = now + _SEARCHING * (until - now)
         self.locked = dict(locked or {})
         free = [piece for piece in range(len(fragments)) if piece not in self.locked]
-        self.clusters = [Cluster(fragments, {piece: IDENTITY}) for piece in free]
+        self.clusters = [self.pair_search.singles[piece] for piece in free]
         if self.locked:
             self.clusters.append(Cluster(fragments, self.locked))
         self.matches: dict[tuple[Cluster, Cluster], list[Match]] = {}
@@ -162,6 +164,10 @@ class AssemblyState:
         """The clusters, the one with what is locked first, then the largest."""
         return sorted(self.clusters, key=lambda one: (not self._holds_locked(one), -one.area, one.members))
 
+    def is_single(self, cluster: Cluster) -> bool:
+        """Whether a cluster is one fragment in its own frame."""
+        return len(cluster.members) == 1 and not self._holds_locked(cluster)
+
     def _holds_locked(self, cluster: Cluster) -> bool:
         return not self.locked.keys().isdisjoint(cluster.members)
 
@@ -182,8 +188,7 @@ class AssemblyState:
 
     def learn(self, first: Cluster, second: Cluster, matches: list[Match]) -> None:
         """Keep the most probable matches of two clusters."""
-        locked = self._holds_locked(first) or self._holds_locked(second)
-        if len(first.members) == len(second.members) == 1 and not locked:
+        if self.is_single(first) and self.is_single(second):
             self.pairs.setdefault((first.members[0], second.members[0]), []).extend(matches)
         known = self.matches.get((first, second), [])
         self.matches[first, second] = sorted(known + matches, key=lambda match: -match.probability)[:_KEPT]
@@ -268,11 +273,13 @@ class AssemblyState:
         for here, there, known in said:
             shown = self.shows(here, there, known.pose) if known.probability >= _RIVAL else None
             pair = frozenset((here.members[0], there.members[0]))
-            # What was joined later is shown in any case.
-            if shown is False or (shown and pair <= both):
+            # What was joined later is shown in any case, and planes lie on each other in many places at once.
+            if shown is False or (shown and pair <= both and not known.slides):
                 kept = support if shown else against
                 kept[pair] = max(kept.get(pair, 0.0), log_odds(known.probability))
-        total = max(sum(max(0.0, value) for value in support.values()), log_odds(match.probability))
+        total = log_odds(match.probability)
+        if not match.slides:
+            total = max(sum(max(0.0, value) for value in support.values()), total)
         rival = sum(math.exp(value - total) for value in against.values())
         return 1 / (1 + math.exp(-total) + rival)
 

@@ -6,6 +6,7 @@ frame: one body without the seams between them, and what no other member covers 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -30,10 +31,13 @@ from diffassemble.fragments.spatial import Voxels, nearest_within, voxelise
 from diffassemble.fragments.surface import Sample
 
 _PROBES = 400
-_BROKEN = 0.4
-_BALANCED = 0.75
-# Finer levels look where the coarser one has at least these suspicions.
-_SUSPECTED = np.array([0.25, 0.65], np.float32)
+# Seeds of fragments are numbered from one on; those of other points of them from here on.
+_REDRAWN = 100_000
+# What either of the segmentation's two outputs must exceed where a point is of the break; finer levels look where the
+# coarser one has at least these suspicions.
+_BROKEN, _SUSPECTED = np.array([0.4, 0.75], np.float32), np.array([0.25, 0.65], np.float32)
+# The same for doubtful breaks.
+_DOUBTFUL = np.array([0.12, 0.3], np.float32)
 
 
 class BodySurface(NamedTuple):
@@ -76,7 +80,8 @@ class Fragment:
     """One piece; `fracture(level)` looks closer where level 0 sees a break. All that is drawn comes from one seed."""
 
     def __init__(self, mesh: Mesh, spacing: float, models: FractureModels, seed: int) -> None:
-        self.mesh, self.spacing, self.models = mesh, spacing, models
+        self.mesh, self.spacing, self.models, self.seed = mesh, spacing, models, seed
+        self.broken_above, self.suspected_above = _BROKEN, _SUSPECTED
         self.generator = torch.Generator().manual_seed(seed)
         self.pyramid = SurfacePyramid.of(mesh, spacing, self.generator)
         self.found: list[Bool[np.ndarray, "p"]] = []
@@ -105,8 +110,8 @@ class Fragment:
             if len(here):
                 chance = self.models.segmentation(finer, self.pyramid.features(finer))
                 chance = smooth_probabilities(here, self.spacing / 2**finer, chance)
-            self.found.append((chance[:, 0] > _BROKEN) | (chance[:, 1] > _BALANCED))
-            self.suspects.append(np.any(chance > _SUSPECTED, axis=1))
+            self.found.append(np.any(chance > self.broken_above, axis=1))
+            self.suspects.append(np.any(chance > self.suspected_above, axis=1))
         return self.found[level]
 
     def fracture(self, level: int) -> FractureSurface:
@@ -122,6 +127,20 @@ class Fragment:
                 counterparts=self.models.descriptors(level, features * COUNTERPART_SIGNS),
             )
         return self.made[level]
+
+    @cached_property
+    def doubtful(self) -> Fragment:
+        """The same piece, where all that may be of the break counts as such."""
+        other = copy.copy(self)
+        other.broken_above = other.suspected_above = _DOUBTFUL
+        other.found, other.suspects, other.made, other.sampled = [], [], {}, {}
+        other.pyramid = SurfacePyramid(self.spacing, self.pyramid.levels[:1], self.pyramid.coarse)
+        return other
+
+    @cached_property
+    def redrawn(self) -> Fragment:
+        """The same piece by other points of its surface."""
+        return Fragment(self.mesh, self.spacing, self.models, self.seed + _REDRAWN)
 
     def near_break(self, spacing: float) -> Sample:
         """The surface where level 0 suspects a break, at any spacing; all of it if the fragment is small."""
@@ -145,6 +164,16 @@ class Cluster:
     def finest(self) -> int:
         """The finest level that all members show."""
         return min(self.fragments[i].finest for i in self.members)
+
+    @cached_property
+    def doubtful(self) -> Cluster:
+        """The same cluster of fragments where all that may be of the break counts as such."""
+        return Cluster([fragment.doubtful for fragment in self.fragments], self.poses)
+
+    @cached_property
+    def redrawn(self) -> Cluster:
+        """The same cluster by other points of its members' surfaces."""
+        return Cluster([fragment.redrawn for fragment in self.fragments], self.poses)
 
     def with_other(self, other: Cluster, pose: Pose) -> Cluster:
         """Both, in the frame of the other, in which this one stands at the pose."""

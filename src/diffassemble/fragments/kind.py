@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 
-from diffassemble.core import Assembly, InputError, Mesh, Poses, Puzzle, Solver
+from diffassemble.core import Assembly, InputError, Matches, Mesh, Poses, Puzzle, Solver
 from diffassemble.core.kind import Drawing, Kind, Score, SolverOptions
 from diffassemble.core.solver import ChanceSolver, assemble
 from diffassemble.fragments import files
 
 if TYPE_CHECKING:
+    from diffassemble.fragments.matches import SearchOnce
+    from diffassemble.fragments.standing import CanonicalRotation
     from diffassemble.network.denoiser import PoseNetwork
 
 FRACTURE_MATCHING, ORIENTATION = "fracture-matching", "orientation"
@@ -37,32 +41,59 @@ def _spatial(network: PoseNetwork, model: str) -> PoseNetwork:
     return network
 
 
-def _mend(options: SolverOptions) -> Solver:
+def _mend(options: SolverOptions, search: SearchOnce | None = None) -> Solver:
     from diffassemble.fragments.mend import MendSolver
+
+    models = (search or _search()).models
+    return MendSolver(models, options.budget, options.several, search=search)
+
+
+def _search() -> SearchOnce:
+    """Who compares fragments."""
+    from diffassemble.fragments.matches import SearchOnce
     from diffassemble.fragments.model import FractureModels
 
-    return MendSolver(FractureModels.from_pretrained(FRACTURE_MATCHING), options.budget, options.several)
+    return SearchOnce(FractureModels.from_pretrained(FRACTURE_MATCHING))
 
 
-def _diffusion(options: SolverOptions) -> Solver:
-    from diffassemble.fragments.hybrid import FragmentDiffusionSolver
+def find_matches(puzzle: Puzzle, budget: float = math.inf, search: SearchOnce | None = None) -> Matches:
+    """The few most probable ways in which every two fragments may touch."""
+    from diffassemble.fragments import matches
+
+    return matches.find_matches((search or _search())(puzzle.fragments), budget)
+
+
+def _diffusion(options: SolverOptions, search: SearchOnce | None = None) -> Solver:
+    from diffassemble.fragments.diffusion import FragmentDiffusionSolver
     from diffassemble.network.loading import load_network
 
     network = _spatial(load_network(options.model), options.model)
-    return FragmentDiffusionSolver(network, options.steps, options.samples)
+    finder = partial(find_matches, budget=options.budget, search=search or _search()) if network.pairwise else None
+    standing = _canonical_rotation() if network.pairwise else None
+    return FragmentDiffusionSolver(network, options.steps, options.samples, 0.0, finder, standing)
+
+
+def _tree(options: SolverOptions) -> Solver:
+    from diffassemble.fragments.diffusion import TreeSolver
+
+    return TreeSolver(partial(find_matches, budget=options.budget, search=_search()))
+
+
+def _canonical_rotation() -> CanonicalRotation | None:
+    """Who knows how objects stand, if anybody does."""
+    from diffassemble.fragments.orientation import OrientationModel
+    from diffassemble.network.pretrained import bundled_models
+
+    if ORIENTATION not in bundled_models():
+        return None
+    return OrientationModel.from_pretrained(ORIENTATION).canonical_rotation
 
 
 def _hybrid(options: SolverOptions) -> Solver:
-    from diffassemble.fragments.hybrid import FragmentDiffusionSolver, FragmentHybridSolver
-    from diffassemble.fragments.orientation import OrientationModel
-    from diffassemble.network.denoiser import Denoiser
-    from diffassemble.network.pretrained import bundled_models
+    from diffassemble.fragments.hybrid import FragmentHybridSolver
 
-    network = _spatial(Denoiser.from_pretrained(options.model), options.model)
-    diffusion = FragmentDiffusionSolver(network, options.steps, options.samples)
-    # Without the network that stands objects up, diffusion says how they stand.
-    up = OrientationModel.from_pretrained(ORIENTATION) if ORIENTATION in bundled_models() else None
-    return FragmentHybridSolver(_mend(options), diffusion, None if up is None else up.canonical_rotation)
+    search = _search()
+    return FragmentHybridSolver(_mend(options, search), _diffusion(options, search), _canonical_rotation())
 
 
 def at_random(puzzle: Puzzle, generator: torch.Generator) -> Poses:
@@ -98,14 +129,12 @@ def _drawing() -> Drawing:
 
 def _standing(assembly: Assembly) -> Assembly:
     """Upright where fragments were joined; what is locked, or posed by diffusion alone, stays as it stands."""
-    from diffassemble.fragments.orientation import OrientationModel
     from diffassemble.fragments.standing import stood_up
-    from diffassemble.network.pretrained import bundled_models
 
     if assembly.objects is None or assembly.puzzle.locks is not None:
         return assembly
-    knows = assembly.solver != "hybrid" and ORIENTATION in bundled_models()
-    return stood_up(assembly, OrientationModel.from_pretrained(ORIENTATION).canonical_rotation if knows else None)
+    knows = assembly.solver not in ("hybrid", "diffusion")
+    return stood_up(assembly, _canonical_rotation() if knows else None)
 
 
 def _count_right(assembly: Assembly, truth: Poses) -> Score:
@@ -126,9 +155,11 @@ FRAGMENTS = Kind(
     piece="fragment",
     whole="object",
     free="as seen from the largest",
+    matches=find_matches,
     solvers={
         "mend": _mend,
         "diffusion": _diffusion,
+        "tree": _tree,
         "hybrid": _hybrid,
         "identity": lambda options: ChanceSolver("identity", lambda puzzle, generator: Poses.identity(len(puzzle), 3)),
         "random": lambda options: ChanceSolver("random", at_random),

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import torch
 from jaxtyping import Float32
+from torch import Tensor
 
-from diffassemble.core import FragmentPieces, Matches, Puzzle
+from diffassemble.core import FragmentPieces, Matches, Poses
+from diffassemble.core.poses import random_rotations
+from diffassemble.core.seeds import mixed_seed
 from diffassemble.fragments.clusters import BodySurface, Cluster, FractureSide, Fragment
 from diffassemble.fragments.colours import colour_evidence
 from diffassemble.fragments.contact import IDENTITY, Pose, inverse, meet, poses_of, refine, transformed
@@ -26,6 +30,10 @@ from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.pair_search import Candidates, Effort, rating, search
 from diffassemble.fragments.surface import facing_outward, spacing_of, with_normals
 
+# Which of the numbers of a match tell how far rims meet, seen from either side, and how firmly it holds.
+_RIM, _HOLD = slice(14, 16), 32
+Job = TypeVar("Job")
+Result = TypeVar("Result")
 _MOST = 2500
 # Breaks with fewer points than this at level 1 are looked at one level finer.
 _FEW = 150
@@ -35,6 +43,9 @@ _KEPT = 4
 _LIKELY = 0.5
 # Colours make no match surer than this: what they are worth was fitted on painted solids alone.
 _SURE = 0.9
+# What touches can slide if it holds less firmly than this and rims meet at less than this share of it; no such match is
+# surer than this.
+_FIRM, _RIMS_MEET, _SLIDING = 0.05, 0.7, 0.6
 # Matches of a lower probability are left out.
 _LEAST = 0.02
 
@@ -179,10 +190,12 @@ class Match:
     level: int
     votes: int
     numbers: Float32[np.ndarray, "v"]
+    slides: bool = False
+    """whether the two could slide along each other, as two sawn planes do, and no rims say where to stop"""
 
     def reversed(self) -> Match:
         """The same match with first and second exchanged."""
-        return Match(inverse(self.pose), self.probability, self.level, self.votes, self.numbers)
+        return replace(self, pose=inverse(self.pose))
 
 
 def level_for(first: Cluster, second: Cluster) -> int:
@@ -210,15 +223,6 @@ def match_clusters(
         return [match.reversed() for match in match_clusters(second, first, level, effort, models, seed, most)]
     spacing = first.fragments[0].spacing / 2**level
     return verify(search(own, other, spacing, effort, seed), own, other, spacing, level, models)[:most]
-
-
-def match_pair(first: Cluster, second: Cluster, models: FractureModels, seed: int) -> list[Match]:
-    """Search for matches of two clusters, and once more at a finer level where none is likely."""
-    level = level_for(first, second)
-    found = match_clusters(first, second, level, Effort(), models, seed)
-    if max((match.probability for match in found), default=0.0) < _LIKELY and can_refine(first, second, level + 1):
-        found += match_clusters(first, second, level + 1, Effort(), models, seed)
-    return sorted(found, key=lambda match: -match.probability)[:_KEPT]
 
 
 def review(first: Cluster, second: Cluster, matches: Sequence[Match], models: FractureModels) -> list[Match]:
@@ -261,7 +265,10 @@ def verify(
     told = colours != 0
     both = chance[told] / (chance[told] + (1 - chance[told]) * np.exp(-colours[told]))
     chance[told] = np.minimum(both, np.maximum(chance[told], _SURE))
-    matches = [Match(poses[i], float(chance[i]), level, int(votes[i]), table[i]) for i in range(len(poses))]
+    slides = (table[:, _HOLD] < _FIRM) & (table[:, _RIM].max(1) < _RIMS_MEET)
+    chance = np.where(slides, np.minimum(chance, _SLIDING), chance)
+    rows = zip(poses, chance, votes, table, slides, strict=True)
+    matches = [Match(pose, float(sure), level, int(vote), row, bool(loose)) for pose, sure, vote, row, loose in rows]
     return sorted(matches, key=lambda match: -match.probability)
 
 
@@ -274,35 +281,121 @@ def prepare(pieces: FragmentPieces, models: FractureModels, seed: int) -> list[F
         fragment.fracture(min(1, fragment.finest))
         return fragment
 
+    return side_by_side(ready, range(len(pieces)))
+
+
+def side_by_side(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Result]:
+    """The results of all jobs, in their order, by as many threads as torch has; each has memory of its own."""
+    if torch.get_num_threads() == 1:
+        return [work(job) for job in jobs]
     with ThreadPoolExecutor(torch.get_num_threads()) as pool:
-        return list(pool.map(ready, range(len(pieces))))
+        return list(pool.map(work, jobs))
 
 
-def find_matches(
-    puzzle: Puzzle, models: FractureModels, generator: torch.Generator, budget: float = math.inf
-) -> Matches:
+class PairSearch:
+    """Matches of every two fragments by themselves: a pair is searched once, whoever asks.
+
+    What is drawn depends on `draws` and the fragments alone.
+    """
+
+    def __init__(self, fragments: Sequence[Fragment], models: FractureModels, draws: int = 0) -> None:
+        self.fragments, self.models, self.draws = fragments, models, draws
+        self.singles = [Cluster(self.fragments, {piece: IDENTITY}) for piece in range(len(self.fragments))]
+        self._found: dict[tuple[int, int, int], list[Match]] = {}
+
+    def level(self, first: int, second: int, finer: int = 0) -> int | None:
+        """The level at which two fragments are compared, so much finer than needed; none where that shows nothing."""
+        one, two = self.singles[first], self.singles[second]
+        level = level_for(one, two) + finer
+        if (finer and not can_refine(one, two, level)) or one.side(level) is None or two.side(level) is None:
+            return None
+        return level
+
+    def between(self, first: int, second: int, finer: int = 0) -> list[Match]:
+        """The most probable poses of the first fragment if the second stays."""
+        if first > second:
+            return [match.reversed() for match in self.between(second, first, finer)]
+        if (first, second, finer) not in self._found:
+            level, found = self.level(first, second, finer), []
+            if level is not None:
+                seed = mixed_seed(self.draws, finer, first, second)
+                pair = self.singles[first], self.singles[second]
+                found = match_clusters(*pair, level, Effort(), self.models, seed)
+            self._found[first, second, finer] = found
+        return self._found[first, second, finer]
+
+    def thoroughly(self, first: int, second: int) -> list[Match]:
+        """The same, and once more at a finer level where none is likely."""
+        found = self.between(first, second)
+        if max((match.probability for match in found), default=0.0) < _LIKELY:
+            found = sorted(found + self.between(first, second, 1), key=lambda match: -match.probability)[:_KEPT]
+        return found
+
+
+class SearchOnce:
+    """Makes the search of a puzzle's fragments, and gives the same one to all who then ask for the same fragments."""
+
+    def __init__(self, models: FractureModels, draws: int = 0) -> None:
+        self.models, self.draws = models, draws
+        self._last: tuple[Tensor, PairSearch] | None = None
+
+    def __call__(self, pieces: FragmentPieces) -> PairSearch:
+        if self._last is None or not torch.equal(self._last[0], pieces.points):
+            search = PairSearch(prepare(pieces, self.models, self.draws), self.models, self.draws)
+            self._last = pieces.points, search
+        return self._last[1]
+
+
+def find_matches(search: PairSearch, budget: float = math.inf) -> Matches:
     """The few most probable matches of every two fragments, in both directions; all fragments have slot 0.
 
     Channels of evidence: the probability that the match is true, the same over that of the best match of either
     fragment, and the share of the smaller fracture surface that touches. After `budget` seconds pairs are left out.
     """
     until = time.monotonic() + budget
-    seed = int(torch.randint(1 << 30, (1,), generator=generator))
-    fragments = prepare(puzzle.fragments, models, seed)
-    clusters = [Cluster(fragments, {piece: IDENTITY}) for piece in range(len(fragments))]
-    found: list[tuple[int, int, Match]] = []
-    for first, one in enumerate(clusters):
-        for second, two in enumerate(clusters[:first]):
-            if time.monotonic() > until:
-                break
-            matches = match_pair(one, two, models, seed + 1000 * first + second)
-            found += [(first, second, match) for match in matches if match.probability >= _LEAST]
+    count = len(search.fragments)
+    pairs = [(first, second) for first in range(count) for second in range(first)]
+    for first, second in pairs:
+        for finer in (0, 1):  # sides are made one after another, since what is drawn for them depends on the order
+            search.level(second, first, finer)
+
+    def look(pair: tuple[int, int]) -> list[Match]:
+        return [] if time.monotonic() > until else search.thoroughly(*pair)
+
+    looked = zip(pairs, side_by_side(look, pairs), strict=True)
+    found = [(*pair, match) for pair, matches in looked for match in matches if match.probability >= _LEAST]
+    return as_matches(found, count)
+
+
+def as_matches(found: Sequence[tuple[int, int, Match]], count: int) -> Matches:
+    """Matches of fragments by their numbers (the first stands at the pose if the second stays), told both ways."""
     both = [*found, *((second, first, match.reversed()) for first, second, match in found)]
     numbers = torch.tensor([(first, second) for first, second, _ in both]).long().view(-1, 2)
     chance = torch.tensor([match.probability for _, _, match in both])
     share = torch.tensor([float(match.numbers[4]) for _, _, match in both]).clamp(0, 1)
-    best = torch.zeros(len(puzzle)).scatter_reduce(0, numbers[:, 0], chance, "amax")
+    best = torch.zeros(count).scatter_reduce(0, numbers[:, 0], chance, "amax")
     rank = chance / best[numbers].amax(1).clamp(min=1e-9)
     relative = poses_of(np.array([match.pose for _, _, match in both]).reshape(-1, 12))
     evidence = torch.stack([chance, rank, share], 1)
     return Matches(numbers[:, 0], numbers[:, 1], relative, torch.zeros(len(both), dtype=torch.long), evidence)
+
+
+def spoilt(matches: Matches, wrong: float, unheard: float, generator: torch.Generator) -> Matches:
+    """Matches of which a share is lost and a share says something wrong, as probable as before.
+
+    A wrong one keeps the distance of the two fragments, all else is drawn at random. Both directions go together.
+    """
+    half = len(matches) // 2
+    mirrored = torch.equal(matches.first[:half], matches.second[half:]) and 2 * half == len(matches)
+    assert mirrored, "matches are listed one way, then the other way round"
+    kept = (torch.rand(half, generator=generator) >= unheard).nonzero()[:, 0]
+    replaced = (torch.rand(half, generator=generator) < wrong)[kept]
+    forth = matches[kept].relative
+    far = forth.translation.norm(dim=-1, keepdim=True)
+    direction = torch.nn.functional.normalize(torch.randn(len(kept), 3, generator=generator), dim=-1)
+    rotation = torch.where(replaced[:, None, None], random_rotations(len(kept), generator), forth.rotation)
+    forth = Poses(rotation, torch.where(replaced[:, None], far * direction, forth.translation))
+    back = forth.inverse()
+    both = matches[torch.cat([kept, kept + half])]
+    rotation = torch.cat([forth.rotation, back.rotation])
+    return replace(both, relative=Poses(rotation, torch.cat([forth.translation, back.translation])))

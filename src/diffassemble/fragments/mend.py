@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -27,7 +26,15 @@ from diffassemble.fragments.contact import IDENTITY, Pose, compose, inverse, pos
 from diffassemble.fragments.copies import are_copies
 from diffassemble.fragments.explain import explained
 from diffassemble.fragments.gap_insertion import INSERTED, find_gaps, insert_into_gaps
-from diffassemble.fragments.matches import Match, can_refine, level_for, match_clusters, prepare, review
+from diffassemble.fragments.matches import (
+    Match,
+    SearchOnce,
+    can_refine,
+    level_for,
+    match_clusters,
+    review,
+    side_by_side,
+)
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.pair_search import Effort
 from diffassemble.fragments.scale import misfit_of
@@ -55,6 +62,11 @@ _ENTERED = 0.1
 _PROBES = 160
 # No match counts for more than one of this probability.
 _SUREST = 0.95
+# What is joined with a probability between these is looked at once more.
+_DOUBTED = 0.2, 0.97
+# Where all that may be of the break counted as such, no match is surer than this, and than this when it is looked at
+# again where it does not.
+_SUREST_DOUBTFUL, _SUREST_REVIEWED = 0.7, 0.89
 # The least probability with which pieces are joined where all belong to one object: mere guesses.
 _GUESS = 0.1
 
@@ -62,13 +74,16 @@ _GUESS = 0.1
 @dataclass(frozen=True)
 class Round:
     """How hard pairs are looked at anew, how much finer than needed, how probable a match must be to be used, how many
-    of the largest clusters the others are compared with, and how many points a break must have at level 0."""
+    of the largest clusters the others are compared with, how many points a break must have at level 0, whether other
+    points of the surfaces are drawn for it, and whether all that may be of the break counts as such."""
 
     effort: Effort
     finer: int
     least: float
     partners: int
     smallest: int = 0
+    redrawn: bool = False
+    doubtful: bool = False
 
 
 ROUNDS = (
@@ -78,7 +93,9 @@ ROUNDS = (
     Round(QUICK, 1, LIKELY, 3, _LEAST),
     Round(HARD, 0, LIKELY, 2, _LEAST),
     Round(HARD, 1, LIKELY, 2, _LEAST),
-    Round(HARD, 1, POSSIBLE, 2, _LEAST),
+    Round(QUICK, 0, LIKELY, 1, _LEAST, redrawn=True),
+    Round(QUICK, 0, LIKELY, 1, doubtful=True),
+    Round(HARD, 1, POSSIBLE, 1, _LEAST),
 )
 
 
@@ -106,18 +123,20 @@ def search_some(state: AssemblyState, number: int) -> bool:
     The largest clusters come first; of very many pairs only some, so that what is found can be joined in between.
     """
     effort, before = ROUNDS[number], ROUNDS[number - 1]
-    repeated = (effort.effort, effort.finer) == (before.effort, before.finer)
+    repeated = replace(effort, least=0.0, partners=0, smallest=0) == replace(before, least=0.0, partners=0, smallest=0)
     ordered = state.ordered
     pairs = [(ordered[i], ordered[j]) for j in range(len(ordered)) for i in range(min(j, effort.partners))]
     todo = [pair for pair in pairs if pair[1].points >= effort.smallest and (*pair, number) not in state.searched]
     jobs = []
     for large, small in todo[:_AT_ONCE]:
+        one, two = seen_by(effort, small), seen_by(effort, large)
         again = repeated and (large, small, number - 1) in state.searched
         state.searched.add((large, small, number))
-        level = level_for(small, large) + effort.finer
-        again = again or (effort.finer > 0 and not can_refine(small, large, level))
+        # At a closer look there is too much that may be of the break.
+        level = 0 if effort.doubtful else level_for(one, two) + effort.finer
+        again = again or (effort.finer > 0 and not can_refine(one, two, level))
         # Sides are made here, one after another, since what is drawn for them depends on the order.
-        if not again and small.side(level) is not None and large.side(level) is not None:
+        if not again and one.side(level) is not None and two.side(level) is not None:
             jobs.append((small, large, level))
         if state.search_late:
             break
@@ -127,12 +146,33 @@ def search_some(state: AssemblyState, number: int) -> bool:
         if state.search_late:
             return []
         seed = mixed_seed(state.seed, number, large.members, small.members)
+        if effort.doubtful or effort.redrawn:
+            both = seen_by(effort, small), seen_by(effort, large)
+            found = match_clusters(*both, level, effort.effort, state.models, seed)
+            return reviewed(state, small, large, found) if effort.doubtful else found
+        if effort.effort == QUICK and state.is_single(small) and state.is_single(large):
+            return state.pair_search.between(small.members[0], large.members[0], effort.finer)
         return match_clusters(small, large, level, effort.effort, state.models, seed)
 
-    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
-        for (small, large, _), matches in zip(jobs, pool.map(look, jobs), strict=True):
-            state.learn(small, large, matches)
+    for (small, large, _), matches in zip(jobs, side_by_side(look, jobs), strict=True):
+        state.learn(small, large, matches)
     return bool(todo)
+
+
+def reviewed(state: AssemblyState, small: Cluster, large: Cluster, found: list[Match]) -> list[Match]:
+    """Matches found where all that may be of the break counted as such, as sure as they are where it does not."""
+    level = level_for(small, large)
+    closer = review(small, large, [replace(match, level=level) for match in found], state.models)
+    told = [(match, _SUREST_DOUBTFUL) for match in found] + [(match, _SUREST_REVIEWED) for match in closer]
+    matches = [replace(match, probability=min(match.probability, most)) for match, most in told]
+    return sorted(matches, key=lambda match: -match.probability)
+
+
+def seen_by(effort: Round, cluster: Cluster) -> Cluster:
+    """A cluster as a round looks at it."""
+    if effort.redrawn:
+        return cluster.redrawn
+    return cluster.doubtful if effort.doubtful else cluster
 
 
 def insert_small(state: AssemblyState, least: float) -> Iterator[float]:
@@ -303,12 +343,16 @@ class MendSolver:
     seconds nothing more is searched for, and what is known by then is used. With `several` the fragments may be of more
     than one object: only likely matches count, and every group that holds together is an object of its own. Where
     matches contradict each other, up to `beam` assemblies are made, and the one with most evidence is the answer.
+    Points and poses to try are drawn by `draws`, never by a generator: the answer is a function of the fragments. Who
+    has a `search` shares it: what others found there is known, and what is found here is known to them.
     """
 
     models: FractureModels
     budget: float = math.inf
     several: bool = False
     beam: int = 3
+    draws: int = 0
+    search: SearchOnce | None = None
     name: str = "mend"
 
     def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
@@ -317,26 +361,27 @@ class MendSolver:
         The answer does not depend on the order in which the fragments are listed.
         """
         until = time.monotonic() + self.budget
-        return in_content_order(puzzle, lambda ordered: self._ordered_steps(ordered, generator, until))
+        return in_content_order(puzzle, lambda ordered: self._ordered_steps(ordered, until))
 
-    def _ordered_steps(self, puzzle: Puzzle, generator: torch.Generator, until: float) -> Iterator[Step]:
-        seed = int(torch.randint(1 << 30, (1,), generator=generator))
+    def _ordered_steps(self, puzzle: Puzzle, until: float) -> Iterator[Step]:
         aside = set_aside(puzzle)
         kept = torch.tensor([piece for piece in range(len(puzzle)) if piece not in aside])
-        for step in self._joining_steps(puzzle.reordered(kept), seed, until):
+        for step in self._joining_steps(puzzle.reordered(kept), until):
             yield with_those_aside(step, puzzle.fragments, kept, aside)
 
-    def _joining_steps(self, puzzle: Puzzle, seed: int, until: float) -> Iterator[Step]:
+    def _joining_steps(self, puzzle: Puzzle, until: float) -> Iterator[Step]:
         pieces, locks = puzzle.fragments, puzzle.locks
         locked = {} if locks is None else {i: row for i, row in enumerate(pose_rows(locks.poses)) if locks.held[i]}
-        state = AssemblyState(prepare(pieces, self.models, seed), self.models, seed, until, locked)
+        search = (self.search or SearchOnce(self.models, self.draws))(pieces)
+        state = AssemblyState(search.fragments, self.models, self.draws, until, locked, search)
         yield Step(lay_out(state, pieces), done=0.0)
         for joins, _ in enumerate(assemble_best(state, LIKELY if self.several else _GUESS, self.beam), 1):
             yield Step(lay_out(state, pieces), done=0.99 * joins / len(pieces))
+        look_again(state)
         if not self.several:
             choose_anchor(state)
         objects = found_objects(state, self.several)
-        sure = torch.tensor(state.confidence).where(objects >= 0, 0.0)
+        sure = torch.tensor(told_confidence(state)).where(objects >= 0, 0.0)
         notes = explained(state, sure.tolist(), objects.tolist(), puzzle.names)
         laid = lay_out(state, pieces)
         yield Step(laid, 1.0, sure, objects, notes=notes, guess=None if self.several else best_guess(state, laid))
@@ -384,6 +429,30 @@ def with_those_aside(step: Step, pieces: FragmentPieces, kept: Int[Tensor, "k"],
         guess.rotation[kept], guess.translation[kept] = step.guess.rotation, step.guess.translation
     notes = tuple(told[piece] for piece in range(len(pieces)))
     return replace(step, poses=poses, confidence=sure, objects=objects, notes=notes, guess=guess)
+
+
+def look_again(state: AssemblyState) -> None:
+    """Search with other draws for places of what was joined in doubt; other places that are found speak against it."""
+    for number, (first, second, match) in enumerate(state.joins):
+        if state.search_late:
+            return
+        if match.level == INSERTED or not _DOUBTED[0] <= state.posterior(number) < _DOUBTED[1]:
+            continue
+        loose = state.loose(first, second)
+        whole = next(cluster for cluster in state.clusters if loose.members[0] in cluster.members)
+        rest = Cluster(state.fragments, {one: pose for one, pose in whole.poses.items() if one not in loose.members})
+        seed = mixed_seed(state.seed, len(ROUNDS), rest.members, loose.members)
+        found = match_clusters(loose, rest, level_for(loose, rest), QUICK, state.models, seed)
+        state.rivals[number] = state.rivals[number] + [(loose, rest, other) for other in found]
+
+
+def told_confidence(state: AssemblyState) -> list[float]:
+    """How sure each piece's place is; that of the anchor, unless it is locked, as the surest piece that holds to it."""
+    sure = state.confidence
+    held = next(cluster for cluster in state.clusters if state.anchor in cluster.members)
+    if not state.locked and len(sure) > 1:
+        sure[state.anchor] = max((sure[piece] for piece in held.members if piece != state.anchor), default=0.0)
+    return sure
 
 
 def choose_anchor(state: AssemblyState) -> None:

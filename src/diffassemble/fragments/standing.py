@@ -28,7 +28,29 @@ _GAP = 0.1
 _MOST = 3
 
 
-def stood_up(assembly: Assembly, upright: Callable[[Float[Tensor, "p 3"]], Float[Tensor, "3 3"]] | None) -> Assembly:
+CanonicalRotation = Callable[[Float[Tensor, "p 3"]], Float[Tensor, "3 3"]]
+"""Says by which rotation an object, given as a cloud, must be turned to stand as its kind does."""
+
+
+def stood(puzzle: Puzzle, poses: Poses, members: Bool[Tensor, "n"], upright: CanonicalRotation) -> Poses:
+    """Poses turned together such that the object stands about the origin; it is looked at without what may not be of
+    it."""
+    cloud = cloud_of(puzzle, poses, members)
+    turn = upright(cloud - cloud.mean(0))
+    box = cloud @ turn.T
+    return Poses(turn @ poses.rotation, poses.translation @ turn.T - (box.amin(0) + box.amax(0)) / 2)
+
+
+def cloud_of(puzzle: Puzzle, poses: Poses, members: Bool[Tensor, "n"]) -> Float[Tensor, "p 3"]:
+    """As many points as a fragment has, drawn from some of them where they stand; from all, if these are none."""
+    pieces, generator = puzzle.fragments, torch.Generator().manual_seed(0)
+    areas, size = pieces.areas.float(), pieces.points.shape[1]
+    whose = torch.multinomial(areas.where(members | ~members.any(), 0.0), size, replacement=True, generator=generator)
+    which = torch.randperm(size, generator=generator)
+    return poses[whose].apply(pieces.points[whose, which][:, None])[:, 0]
+
+
+def stood_up(assembly: Assembly, upright: CanonicalRotation | None) -> Assembly:
     """The assembly with every object turned upright, all on one table in a row; its way there is turned with it.
 
     `upright` says how a cloud of points must be turned; without it, objects are thought to stand nearly upright.
@@ -64,13 +86,12 @@ def standing_turn(
     puzzle: Puzzle,
     poses: Poses,
     members: Bool[Tensor, "n"],
-    upright: Callable[[Float[Tensor, "p 3"]], Float[Tensor, "3 3"]] | None,
+    upright: CanonicalRotation | None,
 ) -> Float[Tensor, "3 3"]:
     """What turns an object upright, and then onto the side that it stands on."""
-    from diffassemble.fragments.hybrid import coarsened
-
-    coarse, centre = coarsened(puzzle, poses, members, torch.Generator().manual_seed(0))
-    cloud = coarse.fragments.points[0]
+    cloud = cloud_of(puzzle, poses, members)
+    centre = cloud.mean(0)
+    cloud = cloud - centre
     turn = torch.eye(3) if upright is None else upright(cloud)
     corners = (_corners(puzzle, poses, members) - centre) @ turn.T
     return settling(corners, (cloud @ turn.T).mean(0)) @ turn

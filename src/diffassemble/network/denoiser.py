@@ -22,6 +22,7 @@ from diffassemble.core import Matches, Poses
 from diffassemble.core.pieces import CHANNELS
 from diffassemble.core.settings import check_settings
 from diffassemble.diffusion.schedule import Schedule
+from diffassemble.diffusion.so3 import SPAN, spread_at
 from diffassemble.diffusion.spaces import SPACES, Space
 from diffassemble.network.batch import BOARD_WIDTH, PuzzleBatch
 from diffassemble.network.cells import (
@@ -56,6 +57,8 @@ from diffassemble.network.graph.layout import DenseGraph, Graph, edge_graph
 from diffassemble.network.layers import STACKS
 from diffassemble.network.pretrained import Pretrained
 from diffassemble.network.sides import Neighbours, SideDescriptors, Sides, likely_neighbours
+from diffassemble.network.spatial import NUMBERS, OPINIONS, Held, Opinions
+from diffassemble.network.spatial import opinions as spatial_opinions
 
 # Estimates beyond this many units of the whole are nonsense.
 FARTHEST = 4.0
@@ -98,11 +101,14 @@ class Prediction:
     """X₀ in the raw numbers that `space.clean` understands, and the distribution that it is the mean of, if any.
 
     `told` is what the views are told of the distribution at the next step. Of large boards that is all that is kept.
+    In space, `trust` is by how much each of the `opinions` is trusted, as logits.
     """
 
     vectors: Samples
     logits: Logits | None = None
     told: Float[Tensor, "m k q"] | None = None
+    trust: Float[Tensor, "n k o"] | None = None
+    opinions: Opinions | None = None
 
 
 @dataclass(frozen=True)
@@ -110,7 +116,7 @@ class Condition:
     """All that stays the same while poses are denoised: features of the nodes, graph, which matches vote for whom.
 
     Where nodes are views, `boards` are the cells to choose from, `alone` is what each piece says by itself, and `sides`
-    what pieces show along their sides, if that is compared.
+    what pieces show along their sides, if that is compared. In space, `matches` vote, and some pieces are `held`.
     """
 
     features: Float[Tensor, "m f"]
@@ -122,6 +128,8 @@ class Condition:
     alone: Prediction | None = None
     sides: Sides | None = None
     neighbours: Neighbours | None = None
+    matches: Matches | None = None
+    held: Held | None = None
 
 
 class Denoiser(PoseNetwork):
@@ -136,8 +144,10 @@ class Denoiser(PoseNetwork):
         self.space = SPACES[config.space]
         self.schedule = Schedule(config.times)
         self.encoder: Encoder = make_encoder(config.backbone, config.symmetry, config.features)
-        estimates = len(POWERS) + (2 if config.on_board else 1) * len(THRESHOLDS) if config.votes else 0
-        opinions = 1 + estimates
+        self.in_space = config.votes and not config.on_board
+        opinions = 1 + (len(POWERS) + 2 * len(THRESHOLDS) if config.votes else 0)
+        if self.in_space:
+            opinions = OPINIONS
         self.pose_embedding = nn.Sequential(
             nn.Linear(opinions * self.space.width, config.pose_hidden),
             nn.GELU(),
@@ -151,6 +161,7 @@ class Denoiser(PoseNetwork):
         node_width = features + config.pose_width + config.time_width
         node_width += (self.standing.width if self.standing else 0) + (BOARD_WIDTH if config.board else 0)
         node_width += (evidence if config.pairwise else 0) + (cluster_width if config.votes else 0)
+        node_width += NUMBERS + 1 if self.in_space else 0
         self.join = nn.Sequential(
             nn.Linear(node_width, config.join_hidden), nn.GELU(), nn.Linear(config.join_hidden, config.width)
         )
@@ -162,11 +173,15 @@ class Denoiser(PoseNetwork):
             self.sides = SideDescriptors(features) if config.side_heads else None
         else:
             self.head = nn.Sequential(nn.Linear(config.width, 32), nn.GELU(), nn.Linear(32, self.space.width))
-        self.trust = nn.Linear(config.width, 2 * opinions) if config.votes else None
+        self.trust = nn.Linear(config.width, opinions if self.in_space else 2 * opinions) if config.votes else None
+        if self.in_space:  # at first an opinion is trusted as far as matches support it, and nothing is added to it
+            self.support = nn.Parameter(torch.tensor(8.0))
+            nn.init.zeros_(cast(nn.Linear, self.head[-1]).weight)
+            nn.init.zeros_(cast(nn.Linear, self.head[-1]).bias)
         self.virtual = nn.Parameter(torch.randn(config.virtual_nodes, config.width)) if config.virtual_nodes else None
         if self.trust is not None:  # at first all opinions are trusted alike
             nn.init.zeros_(self.trust.weight)
-            nn.init.constant_(self.trust.bias, 0.1 if config.head == "cells" else 1.0)
+            nn.init.constant_(self.trust.bias, 0.0 if self.in_space else 0.1 if config.head == "cells" else 1.0)
 
     @property
     def pairwise(self) -> bool:
@@ -179,13 +194,16 @@ class Denoiser(PoseNetwork):
         nodes = [batch.board.new_empty(len(features), 0)]
         votes: Tensor | None = None
         clusters: list[tuple[Clusters, BoardPosterior | None]] = []
-        matches = batch.matches
+        matches, held = batch.matches, None
         if config.pairwise:
             assert matches is not None, "this model needs pairwise evidence: pack(..., find_matches)"
             heard = view_matches(matches) if config.nodes_each > 1 else matches
             nodes.append(best_evidence(heard, len(features), config.edge_slots))
         if config.votes and matches is not None:
-            votes, grown = vote_matrix(matches, count), grow_clusters(matches, count, batch.room)
+            # On boards pieces keep a distance; middles of fragments may lie anywhere.
+            limits = (batch.room, 0.5) if config.on_board else (None, 0.0)
+            grown = grow_clusters(matches, count, *limits)
+            votes = vote_matrix(matches, count) if config.on_board else None
             pieces = torch.bincount(batch.puzzle)[batch.puzzle]
             reached = [c.reach() for c in grown]
             nodes += map(seen_around, reached) if config.nodes_each > 1 else reached
@@ -197,8 +215,13 @@ class Denoiser(PoseNetwork):
             nodes.append(self._for_nodes(batch.board))
         if self.standing is not None:
             nodes.append(self.standing.shape(features))
+        if self.in_space:
+            held = held_pieces(batch)
+            nodes.append(held.pieces[:, None].float())
         told = features, torch.cat(nodes, 1), wire(config, batch, generator), votes, clusters
-        return Condition(*told) if config.head == "regression" else self._with_cells(Condition(*told), batch)
+        if config.head == "regression":
+            return Condition(*told, matches=matches if self.in_space else None, held=held)
+        return self._with_cells(Condition(*told), batch)
 
     def _with_cells(self, condition: Condition, batch: PuzzleBatch) -> Condition:
         """What the head "cells" asks for besides."""
@@ -227,7 +250,7 @@ class Denoiser(PoseNetwork):
         known = () if batch.frozen is None else (batch.frozen,)
         blocks = zip(*(part.split(at_once) for part in (batch.content, *known)), strict=True)
         features = torch.cat([self.encoder(*block).flatten(1) for block in blocks])
-        return features.view(self.config.nodes_each * len(features), -1)
+        return features.view(self.config.nodes_each * len(features), -1).repeat(batch.copies, 1)
 
     def _for_nodes(self, values: Float[Tensor, "n *f"]) -> Float[Tensor, "m *f"]:
         """What is known of a piece, told to each of its nodes."""
@@ -237,7 +260,8 @@ class Denoiser(PoseNetwork):
         self, noisy: Samples, time: Times, condition: Condition, before: Prediction | None = None
     ) -> Prediction:
         samples, cells = noisy.shape[1], self.config.head == "cells"
-        opinions = self._opinions(noisy, time, condition)
+        said = self._said_in_space(noisy, time, condition)
+        opinions = self._opinions(noisy, time, condition) if said is None else self._vectors(said)
         known = condition.features[:, None].expand(-1, samples, -1)
         if self.standing is not None:
             rotation = self.space.to_poses(noisy.flatten(0, 1)).rotation.unflatten(0, noisy.shape[:2])
@@ -249,6 +273,8 @@ class Denoiser(PoseNetwork):
             self.pose_embedding(seen.flatten(3)).flatten(0, 1),
             self._for_nodes(time_embedding(time / self.config.times, self.config.time_width)),
         ]
+        if said is not None:
+            parts.append(said.numbers)
         joined = self.join(torch.cat(parts, -1))
         if cells:
             assert condition.alone is not None
@@ -260,6 +286,10 @@ class Denoiser(PoseNetwork):
         if cells:
             return self._scored(self.scores, nodes.unflatten(0, (-1, TURNS)), condition.boards, seen)
         predicted = self.head(nodes)
+        if said is not None and self.trust is not None:
+            trust = self.trust(nodes).float() + self.support * said.support
+            mixed = (trust.softmax(-1)[..., None] * opinions).sum(2)
+            return Prediction(mixed + predicted, trust=trust, opinions=said)
         if self.standing is not None:
             predicted = self._turned_on(predicted, self.standing.axes(nodes, known), rotation)
         return Prediction(predicted if self.trust is None else predicted + self._mixture(self.trust(nodes), opinions))
@@ -287,6 +317,24 @@ class Denoiser(PoseNetwork):
         said = self.space.to_poses(raw.float().flatten(0, 1))
         rotation = (said.rotation + axes.flatten(0, 1)) @ stands.flatten(0, 1)
         return self.space.to_vector(Poses(rotation, said.translation)).view_as(raw)
+
+    @torch.no_grad()
+    def _said_in_space(self, noisy: Samples, time: Times, condition: Condition) -> Opinions | None:
+        """What is said about each clean pose in space, if matches are heard there."""
+        if condition.held is None or condition.matches is None:
+            return None
+        poses = self.space.to_poses(noisy.float().flatten(0, 1))
+        rotation, place = (part.unflatten(0, noisy.shape[:2]) for part in (poses.rotation, poses.translation))
+        alpha_bar = self.schedule.alpha_bar.to(time.device)[time]
+        clusters = [one for one, _ in condition.clusters]
+        with torch.autocast(noisy.device.type, enabled=False):
+            told = alpha_bar, spread_at(alpha_bar), SPAN, condition.matches, clusters, condition.held
+            return spatial_opinions(rotation, place, *told)
+
+    def _vectors(self, said: Opinions) -> Float[Tensor, "n k o p"]:
+        """Opinions as states."""
+        poses = Poses(said.rotation.flatten(0, 2), said.place.flatten(0, 2))
+        return self.space.to_vector(poses).unflatten(0, said.place.shape[:3])
 
     @torch.no_grad()
     def _opinions(self, noisy: Samples, time: Times, condition: Condition) -> Float[Tensor, "n k o p"]:
@@ -359,6 +407,15 @@ class PosedFeatures(nn.Module):
 
     def _vectors(self, features: Float[Tensor, "*n f"]) -> Float[Tensor, "*n v 3"]:
         return features[..., : self.width].unflatten(-1, (self.vectors, 3))
+
+
+def held_pieces(batch: PuzzleBatch) -> Held:
+    """Which pieces of a batch stand at known poses."""
+    if batch.locks is None:
+        poses = Poses.identity(len(batch.puzzle), 3)
+        nobody = torch.zeros_like(batch.puzzle, dtype=torch.bool)
+        return Held(nobody, poses.rotation.to(batch.board), poses.translation.to(batch.board))
+    return Held(batch.locks.held, batch.locks.poses.rotation, batch.locks.poses.translation)
 
 
 def best_evidence(matches: Matches, count: int, slots: int) -> Float[Tensor, "n s"]:

@@ -156,16 +156,18 @@ class Clusters:
         return both.amax(1)
 
 
-def grow_clusters(matches: Matches, count: int, room: Float[Tensor, "n d"] | None = None) -> list[Clusters]:
+def grow_clusters(
+    matches: Matches, count: int, room: Float[Tensor, "n d"] | None = None, apart: float = 0.5
+) -> list[Clusters]:
     """Clusters of all matches at least as probable as each of THRESHOLDS.
 
-    A match that would put two pieces closer together than half its own distance is passed over, and so is one that
-    would make a cluster too large for its board: `room` holds, for every piece, the sides of the board.
+    A match that would put two pieces closer together than a share `apart` of its own distance is passed over, and so is
+    one that would make a cluster too large for its board: `room` holds, for every piece, the sides of the board.
     """
     ranked = matches[matches.weight.argsort(descending=True, stable=True)]
     pairs = torch.stack([ranked.first, ranked.second], 1).cpu().numpy()
     relative = torch.cat([ranked.relative.rotation, ranked.relative.translation[..., None]], -1).double().cpu().numpy()
-    closest = 0.25 * np.square(relative[..., -1]).sum(1)
+    closest = apart**2 * np.square(relative[..., -1]).sum(1)
     limits = np.full((count, relative.shape[1]), np.inf)
     if room is not None:
         limits = np.sort(room.double().cpu().numpy(), 1) + 1e-4

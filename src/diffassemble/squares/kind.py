@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 from PIL import Image
 
-from diffassemble.core import Assembly, Board, ImagePieces, InputError, Poses, Puzzle, Solver
+from diffassemble.core import Assembly, Board, ImagePieces, InputError, Matches, Poses, Puzzle, Solver
 from diffassemble.core.kind import Drawing, Kind, OpenOptions, Score, SolverOptions
 from diffassemble.core.solver import ChanceSolver, assemble
 from diffassemble.squares import files
@@ -214,11 +214,18 @@ def _count_right(assembly: Assembly, truth: Poses) -> Score:
     return Score(counts[0], max(counts))
 
 
+def _matches(puzzle: Puzzle) -> Matches:
+    from diffassemble.squares.edge_model import find_matches
+
+    return find_matches(puzzle)
+
+
 SQUARES = Kind(
     name="squares",
     piece="piece",
     whole="picture",
     free="orientation free",
+    matches=_matches,
     solvers={
         "diffusion": _diffusion,
         "hybrid": _hybrid,

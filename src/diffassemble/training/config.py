@@ -125,7 +125,13 @@ class FragmentConfig(Settings):
     joined: Share = 0.0
     """share of fractures of which fragments that lie together are joined at random, as `mend` joins them"""
     stretch: Fraction = 0.15
-    """how far objects are stretched along each axis at random"""
+    """how far objects are stretched along each axis at random; not where matches are heard"""
+    wrong: Fraction = 0.4
+    """largest share of matches, where they are heard, that say something wrong"""
+    unheard: Fraction = 0.3
+    """largest share of them that are lost"""
+    matching: str = "fracture-matching"
+    """networks that find them: a bundled model, a folder or a hub id"""
 
     def conflicts(self) -> Iterator[tuple[str, str]]:
         if not (self.folders or self.meshes or self.solids):

@@ -14,10 +14,11 @@ from diffassemble.core import Board, Poses, Puzzle
 from diffassemble.core.board import WAYS, Placement
 from diffassemble.core.seeds import seeded
 from diffassemble.core.settings import Count, Share, Weight
-from diffassemble.network.batch import MatchFinder, PuzzleBatch, pack
+from diffassemble.network.batch import MatchFinder, PuzzleBatch, pack, with_matches
 from diffassemble.network.cells import Logits
 from diffassemble.network.denoiser import Condition, Denoiser, PoseNetwork, Prediction
 from diffassemble.network.encoders.image import TURNS
+from diffassemble.network.spatial import Opinions, angle_between
 from diffassemble.training.config import TrainingConfig
 from diffassemble.training.loop import Task
 from diffassemble.training.pictures import Portion
@@ -38,12 +39,25 @@ def rotation_loss(true: Poses, predicted: Poses, weight: Float[Tensor, "n"] | No
     return (squares if weight is None else weight * squares).mean()
 
 
+def trust_loss(trust: Float[Tensor, "n k o"], said: Opinions, true: Poses) -> Float[Tensor, ""]:
+    """Cross-entropy of trusting an opinion that is right, over pieces of which some opinions are right and some not."""
+    rotation, place = true.rotation.view(*trust.shape[:2], 1, 3, 3), true.translation.view(*trust.shape[:2], 1, 3)
+    right = (angle_between(said.rotation, rotation) < _RIGHT[0]) & ((said.place - place).norm(dim=-1) < _RIGHT[1])
+    asked = right.any(-1) & ~right.all(-1)
+    chosen = trust.log_softmax(-1).masked_fill(~right, -torch.inf)[asked].logsumexp(-1)
+    return -chosen.sum() / max(1, right[..., 0].numel())
+
+
 def noise_weight(alpha_bar: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
     """The less noise, the more an error counts: 1 / (1 − ᾱ + 0.05).
 
     Near time T much of the error can't be helped, and unweighted it drowns the small errors that decide in the end.
     """
     return 1 / (1.05 - alpha_bar)
+
+
+# An opinion is right if it is turned by less than this, in radians, and off by less than this share of the object.
+_RIGHT = 0.15, 0.03
 
 
 @dataclass(frozen=True)
@@ -64,6 +78,8 @@ class DenoisingTraining(TrainingConfig):
     """the same from each piece by itself, which teaches the encoder"""
     sides_weight: Weight = 0.3
     """cross-entropy over who lies beside whom, with side heads"""
+    trust_weight: Weight = 1.0
+    """cross-entropy of which opinion to trust, where matches are heard in space"""
     noise_share: Share = 0.0
     """share of noisy versions that are nothing but noise; the others are of any time"""
     again_share: Share = 0.5
@@ -90,6 +106,8 @@ class Denoising(Task):
         device = next(model.parameters()).device
         with torch.autocast("cpu", enabled=False):  # half precision can't tell neighbouring shades apart
             packed = pack(portion.puzzles, self.match_finder(model))
+            if portion.matches:
+                packed = with_matches(packed, portion.matches)
         batch = replace(packed, frozen=self.frozen(portion)).to(device)
         drawn = self._noise(model, portion.puzzles, step, portion.first)
         clean, noise, time = (part.to(device) for part in drawn)
@@ -104,6 +122,8 @@ class Denoising(Task):
         loss = loss + training.rotation_weight * rotation_loss(true_poses, poses, weight)
         if prediction.logits is not None:
             loss = loss + self._cells_loss(prediction.logits, condition, batch, portion.puzzles)
+        if prediction.trust is not None and prediction.opinions is not None:
+            loss = loss + training.trust_weight * trust_loss(prediction.trust, prediction.opinions, true_poses)
         return portion.weight * (loss + self.further_loss(batch, true_poses, poses))
 
     def _predicted(self, model: PoseNetwork, noisy: Tensor, time: Tensor, condition: Any, step: int) -> Prediction:

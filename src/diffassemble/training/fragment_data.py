@@ -7,27 +7,32 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int8, Int16, Int64
 from torch import Tensor
 
-from diffassemble.core import InputError, Mesh, Puzzle
+from diffassemble.core import InputError, Locks, Matches, Mesh, Poses, Puzzle
 from diffassemble.core.pieces import surviving
 from diffassemble.core.seeds import seeded
 from diffassemble.core.surfaces import sample_surface, surface_area
 from diffassemble.files.atomic import cache_folder, write_file
-from diffassemble.fragments.breaking import POINTS, turned_apart
+from diffassemble.fragments.breaking import POINTS, scatter, turned_apart
 from diffassemble.fragments.datasets import UNREADABLE, Fracture, MadeFracture
+from diffassemble.fragments.matches import PairSearch, find_matches, prepare, spoilt
+from diffassemble.fragments.model import FractureModels
 from diffassemble.training.config import FragmentConfig
 from diffassemble.training.pictures import Portion, share_out, uniform
 
 POOL_POINTS = 4096
 VERSION = 2
+MATCHES_VERSION = 1
+"""of how matches are found; other ones are not taken from the cache"""
 _STEPS = 65_000
 _NORMAL_STEPS = 127
 _NAMES = ("steps", "normal_steps", "areas")
@@ -88,8 +93,33 @@ class Pool:
 
         A share `missing` of the fragments is lost, but two stay. There are at most as many points as the pool has.
         """
-        lost = min(missing, max(0.0, 1 - 2 / len(self)))
-        kept = surviving(len(self), lost, generator)
+        return self._scattered(self._kept(missing, generator), generator, points)
+
+    def matched(
+        self, matches: Matches, generator: torch.Generator, points: int = POINTS, missing: float = 0.0
+    ) -> tuple[Puzzle, Matches]:
+        """The same puzzle in the frame of its largest fragment, which is locked, and the matches of what is left.
+
+        `matches` are those of the fragments as they stand in the whole.
+        """
+        kept = self._kept(missing, generator)
+        puzzle = self._scattered(kept, generator, points)
+        truth = puzzle.truth
+        assert truth is not None
+        number = torch.full((len(self),), -1)
+        number[kept] = torch.arange(len(kept))
+        left = matches[((number[matches.first] >= 0) & (number[matches.second] >= 0)).nonzero()[:, 0]]
+        first, second = number[left.first], number[left.second]
+        relative = truth[second].inverse() @ left.relative @ truth[first]
+        largest = self.areas[kept].argmax()
+        own = truth[largest.expand(len(kept))].inverse() @ truth
+        locks = Locks(torch.arange(len(kept)) == largest, own)
+        return replace(puzzle, truth=own, locks=locks), replace(left, first=first, second=second, relative=relative)
+
+    def _kept(self, missing: float, generator: torch.Generator) -> Int64[Tensor, "m"]:
+        return surviving(len(self), min(missing, max(0.0, 1 - 2 / len(self))), generator)
+
+    def _scattered(self, kept: Int64[Tensor, "m"], generator: torch.Generator, points: int) -> Puzzle:
         chosen = [torch.randperm(self.steps.shape[1], generator=generator)[:points] for _ in kept]
         drawn = self.steps[kept[:, None], torch.stack(chosen)].float() / _STEPS
         clouds = [Mesh(cloud, torch.zeros(0, 3, dtype=torch.long)) for cloud in drawn]
@@ -113,28 +143,75 @@ def _kept(places: Float[Tensor, "n p 3"], normals: Float[Tensor, "n p 3"], areas
 
 def pool_of(fracture: Broken) -> Pool:
     """The pool of a fracture, from the cache if it is there and its files have not changed since."""
+
+    def make() -> dict[str, Tensor]:
+        pool = make_pool(fracture.meshes(), torch.Generator().manual_seed(0))
+        return {name: getattr(pool, name) for name in _NAMES}
+
+    found = _cached("pools", fracture, (VERSION, POOL_POINTS), make)
+    return Pool(*(found[name] for name in _NAMES))
+
+
+def matches_of(fracture: Broken, models: FractureModels) -> Matches:
+    """The matches of a fracture's fragments as they stand in the whole: true ones are near the identity.
+
+    From the cache, if neither its files nor the matching networks have changed since.
+    """
+
+    def make() -> dict[str, Tensor]:
+        puzzle = scatter(fracture.meshes(), seeded(MATCHES_VERSION))
+        assert puzzle.truth is not None
+        found = find_matches(PairSearch(prepare(puzzle.fragments, models, 0), models))
+        standing = puzzle.truth[found.second] @ found.relative @ puzzle.truth[found.first].inverse()
+        # Fragments were shuffled when they were scattered.
+        order = torch.randperm(len(puzzle), generator=seeded(MATCHES_VERSION))
+        first, second = order[found.first], order[found.second]
+        return {"first": first, "second": second, "turn": standing.rotation, "shift": standing.translation} | {
+            "evidence": found.evidence
+        }
+
+    found = _cached("matches", fracture, (MATCHES_VERSION, fingerprint(models)), make)
+    first, relative = found["first"], Poses(found["turn"], found["shift"])
+    return Matches(first, found["second"], relative, torch.zeros_like(first), found["evidence"])
+
+
+def fingerprint(models: torch.nn.Module) -> str:
+    """What tells networks with other weights apart."""
+    digest = hashlib.sha256()
+    for name, value in sorted(models.state_dict().items()):
+        digest.update(name.encode() + value.contiguous().numpy().tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _cached(
+    kind: str, fracture: Broken, version: tuple[int | str, ...], make: Callable[[], dict[str, Tensor]]
+) -> dict[str, Tensor]:
+    """What was made of a fracture before, or is made now; kept, if there is a place for it."""
     stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in fracture.files]
-    told = repr((VERSION, POOL_POINTS, str(fracture.source.resolve()), fracture.fracture, stats))
-    file = cache_folder() / "pools" / f"{hashlib.sha256(told.encode()).hexdigest()[:32]}.npz"
+    told = repr((*version, str(fracture.source.resolve()), fracture.fracture, stats))
+    file = cache_folder() / kind / f"{hashlib.sha256(told.encode()).hexdigest()[:32]}.npz"
     with suppress(*UNREADABLE), np.load(file, allow_pickle=False) as arrays:
-        return Pool(*(torch.from_numpy(arrays[name]) for name in _NAMES))
-    pool = make_pool(fracture.meshes(), torch.Generator().manual_seed(0))
-    buffer = io.BytesIO()
-    np.savez(buffer, **{name: getattr(pool, name).numpy() for name in _NAMES})
-    # Without a place to keep it, it is drawn anew next time.
+        return {name: torch.from_numpy(arrays[name]) for name in arrays.files}
+    made, buffer = make(), io.BytesIO()
+    content: dict[str, Any] = {name: value.numpy() for name, value in made.items()}
+    np.savez(buffer, **content)
     with suppress(InputError):
         write_file(file, buffer.getvalue())
-    return pool
+    return made
+
+
+Known = tuple[Pool, Matches | None]
+"""points of a fracture, and the matches of its fragments where they are heard"""
 
 
 class PoolMixture:
     """Kinds of fractures, drawn from by their shares, where there are any."""
 
-    def __init__(self, kinds: Sequence[Sequence[Pool]], shares: Sequence[float]) -> None:
+    def __init__(self, kinds: Sequence[Sequence[Known]], shares: Sequence[float]) -> None:
         some = [(pools, share) for pools, share in zip(kinds, shares, strict=True) if pools and share > 0]
         self.kinds, self.shares = [pools for pools, _ in some], torch.tensor([share for _, share in some])
 
-    def draw(self, generator: torch.Generator) -> Pool:
+    def draw(self, generator: torch.Generator) -> Known:
         """One fracture at random."""
         kind = self.kinds[int(torch.multinomial(self.shares, 1, generator=generator))]
         return kind[int(torch.randint(len(kind), (), generator=generator))]
@@ -143,7 +220,7 @@ class PoolMixture:
 class FragmentStream:
     """Batches of about `pieces` pieces out of kinds of fractures."""
 
-    def __init__(self, pools: Sequence[Sequence[Pool]], config: FragmentConfig, pieces: int, seed: int) -> None:
+    def __init__(self, pools: Sequence[Sequence[Known]], config: FragmentConfig, pieces: int, seed: int) -> None:
         self.pools = PoolMixture(pools, config.shares)
         self.config, self.pieces, self.seed = config, pieces, seed
 
@@ -154,23 +231,29 @@ class FragmentStream:
         missing = 0.0 if whole else uniform(0.0, self.config.missing, generator)
         chosen = self._chosen(generator)
         numbers, share = share_out(len(chosen), rank, world)
-        puzzles = [self._puzzle(step, number, chosen[number], missing) for number in numbers]
+        made = [self._puzzle(step, number, chosen[number], missing) for number in numbers]
         # The loss is a mean over pieces, of which processes do not get equally many.
-        own, every = (sum(len(chosen[number]) for number in some) for some in (numbers, range(len(chosen))))
-        return Portion(puzzles, numbers.start, own * world / every if share else 0.0)
+        own, every = (sum(len(chosen[number][0]) for number in some) for some in (numbers, range(len(chosen))))
+        matches = tuple(heard for _, heard in made if heard is not None)
+        weight = own * world / every if share else 0.0
+        return Portion([puzzle for puzzle, _ in made], numbers.start, weight, matches=matches)
 
-    def _chosen(self, generator: torch.Generator) -> list[Pool]:
+    def _chosen(self, generator: torch.Generator) -> list[Known]:
         """Fractures at random until they make up a batch."""
-        chosen: list[Pool] = []
-        while not chosen or sum(map(len, chosen)) < self.pieces:
-            pool = self.pools.draw(generator)
-            joined = uniform(0.0, 1.0, generator) < self.config.joined
-            chosen.append(pool.joined(generator) if joined else pool)
+        chosen: list[Known] = []
+        while not chosen or sum(len(pool) for pool, _ in chosen) < self.pieces:
+            pool, matches = self.pools.draw(generator)
+            joined = matches is None and uniform(0.0, 1.0, generator) < self.config.joined
+            chosen.append((pool.joined(generator) if joined else pool, matches))
         return chosen
 
-    def _puzzle(self, step: int, number: int, pool: Pool, missing: float) -> Puzzle:
-        generator = seeded(self.seed, step, number)
+    def _puzzle(self, step: int, number: int, known: Known, missing: float) -> tuple[Puzzle, Matches | None]:
+        generator, (pool, matches) = seeded(self.seed, step, number), known
+        if matches is not None:  # which hold for this very shape
+            puzzle, left = pool.matched(matches, generator, self.config.points, missing)
+            wrong, unheard = (uniform(0.0, most, generator) for most in (self.config.wrong, self.config.unheard))
+            return puzzle, spoilt(left, wrong, unheard, generator)
         stretch = 1 + self.config.stretch * (2 * torch.rand(3, generator=generator) - 1)
         # Up stays up; left and right, front and back are often a matter of taste.
         mirror = 1 - 2 * torch.randint(0, 2, (3,), generator=generator) * torch.tensor([1, 0, 1])
-        return pool.stretched(stretch * mirror).scatter(generator, self.config.points, missing)
+        return pool.stretched(stretch * mirror).scatter(generator, self.config.points, missing), None

@@ -10,21 +10,25 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from diffassemble.core import InputError, Poses, Puzzle
+from diffassemble.core import InputError, Matches, Poses, Puzzle
 from diffassemble.core.seeds import seeded
 from diffassemble.core.settings import Weight
 from diffassemble.core.surfaces import chamfer_distance
 from diffassemble.evaluation.metrics import euler_error, piece_chamfer, right_pieces, translation_error
 from diffassemble.fragments.datasets import Fracture, break_files, break_solids, find_fractures
+from diffassemble.fragments.matches import spoilt
+from diffassemble.fragments.model import FractureModels
 from diffassemble.network.baselines import OneShot, OneShotConfig
-from diffassemble.network.batch import PuzzleBatch, pack
+from diffassemble.network.batch import PuzzleBatch, pack, with_matches
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import PoseNetwork
 from diffassemble.network.sampling import denoise
 from diffassemble.training.config import Config, FragmentConfig
 from diffassemble.training.denoising import Denoising, DenoisingTraining
-from diffassemble.training.fragment_data import Broken, FragmentStream, Pool, pool_of
+from diffassemble.training.fragment_data import Broken, FragmentStream, Known, matches_of, pool_of
 
+# Shares of matches that are wrong when objects held apart are put together.
+_WRONG = 0.0, 0.3
 # Enough points to compare shapes by while learning.
 _SHAPE_POINTS = 128
 
@@ -50,11 +54,19 @@ class FragmentTask(Denoising):
         super().__init__(config)
         self.batch = config.training.pieces, "pieces"
         kinds, held_apart = gather(config.data)
-        self.stream = FragmentStream([*map(pools_of, kinds)], config.data, config.training.pieces, config.training.seed)
-        self.held_apart = [
-            pool_of(fracture).scatter(seeded(77, number), config.data.points)
-            for number, fracture in enumerate(held_apart)
-        ]
+        models = None
+        if isinstance(config.model, ModelConfig) and config.model.pairwise:
+            models = FractureModels.from_pretrained(config.data.matching)
+        known = [known_fractures(kind, models) for kind in kinds]
+        self.stream = FragmentStream(known, config.data, config.training.pieces, config.training.seed)
+        self.held_apart: list[tuple[Puzzle, Matches | None]] = []
+        for number, (pool, matches) in enumerate(known_fractures(held_apart, models)):
+            generator, points = seeded(77, number), config.data.points
+            if matches is None:
+                self.held_apart.append((pool.scatter(generator, points), None))
+                continue
+            puzzle, left = pool.matched(matches, generator, points)
+            self.held_apart += [(puzzle, spoilt(left, wrong, 0.0, generator)) for wrong in _WRONG]
 
     def check(self, config: Config) -> None:
         super().check(config)
@@ -63,21 +75,24 @@ class FragmentTask(Denoising):
             return
         if model.space == "cos_sin":
             raise InputError("--model.space cos_sin: must be so3, six_d or quaternion, the poses of broken objects")
-        for name, on in (("edge-features", model.edge_features), ("votes", model.votes)):
-            if on:
-                raise InputError(f"--model.{name}: must be off, since no matches of broken objects are found here")
+        if model.pairwise and not (model.votes and model.space == "so3" and model.contact_slots == 1):
+            raise InputError("--model.votes: matches are heard with votes, space so3 and contact-slots 1, or not")
 
     def further_loss(self, batch: PuzzleBatch, true: Poses, predicted: Poses) -> Float[Tensor, ""]:
         weight = self.config.training.chamfer_weight
         if weight == 0:
             return super().further_loss(batch, true, predicted)
         points = batch.content[:, :_SHAPE_POINTS].repeat_interleave(len(true) // len(batch.content), 0)
-        return weight * chamfer_distance(predicted.apply(points), true.apply(points)).mean()
+        with torch.autocast(points.device.type, enabled=False):  # neighbours are looked up with all digits
+            return weight * chamfer_distance(predicted.apply(points), true.apply(points)).mean()
 
     def validate(self, model: nn.Module) -> dict[str, float]:
-        """Errors on held-apart objects, one sample each, absolute poses; "score" is part accuracy less RMSE(R)."""
+        """Errors on held-apart objects, one sample each; "score" is part accuracy less RMSE(R).
+
+        Poses are absolute; where matches are heard they are seen from the largest piece, and some matches are wrong.
+        """
         assert isinstance(model, PoseNetwork)
-        errors = [_errors(model, puzzle, number) for number, puzzle in enumerate(self.held_apart)]
+        errors = [_errors(model, *known, number) for number, known in enumerate(self.held_apart)]
         turn, shift, right = torch.stack(errors).mean(0).tolist() if errors else (0.0, 0.0, 0.0)
         return {"score": right - turn, "part accuracy": right, "RMSE(R)": turn, "RMSE(T)": shift}
 
@@ -109,19 +124,20 @@ def gather(data: FragmentConfig) -> tuple[list[list[Broken]], list[Fracture]]:
     return [found, files, [*break_solids(data.solids, data.breaks, data.pieces)]], held_apart
 
 
-def pools_of(fractures: Sequence[Broken]) -> list[Pool]:
-    """The points of fractures, without those where a solid could not be broken that way."""
-    pools = []
+def known_fractures(fractures: Sequence[Broken], models: FractureModels | None) -> list[Known]:
+    """The points of fractures, without those where a solid could not be broken that way; matches, if they are found."""
+    known: list[Known] = []
     for fracture in fractures:
         with suppress(InputError):
-            pools.append(pool_of(fracture))
-    return pools
+            known.append((pool_of(fracture), None if models is None else matches_of(fracture, models)))
+    return known
 
 
-def _errors(model: PoseNetwork, puzzle: Puzzle, number: int) -> Float[Tensor, "3"]:
+def _errors(model: PoseNetwork, puzzle: Puzzle, matches: Matches | None, number: int) -> Float[Tensor, "3"]:
     """RMSE(R) in degrees, RMSE(T) × 100 and part accuracy in percent of one sample."""
     assert puzzle.truth is not None
-    *_, (_, found) = denoise(model, pack([puzzle]), 15, 1, seeded(78, number))
+    batch = pack([puzzle]) if matches is None else with_matches(pack([puzzle]), [matches])
+    *_, (_, found) = denoise(model, batch, 15, 1, seeded(78, number), locks=puzzle.locks)
     answer = model.space.to_poses(found.vectors[:, 0])
     right = right_pieces(piece_chamfer(puzzle.fragments.points, answer, puzzle.truth))
     turn, shift = euler_error(answer, puzzle.truth).mean(), translation_error(answer, puzzle.truth).mean()

@@ -16,7 +16,7 @@ from diffassemble.core.settings import Count, Fraction, Weight
 from diffassemble.fragments.orientation import OrientationConfig, OrientationModel, centred, principal_axes
 from diffassemble.training.config import Config, FragmentConfig, TrainingConfig
 from diffassemble.training.fragment_data import Pool, PoolMixture, pool_of
-from diffassemble.training.fragments import gather, pools_of
+from diffassemble.training.fragments import gather, known_fractures
 from diffassemble.training.loop import Task
 from diffassemble.training.pictures import share_out, uniform
 
@@ -49,7 +49,7 @@ class OrientationTask(Task):
         super().__init__(config)
         self.batch = config.training.objects, "objects"
         kinds, held_apart = gather(config.data)
-        self.pools = PoolMixture([*map(pools_of, kinds)], config.data.shares)
+        self.pools = PoolMixture([known_fractures(kind, None) for kind in kinds], config.data.shares)
         self.held_apart = [pool_of(fracture) for fracture in held_apart]
 
     def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
@@ -68,7 +68,7 @@ class OrientationTask(Task):
     def _object(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Points of a standing object, a little tilted, and directions, of which the first is up."""
         data = self.config.data
-        pool = self.pools.draw(generator)
+        pool, _ = self.pools.draw(generator)
         lost = data.missing if uniform(0.0, 1.0, generator) > data.whole_share else 0.0
         points = partly(pool, lost, data.points, generator)
         stretch = 1 + data.stretch * (2 * torch.rand(3, generator=generator) - 1)

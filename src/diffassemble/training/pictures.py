@@ -21,7 +21,7 @@ from jaxtyping import Float, UInt8
 from PIL import Image
 from torch import Tensor
 
-from diffassemble.core import Board, InputError, Puzzle
+from diffassemble.core import Board, InputError, Matches, Puzzle
 from diffassemble.core.seeds import seeded
 from diffassemble.files.pictures import read_picture, to_image, to_levels
 from diffassemble.squares.cut import cut_picture
@@ -157,7 +157,8 @@ class Portion:
 
     `first` is the number of its first puzzle in the whole batch. The mean over processes of `weight` times the
     mean over the own puzzles is the mean over the whole batch, also where it can't be shared out evenly. All pieces
-    lost `erode` pixels at every side. `sources` are given for puzzles whose pictures come again and again.
+    lost `erode` pixels at every side. `sources` are given for puzzles whose pictures come again and again, `matches`
+    for puzzles whose matches are known.
     """
 
     puzzles: list[Puzzle]
@@ -165,6 +166,7 @@ class Portion:
     weight: float
     erode: int = 0
     sources: tuple[Source | None, ...] = ()
+    matches: tuple[Matches, ...] = ()
 
 
 class PuzzleStream:

@@ -130,10 +130,13 @@ PRESETS: dict[str, Preset] = {
         task="orientation",
     ),
     "fragments": Preset(
-        "one light network for broken objects, which sees fragments as they stand",
-        {"posed": True},
-        _FRAGMENT_TRAINING,
-        {"joined": 0.5},
+        "one light network for broken objects, which hears the matches of their breaks",
+        {
+            **{"posed": False, "votes": True, "edge_features": True, "contact_slots": 1, "symmetry": "invariant"},
+            **{"features": 32, "width": 96, "layers": 4, "heads": 4, "join_hidden": 128},
+        },
+        _FRAGMENT_TRAINING | {"weigh_noise": True, "chamfer_weight": 1.0, "pieces": 128},
+        {"points": 256},
         task="fragments",
     ),
     "fragments-paper-form": _fragment_form("the paper's method for broken objects, at the same size"),

@@ -1,0 +1,237 @@
+"""What matches say about poses in space, where some pieces are held at poses that are known.
+
+An opinion is a pose of every piece: the noisy one, votes of its matches, and where clusters put it. Rotations are
+averaged as matrices, and the nearest rotation taken (the chordal mean). A match votes by the probability that it is
+true, given how well the noisy poses agree with it: the less noise, the more that tells. All numbers that describe
+opinions are distances and angles between poses, so they stay the same when the whole is turned and moved.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from diffassemble.core import Matches
+from diffassemble.network.evidence import POWERS, THRESHOLDS, Clusters
+
+Rotations = Float[Tensor, "*n 3 3"]
+Places = Float[Tensor, "*n 3"]
+
+OPINIONS = 1 + len(POWERS) + len(THRESHOLDS)
+NUMBERS = 2 * OPINIONS + OPINIONS * (OPINIONS - 1)
+"""of every piece: how far its matches support each opinion, and how far opinions are apart in turn and place"""
+# Deviation of places within objects, in their longest side; of true matches, in radians and the same length.
+_SPREAD, _TURN, _SHIFT = 0.25, 0.09, 0.02
+# A match is shown by poses that differ from it by less than about this.
+_SHOWN_TURN, _SHOWN_SHIFT = 0.15, 0.05
+# Log odds that turn and place can each take from a match or add to it.
+_AGAINST, _FOR = -15.0, 5.0
+# A piece hears its matches by halves if their probabilities add up to this.
+_FAINT = 0.02
+
+
+class Held(NamedTuple):
+    """Which pieces stand at poses that are known, and these."""
+
+    pieces: Bool[Tensor, "n"]
+    rotation: Float[Tensor, "n 3 3"]
+    place: Float[Tensor, "n 3"]
+
+    def applied(self, rotation: Rotations, place: Places) -> tuple[Rotations, Places]:
+        """Poses (n, …) of all pieces with the held ones where they stand."""
+        between = (1,) * (place.dim() - 2)
+        held = self.pieces.view(-1, *between, 1)
+        known = self.rotation.view(-1, *between, 3, 3), self.place.view(-1, *between, 3)
+        return torch.where(held[..., None], known[0], rotation), torch.where(held, known[1], place)
+
+
+class Opinions(NamedTuple):
+    """Poses of n pieces in k samples by o opinions, numbers that describe them, and how far matches support each."""
+
+    rotation: Float[Tensor, "n k o 3 3"]
+    place: Float[Tensor, "n k o 3"]
+    numbers: Float[Tensor, "n k q"]
+    support: Float[Tensor, "n k o"]
+
+
+def nearest_rotation(matrices: Rotations) -> Rotations:
+    """The chordal mean of what was added up."""
+    import roma
+
+    flat = matrices.reshape(-1, 3, 3)
+    # Where all cancels out nothing is nearest; any rotation will do.
+    flat = flat + 1e-6 * torch.eye(3, device=flat.device)
+    return roma.special_procrustes(flat).view_as(matrices)
+
+
+def angle_between(one: Float[Tensor, "*#n 3 3"], two: Float[Tensor, "*#n 3 3"]) -> Float[Tensor, "*n"]:
+    """In radians, by the distance of the matrices, which is exact for small angles, too."""
+    far = (one - two).square().sum((-1, -2))
+    return 2 * torch.asin((far / 8).clamp(0, 1).sqrt())
+
+
+def residuals(
+    matches: Matches, rotation: Float[Tensor, "n *k 3 3"], place: Float[Tensor, "n *k 3"]
+) -> tuple[Float[Tensor, "m *k"], Float[Tensor, "m *k"]]:
+    """By how much poses differ from what each match says of its first piece: angle and distance."""
+    told_rotation, told_place = told(matches, rotation, place)
+    first = matches.first
+    return angle_between(rotation[first], told_rotation), (place[first] - told_place).norm(dim=-1)
+
+
+def told(matches: Matches, rotation: Tensor, place: Tensor) -> tuple[Tensor, Tensor]:
+    """Where each match puts its first piece if the second stands where it does; linear in the poses."""
+    extra = (1,) * (place.dim() - 2)
+    turn = matches.relative.rotation.view(-1, *extra, 3, 3)
+    shift = matches.relative.translation.view(-1, *extra, 3, 1)
+    theirs = rotation[matches.second]
+    return theirs @ turn, place[matches.second] + (theirs @ shift)[..., 0]
+
+
+def true_given_poses(
+    matches: Matches,
+    rotation: Float[Tensor, "n k 3 3"],
+    place: Float[Tensor, "n k 3"],
+    turn_variance: Float[Tensor, "n k"],
+    shift_variance: Float[Tensor, "n k"],
+) -> Float[Tensor, "m k"]:
+    """The probability that each match is true, given poses with so much noise an axis; wrong ones say anything."""
+    angle, far = residuals(matches, rotation, place)
+    first, second = matches.first, matches.second
+    reach = matches.relative.translation.square().sum(-1)[:, None]
+    turn = turn_variance[first] + turn_variance[second] + _TURN**2
+    shift = shift_variance[first] + shift_variance[second] + reach * turn_variance[second] + _SHIFT**2
+    # Densities at what is seen, beside those of all rotations and of all places of an object alike.
+    by_turn = 1.5 * torch.log(1 / (2 * math.pi * turn)) + math.log(8 * math.pi**2) - angle.square() / (2 * turn)
+    by_shift = 1.5 * torch.log(1 / (2 * math.pi * shift)) - far.square() / (2 * shift)
+    # Much noise is no normal distribution on a sphere, and tells nothing.
+    known = torch.exp(-2 * turn), (_SPREAD**2 / (_SPREAD**2 + shift)).square()
+    seen = known[0] * by_turn.clamp(_AGAINST, _FOR) + known[1] * by_shift.clamp(_AGAINST, _FOR)
+    chance = matches.weight.clamp(1e-4, 1 - 1e-4)
+    return torch.sigmoid(torch.log(chance / (1 - chance))[:, None] + seen)
+
+
+def votes(
+    matches: Matches,
+    rotation: Float[Tensor, "n k 3 3"],
+    place: Float[Tensor, "n k 3"],
+    weight: Float[Tensor, "m k"],
+    held: Held,
+) -> tuple[Float[Tensor, "n k v 3 3"], Float[Tensor, "n k v 3"]]:
+    """Where matches put the pieces after 1, 2, 4, 8 and 16 rounds, each halfway to the mean of what they say."""
+    total = weight.new_zeros(place.shape[:2]).index_add(0, matches.first, weight)
+    heard = 0.5 * total / (total + _FAINT)
+    share = heard[matches.first] * weight / total.clamp(min=1e-9)[matches.first]
+    stays = 1 - heard
+    rotations, places = [], []
+    for number in range(1, POWERS[-1] + 1):
+        turned, moved = told(matches, rotation, place)
+        rotation = (stays[..., None, None] * rotation).index_add(0, matches.first, share[..., None, None] * turned)
+        place = (stays[..., None] * place).index_add(0, matches.first, share[..., None] * moved)
+        rotation, place = held.applied(rotation, place)
+        if number in POWERS:
+            rotations.append(rotation)
+            places.append(place)
+    return nearest_rotation(torch.stack(rotations, 2)), torch.stack(places, 2)
+
+
+def placed_clusters(
+    clusters: Clusters, rotation: Float[Tensor, "n k 3 3"], place: Float[Tensor, "n k 3"], held: Held
+) -> tuple[Float[Tensor, "n k 3 3"], Float[Tensor, "n k 3"]]:
+    """Every piece where its cluster stands by the mean of the members; where some are held, by those alone."""
+    label, count = clusters.label, len(clusters.label)
+    own = held.pieces.to(place)
+    fixed = own.new_zeros(count).index_add(0, label, own)[label] > 0
+    weight = torch.where(fixed, own, 1.0)
+    weight = weight / own.new_zeros(count).index_add(0, label, weight)[label].clamp(min=1e-9)
+
+    def mean(values: Tensor) -> Tensor:
+        scaled = weight.view(-1, *[1] * (values.dim() - 1)) * values
+        return torch.zeros_like(values).index_add(0, label, scaled)[label]
+
+    frame, offset = clusters.frame.rotation[:, None], clusters.frame.translation[:, None]
+    turn = nearest_rotation(mean(rotation @ frame.mT))
+    shift = mean(place) - (turn @ mean(offset)[..., None])[..., 0]
+    return turn @ frame, shift + (turn @ offset[..., None])[..., 0]
+
+
+def supported(
+    matches: Matches, rotation: Float[Tensor, "n k o 3 3"], place: Float[Tensor, "n k o 3"]
+) -> tuple[Float[Tensor, "n k o"], Float[Tensor, "n k o"]]:
+    """How far an assembly shows the matches of each piece: the sum of their probabilities, and its share of all."""
+    angle, far = residuals(matches, rotation, place)
+    shown = torch.exp(-0.5 * ((angle / _SHOWN_TURN).square() + (far / _SHOWN_SHIFT).square()))
+    known = matches.weight[:, None, None]
+    total = shown.new_zeros(place.shape[:3]).index_add(0, matches.first, known * shown)
+    every = known.new_zeros(len(place), 1, 1).index_add(0, matches.first, known)
+    return total, total / (every + 0.1)
+
+
+def opinions(
+    rotation: Float[Tensor, "n k 3 3"],
+    place: Float[Tensor, "n k 3"],
+    alpha_bar: Float[Tensor, "n k"],
+    spread: Float[Tensor, "n k"],
+    span: float,
+    matches: Matches,
+    clusters: Sequence[Clusters],
+    held: Held,
+) -> Opinions:
+    """What noisy poses, votes and clusters say. `spread` is that of the rotations' noise, places have unit noise/span.
+
+    The noisy places are brought to where they are most probably, given how far pieces lie from the middle.
+    """
+    noise = (1 - alpha_bar) / span**2
+    shrink = alpha_bar.sqrt() * _SPREAD**2 / (alpha_bar * _SPREAD**2 + noise)
+    free = (~held.pieces[:, None]).to(place)
+    rotation, place = held.applied(rotation, place * shrink[..., None])
+    shift_variance = free * _SPREAD**2 * noise / (alpha_bar * _SPREAD**2 + noise)
+    weight = true_given_poses(matches, rotation, place, free * 2 * spread**2, shift_variance)
+    found = [votes(matches, rotation, place, weight, held)]
+    for one in clusters:
+        turned, moved = placed_clusters(one, rotation, place, held)
+        found.append((turned[:, :, None], moved[:, :, None]))
+    rotations = torch.cat([rotation[:, :, None], *(turned for turned, _ in found)], 2)
+    places = torch.cat([place[:, :, None], *(moved for _, moved in found)], 2)
+    total, share = supported(matches, rotations, places)
+    one, two = torch.triu_indices(OPINIONS, OPINIONS, 1, device=place.device)
+    turns = angle_between(rotations[:, :, one], rotations[:, :, two]) / math.pi
+    apart = ((places[:, :, one] - places[:, :, two]).norm(dim=-1) / _SPREAD).clamp(max=4)
+    return Opinions(rotations, places, torch.cat([torch.log1p(total), share, turns, apart], -1), share)
+
+
+def settled(
+    matches: Matches, rotation: Float[Tensor, "n k 3 3"], place: Float[Tensor, "n k 3"], held: Held
+) -> tuple[Float[Tensor, "n k 3 3"], Float[Tensor, "n k 3"]]:
+    """Poses after many votes of the matches that they nearly show."""
+    little = torch.full(place.shape[:2], _TURN**2), torch.full(place.shape[:2], _SHIFT**2)
+    for _ in range(2):
+        weight = true_given_poses(matches, rotation, place, *little)
+        turned, moved = votes(matches, rotation, place, weight, held)
+        rotation, place = turned[:, :, -1], moved[:, :, -1]
+    return rotation, place
+
+
+def shown_evidence(
+    matches: Matches, rotation: Float[Tensor, "n 3 3"], place: Float[Tensor, "n 3"]
+) -> tuple[Float[Tensor, ""], Float[Tensor, "n"]]:
+    """What the matches that an assembly shows are worth, in all and for every piece; each pair once.
+
+    A match of probability p is worth −ln(1 − p), the less the more the poses differ from it: also one that is less
+    likely than not is better than none.
+    """
+    angle, far = residuals(matches, rotation[:, None], place[:, None])
+    shown = torch.exp(-0.5 * ((angle / _TURN).square() + (far / (2 * _SHIFT)).square()))[:, 0]
+    chance = matches.weight.clamp(max=0.995)
+    worth = -torch.log(1 - chance) * shown
+    # Of several matches of one pair only the best one counts.
+    count = len(place)
+    pair = matches.first * count + matches.second
+    best = worth.new_zeros(count * count).scatter_reduce(0, pair, worth, "amax").view(count, count)
+    best = torch.maximum(best, best.T)
+    return best.triu().sum(), best.sum(1)
