@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 import trimesh
-from browsing import ARC, SQUARE, cell, choose, dismiss, drag, grip, press, project, step, upload
+from browsing import ARC, PATIENCE, SQUARE, cell, choose, dismiss, drag, grip, press, project, step, upload
 
 from diffassemble.files.archives import pack
 from diffassemble.files.assemblies import read_assembly
@@ -213,20 +213,22 @@ def test_pieces_are_coloured_by_confidence(page: Any, session: Session) -> None:
     page.get_by_role("checkbox").first.click()
 
 
-TRIES = 6
 PLACE = re.compile(r"at row (\d), column (\d), turn (\d)")
 
 
 def click_until(page: Any, point: tuple[float, float], told: Any) -> None:
-    """Click until it has an effect: clicks are lost while nothing is drawn yet or an answer is still being shown."""
+    """Click until it has an effect: clicks are lost while nothing is drawn yet, an answer is still being shown or a message lies over it."""
     from playwright.sync_api import TimeoutError as NotYet
 
-    for _ in range(TRIES):
+    end = time.monotonic() + PATIENCE / 1000
+    while time.monotonic() < end:
+        dismiss(page)
+        page.mouse.move(point[0] - 40, point[1] - 40)
         page.mouse.click(*point)
         with contextlib.suppress(NotYet):
             told.wait_for(timeout=3000)
             return
-    told.wait_for()
+    told.wait_for(timeout=1000)
 
 
 def take(page: Any, row: int, col: int) -> int:
