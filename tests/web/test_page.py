@@ -217,7 +217,7 @@ PLACE = re.compile(r"at row (\d), column (\d), turn (\d)")
 
 
 def click_until(page: Any, point: tuple[float, float], told: Any) -> None:
-    """Click until it has an effect: clicks are lost while nothing is drawn yet, an answer is still being shown or a message lies over it."""
+    """Click until it has an effect: clicks are lost while nothing is drawn, or a message lies over it."""
     from playwright.sync_api import TimeoutError as NotYet
 
     end = time.monotonic() + PATIENCE / 1000

@@ -1,7 +1,7 @@
 """The nouns that everything else speaks: poses, pieces, boards, puzzles, matches, assemblies, solvers."""
 
 from diffassemble.core.board import Board
-from diffassemble.core.pieces import FragmentPieces, ImagePieces, Matches, Mesh
+from diffassemble.core.pieces import FragmentPieces, ImagePieces, Matches, Mesh, OutlinePieces
 from diffassemble.core.poses import Poses, nearest_turn, turn_matrix, turn_pixels
 from diffassemble.core.puzzle import InputError, Locks, Puzzle
 from diffassemble.core.solver import Assembly, Solver, Step
@@ -15,6 +15,7 @@ __all__ = [
     "Locks",
     "Matches",
     "Mesh",
+    "OutlinePieces",
     "Poses",
     "Puzzle",
     "Solver",

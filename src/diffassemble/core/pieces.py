@@ -92,6 +92,50 @@ class FragmentPieces:
         return torch.tensor(areas, dtype=torch.double).clamp(min=1e-12)
 
 
+@dataclass(frozen=True)
+class OutlinePieces:
+    """Flat pieces of any outline: jigsaw pieces with tabs, fresco fragments, torn paper, strips.
+
+    Lengths are pixels of the pictures, which all have one scale; x runs to the right, y down. `textures` are a picture
+    of each piece: sRGB levels with alpha. A piece's own frame has its origin at the centre of its area, which lies at
+    `origins` in its picture, seen from the top left corner of the top left pixel. `contours` are closed outlines in
+    that frame, clockwise as seen, about a pixel from point to point, not repeating the first one. Silhouettes show no
+    colours: then `coloured` is false.
+    """
+
+    textures: tuple[UInt8[Tensor, "4 h w"], ...]
+    contours: tuple[Float[Tensor, "c 2"], ...]
+    origins: Float[Tensor, "n 2"]
+    coloured: bool = True
+    kind: ClassVar[str] = "outlines"
+    called: ClassVar[str] = "pieces of any outline"
+
+    def __len__(self) -> int:
+        return len(self.contours)
+
+    def __getitem__(self, index: Int[Tensor, "m"]) -> OutlinePieces:
+        chosen = index.tolist()
+        textures, contours = (tuple(kept[i] for i in chosen) for kept in (self.textures, self.contours))
+        return OutlinePieces(textures, contours, self.origins[index], self.coloured)
+
+    @property
+    def content(self) -> Float[Tensor, "n 64 2"]:
+        """Points along each outline, which tell pieces apart."""
+        spread = torch.arange(64) / 64
+        return torch.stack([contour[(spread * len(contour)).long()] for contour in self.contours])
+
+    @property
+    def areas(self) -> Float[Tensor, "n"]:
+        """In square pixels."""
+        return torch.stack([polygon_area(contour) for contour in self.contours])
+
+
+def polygon_area(contour: Float[Tensor, "c 2"]) -> Float[Tensor, ""]:
+    """Positive for outlines that run clockwise as seen, with y down."""
+    x, y = contour.unbind(1)
+    return (x * y.roll(-1) - y * x.roll(-1)).sum() / 2
+
+
 def erode_pixels(pixels: Float[Tensor, "n c s s"], pixels_lost: int) -> Float[Tensor, "n c r r"]:
     """Pieces that lost a strip of `pixels_lost` pixels at every side."""
     if pixels_lost == 0:

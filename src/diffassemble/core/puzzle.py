@@ -10,10 +10,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from diffassemble.core.board import Board
-from diffassemble.core.pieces import FragmentPieces, ImagePieces
+from diffassemble.core.pieces import FragmentPieces, ImagePieces, OutlinePieces
 from diffassemble.core.poses import Poses
 
-_Pieces = TypeVar("_Pieces", ImagePieces, FragmentPieces)
+_Pieces = TypeVar("_Pieces", ImagePieces, FragmentPieces, OutlinePieces)
 
 
 class InputError(ValueError):
@@ -46,7 +46,7 @@ class Puzzle:
     With `locks` some poses are settled beforehand.
     """
 
-    pieces: ImagePieces | FragmentPieces
+    pieces: ImagePieces | FragmentPieces | OutlinePieces
     lattice: Board | None
     names: tuple[str, ...]
     truth: Poses | None = None
@@ -80,6 +80,11 @@ class Puzzle:
     def fragments(self) -> FragmentPieces:
         """The pieces, for those who know fragments only."""
         return self._pieces_of(FragmentPieces)
+
+    @property
+    def outlines(self) -> OutlinePieces:
+        """The pieces, for those who know flat pieces of any outline only."""
+        return self._pieces_of(OutlinePieces)
 
     def _pieces_of(self, wanted: type[_Pieces]) -> _Pieces:
         if self.kind != wanted.kind:

@@ -1,0 +1,1 @@
+"""Flat pieces of any outline: jigsaw pieces with tabs, fresco fragments, torn paper, strips."""
