@@ -81,6 +81,17 @@ def test_only_better_networks_are_kept(tiny: Callable[..., Config], tmp_path: Pa
     assert len(lines) == 4
 
 
+def test_a_row_a_minute(tiny: Callable[..., Config], tmp_path: Path, network: Denoiser, clock: list[float]) -> None:
+    record = Record(tmp_path, tiny(), 0, -1.0)
+    for step in range(1, 8):
+        clock[0] += 20.0
+        record.passed(row(step))
+    record.scored(network, row(8), {"score": 50.0})
+    assert (tmp_path / "log.csv").read_text().splitlines() == ["step,minutes,score", "3,0.1,", "6,0.1,", "8,0.1,50.00"]
+    Record(tmp_path, tiny(), 7, 50.0)
+    assert (tmp_path / "log.csv").read_text().splitlines() == ["step,minutes,score", "3,0.1,", "6,0.1,"]
+
+
 def test_steps_that_are_done_again_stand_there_once(
     tiny: Callable[..., Config], tmp_path: Path, network: Denoiser
 ) -> None:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -59,6 +63,35 @@ def test_minutes_then_resume(
     assert on.out.startswith("validation: score ")
     assert f"weights: {out / 'best'} (best on pictures held apart) and {out / 'last'}" in on.out
     assert read_checkpoint(out).step == 30
+
+
+@pytest.mark.parametrize("wish", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_asked_to_stop_saves_and_says_how_to_go_on(
+    picture_folders: tuple[Path, Path], tmp_path: Path, wish: signal.Signals
+) -> None:
+    out = tmp_path / "run"
+    words = [sys.executable, "-m", "diffassemble", "train", "jigsaw", *TINY.split(), "--training.steps", "100000"]
+    words += ["--training.checkpoint-minutes", "60", "--data.folders", *map(str, picture_folders), "--out", str(out)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        end = time.monotonic() + 120
+        while not (out / "config.json").exists() and time.monotonic() < end:
+            time.sleep(0.1)
+        time.sleep(1.0)
+        running.send_signal(wish)
+        told, complaint = running.communicate(timeout=120)
+    assert running.returncode == 128 + wish, complaint
+    step = read_checkpoint(out).step
+    assert 0 < step < 100000
+    assert told.endswith(
+        f"stopped and saved at step {step}; go on with: diffassemble train jigsaw --resume --out {out}\n"
+    )
+
+
+def test_resume_without_a_checkpoint_is_refused(command: Command, tmp_path: Path) -> None:
+    answer = command("train", "jigsaw", "--resume", "--out", tmp_path / "run")
+    assert answer.code == 2
+    assert "holds no checkpoint to go on from; leave out --resume" in answer.err
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(
@@ -120,6 +153,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def write_run(config: Config, folder: Path) -> None:
     folder.mkdir()
+    (folder / "checkpoint.pt").touch()
     (folder / "config.json").write_text(json.dumps(asdict(config), default=os.fspath))
 
 

@@ -169,7 +169,9 @@ def _trained(
     words += ["--data.variants", str(VARIANTS), "--data.cache", os.fspath(folder.parent / "cache")]
     words += ["--training.start-from", options.training_from] if options.training_from else []
     print(f"training {variant.folder}", flush=True)
-    seconds, peak = _run(words if (folder / "config.json").exists() else [word for word in words if word != "--resume"])
+    seconds, peak = _run(
+        words if (folder / "checkpoint.pt").exists() else [word for word in words if word != "--resume"]
+    )
     write_file(noted, json.dumps({"seconds": seconds, "peak_mb": peak}).encode())
     return seconds, peak
 

@@ -5,6 +5,7 @@ Everything heavy is imported once the preset is known, so that the list of prese
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 _HELP = """usage: diffassemble train PRESET --data.folders DIR [DIR ...] [--out DIR] [--resume] [OPTIONS]
 
-Trains a model on folders of pictures. Killed at any moment, it goes on with --resume.
+Trains a model on folders of pictures. Ctrl-C saves; killed at any moment, it goes on with --resume.
 
 {}
 
@@ -27,7 +28,7 @@ diffassemble train PRESET --help tells all options of a preset and their values.
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Train a preset. Killed at any moment, it goes on with --resume."""
+    """Train a preset. Ctrl-C saves; killed at any moment, it goes on with --resume."""
 
     config: Annotated[Any, tyro.conf.arg(name="")]
     """What the run itself depends on: a Config of the preset's kind, whose parts name the options."""
@@ -47,6 +48,8 @@ def parse_run(name: str, argv: list[str]) -> tuple[RunOptions, Path]:
     options = _parse(name, argv, preset)
     folder = options.out or Path("runs") / name
     begun = folder / "config.json"
+    if options.resume and not (folder / FILE).exists():
+        raise InputError(f"{folder}: holds no checkpoint to go on from; leave out --resume to begin a run there")
     if options.resume and begun.exists():
         stored = read_config(begun, preset)
         minutes = preset.training.minutes
@@ -76,12 +79,16 @@ def run(argv: list[str]) -> None:
 
     from lightning_fabric.utilities.rank_zero import rank_zero_only
 
-    from diffassemble.training.loop import train
+    from diffassemble.training.loop import Stopped, train
     from diffassemble.training.tasks import TASKS
 
     task = TASKS[PRESETS[argv[0]].task](options.config)
     folder.mkdir(parents=True, exist_ok=True)
-    train(options.config, task, folder, options.resume)
+    try:
+        train(options.config, task, folder, options.resume)
+    except Stopped as stopped:
+        rank_zero_only(print)(f"{stopped}; go on with: diffassemble train {argv[0]} --resume --out {folder}")
+        sys.exit(128 + stopped.signal)
     rank_zero_only(print)(_summary(folder))
 
 

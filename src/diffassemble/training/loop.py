@@ -19,7 +19,7 @@ from diffassemble.core.seeds import seeded
 from diffassemble.network.pretrained import Pretrained
 from diffassemble.training.config import Config, TrainingConfig, check_config
 from diffassemble.training.precision import check_precision, choose_precision
-from diffassemble.training.run_folder import FILE, LAST, Checkpoint, Progress, Record, read_checkpoint
+from diffassemble.training.run_folder import FILE, LAST, Checkpoint, Progress, Record, StopWish, read_checkpoint
 
 
 class Task(ABC):
@@ -145,10 +145,19 @@ def follow(average: nn.Module, model: nn.Module, decay: float) -> None:
         kept.copy_(current)
 
 
+class Stopped(Exception):
+    """A run that was asked to stop by a signal has saved what it had; `signal` is the one that asked."""
+
+    def __init__(self, signal: int, step: int) -> None:
+        super().__init__(f"stopped and saved at step {step}")
+        self.signal = signal
+
+
 def train(config: Config, task: Task, folder: Path, resume: bool) -> Pretrained:
     """Train to the end of the configured steps or minutes; `folder` gets checkpoint, log and the best weights.
 
     Returns the averaged network. A resumed run ends where the uninterrupted one does; `minutes` limits this call.
+    Ctrl-C and SIGTERM end it after the step at hand, saved, with `Stopped`.
     """
     training = config.training
     checkpoint = read_checkpoint(folder) if resume else None
@@ -160,9 +169,11 @@ def train(config: Config, task: Task, folder: Path, resume: bool) -> Pretrained:
     record = Record(folder, config, learner.done, best) if fabric.is_global_zero else None
     console = Console(quiet=record is None)
     progress = Progress(console, training.steps, learner.done, training.minutes, task.batch)
-    with progress.bar:
-        # The first process alone looks at the clock: all must stop after the same step.
-        while learner.done < training.steps and fabric.broadcast(progress.minutes < training.minutes):
+    with StopWish() as wish, progress.bar:
+        # The first process alone looks at the clock and hears signals: all must stop after the same step.
+        while learner.done < training.steps and fabric.broadcast(
+            progress.minutes < training.minutes and wish.signal is None
+        ):
             loss = learner.step()
             progress.advance(learner.done, loss)
             if record is not None:
@@ -170,6 +181,8 @@ def train(config: Config, task: Task, folder: Path, resume: bool) -> Pretrained:
         if record is not None:
             record.save(learner.checkpoint(spent + progress.minutes, record.best))
             learner.average.save_pretrained(folder / LAST)
+    if wish.signal is not None and learner.done < training.steps:
+        raise Stopped(wish.signal, learner.done)
     return learner.average
 
 
@@ -177,12 +190,14 @@ def _keep(learner: Learner, task: Task, record: Record, progress: Progress, spen
     """Validate and write a checkpoint when it is time for it."""
     training, done = learner.training, learner.done
     minutes = spent + progress.minutes
+    row = {"step": f"{done}", "minutes": f"{minutes:.1f}", "loss": f"{progress.mean_loss:.4f}"}
+    row["learning_rate"] = f"{learning_rate(done - 1, training):.2e}"
     if done % training.validate_every == 0 or done == training.steps:
         scores = task.validate(learner.average)
-        rate = learning_rate(done - 1, training)
-        row = {"step": f"{done}", "minutes": f"{minutes:.1f}", "loss": f"{progress.mean_loss:.4f}"}
-        record.scored(learner.average, row | {"learning_rate": f"{rate:.2e}"}, scores)
+        record.scored(learner.average, row, scores)
         progress.report(scores)
+    else:
+        record.passed(row)
     if record.age >= training.checkpoint_minutes:
         record.save(learner.checkpoint(minutes, record.best))
 

@@ -8,6 +8,8 @@ import json
 import math
 import os
 import pickle
+import signal
+import threading
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -80,9 +82,10 @@ class Record:
         # Rows of steps that are to be done again, or were cut short by a kill, would stand there twice.
         head, *rows = csv.reader(self.log.read_text().splitlines()) if self.log.exists() else [[]]
         whole = [row for row in rows if len(row) == len(head) and row[0].isdecimal()]
-        self._rows = [row for row in whole if int(row[0]) <= done]
+        self._rows = [dict(zip(head, row, strict=True)) for row in whole if int(row[0]) <= done]
+        self._noted = time.monotonic()
         if self._rows:
-            self._write(head)
+            self._write()
         else:
             self.log.unlink(missing_ok=True)
 
@@ -91,13 +94,25 @@ class Record:
         if scores["score"] > self.best:
             self.best = scores["score"]
             network.save_pretrained(self.folder / BEST)
-        row = row | {name: f"{value:.2f}" for name, value in scores.items()}
-        self._rows.append([*row.values()])
-        self._write([*row])
+        self._note(row | {name: f"{value:.2f}" for name, value in scores.items()})
 
-    def _write(self, head: list[str]) -> None:
+    def passed(self, row: dict[str, str]) -> None:
+        """Take note of a step that was not validated, if the last row is a minute old."""
+        if time.monotonic() - self._noted >= QUIET_SECONDS:
+            self._note(row)
+
+    def _note(self, row: dict[str, str]) -> None:
+        self._rows.append(row)
+        self._noted = time.monotonic()
+        self._write()
+
+    def _write(self) -> None:
+        """All rows under one head; what a row does not tell stays empty."""
+        head = list(dict.fromkeys(name for row in self._rows for name in row))
         content = io.StringIO()
-        csv.writer(content).writerows([head, *self._rows])
+        table = csv.DictWriter(content, head, restval="")
+        table.writeheader()
+        table.writerows(self._rows)
         write_file(self.log, content.getvalue().encode())
 
     def save(self, checkpoint: Checkpoint) -> None:
@@ -109,6 +124,34 @@ class Record:
     def age(self) -> float:
         """Minutes of work that a kill would cost now."""
         return (time.monotonic() - self._saved) / 60
+
+
+class StopWish:
+    """Ctrl-C, or a signal to end, as a wish to stop after the step at hand; a second one ends at once.
+
+    Signals reach the main thread only; elsewhere nobody can wish.
+    """
+
+    def __init__(self) -> None:
+        self.signal: signal.Signals | None = None
+        self._former: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> StopWish:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._former[number] = signal.signal(number, self._heard)
+        return self
+
+    def _heard(self, number: int, frame: object) -> None:
+        self.signal = signal.Signals(number)
+        self._restore()
+
+    def _restore(self) -> None:
+        while self._former:
+            signal.signal(*self._former.popitem())
+
+    def __exit__(self, *raised: object) -> None:
+        self._restore()
 
 
 class Progress:
