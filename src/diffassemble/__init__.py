@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # `as` with the same name tells type checkers that a name is 
     from diffassemble.kinds import kinds as kinds
     from diffassemble.kinds import make_solver as make_solver
     from diffassemble.kinds import solve as solve
+    from diffassemble.outlines.cut import cut_shape as cut_shape
     from diffassemble.squares.cut import cut_image as cut_image
 
     open, fracture = open_input, fracture_file
@@ -62,6 +63,7 @@ _HOMES = {
     "Step": "core",
     "assemble": "core.solver",
     "cut_image": "squares.cut",
+    "cut_shape": "outlines.cut",
     "fracture": "fragments.shapes.catalogue:fracture_file",
     "kinds": "kinds",
     "make_solver": "kinds",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
@@ -16,25 +16,31 @@ def cut(
     photo: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="PHOTO")],
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")],
     grid: Annotated[str | None, tyro.conf.arg(metavar="RxC")] = None,
+    shape: Literal["squares", "tabs", "torn", "shards", "strips"] = "squares",
+    pieces: Annotated[int | None, tyro.conf.arg(metavar="N")] = None,
     size: Annotated[int | None, tyro.conf.arg(metavar="PX")] = None,
     missing: float = 0.0,
-    erode: int = 0,
+    erode: Annotated[int | None, tyro.conf.arg(metavar="PX")] = None,
     seed: int = 0,
     rotate: bool = True,
     from_photo: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
     overwrite: bool = False,
 ) -> None:
-    """Cut a picture into shuffled, turned square pieces and write them as a puzzle folder.
+    """Cut a picture into shuffled, turned pieces and write them as a puzzle folder.
 
     Args:
-        photo: The picture: PNG, JPEG, WebP or TIFF. Its centre is used, so that pieces are square.
+        photo: The picture: PNG, JPEG, WebP or TIFF. For squares its centre is used, so that pieces are square.
         out: The folder to write.
         grid: Rows and columns, such as 6x6, 4x7, or 6 for 6x6. With --from-photo it is found out if not given.
-        size: Side of a piece in pixels; the picture is resized. Default: as large as the picture allows.
+        shape: What the pieces are: squares on a grid; or, turned by any angle, jigsaw pieces with tabs, torn paper
+            whose white core shows, shards with rough edges, or the strips of a shredder. Those need --pieces.
+        pieces: How many pieces of another shape than squares; tabs lie on a lattice, which may have a few more or less.
+        size: Side of a piece in pixels, or the width of a strip; the picture is resized. Default: as large as the
+            picture allows, but at least 80 for other shapes than squares, 24 for strips.
         missing: Share of the pieces to take away, such as 0.3.
-        erode: Pixels lost at every side of a piece.
+        erode: Pixels lost at every side of a piece. Default: 0, for shards 2.
         seed: The same seed gives the same puzzle.
-        rotate: Turn the pieces by random quarter turns.
+        rotate: Turn the pieces: squares by random quarter turns, others by any angle.
         from_photo: The picture shows separate square pieces on a plain background, at any angle: find them,
             straighten them and cut them out. Beside the folder, a picture shows what was found.
         overwrite: Replace the folder if it holds a puzzle already.
@@ -42,19 +48,34 @@ def cut(
     from diffassemble.core import InputError
     from diffassemble.files.documents import parse_grid
     from diffassemble.files.puzzles import write_puzzle
+    from diffassemble.outlines.cut import cut_shape
     from diffassemble.squares.cut import cut_image
 
     board = None if grid is None else parse_grid(grid)
-    if from_photo:
+    if shape != "squares":
+        if pieces is None or board is not None or from_photo:
+            raise InputError(f"{photo}: --shape {shape} takes --pieces N, and neither --grid nor --from-photo")
+        puzzle = cut_shape(photo, shape, pieces, seed, size, missing, erode, rotate)
+    elif pieces is not None:
+        raise InputError(f"{photo}: --pieces is for other shapes than squares; pass --grid, or --shape tabs")
+    elif from_photo:
         puzzle = _photographed(photo, out, board, size, seed)
     elif board is None:
         raise InputError(f"{photo}: pass --grid, such as --grid 6x6, to say into what the picture is cut")
     else:
-        puzzle = cut_image(photo, board.rows, board.cols, seed, size, missing, erode, rotate)
+        puzzle = cut_image(photo, board.rows, board.cols, seed, size, missing, erode or 0, rotate)
     write_puzzle(puzzle, out, overwrite)
-    side, board = puzzle.pictures.size, puzzle.board
-    print(f"wrote {len(puzzle)} pieces of {side}x{side} pixels, grid {board.rows}x{board.cols}, to {out}")
+    print(f"wrote {len(puzzle)} {_described(puzzle)}, to {out}")
     print(f"solve it: diffassemble solve {shlex.quote(str(out))}")
+
+
+def _described(puzzle: Puzzle) -> str:
+    """What the pieces are, in a few words."""
+    if puzzle.lattice is not None:
+        side, board = puzzle.pictures.size, puzzle.lattice
+        return f"pieces of {side}x{side} pixels, grid {board.rows}x{board.cols}"
+    across = float(puzzle.outlines.areas.sqrt().mean())
+    return f"pieces of about {across:.0f} pixels across"
 
 
 def _photographed(photo: Path, out: Path, board: Board | None, size: int | None, seed: int) -> Puzzle:

@@ -103,8 +103,8 @@ class OutlinePieces:
     colours: then `coloured` is false.
     """
 
-    textures: tuple[UInt8[Tensor, "4 h w"], ...]
-    contours: tuple[Float[Tensor, "c 2"], ...]
+    textures: tuple[UInt8[Tensor, "4 _ _"], ...]
+    contours: tuple[Float[Tensor, "_ 2"], ...]
     origins: Float[Tensor, "n 2"]
     coloured: bool = True
     kind: ClassVar[str] = "outlines"

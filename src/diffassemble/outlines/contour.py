@@ -59,7 +59,7 @@ def resample(curve: Float[np.ndarray, "c 2"], count: int) -> Float[np.ndarray, "
     return np.stack([np.interp(wanted, along, closed[:, axis]) for axis in range(2)], 1)
 
 
-def outline_pieces(textures: Sequence[UInt8[Tensor, "4 h w"]], coloured: bool = True) -> OutlinePieces:
+def outline_pieces(textures: Sequence[UInt8[Tensor, "4 _ _"]], coloured: bool = True) -> OutlinePieces:
     """Pieces from pictures with alpha, each traced along the border of what is opaque."""
     curves = [trace(texture[3]) for texture in textures]
     origins = [middle(curve) for curve in curves]
