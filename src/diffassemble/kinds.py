@@ -21,6 +21,12 @@ def _fragments() -> Kind:
     return FRAGMENTS
 
 
+def _outlines() -> Kind:
+    from diffassemble.outlines.kind import OUTLINES
+
+    return OUTLINES
+
+
 def _squares() -> Kind:
     from diffassemble.squares.kind import SQUARES
 
@@ -29,15 +35,22 @@ def _squares() -> Kind:
 
 # Each is loaded when it is first asked for, so that nobody waits for a kind that he does not use. Loose input is shown
 # to one after another; the last one takes whatever is left, and says what it lacks.
-KINDS: dict[str, Callable[[], Kind]] = {"fragments": _fragments, "squares": _squares}
+KINDS: dict[str, Callable[[], Kind]] = {"fragments": _fragments, "outlines": _outlines, "squares": _squares}
 DEFAULT_OPTIONS = SolverOptions()
 # What documents call the kinds.
-DOCUMENTS = {"image": "squares", "fragments": "fragments"}
+DOCUMENTS = {"image": "squares", "outlines": "outlines", "fragments": "fragments"}
 
 
 def kinds() -> tuple[str, ...]:
     """The names of all kinds of pieces."""
     return tuple(sorted(KINDS))
+
+
+def named_kind(name: str) -> Kind:
+    """The kind of that name."""
+    if name not in KINDS:
+        raise InputError(f"no kind '{name}'; use one of: {', '.join(kinds())}")
+    return KINDS[name]()
 
 
 def kind_of(puzzle: Puzzle) -> Kind:
@@ -47,15 +60,15 @@ def kind_of(puzzle: Puzzle) -> Kind:
 
 def recognise(path: Path, options: OpenOptions) -> Kind:
     """The kind of the pieces that lie in a folder or file, which is no puzzle folder."""
+    if options.kind is not None:
+        return named_kind(options.kind)
     *others, last = KINDS.values()
     return next((kind() for kind in others if kind().recognises(path, options)), last())
 
 
 def make_solver(kind: str, name: str | None = None, options: SolverOptions = DEFAULT_OPTIONS) -> Solver:
     """A solver for a kind of pieces with its weights loaded; what is not given is what suits the kind."""
-    if kind not in KINDS:
-        raise InputError(f"no kind '{kind}'; use one of: {', '.join(kinds())}")
-    chosen = KINDS[kind]()
+    chosen = named_kind(kind)
     name = name or chosen.default_solver
     if name not in chosen.solvers:
         raise InputError(f"no solver '{name}' for {chosen.piece}s; use one of: {', '.join(chosen.solvers)}")

@@ -19,10 +19,11 @@ from torch import Tensor
 
 from diffassemble.core import Assembly, Board, ImagePieces, Locks, Mesh, Poses, Puzzle, Solver, Step
 from diffassemble.core.kind import SolverOptions
-from diffassemble.core.poses import random_rotations
+from diffassemble.core.poses import plane_rotations, random_rotations
 from diffassemble.core.solver import assemble
 from diffassemble.fragments.breaking import fracture, mesh_of, scatter
 from diffassemble.kinds import KINDS, kinds, make_solver
+from diffassemble.outlines.contour import outline_pieces
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.kind import BORDER_SOLVERS
 
@@ -69,11 +70,31 @@ def with_foreign() -> Puzzle:
     return puzzle.reordered(torch.tensor([sizes.index(len(mesh.vertices)) for mesh in meshes]))
 
 
+def cake(parts: int, slices: int | None = None) -> Puzzle:
+    """A disc of noise in equal slices, turned and scattered; of some of them only so many are left."""
+    generator = torch.Generator().manual_seed(5)
+    at = torch.arange(120) + 0.5 - 60
+    x, y = at[None, :], at[:, None]
+    textures = []
+    for number in range(parts):
+        angle = (torch.atan2(y, x) / (2 * math.pi) * parts - number) % parts
+        inside = (angle < 1) & (torch.hypot(x, y) < 40 + number)
+        textures.append(torch.randint(256, (4, 120, 120), generator=generator, dtype=torch.uint8))
+        textures[-1][3] = inside.to(torch.uint8) * 255
+    pieces = outline_pieces(textures)
+    truth = Poses(torch.eye(2).repeat(parts, 1, 1), pieces.origins)
+    return Puzzle(pieces, None, tuple(map(str, range(parts))), truth).reordered(torch.arange(slices or parts))
+
+
 PUZZLES: dict[tuple[str, str], Callable[[], Puzzle]] = {
     ("squares", "whole"): lambda: picture(3, 3),
     ("squares", "missing"): lambda: picture(3, 4, missing=0.3),
     ("squares", "one"): lambda: picture(1, 1),
     ("squares", "large"): lambda: picture(14, 14),
+    ("outlines", "whole"): lambda: cake(4),
+    ("outlines", "missing"): lambda: cake(5, slices=3),
+    ("outlines", "one"): lambda: cake(3, slices=1),
+    ("outlines", "large"): lambda: cake(12),
     ("fragments", "whole"): lambda: broken(2),
     ("fragments", "missing"): lambda: broken(3).reordered(torch.tensor([0, 2])),
     ("fragments", "one"): lambda: broken(2).reordered(torch.tensor([1])),
@@ -129,6 +150,12 @@ def moved_locks(puzzle: Puzzle, count: int) -> Locks:
         cells, turns = puzzle.board.snap(puzzle.truth)
         return Locks(held, puzzle.board.poses(cells.roll(1), turns + 1))
     generator = torch.Generator().manual_seed(3)
+    if puzzle.kind == "outlines":
+        turns, shifts = (
+            plane_rotations(torch.arange(len(puzzle)).float()),
+            200 * torch.rand(len(puzzle), 2, generator=generator),
+        )
+        return Locks(held, Poses(turns, shifts))
     return Locks(held, Poses(random_rotations(len(puzzle), generator), torch.rand(len(puzzle), 3, generator=generator)))
 
 

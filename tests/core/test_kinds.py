@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def models(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
     folder = tmp_path_factory.mktemp("models") / "spatial"
     sizes: dict[str, Any] = {"features": 8, "width": 32, "layers": 1, "heads": 2, "pose_width": 16, "time_width": 8}
     Denoiser(ModelConfig(backbone="vn_dgcnn", space="so3", **sizes)).save_pretrained(folder)
-    return {"squares": str(tiny_model), "fragments": str(folder)}
+    return {"squares": str(tiny_model), "fragments": str(folder), "outlines": ""}
 
 
 def picture(rows: int = 3, cols: int = 3) -> Puzzle:
@@ -62,7 +63,7 @@ def only_step(solver: Solver, puzzle: Puzzle, seed: int = 0) -> Step:
 
 
 def test_puzzles_know_their_kind() -> None:
-    assert kinds() == ("fragments", "squares")
+    assert kinds() == ("fragments", "outlines", "squares")
     for puzzle, name in ((picture(), "squares"), (clouds(), "fragments")):
         assert (puzzle.kind, kind_of(puzzle).name) == (name, name)
 
@@ -118,7 +119,7 @@ def test_models_and_solvers_of_another_kind_are_refused(tiny_model: Path) -> Non
     ):
         with pytest.raises(InputError, match=words):
             solve(clouds(), **wishes)
-    with pytest.raises(InputError, match="no kind 'sherds'; use one of: fragments, squares"):
+    with pytest.raises(InputError, match="no kind 'sherds'; use one of: fragments, outlines, squares"):
         make_solver("sherds")
 
 
@@ -184,7 +185,7 @@ def test_random_pictures_fill_cells_once_as_the_generator_says() -> None:
     assert not torch.equal(one.translation, three.translation)
 
 
-@pytest.mark.parametrize(("kind", "other"), [("squares", "fragments"), ("fragments", "squares")])
+@pytest.mark.parametrize(("kind", "other"), list(permutations(kinds(), 2)))
 def test_a_kind_is_solved_without_loading_another(kind: str, other: str) -> None:
     code = (
         f"import sys; from diffassemble.kinds import make_solver; make_solver({kind!r})\n"

@@ -55,6 +55,8 @@ class OpenOptions:
     """there may be more pieces than cells"""
     make: Callable[[str], Solver] | None = None
     """makes the solver, for a kind, that finds out what is not told by trying; without it, a quick one"""
+    kind: str | None = None
+    """the kind of the pieces, if it is told"""
     seed: int = 0
     say: Callable[[str], None] = lambda text: None
     """is told what was found out"""
@@ -104,7 +106,7 @@ class Kind:
     whole: str
     """what the pieces make"""
     free: str
-    """what a score is called that does not ask how the whole stands"""
+    """what a score is called that does not ask how the whole stands; nothing, if no score does"""
 
     matches: Callable[[Puzzle], Matches]
     """which pieces may touch, and how they then lie to each other"""
@@ -159,4 +161,4 @@ class Kind:
         if truth is None:
             return None
         right, free = (100 * number / count for number in self.count_right(assembly, truth))
-        return f"{right:.1f} % of the {self.piece}s right, {free:.1f} % {self.free}"
+        return f"{right:.1f} % of the {self.piece}s right" + (f", {free:.1f} % {self.free}" if self.free else "")

@@ -129,6 +129,16 @@ class OutlinePieces:
         """In square pixels."""
         return torch.stack([polygon_area(contour) for contour in self.contours])
 
+    def corner(self, poses: Poses) -> tuple[int, int]:
+        """The whole pixel (x, y) in which the whole begins, as the outlines tell: the top left of what is drawn."""
+        low = [
+            (contour.double() @ turn.double().T + shift.double()).amin(0)
+            for contour, turn, shift in zip(self.contours, poses.rotation.cpu(), poses.translation.cpu(), strict=True)
+        ]
+        # A little more, so that rounding does not move what begins exactly at a pixel.
+        x, y = (torch.stack(low).amin(0) + 1e-3).floor().long().tolist()
+        return x, y
+
 
 def polygon_area(contour: Float[Tensor, "c 2"]) -> Float[Tensor, ""]:
     """Positive for outlines that run clockwise as seen, with y down."""

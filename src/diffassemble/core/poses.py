@@ -74,6 +74,12 @@ def turn_pixels(pixels: Float[Tensor, "n c s s"], turns: Int[Tensor, "n"]) -> Fl
     return turned
 
 
+def plane_rotations(angles: Float[Tensor, "n"]) -> Float[Tensor, "n 2 2"]:
+    """Rotations of the plane by angles in radians, clockwise as seen."""
+    cosine, sine = angles.cos(), angles.sin()
+    return torch.stack([torch.stack([cosine, -sine], -1), torch.stack([sine, cosine], -1)], -2)
+
+
 def random_rotations(count: int, generator: torch.Generator) -> Float[Tensor, "n 3 3"]:
     """Rotations of space, all equally probable."""
     import roma

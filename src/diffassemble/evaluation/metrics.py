@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from diffassemble.core import Board, FragmentPieces, Poses, turn_matrix
+from diffassemble.core import Board, FragmentPieces, OutlinePieces, Poses, turn_matrix
 from diffassemble.core.surfaces import chamfer_distance
 
 Ints = Int[Tensor, "n"]
@@ -127,3 +127,26 @@ def anchored(answer: Poses, truth: Poses, piece: int) -> Poses:
 def piece_sizes(pieces: FragmentPieces) -> Float[Tensor, "n"]:
     """How large each piece is among the others, summing to 1."""
     return pieces.areas / pieces.areas.sum()
+
+
+# A flat piece is right within this share of its own size (the root of its area), and within these degrees.
+RIGHT_SHARE, RIGHT_DEGREES = 0.25, 5.0
+
+
+def right_outlines(pieces: OutlinePieces, answer: Poses, truth: Poses) -> Bool[Tensor, "n"]:
+    """Which flat pieces are where they belong after the motion of the whole that makes most of them right.
+
+    Motions that put one piece exactly right are tried, each once: no least squares, which one stray piece would spoil.
+    """
+    size = pieces.areas.double().sqrt()
+    given, wanted = (Poses(poses.rotation.double(), poses.translation.double()) for poses in (answer, truth))
+    wholes = wanted @ given.inverse()
+    best = torch.zeros(len(answer), dtype=torch.bool)
+    for turn, shift in zip(wholes.rotation, wholes.translation, strict=True):
+        apart = (given.translation @ turn.T + shift - wanted.translation).norm(dim=1)
+        between = (turn @ given.rotation).mT @ wanted.rotation
+        degrees = torch.atan2(between[:, 1, 0], between[:, 0, 0]).rad2deg().abs()
+        right = (apart < RIGHT_SHARE * size) & (degrees < RIGHT_DEGREES)
+        if right.sum() > best.sum():
+            best = right
+    return best

@@ -5,17 +5,29 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
+
+import torch
+from jaxtyping import Float64
+from torch import Tensor
 
 from diffassemble.core import Board, InputError
 
 SCHEMA = 1
 _MOST_CELLS = 1_000_000
+_CROOKED = 1e-3
 _GRID = re.compile(r"([0-9]{1,3})(?:[xX×]([0-9]{1,3}))?")
 _Value = TypeVar("_Value")
-_WORDS: dict[type, str] = {int: "a whole number", str: "a text", list: "a list", float: "a number", dict: "a record"}
+_WORDS: dict[type, str] = {
+    int: "a whole number",
+    str: "a text",
+    list: "a list",
+    float: "a number",
+    dict: "a record",
+    bool: "true or false",
+}
 
 
 def document_bytes(fields: Mapping[str, Any], kind: str) -> bytes:
@@ -77,6 +89,17 @@ def matrix_field(record: object, path: Path) -> list[list[float]]:
     if not sound or not all(type(value) in (int, float) and math.isfinite(value) for row in rows for value in row):
         raise InputError(f"{path}: a 'matrix' must be 4 rows of 4 numbers")
     return [[float(value) for value in row] for row in rows]
+
+
+def motion_fields(records: Sequence[object], path: Path) -> Float64[Tensor, "n 4 4"]:
+    """The 'matrix' of each record; those that stretch, skew or mirror are refused."""
+    moves = torch.tensor([matrix_field(record, path) for record in records], dtype=torch.double)
+    rotation = moves[:, :3, :3]
+    crooked = (rotation @ rotation.mT - torch.eye(3, dtype=torch.double)).abs().max() > _CROOKED
+    mirrored = (torch.linalg.det(rotation) < 0).any()
+    if crooked or mirrored or not (moves[:, 3] == torch.tensor([0.0, 0, 0, 1])).all():
+        raise InputError(f"{path}: a 'matrix' is not a turn and a shift")
+    return moves
 
 
 def named_records(document: dict[str, Any], names: tuple[str, ...], path: Path) -> list[dict[str, Any]] | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -17,25 +19,56 @@ from diffassemble.files.atomic import file_size, one_line, write_file
 
 # Kept just under Pillow's own limit, so that the answer is the same whichever check comes first.
 MOST_PIXELS = 178_000_000
+PICTURE_ENDINGS = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
+_Seen = TypeVar("_Seen")
 _FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF", "PPM")
+
+
+def is_picture(path: Path) -> bool:
+    """Whether a file is a picture by its name; hidden ones are passed over."""
+    return path.suffix.lower() in PICTURE_ENDINGS and not path.name.startswith(".") and path.is_file()
 
 
 def read_picture(path: Path | str) -> Float[Tensor, "3 H W"]:
     """Colours of a picture file, upright by its EXIF orientation; see-through parts lie on white."""
     path = Path(path)
+    levels, white = _decoded(path, _levels)
+    if levels.dtype != np.uint8 and not ((levels >= 0) & (levels <= white)).all():
+        raise InputError(f"{path}: has colours outside 0…{white}; save it as 8 or 16 bit")
+    planes = np.moveaxis(levels, -1, 0) if levels.ndim == 3 else levels[None]
+    return torch.from_numpy(planes.astype(np.float32, order="C")).div_(white).expand(3, -1, -1).contiguous()
+
+
+def read_cutout(path: Path | str) -> UInt8[Tensor, "4 H W"]:
+    """sRGB levels and alpha of a picture file, upright by its EXIF orientation; opaque where it tells no alpha."""
+    levels = _decoded(Path(path), lambda image: np.array(image.convert("RGBA")))
+    return torch.from_numpy(levels).movedim(-1, 0).contiguous()
+
+
+def is_see_through(path: Path | str) -> bool:
+    """Whether a picture file has an alpha channel that is not opaque everywhere."""
+    return has_alpha(path) and bool((read_cutout(path)[3] < 255).any())
+
+
+def has_alpha(path: Path | str) -> bool:
+    """Whether a picture file tells, by its head, what is see-through."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with _opened(Path(path)) as image:
+            return image.has_transparency_data
+
+
+def _decoded(path: Path, look: Callable[[Image.Image], _Seen]) -> _Seen:
+    """What is seen in the upright image of a file."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         image = _opened(path)
         try:
             with image:
-                levels, white = _levels(ImageOps.exif_transpose(image))
+                return look(ImageOps.exif_transpose(image))
         # Decoders fail on broken files in every way there is, not only with OSError.
         except Exception as error:
             raise InputError(f"{path}: the picture is broken or cut short ({one_line(error)})") from error
-    if levels.dtype != np.uint8 and not ((levels >= 0) & (levels <= white)).all():
-        raise InputError(f"{path}: has colours outside 0…{white}; save it as 8 or 16 bit")
-    planes = np.moveaxis(levels, -1, 0) if levels.ndim == 3 else levels[None]
-    return torch.from_numpy(planes.astype(np.float32, order="C")).div_(white).expand(3, -1, -1).contiguous()
 
 
 def picture_size(path: Path | str) -> tuple[int, int]:

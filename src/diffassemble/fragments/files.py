@@ -15,14 +15,13 @@ from torch import Tensor
 
 from diffassemble.core import Assembly, Board, FragmentPieces, InputError, Mesh, Poses, Puzzle
 from diffassemble.core.surfaces import is_closed, sample_surface
-from diffassemble.files.documents import document_bytes, field, matrix_field, piece_names, read_document, truth_records
+from diffassemble.files.documents import document_bytes, field, motion_fields, piece_names, read_document, truth_records
 from diffassemble.files.meshes import MESH_ENDINGS, MOST_BYTES, check_size, mesh_bytes, read_precisely, scene_bytes
 from diffassemble.fragments.scale import misfit_of
 from diffassemble.rendering.picture import fragment_colours
 
 # What documents call this kind.
 DOCUMENT = "fragments"
-_CROOKED = 1e-3
 POINTS = 1000
 MOST_FRAGMENTS = 500
 DENSE = 500_000
@@ -41,17 +40,10 @@ def file_matrices(pieces: FragmentPieces, poses: Poses) -> Float64[Tensor, "n 4 
 
 
 def read_poses(puzzle: Puzzle, records: list[dict[str, Any]], source: Path) -> Poses:
-    """Where the matrices of records, one a fragment in its order, put the fragments.
-
-    Matrices that stretch, skew or mirror are refused.
-    """
+    """Where the matrices of records, one a fragment in its order, put the fragments."""
     pieces = puzzle.fragments
-    moves = torch.tensor([matrix_field(record, source) for record in records], dtype=torch.double)
+    moves = motion_fields(records, source)
     rotation = moves[:, :3, :3]
-    crooked = (rotation @ rotation.mT - torch.eye(3, dtype=torch.double)).abs().max() > _CROOKED
-    mirrored = (torch.linalg.det(rotation) < 0).any()
-    if crooked or mirrored or not (moves[:, 3] == torch.tensor([0.0, 0, 0, 1])).all():
-        raise InputError(f"{source}: a 'matrix' is not a turn and a shift")
     translation = (moves[:, :3, 3] + _turned(rotation, pieces.origins)) / pieces.unit
     return Poses(rotation.float(), translation.float())
 

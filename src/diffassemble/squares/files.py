@@ -25,8 +25,15 @@ from diffassemble.files.documents import (
     read_document,
     truth_records,
 )
-from diffassemble.files.pictures import MOST_PIXELS, picture_size, png_bytes, read_picture, to_image, to_levels
-from diffassemble.squares.pictures import is_picture
+from diffassemble.files.pictures import (
+    MOST_PIXELS,
+    is_picture,
+    picture_size,
+    png_bytes,
+    read_picture,
+    to_image,
+    to_levels,
+)
 
 # What documents call this kind.
 DOCUMENT = "image"

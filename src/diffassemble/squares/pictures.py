@@ -17,13 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from diffassemble.core import InputError
-
-PICTURE_ENDINGS = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
-
-
-def is_picture(path: Path) -> bool:
-    """Whether a file is a picture by its name; hidden ones are passed over."""
-    return path.suffix.lower() in PICTURE_ENDINGS and not path.name.startswith(".") and path.is_file()
+from diffassemble.files.pictures import PICTURE_ENDINGS, is_picture
 
 
 def picture_paths(folder: Path) -> list[Path]:

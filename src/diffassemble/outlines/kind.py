@@ -1,0 +1,107 @@
+"""Flat pieces of any outline as a kind: they lie anywhere in the plane, turned by any angle."""
+
+from __future__ import annotations
+
+import math
+from importlib import import_module
+from pathlib import Path
+
+import torch
+
+from diffassemble.core import Assembly, InputError, Matches, Poses, Puzzle
+from diffassemble.core.kind import Drawing, Kind, OpenOptions, Score
+from diffassemble.core.poses import plane_rotations
+from diffassemble.core.solver import ChanceSolver
+from diffassemble.files.pictures import is_see_through, picture_size
+from diffassemble.outlines import files
+
+_OPENING = """
+<ul>
+<li><code>assembled.png</code> is the whole at the size of the pieces' pictures; any program opens it.</li>
+<li><code>assembly.json</code> tells of every piece where the centre of its area lies in it (x, y, in pixels), by how
+many degrees the piece was turned clockwise, and a 4×4 matrix that moves pixels of the piece's file there.</li>
+</ul>"""
+
+
+def at_random(puzzle: Puzzle, generator: torch.Generator) -> Poses:
+    """Anywhere in a square as large as all pieces together, turned by any angle."""
+    side = float(puzzle.outlines.areas.sum().sqrt())
+    angles = 2 * math.pi * torch.rand(len(puzzle), generator=generator)
+    return Poses(plane_rotations(angles), side * torch.rand(len(puzzle), 2, generator=generator))
+
+
+def recognises(path: Path, options: OpenOptions) -> bool:
+    """Whether pictures show pieces of any outline: they have alpha or masks, or are not of one size."""
+    if options.board is not None or not path.is_dir():
+        return False
+    if files.masks_of(path) is not None:
+        return True
+    pictures = files.pictures_in(path)
+    return len({picture_size(file) for file in pictures}) > 1 or any(map(is_see_through, pictures))
+
+
+def read_loose(path: Path, options: OpenOptions) -> Puzzle:
+    """A folder of cut-outs with alpha, or of pictures with masks."""
+    if (masked := files.masks_of(path)) is not None:
+        options.say(f"taken for outlines: {len(masked[0])} pictures with masks")
+        return files.read_masked(*masked)
+    pictures = files.pictures_in(path)
+    if not pictures:
+        raise InputError(f"{path}: has no pictures; give cut-outs with alpha, or pictures and a folder of masks")
+    options.say(f"taken for outlines: {len(pictures)} cut-outs with alpha")
+    return files.read_cutouts(pictures)
+
+
+def _set_aside(puzzle: Puzzle) -> tuple[Puzzle, tuple[str, ...]]:
+    raise InputError("--extra is for square pieces; solvers of outlines leave out what fits nowhere by themselves")
+
+
+def _matches(puzzle: Puzzle) -> Matches:
+    found: Matches = import_module("diffassemble.outlines.matches").find_matches(puzzle)
+    return found
+
+
+def _drawing() -> Drawing:
+    drawn = import_module("diffassemble.rendering.outlines")
+    return Drawing(drawn.draw_assembly, drawn.draw_before_after, drawn.draw_confidence, drawn.animate)
+
+
+def _count_right(assembly: Assembly, truth: Poses) -> Score:
+    from diffassemble.evaluation.metrics import right_outlines
+
+    right = int(right_outlines(assembly.puzzle.outlines, assembly.poses, truth).sum())
+    return Score(right, right)
+
+
+OUTLINES = Kind(
+    name="outlines",
+    piece="piece",
+    whole="picture",
+    free="",
+    matches=_matches,
+    solvers={
+        "identity": lambda options: ChanceSolver("identity", lambda puzzle, generator: Poses.identity(len(puzzle), 2)),
+        "random": lambda options: ChanceSolver("random", at_random),
+    },
+    default_solver="random",
+    default_model="",
+    several=frozenset(),
+    prepare=lambda: None,
+    document=files.DOCUMENT,
+    recognises=recognises,
+    read_loose=read_loose,
+    set_aside=_set_aside,
+    read_folder=files.read_folder,
+    folder_contents=files.folder_contents,
+    fields=lambda puzzle: {},
+    matrices=lambda puzzle, poses: files.file_matrices(puzzle.outlines, poses),
+    places=lambda puzzle, poses: files.places(puzzle.outlines, poses),
+    fitted=lambda puzzle, document, source: puzzle,
+    read_poses=files.read_poses,
+    check_locks=lambda puzzle, poses, held, source: None,
+    further_files=lambda assembly: iter(()),
+    drawing=_drawing,
+    facts=lambda puzzle: [],
+    opening=_OPENING,
+    count_right=_count_right,
+)
