@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -62,8 +64,10 @@ def _matches(puzzle: Puzzle) -> Matches:
 
 
 def _drawing() -> Drawing:
-    drawn = import_module("diffassemble.rendering.outlines")
-    return Drawing(drawn.draw_assembly, drawn.draw_before_after, drawn.draw_confidence, drawn.animate)
+    def lazily(name: str) -> Callable[..., Any]:
+        return lambda *told: getattr(import_module("diffassemble.rendering.outlines"), name)(*told)
+
+    return Drawing(*map(lazily, ("draw_assembly", "draw_before_after", "draw_confidence", "animate")))
 
 
 def _count_right(assembly: Assembly, truth: Poses) -> Score:
