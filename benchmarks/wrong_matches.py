@@ -27,8 +27,8 @@ from diffassemble.evaluation.fragments import ObjectCell, score_object
 from diffassemble.fragments.datasets import find_fractures
 from diffassemble.fragments.diffusion import FragmentDiffusionSolver, TreeSolver
 from diffassemble.fragments.kind import find_matches
-from diffassemble.fragments.matches import spoilt
 from diffassemble.network.denoiser import Denoiser
+from diffassemble.network.relative import spoilt
 
 
 def main() -> None:

@@ -11,10 +11,10 @@ from diffassemble.core import FragmentPieces, Locks, Matches, Mesh, Poses, Puzzl
 from diffassemble.core.pieces import CHANNELS
 from diffassemble.core.poses import random_rotations
 from diffassemble.core.solver import content_order
-from diffassemble.fragments.diffusion import FragmentDiffusionSolver, TreeSolver, linked, tree_poses
-from diffassemble.fragments.matches import spoilt
+from diffassemble.fragments.diffusion import FragmentDiffusionSolver, TreeSolver
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import Denoiser
+from diffassemble.network.relative import linked, spoilt, tree_poses
 
 COUNT = 6
 CONFIG = ModelConfig(backbone="vn_dgcnn", symmetry="invariant", features=4, width=16, layers=2, heads=2, space="so3",
@@ -131,7 +131,7 @@ def test_a_chain_is_as_sure_as_all_its_links() -> None:
     assert puzzle.truth is not None
     chain = matches[((matches.first - matches.second).abs() == 1).nonzero()[:, 0]]
     held = torch.arange(COUNT) == 0
-    sure = linked(chain, puzzle.truth, held)
+    sure = linked(chain, puzzle.truth, held, torch.ones(len(held)))
     assert torch.allclose(sure, 0.9 ** torch.arange(COUNT).float(), atol=1e-3)
     placed = tree_poses(chain, Locks(held, puzzle.truth))
     assert apart(placed, puzzle.truth) < 1e-4

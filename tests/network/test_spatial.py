@@ -1,14 +1,15 @@
-"""What matches say in space: true ones keep a true assembly, noise does not bias them, and nothing hangs on frames."""
+"""What matches say in the plane and in space: truth stays, noise does not bias, and nothing hangs on frames."""
 
 from __future__ import annotations
 
 import pytest
 import torch
+from torch import Tensor
 
 from diffassemble.core import Matches, Poses
 from diffassemble.core.pieces import CHANNELS
-from diffassemble.core.poses import random_rotations
-from diffassemble.diffusion.so3 import SPAN, rotation_of, spread_at
+from diffassemble.diffusion.so3 import SPAN
+from diffassemble.diffusion.spaces import SPACES
 from diffassemble.network.evidence import grow_clusters
 from diffassemble.network.spatial import (
     NUMBERS,
@@ -25,12 +26,22 @@ from diffassemble.network.spatial import (
 )
 
 COUNT = 7
+UNIT = torch.ones(COUNT)
+both_dimensions = pytest.mark.parametrize("dimension", [2, 3])
 
 
-def assembly(seed: int = 0, chance: float = 0.9) -> tuple[Poses, Matches]:
+def random_turns(shape: tuple[int, ...], dimension: int, generator: torch.Generator, spread: float = 1e3) -> Tensor:
+    """Rotations near the identity if the spread is small, any if it is large."""
+    return nearest_rotation(
+        torch.eye(dimension) + spread * torch.randn(*shape, dimension, dimension, generator=generator)
+    )
+
+
+def assembly(dimension: int, seed: int = 0, chance: float = 0.9) -> tuple[Poses, Matches]:
     """Pieces in a ring with two chords, and all true matches between neighbours, both ways."""
     generator = torch.Generator().manual_seed(seed)
-    truth = Poses(random_rotations(COUNT, generator), 0.25 * torch.randn(COUNT, 3, generator=generator))
+    places = 0.25 * torch.randn(COUNT, dimension, generator=generator)
+    truth = Poses(random_turns((COUNT,), dimension, generator), places)
     pairs = torch.tensor([*((i, (i + 1) % COUNT) for i in range(COUNT)), (0, 3), (2, 5)])
     pairs = torch.cat([pairs, pairs.flip(1)])
     first, second = pairs.unbind(1)
@@ -49,28 +60,31 @@ def held_at(truth: Poses, *pieces: int) -> Held:
 def heard(rotation: torch.Tensor, place: torch.Tensor, time: float, matches: Matches, held: Held):  # type: ignore[no-untyped-def]
     alpha_bar = torch.full(place.shape[:2], time)
     clusters = grow_clusters(matches, len(place), apart=0.0)
-    return opinions(rotation, place, alpha_bar, spread_at(alpha_bar), SPAN, matches, clusters, held)
+    variance = SPACES["plane" if place.shape[-1] == 2 else "so3"].turn_variance(alpha_bar)
+    return opinions(rotation, place, alpha_bar, variance, SPAN, matches, clusters, held, torch.ones(len(place)))
 
 
-def test_true_matches_make_a_true_assembly_a_fixed_point() -> None:
-    truth, matches = assembly()
+@both_dimensions
+def test_true_matches_make_a_true_assembly_a_fixed_point(dimension: int) -> None:
+    truth, matches = assembly(dimension)
     rotation, place = truth.rotation[:, None], truth.translation[:, None]
     angle, far = residuals(matches, rotation, place)
     assert float(angle.max()) < 1e-3
     assert float(far.max()) < 1e-5
     said = heard(rotation, place, 0.9999, matches, held_at(truth, 0))
-    assert said.rotation.shape == (COUNT, 1, OPINIONS, 3, 3)
+    assert said.rotation.shape == (COUNT, 1, OPINIONS, dimension, dimension)
     assert said.numbers.shape == (COUNT, 1, NUMBERS)
     assert torch.allclose(said.rotation, truth.rotation[:, None, None].expand_as(said.rotation), atol=1e-3)
     assert torch.allclose(said.place, truth.translation[:, None, None].expand_as(said.place), atol=1e-3)
 
 
-def test_clusters_know_from_what_is_held_where_everything_stands() -> None:
-    truth, matches = assembly()
+@both_dimensions
+def test_clusters_know_from_what_is_held_where_everything_stands(dimension: int) -> None:
+    truth, matches = assembly(dimension)
     noise = torch.Generator().manual_seed(3)
     said = heard(
-        random_rotations(COUNT, noise)[:, None],
-        torch.randn(COUNT, 1, 3, generator=noise),
+        random_turns((COUNT, 1), dimension, noise),
+        torch.randn(COUNT, 1, dimension, generator=noise),
         1e-3,
         matches,
         held_at(truth, 2),
@@ -82,12 +96,14 @@ def test_clusters_know_from_what_is_held_where_everything_stands() -> None:
     assert float(said.support[:, 0, 0].max()) < 0.5
 
 
-def test_votes_are_unbiased_under_noise_on_the_group_and_take_it_away() -> None:
-    truth, matches = assembly(1)
-    samples, spread = 600, 0.3
-    turns = torch.randn(COUNT, samples, 3, generator=torch.Generator().manual_seed(0))
-    noisy = truth.rotation[:, None] @ rotation_of(turns, torch.tensor(spread))
-    shifts = 0.1 * torch.randn(COUNT, samples, 3, generator=torch.Generator().manual_seed(1))
+@both_dimensions
+def test_votes_are_unbiased_under_noise_on_the_group_and_take_it_away(dimension: int) -> None:
+    truth, matches = assembly(dimension, 1)
+    samples = 600
+    noisy = truth.rotation[:, None] @ random_turns(
+        (COUNT, samples), dimension, torch.Generator().manual_seed(0), spread=0.4
+    )
+    shifts = 0.1 * torch.randn(COUNT, samples, dimension, generator=torch.Generator().manual_seed(1))
     place = truth.translation[:, None] + shifts
     nobody = Held(torch.zeros(COUNT, dtype=torch.bool), truth.rotation, truth.translation)
     weight = matches.weight[:, None].expand(-1, samples)
@@ -101,28 +117,31 @@ def test_votes_are_unbiased_under_noise_on_the_group_and_take_it_away() -> None:
     assert float((moved.mean(1) - truth.translation[:, None]).norm(dim=-1).max()) < 0.12
 
 
-def test_a_match_that_little_noise_contradicts_is_not_heard() -> None:
-    truth, matches = assembly()
+@both_dimensions
+def test_a_match_that_little_noise_contradicts_is_not_heard(dimension: int) -> None:
+    truth, matches = assembly(dimension)
     wrong = matches.relative.rotation.clone()
-    wrong[0] = wrong[0] @ rotation_of(torch.tensor([1.0, 0.0, 0.0]), torch.tensor(0.7))
+    wrong[0] = wrong[0] @ torch.diag(torch.tensor([-1.0, -1.0, 1.0][:dimension]))
     spoilt = Matches(
         matches.first, matches.second, Poses(wrong, matches.relative.translation), matches.slot, matches.evidence
     )
     clear, noisy = torch.full((COUNT, 1), 1e-4), torch.full((COUNT, 1), 50.0)
     poses = truth.rotation[:, None], truth.translation[:, None]
-    known = true_given_poses(spoilt, *poses, clear, clear)[:, 0]
+    known = true_given_poses(spoilt, *poses, clear, clear, UNIT)[:, 0]
     assert float(known[0]) < 0.05
     assert float(known[1:].min()) > 0.99
-    blind = true_given_poses(spoilt, *poses, noisy, noisy)[:, 0]
+    blind = true_given_poses(spoilt, *poses, noisy, noisy, UNIT)[:, 0]
     assert torch.allclose(blind, matches.weight, atol=0.02)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_turning_and_moving_the_whole_turns_and_moves_all_opinions(seed: int) -> None:
-    truth, matches = assembly(seed)
+@both_dimensions
+def test_turning_and_moving_the_whole_turns_and_moves_all_opinions(dimension: int, seed: int) -> None:
+    truth, matches = assembly(dimension, seed)
     generator = torch.Generator().manual_seed(seed)
-    rotation, place = random_rotations(COUNT, generator)[:, None], 0.2 * torch.randn(COUNT, 1, 3, generator=generator)
-    turn = random_rotations(1, generator)[0]
+    rotation = random_turns((COUNT, 1), dimension, generator)
+    place = 0.2 * torch.randn(COUNT, 1, dimension, generator=generator)
+    turn = random_turns((1,), dimension, generator)[0]
     whole = Poses(turn @ truth.rotation, truth.translation @ turn.T)
     one = heard(rotation, place, 0.5, matches, held_at(truth, 1))
     other = heard(turn @ rotation, place @ turn.T, 0.5, matches, held_at(whole, 1))
@@ -131,10 +150,14 @@ def test_turning_and_moving_the_whole_turns_and_moves_all_opinions(seed: int) ->
     assert torch.allclose(one.numbers, other.numbers, atol=5e-3)
 
 
-def test_the_order_of_pieces_and_matches_does_not_matter() -> None:
-    truth, matches = assembly()
+@both_dimensions
+def test_the_order_of_pieces_and_matches_does_not_matter(dimension: int) -> None:
+    truth, matches = assembly(dimension)
     generator = torch.Generator().manual_seed(0)
-    rotation, place = random_rotations(COUNT, generator)[:, None], torch.randn(COUNT, 1, 3, generator=generator)
+    rotation, place = (
+        random_turns((COUNT, 1), dimension, generator),
+        torch.randn(COUNT, 1, dimension, generator=generator),
+    )
     order = torch.randperm(COUNT, generator=generator)
     number, shuffled = order.argsort(), matches[torch.randperm(len(matches), generator=generator)]
     renamed = Matches(
@@ -146,45 +169,62 @@ def test_the_order_of_pieces_and_matches_does_not_matter() -> None:
     assert torch.allclose(one.support[order], other.support, atol=1e-4)
 
 
-def test_nothing_is_heard_across_objects() -> None:
-    truth, matches = assembly()
+@both_dimensions
+def test_nothing_is_heard_across_objects(dimension: int) -> None:
+    truth, matches = assembly(dimension)
     apart = Matches(*(torch.cat([part, part + COUNT]) for part in (matches.first, matches.second)),
                     matches.relative[torch.arange(len(matches)).repeat(2)], matches.slot.repeat(2),
                     matches.evidence.repeat(2, 1))  # fmt: skip
     both = truth[torch.arange(COUNT).repeat(2)]
     generator = torch.Generator().manual_seed(0)
-    rotation, place = random_rotations(COUNT, generator)[:, None], torch.randn(COUNT, 1, 3, generator=generator)
-    other = random_rotations(COUNT, generator)[:, None], torch.randn(COUNT, 1, 3, generator=generator)
+    rotation, place = (
+        random_turns((COUNT, 1), dimension, generator),
+        torch.randn(COUNT, 1, dimension, generator=generator),
+    )
+    other = random_turns((COUNT, 1), dimension, generator), torch.randn(COUNT, 1, dimension, generator=generator)
     alone = heard(rotation, place, 0.5, matches, held_at(truth, 0))
     beside = heard(torch.cat([rotation, other[0]]), torch.cat([place, other[1]]), 0.5, apart, held_at(both, 0, COUNT))
     assert torch.allclose(alone.rotation, beside.rotation[:COUNT], atol=1e-4)
     assert torch.allclose(alone.numbers, beside.numbers[:COUNT], atol=1e-4)
 
 
-def test_evidence_is_that_of_the_shown_matches_each_pair_once() -> None:
-    truth, matches = assembly(chance=0.8)
-    total, each = shown_evidence(matches, truth.rotation, truth.translation)
+@both_dimensions
+def test_evidence_is_that_of_the_shown_matches_each_pair_once(dimension: int) -> None:
+    truth, matches = assembly(dimension, chance=0.8)
+    total, each = shown_evidence(matches, truth.rotation, truth.translation, UNIT)
     odds = -torch.log(1 - matches.weight)
     assert float(total) == pytest.approx(float(odds.sum()) / 2, rel=1e-4)
     assert float(each.sum()) == pytest.approx(float(odds.sum()), rel=1e-4)
     moved = truth.translation.clone()
     moved[0] += 1
-    less, own = shown_evidence(matches, truth.rotation, moved)
+    less, own = shown_evidence(matches, truth.rotation, moved, UNIT)
     assert float(own[0]) == 0
     assert float(less) == pytest.approx(float(total - each[0]), rel=1e-4)
 
 
-def test_what_is_nearly_shown_settles_on_the_matches() -> None:
-    truth, matches = assembly()
+@both_dimensions
+def test_what_is_nearly_shown_settles_on_the_matches(dimension: int) -> None:
+    truth, matches = assembly(dimension)
     generator = torch.Generator().manual_seed(0)
-    turns = rotation_of(torch.randn(COUNT, 1, 3, generator=generator), torch.tensor(0.03))
-    place = truth.translation[:, None] + 0.01 * torch.randn(COUNT, 1, 3, generator=generator)
-    rotation, moved = settled(matches, truth.rotation[:, None] @ turns, place, held_at(truth, 0))
+    turns = random_turns((COUNT, 1), dimension, generator, spread=0.03)
+    place = truth.translation[:, None] + 0.01 * torch.randn(COUNT, 1, dimension, generator=generator)
+    rotation, moved = settled(matches, truth.rotation[:, None] @ turns, place, held_at(truth, 0), UNIT)
     assert float(angle_between(rotation, truth.rotation[:, None]).max()) < 0.01
     assert float((moved - truth.translation[:, None]).norm(dim=-1).max()) < 0.005
 
 
-def test_the_mean_of_what_cancels_out_is_still_a_rotation() -> None:
-    found = nearest_rotation(torch.zeros(2, 3, 3))
-    assert torch.allclose(found @ found.mT, torch.eye(3).expand(2, 3, 3), atol=1e-4)
+@both_dimensions
+def test_the_mean_of_what_cancels_out_is_still_a_rotation(dimension: int) -> None:
+    found = nearest_rotation(torch.zeros(2, dimension, dimension))
+    assert torch.allclose(found @ found.mT, torch.eye(dimension).expand_as(found), atol=1e-4)
     assert torch.allclose(torch.linalg.det(found), torch.ones(2), atol=1e-4)
+
+
+def test_smaller_units_ask_for_closer_places() -> None:
+    truth, matches = assembly(2)
+    moved = truth.translation.clone()
+    moved[0] += 0.01
+    whole, small = (shown_evidence(matches, truth.rotation, moved, unit * UNIT)[1][0] for unit in (1.0, 0.05))
+    true = shown_evidence(matches, truth.rotation, truth.translation, UNIT)[1][0]
+    assert float(whole) > 0.9 * float(true)
+    assert float(small) < 0.1 * float(true)

@@ -68,6 +68,11 @@ class Gaussian(ABC):
         return schedule.noisy(clean, time, noise)
 
     @staticmethod
+    def turn_variance(alpha_bar: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
+        """How far noise turns a rotation about an axis, where there is little of it."""
+        return (1 - alpha_bar) / alpha_bar
+
+    @staticmethod
     def reverse(
         current: State, clean: State, here: Level, there: Level, eta: float, generator: torch.Generator
     ) -> State:

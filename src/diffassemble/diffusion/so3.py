@@ -160,6 +160,11 @@ class SO3:
         mean = scale(rotations(clean), alpha_bar.sqrt())
         return join(translation, mean @ rotation_of(turn, spread_at(alpha_bar)))
 
+    @staticmethod
+    def turn_variance(alpha_bar: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
+        """How far noise turns a rotation about an axis, where there is little of it."""
+        return 2 * spread_at(alpha_bar) ** 2
+
     def reverse(
         self, current: State, clean: State, here: Level, there: Level, eta: float, generator: torch.Generator
     ) -> State:

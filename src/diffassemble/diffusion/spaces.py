@@ -30,6 +30,21 @@ class CosSin(Gaussian):
         return Poses(rotation, vector[:, :2])
 
 
+class Plane(Gaussian):
+    """2D with free angles: (x, y, cos θ, sin θ), where noise turns a piece and leaves it a rigid one."""
+
+    width = 4
+    translation_width = 2
+
+    def to_vector(self, poses: Poses) -> Float[Tensor, "n 4"]:
+        return torch.cat([SPAN * poses.translation, poses.rotation[:, :, 0]], -1)
+
+    def to_poses(self, vector: Float[Tensor, "n 4"]) -> Poses:
+        cosine, sine = F.normalize(vector[:, 2:], dim=-1).unbind(-1)
+        rotation = torch.stack([torch.stack([cosine, -sine], -1), torch.stack([sine, cosine], -1)], -2)
+        return Poses(rotation, vector[:, :2] / SPAN)
+
+
 class SixD(Gaussian):
     """3D: translation, then the first two columns of the rotation (Zhou et al. 2019), the paper's "6DOF" ablation."""
 
@@ -73,7 +88,13 @@ Space = Gaussian | SO3
 
 A state need not be an element of a vector space: only the space itself knows how to mix two of them.
 """
-SPACES: dict[str, Space] = {"cos_sin": CosSin(), "so3": SO3(), "six_d": SixD(), "quaternion": Quaternion()}
+SPACES: dict[str, Space] = {
+    "cos_sin": CosSin(),
+    "plane": Plane(),
+    "so3": SO3(),
+    "six_d": SixD(),
+    "quaternion": Quaternion(),
+}
 
 
 def sample(

@@ -19,8 +19,7 @@ import torch
 from jaxtyping import Float32
 from torch import Tensor
 
-from diffassemble.core import FragmentPieces, Matches, Poses
-from diffassemble.core.poses import random_rotations
+from diffassemble.core import FragmentPieces, Matches
 from diffassemble.core.seeds import mixed_seed
 from diffassemble.fragments.clusters import BodySurface, Cluster, FractureSide, Fragment
 from diffassemble.fragments.colours import colour_evidence
@@ -378,24 +377,3 @@ def as_matches(found: Sequence[tuple[int, int, Match]], count: int) -> Matches:
     relative = poses_of(np.array([match.pose for _, _, match in both]).reshape(-1, 12))
     evidence = torch.stack([chance, rank, share], 1)
     return Matches(numbers[:, 0], numbers[:, 1], relative, torch.zeros(len(both), dtype=torch.long), evidence)
-
-
-def spoilt(matches: Matches, wrong: float, unheard: float, generator: torch.Generator) -> Matches:
-    """Matches of which a share is lost and a share says something wrong, as probable as before.
-
-    A wrong one keeps the distance of the two fragments, all else is drawn at random. Both directions go together.
-    """
-    half = len(matches) // 2
-    mirrored = torch.equal(matches.first[:half], matches.second[half:]) and 2 * half == len(matches)
-    assert mirrored, "matches are listed one way, then the other way round"
-    kept = (torch.rand(half, generator=generator) >= unheard).nonzero()[:, 0]
-    replaced = (torch.rand(half, generator=generator) < wrong)[kept]
-    forth = matches[kept].relative
-    far = forth.translation.norm(dim=-1, keepdim=True)
-    direction = torch.nn.functional.normalize(torch.randn(len(kept), 3, generator=generator), dim=-1)
-    rotation = torch.where(replaced[:, None, None], random_rotations(len(kept), generator), forth.rotation)
-    forth = Poses(rotation, torch.where(replaced[:, None], far * direction, forth.translation))
-    back = forth.inverse()
-    both = matches[torch.cat([kept, kept + half])]
-    rotation = torch.cat([forth.rotation, back.rotation])
-    return replace(both, relative=Poses(rotation, torch.cat([forth.translation, back.translation])))

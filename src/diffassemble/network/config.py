@@ -10,6 +10,7 @@ from diffassemble.core.board import SIDES
 from diffassemble.core.settings import Count, Even, Fraction, Natural, Settings, Weight
 from diffassemble.network.encoders import Backbone
 from diffassemble.network.encoders.image import ImageBackbone, Symmetry
+from diffassemble.network.encoders.outlines import OutlineBackbone
 from diffassemble.network.encoders.points import PLAIN_NETWORKS, VECTOR_NETWORKS
 
 
@@ -54,7 +55,7 @@ class ModelConfig(Settings):
     time_width: Even = 32
     times: Count = 300
     """diffusion times T; 1 is the variant without diffusion"""
-    space: Literal["cos_sin", "so3", "six_d", "quaternion"] = "cos_sin"
+    space: Literal["cos_sin", "plane", "so3", "six_d", "quaternion"] = "cos_sin"
     """the form of poses that is noised and predicted"""
     posed: bool = False
     """show each piece as it stands in its noisy pose and ask how to turn it on; needs features that turn freely"""
@@ -93,16 +94,18 @@ class ModelConfig(Settings):
 
     def conflicts(self) -> Iterator[tuple[str, str]]:
         """Settings that do not work together, or that would have no effect."""
-        pictures = self.backbone in get_args(ImageBackbone)
-        if pictures != (self.space == "cos_sin"):
-            wanted = "cos_sin" if pictures else "so3, six_d or quaternion"
-            yield "space", f"{wanted} with the backbone {self.backbone}"
+        pictures, outlines = (self.backbone in get_args(kind) for kind in (ImageBackbone, OutlineBackbone))
+        fitting_spaces = ["cos_sin"] if pictures else ["plane"] if outlines else ["so3", "six_d", "quaternion"]
+        if self.space not in fitting_spaces:
+            yield "space", f"{' or '.join(fitting_spaces)} with the backbone {self.backbone}"
+        if outlines and self.symmetry != "invariant":
+            yield "symmetry", "invariant with the backbone outline, which does not see how pieces are turned"
         if self.backbone == "resnet18" and self.symmetry == "plain":
             yield "symmetry", "equivariant or invariant with resnet18, whose convolutions are; or pass backbone light"
         if not pictures and (self.backbone in PLAIN_NETWORKS) != (self.symmetry == "plain"):
             fitting = " or ".join(PLAIN_NETWORKS if self.symmetry == "plain" else VECTOR_NETWORKS)
             yield "backbone", f"{fitting} to be {self.symmetry}"
-        if self.posed and (pictures or self.symmetry != "equivariant" or self.space == "quaternion"):
+        if self.posed and (pictures or outlines or self.symmetry != "equivariant" or self.space == "quaternion"):
             yield "posed", "off: it needs features that turn freely, of equivariant encoders of points in so3 or six_d"
         widths = {self.width} | ({self.hidden} if self.stack == "published" and self.layers > 1 else set())
         if self.layer == "unimp" and any(width % self.heads for width in widths):

@@ -22,7 +22,7 @@ from diffassemble.core import Matches, Poses
 from diffassemble.core.pieces import CHANNELS
 from diffassemble.core.settings import check_settings
 from diffassemble.diffusion.schedule import Schedule
-from diffassemble.diffusion.so3 import SPAN, spread_at
+from diffassemble.diffusion.so3 import SPAN
 from diffassemble.diffusion.spaces import SPACES, Space
 from diffassemble.network.batch import BOARD_WIDTH, PuzzleBatch
 from diffassemble.network.cells import (
@@ -116,7 +116,8 @@ class Condition:
     """All that stays the same while poses are denoised: features of the nodes, graph, which matches vote for whom.
 
     Where nodes are views, `boards` are the cells to choose from, `alone` is what each piece says by itself, and `sides`
-    what pieces show along their sides, if that is compared. In space, `matches` vote, and some pieces are `held`.
+    what pieces show along their sides, if that is compared. Off boards, `matches` vote, some pieces are `held`, and
+    `unit` is the length by which places are judged.
     """
 
     features: Float[Tensor, "m f"]
@@ -130,6 +131,7 @@ class Condition:
     neighbours: Neighbours | None = None
     matches: Matches | None = None
     held: Held | None = None
+    unit: Float[Tensor, "n"] | None = None
 
 
 class Denoiser(PoseNetwork):
@@ -220,7 +222,7 @@ class Denoiser(PoseNetwork):
             nodes.append(held.pieces[:, None].float())
         told = features, torch.cat(nodes, 1), wire(config, batch, generator), votes, clusters
         if config.head == "regression":
-            return Condition(*told, matches=matches if self.in_space else None, held=held)
+            return Condition(*told, matches=matches if self.in_space else None, held=held, unit=batch.board[:, 2])
         return self._with_cells(Condition(*told), batch)
 
     def _with_cells(self, condition: Condition, batch: PuzzleBatch) -> Condition:
@@ -321,15 +323,15 @@ class Denoiser(PoseNetwork):
     @torch.no_grad()
     def _said_in_space(self, noisy: Samples, time: Times, condition: Condition) -> Opinions | None:
         """What is said about each clean pose in space, if matches are heard there."""
-        if condition.held is None or condition.matches is None:
+        if condition.held is None or condition.matches is None or condition.unit is None:
             return None
         poses = self.space.to_poses(noisy.float().flatten(0, 1))
         rotation, place = (part.unflatten(0, noisy.shape[:2]) for part in (poses.rotation, poses.translation))
         alpha_bar = self.schedule.alpha_bar.to(time.device)[time]
         clusters = [one for one, _ in condition.clusters]
         with torch.autocast(noisy.device.type, enabled=False):
-            told = alpha_bar, spread_at(alpha_bar), SPAN, condition.matches, clusters, condition.held
-            return spatial_opinions(rotation, place, *told)
+            told = alpha_bar, self.space.turn_variance(alpha_bar), SPAN, condition.matches, clusters, condition.held
+            return spatial_opinions(rotation, place, *told, condition.unit)
 
     def _vectors(self, said: Opinions) -> Float[Tensor, "n k o p"]:
         """Opinions as states."""
@@ -412,7 +414,7 @@ class PosedFeatures(nn.Module):
 def held_pieces(batch: PuzzleBatch) -> Held:
     """Which pieces of a batch stand at known poses."""
     if batch.locks is None:
-        poses = Poses.identity(len(batch.puzzle), 3)
+        poses = Poses.identity(len(batch.puzzle), batch.room.shape[1])
         nobody = torch.zeros_like(batch.puzzle, dtype=torch.bool)
         return Held(nobody, poses.rotation.to(batch.board), poses.translation.to(batch.board))
     return Held(batch.locks.held, batch.locks.poses.rotation, batch.locks.poses.translation)

@@ -1,9 +1,12 @@
-"""What matches say about poses in space, where some pieces are held at poses that are known.
+"""What matches say about poses in the plane or in space, where some pieces are held at poses that are known.
 
 An opinion is a pose of every piece: the noisy one, votes of its matches, and where clusters put it. Rotations are
 averaged as matrices, and the nearest rotation taken (the chordal mean). A match votes by the probability that it is
 true, given how well the noisy poses agree with it: the less noise, the more that tells. All numbers that describe
 opinions are distances and angles between poses, so they stay the same when the whole is turned and moved.
+
+Places are told in sizes of the whole. How exactly matches tell them goes with a unit of length that every piece has:
+the size of the whole for broken objects, twice that of a typical piece in the plane, where pieces are many.
 """
 
 from __future__ import annotations
@@ -19,13 +22,13 @@ from torch import Tensor
 from diffassemble.core import Matches
 from diffassemble.network.evidence import POWERS, THRESHOLDS, Clusters
 
-Rotations = Float[Tensor, "*n 3 3"]
-Places = Float[Tensor, "*n 3"]
+Rotations = Float[Tensor, "*n d d"]
+Places = Float[Tensor, "*n d"]
 
 OPINIONS = 1 + len(POWERS) + len(THRESHOLDS)
 NUMBERS = 2 * OPINIONS + OPINIONS * (OPINIONS - 1)
 """of every piece: how far its matches support each opinion, and how far opinions are apart in turn and place"""
-# Deviation of places within objects, in their longest side; of true matches, in radians and the same length.
+# Deviation of places within the whole, in its size; of true matches, in radians and in units.
 _SPREAD, _TURN, _SHIFT = 0.25, 0.09, 0.02
 # A match is shown by poses that differ from it by less than about this.
 _SHOWN_TURN, _SHOWN_SHIFT = 0.15, 0.05
@@ -39,44 +42,47 @@ class Held(NamedTuple):
     """Which pieces stand at poses that are known, and these."""
 
     pieces: Bool[Tensor, "n"]
-    rotation: Float[Tensor, "n 3 3"]
-    place: Float[Tensor, "n 3"]
+    rotation: Float[Tensor, "n d d"]
+    place: Float[Tensor, "n d"]
 
     def applied(self, rotation: Rotations, place: Places) -> tuple[Rotations, Places]:
         """Poses (n, …) of all pieces with the held ones where they stand."""
         between = (1,) * (place.dim() - 2)
         held = self.pieces.view(-1, *between, 1)
-        known = self.rotation.view(-1, *between, 3, 3), self.place.view(-1, *between, 3)
+        known = tuple(part.view(-1, *between, *part.shape[1:]) for part in (self.rotation, self.place))
         return torch.where(held[..., None], known[0], rotation), torch.where(held, known[1], place)
 
 
 class Opinions(NamedTuple):
     """Poses of n pieces in k samples by o opinions, numbers that describe them, and how far matches support each."""
 
-    rotation: Float[Tensor, "n k o 3 3"]
-    place: Float[Tensor, "n k o 3"]
+    rotation: Float[Tensor, "n k o d d"]
+    place: Float[Tensor, "n k o d"]
     numbers: Float[Tensor, "n k q"]
     support: Float[Tensor, "n k o"]
 
 
 def nearest_rotation(matrices: Rotations) -> Rotations:
     """The chordal mean of what was added up."""
+    # Where all cancels out nothing is nearest; any rotation will do.
+    flat = matrices.flatten(0, -3) + 1e-6 * torch.eye(matrices.shape[-1], device=matrices.device)
+    if matrices.shape[-1] == 2:
+        cosine, sine = flat[:, 0, 0] + flat[:, 1, 1], flat[:, 1, 0] - flat[:, 0, 1]
+        angle = torch.atan2(sine, cosine).view(matrices.shape[:-2])
+        return torch.stack([angle.cos(), -angle.sin(), angle.sin(), angle.cos()], -1).view_as(matrices)
     import roma
 
-    flat = matrices.reshape(-1, 3, 3)
-    # Where all cancels out nothing is nearest; any rotation will do.
-    flat = flat + 1e-6 * torch.eye(3, device=flat.device)
     return roma.special_procrustes(flat).view_as(matrices)
 
 
-def angle_between(one: Float[Tensor, "*#n 3 3"], two: Float[Tensor, "*#n 3 3"]) -> Float[Tensor, "*n"]:
+def angle_between(one: Float[Tensor, "*#n d d"], two: Float[Tensor, "*#n d d"]) -> Float[Tensor, "*n"]:
     """In radians, by the distance of the matrices, which is exact for small angles, too."""
     far = (one - two).square().sum((-1, -2))
     return 2 * torch.asin((far / 8).clamp(0, 1).sqrt())
 
 
 def residuals(
-    matches: Matches, rotation: Float[Tensor, "n *k 3 3"], place: Float[Tensor, "n *k 3"]
+    matches: Matches, rotation: Float[Tensor, "n *k d d"], place: Float[Tensor, "n *k d"]
 ) -> tuple[Float[Tensor, "m *k"], Float[Tensor, "m *k"]]:
     """By how much poses differ from what each match says of its first piece: angle and distance."""
     told_rotation, told_place = told(matches, rotation, place)
@@ -87,28 +93,33 @@ def residuals(
 def told(matches: Matches, rotation: Tensor, place: Tensor) -> tuple[Tensor, Tensor]:
     """Where each match puts its first piece if the second stands where it does; linear in the poses."""
     extra = (1,) * (place.dim() - 2)
-    turn = matches.relative.rotation.view(-1, *extra, 3, 3)
-    shift = matches.relative.translation.view(-1, *extra, 3, 1)
+    relative = matches.relative
+    turn = relative.rotation.view(-1, *extra, *relative.rotation.shape[1:])
+    shift = relative.translation.view(-1, *extra, relative.translation.shape[1], 1)
     theirs = rotation[matches.second]
     return theirs @ turn, place[matches.second] + (theirs @ shift)[..., 0]
 
 
 def true_given_poses(
     matches: Matches,
-    rotation: Float[Tensor, "n k 3 3"],
-    place: Float[Tensor, "n k 3"],
+    rotation: Float[Tensor, "n k d d"],
+    place: Float[Tensor, "n k d"],
     turn_variance: Float[Tensor, "n k"],
     shift_variance: Float[Tensor, "n k"],
+    unit: Float[Tensor, "n"],
 ) -> Float[Tensor, "m k"]:
     """The probability that each match is true, given poses with so much noise an axis; wrong ones say anything."""
     angle, far = residuals(matches, rotation, place)
     first, second = matches.first, matches.second
     reach = matches.relative.translation.square().sum(-1)[:, None]
     turn = turn_variance[first] + turn_variance[second] + _TURN**2
-    shift = shift_variance[first] + shift_variance[second] + reach * turn_variance[second] + _SHIFT**2
-    # Densities at what is seen, beside those of all rotations and of all places of an object alike.
-    by_turn = 1.5 * torch.log(1 / (2 * math.pi * turn)) + math.log(8 * math.pi**2) - angle.square() / (2 * turn)
-    by_shift = 1.5 * torch.log(1 / (2 * math.pi * shift)) - far.square() / (2 * shift)
+    shift = shift_variance[first] + shift_variance[second] + reach * turn_variance[second]
+    shift = shift + (_SHIFT * unit[first, None]).square()
+    # Densities at what is seen, beside those of all rotations and of all places of a whole alike.
+    dimension = place.shape[-1]
+    axes, every = (3, 8 * math.pi**2) if dimension == 3 else (1, 2 * math.pi)
+    by_turn = math.log(every) - axes / 2 * torch.log(2 * math.pi * turn) - angle.square() / (2 * turn)
+    by_shift = -dimension / 2 * torch.log(2 * math.pi * shift) - far.square() / (2 * shift)
     # Much noise is no normal distribution on a sphere, and tells nothing.
     known = torch.exp(-2 * turn), (_SPREAD**2 / (_SPREAD**2 + shift)).square()
     seen = known[0] * by_turn.clamp(_AGAINST, _FOR) + known[1] * by_shift.clamp(_AGAINST, _FOR)
@@ -118,11 +129,11 @@ def true_given_poses(
 
 def votes(
     matches: Matches,
-    rotation: Float[Tensor, "n k 3 3"],
-    place: Float[Tensor, "n k 3"],
+    rotation: Float[Tensor, "n k d d"],
+    place: Float[Tensor, "n k d"],
     weight: Float[Tensor, "m k"],
     held: Held,
-) -> tuple[Float[Tensor, "n k v 3 3"], Float[Tensor, "n k v 3"]]:
+) -> tuple[Float[Tensor, "n k v d d"], Float[Tensor, "n k v d"]]:
     """Where matches put the pieces after 1, 2, 4, 8 and 16 rounds, each halfway to the mean of what they say."""
     total = weight.new_zeros(place.shape[:2]).index_add(0, matches.first, weight)
     heard = 0.5 * total / (total + _FAINT)
@@ -141,8 +152,8 @@ def votes(
 
 
 def placed_clusters(
-    clusters: Clusters, rotation: Float[Tensor, "n k 3 3"], place: Float[Tensor, "n k 3"], held: Held
-) -> tuple[Float[Tensor, "n k 3 3"], Float[Tensor, "n k 3"]]:
+    clusters: Clusters, rotation: Float[Tensor, "n k d d"], place: Float[Tensor, "n k d"], held: Held
+) -> tuple[Float[Tensor, "n k d d"], Float[Tensor, "n k d"]]:
     """Every piece where its cluster stands by the mean of the members; where some are held, by those alone."""
     label, count = clusters.label, len(clusters.label)
     own = held.pieces.to(place)
@@ -161,10 +172,14 @@ def placed_clusters(
 
 
 def supported(
-    matches: Matches, rotation: Float[Tensor, "n k o 3 3"], place: Float[Tensor, "n k o 3"]
+    matches: Matches,
+    rotation: Float[Tensor, "n k o d d"],
+    place: Float[Tensor, "n k o d"],
+    unit: Float[Tensor, "n"],
 ) -> tuple[Float[Tensor, "n k o"], Float[Tensor, "n k o"]]:
     """How far an assembly shows the matches of each piece: the sum of their probabilities, and its share of all."""
     angle, far = residuals(matches, rotation, place)
+    far = far / unit[matches.first, None, None]
     shown = torch.exp(-0.5 * ((angle / _SHOWN_TURN).square() + (far / _SHOWN_SHIFT).square()))
     known = matches.weight[:, None, None]
     total = shown.new_zeros(place.shape[:3]).index_add(0, matches.first, known * shown)
@@ -173,16 +188,17 @@ def supported(
 
 
 def opinions(
-    rotation: Float[Tensor, "n k 3 3"],
-    place: Float[Tensor, "n k 3"],
+    rotation: Float[Tensor, "n k d d"],
+    place: Float[Tensor, "n k d"],
     alpha_bar: Float[Tensor, "n k"],
-    spread: Float[Tensor, "n k"],
+    turn_variance: Float[Tensor, "n k"],
     span: float,
     matches: Matches,
     clusters: Sequence[Clusters],
     held: Held,
+    unit: Float[Tensor, "n"],
 ) -> Opinions:
-    """What noisy poses, votes and clusters say. `spread` is that of the rotations' noise, places have unit noise/span.
+    """What noisy poses, votes and clusters say; `turn_variance` is the rotations' noise, places have unit noise/span.
 
     The noisy places are brought to where they are most probably, given how far pieces lie from the middle.
     """
@@ -191,34 +207,39 @@ def opinions(
     free = (~held.pieces[:, None]).to(place)
     rotation, place = held.applied(rotation, place * shrink[..., None])
     shift_variance = free * _SPREAD**2 * noise / (alpha_bar * _SPREAD**2 + noise)
-    weight = true_given_poses(matches, rotation, place, free * 2 * spread**2, shift_variance)
+    weight = true_given_poses(matches, rotation, place, free * turn_variance, shift_variance, unit)
     found = [votes(matches, rotation, place, weight, held)]
     for one in clusters:
         turned, moved = placed_clusters(one, rotation, place, held)
         found.append((turned[:, :, None], moved[:, :, None]))
     rotations = torch.cat([rotation[:, :, None], *(turned for turned, _ in found)], 2)
     places = torch.cat([place[:, :, None], *(moved for _, moved in found)], 2)
-    total, share = supported(matches, rotations, places)
+    total, share = supported(matches, rotations, places, unit)
     one, two = torch.triu_indices(OPINIONS, OPINIONS, 1, device=place.device)
     turns = angle_between(rotations[:, :, one], rotations[:, :, two]) / math.pi
-    apart = ((places[:, :, one] - places[:, :, two]).norm(dim=-1) / _SPREAD).clamp(max=4)
-    return Opinions(rotations, places, torch.cat([torch.log1p(total), share, turns, apart], -1), share)
+    apart = (places[:, :, one] - places[:, :, two]).norm(dim=-1) / (_SPREAD * unit[:, None, None])
+    return Opinions(rotations, places, torch.cat([torch.log1p(total), share, turns, apart.clamp(max=4)], -1), share)
 
 
 def settled(
-    matches: Matches, rotation: Float[Tensor, "n k 3 3"], place: Float[Tensor, "n k 3"], held: Held
-) -> tuple[Float[Tensor, "n k 3 3"], Float[Tensor, "n k 3"]]:
+    matches: Matches,
+    rotation: Float[Tensor, "n k d d"],
+    place: Float[Tensor, "n k d"],
+    held: Held,
+    unit: Float[Tensor, "n"],
+) -> tuple[Float[Tensor, "n k d d"], Float[Tensor, "n k d"]]:
     """Poses after many votes of the matches that they nearly show."""
-    little = torch.full(place.shape[:2], _TURN**2), torch.full(place.shape[:2], _SHIFT**2)
+    turn_variance = torch.full(place.shape[:2], _TURN**2)
+    shift_variance = (_SHIFT * unit[:, None]).square().expand_as(turn_variance)
     for _ in range(2):
-        weight = true_given_poses(matches, rotation, place, *little)
+        weight = true_given_poses(matches, rotation, place, turn_variance, shift_variance, unit)
         turned, moved = votes(matches, rotation, place, weight, held)
         rotation, place = turned[:, :, -1], moved[:, :, -1]
     return rotation, place
 
 
 def shown_evidence(
-    matches: Matches, rotation: Float[Tensor, "n 3 3"], place: Float[Tensor, "n 3"]
+    matches: Matches, rotation: Float[Tensor, "n d d"], place: Float[Tensor, "n d"], unit: Float[Tensor, "n"]
 ) -> tuple[Float[Tensor, ""], Float[Tensor, "n"]]:
     """What the matches that an assembly shows are worth, in all and for every piece; each pair once.
 
@@ -226,6 +247,7 @@ def shown_evidence(
     likely than not is better than none.
     """
     angle, far = residuals(matches, rotation[:, None], place[:, None])
+    far = far / unit[matches.first, None]
     shown = torch.exp(-0.5 * ((angle / _TURN).square() + (far / (2 * _SHIFT)).square()))[:, 0]
     chance = matches.weight.clamp(max=0.995)
     worth = -torch.log(1 - chance) * shown

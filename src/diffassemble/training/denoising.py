@@ -39,10 +39,13 @@ def rotation_loss(true: Poses, predicted: Poses, weight: Float[Tensor, "n"] | No
     return (squares if weight is None else weight * squares).mean()
 
 
-def trust_loss(trust: Float[Tensor, "n k o"], said: Opinions, true: Poses) -> Float[Tensor, ""]:
+def trust_loss(
+    trust: Float[Tensor, "n k o"], said: Opinions, true: Poses, unit: Float[Tensor, "n"]
+) -> Float[Tensor, ""]:
     """Cross-entropy of trusting an opinion that is right, over pieces of which some opinions are right and some not."""
-    rotation, place = true.rotation.view(*trust.shape[:2], 1, 3, 3), true.translation.view(*trust.shape[:2], 1, 3)
-    right = (angle_between(said.rotation, rotation) < _RIGHT[0]) & ((said.place - place).norm(dim=-1) < _RIGHT[1])
+    rotation, place = (part.unflatten(0, (*trust.shape[:2], 1)) for part in (true.rotation, true.translation))
+    far = (said.place - place).norm(dim=-1) / unit[:, None, None]
+    right = (angle_between(said.rotation, rotation) < _RIGHT[0]) & (far < _RIGHT[1])
     asked = right.any(-1) & ~right.all(-1)
     chosen = trust.log_softmax(-1).masked_fill(~right, -torch.inf)[asked].logsumexp(-1)
     return -chosen.sum() / max(1, right[..., 0].numel())
@@ -56,7 +59,7 @@ def noise_weight(alpha_bar: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
     return 1 / (1.05 - alpha_bar)
 
 
-# An opinion is right if it is turned by less than this, in radians, and off by less than this share of the object.
+# An opinion is right if it is turned by less than this, in radians, and off by less than this in units.
 _RIGHT = 0.15, 0.03
 
 
@@ -123,7 +126,8 @@ class Denoising(Task):
         if prediction.logits is not None:
             loss = loss + self._cells_loss(prediction.logits, condition, batch, portion.puzzles)
         if prediction.trust is not None and prediction.opinions is not None:
-            loss = loss + training.trust_weight * trust_loss(prediction.trust, prediction.opinions, true_poses)
+            told = prediction.trust, prediction.opinions, true_poses, batch.board[:, 2]
+            loss = loss + training.trust_weight * trust_loss(*told)
         return portion.weight * (loss + self.further_loss(batch, true_poses, poses))
 
     def _predicted(self, model: PoseNetwork, noisy: Tensor, time: Tensor, condition: Any, step: int) -> Prediction:

@@ -16,12 +16,12 @@ from diffassemble.core.settings import Weight
 from diffassemble.core.surfaces import chamfer_distance
 from diffassemble.evaluation.metrics import euler_error, piece_chamfer, right_pieces, translation_error
 from diffassemble.fragments.datasets import Fracture, break_files, break_solids, find_fractures
-from diffassemble.fragments.matches import spoilt
 from diffassemble.fragments.model import FractureModels
 from diffassemble.network.baselines import OneShot, OneShotConfig
 from diffassemble.network.batch import PuzzleBatch, pack, with_matches
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import PoseNetwork
+from diffassemble.network.relative import spoilt
 from diffassemble.network.sampling import denoise
 from diffassemble.training.config import Config, FragmentConfig
 from diffassemble.training.denoising import Denoising, DenoisingTraining

@@ -1,0 +1,37 @@
+"""Features of flat pieces by their outlines, which stay the same however a piece is turned."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from diffassemble.network.encoders.image import Symmetry
+
+OutlineBackbone = Literal["outline"]
+# Waves along the outline that are heard, in either direction.
+_WAVES = 12
+_HIDDEN = 64
+
+
+class OutlineEncoder(nn.Module):
+    """A small network on how strong each wave of the outline is: its Fourier coefficients without their phases.
+
+    Turning a piece and starting its outline elsewhere change phases alone. Pieces are seen at unit size, beside it.
+    """
+
+    def __init__(self, backbone: OutlineBackbone, symmetry: Symmetry, features: int) -> None:
+        super().__init__()
+        self.width = features
+        self.layers = nn.Sequential(nn.Linear(2 * _WAVES, _HIDDEN), nn.GELU(), nn.Linear(_HIDDEN, features))
+
+    def forward(self, outlines: Float[Tensor, "n p 2"]) -> Float[Tensor, "n f"]:
+        """Features of closed outlines by evenly spaced points, clockwise as seen."""
+        curve = torch.complex(*outlines.float().unbind(-1))
+        strength = torch.fft.fft(curve, norm="forward").abs()
+        # A clockwise circle is the first wave.
+        size = strength[:, 1:2].clamp(min=1e-6)
+        waves = torch.cat([strength[:, 2 : _WAVES + 1], strength[:, -_WAVES:]], 1) / size
+        return self.layers(torch.cat([size.log(), torch.log(waves + 1e-3)], 1))

@@ -1,0 +1,159 @@
+"""Pieces put together relative to some that are held: several samples of the denoiser, and the assembly they make.
+
+Each sample hears other matches. A match that a sample shows is one that it believes; along what it believes first, and
+along the most probable other matches then, a tree joins the pieces to what is held. Of all these trees the one that
+shows most evidence is the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from diffassemble.core import Locks, Matches, Poses, Puzzle
+from diffassemble.network.batch import pack_copies
+from diffassemble.network.denoiser import PoseNetwork
+from diffassemble.network.evidence import THRESHOLDS, grow_clusters
+from diffassemble.network.sampling import denoise, sample_count
+from diffassemble.network.spatial import Held, angle_between, nearest_rotation, residuals, settled, shown_evidence
+
+# Share of the matches that all samples but the first do not hear.
+_UNHEARD = 0.25
+# Two samples agree on a piece that they turn and place alike, in radians and in units.
+_TURN, _SHIFT = 0.15, 0.05
+# A sample believes a match that it shows within so many times that.
+_BELIEVED = 1.5
+# A match that contradicts a shown one speaks against it if it is at least this probable.
+_RIVAL = 0.1
+
+
+def spoilt(matches: Matches, wrong: float, unheard: float, generator: torch.Generator) -> Matches:
+    """Matches of which a share is lost and a share says something wrong, as probable as before.
+
+    A wrong one keeps the distance of the two pieces, all else is drawn at random. Both directions go together.
+    """
+    half = len(matches) // 2
+    mirrored = torch.equal(matches.first[:half], matches.second[half:]) and 2 * half == len(matches)
+    assert mirrored, "matches are listed one way, then the other way round"
+    kept = (torch.rand(half, generator=generator) >= unheard).nonzero()[:, 0]
+    replaced = (torch.rand(half, generator=generator) < wrong)[kept]
+    forth = matches[kept].relative
+    other = random_poses(len(kept), forth.translation.norm(dim=-1), forth.translation.shape[1], generator)
+    rotation = torch.where(replaced[:, None, None], other.rotation, forth.rotation)
+    forth = Poses(rotation, torch.where(replaced[:, None], other.translation, forth.translation))
+    back = forth.inverse()
+    both = matches[torch.cat([kept, kept + half])]
+    rotation = torch.cat([forth.rotation, back.rotation])
+    return replace(both, relative=Poses(rotation, torch.cat([forth.translation, back.translation])))
+
+
+def random_poses(count: int, far: Float[Tensor, "n"], dimension: int, generator: torch.Generator) -> Poses:
+    """Any rotation, and a place so far away in any direction."""
+    rotation = nearest_rotation(torch.randn(count, dimension, dimension, generator=generator))
+    direction = F.normalize(torch.randn(count, dimension, generator=generator), dim=-1)
+    return Poses(rotation, far[:, None] * direction)
+
+
+def anchored(weight: Float[Tensor, "n"], locks: Locks | None, dimension: int) -> tuple[Locks, Poses]:
+    """What is held while others move, seen from one piece; and the pose of that piece, once for every piece.
+
+    It is the one of most weight: of those that are locked, or of all, and then it stays turned as it was given.
+    """
+    count = len(weight)
+    if locks is None:
+        alone = torch.arange(count) == int(weight.argmax())
+        return Locks(alone, Poses.identity(count, dimension)), Poses.identity(count, dimension)
+    first = int(weight.masked_fill(~locks.held, -1).argmax())
+    own = locks.poses[torch.full((count,), first)]
+    return Locks(locks.held, own.inverse() @ locks.poses), own
+
+
+def denoised(
+    model: PoseNetwork,
+    puzzle: Puzzle,
+    matches: Matches,
+    steps: int,
+    samples: int,
+    eta: float,
+    generator: torch.Generator,
+) -> Iterator[tuple[float, Poses, Poses]]:
+    """Yield after every reverse step what share is done, x_t of the first sample, and X₀ of all samples (k·n poses).
+
+    What the puzzle has locked is held. The first sample hears all matches.
+    """
+    count, space = len(puzzle), model.space
+    others = sample_count(samples, count) - 1
+    heard = [matches, *(spoilt(matches, 0.0, _UNHEARD, generator) for _ in range(others))]
+    batch = pack_copies(puzzle, heard)
+    total = len(model.schedule.visited(steps))
+    chain = denoise(model, batch, steps, 1, generator, eta, batch.locks)
+    for number, (noisy, predicted) in enumerate(chain, 1):
+        yield number / total, space.to_poses(noisy[:count, 0]), space.to_poses(predicted.vectors[:, 0])
+
+
+def assembled(
+    matches: Matches, found: Poses, held: Locks, unit: Float[Tensor, "n"]
+) -> tuple[Poses, Float[Tensor, "n"]]:
+    """The assembly that k samples (k·n poses) make, and how probable it is that each piece belongs where it stands."""
+    count = len(unit)
+    rotation, place = (part.unflatten(0, (-1, count)).transpose(0, 1) for part in (found.rotation, found.translation))
+    known = Held(held.held, held.poses.rotation, held.poses.translation)
+    near = settled(matches, rotation, place, known, unit)
+    angle, far = residuals(matches, *near)
+    believed = (angle < _BELIEVED * _TURN) & (far < _BELIEVED * _SHIFT * unit[matches.first, None])
+    trees = []
+    for verdict in believed.unbind(1):
+        # Matches that are less probable than any tree takes are still better than none.
+        order = torch.where(verdict, 0.5 + 0.5 * matches.weight, (0.5 * matches.weight).clamp(min=THRESHOLDS[-1]))
+        evidence = torch.cat([order[:, None], matches.evidence[:, 1:]], 1)
+        trees.append(tree_poses(replace(matches, evidence=evidence), held))
+    worth = torch.stack([shown_evidence(matches, tree.rotation, tree.translation, unit)[0] for tree in trees])
+    answer = trees[int(worth.argmax())]
+    alike = [
+        (angle_between(tree.rotation, answer.rotation) < _TURN)
+        & ((tree.translation - answer.translation).norm(dim=-1) < _SHIFT * unit)
+        for tree in trees
+    ]
+    agreed = (worth.softmax(0)[:, None] * torch.stack(alike)).sum(0)
+    return answer, agreed * linked(matches, answer, held.held, unit)
+
+
+def tree_poses(matches: Matches, held: Locks) -> Poses:
+    """Every piece where the most probable matches put it, seen from one that is held; others stay in the middle."""
+    count, dimension = held.poses.translation.shape
+    poses = Poses.identity(count, dimension)
+    if len(matches) == 0:
+        return held.applied(poses)
+    clusters = grow_clusters(matches, count, apart=0.0)[-1]
+    for root in held.held.nonzero()[:, 0].tolist():
+        members = (clusters.label == clusters.label[root]).nonzero()[:, 0]
+        at = torch.full_like(members, root)
+        placed = held.poses[at] @ clusters.frame[at].inverse() @ clusters.frame[members]
+        poses.rotation[members], poses.translation[members] = placed.rotation, placed.translation
+    return held.applied(poses)
+
+
+def linked(matches: Matches, poses: Poses, held: Bool[Tensor, "n"], unit: Float[Tensor, "n"]) -> Float[Tensor, "n"]:
+    """How probable it is that a piece belongs where it stands: by the best chain of shown matches to what is held.
+
+    A match that is shown shares its probability with those of the same two pieces that are not.
+    """
+    count = len(held)
+    angle, far = residuals(matches, poses.rotation[:, None], poses.translation[:, None])
+    shown = ((angle < 2 * _TURN) & (far < 2 * _SHIFT * unit[matches.first, None]))[:, 0]
+    chance = matches.weight.clamp(1e-6, 0.995)
+    odds = chance / (1 - chance)
+    pair = matches.first * count + matches.second
+    against = odds.where(~shown & (chance >= _RIVAL), 0.0)
+    rivals = torch.zeros(count * count).index_add(0, pair, against)[pair]
+    link = torch.where(shown, odds / (1 + odds + rivals), 0.0)
+    best = torch.zeros(count * count).scatter_reduce(0, pair, link, "amax").view(count, count)
+    sure = held.float()
+    for _ in range(count):
+        sure = torch.maximum(sure, (best * sure).amax(1))
+    return sure
