@@ -12,6 +12,7 @@ The names below are the public ones; each is loaded when it is first used, so th
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # `as` with the same name tells type checkers that a name is public
@@ -44,6 +45,7 @@ if TYPE_CHECKING:  # `as` with the same name tells type checkers that a name is 
     from diffassemble.squares.cut import cut_image as cut_image
 
     open, fracture = open_input, fracture_file
+    __version__: str
 
 # Where each name is at home; a name of its own there stands behind the colon.
 _HOMES = {
@@ -81,6 +83,8 @@ if not TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return version("diffassemble")
     if name not in _HOMES:
         raise AttributeError(f"module 'diffassemble' has no attribute '{name}'")
     home, _, own = _HOMES[name].partition(":")
