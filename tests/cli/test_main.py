@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import diffassemble
 import diffassemble.cli.main as entry
 from diffassemble.core import InputError
 
@@ -31,7 +32,7 @@ def test_help_lists_every_verb() -> None:
 def test_version() -> None:
     done = program("--version")
     assert done.returncode == 0
-    assert done.stdout.startswith("diffassemble 0.")
+    assert done.stdout == f"diffassemble {diffassemble.__version__}\n"
 
 
 def test_no_verb_shows_help_but_did_no_work(capsys: pytest.CaptureFixture[str]) -> None:

@@ -150,7 +150,7 @@ class StopWish:
         while self._former:
             signal.signal(*self._former.popitem())
 
-    def __exit__(self, *raised: object) -> None:
+    def __exit__(self, *_: object) -> None:
         self._restore()
 
 
