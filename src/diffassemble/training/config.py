@@ -104,8 +104,8 @@ class FragmentConfig(Settings):
     """folders of Breaking Bad, of which the training split is used"""
     meshes: tuple[Path, ...] = ()
     """folders of whole solids that are broken here"""
-    z_up: str = ""
-    """a pattern of file names, such as scan_*: solids in such files stand along z, all others along y"""
+    z_up: str = "[A-Z0-9]*"
+    """a pattern of file names: solids in such files stand along z, as Google's scanned objects do, all others along y"""
     solids: Natural = 0
     """solids made of nothing but chance, to be broken here"""
     breaks: Natural = 3

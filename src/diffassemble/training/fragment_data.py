@@ -255,6 +255,5 @@ class FragmentStream:
             wrong, unheard = (uniform(0.0, most, generator) for most in (self.config.wrong, self.config.unheard))
             return puzzle, spoilt(left, wrong, unheard, generator)
         stretch = 1 + self.config.stretch * (2 * torch.rand(3, generator=generator) - 1)
-        # Up stays up; left and right, front and back are often a matter of taste.
-        mirror = 1 - 2 * torch.randint(0, 2, (3,), generator=generator) * torch.tensor([1, 0, 1])
-        return pool.stretched(stretch * mirror).scatter(generator, self.config.points, missing), None
+        # Nothing is mirrored: which side handles and spouts are on is a custom that can be learnt.
+        return pool.stretched(stretch).scatter(generator, self.config.points, missing), None

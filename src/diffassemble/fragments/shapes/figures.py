@@ -100,7 +100,7 @@ def _stone(dice: Dice, size: float) -> Manifold:
 
 
 def spoon(dice: Dice) -> Manifold:
-    """A shallow bowl on a bent handle; it lies along z with its hollow upwards."""
+    """A shallow bowl on a bent handle; it lies along z, its hollow upwards and its handle to the front."""
     length, wide = dice.between(0.24, 0.36), dice.between(0.08, 0.12)
     if dice.chance(0.15):
         length, wide = dice.between(0.3, 0.4), dice.between(0.14, 0.2)
@@ -112,7 +112,7 @@ def spoon(dice: Dice) -> Manifold:
     along = np.linspace(0, 1, len(path))
     width = dice.between(0.014, 0.022) * (1 + dice.between(0.3, 2) * along**2)
     handle = bar(path, np.full(len(path), dice.between(0.008, 0.016)), width)
-    return (shell + handle).rotate((0, 90, 0))
+    return (shell + handle).rotate((0, -90, 0))
 
 
 @dataclass(frozen=True)
