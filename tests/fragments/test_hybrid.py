@@ -100,7 +100,7 @@ def test_locked_fragments_say_how_the_object_stands(frame: Poses) -> None:
 def test_points_of_the_joined_lie_on_the_joined() -> None:
     puzzle = fragments()
     poses = Poses(random_rotations(4, GENERATOR), puzzle.fragments.origins)
-    cloud = cloud_of(puzzle, poses, SURE > 0)
+    cloud = cloud_of(puzzle, poses, SURE > 0, 500)
     every = poses.apply(puzzle.fragments.points)[SURE > 0].flatten(0, 1)
     assert float(torch.cdist(cloud, every).amin(1).max()) < 1e-2
 

@@ -103,3 +103,20 @@ def test_standing_up_does_not_depend_on_how_the_object_lies() -> None:
         ends.append((rotation @ turn)[1])
     scores = network.up(cloud[None], torch.stack(ends)[None])[0].detach()
     assert float(scores.max() - scores.min()) < 0.02
+
+
+def test_a_front_is_told_where_there_is_one_and_turns_with_the_object() -> None:
+    """A network that looks for mass far out, about the axis: of a handle it knows the way, of a ring any way will do."""
+
+    class Handle(OrientationModel):
+        def front(self, points: Tensor) -> Tensor:
+            return 30 * unrolled(points)[:, :24].sum(1) / unrolled(points)[:, :24].sum((1, 2))[:, None]
+
+    network, angle = Handle(OrientationConfig()), torch.arange(960) * 2 * math.pi / 960
+    ring = torch.stack([angle.cos(), torch.zeros(960), angle.sin()], -1)
+    handle = torch.tensor([1.3, 0.0, 0.0]) + 0.02 * torch.randn(300, 3, generator=GENERATOR)
+    assert network.facing(ring)[1] == pytest.approx(5 / SECTORS, abs=0.01)
+    for turn in (0.3, 2.0, 5.0):
+        found, sure = network.facing(torch.cat([ring, handle]) @ about_y(turn).T)
+        assert float((found - turn + math.pi) % (2 * math.pi) - math.pi) == pytest.approx(0.0, abs=0.07)
+        assert sure > 0.9

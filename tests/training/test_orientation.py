@@ -37,8 +37,9 @@ def task(pools: list[Pool], monkeypatch: pytest.MonkeyPatch) -> OrientationTask:
 
 def test_learns(task: OrientationTask, learn: Callable[..., tuple[Any, list[float]]]) -> None:
     after = task.validate(learn(task, 30, 3e-3)[0])
-    assert set(after) == {"score", "up", "pose", "up, pieces lost", "pose, pieces lost"}
-    assert after["score"] >= 40  # by chance 2
+    names = {"up", "pose", "told", "told, right"}
+    assert set(after) == {"score", *names, *(f"{name}, pieces lost" for name in names)}
+    assert after["up"] >= 40  # by chance 2
 
 
 def test_processes_share_out_a_batch(task: OrientationTask) -> None:

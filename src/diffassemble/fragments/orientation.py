@@ -19,8 +19,10 @@ from torch import Tensor, nn
 from diffassemble.core.settings import Count, Fraction
 from diffassemble.network.pretrained import Pretrained
 
-HEIGHTS, RADII, HARMONICS = 24, 12, (1, 2, 3, 4)
+HEIGHTS, RADII, HARMONICS = 24, 12, 4
 SECTORS = 48
+# Sectors beside the one that an object faces by, which are as good.
+_BESIDE = (-2, -1, 0, 1, 2)
 # Heights and radii are told in root mean square radii of the object, up to here.
 _FARTHEST = 2.4
 # Directions that are tried at first, then so many about the best ones, ever closer, in degrees.
@@ -46,7 +48,7 @@ class OrientationModel(Pretrained):
         self.config = config
         first, second, third = config.widths
         self.profile = nn.Sequential(
-            nn.Conv2d(1 + len(HARMONICS), first, 3, padding=1),
+            nn.Conv2d(1 + HARMONICS, first, 3, padding=1),
             nn.GELU(),
             nn.Conv2d(first, second, 3, stride=2, padding=1),
             nn.GELU(),
@@ -81,10 +83,10 @@ class OrientationModel(Pretrained):
         return self.around(unrolled(points)).squeeze(1)
 
     def forward(
-        self, points: Float[Tensor, "b p 3"], directions: Float[Tensor, "b d 3"]
-    ) -> tuple[Float[Tensor, "b d"], Float[Tensor, "b s"]]:
-        """Both scores of upright, centred objects, for learning."""
-        return self.up(points, directions), self.front(points)
+        self, points: Float[Tensor, "b p 3"], directions: Float[Tensor, "b d 3"], tilted: Float[Tensor, "c p 3"]
+    ) -> tuple[Float[Tensor, "b d"], Float[Tensor, "c s"]]:
+        """Both scores of centred objects, upright and nearly so, for learning."""
+        return self.up(points, directions), self.front(tilted)
 
     @torch.no_grad()
     def canonical_rotation(self, points: Float[Tensor, "p 3"]) -> Float[Tensor, "3 3"]:
@@ -96,8 +98,19 @@ class OrientationModel(Pretrained):
             tried = torch.cat([best, *(cone(direction, angle, _ABOUT) for direction in best)])
         up = tried[self.up(points, tried[None])[0].argmax()]
         upright = upright_rotation(up)
-        turn = self.front(points @ upright.T)[0].argmax() * (2 * math.pi / SECTORS)
-        return about_y(-turn) @ upright
+        return about_y(-self.facing(points[0] @ upright.T)[0]) @ upright
+
+    @torch.no_grad()
+    def facing(self, points: Float[Tensor, "p 3"]) -> tuple[Float[Tensor, ""], float]:
+        """By which angle about y an upright object is turned, and the probability that this is right to two sectors.
+
+        Of what looks alike from all sides any angle will do, and it is told as no surer than chance, 0.1.
+        """
+        probability = self.front(points[None])[0].softmax(0)
+        near = torch.stack([probability.roll(-shift) for shift in _BESIDE], 1)
+        best = near.sum(1).argmax()
+        within = (near[best] * torch.tensor(_BESIDE)).sum() / near[best].sum()
+        return (best + within) * (2 * math.pi / SECTORS), float(near[best].sum())
 
 
 def centred(points: Float[Tensor, "b p 3"]) -> Float[Tensor, "b p 3"]:
@@ -118,9 +131,9 @@ def profiles(points: Float[Tensor, "b p 3"], directions: Float[Tensor, "b d 3"])
     row = ((height / _FARTHEST + 1) / 2 * HEIGHTS - 0.5).clamp(0, HEIGHTS - 1)
     col = (radius / _FARTHEST * RADII - 0.5).clamp(0, RADII - 1)
     wave = torch.complex(x / radius, y / radius)
-    values = [torch.ones_like(x)]
-    for harmonic in HARMONICS:
-        power = wave**harmonic
+    values, power = [torch.ones_like(x)], torch.ones_like(wave)
+    for _ in range(HARMONICS):
+        power = power * wave
         values += [power.real, power.imag]
     cells = splat(torch.stack(values, 2).permute(0, 3, 2, 1), row.mT, col.mT)
     mass, waves = cells[:, :, 0], cells[:, :, 1:].unflatten(2, (-1, 2))

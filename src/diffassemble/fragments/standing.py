@@ -16,6 +16,7 @@ from scipy.spatial.transform import Rotation
 from torch import Tensor
 
 from diffassemble.core import Assembly, Poses, Puzzle
+from diffassemble.fragments.symmetry import completed_box
 
 # An object tilts by at most so many degrees onto a side that it can stand on.
 _TILT = 25.0
@@ -24,6 +25,8 @@ _OVER = 0.01
 # So many vertices of a fragment are looked at.
 _VERTICES = 4000
 _GAP = 0.1
+# So many points say where the middle of an object is.
+_BOXED = 3000
 # So many objects are stood up; more would take too long.
 _MOST = 3
 
@@ -34,19 +37,20 @@ CanonicalRotation = Callable[[Float[Tensor, "p 3"]], Float[Tensor, "3 3"]]
 
 def stood(puzzle: Puzzle, poses: Poses, members: Bool[Tensor, "n"], upright: CanonicalRotation) -> Poses:
     """Poses turned together such that the object stands about the origin; it is looked at without what may not be of
-    it."""
-    cloud = cloud_of(puzzle, poses, members)
-    turn = upright(cloud - cloud.mean(0))
-    box = cloud @ turn.T
-    return Poses(turn @ poses.rotation, poses.translation @ turn.T - (box.amin(0) + box.amax(0)) / 2)
+    it. The middle is that of the whole: what is round and lacks a part is thought to be complete."""
+    cloud = cloud_of(puzzle, poses, members, _BOXED)
+    looked = cloud[: puzzle.fragments.points.shape[1]]
+    turn = upright(looked - looked.mean(0))
+    low, high = completed_box(cloud @ turn.T)
+    return Poses(turn @ poses.rotation, poses.translation @ turn.T - (low + high) / 2)
 
 
-def cloud_of(puzzle: Puzzle, poses: Poses, members: Bool[Tensor, "n"]) -> Float[Tensor, "p 3"]:
-    """As many points as a fragment has, drawn from some of them where they stand; from all, if these are none."""
+def cloud_of(puzzle: Puzzle, poses: Poses, members: Bool[Tensor, "n"], count: int) -> Float[Tensor, "c 3"]:
+    """So many points, drawn by area from some of the fragments where they stand; from all, if these are none."""
     pieces, generator = puzzle.fragments, torch.Generator().manual_seed(0)
     areas, size = pieces.areas.float(), pieces.points.shape[1]
-    whose = torch.multinomial(areas.where(members | ~members.any(), 0.0), size, replacement=True, generator=generator)
-    which = torch.randperm(size, generator=generator)
+    whose = torch.multinomial(areas.where(members | ~members.any(), 0.0), count, replacement=True, generator=generator)
+    which = torch.randint(size, (count,), generator=generator)
     return poses[whose].apply(pieces.points[whose, which][:, None])[:, 0]
 
 
@@ -89,7 +93,7 @@ def standing_turn(
     upright: CanonicalRotation | None,
 ) -> Float[Tensor, "3 3"]:
     """What turns an object upright, and then onto the side that it stands on."""
-    cloud = cloud_of(puzzle, poses, members)
+    cloud = cloud_of(puzzle, poses, members, puzzle.fragments.points.shape[1])
     centre = cloud.mean(0)
     cloud = cloud - centre
     turn = torch.eye(3) if upright is None else upright(cloud)

@@ -26,7 +26,7 @@ def completed_box(points: Float[Tensor, "p 3"]) -> tuple[Float[Tensor, "3"], Flo
     layer = ((points[:, 1] - low[1]) / (high[1] - low[1]).clamp(min=1e-6) * _LAYERS).long().clamp(max=_LAYERS - 1)
     axis = find_axis(points[:, [0, 2]], layer)
     radius = _round_radius(points[:, [0, 2]] - axis, layer)
-    for side, across in enumerate((0, 2)):
+    for side, across in enumerate((0, 2)) if radius > 0 else ():
         least, most = axis[side] - radius, axis[side] + radius
         low[across] = least if least < low[across] - _NOTABLE else low[across]
         high[across] = most if most > high[across] + _NOTABLE else high[across]

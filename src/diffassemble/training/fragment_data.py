@@ -60,6 +60,10 @@ class Pool:
     def points(self) -> Float[Tensor, "n p 3"]:
         return self.steps.float() / _STEPS
 
+    def points_at(self, whose: Int64[Tensor, "k"], which: Int64[Tensor, "k"]) -> Float[Tensor, "k 3"]:
+        """Some of the points: which of whose."""
+        return self.steps[whose, which].float() / _STEPS
+
     @property
     def normals(self) -> Float[Tensor, "n p 3"]:
         return torch.nn.functional.normalize(self.normal_steps.float(), dim=-1)
@@ -189,7 +193,8 @@ def _cached(
 ) -> dict[str, Tensor]:
     """What was made of a fracture before, or is made now; kept, if there is a place for it."""
     stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in fracture.files]
-    told = repr((*version, str(fracture.source.resolve()), fracture.fracture, stats))
+    source = fracture.source.resolve() if stats else fracture.source  # solids that are made lie in no folder
+    told = repr((*version, str(source), fracture.fracture, stats))
     file = cache_folder() / kind / f"{hashlib.sha256(told.encode()).hexdigest()[:32]}.npz"
     with suppress(*UNREADABLE), np.load(file, allow_pickle=False) as arrays:
         return {name: torch.from_numpy(arrays[name]) for name in arrays.files}

@@ -25,14 +25,20 @@ UP = torch.tensor([0.0, 1.0, 0.0])
 _RANDOM, _NEAR, _NEAREST, _FARTHEST = 14, 8, 7.0, 30.0
 # A direction this near to up, in degrees, counts as up.
 RIGHT = 15.0
+# An object is said to have a front if its way of facing is at least this sure.
+TOLD = 0.5
+# How an object faces is asked of one that was stood up by the network: it is tilted by about so many degrees.
+_TILT = 4.0
 
 
 @dataclass(frozen=True)
 class OrientationTraining(TrainingConfig):
     """How the network that stands objects up learns."""
 
-    objects: Count = 16
-    """objects in a batch, over all processes; each is looked at from about thirty directions"""
+    objects: Count = 64
+    """objects in a batch, over all processes, which are asked which way they face"""
+    directed: Count = 4
+    """one in so many of them is looked at from about thirty directions, and asked which is up"""
     front_weight: Weight = 0.3
     """weight of which way objects face, beside which direction is up"""
     smoothing: Fraction = 0.02
@@ -56,44 +62,55 @@ class OrientationTask(Task):
         training = self.config.training
         numbers, weight = share_out(training.objects, rank, world)
         drawn = [self._object(seeded(training.seed, step, number)) for number in numbers]
-        points, directions = (
+        points, directions, tilted = (
             torch.stack(parts).to(next(model.parameters()).device) for parts in zip(*drawn, strict=True)
         )
-        up, front = model(points, directions)
-        target = torch.zeros(len(points), dtype=torch.long, device=points.device)
-        smoothing = training.smoothing
-        losses = [F.cross_entropy(logits.float(), target, label_smoothing=smoothing) for logits in (up, front)]
+        few = slice(None, None, training.directed)
+        up, front = model(points[few], directions[few], tilted)
+        targets = [torch.zeros(len(logits), dtype=torch.long, device=points.device) for logits in (up, front)]
+        losses = [
+            F.cross_entropy(logits.float(), target, label_smoothing=training.smoothing)
+            for logits, target in zip((up, front), targets, strict=True)
+        ]
         return weight * (losses[0] + training.front_weight * losses[1])
 
-    def _object(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Points of a standing object, a little tilted, and directions, of which the first is up."""
+    def _object(self, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """Points of a standing object, directions, of which the first is up, and the points a little tilted."""
         data = self.config.data
         pool, _ = self.pools.draw(generator)
         lost = data.missing if uniform(0.0, 1.0, generator) > data.whole_share else 0.0
         points = partly(pool, lost, data.points, generator)
         stretch = 1 + data.stretch * (2 * torch.rand(3, generator=generator) - 1)
-        mirror = 1 - 2 * torch.randint(0, 2, (3,), generator=generator) * torch.tensor([0, 0, 1])
-        points = centred((points * stretch * mirror)[None])[0]
+        points = centred((points * stretch)[None])[0]
         points = points + 0.01 * uniform(0.0, 1.0, generator) * torch.randn(points.shape, generator=generator)
-        return points, candidates(points, generator)
+        return points, candidates(points, generator), points @ tilt(_TILT, generator).T
 
     def validate(self, model: nn.Module) -> dict[str, float]:
-        """Percent of held-apart objects, turned at random, that stand up, and also face the right way."""
+        """Percent of held-apart objects, turned at random, that stand up, and also face the right way.
+
+        The score is the mean of both; "told" is how many objects are said to have a front, "told, right" how many of these
+        face the right way, given that they stand up.
+        """
         assert isinstance(model, OrientationModel)
         model.eval()
         scores: dict[str, float] = {}
-        for name, lost in (("up", 0.0), ("up, pieces lost", self.config.data.missing)):
-            right = []
-            for number, pool in enumerate(self.held_apart):
-                generator = seeded(81, number)
-                points = partly(pool, lost, self.config.data.points, generator)
-                turn = random_rotations(1, generator)[0]
-                answer = model.canonical_rotation(points @ turn.mT) @ turn
-                cosines = torch.stack([answer[1, 1], (answer.trace() - 1) / 2])  # how far up is missed, and the pose
-                right.append(cosines.clamp(-1, 1).acos().rad2deg() < torch.tensor([RIGHT, 2 * RIGHT]))
-            shares = torch.stack(right).float().mean(0) if right else torch.zeros(2)
-            scores[name], scores[name.replace("up", "pose")] = (100 * shares).tolist()
-        return {"score": scores["up"], **scores}
+        for after, lost in (("", 0.0), (", pieces lost", self.config.data.missing)):
+            found = [self._stood_up(model, pool, lost, seeded(81, number)) for number, pool in enumerate(self.held_apart)]
+            up, pose, told = torch.tensor(found, dtype=torch.bool).view(-1, 3).unbind(1)
+            known = pose[told & up]
+            for name, right in (("up", up), ("pose", pose), ("told", told), ("told, right", known)):
+                scores[name + after] = 100 * float(right.float().mean()) if len(right) else 0.0
+        return {"score": (scores["up"] + scores["pose"]) / 2, **scores}
+
+    def _stood_up(self, model: OrientationModel, pool: Pool, lost: float, generator: torch.Generator) -> list[bool]:
+        """Whether up is found of an object that lies anyhow, whether its pose is, and whether it is said to have a front."""
+        points = partly(pool, lost, self.config.data.points, generator)
+        turn = random_rotations(1, generator)[0]
+        found = model.canonical_rotation(points @ turn.mT) @ turn
+        cosines = torch.stack([found[1, 1], (found.trace() - 1) / 2])  # how far up is missed, and the pose
+        right = cosines.clamp(-1, 1).acos().rad2deg() < torch.tensor([RIGHT, 2 * RIGHT])
+        sure = model.facing(centred((points @ found.mT)[None])[0])[1]
+        return [*right.tolist(), sure > TOLD]
 
 
 def partly(pool: Pool, lost: float, count: int, generator: torch.Generator) -> Float[Tensor, "p 3"]:
@@ -105,7 +122,14 @@ def partly(pool: Pool, lost: float, count: int, generator: torch.Generator) -> F
     areas[gone[gone != areas.argmax()]] = 0
     whose = torch.multinomial(areas, count, replacement=True, generator=generator)
     which = torch.randint(pool.steps.shape[1], (count,), generator=generator)
-    return pool.points[whose, which]
+    return pool.points_at(whose, which)
+
+
+def tilt(degrees: float, generator: torch.Generator) -> Float[Tensor, "3 3"]:
+    """A rotation about some horizontal axis, by an angle of about so many degrees."""
+    import roma
+
+    return roma.rotvec_to_rotmat(math.radians(degrees) * torch.randn(3, generator=generator) * (1 - UP))
 
 
 def candidates(points: Float[Tensor, "p 3"], generator: torch.Generator) -> Float[Tensor, "d 3"]:
