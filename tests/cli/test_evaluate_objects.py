@@ -102,6 +102,16 @@ def test_fractures_can_be_chosen(broken: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_models")
+def test_solids_that_are_made_and_broken_here() -> None:
+    (row,) = rows("--data", "solids=2", "--solver", "identity", "--pieces", "2", "3")
+    assert (row["data"], row["objects"], [group["name"] for group in row["classes"]]) == (
+        *("solids", 2, ["BeerBottle", "Bottle"]),
+    )
+    with pytest.raises(InputError, match=r"'many' is no number of solids"):
+        rows("--data", "solids=many", "--solver", "identity")
+
+
+@pytest.mark.usefixtures("no_models")
 def test_noise_and_clouds_make_rows_of_their_own(broken: Path) -> None:
     damage = ["--noise", "0", "0.001", "--points", "0", "1000", "--limit", "1"]
     found = rows("--data", broken, "--solver", "identity", *damage)

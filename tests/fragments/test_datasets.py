@@ -13,6 +13,7 @@ import trimesh
 from diffassemble.core import InputError, Mesh
 from diffassemble.files.meshes import mesh_bytes
 from diffassemble.fragments.datasets import (
+    HELD_OUT,
     PACKED_SCALE,
     Fracture,
     break_files,
@@ -20,7 +21,7 @@ from diffassemble.fragments.datasets import (
     find_fractures,
     holds_fractures,
 )
-from diffassemble.fragments.shapes.catalogue import SOLIDS
+from diffassemble.fragments.shapes.catalogue import SOLIDS, make_solid
 
 OBJECTS = {"Bowl/a1": (2, 3), "Bowl/b2": (2, 12), "Cup/c3": (4,)}
 
@@ -170,6 +171,18 @@ def test_solids_go_through_all_classes() -> None:
     assert all(2 <= fracture.pieces <= 4 for fracture in made)
     assert made[0].files == []
     assert len(made[0].meshes()) == made[0].pieces
+    others = break_solids(len(SOLIDS), 1, (2, 4), HELD_OUT)
+    assert {one.category for one in others} == set(SOLIDS)
+    assert not {one.name for one in others} & {one.name for one in made}
+
+
+def test_spoons_lie_as_the_benchmarks_do() -> None:
+    """Along z, the heavy bowl behind and the handle in front."""
+    for seed in range(3):
+        vertices = make_solid("Spoon", torch.Generator().manual_seed(seed)).vertices
+        assert int((vertices.amax(0) - vertices.amin(0)).argmax()) == 2
+        behind, front = (vertices[side * vertices[:, 2] > 0.3] for side in (-1, 1))
+        assert float(behind[:, 0].abs().max()) > 1.5 * float(front[:, 0].abs().max())
 
 
 @pytest.mark.parametrize(

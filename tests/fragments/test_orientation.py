@@ -106,7 +106,7 @@ def test_standing_up_does_not_depend_on_how_the_object_lies() -> None:
 
 
 def test_a_front_is_told_where_there_is_one_and_turns_with_the_object() -> None:
-    """A network that looks for mass far out, about the axis: of a handle it knows the way, of a ring any way will do."""
+    """Whoever looks for mass about the axis knows the way of a handle; of a ring any way will do."""
 
     class Handle(OrientationModel):
         def front(self, points: Tensor) -> Tensor:

@@ -17,9 +17,7 @@ def cup(points: int = 4000) -> Tensor:
     """The wall of a cup, wider above than below, y up, its middle at the origin."""
     height, angle = (torch.rand(points, generator=GENERATOR) for _ in range(2))
     radius = 0.25 + 0.2 * height
-    return torch.stack(
-        [radius * (2 * math.pi * angle).cos(), height - 0.5, radius * (2 * math.pi * angle).sin()], -1
-    )
+    return torch.stack([radius * (2 * math.pi * angle).cos(), height - 0.5, radius * (2 * math.pi * angle).sin()], -1)
 
 
 def middle(points: Tensor) -> Tensor:

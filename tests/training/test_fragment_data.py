@@ -13,7 +13,7 @@ import trimesh
 
 from diffassemble.core import Mesh
 from diffassemble.files.atomic import cache_folder
-from diffassemble.fragments.datasets import Fracture, find_fractures
+from diffassemble.fragments.datasets import Fracture, break_solids, find_fractures
 from diffassemble.training.config import FragmentConfig
 from diffassemble.training.fragment_data import POOL_POINTS, FragmentStream, Pool, make_pool, pool_of
 
@@ -159,3 +159,12 @@ def test_processes_together_get_what_one_alone_would(stream: FragmentStream, wor
     total = sum(map(len, alone.puzzles))
     for part in parts:
         assert part.weight == pytest.approx(sum(map(len, part.puzzles)) * world / total)
+
+
+def test_what_is_kept_of_made_solids_is_found_from_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (made,) = break_solids(1, 1, (2, 2))
+    pool_of(made)
+    monkeypatch.chdir(tmp_path)
+    pool_of(made)
+    assert len(list((cache_folder() / "pools").iterdir())) == 1

@@ -25,8 +25,9 @@ class EvaluateOptions:
 
     data: Annotated[tuple[str, ...], _unset("DIR …")] = ()
     """Folders of pictures, or of broken objects (Breaking Bad, as published or packed); celeba-hq=DIR and wikiart=DIR
-    stand for the test pictures of the paper. For tables 3 and 4 say what they show: faces=DIR paintings=DIR, and for
-    grids of 8x8 and more faces:8=DIR if need be."""
+    stand for the test pictures of the paper, solids=N for N solids that are made and broken here, none of them learnt
+    from. For tables 3 and 4 say what pictures show: faces=DIR paintings=DIR, and for grids of 8x8 and more faces:8=DIR
+    if need be."""
     table: Annotated[str | None, _unset("1|2|3|4|missing-3d|pairs|time|memory|pruning")] = None
     """A table of the paper, ours beside the quoted figures. Of broken objects: 1 (methods), 2 (ablations), missing-3d
     (0 to 30 % of the pieces missing), or, of our own, pairs (which fragments that touch are matched). Of pictures: 3

@@ -21,7 +21,7 @@ from diffassemble.core.kind import SolverOptions
 from diffassemble.evaluation import quoted
 from diffassemble.evaluation.cluster import on_cluster
 from diffassemble.evaluation.figures import table_figure
-from diffassemble.evaluation.fragments import ObjectCell
+from diffassemble.evaluation.fragments import Broken, ObjectCell
 from diffassemble.evaluation.quoted import CHANCE, FACES, PAINTINGS, TABLES, Comparison, PaperTable
 from diffassemble.evaluation.report import Album, measurement_page
 from diffassemble.evaluation.squares import PictureCell
@@ -29,7 +29,7 @@ from diffassemble.evaluation.sweep import Cell, Draws, Journal, Measured, Solved
 from diffassemble.evaluation.tables import comparison_table, groups_table, results_table, write_rows
 from diffassemble.files.atomic import write_file
 from diffassemble.files.documents import parse_grid
-from diffassemble.fragments.datasets import find_fractures, holds_fractures
+from diffassemble.fragments.datasets import HELD_OUT, break_solids, find_fractures, holds_fractures
 from diffassemble.kinds import KINDS, make_solver
 from diffassemble.network.pretrained import bundled_models
 from diffassemble.squares.kind import BORDER_SOLVERS, COMPARED_SOLVERS
@@ -95,7 +95,7 @@ def evaluate_solvers(options: EvaluateOptions) -> None:
 
 def kind_of_data(data: Sequence[str]) -> str:
     """The kind of pieces that lies in the folders."""
-    broken = [holds_fractures(Path(name)) for name in data]
+    broken = [made_solids(name) is not None or holds_fractures(Path(name)) for name in data]
     if any(broken) and not all(broken):
         raise InputError(f"{data[broken.index(False)]} holds no fractures, but others do; evaluate them one by one")
     return "fragments" if any(broken) else "squares"
@@ -173,14 +173,28 @@ def object_cells(options: EvaluateOptions, table: PaperTable | None = None) -> l
         refuse(f"there are no broken objects for table {options.table}; pass --data DIR", not options.data)
     missing, pieces = (options.missing or (0.0,), PIECES) if table is None else (table.missing, table.pieces)
     anchors, cells = tuple(dict.fromkeys(options.anchor)) or ("none",), list[ObjectCell]()
-    for folder in map(Path, options.data):
-        fractures = find_fractures(folder, options.split, subset=options.subset, pieces=options.pieces or pieces)
-        name = f"{folder.resolve().name}/{options.subset}/{options.split}"
+    for text in options.data:
+        count, folder, fractures = made_solids(text), Path(text), list[Broken]()
+        if count is not None:
+            fractures += break_solids(count, 1, options.pieces or pieces, HELD_OUT)
+            name = "solids"
+        else:
+            fractures += find_fractures(folder, options.split, subset=options.subset, pieces=options.pieces or pieces)
+            name = f"{folder.resolve().name}/{options.subset}/{options.split}"
         clouds = [*((points, 0) for points in options.points), *((0, each) for each in options.points_each)]
         damages = product(clouds or [(0, 0)], options.wear or (0.0,), options.noise or (0.0,), missing)
         for (points, each), wear, noise, share in damages:
             cells.append(ObjectCell(name, fractures, share, noise, points, anchors, wear, each))
     return cells
+
+
+def made_solids(text: str) -> int | None:
+    """How many solids are to be made and broken, if `solids=N` is asked for instead of a folder."""
+    word, equals, count = text.partition("=")
+    if word != "solids" or not equals:
+        return None
+    refuse(f"{text}: '{count}' is no number of solids; write solids=40", not (count.isdecimal() and int(count) > 0))
+    return int(count)
 
 
 CELLS: dict[str, Callable[[EvaluateOptions, PaperTable | None], Sequence[Cell]]] = {

@@ -30,6 +30,8 @@ VERSION = 3
 _SEED = 2
 # Of eight fractures made here one is smooth, and one sawn.
 _ROUGHNESS = {6: 0.35, 7: 0.0}
+HELD_OUT = 1_000_000
+"""number of the first made fracture that is never learnt from"""
 FORMATS = frozenset({".ply", ".obj", ".stl", ".glb", ".off"})
 
 
@@ -159,6 +161,15 @@ class MadeFracture:
     """whether the solid in the file stands along z instead of y"""
 
     @property
+    def category(self) -> str:
+        """The class of a solid that is made, or else the folder of its file."""
+        return self.source.name if self.source.name in SOLIDS else self.source.parent.name
+
+    @property
+    def name(self) -> str:
+        return f"{self.category}/{self.source.stem}/{self.fracture}"
+
+    @property
     def fracture(self) -> str:
         return f"made_{VERSION}_{self.number}_{self.pieces}" + "_z" * self.z_up
 
@@ -192,12 +203,15 @@ def break_files(
     ]
 
 
-def break_solids(count: int, breaks: int, pieces: tuple[int, int]) -> list[MadeFracture]:
-    """Fractures to make of `count` solids, class after class; each is broken once, for a solid costs little."""
+def break_solids(count: int, breaks: int, pieces: tuple[int, int], first: int = 0) -> list[MadeFracture]:
+    """Fractures to make of `count` solids, class after class; each is broken once, for a solid costs little.
+
+    From the number HELD_OUT on they are others than those to learn from.
+    """
     classes = sorted(SOLIDS)
     return [
         MadeFracture(Path(classes[number % len(classes)]), number, _drawn_pieces(number, pieces))
-        for number in range(count * breaks)
+        for number in range(first, first + count * breaks)
     ]
 
 

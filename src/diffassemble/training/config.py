@@ -105,7 +105,7 @@ class FragmentConfig(Settings):
     meshes: tuple[Path, ...] = ()
     """folders of whole solids that are broken here"""
     z_up: str = "[A-Z0-9]*"
-    """a pattern of file names: solids in such files stand along z, as Google's scanned objects do, all others along y"""
+    """file names of solids that stand along z, as Google's scanned objects do; all others stand along y"""
     solids: Natural = 0
     """solids made of nothing but chance, to be broken here"""
     breaks: Natural = 3

@@ -88,14 +88,15 @@ class OrientationTask(Task):
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Percent of held-apart objects, turned at random, that stand up, and also face the right way.
 
-        The score is the mean of both; "told" is how many objects are said to have a front, "told, right" how many of these
+        The score is the mean of both; "told" is how many are said to have a front, "told, right" how many of these
         face the right way, given that they stand up.
         """
         assert isinstance(model, OrientationModel)
         model.eval()
         scores: dict[str, float] = {}
         for after, lost in (("", 0.0), (", pieces lost", self.config.data.missing)):
-            found = [self._stood_up(model, pool, lost, seeded(81, number)) for number, pool in enumerate(self.held_apart)]
+            every = enumerate(self.held_apart)
+            found = [self._stood_up(model, pool, lost, seeded(81, number)) for number, pool in every]
             up, pose, told = torch.tensor(found, dtype=torch.bool).view(-1, 3).unbind(1)
             known = pose[told & up]
             for name, right in (("up", up), ("pose", pose), ("told", told), ("told, right", known)):
@@ -103,7 +104,7 @@ class OrientationTask(Task):
         return {"score": (scores["up"] + scores["pose"]) / 2, **scores}
 
     def _stood_up(self, model: OrientationModel, pool: Pool, lost: float, generator: torch.Generator) -> list[bool]:
-        """Whether up is found of an object that lies anyhow, whether its pose is, and whether it is said to have a front."""
+        """Whether up is found of an object that lies anyhow, whether its pose is, and whether a front is told."""
         points = partly(pool, lost, self.config.data.points, generator)
         turn = random_rotations(1, generator)[0]
         found = model.canonical_rotation(points @ turn.mT) @ turn

@@ -54,7 +54,7 @@ _PUBLISHED_TRAINING = _PAPER_TRAINING | {"optimizer": "adagrad", "learning_rate"
 _FRAGMENT_TRAINING = _PAPER_TRAINING | {"pieces": 96, "noises": 3, "translation_weight": 4.0}
 # As published: the shape's distance counts tenfold, which is the default of its task.
 _PUBLISHED_LOSSES = {"translation_weight": 1.0, "rotation_weight": 0.2}
-# What half an hour of one core can teach without evidence: pure noise is shown often, since the first step decides most.
+# What half an hour of one core can teach: pure noise is shown often, since the first step decides most.
 _FORM_TRAINING = _FRAGMENT_TRAINING | _PUBLISHED_LOSSES | {"learning_rate": 1.5e-3, "warmup": 100, "noise_share": 0.3}
 _FORM_DATA = {"points": 192, "joined": 0.5, "shares": (0.5, 0.0, 0.5)}
 _SMALL = {"learning_rate": 2e-3, "warmup": 100}
