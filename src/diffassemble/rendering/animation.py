@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from diffassemble.core import Assembly, Poses, Puzzle
+from diffassemble.core.poses import plane_rotations
 from diffassemble.rendering.picture import angles, centres, empty_board, lay_pieces, piece_images
 
 WIDTH = 480
@@ -31,7 +32,7 @@ def animate(assembly: Assembly, frames: int = 48) -> list[Image.Image]:
     moments = eased(np.linspace(0, 1, max(frames, 2))) * (len(keys) - 1)
     images, table = piece_images(assembly.puzzle.pixels, cell), empty_board(board, cell, margin)
     drawn = []
-    for poses in _between(keys, moments):
+    for poses in between(keys, moments):
         drawn.append(table.copy())
         lay_pieces(drawn[-1], images, centres(board, poses, cell) + margin, angles(poses))
     return drawn
@@ -85,7 +86,7 @@ def eased(time: Any) -> Any:
     return inside * inside * (3 - 2 * inside)
 
 
-def _between(keys: list[Poses], moments: NDArray[np.float64]) -> list[Poses]:
+def between(keys: list[Poses], moments: NDArray[np.float64]) -> list[Poses]:
     """Poses at fractional positions of the key list; turns take the shorter way round."""
     places = np.stack([key.translation.detach().cpu().double().numpy() for key in keys])
     turns = np.unwrap(np.stack([angles(key) for key in keys]), axis=0)
@@ -95,7 +96,5 @@ def _between(keys: list[Poses], moments: NDArray[np.float64]) -> list[Poses]:
     for start, part in zip(below, share, strict=True):
         angle = torch.from_numpy(turns[start] + (turns[start + 1] - turns[start]) * part)
         place = torch.from_numpy(places[start] + (places[start + 1] - places[start]) * part)
-        cosine, sine = angle.cos(), angle.sin()
-        rotation = torch.stack([torch.stack([cosine, -sine], -1), torch.stack([sine, cosine], -1)], -2)
-        result.append(Poses(rotation.float(), place.float()))
+        result.append(Poses(plane_rotations(angle).float(), place.float()))
     return result

@@ -28,6 +28,7 @@ from diffassemble.rendering.picture import (
     under_title,
     with_legend,
 )
+from diffassemble.rendering.shelves import shelves
 from diffassemble.rendering.studio import Exposure, expose, frame, orbit
 from diffassemble.rendering.triangles import Triangles, triangles_of
 
@@ -47,7 +48,7 @@ def laid_out(pieces: FragmentPieces, height: float = 0.0) -> Poses:
     low = np.stack([points.min(0) for points in turned])
     high = np.stack([points.max(0) for points in turned])
     sizes = (high - low)[:, [0, 2]] + _GAP * float(np.sqrt(np.prod((high - low)[:, [0, 2]], 1)).mean() + 1e-3)
-    middles = _shelves(sizes)
+    middles = shelves(sizes, _WIDTH_TO_DEPTH)
     shift = np.stack([middles[:, 0], np.full(len(sizes), height), middles[:, 1]], -1)
     base = np.stack([(low + high)[:, 0] / 2, low[:, 1], (low + high)[:, 2] / 2], -1)
     return Poses(torch.from_numpy(turns), torch.from_numpy((shift - base).astype(np.float32)))
@@ -74,32 +75,6 @@ def _corners(pieces: FragmentPieces) -> list[Float32[np.ndarray, "v 3"]]:
         vertices = vertices[np.isfinite(vertices).all(-1)]
         found.append(vertices if len(vertices) else points.detach().cpu().float().numpy())
     return found
-
-
-def _shelves(sizes: np.ndarray) -> np.ndarray:
-    """Middles of rectangles (n, 2) that stand in centred rows, at the row length that fills a table best."""
-    total = float(np.prod(sizes, 1).sum())
-    longest = float(sizes[:, 0].max())
-    lengths = np.maximum(longest, np.sqrt(total * _WIDTH_TO_DEPTH) * np.linspace(0.8, 2.0, 25))
-    layouts = [_rows(sizes, float(length)) for length in lengths]
-    return min(layouts, key=lambda layout: max(layout[1], _WIDTH_TO_DEPTH * layout[2]))[0]
-
-
-def _rows(sizes: np.ndarray, length: float) -> tuple[np.ndarray, float, float]:
-    """Middles of rectangles in rows no longer than `length`, and the width and depth of it all."""
-    rows: list[list[int]] = [[]]
-    for index in np.argsort(-sizes[:, 1], kind="stable").tolist():
-        if rows[-1] and sizes[rows[-1], 0].sum() + sizes[index, 0] > length + 1e-9:
-            rows.append([])
-        rows[-1].append(index)
-    middles, depth, widest = np.zeros_like(sizes), 0.0, 0.0
-    for row in rows:
-        ends, deepest = sizes[row, 0].cumsum(), float(sizes[row, 1].max())
-        middles[row, 0] = ends - sizes[row, 0] / 2 - ends[-1] / 2
-        middles[row, 1] = depth + deepest / 2
-        depth, widest = depth + deepest, max(widest, float(ends[-1]))
-    middles[:, 1] -= depth / 2
-    return middles, widest, depth
 
 
 # Of a long history this many moments are passed through: more would only make fragments tremble.

@@ -1,0 +1,112 @@
+"""Which flat pieces touch where they stand, and which joins to make next."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from scipy.spatial import cKDTree
+from torch import Tensor
+
+from diffassemble.core import Assembly, OutlinePieces, Poses
+
+# Outlines touch within this share of the narrower piece's width, or this many pixels if that is more; pieces are
+# neighbours if they do along this share of the width. Pieces that meet in a corner only are none.
+REACH, LEAST_REACH, LEAST_CONTACT = 0.1, 3.0, 0.4
+# Points of outlines are looked at in steps of so many pixels at most, and at least so many a width.
+_STEP, _FINE = 2, 24
+NEXT = 10
+
+
+class Contacts(NamedTuple):
+    """Pairs of pieces that touch: how long, in pixels, and how far apart they are there on average."""
+
+    pairs: Int[Tensor, "m 2"]
+    length: Float[Tensor, "m"]
+    gap: Float[Tensor, "m"]
+
+
+def widths(pieces: OutlinePieces) -> Float[Tensor, "n"]:
+    """How wide each piece is where it is narrow, as a rectangle of the same second moments: a square has its side."""
+    found = []
+    for contour in pieces.contours:
+        here = contour.double()
+        following = here.roll(-1, 0)
+        cross = here[:, 0] * following[:, 1] - here[:, 1] * following[:, 0]
+        # Green's theorem, about the centre of the area, which is the origin.
+        both = torch.stack([here, following, here + following])
+        moments = (cross[:, None, None] * (both[..., :, None] * both[..., None, :]).sum(0)).sum(0) / 24
+        spread = torch.linalg.eigvalsh(moments / (cross.sum() / 2))[0].clamp(min=0)
+        found.append(float((12 * spread).sqrt()))
+    return torch.tensor(found)
+
+
+def touching(pieces: OutlinePieces, poses: Poses) -> Contacts:
+    """All pairs that are neighbours where they stand, the first piece listed before the second."""
+    wide = widths(pieces)
+    step = max(1, min(_STEP, int(wide.min() / _FINE)))
+    moved = [
+        (contour[::step].double() @ turn.double().T + shift.double()).numpy()
+        for contour, turn, shift in zip(pieces.contours, poses.rotation.cpu(), poses.translation.cpu(), strict=True)
+    ]
+    trees = [cKDTree(points) for points in moved]
+    low, high = (np.stack([getattr(points, name)(0) for points in moved]) for name in ("min", "max"))
+    pairs, lengths, gaps = [], [], []
+    for first in range(len(pieces)):
+        reaches = np.maximum(LEAST_REACH, REACH * np.minimum(wide[first].item(), wide.numpy()))
+        near = (low - reaches[:, None] < high[first]).all(1) & (low[first] < high + reaches[:, None]).all(1)
+        for second in (np.flatnonzero(near[first + 1 :]) + first + 1).tolist():
+            apart, _ = trees[second].query(moved[first], distance_upper_bound=reaches[second])
+            met = apart[np.isfinite(apart)]
+            if len(met) * step >= LEAST_CONTACT * min(wide[first].item(), wide[second].item()):
+                pairs.append((first, second))
+                lengths.append(float(len(met) * step))
+                gaps.append(float(met.mean()))
+    return Contacts(torch.tensor(pairs, dtype=torch.long).reshape(-1, 2), torch.tensor(lengths), torch.tensor(gaps))
+
+
+class NextJoin(NamedTuple):
+    """Two pieces to put beside each other: how sure both are, and where the second lies from the first."""
+
+    first: int
+    second: int
+    sure: float
+    direction: str
+
+
+def next_joins(assembly: Assembly, count: int = NEXT) -> list[NextJoin]:
+    """The surest joins that are still to make: of pieces that have a place and are not both locked to it.
+
+    A join is as sure as the less sure of its pieces; of equally sure ones, long and tight contacts come first.
+    """
+    puzzle = assembly.puzzle
+    contacts = touching(puzzle.outlines, assembly.poses)
+    sure = assembly.confidence[contacts.pairs].amin(1)
+    fit = contacts.length / (1 + contacts.gap)
+    open_ = (sure > 0) & ~_made(assembly, contacts.pairs)
+    order = sorted(open_.nonzero().flatten().tolist(), key=lambda i: (-round(float(sure[i]), 3), -float(fit[i])))
+    joins = []
+    for index in order[:count]:
+        first, second = contacts.pairs[index].tolist()
+        way = (assembly.poses.translation[second] - assembly.poses.translation[first]).tolist()
+        joins.append(NextJoin(first, second, float(sure[index]), _direction(*way)))
+    return joins
+
+
+def _made(assembly: Assembly, pairs: Int[Tensor, "m 2"]) -> Bool[Tensor, "m"]:
+    """Which pairs are locked to their places, or of different wholes, so that there is nothing to join."""
+    locks, objects = assembly.puzzle.locks, assembly.objects
+    made = torch.zeros(len(pairs), dtype=torch.bool) if locks is None else locks.held[pairs].all(1)
+    if objects is not None:
+        own = torch.tensor(objects)[pairs]
+        made |= (own < 0).any(1) | (own[:, 0] != own[:, 1])
+    return made
+
+
+def _direction(x: float, y: float) -> str:
+    """Where something lies, in words."""
+    words = ("right", "below right", "below", "below left", "left", "above left", "above", "above right")
+    return words[round(math.atan2(y, x) / (math.pi / 4)) % 8]

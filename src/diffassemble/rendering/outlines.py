@@ -1,0 +1,265 @@
+"""Pictures of flat pieces of any outline: on the table, on their way, and blended into a whole.
+
+Pieces are added up as light that they send out, colours times alpha, and divided by the alpha in the end: where two
+meet in the middle of a pixel, they share it, and no seam is seen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Float32
+from PIL import Image
+
+from diffassemble.core import Assembly, OutlinePieces, Poses
+from diffassemble.rendering.animation import between, eased
+from diffassemble.rendering.picture import (
+    PANEL,
+    TABLE,
+    angles,
+    beside,
+    confidence_colour,
+    under_title,
+    with_legend,
+)
+from diffassemble.rendering.shelves import shelves
+
+Place = Float[np.ndarray, "2"]
+
+# A pixel counts as covered from here on: rounding leaves seams a little short of 1.
+_COVERED = 0.8
+# Of a long history this many moments are passed through.
+_MOMENTS = 6
+# Room between pieces on a table, as a share of their mean size, and around them, of the whole.
+_GAP, _EDGE = 0.12, 0.03
+MOVING = 440
+# Maps of confidence are no larger than this.
+_MAP = 1600
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of the plane to be drawn: its top left corner, how large it is, and pixels a unit of length."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+    scale: float = 1.0
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return max(1, math.ceil(self.width * self.scale)), max(1, math.ceil(self.height * self.scale))
+
+    def shown(self, points: Float[np.ndarray, "m 2"]) -> Float[np.ndarray, "m 2"]:
+        """Where points of the plane lie in the picture."""
+        return (points - [self.left, self.top]) * self.scale
+
+
+def stage_around(
+    outlines: Sequence[Float[np.ndarray, "_ 2"]], edge: float = 0.0, longest: int | None = None, scale: float = 1.0
+) -> Stage:
+    """All that outlines reach with a margin, a share of the longer side; no more pixels along that than `longest`."""
+    low = np.min([points.min(0) for points in outlines], 0)
+    high = np.max([points.max(0) for points in outlines], 0)
+    margin = edge * float((high - low).max())
+    width, height = (high - low + 2 * margin).tolist()
+    most = math.inf if longest is None else longest / max(width, height)
+    return Stage(*(low - margin).tolist(), width, height, min(scale, most))
+
+
+def placed_outlines(pieces: OutlinePieces, poses: Poses) -> list[Float[np.ndarray, "_ 2"]]:
+    """The outlines where the pieces stand."""
+    turns, shifts = poses.rotation.cpu().double().numpy(), poses.translation.cpu().double().numpy()
+    return [
+        contour.double().numpy() @ turn.T + shift
+        for contour, turn, shift in zip(pieces.contours, turns, shifts, strict=True)
+    ]
+
+
+def placed(assembly: Assembly) -> Bool[np.ndarray, "n"]:
+    """Which pieces have a place; all, where none was left out or nobody could be placed."""
+    groups = assembly.groups or ("",) * len(assembly.puzzle)
+    kept = np.array([group != "left out" for group in groups])
+    return kept if kept.any() else np.ones(len(kept), bool)
+
+
+def textures_at(pieces: OutlinePieces, scale: float) -> list[Image.Image]:
+    """The pieces' pictures at a scale of at most 1."""
+    images = [Image.fromarray(texture.permute(1, 2, 0).contiguous().numpy()) for texture in pieces.textures]
+    if scale == 1:
+        return images
+    return [
+        image.resize([max(1, round(side * scale)) for side in image.size], Image.Resampling.BOX) for image in images
+    ]
+
+
+class Patch:
+    """A piece where it stands in a picture: colours times alpha, and alpha, within a window of it."""
+
+    def __init__(self, image: Image.Image, pieces: OutlinePieces, index: int, stage: Stage, angle: float, place: Place):
+        x, y = stage.shown(place[None])[0]
+        height, width = pieces.textures[index].shape[1:]
+        across, down = pieces.origins[index].tolist()
+        reach = stage.scale * math.hypot(max(across, width - across), max(down, height - down)) + 2
+        self.left, self.top = math.floor(x - reach), math.floor(y - reach)
+        side = math.ceil(2 * reach) + 1
+        # Pillow asks where each pixel comes from: the inverse motion, from the piece's place to its origin, in pixels of
+        # the picture at hand, which may be smaller than the piece's own.
+        cosine, sine = math.cos(angle) / stage.scale, math.sin(angle) / stage.scale
+        ahead, below = x - self.left, y - self.top
+        inverse = [value * image.width / width for value in (cosine, sine, across - cosine * ahead - sine * below)] + [
+            value * image.height / height for value in (-sine, cosine, down + sine * ahead - cosine * below)
+        ]
+        # Colours times alpha, so that what is beyond the edge does not darken it.
+        self.picture = image.convert("RGBa").transform(
+            (side, side), Image.Transform.AFFINE, inverse, resample=Image.Resampling.BICUBIC
+        )
+
+    def add_to(self, canvas: Float32[np.ndarray, "h w 4"]) -> None:
+        """Add its light to that of the others."""
+        rows, cols, levels = self._visible(canvas.shape[0], canvas.shape[1])
+        canvas[rows, cols] += levels
+
+    def lay_on(self, canvas: Image.Image) -> None:
+        """Cover what lies there."""
+        over = self.picture.convert("RGBA")
+        canvas.paste(over, (self.left, self.top), over)
+
+    def _visible(self, height: int, width: int) -> tuple[slice, slice, np.ndarray]:
+        rows = slice(max(0, self.top), max(0, min(height, self.top + self.picture.height)))
+        cols = slice(max(0, self.left), max(0, min(width, self.left + self.picture.width)))
+        levels = np.asarray(self.picture, np.float32)
+        own = slice(rows.start - self.top, rows.stop - self.top), slice(cols.start - self.left, cols.stop - self.left)
+        return rows, cols, levels[own]
+
+
+def _patches(images: Sequence[Image.Image], pieces: OutlinePieces, poses: Poses, stage: Stage) -> list[Patch]:
+    rows = zip(images, angles(poses).tolist(), poses.translation.cpu().double().numpy(), strict=True)
+    return [Patch(image, pieces, index, stage, angle, place) for index, (image, angle, place) in enumerate(rows)]
+
+
+def blended(
+    images: Sequence[Image.Image], pieces: OutlinePieces, poses: Poses, stage: Stage, shown: Bool[np.ndarray, "n"]
+) -> Image.Image:
+    """The pieces at their places, on a table, without seams where they meet."""
+    width, height = stage.size
+    light = np.zeros((height, width, 4), np.float32)
+    for patch, wanted in zip(_patches(images, pieces, poses, stage), shown.tolist(), strict=True):
+        if wanted:
+            patch.add_to(light)
+    alpha = light[..., 3:] / 255
+    colours = light[..., :3] / np.maximum(alpha, 1e-3)
+    share = np.minimum(alpha / _COVERED, 1)
+    picture = share * colours + (1 - share) * np.array(TABLE, np.float32)
+    return Image.fromarray(picture.round().clip(0, 255).astype(np.uint8))
+
+
+def draw_assembly(assembly: Assembly) -> Image.Image:
+    """The whole at the pieces' own resolution, beginning where documents count from; what was left out is not shown."""
+    pieces, poses, shown = assembly.puzzle.outlines, assembly.poses, placed(assembly)
+    outlines = placed_outlines(pieces, poses)
+    left, top = pieces.corner(poses)
+    right, bottom = np.max([points.max(0) for points, here in zip(outlines, shown, strict=True) if here], 0).tolist()
+    stage = Stage(left, top, right - left, bottom - top)
+    return blended(textures_at(pieces, 1.0), pieces, poses, stage, shown)
+
+
+def laid_out(pieces: OutlinePieces, aspect: float = 1.0) -> Poses:
+    """The pieces as they were given, in rows on a table of about this width to height, none over another."""
+    low = np.stack([contour.amin(0).double().numpy() for contour in pieces.contours])
+    high = np.stack([contour.amax(0).double().numpy() for contour in pieces.contours])
+    sizes = high - low + _GAP * float((high - low).mean())
+    places = torch.from_numpy(shelves(sizes, aspect) - (low + high) / 2).float()
+    return Poses(torch.eye(2).repeat(len(pieces), 1, 1), places)
+
+
+def draw_before_after(assembly: Assembly) -> Image.Image:
+    """The pieces as they were given beside what became of them, captioned."""
+    pieces = assembly.puzzle.outlines
+    after = draw_assembly(assembly)
+    aspect = min(max(after.width / after.height, 0.5), 2.0)
+    table = laid_out(pieces, aspect)
+    before = _fitted(pieces, table, PANEL, np.ones(len(pieces), bool))
+    after = after.resize(
+        (max(1, round(after.width * before.height / after.height)), before.height), Image.Resampling.LANCZOS
+    )
+    absent = int((~placed(assembly)).sum())
+    result = "put together" + (f", {absent} left out" if absent else "")
+    return beside(under_title(before, f"{len(pieces)} pieces, as they were given"), under_title(after, result))
+
+
+def _fitted(pieces: OutlinePieces, poses: Poses, longest: int, shown: Bool[np.ndarray, "n"]) -> Image.Image:
+    """Pieces wherever they stand, within a picture that long."""
+    stage = stage_around(placed_outlines(pieces, poses), _EDGE, longest)
+    return blended(textures_at(pieces, stage.scale), pieces, poses, stage, shown)
+
+
+def draw_confidence(assembly: Assembly) -> Image.Image:
+    """The whole in the colours of how sure each piece is, with a legend."""
+    pieces, poses, shown = assembly.puzzle.outlines, assembly.poses, placed(assembly)
+    outlines = [points for points, here in zip(placed_outlines(pieces, poses), shown, strict=True) if here]
+    stage = stage_around(outlines, longest=_MAP)
+    images = [
+        _tinted(image, float(sure))
+        for image, sure in zip(textures_at(pieces, stage.scale), assembly.confidence, strict=True)
+    ]
+    picture = blended(images, pieces, poses, stage, shown)
+    return with_legend(picture, f"confidence, mean {float(assembly.confidence.mean()):.2f}")
+
+
+def _tinted(image: Image.Image, sure: float) -> Image.Image:
+    """A piece in shades of the colour of its confidence, as transparent as it was."""
+    grey = image.convert("RGB").convert("L").convert("RGB")
+    shade = Image.blend(grey, Image.new("RGB", image.size, confidence_colour(sure)), 0.55)
+    shade.putalpha(image.getchannel("A"))
+    return shade
+
+
+def animate(assembly: Assembly, frames: int = 48) -> list[Image.Image]:
+    """Pieces moving from the table, through what the history tells, to their places, turning as they go.
+
+    The last frame shows the whole as `draw_assembly` does, smaller. What was left out stays on the table.
+    """
+    pieces, end, shown = assembly.puzzle.outlines, assembly.poses, placed(assembly)
+    outlines = [points for points, here in zip(placed_outlines(pieces, end), shown, strict=True) if here]
+    whole = stage_around(outlines)
+    aspect = min(max(whole.width / whole.height, 0.5), 2.0)
+    table = _beside(laid_out(pieces, aspect), whole)
+    stations = [table, *(_onto(poses, table, shown) for poses in _moments(assembly.history)), _onto(end, table, shown)]
+    reached = [points for station in (stations[0], stations[-1]) for points in placed_outlines(pieces, station)]
+    stage = stage_around(reached, _EDGE, MOVING)
+    images = textures_at(pieces, stage.scale)
+    moments = eased(np.linspace(0, 1, max(frames, 2))) * (len(stations) - 1)
+    drawn = []
+    for poses in between(stations, moments)[:-1]:
+        drawn.append(Image.new("RGB", stage.size, TABLE))
+        for patch in _patches(images, pieces, poses, stage):
+            patch.lay_on(drawn[-1])
+    return [*drawn, blended(images, pieces, stations[-1], stage, np.ones(len(pieces), bool))]
+
+
+def _moments(history: Sequence[Poses]) -> list[Poses]:
+    """A few moments of a history, without its last, which is the answer."""
+    before = history[:-1]
+    return [before[i] for i in np.linspace(0, len(before) - 1, min(_MOMENTS, len(before))).round().astype(int)]
+
+
+def _beside(table: Poses, whole: Stage) -> Poses:
+    """A table about the middle of the whole."""
+    middle = torch.tensor([whole.left + whole.width / 2, whole.top + whole.height / 2])
+    return Poses(table.rotation, table.translation + middle)
+
+
+def _onto(poses: Poses, table: Poses, shown: Bool[np.ndarray, "n"]) -> Poses:
+    """The same poses with what was left out still on the table."""
+    here = torch.from_numpy(shown)
+    rotation, translation = poses.rotation.detach().cpu().float(), poses.translation.detach().cpu().float()
+    return Poses(
+        torch.where(here[:, None, None], rotation, table.rotation),
+        torch.where(here[:, None], translation, table.translation),
+    )
