@@ -43,6 +43,28 @@ def test_options(command: Command, photo: Path, tmp_path: Path, tree: Tree) -> N
     assert list(tree(tmp_path / "a").values()) == list(tree(tmp_path / "b").values())
 
 
+@pytest.mark.parametrize("shape", ["tabs", "torn", "shards", "strips"])
+def test_shapes(command: Command, photo: Path, tmp_path: Path, shape: str) -> None:
+    words = ["--shape", shape, "--pieces", "6", "--size", "20", "--seed", "3"]
+    done = command("cut", photo, *words, "--missing", "0.3", "--erode", "1", "--out", tmp_path / "out")
+    assert (done.code, done.err) == (0, "")
+    assert "wrote 4 pieces of about" in done.out
+    puzzle = read_puzzle(tmp_path / "out")
+    assert (puzzle.kind, len(puzzle)) == ("outlines", 4)
+    assert puzzle.truth is not None
+    assert (tmp_path / "out" / "truth.json").exists()
+    assert "degrees" not in (tmp_path / "out" / "puzzle.json").read_text()
+
+
+def test_shapes_take_no_grid(refused: Refused, photo: Path, tmp_path: Path) -> None:
+    out = ["--out", tmp_path / "out"]
+    refused("cut", photo, "--shape", "tabs", *out, says="--shape tabs takes --pieces N")
+    refused("cut", photo, "--shape", "torn", "--pieces", "9", "--grid", "3x3", *out, says="neither --grid")
+    refused("cut", photo, "--pieces", "9", *out, says="--pieces is for other shapes than squares")
+    refused("cut", photo, "--shape", "tabs", "--pieces", "1", *out, says="1 pieces make no puzzle")
+    refused("cut", photo, "--shape", "strips", "--pieces", "60", *out, says="photo.png: a 60x40 picture cut into 60")
+
+
 def test_overwrite(command: Command, refused: Refused, photo: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert command("cut", photo, "--grid", "2x3", "--out", out).code == 0

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from diffassemble.core import Assembly, Poses, Puzzle, turn_matrix
-from diffassemble.rendering.animation import _between, animate, encode_gif
+from diffassemble.rendering.animation import animate, between, encode_gif
 from diffassemble.rendering.picture import angles, draw_poses
 
 Make = Callable[..., Puzzle]
@@ -64,7 +64,7 @@ def test_without_history_pieces_set_out_from_the_table(make_puzzle: Make, solved
 
 def test_pieces_turn_the_shorter_way() -> None:
     keys = [Poses(turn_matrix(torch.tensor([turn])), torch.zeros(1, 2)) for turn in (3, 0)]
-    middle = _between(keys, np.array([0.5]))[0]
+    middle = between(keys, np.array([0.5]))[0]
     assert angles(middle)[0] == pytest.approx(-np.pi / 4, abs=1e-6)
 
 

@@ -30,6 +30,7 @@ def solve(
     lock: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None,
     extra: Annotated[bool, Flag] = False,
     objects: Literal["1", "auto"] = "1",
+    next: Annotated[bool, Flag] = False,
     json: Annotated[bool, Flag] = False,
     pictures: bool = True,
     overwrite: bool = False,
@@ -55,11 +56,14 @@ def solve(
         extra: Pieces that do not belong to this picture are allowed: they are left out and named. Needs --grid.
         objects: With "auto" the fragments may be of several objects: they are told apart, and each is put together by
             itself. Solver mend only.
+        next: Also print the ten surest joins that are still to make, for people who lay real pieces; joins of pieces
+            that --lock tells are made already.
         json: Tell other programs how far it is: a line of JSON for every step on the standard output.
         pictures: Draw assembled.png, steps.gif and report.html, once the answer is written.
         overwrite: Replace the folder if it holds an assembly already.
     """
     from diffassemble.cli.progress import Output
+    from diffassemble.core import InputError
     from diffassemble.core.kind import SolverOptions
     from diffassemble.core.seeds import check_seed
     from diffassemble.files.assemblies import check_assembly_folder, read_locks
@@ -76,6 +80,9 @@ def solve(
     wishes = SolverOptions(model or "", samples, steps, budget, several=objects == "auto")
     make = cache(partial(make_solver, name=solver, options=wishes))
     puzzle = open_input(pieces, board, extra=extra, make=make, seed=seed, say=output.say)
+    joins = kind_of(puzzle).next_joins
+    if next and joins is None:
+        raise InputError(f"--next is for real pieces that people join; these are {puzzle.pieces.called}")
     chosen = make(puzzle.kind)
     if lock is not None:
         puzzle = replace(puzzle, locks=read_locks(lock, puzzle))
@@ -83,6 +90,10 @@ def solve(
     assembly = replace(output.assembled(puzzle, chosen, seed), extra=names)
     settings = {"model": model or "the usual one", "samples": samples, "steps": steps, "budget": budget, "seed": seed}
     _deliver(assembly, folder, overwrite, pictures, output, settings)
+    if next and joins is not None:
+        for number, join in enumerate(joins(assembly), 1):
+            output.say(f"next join {number}: {join.words}")
+            output.event("next", pieces=[puzzle.names[join.piece], puzzle.names[join.neighbour]], sure=join.sure)
 
 
 def _folder(pieces: Path, out: Path | None) -> Path | None:

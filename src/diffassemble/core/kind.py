@@ -63,11 +63,21 @@ class OpenOptions:
 
 
 class Join(NamedTuple):
-    """Two pieces that touch, and a picture of how."""
+    """Two pieces that touch, a picture of how, and, if there is something to say, what to do."""
 
     piece: int
     neighbour: int
     picture: Image.Image
+    words: str = ""
+
+
+class NextJoin(NamedTuple):
+    """Two pieces to join, how sure that is, and how, in words."""
+
+    piece: int
+    neighbour: int
+    sure: float
+    words: str
 
 
 class Drawing(NamedTuple):
@@ -87,6 +97,10 @@ class Drawing(NamedTuple):
     """what was assembled from several sides, captioned, if one does not show all"""
     joins: Callable[[Assembly], Sequence[Join]] = lambda assembly: ()
     """how pieces touch each other, the least sure first, where that is worth looking at"""
+    plan: Callable[[Assembly], Image.Image | None] = lambda assembly: None
+    """what was assembled with every piece's number and turn, if people have real pieces to lay by it"""
+    next_joins: Callable[[Assembly], Sequence[Join]] = lambda assembly: ()
+    """the surest joins that are still to make, if people make them"""
 
 
 class Score(NamedTuple):
@@ -154,6 +168,8 @@ class Kind:
     """how other programs open the result, for a report"""
     count_right: Callable[[Assembly, Poses], Score]
     """an assembly against the truth"""
+    next_joins: Callable[[Assembly], Sequence[NextJoin]] | None = None
+    """the surest joins that are still to make, if people make them"""
 
     def score(self, assembly: Assembly) -> str | None:
         """How much is right, in words, if the truth is known."""

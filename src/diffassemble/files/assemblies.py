@@ -14,7 +14,7 @@ from diffassemble.files.documents import document_bytes, field, named_records, r
 from diffassemble.kinds import DOCUMENTS, kind_of
 from diffassemble.rendering.report import Pictures, report_html, upright_note
 
-_DRAWN = {"assembled": "assembled.png", "steps": "steps.gif"}
+_DRAWN = {"assembled": "assembled.png", "steps": "steps.gif", "plan": "plan.png"}
 ASSEMBLY_FILES = ("assembly.json", *_DRAWN.values(), "report.html", "assembled.glb", "matrices.txt", "posed")
 
 
@@ -30,9 +30,9 @@ def write_assembly(
     """Write an assembly folder: the answer first, which takes the place of an older folder in one go, then the rest.
 
     Fragments add matrices.txt for CloudCompare, assembled.glb, and the meshes as they stand in posed/NAME.ply. With
-    `pictures` there are also assembled.png, steps.gif, and report.html, which tells the `settings`. `wrote` hears of
-    each file as soon as it is there. What is there is whole: whoever stops this in between has the answer. Gives what
-    was drawn, so that nobody has to draw it again.
+    `pictures` there are also assembled.png, steps.gif, of real pieces plan.png, and report.html, which tells the
+    `settings`. `wrote` hears of each file as soon as it is there. What is there is whole: whoever stops this in between
+    has the answer. Gives what was drawn, so that nobody has to draw it again.
     """
     target = Path(folder)
     with fresh_folder(target, ASSEMBLY_FILES, overwrite) as part:
@@ -45,8 +45,8 @@ def write_assembly(
     drawn = Pictures(assembly)
     if pictures:
         for name in drawn.drawn():
-            if name in _DRAWN:
-                add_files(target, [(_DRAWN[name], getattr(drawn, name))])
+            if name in _DRAWN and (content := getattr(drawn, name)) is not None:
+                add_files(target, [(_DRAWN[name], content)])
                 wrote(_DRAWN[name])
         add_files(target, [("report.html", report_html(drawn, settings).encode())])
         wrote("report.html")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from diffassemble.core import Assembly, InputError, Matches, Poses, Puzzle
-from diffassemble.core.kind import Drawing, Kind, OpenOptions, Score
+from diffassemble.core.kind import Drawing, Join, Kind, NextJoin, OpenOptions, Score
 from diffassemble.core.poses import plane_rotations
 from diffassemble.core.solver import ChanceSolver
 from diffassemble.files.pictures import is_see_through, picture_size
@@ -20,6 +18,8 @@ from diffassemble.outlines import files
 _OPENING = """
 <ul>
 <li><code>assembled.png</code> is the whole at the size of the pieces' pictures; any program opens it.</li>
+<li><code>plan.png</code> has every piece's number at its place, and how far to turn it: print it, and lay the pieces by
+it.</li>
 <li><code>assembly.json</code> tells of every piece where the centre of its area lies in it (x, y, in pixels), by how
 many degrees the piece was turned clockwise, and a 4×4 matrix that moves pixels of the piece's file there.</li>
 </ul>"""
@@ -64,10 +64,25 @@ def _matches(puzzle: Puzzle) -> Matches:
 
 
 def _drawing() -> Drawing:
-    def lazily(name: str) -> Callable[..., Any]:
-        return lambda *told: getattr(import_module("diffassemble.rendering.outlines"), name)(*told)
+    from diffassemble.rendering import outlines, plan
 
-    return Drawing(*map(lazily, ("draw_assembly", "draw_before_after", "draw_confidence", "animate")))
+    drawn = outlines.draw_assembly, outlines.draw_before_after, outlines.draw_confidence, outlines.animate
+    return Drawing(*drawn, plan=plan.draw_plan, next_joins=_draw_next_joins)
+
+
+def _draw_next_joins(assembly: Assembly) -> list[Join]:
+    from diffassemble.rendering.outlines import draw_pair
+
+    return [
+        Join(one.piece, one.neighbour, draw_pair(assembly, one.piece, one.neighbour), one.words)
+        for one in _next_joins(assembly)
+    ]
+
+
+def _next_joins(assembly: Assembly) -> list[NextJoin]:
+    from diffassemble.outlines.neighbours import next_joins
+
+    return next_joins(assembly)
 
 
 def _count_right(assembly: Assembly, truth: Poses) -> Score:
@@ -108,4 +123,5 @@ OUTLINES = Kind(
     facts=lambda puzzle: [],
     opening=_OPENING,
     count_right=_count_right,
+    next_joins=_next_joins,
 )

@@ -12,10 +12,13 @@ from scipy.spatial import cKDTree
 from torch import Tensor
 
 from diffassemble.core import Assembly, OutlinePieces, Poses
+from diffassemble.core.kind import NextJoin
+from diffassemble.rendering.picture import angles
+from diffassemble.rendering.plan import labels
 
 # Outlines touch within this share of the narrower piece's width, or this many pixels if that is more; pieces are
 # neighbours if they do along this share of the width. Pieces that meet in a corner only are none.
-REACH, LEAST_REACH, LEAST_CONTACT = 0.1, 3.0, 0.4
+REACH, LEAST_REACH, LEAST_CONTACT = 0.15, 3.0, 0.5
 # Points of outlines are looked at in steps of so many pixels at most, and at least so many a width.
 _STEP, _FINE = 2, 24
 NEXT = 10
@@ -68,15 +71,6 @@ def touching(pieces: OutlinePieces, poses: Poses) -> Contacts:
     return Contacts(torch.tensor(pairs, dtype=torch.long).reshape(-1, 2), torch.tensor(lengths), torch.tensor(gaps))
 
 
-class NextJoin(NamedTuple):
-    """Two pieces to put beside each other: how sure both are, and where the second lies from the first."""
-
-    first: int
-    second: int
-    sure: float
-    direction: str
-
-
 def next_joins(assembly: Assembly, count: int = NEXT) -> list[NextJoin]:
     """The surest joins that are still to make: of pieces that have a place and are not both locked to it.
 
@@ -88,11 +82,14 @@ def next_joins(assembly: Assembly, count: int = NEXT) -> list[NextJoin]:
     fit = contacts.length / (1 + contacts.gap)
     open_ = (sure > 0) & ~_made(assembly, contacts.pairs)
     order = sorted(open_.nonzero().flatten().tolist(), key=lambda i: (-round(float(sure[i]), 3), -float(fit[i])))
+    names, degrees = labels(puzzle.names), np.degrees(angles(assembly.poses))
     joins = []
     for index in order[:count]:
         first, second = contacts.pairs[index].tolist()
         way = (assembly.poses.translation[second] - assembly.poses.translation[first]).tolist()
-        joins.append(NextJoin(first, second, float(sure[index]), _direction(*way)))
+        turns = (f"turn {names[one]} by {round(degrees[one]) % 360}°" for one in (first, second))
+        words = f"{names[second]} {_direction(*way)} {names[first]}, {float(sure[index]):.2f} sure: {', '.join(turns)}"
+        joins.append(NextJoin(first, second, float(sure[index]), words))
     return joins
 
 
@@ -108,5 +105,14 @@ def _made(assembly: Assembly, pairs: Int[Tensor, "m 2"]) -> Bool[Tensor, "m"]:
 
 def _direction(x: float, y: float) -> str:
     """Where something lies, in words."""
-    words = ("right", "below right", "below", "below left", "left", "above left", "above", "above right")
+    words = (
+        "right of",
+        "below right of",
+        "below",
+        "below left of",
+        "left of",
+        "above left of",
+        "above",
+        "above right of",
+    )
     return words[round(math.atan2(y, x) / (math.pi / 4)) % 8]

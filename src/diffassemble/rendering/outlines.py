@@ -36,7 +36,7 @@ _COVERED = 0.8
 _MOMENTS = 6
 # Room between pieces on a table, as a share of their mean size, and around them, of the whole.
 _GAP, _EDGE = 0.12, 0.03
-MOVING = 440
+MOVING, _PAIR = 440, 280
 # Maps of confidence are no larger than this.
 _MAP = 1600
 
@@ -67,9 +67,9 @@ def stage_around(
     low = np.min([points.min(0) for points in outlines], 0)
     high = np.max([points.max(0) for points in outlines], 0)
     margin = edge * float((high - low).max())
-    width, height = (high - low + 2 * margin).tolist()
+    left, top, width, height = np.concatenate([low - margin, high - low + 2 * margin]).tolist()
     most = math.inf if longest is None else longest / max(width, height)
-    return Stage(*(low - margin).tolist(), width, height, min(scale, most))
+    return Stage(left, top, width, height, min(scale, most))
 
 
 def placed_outlines(pieces: OutlinePieces, poses: Poses) -> list[Float[np.ndarray, "_ 2"]]:
@@ -108,8 +108,8 @@ class Patch:
         reach = stage.scale * math.hypot(max(across, width - across), max(down, height - down)) + 2
         self.left, self.top = math.floor(x - reach), math.floor(y - reach)
         side = math.ceil(2 * reach) + 1
-        # Pillow asks where each pixel comes from: the inverse motion, from the piece's place to its origin, in pixels of
-        # the picture at hand, which may be smaller than the piece's own.
+        # Pillow asks where each pixel comes from: the inverse motion, from the piece's place to its origin, in pixels
+        # of the picture at hand, which may be smaller than the piece's own.
         cosine, sine = math.cos(angle) / stage.scale, math.sin(angle) / stage.scale
         ahead, below = x - self.left, y - self.top
         inverse = [value * image.width / width for value in (cosine, sine, across - cosine * ahead - sine * below)] + [
@@ -165,7 +165,7 @@ def draw_assembly(assembly: Assembly) -> Image.Image:
     outlines = placed_outlines(pieces, poses)
     left, top = pieces.corner(poses)
     right, bottom = np.max([points.max(0) for points, here in zip(outlines, shown, strict=True) if here], 0).tolist()
-    stage = Stage(left, top, right - left, bottom - top)
+    stage = Stage(float(left), float(top), right - left, bottom - top)
     return blended(textures_at(pieces, 1.0), pieces, poses, stage, shown)
 
 
@@ -218,6 +218,17 @@ def _tinted(image: Image.Image, sure: float) -> Image.Image:
     shade = Image.blend(grey, Image.new("RGB", image.size, confidence_colour(sure)), 0.55)
     shade.putalpha(image.getchannel("A"))
     return shade
+
+
+def draw_pair(assembly: Assembly, first: int, second: int) -> Image.Image:
+    """Two pieces beside each other as they are to be joined, apart by a little so that both can be told."""
+    chosen = torch.tensor([first, second])
+    pieces, poses = assembly.puzzle.outlines[chosen], assembly.poses[chosen]
+    way = poses.translation[1] - poses.translation[0]
+    size = float(pieces.areas.sqrt().mean())
+    apart = 0.06 * size * way / way.norm().clamp(min=1e-6)
+    poses = Poses(poses.rotation, poses.translation + torch.stack([-apart, apart]))
+    return _fitted(pieces, poses, _PAIR, np.ones(2, bool))
 
 
 def animate(assembly: Assembly, frames: int = 48) -> list[Image.Image]:

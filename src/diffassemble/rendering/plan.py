@@ -23,7 +23,7 @@ _ARROW: Colour = (20, 84, 158)
 
 
 def labels(names: Sequence[str]) -> list[str]:
-    """Short names of pieces: the number in each file's name, as far as those differ, or else where it is in the list."""
+    """Short names of pieces: the number in each file's name, if those differ, or else its place in the list."""
     found = [re.findall(r"\d+", name.rsplit(".", 1)[0]) for name in names]
     numbers = [str(int(digits[-1])) if digits else "" for digits in found]
     return numbers if "" not in numbers and len(set(numbers)) == len(numbers) else [str(i) for i in range(len(names))]
@@ -91,7 +91,7 @@ def _with_key(plan: Image.Image, left_out: Sequence[str], tells_doubt: bool) -> 
     return canvas
 
 
-def _wrapped(text: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: float) -> list[str]:
+def _wrapped(text: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: int) -> list[str]:
     """The same words in lines no wider than that, if words allow it."""
     lines = [""]
     for word in text.split():

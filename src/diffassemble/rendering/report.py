@@ -94,6 +94,17 @@ class Pictures:
         return [(join.piece, join.neighbour, png_bytes(join.picture)) for join in self._drawing.joins(self.assembly)]
 
     @cached_property
+    def plan(self) -> bytes | None:
+        """Numbers and turns at their places (PNG), if people lay real pieces by it."""
+        picture = self._drawing.plan(self.shown)
+        return None if picture is None else png_bytes(picture)
+
+    @cached_property
+    def next_joins(self) -> list[tuple[bytes, str]]:
+        """Joins to make next (PNG), and what to do."""
+        return [(png_bytes(join.picture), join.words) for join in self._drawing.next_joins(self.shown)]
+
+    @cached_property
     def steps(self) -> bytes:
         """Pieces on their way to their places (GIF)."""
         return encode_gif(self._drawing.animation(self.shown, FRAMES))
@@ -101,7 +112,7 @@ class Pictures:
     def drawn(self) -> Iterator[str]:
         """Draw all of them, each once, in threads beside each other; yields their names as they are there."""
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            names = ("assembled", "steps", "before_after", "views", "confidence", "joins")
+            names = ("assembled", "steps", "before_after", "views", "confidence", "joins", "plan", "next_joins")
             for name, job in [(name, pool.submit(getattr, self, name)) for name in names]:
                 job.result()
                 yield name
@@ -126,6 +137,8 @@ def report_html(pictures: Pictures, settings: Rows = ()) -> str:
         *([section("From three sides", embedded(pictures.views, "views") + _WITHOUT)] if pictures.views else []),
         section("How sure each piece is", embedded(pictures.confidence, "confidence") + doubtful(assembly)),
         *([section("Joins to check", join_figures(pictures))] if pictures.joins else []),
+        *([section("A plan to lay the pieces by", embedded(pictures.plan, "plan"))] if pictures.plan else []),
+        *([section("The surest joins to make next", next_figures(pictures))] if pictures.next_joins else []),
         section("On the way", embedded(pictures.steps, "steps", "gif")),
         section("How to open the result", kind.opening),
         section("Settings", table([*settings, *versions()])),
@@ -156,6 +169,14 @@ def join_figures(pictures: Pictures) -> str:
         alt = f"join of {names[piece]} and {names[neighbour]}"
         figures.append(f"<figure>{embedded(picture, alt)}<figcaption>{both}<br>{told}</figcaption></figure>")
     return f"<p>{_HOW_TO_READ}</p>" + "\n".join(figures)
+
+
+def next_figures(pictures: Pictures) -> str:
+    """The joins to make next, each with what to do."""
+    return "\n".join(
+        f"<figure>{embedded(picture, words)}<figcaption>{escape(words)}</figcaption></figure>"
+        for picture, words in pictures.next_joins
+    )
 
 
 def account(assembly: Assembly) -> list[tuple[str, str]]:
