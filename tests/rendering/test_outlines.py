@@ -58,8 +58,7 @@ def test_the_true_whole_is_the_picture_and_has_no_seams(cat: torch.Tensor, puzzl
     # Dark pieces on a light table: a seam would be a light line.
     plain = cut_shapes(torch.full((3, 120, 180), 0.2), "tabs", 12, torch.Generator().manual_seed(1), size=42)
     inner = levels(draw_assembly(solved(plain)))[3:-3, 3:-3]
-    assert np.abs(inner - 51).max() < 16
-    assert np.percentile(np.abs(inner - 51), 99) <= 2
+    assert np.abs(inner - 51).max() <= 2
 
 
 def test_a_turned_whole_is_the_same_picture_turned(puzzle: Puzzle) -> None:

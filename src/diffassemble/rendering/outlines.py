@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Float32
 from PIL import Image
 
@@ -31,7 +32,7 @@ from diffassemble.rendering.shelves import shelves
 Place = Float[np.ndarray, "2"]
 
 # A pixel counts as covered from here on: rounding leaves seams a little short of 1.
-_COVERED = 0.8
+_COVERED = 0.7
 # Of a long history this many moments are passed through.
 _MOMENTS = 6
 # Room between pieces on a table, as a share of their mean size, and around them, of the whole.
@@ -99,43 +100,41 @@ def textures_at(pieces: OutlinePieces, scale: float) -> list[Image.Image]:
 
 
 class Patch:
-    """A piece where it stands in a picture: colours times alpha, and alpha, within a window of it."""
+    """A piece where it stands in a picture: the window that it takes up there, and where its pixels come from."""
 
     def __init__(self, image: Image.Image, pieces: OutlinePieces, index: int, stage: Stage, angle: float, place: Place):
-        x, y = stage.shown(place[None])[0]
         height, width = pieces.textures[index].shape[1:]
         across, down = pieces.origins[index].tolist()
-        reach = stage.scale * math.hypot(max(across, width - across), max(down, height - down)) + 2
-        self.left, self.top = math.floor(x - reach), math.floor(y - reach)
-        side = math.ceil(2 * reach) + 1
-        # Pillow asks where each pixel comes from: the inverse motion, from the piece's place to its origin, in pixels
-        # of the picture at hand, which may be smaller than the piece's own.
-        cosine, sine = math.cos(angle) / stage.scale, math.sin(angle) / stage.scale
-        ahead, below = x - self.left, y - self.top
-        inverse = [value * image.width / width for value in (cosine, sine, across - cosine * ahead - sine * below)] + [
-            value * image.height / height for value in (-sine, cosine, down + sine * ahead - cosine * below)
-        ]
-        # Colours times alpha, so that what is beyond the edge does not darken it.
-        self.picture = image.convert("RGBa").transform(
-            (side, side), Image.Transform.AFFINE, inverse, resample=Image.Resampling.BICUBIC
-        )
+        cosine, sine = math.cos(angle), math.sin(angle)
+        corners = np.array([(x - across, y - down) for x in (0, width) for y in (0, height)])
+        seen = stage.shown(corners @ np.array([[cosine, sine], [-sine, cosine]]) + place)
+        self.image = image
+        self.left, self.top = (np.floor(seen.min(0)).astype(int) - 1).tolist()
+        self.right, self.bottom = (np.ceil(seen.max(0)).astype(int) + 1).tolist()
+        # The inverse motion, from the window to the picture at hand, which may be smaller than the piece's own.
+        x, y = stage.shown(place[None])[0] - [self.left, self.top]
+        ratio = np.array([[image.width / width], [image.height / height]])
+        turn = np.array([[cosine, sine], [-sine, cosine]]) / stage.scale
+        self.inverse = ratio * np.concatenate([turn, [[across], [down]] - turn @ [[x], [y]]], 1)
 
     def add_to(self, canvas: Float32[np.ndarray, "h w 4"]) -> None:
-        """Add its light to that of the others."""
-        rows, cols, levels = self._visible(canvas.shape[0], canvas.shape[1])
-        canvas[rows, cols] += levels
+        """Add its light to that of the others, in fractions of levels: rounded and cut off, it would show at seams."""
+        rows = np.arange(max(0, self.top), min(canvas.shape[0], self.bottom))
+        cols = np.arange(max(0, self.left), min(canvas.shape[1], self.right))
+        if not (rows.size and cols.size):
+            return
+        at = np.stack(np.meshgrid(cols - self.left + 0.5, rows - self.top + 0.5), -1)
+        grid = 2 * (at @ self.inverse[:, :2].T + self.inverse[:, 2]) / self.image.size - 1
+        levels = torch.from_numpy(np.array(self.image)).permute(2, 0, 1).float()
+        light = torch.cat([levels[:3] * (levels[3:] / 255), levels[3:]])
+        sampled = F.grid_sample(light[None], torch.from_numpy(grid)[None].float(), "bicubic", align_corners=False)
+        canvas[rows[0] : rows[-1] + 1, cols[0] : cols[-1] + 1] += sampled[0].permute(1, 2, 0).numpy()
 
     def lay_on(self, canvas: Image.Image) -> None:
         """Cover what lies there."""
-        over = self.picture.convert("RGBA")
+        size, way = (self.right - self.left, self.bottom - self.top), self.inverse.ravel().tolist()
+        over = self.image.transform(size, Image.Transform.AFFINE, way, resample=Image.Resampling.BILINEAR)
         canvas.paste(over, (self.left, self.top), over)
-
-    def _visible(self, height: int, width: int) -> tuple[slice, slice, np.ndarray]:
-        rows = slice(max(0, self.top), max(0, min(height, self.top + self.picture.height)))
-        cols = slice(max(0, self.left), max(0, min(width, self.left + self.picture.width)))
-        levels = np.asarray(self.picture, np.float32)
-        own = slice(rows.start - self.top, rows.stop - self.top), slice(cols.start - self.left, cols.stop - self.left)
-        return rows, cols, levels[own]
 
 
 def _patches(images: Sequence[Image.Image], pieces: OutlinePieces, poses: Poses, stage: Stage) -> list[Patch]:
