@@ -99,15 +99,11 @@ def _find_candidates(contour: Float[np.ndarray, "c 2"]) -> _Candidates:
     step = perimeter(curve) / len(curve)
     against, place = zip(*(_corner_cost(curve, unit, step, arm) for arm in _ARMS), strict=True)
     cost, places = np.minimum(*against), np.where((against[0] < against[1])[:, None], *place)
-    order = np.argsort(cost)
     apart = max(1, round(_APART * unit / step))
-    kept: list[int] = []
-    for index in order:
-        distance = [min((index - other) % len(curve), (other - index) % len(curve)) for other in kept]
-        if not distance or min(distance) >= apart:
-            kept.append(int(index))
-        if len(kept) == _CANDIDATES:
-            break
+    left, kept = cost.copy(), []
+    while len(kept) < _CANDIDATES and np.isfinite(left.min()):
+        kept.append(int(left.argmin()))
+        left[np.arange(kept[-1] - apart + 1, kept[-1] + apart) % len(curve)] = np.inf
     chosen = np.sort(np.array(kept))
     return _Candidates(curve, chosen, places[chosen], cost[chosen], _odd_sides(curve, chosen), unit)
 
@@ -143,6 +139,15 @@ def _lines(curve: Float[np.ndarray, "c 2"], gap: int, length: int) -> tuple[np.n
     direction *= np.where((direction * along).sum(1) < 0, -1, 1)[:, None]
     narrow = (xx + yy) / 2 - np.hypot((xx - yy) / 2, xy)
     return np.stack([x, y], 1), direction, np.sqrt(np.maximum(narrow, 0))
+
+
+def outwards(curves: Float[np.ndarray, "m p 2"]) -> Float[np.ndarray, "m p 2"]:
+    """Unit vectors that point out of the piece, at each point of pieces' outlines that run clockwise."""
+    reach = 2
+    padded = np.pad(curves, ((0, 0), (reach, reach), (0, 0)), mode="edge")
+    along = padded[:, 2 * reach :] - padded[:, : -2 * reach]
+    along /= np.linalg.norm(along, axis=2, keepdims=True) + 1e-12
+    return np.stack([along[..., 1], -along[..., 0]], 2)
 
 
 def _cross(one: Float[np.ndarray, "... 2"], two: Float[np.ndarray, "... 2"]) -> Float[np.ndarray, "..."]:
@@ -225,8 +230,7 @@ def _cut_at(
 ) -> tuple[Float[np.ndarray, "4 2"], Float[np.ndarray, "4 128 2"], Int[np.ndarray, "4"]]:
     """Corners, evenly spaced points from each to the next, and shapes."""
     index, place = found.index[quadruple], found.place[quadruple]
-    outward = np.roll(place, -1, 0) + place
-    first = int(outward[:, 0].argmax())
+    first = int((np.roll(place, -1, 0) + place)[:, 0].argmax())
     index, place = np.roll(index, -first), np.roll(place, -first, 0)
     points = np.stack([_between(found.curve, index[k], index[(k + 1) % 4]) for k in range(4)])
     return place, points, np.array([_shape(side) for side in points])
@@ -243,6 +247,6 @@ def _between(curve: Float[np.ndarray, "c 2"], start: int, end: int) -> Float[np.
 def _shape(side: Float[np.ndarray, "128 2"]) -> int:
     chord = side[-1] - side[0]
     # The inside of a clockwise outline lies to the right.
-    outwards = -_cross(chord / max(float(chord @ chord), 1e-9), side - side[0])
-    most = float(outwards[np.abs(outwards).argmax()])
+    bulge = -_cross(chord / max(float(chord @ chord), 1e-9), side - side[0])
+    most = float(bulge[np.abs(bulge).argmax()])
     return FLAT if abs(most) < _BULGE else (TAB if most > 0 else HOLE)
