@@ -8,8 +8,8 @@ from pathlib import Path
 
 import torch
 
-from diffassemble.core import Assembly, InputError, Matches, Poses, Puzzle
-from diffassemble.core.kind import Drawing, Join, Kind, NextJoin, OpenOptions, Score
+from diffassemble.core import Assembly, InputError, Matches, Poses, Puzzle, Solver
+from diffassemble.core.kind import Drawing, Join, Kind, NextJoin, OpenOptions, Score, SolverOptions
 from diffassemble.core.poses import plane_rotations
 from diffassemble.core.solver import ChanceSolver
 from diffassemble.files.pictures import is_see_through, picture_size
@@ -59,8 +59,15 @@ def _set_aside(puzzle: Puzzle) -> tuple[Puzzle, tuple[str, ...]]:
 
 
 def _matches(puzzle: Puzzle) -> Matches:
-    found: Matches = import_module("diffassemble.outlines.matches").find_matches(puzzle)
-    return found
+    from diffassemble.outlines.matches import find_matches
+
+    return find_matches(puzzle)
+
+
+def _grow(options: SolverOptions) -> Solver:
+    from diffassemble.outlines.grow import GrowSolver
+
+    return GrowSolver(options.budget, options.several)
 
 
 def _drawing() -> Drawing:
@@ -99,12 +106,13 @@ OUTLINES = Kind(
     free="",
     matches=_matches,
     solvers={
+        "grow": _grow,
         "identity": lambda options: ChanceSolver("identity", lambda puzzle, generator: Poses.identity(len(puzzle), 2)),
         "random": lambda options: ChanceSolver("random", at_random),
     },
-    default_solver="random",
+    default_solver="grow",
     default_model="",
-    several=frozenset(),
+    several=frozenset({"grow"}),
     prepare=lambda: None,
     document=files.DOCUMENT,
     recognises=recognises,

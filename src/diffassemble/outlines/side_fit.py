@@ -1,8 +1,8 @@
 """How well a tab fits a hole: rigid motions that bring one side onto another, in loops that numba compiles.
 
 Both sides are given in the order in which they lie along each other, so the hole is run through backwards: then the
-tab's piece lies to the right of both, the hole's piece to the left, and a gap between them counts as positive. Type checkers are
-kept away: they would wrap the functions, and then numba couldn't compile them.
+tab's piece lies to the right of both, the hole's piece to the left, and a gap between them counts as positive. Type
+checkers are kept away: they would wrap the functions, and then numba couldn't compile them.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ ANGLE, SHIFT_X, SHIFT_Y, ERROR, GAP = range(5)
 def fit_sides(tabs, holes, pairs, tolerance, fits):
     """Bring tabs onto holes by point-to-line steps; `fits` gets angle, shift, error and gap of each pair.
 
-    x in the hole's frame = R(angle) x + shift. The error is the root mean square distance between the two curves, seen from
-    both, in which distances beyond three times the `tolerance` count no more; those beyond it pull with no more force.
-    The gap is the mean signed distance.
+    x in the hole's frame = R(angle) x + shift. The error is the root mean square distance between the two curves, seen
+    from both, in which distances beyond three times the `tolerance` count no more; those beyond it pull with no more
+    force. The gap is the mean signed distance.
     """
     count = tabs.shape[1]
     tab_normals, hole_normals = _normals(tabs), _normals(holes)

@@ -1,7 +1,8 @@
 """What a fit of two sides is worth, learnt from the puzzle itself: log odds, and probabilities among rivals.
 
-True pairs are known well enough without being told: nearly all pairs that are each other's best are true. Pairs that can't all be
-true are the others. Odds compare a true pair's density with the number of wrong partners that a side is to expect.
+True pairs are known well enough without being told: nearly all pairs that are each other's best are true. Pairs that
+can't all be true are the others. Odds compare a true pair's density with the number of wrong partners that a side is to
+expect.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ MOST = 9.0
 _LEAST_SPREAD, _TAIL, _TAIL_SPREAD = 0.25, 0.06, 0.8
 # The slope of wrong partners' number against cost is within these.
 _SLOPES = 2.0, 14.0
-# Colours: the width over which densities are smoothed, bounds of the evidence, and how many true pairs are half convincing.
+# Colours: the width over which densities are smoothed, bounds of the evidence, and how many true pairs are half
+# convincing.
 _WIDTH, _COLOUR, _HALF = 0.25, (-3.0, 3.5), 15
+# Between these lies the share of sides that have a partner; estimated so many times.
+_SHARES, _ESTIMATES = (0.05, 0.95), 6
 _EULER = 0.5772156649
 
 
@@ -104,7 +108,10 @@ def probabilities(
     tab: Int[np.ndarray, "m"], hole: Int[np.ndarray, "m"], odds: Float[np.ndarray, "m"]
 ) -> tuple[Float[np.ndarray, "m"], Float[np.ndarray, "m"]]:
     """How probable each pair is, given all rivals of its two sides and that its partner may be missing; and its odds
-    over those of the best of them."""
+    over those of the best of them.
+
+    How many sides have a partner at all is what the probabilities themselves add up to.
+    """
     ratio = np.exp(odds)
     rivals, best = np.zeros(len(odds)), np.zeros(len(odds))
     for side in (tab, hole):
@@ -113,4 +120,9 @@ def probabilities(
         np.maximum.at(most, side, ratio)
         rivals += total[side] - ratio
         best = np.maximum(best, most[side])
-    return ratio / (1 + ratio + rivals), ratio / best
+    fewer = min(len(np.unique(tab)), len(np.unique(hole)))
+    share = 0.5
+    for _ in range(_ESTIMATES):
+        probable = ratio / ((1 - share) / share + ratio + rivals)
+        share = float(np.clip(probable.sum() / fewer, *_SHARES))
+    return probable, ratio / best

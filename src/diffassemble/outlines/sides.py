@@ -1,8 +1,8 @@
 """The four sides of a jigsaw piece: corners where straight arms meet at a right angle, and tabs, holes and flat sides.
 
-All lengths are relative to the root of a piece's area, so pieces of 60 and of 3,000 pixels are looked at alike. Sides are
-numbered clockwise, as everywhere, the first being the one that looks most to the right in the piece's own frame; each
-runs clockwise from its first corner to its second.
+All lengths are relative to the root of a piece's area, so pieces of 60 and of 3,000 pixels are looked at alike. Sides
+are numbered clockwise, as everywhere, the first being the one that looks most to the right in the piece's own frame;
+each runs clockwise from its first corner to its second.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _GAP, _ARMS = 0.02, (0.10, 0.17)
 _ANGLE, _STRAIGHT, _ROUND = 17.0, 0.012, 0.025
 # So many candidates are combined, no two closer to each other than this.
 _CANDIDATES, _APART = 16, 0.08
-# Deviations for four corners: their angles in degrees, and logarithms of opposite lengths, of lengths beside those of the other
-# pieces, and of the area beside the piece's own.
+# Deviations for four corners: their angles in degrees, and logarithms of opposite lengths, of lengths beside those of
+# the other pieces, and of the area beside the piece's own.
 _SQUARE, _OPPOSITE, _ALIKE, _AREA = 7.0, 0.09, 0.07, 0.35
 # A side is flat if it bulges by less than this part of its length.
 _BULGE = 0.07
-# The deviations of sides, of their length: how far they bulge the other way as well, how far their tab is off the middle; how
-# far tabs stand out and the deviation of its logarithm.
+# The deviations of sides, of their length: how far they bulge the other way as well, how far their tab is off the
+# middle; how far tabs stand out and the deviation of its logarithm.
 _SECOND, _OFF_MIDDLE, _DEPTH, _DEPTH_SPREAD = 0.07, 0.12, 0.25, 0.4
 _QUADRUPLES = [np.array(list(combinations(range(n), 4)), dtype=np.intp).reshape(-1, 4) for n in range(_CANDIDATES + 1)]
 
@@ -44,8 +44,8 @@ _QUADRUPLES = [np.array(list(combinations(range(n), 4)), dtype=np.intp).reshape(
 class Sides:
     """Four sides of each of n pieces, in the pieces' own frames, in pixels.
 
-    `shapes` are FLAT, TAB or HOLE. `doubt` says how little a piece's outline is that of a jigsaw piece: below 1 for nearly all of
-    them, infinite where no four corners were found; `points` and `corners` of such pieces mean nothing.
+    `shapes` are FLAT, TAB or HOLE. `doubt` says how little a piece's outline is that of a jigsaw piece: below 1 for
+    nearly all of them, infinite where no four corners were found; `points` and `corners` of such pieces mean nothing.
     """
 
     corners: Float[np.ndarray, "n 4 2"]
@@ -67,7 +67,7 @@ class Sides:
 
 @dataclass(frozen=True)
 class _Candidates:
-    """Points of one outline that may be corners, in the order of the outline; what speaks against each and each side."""
+    """Points of one outline that may be corners, in its order, and what speaks against each and each side."""
 
     curve: Float[np.ndarray, "c 2"]
     index: Int[np.ndarray, "k"]
@@ -100,7 +100,8 @@ def _find_candidates(contour: Float[np.ndarray, "c 2"]) -> _Candidates:
     against, place = zip(*(_corner_cost(curve, unit, step, arm) for arm in _ARMS), strict=True)
     cost, places = np.minimum(*against), np.where((against[0] < against[1])[:, None], *place)
     apart = max(1, round(_APART * unit / step))
-    left, kept = cost.copy(), []
+    kept: list[int] = []
+    left = cost.copy()
     while len(kept) < _CANDIDATES and np.isfinite(left.min()):
         kept.append(int(left.argmin()))
         left[np.arange(kept[-1] - apart + 1, kept[-1] + apart) % len(curve)] = np.inf

@@ -1,13 +1,14 @@
-"""Which tab goes into which hole: all pairs of sides at once, the best of them fitted closely, and how probable each is.
+"""Which tab goes into which hole: all pairs of sides at once, the best fitted closely, and how probable each is.
 
-Lengths are relative to the usual length of a side. What a fit is worth is learnt from the puzzle itself: how well mutual
-best pairs fit, against how well sides fit that cannot all be right (`side_odds.py`).
+Lengths are relative to the usual length of a side. What a fit is worth is learnt from the puzzle itself: how well
+mutual best pairs fit, against how well sides fit that cannot all be right (`side_odds.py`).
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -55,8 +56,8 @@ class Fits:
 def match_tabs(pieces: OutlinePieces, sides: Sides | None = None) -> Matches:
     """The most probable partners of every side, in both directions.
 
-    Channels of evidence: the probability that two sides belong together, the same odds over those of the best partner of either
-    side, and the logistic function of the log odds by shape and colour, whatever the rivals.
+    Channels of evidence: the probability that two sides belong together, the same odds over those of the best partner
+    of either side, and the logistic function of the log odds by shape and colour, whatever the rivals.
     """
     sides = find_sides(pieces) if sides is None else sides
     fits = fit_all(sides)
@@ -107,9 +108,7 @@ def _grown(curves: Float[np.ndarray, "s p 2"], offset: float) -> Float[np.ndarra
     return found
 
 
-def _apart(
-    tabs: Float[np.ndarray, "t p 2"], holes: Float[np.ndarray, "h p 2"]
-) -> Float[np.ndarray, "t h"]:
+def _apart(tabs: Float[np.ndarray, "t p 2"], holes: Float[np.ndarray, "h p 2"]) -> Float[np.ndarray, "t h"]:
     """Squared distances of all tabs from all holes after the best rigid motion, point by point: one matrix product."""
     one, two = (curves[..., 0] + 1j * curves[..., 1] for curves in (tabs, holes[:, ::-1]))
     one, two = ((curve - curve.mean(1, keepdims=True)).astype(np.complex64) for curve in (one, two))
@@ -117,9 +116,7 @@ def _apart(
     return np.maximum(sizes[0][:, None] + sizes[1] - 2 * np.abs(one.conj() @ two.T), 0)
 
 
-def _find_offset(
-    curves: Float[np.ndarray, "s p 2"], tabs: Int[np.ndarray, "t"], holes: Int[np.ndarray, "h"]
-) -> float:
+def _find_offset(curves: Float[np.ndarray, "s p 2"], tabs: Int[np.ndarray, "t"], holes: Int[np.ndarray, "h"]) -> float:
     """By how much all outlines are too small, of a side's length: then the best partners are closest."""
     chosen = tabs[:: max(1, len(tabs) // _TELLING)]
     best = []
@@ -148,7 +145,7 @@ def _fit(
 
     cuts = np.linspace(0, len(pairs), threads + 1).astype(int)
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(fit, [slice(*ends) for ends in zip(cuts[:-1], cuts[1:], strict=True)]))
+        list(pool.map(fit, [slice(*ends) for ends in pairwise(cuts)]))
     tab, hole = tabs[pairs[:, 0]], holes[pairs[:, 1]]
     shift = fits[:, [SHIFT_X, SHIFT_Y]] * sides.length
     apart = _corners_apart(sides, tab, hole, fits[:, ANGLE], shift)
@@ -208,7 +205,9 @@ def _as_matches(fits: Fits, odds: Float[np.ndarray, "m"]) -> Matches:
     rotation = torch.stack([angle.cos(), -angle.sin(), angle.sin(), angle.cos()], 1).reshape(-1, 2, 2)
     into_hole = Poses(rotation.float(), torch.from_numpy(fits.shift[told]).float())
     back = into_hole.inverse()
-    relative = Poses(*(torch.cat(both) for both in ((into_hole.rotation, back.rotation), (into_hole.translation, back.translation))))
+    relative = Poses(
+        *(torch.cat(both) for both in ((into_hole.rotation, back.rotation), (into_hole.translation, back.translation)))
+    )
     channels = np.stack([probable, relative_odds, 1 / (1 + np.exp(-odds))], 1)[told]
     evidence = torch.from_numpy(channels).float().repeat(2, 1)
     first, second = torch.cat([tab, hole]), torch.cat([hole, tab])
