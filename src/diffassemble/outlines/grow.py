@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from diffassemble.core import InputError, Matches, Poses, Puzzle
+from diffassemble.core import Matches, Poses, Puzzle
 from diffassemble.core.solver import Step, in_content_order
 from diffassemble.outlines.grown import Grown
 from diffassemble.outlines.lattice_growth import grow_lattice
@@ -55,7 +55,8 @@ def grow(puzzle: Puzzle, several: bool = False, until: float = math.inf, matches
     if family(pieces, sides) == "tabs":
         matches = match_tabs(pieces, sides) if matches is None else matches
         return grow_lattice(pieces, matches, puzzle.locks, several, until, sides)
-    raise InputError("these outlines are not those of jigsaw pieces with tabs; only such can be grown yet")
+    nothing = torch.zeros(len(pieces))
+    return Grown(lay_aside(pieces), nothing, nothing.long() - 1, ("left out: no jigsaw piece",) * len(pieces))
 
 
 def growing(apart: Poses, grown: Grown) -> Iterator[Step]:

@@ -66,8 +66,8 @@ class Growth:
         self.locked = set(locked)
         self.order: dict[int, int] = {}
         self._clock = count()
-        if locked:
-            self._begin(locked)
+        # The part with what is locked.
+        self.home = self._begin(locked) if locked else None
 
     def _begin(self, cells: dict[Cell, Placed]) -> Layout:
         layout = Layout(self.evidence)
@@ -101,7 +101,7 @@ class Growth:
         self._restore(kept)
 
     def _total(self) -> float:
-        return sum(layout.total for layout in self.layouts)
+        return sum((layout.total for layout in self.layouts), start=0.0)
 
     def _copy(self) -> tuple[list[dict[Cell, Placed]], dict[int, int]]:
         return [dict(layout.cells) for layout in self.layouts], dict(self.order)
@@ -111,6 +111,7 @@ class Growth:
         self.free = {piece for piece in range(len(self.evidence.known)) if self.evidence.known[piece]}
         for cells in kept[0]:
             self._begin(cells)
+        self.home = self.layouts[0] if self.locked else None
         self.order = kept[1]
 
     def _fill(self) -> None:
@@ -124,10 +125,7 @@ class Growth:
                 self._grow(layout)
         while self._join():
             pass
-        self.layouts.sort(key=lambda layout: (not self._holds_locked(layout), -len(layout)))
-
-    def _holds_locked(self, layout: Layout) -> bool:
-        return bool(self.locked) and layout is self.layouts[0]
+        self.layouts.sort(key=lambda layout: (layout is not self.home, -len(layout)))
 
     def _seeds(self) -> list[tuple[int, int]]:
         """Pairs of sides that are probable enough to begin with, the most probable first."""
@@ -186,7 +184,7 @@ class Growth:
         """Take out pieces that their neighbours, or the frame, speak against; whether there were any."""
         found = False
         for layout in self.layouts:
-            held = self.locked if self._holds_locked(layout) else set()
+            held = self.locked if layout is self.home else set()
             poor = [
                 cell
                 for cell, placed in layout.cells.items()
@@ -210,7 +208,7 @@ class Growth:
     def _split(self) -> None:
         """Parts that no longer hold together become several; single pieces are free again."""
         for layout in list(self.layouts):
-            held = self.locked if self._holds_locked(layout) else set()
+            held = self.locked if layout is self.home else set()
             groups = connected(layout)
             main = max(groups, key=lambda group: (len(group & held), len(group)), default=set())
             for group in groups:
@@ -256,8 +254,6 @@ class Growth:
 
     def _joined(self, one: int, two: int, turn: int, x: int, y: int) -> float:
         """What speaks for joining one part to another; parts that collide can't be joined."""
-        if self.locked and two == 0:
-            return -math.inf
         layout, total = self.layouts[one], 0.0
         for cell, placed in self.layouts[two].cells.items():
             at = turned(cell, turn)

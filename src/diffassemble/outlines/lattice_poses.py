@@ -66,7 +66,7 @@ def pose_layouts(
     held = torch.zeros(count, dtype=torch.bool) if locks is None else locks.held
     number = _match_numbers(matches, count)
     rotation, translation = torch.eye(2).repeat(count, 1, 1), torch.zeros(count, 2)
-    blocks: list[Int[Tensor, "k"]] = []
+    blocks: list[Int[Tensor, "_"]] = []
     for layout in layouts:
         members = torch.tensor([placed.piece for placed in layout.cells.values()])
         poses = _on_lattice(sides, layout)
@@ -78,7 +78,9 @@ def pose_layouts(
         poses = _along_tree(poses, own)
         fixed = held[members]
         if locks is not None and bool(fixed.any()):
-            here = Locks(fixed, locks.poses[members])
+            here = Locks(
+                fixed, Poses(locks.poses.rotation[members].double(), locks.poses.translation[members].double())
+            )
             poses = here.applied(moved_to_locks(poses, here))
         weights = own.evidence[:, 2].clamp(0.05)
         poses = relax(poses, own, fixed, weights, tolerance=max(1.0, 0.02 * sides.length))
@@ -171,7 +173,7 @@ def lay_aside(pieces: OutlinePieces) -> Poses:
 
 
 def _lay_apart(
-    pieces: OutlinePieces, poses: Poses, blocks: Sequence[Int[Tensor, "k"]], held: Bool[Tensor, "n"]
+    pieces: OutlinePieces, poses: Poses, blocks: Sequence[Int[Tensor, "_"]], held: Bool[Tensor, "n"]
 ) -> None:
     """Lay parts and single pieces in rows below the first part, in place; blocks with locked pieces stay."""
     translation = poses.translation

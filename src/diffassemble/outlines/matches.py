@@ -6,9 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from diffassemble.core import InputError, Matches, OutlinePieces, Puzzle
+from diffassemble.core import Matches, OutlinePieces, Puzzle
 from diffassemble.outlines.sides import FLAT, Sides, find_sides
-from diffassemble.outlines.tabs import match_tabs
+from diffassemble.outlines.tabs import match_tabs, no_matches
 
 Family = Literal["tabs", "strips", "free"]
 # Doubt in a piece's four sides from which on it is no jigsaw piece: those of photographed and made puzzles are below 2,
@@ -31,4 +31,4 @@ def find_matches(puzzle: Puzzle) -> Matches:
     sides = find_sides(pieces)
     if family(pieces, sides) == "tabs":
         return match_tabs(pieces, sides)
-    raise InputError("these outlines are not those of jigsaw pieces with tabs; only such can be compared yet")
+    return no_matches()

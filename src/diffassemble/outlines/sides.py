@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
+from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -189,7 +190,8 @@ def _best_quadruple(
 
 
 @njit(cache=True)
-def _odd_sides(curve: np.ndarray, index: np.ndarray) -> np.ndarray:
+@no_type_check  # a checker would wrap it, and then numba couldn't compile it
+def _odd_sides(curve, index):
     """What speaks against the outline from each candidate to each other as a side: it has one tab or hole, near its
     middle, or none."""
     against = np.zeros((len(index), len(index)))
@@ -233,7 +235,7 @@ def _cut_at(
     index, place = found.index[quadruple], found.place[quadruple]
     first = int((np.roll(place, -1, 0) + place)[:, 0].argmax())
     index, place = np.roll(index, -first), np.roll(place, -first, 0)
-    points = np.stack([_between(found.curve, index[k], index[(k + 1) % 4]) for k in range(4)])
+    points = np.stack([_between(found.curve, int(index[k]), int(index[(k + 1) % 4])) for k in range(4)])
     return place, points, np.array([_shape(side) for side in points])
 
 

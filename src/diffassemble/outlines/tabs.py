@@ -62,7 +62,7 @@ def match_tabs(pieces: OutlinePieces, sides: Sides | None = None) -> Matches:
     sides = find_sides(pieces) if sides is None else sides
     fits = fit_all(sides)
     if not len(fits.tab):
-        return _no_matches()
+        return no_matches()
     odds = shape_evidence(fits.tab, fits.hole, fits.cost)
     if pieces.coloured:
         odds = odds + colour_evidence(fits.tab, fits.hole, odds, _colour_difference(pieces, sides, fits))
@@ -81,6 +81,8 @@ def fit_all(sides: Sides) -> Fits:
     offset = _find_offset(curves, tabs, holes)
     for _ in range(2):
         fits = _fit(sides, curves, tabs, holes, offset)
+        if not len(fits.tab):
+            break
         mutual = mutual_best(fits.tab, fits.hole, fits.cost)
         left = float(np.median(fits.gap[mutual]))
         if abs(left) < _OFFSET_LEFT:
@@ -214,6 +216,7 @@ def _as_matches(fits: Fits, odds: Float[np.ndarray, "m"]) -> Matches:
     return Matches(first // 4, second // 4, relative, 4 * (first % 4) + second % 4, evidence)
 
 
-def _no_matches() -> Matches:
+def no_matches() -> Matches:
+    """Nothing fits."""
     none = torch.zeros(0, dtype=torch.long)
     return Matches(none, none, Poses.identity(0, 2), none, torch.zeros(0, 3))
