@@ -61,7 +61,7 @@ def test_points_are_free_unless_another_faces_them() -> None:
     there = np.array([[0, 0, 0.01], [1, 0, 0.01]], np.float32)
     up = np.array([[0, 0, 1], [0, 0, 1]], np.float32)
     down = np.array([[0, 0, -1], [0, 0, 1]], np.float32)
-    free = free_points([here, there], [up, down], 0.1, -0.5)
+    free = free_points([here, there], [up, down], 0.1, -0.5, [0, 1], [None, None])
     assert [list(part) for part in free] == [[False, True], [False, True]]
 
 

@@ -33,6 +33,8 @@ Known = tuple[Cluster, Cluster, Match]
 _SEARCHING = 0.85
 # Poses are alike within so many degrees and spacings.
 _DEGREES, _OFF = 8.0, 3.0
+# Matches of a lower probability are not verified anew when a cluster has grown: searching anew finds more.
+_HOPELESS = 0.01
 # Matches of a lower probability don't speak against others; and no match is taken for surer than this.
 _RIVAL, _SUREST = 0.1, 0.995
 
@@ -232,7 +234,7 @@ class AssemblyState:
         carried = self._carry(first, match.pose) + self._carry(second, IDENTITY)
         self.matches = {pair: matches for pair, matches in self.matches.items() if old.isdisjoint(pair)}
         for other in self.clusters:
-            known = [match for partner, match in carried if partner is other]
+            known = [match for partner, match in carried if partner is other and match.probability >= _HOPELESS]
             if other is not both and known:
                 if not self.late:  # insertions stay as they are, all else is verified anew
                     found = [match for match in known if match.level != INSERTED]

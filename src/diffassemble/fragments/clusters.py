@@ -31,6 +31,8 @@ from diffassemble.fragments.spatial import Voxels, nearest_within, voxelise
 from diffassemble.fragments.surface import Sample
 
 _PROBES = 400
+# The body's place among what is known of levels: it is all of level 0.
+_BODY = -1
 # Seeds of fragments are numbered from one on; those of other points of them from here on.
 _REDRAWN = 100_000
 # What either of the segmentation's two outputs must exceed where a point is of the break; finer levels look where the
@@ -154,11 +156,14 @@ class Fragment:
 class Cluster:
     """Some fragments in one frame; sides are made when first asked for."""
 
-    def __init__(self, fragments: Sequence[Fragment], poses: Mapping[int, Pose]) -> None:
-        self.fragments, self.poses = fragments, dict(poses)
+    def __init__(
+        self, fragments: Sequence[Fragment], poses: Mapping[int, Pose], halves: tuple[Cluster, ...] = ()
+    ) -> None:
+        self.fragments, self.poses, self.halves = fragments, dict(poses), halves
         self.members = tuple(sorted(self.poses))
         self.area = sum(fragments[i].area for i in self.members)
         self._sides: dict[int, FractureSide] = {}
+        self._free: dict[int, dict[int, Bool[np.ndarray, "p"]]] = {}
 
     @property
     def finest(self) -> int:
@@ -178,7 +183,7 @@ class Cluster:
     def with_other(self, other: Cluster, pose: Pose) -> Cluster:
         """Both, in the frame of the other, in which this one stands at the pose."""
         placed = {piece: compose(pose, own) for piece, own in self.poses.items()}
-        return Cluster(self.fragments, {**other.poses, **placed})
+        return Cluster(self.fragments, {**other.poses, **placed}, (self, other))
 
     @property
     def points(self) -> int:
@@ -192,7 +197,7 @@ class Cluster:
         wholes = [(self.poses[piece], self.fragments[piece].pyramid.levels[0]) for piece in self.members]
         parts = [moved(pose, whole.points, whole.normals) for pose, whole in wholes]
         points, normals = zip(*parts, strict=True)
-        kept = np.concatenate(free_points(points, normals, 1.3 * spacing, -0.3))
+        kept = np.concatenate(self._uncovered(_BODY, points, normals, 1.3 * spacing, -0.3))
         if not kept.any():
             kept[:] = True
         breaks = [self.fragments[piece].broken(0) for piece in self.members]
@@ -203,9 +208,26 @@ class Cluster:
         """What is left of the breaks at a level: points that no other member covers."""
         spacing = self.fragments[0].spacing / 2**level
         parts = [self.fragments[piece].fracture(level).moved(self.poses[piece]) for piece in self.members]
-        free = free_points([p.points for p in parts], [p.smooth for p in parts], 2.2 * spacing, -0.2)
+        surfaces = [p.points for p in parts], [p.smooth for p in parts]
+        free = self._uncovered(level, *surfaces, 2.2 * spacing, -0.2)
         left = [part.part(kept) for part, kept in zip(parts, free, strict=True)]
         return FractureSurface(*(np.concatenate(columns) for columns in zip(*left, strict=True)))
+
+    def _uncovered(
+        self, level: int, points: Sequence[np.ndarray], normals: Sequence[np.ndarray], reach: float, facing: float
+    ) -> list[Bool[np.ndarray, "p"]]:
+        """Which points of each member no other one covers; what the two halves of a cluster know of theirs is kept."""
+        if level not in self._free:
+            known: dict[int, Bool[np.ndarray, "p"]] = {}
+            group = {piece: piece for piece in self.members}
+            for half in self.halves:
+                if level in half._free:
+                    known.update(half._free[level])
+                    group.update(dict.fromkeys(half.members, half.members[0]))
+            start = [known.get(piece) for piece in self.members]
+            free = free_points(points, normals, reach, facing, [group[piece] for piece in self.members], start)
+            self._free[level] = dict(zip(self.members, free, strict=True))
+        return [self._free[level][piece] for piece in self.members]
 
     def side(self, level: int) -> FractureSide | None:
         """Break and body, ready to be matched; none where hardly any break is left."""
@@ -221,15 +243,23 @@ class Cluster:
 
 
 def free_points(
-    points: Sequence[np.ndarray], normals: Sequence[np.ndarray], reach: float, facing: float
+    points: Sequence[np.ndarray],
+    normals: Sequence[np.ndarray],
+    reach: float,
+    facing: float,
+    groups: Sequence[int],
+    known: Sequence[Bool[np.ndarray, "p"] | None],
 ) -> list[Bool[np.ndarray, "p"]]:
-    """Which points of each member have no point of another member near that faces them."""
-    free = [np.ones(len(part), bool) for part in points]
+    """Which points of each member have no point of another member near that faces them.
+
+    Only members of different groups are compared; for those of one it is known.
+    """
+    free = [np.ones(len(part), bool) if own is None else own.copy() for part, own in zip(points, known, strict=True)]
     lows = [part.min(0) - reach if len(part) else np.full(3, np.inf) for part in points]
     highs = [part.max(0) + reach if len(part) else np.full(3, -np.inf) for part in points]
     for a in range(len(points)):
         for b in range(len(points)):
-            if a == b or (lows[a] > highs[b]).any() or (lows[b] > highs[a]).any():
+            if groups[a] == groups[b] or (lows[a] > highs[b]).any() or (lows[b] > highs[a]).any():
                 continue
             near = nearest_within(points[a], points[b], np.float32(reach))
             found = near >= 0

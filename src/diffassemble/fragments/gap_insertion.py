@@ -153,7 +153,7 @@ def insert_into_gaps(piece: Fragment, whole: Cluster, gaps: Gaps, seed: int) -> 
     tried = chance.permutation(len(own.points))
     poses, scores, _ = propose_everywhere(
         own.surface, own.probe, other.surface, other.voxels, other.body,
-        tried[:_KEYS], tried[:_TRIED], places, float(spacing), _TURNS, 80, 0.35,
+        tried[:_KEYS], tried[:_TRIED], places, float(spacing), _TURNS, 40, 0.35,
     )  # fmt: skip
     if not len(poses):
         return []

@@ -26,7 +26,7 @@ from diffassemble.fragments.colours import colour_evidence
 from diffassemble.fragments.contact import IDENTITY, Pose, inverse, meet, poses_of, refine, transformed
 from diffassemble.fragments.descriptors import FractureSurface
 from diffassemble.fragments.model import FractureModels
-from diffassemble.fragments.pair_search import Candidates, Effort, rating, search
+from diffassemble.fragments.pair_search import QUICK, Candidates, Effort, rating, search
 from diffassemble.fragments.surface import facing_outward, spacing_of, with_normals
 
 # Which of the numbers of a match tell how far rims meet, seen from either side, and how firmly it holds.
@@ -300,7 +300,7 @@ class PairSearch:
     def __init__(self, fragments: Sequence[Fragment], models: FractureModels, draws: int = 0) -> None:
         self.fragments, self.models, self.draws = fragments, models, draws
         self.singles = [Cluster(self.fragments, {piece: IDENTITY}) for piece in range(len(self.fragments))]
-        self._found: dict[tuple[int, int, int], list[Match]] = {}
+        self._found: dict[tuple[int, int, int, Effort], list[Match]] = {}
 
     def level(self, first: int, second: int, finer: int = 0) -> int | None:
         """The level at which two fragments are compared, so much finer than needed; none where that shows nothing."""
@@ -310,18 +310,18 @@ class PairSearch:
             return None
         return level
 
-    def between(self, first: int, second: int, finer: int = 0) -> list[Match]:
+    def between(self, first: int, second: int, finer: int = 0, effort: Effort = QUICK) -> list[Match]:
         """The most probable poses of the first fragment if the second stays."""
         if first > second:
-            return [match.reversed() for match in self.between(second, first, finer)]
-        if (first, second, finer) not in self._found:
+            return [match.reversed() for match in self.between(second, first, finer, effort)]
+        if (first, second, finer, effort) not in self._found:
             level, found = self.level(first, second, finer), []
             if level is not None:
                 seed = mixed_seed(self.draws, finer, first, second)
                 pair = self.singles[first], self.singles[second]
-                found = match_clusters(*pair, level, Effort(), self.models, seed)
-            self._found[first, second, finer] = found
-        return self._found[first, second, finer]
+                found = match_clusters(*pair, level, effort, self.models, seed)
+            self._found[first, second, finer, effort] = found
+        return self._found[first, second, finer, effort]
 
     def thoroughly(self, first: int, second: int) -> list[Match]:
         """The same, and once more at a finer level where none is likely."""

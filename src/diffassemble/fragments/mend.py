@@ -36,19 +36,17 @@ from diffassemble.fragments.matches import (
     side_by_side,
 )
 from diffassemble.fragments.model import FractureModels
-from diffassemble.fragments.pair_search import Effort
+from diffassemble.fragments.pair_search import GLANCE, HARD, QUICK, Effort
 from diffassemble.fragments.scale import misfit_of
 from diffassemble.fragments.surface import is_cloud
 
-QUICK = Effort()
-HARD = Effort(keys=1000, candidates=24, draws=200_000, proposals=1000, settled=300, refined=50, kept=24, everywhere=6)
 SURE, LIKELY, POSSIBLE = 0.9, 0.5, 0.15
-_ALL, _AT_ONCE = 1000, 200
+_ALL, _SEVERAL, _AT_ONCE = 1000, 8, 200
 # Pieces whose break has fewer points than this at level 0 are not compared with others, only inserted into gaps.
 _LEAST = 8
 # Before this round small pieces, of at most this share of the whole surface, are inserted into the gaps of the largest
 # cluster, which are looked at in this part of the spacing of level 0; then again, for those whose gap another one took.
-_INSERTION, _SMALL, _GAP, _PASSES = 5, 0.006, 1 / 3, 3
+_INSERTION, _SMALL, _GAP, _PASSES = 6, 0.006, 1 / 3, 3
 # Middles of two small pieces are at least this share of both widths apart.
 _CROWDED = 0.3
 # A match rivals the surest one if its odds are at least this part of the other's.
@@ -87,8 +85,9 @@ class Round:
 
 
 ROUNDS = (
-    Round(QUICK, 0, SURE, _ALL, 60),
-    Round(QUICK, 0, LIKELY, _ALL, 60),
+    Round(GLANCE, 0, SURE, _ALL, 60),
+    Round(QUICK, 0, SURE, _SEVERAL, 60),
+    Round(QUICK, 0, LIKELY, _SEVERAL, 60),
     Round(QUICK, 0, LIKELY, 3, _LEAST),
     Round(QUICK, 1, LIKELY, 3, _LEAST),
     Round(HARD, 0, LIKELY, 2, _LEAST),
@@ -150,8 +149,8 @@ def search_some(state: AssemblyState, number: int) -> bool:
             both = seen_by(effort, small), seen_by(effort, large)
             found = match_clusters(*both, level, effort.effort, state.models, seed)
             return reviewed(state, small, large, found) if effort.doubtful else found
-        if effort.effort == QUICK and state.is_single(small) and state.is_single(large):
-            return state.pair_search.between(small.members[0], large.members[0], effort.finer)
+        if effort.effort != HARD and state.is_single(small) and state.is_single(large):
+            return state.pair_search.between(small.members[0], large.members[0], effort.finer, effort.effort)
         return match_clusters(small, large, level, effort.effort, state.models, seed)
 
     for (small, large, _), matches in zip(jobs, side_by_side(look, jobs), strict=True):

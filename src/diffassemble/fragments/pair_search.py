@@ -13,7 +13,7 @@ from scipy.spatial import cKDTree
 from diffassemble.fragments.clusters import FractureSide
 from diffassemble.fragments.contact import Points, Pose, PoseRows, count_touching, inverse
 from diffassemble.fragments.descriptors import FractureSurface
-from diffassemble.fragments.proposals import propose, propose_everywhere, settled, unlike
+from diffassemble.fragments.proposals import company, largest, propose, propose_everywhere, settled, unlike
 
 Numbers = Int64[np.ndarray, "_"]
 Scores = Float64[np.ndarray, "_"]
@@ -38,11 +38,16 @@ class Effort:
     keys: int = 400
     candidates: int = 12
     draws: int = 30_000
-    proposals: int = 400
+    proposals: int = 120
     settled: int = 80
     refined: int = 20
     kept: int = 12
     everywhere: int = 0
+
+
+GLANCE = Effort(keys=250, candidates=10, draws=10_000, proposals=24, settled=12, refined=6, kept=4)
+QUICK = Effort()
+HARD = Effort(keys=1000, candidates=24, draws=200_000, proposals=400, settled=300, refined=50, kept=24, everywhere=6)
 
 
 class Candidates(NamedTuple):
@@ -62,7 +67,7 @@ def search(first: FractureSide, second: FractureSide, spacing: float, effort: Ef
     candidates, table = correspondences(first.surface, second.surface, keys, effort.candidates, chance)
     shortest = min(5 * spacing, 0.25 * float(np.linalg.norm(np.ptp(first.points, axis=0))))
     sides = first.surface, first.probe, second.surface, second.voxels, second.body
-    others = company(first.points[keys], shortest, spacing, chance)
+    others = company(first.points[keys], shortest, _COMPANY * spacing, _AROUND, int(chance.integers(1 << 62)))
     around, patches = (surroundings(first.points, keys, count) for count in (_AROUND, _PATCH))
     poses, scores, chosen = propose(
         *sides, keys, candidates, table, others, around, patches, float(spacing),
@@ -101,23 +106,13 @@ def correspondences(
     """The most similar points of the second surface for each key, and a table to draw correspondences from."""
     # Few enough that true counterparts are among the best, and dense enough that one lies near each place.
     pool = chance.permutation(len(second.points))[:_POOL]
-    likeness = first.counterparts[keys] @ second.descriptors[pool].T
-    likeness = likeness + first.descriptors[keys] @ second.counterparts[pool].T
-    count = min(count, len(pool))
-    best = np.argpartition(-likeness, count - 1, axis=1)[:, :count]
-    value = np.take_along_axis(likeness, best, 1)
+    here = np.concatenate([first.counterparts[keys], first.descriptors[keys]], 1)
+    there = np.concatenate([second.descriptors[pool], second.counterparts[pool]], 1)
+    best, value = largest(here @ there.T, min(count, len(pool)))
     weight = np.exp(_SHARPNESS * (value - value.max(1, keepdims=True) * 0.5 - value.max() * 0.5)).ravel()
     ends = np.cumsum(weight)
     table = np.searchsorted(ends, (np.arange(_TABLE) + chance.random()) * (ends[-1] / _TABLE))
     return pool[best], np.minimum(table, len(ends) - 1)
-
-
-def company(points: Points, shortest: float, spacing: float, chance: np.random.Generator) -> Int64[np.ndarray, "k c"]:
-    """For each key some others, by their numbers among the keys, that are neither near nor far; or itself."""
-    far = np.linalg.norm(points[:, None] - points, axis=-1)
-    fit = (far > shortest) & (far < _COMPANY * spacing)
-    order = np.argsort(np.where(fit, chance.random(far.shape), 2), axis=1)[:, :_AROUND]
-    return np.where(np.take_along_axis(fit, order, 1), order, np.arange(len(points))[:, None])
 
 
 def surroundings(points: Points, keys: Numbers, count: int) -> Int64[np.ndarray, "k a"]:

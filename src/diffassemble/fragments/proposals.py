@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from diffassemble.fragments.contact import count_buried, fma, inverse, refine_some, rotation_about, touched
+from diffassemble.fragments.contact import count_buried, fma, inverse, place, refine_some, rotation_about, touched
 from diffassemble.fragments.spatial import inner, kernel
 
 # In spacings: how far touching points may be apart, and from each other's planes; and the product of their normals.
@@ -18,8 +18,13 @@ _REACH, _PLANE, _FACING = 2.2, 1.2, -0.5
 _AT_RIM = 3.0
 # After so many points of the trial the share that must touch is asked for.
 _FIRST = 10
+# So many others are asked for each that is wanted as company of a point.
+_ASKED = 8
 # The score where no pose is known.
 _NONE = -1e9
+# Poses count as one if they bring the middle of the own break to places within so many spacings, and the trace of the
+# turn between them is greater than this (10 degrees).
+_APART, _TURNED = 4.0, 2.97
 
 
 @kernel
@@ -33,9 +38,11 @@ def propose(
     normals of break and original surface make a pose; elsewhere two correspondences do, drawn from `table`, which
     holds numbers k · len(candidates[k]) + m, likely ones often, and from `company[k]`, other keys not far from key k.
     At least some of the points `around[k]` must touch then; the score is the likeness of touching points among
-    `patches[k]`, which reach farther, less buried points: so small contacts count as much as large ones.
+    `patches[k]`, which reach farther, less buried points: so small contacts count as much as large ones. Of poses that
+    are alike only the best is kept: a wrong one that is found often would crowd out a true one that is found once.
     """
-    poses, scores, chosen = np.empty((most, 12)), np.full(most, _NONE), np.zeros(most, np.int64)
+    poses, scores, chosen = np.zeros((most, 15)), np.full(most, _NONE), np.zeros(most, np.int64)
+    middle = _middle(own.points)
     width, pose, worst = candidates.shape[1], np.empty(12), _NONE
     tried = len(keys) * width
     for number in range(tried + draws):
@@ -63,9 +70,44 @@ def propose(
         score = likeness(pose, own, other, voxels, patches[key], _REACH, _PLANE, _FACING, spacing, worst)
         if score > worst:
             score -= 0.25 * count_buried(pose, probe, 2, body.voxels, body.points, body.normals, 1.5 * body.spacing)
-            worst = _keep(pose, score, key, poses, scores, chosen)
+            worst = _keep(pose, score, key, poses, scores, chosen, middle, _APART * spacing)
     found = _found(scores)
-    return poses[:found], scores[:found], chosen[:found]
+    return poses[:found, :12].copy(), scores[:found], chosen[:found]
+
+
+@kernel
+def largest(table, count):
+    """The columns of the largest numbers of each row, the largest first, and these numbers."""
+    columns, values = np.zeros((len(table), count), np.int64), np.full((len(table), count), -np.inf, np.float32)
+    for i in range(len(table)):
+        for j in range(table.shape[1]):
+            value, k = table[i, j], count - 1
+            if value <= values[i, k]:
+                continue
+            while k > 0 and values[i, k - 1] < value:
+                values[i, k], columns[i, k] = values[i, k - 1], columns[i, k - 1]
+                k -= 1
+            values[i, k], columns[i, k] = value, j
+    return columns, values
+
+
+@kernel
+def company(points, shortest, farthest, count, state):
+    """For each point some others, by their numbers, that are neither near nor far; or itself where few are found."""
+    others = np.empty((len(points), count), np.int64)
+    for i in range(len(points)):
+        found = 0
+        for _ in range(_ASKED * count):
+            state = (state * 6364136223846793005 + 1442695040888963407) & 0x7FFFFFFFFFFFFFFF
+            j = (state >> 20) % len(points)
+            u, v, w = points[i, 0] - points[j, 0], points[i, 1] - points[j, 1], points[i, 2] - points[j, 2]
+            if shortest * shortest < u * u + v * v + w * w < farthest * farthest:
+                others[i, found] = j
+                found += 1
+                if found == count:
+                    break
+        others[i, found:] = i
+    return others
 
 
 @kernel
@@ -140,14 +182,40 @@ def likeness(pose, own, other, voxels, trial, reach, plane, facing, spacing, lea
 
 
 @inner
-def _keep(pose, score, key, poses, scores, chosen):
-    """Put a pose in the place of the worst of the best, if it is better; the score of the worst then."""
-    slot = _worst(scores)
+def _middle(points):
+    """The mean of some points."""
+    total = np.zeros(3)
+    for i in range(len(points)):
+        for k in range(3):
+            total[k] += points[i, k]
+    return total / len(points)
+
+
+@inner
+def _keep(pose, score, key, poses, scores, chosen, middle, distance):
+    """Put a pose in the place of one that is alike, or of the worst, if it is better; the score of the worst then.
+
+    Rows of `poses` are poses and the places to which they bring the middle.
+    """
+    slot, (x, y, z) = -1, place(pose, middle)
+    for k in range(len(scores)):
+        if scores[k] == _NONE:
+            break
+        u, v, w = poses[k, 12] - x, poses[k, 13] - y, poses[k, 14] - z
+        if u * u + v * v + w * w < distance * distance:
+            total = 0.0
+            for m in range(9):
+                total += poses[k, m] * pose[m]
+            if total > _TURNED:
+                slot = k
+                break
+    if slot < 0:
+        slot = _worst(scores)
     if score > scores[slot]:
-        scores[slot] = score
-        chosen[slot] = key
+        scores[slot], chosen[slot] = score, key
         for k in range(12):
             poses[slot, k] = pose[k]
+        poses[slot, 12], poses[slot, 13], poses[slot, 14] = x, y, z
     return scores[_worst(scores)]
 
 
@@ -314,8 +382,8 @@ def propose_everywhere(own, probe, other, voxels, body, keys, trial, places, spa
     At least `share` of the trial must touch. Where both points are at a rim, only turns that make the original surfaces
     go on into each other are tried.
     """
-    poses, scores, chosen = np.empty((most, 12)), np.full(most, _NONE), np.zeros(most, np.int64)
-    pose = np.empty(12)
+    poses, scores, chosen = np.zeros((most, 15)), np.full(most, _NONE), np.zeros(most, np.int64)
+    pose, middle = np.empty(12), _middle(own.points)
     least, deep = share * len(trial), 1.5 * body.spacing
     for a in keys:
         for b in places:
@@ -331,9 +399,10 @@ def propose_everywhere(own, probe, other, voxels, body, keys, trial, places, spa
                     continue
                 score -= 3 * count_buried(pose, probe, 3, body.voxels, body.points, body.normals, deep)
                 # Once there are as many as wanted, only what is better than the worst of the best counts.
-                least = max(least, _keep(pose, score, a, poses, scores, chosen) + 0.5)
+                kept = _keep(pose, score, a, poses, scores, chosen, middle, _APART * spacing)
+                least = max(least, kept + 0.5)
     found = _found(scores)
-    return poses[:found], scores[:found], chosen[:found]
+    return poses[:found, :12].copy(), scores[:found], chosen[:found]
 
 
 @inner
