@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 from diffassemble.core import Mesh
 from diffassemble.fragments.assembly_state import polished
 from diffassemble.fragments.clusters import Cluster, Fragment, free_points
-from diffassemble.fragments.contact import IDENTITY
+from diffassemble.fragments.contact import IDENTITY, compose, inverse
 from diffassemble.fragments.model import FractureModels
 
 
@@ -63,6 +63,21 @@ def test_points_are_free_unless_another_faces_them() -> None:
     down = np.array([[0, 0, -1], [0, 0, 1]], np.float32)
     free = free_points([here, there], [up, down], 0.1, -0.5, [0, 1], [None, None])
     assert [list(part) for part in free] == [[False, True], [False, True]]
+
+
+def test_a_cluster_that_grew_has_the_same_breaks_open_as_one_made_at_once(
+    standing: tuple[Cluster, Fragment, np.ndarray],
+) -> None:
+    halves, _, place = standing
+    single = [Cluster(halves.fragments, {piece: IDENTITY}) for piece in range(3)]
+    pose = compose(inverse(halves.poses[1]), halves.poses[0])
+    both = single[0].with_other(single[1], pose)
+    assert both.side(0) is not None, "what the halves know of themselves is used below"
+    grown = single[2].with_other(both, compose(inverse(halves.poses[1]), place))
+    whole = Cluster(halves.fragments, grown.poses)
+    assert np.array_equal(grown.fracture(0).points, whole.fracture(0).points)
+    assert np.array_equal(grown.body.points, whole.body.points)
+    assert len(grown.body.points) < len(both.body.points) + len(single[2].body.points)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import torch
 from diffassemble.core import Mesh, Puzzle
 from diffassemble.fragments.breaking import fracture, scatter
 from diffassemble.fragments.clusters import Cluster, FractureSide
-from diffassemble.fragments.contact import IDENTITY, compose, inverse, pose_rows, transformed
+from diffassemble.fragments.contact import IDENTITY, close, compose, inverse, pose_rows, transformed
 from diffassemble.fragments.matches import (
     PairSearch,
     _contact,
@@ -22,7 +22,8 @@ from diffassemble.fragments.matches import (
     verify,
 )
 from diffassemble.fragments.model import MATCH_FEATURES, FractureModels
-from diffassemble.fragments.pair_search import Candidates, Effort, distinct, rating, search
+from diffassemble.fragments.pair_search import QUICK, Candidates, Effort, distinct, guesses, rating, search
+from diffassemble.fragments.proposals import company, largest
 
 
 @pytest.fixture
@@ -32,6 +33,38 @@ def sides(clusters: tuple[Cluster, Cluster]) -> tuple[FractureSide, FractureSide
     assert own is not None
     assert other is not None
     return own, other, clusters[0].fragments[0].spacing
+
+
+def test_the_largest_of_each_row_come_in_order() -> None:
+    table = np.random.default_rng(0).random((30, 50), np.float32)
+    columns, values = largest(table, 7)
+    wanted = np.argsort(-table, axis=1)[:, :7]
+    assert np.array_equal(columns, wanted)
+    assert np.array_equal(values, np.take_along_axis(table, wanted, 1))
+
+
+def test_company_is_neither_near_nor_far_or_nobody() -> None:
+    points = np.random.default_rng(0).random((200, 3), np.float32)
+    points[0] += 50
+    others = company(points, 0.3, 0.6, 5, 11)
+    far = np.linalg.norm(points[:, None] - points[others], axis=-1)
+    alone = others == np.arange(len(points))[:, None]
+    assert alone[0].all()
+    assert alone.mean() < 0.1
+    assert ((far > 0.3) & (far < 0.6))[~alone].all()
+
+
+def test_guesses_are_hardly_alike_and_the_true_pose_is_among_the_best(
+    sides: tuple[FractureSide, FractureSide, float], true_pose: np.ndarray
+) -> None:
+    own, other, spacing = sides
+    poses, scores, chosen = guesses(own, other, spacing, QUICK, np.random.default_rng(0))
+    kept, _ = distinct(poses, scores, own.points, 10.0, 4 * spacing, len(poses))
+    assert len(poses) > 5
+    assert len(kept) > 0.8 * len(poses)
+    assert len(chosen) == len(poses)
+    best = poses[np.argsort(-scores)[:3]]
+    assert any(close(pose, true_pose, own.points.mean(0), 10.0, 4 * spacing) for pose in best)
 
 
 def test_the_first_candidate_is_the_true_pose(

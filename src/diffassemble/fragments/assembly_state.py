@@ -8,14 +8,14 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from diffassemble.fragments.clusters import Cluster, Fragment
-from diffassemble.fragments.contact import IDENTITY, Pose, close, compose, inverse
+from diffassemble.fragments.contact import IDENTITY, Points, Pose, close, compose, inverse, moved
 from diffassemble.fragments.gap_insertion import INSERTED
 from diffassemble.fragments.matches import Match, PairSearch, review
 from diffassemble.fragments.model import FractureModels
@@ -64,11 +64,10 @@ def polished(cluster: Cluster, held: Collection[int]) -> Cluster:
     # What lies one spacing of level 0 off is still reached.
     for reach in np.linspace(_FIRST * 2**level, _LAST, _ROUNDS):
         matrix, vector = np.zeros((6 * len(loose),) * 2), np.zeros(6 * len(loose))
-        parts = {piece: cluster.fragments[piece].fracture(level).moved(poses[piece]) for piece in cluster.members}
-        for first in cluster.members:
-            for second in cluster.members:
-                if first != second:
-                    _add_pair(matrix, vector, parts, (first, second), number, (reach * spacing, _DOUBT * spacing))
+        faces = {piece: cluster.fragments[piece].fracture(level) for piece in cluster.members}
+        parts = {piece: moved(poses[piece], face.points, face.smooth) for piece, face in faces.items()}
+        for pair in _near_each_other({piece: part[0] for piece, part in parts.items()}, reach * spacing):
+            _add_pair(matrix, vector, parts, pair, number, (reach * spacing, _DOUBT * spacing))
         scale = np.maximum(np.diag(matrix), 1e-9)
         motion = np.linalg.solve(matrix + np.diag(1e-3 * scale + 1e-9), vector)
         for piece, index in number.items():
@@ -79,22 +78,26 @@ def polished(cluster: Cluster, held: Collection[int]) -> Cluster:
     return Cluster(cluster.fragments, poses)
 
 
+def _near_each_other(points: Mapping[int, Points], reach: float) -> Iterator[tuple[int, int]]:
+    """Which pieces have boxes within reach of each other, both ways round."""
+    boxes = {piece: (own.min(0), own.max(0)) for piece, own in points.items() if len(own)}
+    for first, (low, high) in boxes.items():
+        for second, (other_low, other_high) in boxes.items():
+            if first != second and not (np.maximum(low - other_high, other_low - high) > reach).any():
+                yield first, second
+
+
 def _add_pair(matrix, vector, parts, pair, number, limits) -> None:  # type: ignore[no-untyped-def]
     """Add the normal equations of the points of the first piece that lie on the second."""
     (first, second), (reach, doubt) = pair, limits
-    own, other = parts[first], parts[second]
-    if not len(own.points) or not len(other.points):
-        return
-    apart = np.maximum(own.points.min(0) - other.points.max(0), other.points.min(0) - own.points.max(0))
-    if (apart > reach).any():
-        return
-    near = nearest_within(own.points, other.points, np.float32(reach))
+    (own, own_smooth), (other, other_smooth) = parts[first], parts[second]
+    near = nearest_within(own, other, np.float32(reach))
     found = np.flatnonzero(near >= 0)
-    found = found[(own.smooth[found] * other.smooth[near[found]]).sum(1) < _FACING]
+    found = found[(own_smooth[found] * other_smooth[near[found]]).sum(1) < _FACING]
     if len(found) < _LEAST:
         return
-    here, there = own.points[found].astype(np.float64), other.points[near[found]].astype(np.float64)
-    normal = other.smooth[near[found]].astype(np.float64) - own.smooth[found]
+    here, there = own[found].astype(np.float64), other[near[found]].astype(np.float64)
+    normal = other_smooth[near[found]].astype(np.float64) - own_smooth[found]
     normal /= np.linalg.norm(normal, axis=1, keepdims=True)
     apart = ((there - here) * normal).sum(1)
     weight = 1 / (1 + (apart / doubt) ** 2)

@@ -163,7 +163,7 @@ class Cluster:
         self.members = tuple(sorted(self.poses))
         self.area = sum(fragments[i].area for i in self.members)
         self._sides: dict[int, FractureSide] = {}
-        self._free: dict[int, dict[int, Bool[np.ndarray, "p"]]] = {}
+        self._free: dict[int, dict[int, Bool[np.ndarray, "_"]]] = {}
 
     @property
     def finest(self) -> int:
@@ -215,10 +215,10 @@ class Cluster:
 
     def _uncovered(
         self, level: int, points: Sequence[np.ndarray], normals: Sequence[np.ndarray], reach: float, facing: float
-    ) -> list[Bool[np.ndarray, "p"]]:
+    ) -> list[Bool[np.ndarray, "_"]]:
         """Which points of each member no other one covers; what the two halves of a cluster know of theirs is kept."""
         if level not in self._free:
-            known: dict[int, Bool[np.ndarray, "p"]] = {}
+            known: dict[int, Bool[np.ndarray, "_"]] = {}
             group = {piece: piece for piece in self.members}
             for half in self.halves:
                 if level in half._free:
@@ -248,8 +248,8 @@ def free_points(
     reach: float,
     facing: float,
     groups: Sequence[int],
-    known: Sequence[Bool[np.ndarray, "p"] | None],
-) -> list[Bool[np.ndarray, "p"]]:
+    known: Sequence[Bool[np.ndarray, "_"] | None],
+) -> list[Bool[np.ndarray, "_"]]:
     """Which points of each member have no point of another member near that faces them.
 
     Only members of different groups are compared; for those of one it is known.

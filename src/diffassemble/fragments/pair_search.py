@@ -62,26 +62,7 @@ def search(first: FractureSide, second: FractureSide, spacing: float, effort: Ef
     nothing = Candidates(np.zeros((0, 12)), np.zeros(0, np.int64))
     if len(first.points) < 20 or len(second.points) < 20:
         return nothing
-    chance = np.random.Generator(np.random.PCG64(seed))
-    keys = chance.permutation(len(first.points))[: effort.keys]
-    candidates, table = correspondences(first.surface, second.surface, keys, effort.candidates, chance)
-    shortest = min(5 * spacing, 0.25 * float(np.linalg.norm(np.ptp(first.points, axis=0))))
-    sides = first.surface, first.probe, second.surface, second.voxels, second.body
-    others = company(first.points[keys], shortest, _COMPANY * spacing, _AROUND, int(chance.integers(1 << 62)))
-    around, patches = (surroundings(first.points, keys, count) for count in (_AROUND, _PATCH))
-    poses, scores, chosen = propose(
-        *sides, keys, candidates, table, others, around, patches, float(spacing),
-        effort.draws, effort.proposals, shortest, int(chance.integers(1 << 62)),
-    )  # fmt: skip
-    chosen = keys[chosen]
-    if effort.everywhere and len(first.points) < _SMALL:
-        tried = chance.permutation(len(first.points))
-        places = chance.permutation(len(second.points))[:1500]
-        keys, trial = tried[: effort.everywhere], tried[:60]
-        more, values, points = propose_everywhere(*sides, keys, trial, places, float(spacing), 20, 200, 0.45)
-        values = values * (0.3 * patches.shape[1] / len(trial))
-        poses, scores = np.concatenate([poses, more]), np.concatenate([scores, values])
-        chosen = np.concatenate([chosen, points])
+    poses, scores, chosen = guesses(first, second, spacing, effort, np.random.Generator(np.random.PCG64(seed)))
     if not len(poses):
         return nothing
     best = distinct(poses, scores, first.points, 10.0, 4 * spacing, effort.settled)[0]
@@ -98,6 +79,33 @@ def search(first: FractureSide, second: FractureSide, spacing: float, effort: Ef
     sharp, values = settle(rough[order], near[order], 1.6, 4)
     kept, votes = distinct(sharp, values, first.points, 4.0, 1.5 * spacing, effort.kept)
     return Candidates(sharp[kept], votes)
+
+
+def guesses(
+    first: FractureSide, second: FractureSide, spacing: float, effort: Effort, chance: np.random.Generator
+) -> tuple[PoseRows, Scores, Numbers]:
+    """Poses, hardly any of them alike, with their scores and the point of the first break that each came from."""
+    keys = chance.permutation(len(first.points))[: effort.keys]
+    candidates, table = correspondences(first.surface, second.surface, keys, effort.candidates, chance)
+    shortest = min(5 * spacing, 0.25 * float(np.linalg.norm(np.ptp(first.points, axis=0))))
+    sides = first.surface, first.probe, second.surface, second.voxels, second.body
+    others = company(first.points[keys], shortest, _COMPANY * spacing, _AROUND, int(chance.integers(1 << 62)))
+    around, patches = (surroundings(first.points, keys, count) for count in (_AROUND, _PATCH))
+    poses, scores, chosen = propose(
+        *sides, keys, candidates, table, others, around, patches, float(spacing),
+        effort.draws, effort.proposals, shortest, int(chance.integers(1 << 62)),
+    )  # fmt: skip
+    if not effort.everywhere or len(first.points) >= _SMALL:
+        return poses, scores, keys[chosen]
+    tried = chance.permutation(len(first.points))
+    places = chance.permutation(len(second.points))[:1500]
+    trial = tried[:60]
+    more, values, points = propose_everywhere(
+        *sides, tried[: effort.everywhere], trial, places, float(spacing), 20, 200, 0.45
+    )
+    values = values * (0.3 * patches.shape[1] / len(trial))
+    found = (poses, more), (scores, values), (keys[chosen], points)
+    return np.concatenate(found[0]), np.concatenate(found[1]), np.concatenate(found[2])
 
 
 def correspondences(
