@@ -15,6 +15,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 import argparse
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,7 +117,7 @@ def groups(data: Path | None, pieces: int) -> dict[str, ObjectCell]:
         ("smooth", solids(roughness=0.3), {}),
         ("sawn", solids(roughness=0.0), {}),
         ("cells", solids(cells=True), {}),
-        ("20 pieces", solids(pieces=20), {}),
+        *((f"{count} pieces", solids(pieces=count), {}) for count in (20, 40, 100)),
         ("0.1 % noise", rough, {"noise": 0.001}),
         ("0.3 % noise", rough, {"noise": 0.003}),
         ("worn by 0.5 %", rough, {"wear": 0.005}),
@@ -135,12 +136,14 @@ def measure(cell: ObjectCell, pieces: int, file: Path) -> list[dict[str, Any]]:
     with file.open("a") as notes:
         while sum(len(one["right"]) for one in done) < pieces:
             number = len(done)
-            case = cell.case(number, 0)
+            case, began = cell.case(number, 0), time.process_time()
             *_, step = solver.steps(case.given, random_stream(0, number, 3))
+            spent = time.process_time() - began
             score = score_object(case, step.poses, "largest", step.confidence)
             told, rest = torch.tensor(score.confidence or ()), score.rest
             right = score.values("right")[rest]
             one = {"name": cell.fractures[number].name, "sure": told[rest].tolist(), "right": right.tolist()}
+            one["seconds"] = round(spent, 2)
             print(json.dumps(one), file=notes, flush=True)
             done.append(one)
     return done
@@ -178,7 +181,7 @@ def main() -> None:
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     rows = {}
-    print(f"{'group':30s} objects  pieces  right  above 0.9  of these right  0.5 to 0.9  of these right")
+    print(f"{'group':30s} objects  pieces  right  above 0.9  of these right  0.5 to 0.9  of these right  seconds")
     for name, cell in groups(options.data, options.pieces).items():
         if options.groups is not None and name not in options.groups:
             continue
@@ -188,7 +191,9 @@ def main() -> None:
         rows[name] = sure, right
         high, middle = sure > 0.9, (sure > 0.5) & (sure <= 0.9)
         numbers = f"{len(done):7d} {len(sure):7d} {100 * right.mean():6.1f} {high.sum():10d}"
-        likely = f"{middle.sum():11d} {int(right[middle].sum()):15d}"
+        # Of the processor, by one thread.
+        seconds = np.median([one["seconds"] for one in done])
+        likely = f"{middle.sum():11d} {int(right[middle].sum()):15d} {seconds:8.1f}"
         print(f"{name:30s} {numbers} {int(right[high].sum()):15d} {likely}", flush=True)
         draw(rows, options.out / "calibration.png")
 

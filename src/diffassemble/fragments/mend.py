@@ -36,7 +36,7 @@ from diffassemble.fragments.matches import (
     side_by_side,
 )
 from diffassemble.fragments.model import FractureModels
-from diffassemble.fragments.pair_search import GLANCE, HARD, QUICK, Effort
+from diffassemble.fragments.pair_search import GLANCE, QUICK, Effort
 from diffassemble.fragments.scale import misfit_of
 from diffassemble.fragments.surface import is_cloud
 
@@ -46,7 +46,7 @@ _ALL, _SEVERAL, _AT_ONCE = 1000, 8, 200
 _LEAST = 8
 # Before this round small pieces, of at most this share of the whole surface, are inserted into the gaps of the largest
 # cluster, which are looked at in this part of the spacing of level 0; then again, for those whose gap another one took.
-_INSERTION, _SMALL, _GAP, _PASSES = 6, 0.006, 1 / 3, 3
+_INSERTION, _SMALL, _GAP, _PASSES = 5, 0.006, 1 / 3, 3
 # Middles of two small pieces are at least this share of both widths apart.
 _CROWDED = 0.3
 # A match rivals the surest one if its odds are at least this part of the other's.
@@ -90,11 +90,9 @@ ROUNDS = (
     Round(QUICK, 0, LIKELY, _SEVERAL, 60),
     Round(QUICK, 0, LIKELY, 3, _LEAST),
     Round(QUICK, 1, LIKELY, 3, _LEAST),
-    Round(HARD, 0, LIKELY, 2, _LEAST),
-    Round(HARD, 1, LIKELY, 2, _LEAST),
     Round(QUICK, 0, LIKELY, 1, _LEAST, redrawn=True),
     Round(QUICK, 0, LIKELY, 1, doubtful=True),
-    Round(HARD, 1, POSSIBLE, 1, _LEAST),
+    Round(QUICK, 1, POSSIBLE, 1, _LEAST),
 )
 
 
@@ -149,7 +147,7 @@ def search_some(state: AssemblyState, number: int) -> bool:
             both = seen_by(effort, small), seen_by(effort, large)
             found = match_clusters(*both, level, effort.effort, state.models, seed)
             return reviewed(state, small, large, found) if effort.doubtful else found
-        if effort.effort != HARD and state.is_single(small) and state.is_single(large):
+        if state.is_single(small) and state.is_single(large):
             return state.pair_search.between(small.members[0], large.members[0], effort.finer, effort.effort)
         return match_clusters(small, large, level, effort.effort, state.models, seed)
 

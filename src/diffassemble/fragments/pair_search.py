@@ -13,7 +13,7 @@ from scipy.spatial import cKDTree
 from diffassemble.fragments.clusters import FractureSide
 from diffassemble.fragments.contact import Points, Pose, PoseRows, count_touching, inverse
 from diffassemble.fragments.descriptors import FractureSurface
-from diffassemble.fragments.proposals import company, largest, propose, propose_everywhere, settled, unlike
+from diffassemble.fragments.proposals import company, largest, propose, settled, unlike
 
 Numbers = Int64[np.ndarray, "_"]
 Scores = Float64[np.ndarray, "_"]
@@ -23,8 +23,6 @@ _COMPANY = 25.0
 _POOL = 1200
 _TABLE = 1 << 16
 _SHARPNESS = 10.0
-# Only breaks with fewer points than this are tried everywhere.
-_SMALL = 1500
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class Effort:
     """How hard to look: points of the first break, candidates of each, pairs drawn, poses kept, settled, refined and
     verified.
 
-    With `everywhere`, so many points of a small break are tried on up to 1500 places of the second, at all turns.
+    The verification learnt from what `QUICK` finds; more of all found no more.
     """
 
     keys: int = 400
@@ -42,12 +40,10 @@ class Effort:
     settled: int = 80
     refined: int = 20
     kept: int = 12
-    everywhere: int = 0
 
 
 GLANCE = Effort(keys=250, candidates=10, draws=10_000, proposals=24, settled=12, refined=6, kept=4)
 QUICK = Effort()
-HARD = Effort(keys=1000, candidates=24, draws=200_000, proposals=400, settled=300, refined=50, kept=24, everywhere=6)
 
 
 class Candidates(NamedTuple):
@@ -95,17 +91,7 @@ def guesses(
         *sides, keys, candidates, table, others, around, patches, float(spacing),
         effort.draws, effort.proposals, shortest, int(chance.integers(1 << 62)),
     )  # fmt: skip
-    if not effort.everywhere or len(first.points) >= _SMALL:
-        return poses, scores, keys[chosen]
-    tried = chance.permutation(len(first.points))
-    places = chance.permutation(len(second.points))[:1500]
-    trial = tried[:60]
-    more, values, points = propose_everywhere(
-        *sides, tried[: effort.everywhere], trial, places, float(spacing), 20, 200, 0.45
-    )
-    values = values * (0.3 * patches.shape[1] / len(trial))
-    found = (poses, more), (scores, values), (keys[chosen], points)
-    return np.concatenate(found[0]), np.concatenate(found[1]), np.concatenate(found[2])
+    return poses, scores, keys[chosen]
 
 
 def correspondences(
