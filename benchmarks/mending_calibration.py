@@ -142,8 +142,8 @@ def measure(cell: ObjectCell, pieces: int, file: Path) -> list[dict[str, Any]]:
             score = score_object(case, step.poses, "largest", step.confidence)
             told, rest = torch.tensor(score.confidence or ()), score.rest
             right = score.values("right")[rest]
-            one = {"name": cell.fractures[number].name, "sure": told[rest].tolist(), "right": right.tolist()}
-            one["seconds"] = round(spent, 2)
+            one: dict[str, Any] = {"name": cell.fractures[number].name, "seconds": round(spent, 2)}
+            one |= {"sure": told[rest].tolist(), "right": right.tolist()}
             print(json.dumps(one), file=notes, flush=True)
             done.append(one)
     return done
