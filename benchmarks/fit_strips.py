@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,7 +44,7 @@ class Page(NamedTuple):
         """The true neighbour of every side, or as many as there are sides for none."""
         found = torch.full((2 * len(self.position),), 2 * len(self.position))
         order = np.argsort(self.position)
-        for one, other in zip(order[:-1], order[1:], strict=True):
+        for one, other in pairwise(order):
             right, left = 2 * one + self.turned[one], 2 * other + 1 - self.turned[other]
             found[right], found[left] = int(left), int(right)
         return found
@@ -113,7 +114,8 @@ def learn(model: StripModel, pages: list[Page], steps: int, seed: int) -> None:
         losses.append(loss.item())
         hits.append(float((scores.argmax(1) == partners).float().mean()))
         if step % 100 == 0:
-            print(f"{step} loss {np.mean(losses[-100:]):.3f} right {np.mean(hits[-100:]):.3f} {time.monotonic() - began:.0f} s")
+            means = f"loss {np.mean(losses[-100:]):.3f} right {np.mean(hits[-100:]):.3f}"
+            print(f"{step} {means} {time.monotonic() - began:.0f} s")
 
 
 @torch.no_grad()
@@ -141,7 +143,8 @@ def calibrate(model: StripModel, pages: list[Page]) -> None:
     solver.step(loss)
     model.odds.copy_(numbers.detach())
     chance = model.calibrated(odds).sigmoid()
-    print(f"{len(pages)} pages held apart: {100 * torch.cat(ranked).mean():.1f} % rank their neighbour first; {numbers.tolist()}")
+    first = 100 * torch.cat(ranked).mean()
+    print(f"{len(pages)} pages held apart: {first:.1f} % rank their neighbour first; {numbers.tolist()}")
     for low, high in ((0.1, 0.5), (0.5, 0.9), (0.9, 0.99), (0.99, 0.999), (0.999, 1.01)):
         inside = (chance >= low) & (chance < high)
         print(f"told {low}–{min(high, 1)}: {int(right[inside].sum())} of {int(inside.sum())} right")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,10 +52,31 @@ def _font(name: str, size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
     return ImageFont.truetype(str(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / f"{name}.ttf"), size)
 
 
-_FONTS = ("", "DejaVuSans", "DejaVuSans-Bold", "DejaVuSansMono", "DejaVuSansMono-Bold", "DejaVuSerif", "DejaVuSerif-Bold")
-_FONTS += ("DejaVuSerif-Italic", "STIXGeneral", "STIXGeneralBol", "STIXGeneralItalic", "cmr10", "cmtt10", "cmss10", "cmb10")
-_SYLLABLES = "the of and to in a is that for it as was with be by on not he his but at are this have from or had an they"
-_SYLLABLES += " ing tion er ment con pro dis com ver al ic ous ty ly est ist or der able pre sub inter form port ward man"
+_FONTS = (
+    "",
+    "DejaVuSans",
+    "DejaVuSans-Bold",
+    "DejaVuSansMono",
+    "DejaVuSansMono-Bold",
+    "DejaVuSerif",
+    "DejaVuSerif-Bold",
+)
+_FONTS += (
+    "DejaVuSerif-Italic",
+    "STIXGeneral",
+    "STIXGeneralBol",
+    "STIXGeneralItalic",
+    "cmr10",
+    "cmtt10",
+    "cmss10",
+    "cmb10",
+)
+_SYLLABLES = (
+    "the of and to in a is that for it as was with be by on not he his but at are this have from or had an they"
+)
+_SYLLABLES += (
+    " ing tion er ment con pro dis com ver al ic ous ty ly est ist or der able pre sub inter form port ward man"
+)
 
 
 def _words(rng: Random, count: int) -> str:
@@ -103,7 +125,8 @@ def _written(rng: Random, height: int, width: int, pictures: tuple[Path, ...]) -
             pen.line([(start, y), (rng.uniform(start, right), y)], fill=ink, width=int(rng.integers(1, 3)))
             y += spacing
         elif kind < 0.82:
-            steps = np.cumsum(rng.normal((3, 0), (7, 9), (60, 2)), 0) + (rng.uniform(left, width * 0.7), y + size)
+            steps = np.cumsum(rng.normal((3, 0), (7, 9), (60, 2)), 0)
+            steps += np.array([rng.uniform(left, width * 0.7), y + size])
             pen.line([tuple(point) for point in ndimage.gaussian_filter1d(steps, 1.5, axis=0)], fill=ink, width=1)
             y += 3 * spacing
         elif kind < 0.86:
@@ -138,7 +161,7 @@ def _table(pen, rng: Random, start, right: float, font, spacing: float) -> float
         if ruled[0]:
             pen.line([(left, y), (right, y)], fill=(40, 40, 40), width=1)
         if row < rows:
-            for x, following in zip(xs[:-1], xs[1:], strict=True):
+            for x, following in pairwise(xs):
                 _line(pen, (x + 3, y + 1), following, _words(rng, 2), font, (40, 40, 40))
             y += spacing
     if ruled[1]:
@@ -200,7 +223,8 @@ def _shred(page: UInt8[np.ndarray, "h w 3"], rng: Random) -> ShreddedPage:
         ends = (trimmed[0], height - trimmed[1]) if k >= batch else (0.0, float(height))
         ends = (ends[0] + abs(rng.normal(0, 0.7)), ends[1] - abs(rng.normal(0, 0.7)))
         sides = [
-            cuts[k + side] + (1 - 2 * side) * np.abs(lost * rng.uniform(0.6, 1.4) + fray * _noise(rng, height, rng.choice([1, 2, 4])))
+            cuts[k + side]
+            + (1 - 2 * side) * np.abs(lost * rng.uniform(0.6, 1.4) + fray * _noise(rng, height, rng.choice([1, 2, 4])))
             for side in range(2)
         ]
         texture = _lay(page, sides, ends, np.radians(rng.normal(0, lying)), background, rim, soft)
@@ -227,6 +251,11 @@ def _lay(page, sides, ends, angle: float, background: int, rim: float, soft: boo
     left, right = (np.interp(on_y, np.arange(height), side) for side in sides)
     inside = np.minimum.reduce([on_x - left, right - on_x, on_y - ends[0], ends[1] - on_y])
     cover = np.clip(inside + 0.5, 0, 1)[..., None]
-    shown = np.dstack([ndimage.map_coordinates(page[..., c].astype(np.float32), [on_y, on_x], order=1, mode="nearest") for c in range(3)])
+    shown = np.dstack(
+        [
+            ndimage.map_coordinates(page[..., c].astype(np.float32), [on_y, on_x], order=1, mode="nearest")
+            for c in range(3)
+        ]
+    )
     alpha = np.clip(inside + rim + 0.5, 0, 1) if soft else inside + rim > 0
     return np.dstack([shown * cover + background * (1 - cover), 255 * alpha]).round().astype(np.uint8)

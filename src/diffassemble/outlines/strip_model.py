@@ -57,6 +57,7 @@ class StripModel(Pretrained):
     """Two networks, of sides seen as right and as left ones."""
 
     config_class = StripModelConfig
+    odds: Tensor
 
     def __init__(self, config: StripModelConfig) -> None:
         super().__init__()

@@ -16,6 +16,8 @@ from numba import njit
 
 # How many times the best path is disturbed and mended, for each strip.
 _ROUNDS = 12
+# Longer stretches are turned where they are, not moved.
+_SHORT = 8
 
 
 def best_path(worth: Float[np.ndarray, "s s"], budget: float) -> Int[np.ndarray, "n"]:
@@ -69,6 +71,7 @@ def _value(path, worth):
 def _improve(path, worth):
     """Turn stretches by half, and move them elsewhere either way round, in place, as long as that gains."""
     count = len(path)
+    stretch, rest = np.empty_like(path), np.empty_like(path)
     gained = True
     while gained:
         gained = False
@@ -86,10 +89,7 @@ def _improve(path, worth):
                     closed = worth[path[first - 1] ^ 1, path[last + 1]]
                 # Before strip `goal` of those that are left, of which there are `count` less the stretch.
                 size = last - first + 1
-                if size > 8 and size < count - 8:
-                    goals = 0
-                else:
-                    goals = count - size + 1
+                goals = 0 if _SHORT < size < count - _SHORT else count - size + 1
                 for goal in range(goals):
                     if goal == first:
                         continue
@@ -110,18 +110,20 @@ def _improve(path, worth):
                             best, where, flip = value + 1e-9, goal, way == 1
                 if where == -2:
                     continue
-                stretch = path[first : last + 1].copy()
-                if flip:
-                    for k in range(size):
-                        stretch[k] = path[last - k] ^ 1
+                for k in range(size):
+                    stretch[k] = path[last - k] ^ 1 if flip else path[first + k]
                 if where == -1:
-                    path[first : last + 1] = stretch
-                else:
-                    rest = np.empty(count - size, path.dtype)
-                    rest[:first] = path[:first]
-                    rest[first:] = path[last + 1 :]
-                    path[:where] = rest[:where]
-                    path[where : where + size] = stretch
-                    path[where + size :] = rest[where:]
+                    where = first
+                taken = 0
+                for k in range(count):
+                    if k < first or k > last:
+                        rest[taken] = path[k]
+                        taken += 1
+                for k in range(count):
+                    if k < where:
+                        path[k] = rest[k]
+                    elif k < where + size:
+                        path[k] = stretch[k - where]
+                    else:
+                        path[k] = rest[k - size]
                 gained = True
-    return gained

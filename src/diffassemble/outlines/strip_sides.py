@@ -169,13 +169,14 @@ def _border(opaque: Float[np.ndarray, "l w"]) -> tuple[Float[np.ndarray, "l"], B
     rows = np.arange(len(opaque))
     here, beyond = opaque[rows, last], opaque[rows, np.minimum(last + 1, opaque.shape[1] - 1)]
     border = last + np.clip((here - 0.5) / np.maximum(here - beyond, 1e-3), 0, 1)
-    known = inside.any(1)
+    opaque_rows = np.asarray(inside.any(1))
+    known = opaque_rows
     for _ in range(4):
         if known.sum() < 8:
             return border, np.zeros_like(known)
         course = np.polynomial.Polynomial.fit(rows[known], border[known], 2)(rows)
         astray = np.abs(border - course)
-        known = inside.any(1) & (astray < max(_ASTRAY, 3 * float(np.median(astray[known]))))
+        known = opaque_rows & (astray < max(_ASTRAY, 3 * float(np.median(astray[known]))))
     return border, known
 
 

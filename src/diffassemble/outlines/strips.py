@@ -8,6 +8,7 @@ upright by their own axes, side by side without a gap, shifted along as matched.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -61,7 +62,7 @@ def match_strips(pieces: OutlinePieces) -> Matches:
 
 
 def balanced(compared: Comparison) -> Float[Tensor, "s s"]:
-    """Log odds of all joins if each side has one neighbour at most: probabilities whose rows sum to one, with `alone`."""
+    """Log odds of all joins if each side has one neighbour at most: with `alone`, the probabilities of each sum to 1."""
     level = torch.zeros(len(compared.fits))
     for _ in range(_ROUNDS):
         total = torch.logaddexp((compared.fits + level).logsumexp(1), compared.alone)
@@ -92,7 +93,9 @@ def _relatives(
         beside = torch.tensor([[here.reach[one % 2] + there.reach[other % 2], down]])
         standing = Poses(there.placed(turned_there).rotation, beside)
         motions.append(standing.inverse() @ here.placed(turned))
-    return Poses(torch.cat([motion.rotation for motion in motions]), torch.cat([motion.translation for motion in motions]))
+    return Poses(
+        torch.cat([motion.rotation for motion in motions]), torch.cat([motion.translation for motion in motions])
+    )
 
 
 def order_strips(
@@ -115,7 +118,7 @@ def order_strips(
     row[first, second] = row[second, first] = np.arange(len(matches))
     worth = odds if locks is None else _with_locks(odds, matches, first, second, locks, frames)
     path = best_path(worth, budget)
-    chances = np.array([1 / (1 + np.exp(-worth[a ^ 1, b])) for a, b in zip(path[:-1], path[1:], strict=True)])
+    chances = np.array([1 / (1 + np.exp(-worth[a ^ 1, b])) for a, b in pairwise(path)])
     poses = _laid(path, frames, matches, row, chances < LIKELY if several else np.zeros(count - 1, bool))
     order = path // 2
     confidence, objects = torch.zeros(count), torch.zeros(count, dtype=torch.long)
@@ -124,15 +127,21 @@ def order_strips(
     parts = np.concatenate([[0], np.cumsum(chances < LIKELY)])
     if several:
         sizes = np.bincount(parts)
-        number = np.cumsum(sizes > 1) - 1
+        number = np.cumsum(sizes > 1) - 1 if count > 1 else np.zeros(1, int)
         for part in range(len(sizes)):
             inside = order[parts == part]
-            objects[inside] = int(number[part]) if sizes[part] > 1 or count == 1 else -1
-            confidence[inside] = torch.from_numpy(_sureness(chances[np.flatnonzero(parts == part)[:-1]])).float()
+            alone = sizes[part] == 1 < count
+            objects[inside] = -1 if alone else int(number[part])
+            sure = _sureness(chances[np.flatnonzero(parts == part)[:-1]])
+            confidence[inside] = torch.from_numpy(0 * sure if alone else sure).float()
     if locks is not None:
         confidence[locks.held] = 1.0
     for place, strip in enumerate(order):
-        doubtful = [name for name, join in (("left", place - 1), ("right", place)) if 0 <= join < count - 1 and chances[join] < LIKELY]
+        doubtful = [
+            name
+            for name, join in (("left", place - 1), ("right", place))
+            if 0 <= join < count - 1 and chances[join] < LIKELY
+        ]
         if doubtful:
             notes[strip] = f"what lies to its {' and '.join(doubtful)} is a guess: too little runs across"
     return Grown(poses, confidence, objects, tuple(notes))
@@ -153,12 +162,15 @@ def _laid(
     apart: Bool[np.ndarray, "j"],
 ) -> Poses:
     """Poses of all strips in listing order, one after the other from the left; most of them stay as they were given."""
-    standing = [frames[path[0] // 2].placed(path[0] % 2 == RIGHT)]
-    for before, side, break_here in zip(path[:-1], path[1:], apart, strict=True):
-        match = row[before ^ 1, side]
+    sides = path.tolist()
+    standing = [frames[sides[0] // 2].placed(sides[0] % 2 == RIGHT)]
+    for before, side, break_here in zip(sides[:-1], sides[1:], apart, strict=True):
+        match = int(row[before ^ 1, side])
         if match < 0:
             one, other = torch.tensor([before ^ 1]), torch.tensor([side])
-            here, there = (frames[s // 2].begins(t) for s, t in ((before, before % 2 == RIGHT), (side, side % 2 == RIGHT)))
+            here, there = (
+                frames[s // 2].begins(t) for s, t in ((before, before % 2 == RIGHT), (side, side % 2 == RIGHT))
+            )
             # Side by side, their middles level.
             level = (here + frames[before // 2].length / 2) - (there + frames[side // 2].length / 2)
             relative = _relatives(frames, one, other, torch.tensor([level - here + there]))
