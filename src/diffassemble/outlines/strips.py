@@ -62,7 +62,7 @@ def match_strips(pieces: OutlinePieces) -> Matches:
 
 
 def balanced(compared: Comparison) -> Float[Tensor, "s s"]:
-    """Log odds of all joins if each side has one neighbour at most: with `alone`, the probabilities of each sum to 1."""
+    """Log odds of all joins if each side has one neighbour at most: with `alone`, the chances of each sum to one."""
     level = torch.zeros(len(compared.fits))
     for _ in range(_ROUNDS):
         total = torch.logaddexp((compared.fits + level).logsumexp(1), compared.alone)
