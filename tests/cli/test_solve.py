@@ -138,7 +138,6 @@ def make_bad_pieces(root: Path, whole: bytes, bomb: bytes) -> None:
 
     folder("forty", *(noise(4, 4, seed) for seed in range(40)))
     folder("unequal", noise(8, 8), noise(9, 9))
-    folder("oblong", noise(8, 9), noise(8, 9, 1))
     folder("twins", noise(8, 8), noise(8, 8, 1), torch.rot90(noise(8, 8), 1, (1, 2)))
     folder("flat", *(torch.full((3, 8, 8), level) for level in (0.2, 0.4, 0.6)))
     folder("dots", noise(1, 1), noise(1, 1, 1))
@@ -163,20 +162,18 @@ def make_bad_pieces(root: Path, whole: bytes, bomb: bytes) -> None:
         ("none", "", "none: has no pictures"),
         ("forty", "--grid 6x6", "grid 6x6 has 36 cells, got 40 pieces; pass --grid"),
         ("unequal", "", "unequal/1.png: is 9x9 pixels, but 0.png is 8x8; pieces must be of equal size"),
-        ("oblong", "", "oblong/0.png: is 9x8 pixels; pieces must be square"),
         ("twins", "", "0.png and 2.png are identical"),
         ("flat", "", "flat: every piece is one flat colour"),
         ("flat.png", "--grid 6x6", "flat.png: every piece is one flat colour"),
         ("dots", "", "dots: pieces are 1 pixels wide"),
         ("single", "", "single: has only 1 piece"),
         ("zero", "", "zero/1.png: is empty (0 bytes)"),
-        ("short", "--grid 2x3", "short/0.png: is 60x40 pixels; pieces must be square"),
+        ("short", "--grid 2x3", "short/0.png: the picture is broken or cut short"),
         ("short/0.png", "--grid 2x3", "short/0.png: the picture is broken or cut short"),
         ("text", "", "text/1.png: is not a picture"),
         ("bomb", "", "bomb/0.png: has more than 178 megapixels"),
         ("puzzle-without-pieces", "", "puzzle.json: 'rows' must be a whole number"),
         ("photo.png", "--grid 7x3", "do not divide into 7 rows and 3 columns"),
-        ("photo.png", "--grid 2x4", "pieces must be square"),
         ("photo.png", "--grid six", "grid 'six' is not understood"),
         ("photo.png", "--grid 2x3 --seed -1", "seed -1 is out of range"),
         ("photo.png", "--grid 2x3 --samples 0", "samples and steps must be 1 or more"),

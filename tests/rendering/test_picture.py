@@ -179,7 +179,7 @@ Solved = Callable[..., Assembly]
 
 
 def original(cat: torch.Tensor, board: Board) -> np.ndarray:
-    picture = resize_to_board(crop_to_board(cat, board), board, 16)
+    picture = resize_to_board(crop_to_board(cat, board), board, (16, 16))
     return (picture * 255).round().byte().movedim(0, -1).numpy()
 
 

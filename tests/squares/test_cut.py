@@ -66,11 +66,11 @@ def test_resizing_gives_every_cell_its_size_and_keeps_colours_in_range() -> None
     board = Board(3, 5)
     stripes = (torch.arange(100) % 2).float().expand(3, 60, 100)  # sharp enough for bicubic weights to overshoot
     for size in (7, 32):
-        resized = resize_to_board(stripes, board, size)
+        resized = resize_to_board(stripes, board, (size, size))
         assert resized.shape == (3, 3 * size, 5 * size)
         assert 0 <= resized.min() <= resized.max() <= 1
     flat = torch.full((3, 60, 100), 0.25)
-    torch.testing.assert_close(resize_to_board(flat, board, 9), torch.full((3, 27, 45), 0.25))
+    torch.testing.assert_close(resize_to_board(flat, board, (9, 9)), torch.full((3, 27, 45), 0.25))
     assert cut_picture(stripes, board, seeded(0), size=11).pieces.size == 11
 
 

@@ -11,7 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from diffassemble.core import Board, Puzzle
-from diffassemble.squares.cut import cut_picture, tiles
+from diffassemble.squares.cut import cut_picture
+from diffassemble.squares.files import tiles
 from diffassemble.squares.upright import (
     Upright,
     UprightConfig,

@@ -23,6 +23,7 @@ def cut(
     erode: Annotated[int | None, tyro.conf.arg(metavar="PX")] = None,
     seed: int = 0,
     rotate: bool = True,
+    whole: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
     from_photo: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
     overwrite: bool = False,
 ) -> None:
@@ -40,7 +41,8 @@ def cut(
         missing: Share of the pieces to take away, such as 0.3.
         erode: Pixels lost at every side of a piece. Default: 0, for shards 2.
         seed: The same seed gives the same puzzle.
-        rotate: Turn the pieces: squares by random quarter turns, others by any angle.
+        rotate: Turn the pieces: squares by random quarter turns, oblong ones by half turns, others by any angle.
+        whole: Keep all of the picture: on a grid of another shape than its own, pieces are oblong and not square.
         from_photo: The picture shows separate square pieces on a plain background, at any angle: find them,
             straighten them and cut them out. Beside the folder, a picture shows what was found.
         overwrite: Replace the folder if it holds a puzzle already.
@@ -53,8 +55,8 @@ def cut(
 
     board = None if grid is None else parse_grid(grid)
     if shape != "squares":
-        if pieces is None or board is not None or from_photo:
-            raise InputError(f"{photo}: --shape {shape} takes --pieces N, and neither --grid nor --from-photo")
+        if pieces is None or board is not None or from_photo or whole:
+            raise InputError(f"{photo}: --shape {shape} takes --pieces N, and neither --grid, --whole nor --from-photo")
         puzzle = cut_shape(photo, shape, pieces, seed, size, missing, erode, rotate)
     elif pieces is not None:
         raise InputError(f"{photo}: --pieces is for other shapes than squares; pass --grid, or --shape tabs")
@@ -63,7 +65,7 @@ def cut(
     elif board is None:
         raise InputError(f"{photo}: pass --grid, such as --grid 6x6, to say into what the picture is cut")
     else:
-        puzzle = cut_image(photo, board.rows, board.cols, seed, size, missing, erode or 0, rotate)
+        puzzle = cut_image(photo, board.rows, board.cols, seed, size, missing, erode or 0, rotate, whole)
     write_puzzle(puzzle, out, overwrite)
     print(f"wrote {len(puzzle)} {_described(puzzle)}, to {out}")
     print(f"solve it: diffassemble solve {shlex.quote(str(out))}")
@@ -72,8 +74,8 @@ def cut(
 def _described(puzzle: Puzzle) -> str:
     """What the pieces are, in a few words."""
     if puzzle.lattice is not None:
-        side, board = puzzle.pictures.size, puzzle.lattice
-        return f"pieces of {side}x{side} pixels, grid {board.rows}x{board.cols}"
+        given, board = puzzle.pictures, puzzle.lattice
+        return f"pieces of {given.width}x{given.height} pixels, grid {board.rows}x{board.cols}"
     across = float(puzzle.outlines.areas.sqrt().mean())
     return f"pieces of about {across:.0f} pixels across"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -22,14 +22,29 @@ Placement = tuple[Int[Tensor, "n"], Int[Tensor, "n"]]
 
 @dataclass(frozen=True)
 class Board:
-    """rows × cols cells, numbered row by row; its longer side spans [−1, 1], and the centre is the origin."""
+    """rows × cols cells, numbered row by row; its longer side spans [−1, 1], and the centre is the origin.
+
+    `aspect` is how many times as high as wide pieces are. Oblong ones fit at half turns only; their poses count cells,
+    too, as if these were square.
+    """
 
     rows: int
     cols: int
+    aspect: float = field(default=1.0, compare=False)
 
     @property
     def cells(self) -> int:
         return self.rows * self.cols
+
+    @property
+    def oblong(self) -> bool:
+        """Whether pieces are not square."""
+        return self.aspect != 1
+
+    @property
+    def extent(self) -> float:
+        """The longer side of the whole, in widths of a cell."""
+        return float(max(self.rows * self.aspect, self.cols))
 
     @property
     def pitch(self) -> float:
@@ -51,7 +66,13 @@ class Board:
         col, row = (poses.translation / self.pitch).unbind(-1)
         col = (col + (self.cols - 1) / 2).round().clamp(0, self.cols - 1).long()
         row = (row + (self.rows - 1) / 2).round().clamp(0, self.rows - 1).long()
-        return row * self.cols + col, nearest_turn(poses.rotation)
+        return row * self.cols + col, self.nearest_turns(poses)
+
+    def nearest_turns(self, poses: Poses) -> Int[Tensor, "n"]:
+        """The quarter turn nearest to each pose at which a piece fits a cell."""
+        if self.oblong:
+            return torch.where(poses.rotation.diagonal(dim1=1, dim2=2).sum(1) < 0, 2, 0)
+        return nearest_turn(poses.rotation)
 
     def turned(
         self, cells: Int[Tensor, "n"], turns: Int[Tensor, "n"], by: int
@@ -60,9 +81,13 @@ class Board:
         board, row, col = self, cells // self.cols, cells % self.cols
         for _ in range(by % 4):
             row, col = col, board.rows - 1 - row
-            board = Board(board.cols, board.rows)
+            board = replace(board, rows=board.cols, cols=board.rows)
         return board, row * board.cols + col, (turns + by) % 4
 
     def fitting_turns(self) -> tuple[int, ...]:
         """The quarter turns after which a whole still fits this board."""
-        return (0, 1, 2, 3) if self.rows == self.cols else (0, 2)
+        return self.piece_turns() if self.rows == self.cols else (0, 2)
+
+    def piece_turns(self) -> tuple[int, ...]:
+        """The quarter turns at which a piece fits a cell."""
+        return (0, 2) if self.oblong else (0, 1, 2, 3)

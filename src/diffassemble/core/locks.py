@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from diffassemble.core.board import Board, Placement
-from diffassemble.core.poses import Poses, nearest_turn
+from diffassemble.core.poses import Poses
 from diffassemble.core.puzzle import Locks
 
 
@@ -59,7 +59,7 @@ def settle_loose(poses: Poses, board: Board, locks: Locks) -> Placement:
     """The placement nearest to loose poses that has the locked pieces in their cells."""
     col, row = (poses.translation / board.pitch).unbind(1)
     places = torch.stack([row + (board.rows - 1) / 2, col + (board.cols - 1) / 2], 1)
-    return _settle(places, nearest_turn(poses.rotation), board, locks)
+    return _settle(places, board.nearest_turns(poses), board, locks)
 
 
 def _settle(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Float64, Int, UInt8
 from torch import Tensor
 
@@ -15,9 +16,12 @@ from diffassemble.core.surfaces import surface_area
 
 @dataclass(frozen=True)
 class ImagePieces:
-    """Square pieces of one picture, colours in [0, 1], as they lie on the table: shuffled and turned."""
+    """Equal pieces of one picture, colours in [0, 1], as they lie on the table: shuffled and turned.
 
-    pixels: Float[Tensor, "n 3 s s"]
+    Square ones may be turned by quarters, oblong ones by halves.
+    """
+
+    pixels: Float[Tensor, "n 3 h w"]
     kind: ClassVar[str] = "squares"
     called: ClassVar[str] = "pieces of a picture"
 
@@ -29,11 +33,20 @@ class ImagePieces:
 
     @property
     def content(self) -> Float[Tensor, "n 3 s s"]:
-        return self.pixels
+        """What the pieces show; oblong ones are brought to squares, which networks know."""
+        if self.height == self.width:
+            return self.pixels
+        side = round((self.height * self.width) ** 0.5)
+        return F.interpolate(self.pixels, (side, side), mode="bicubic", antialias=True).clamp(0, 1)
 
     @property
-    def size(self) -> int:
-        """Side of a piece in pixels."""
+    def height(self) -> int:
+        """Of a piece, in pixels."""
+        return self.pixels.shape[-2]
+
+    @property
+    def width(self) -> int:
+        """Of a piece, in pixels."""
         return self.pixels.shape[-1]
 
 
@@ -146,7 +159,7 @@ def polygon_area(contour: Float[Tensor, "c 2"]) -> Float[Tensor, ""]:
     return (x * y.roll(-1) - y * x.roll(-1)).sum() / 2
 
 
-def erode_pixels(pixels: Float[Tensor, "n c s s"], pixels_lost: int) -> Float[Tensor, "n c r r"]:
+def erode_pixels(pixels: Float[Tensor, "n c h w"], pixels_lost: int) -> Float[Tensor, "n c _ _"]:
     """Pieces that lost a strip of `pixels_lost` pixels at every side."""
     if pixels_lost == 0:
         return pixels

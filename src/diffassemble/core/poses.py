@@ -65,10 +65,10 @@ def nearest_turn(rotation: Float[Tensor, "n 2 2"]) -> Int[Tensor, "n"]:
     return torch.round(torch.atan2(sine, cosine) / (torch.pi / 2)).long() % 4
 
 
-def turn_pixels(pixels: Float[Tensor, "n c s s"], turns: Int[Tensor, "n"]) -> Float[Tensor, "n c s s"]:
-    """Turn each square picture clockwise by its own number of quarter turns."""
+def turn_pixels(pixels: Float[Tensor, "n c h w"], turns: Int[Tensor, "n"]) -> Float[Tensor, "n c h w"]:
+    """Turn each picture clockwise by its own number of quarter turns; an even one, if they are not square."""
     turned = pixels.clone()
-    for quarter in (1, 2, 3):
+    for quarter in (1, 2, 3) if pixels.shape[-1] == pixels.shape[-2] else (2,):
         chosen = turns % 4 == quarter
         turned[chosen] = torch.rot90(pixels[chosen], -quarter, (-2, -1))
     return turned

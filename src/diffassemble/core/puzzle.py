@@ -65,6 +65,8 @@ class Puzzle:
         """The lattice, for those who can't do without."""
         if self.lattice is None:
             raise InputError(f"these are {self.pieces.called}, which lie on no board; choose a solver for them")
+        if isinstance(self.pieces, ImagePieces) and self.pieces.height != self.pieces.width:
+            return replace(self.lattice, aspect=self.pieces.height / self.pieces.width)
         return self.lattice
 
     @property
@@ -73,7 +75,7 @@ class Puzzle:
         return self._pieces_of(ImagePieces)
 
     @property
-    def pixels(self) -> Float[Tensor, "n 3 s s"]:
+    def pixels(self) -> Float[Tensor, "n 3 h w"]:
         return self.pictures.pixels
 
     @property

@@ -109,7 +109,7 @@ def in_content_order(puzzle: Puzzle, solve: Callable[[Puzzle], Iterator[Step]]) 
 
 def held_steps(puzzle: Puzzle, steps: Iterator[Step]) -> Iterator[Step]:
     """The same steps with the locked pieces in their places; in the last one no two pieces share a cell."""
-    locks, lattice, last = puzzle.locks, puzzle.lattice, None
+    locks, lattice, last = puzzle.locks, None if puzzle.lattice is None else puzzle.board, None
     if locks is None:
         yield from steps
         return

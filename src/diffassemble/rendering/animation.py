@@ -27,8 +27,8 @@ def animate(assembly: Assembly, frames: int = 48) -> list[Image.Image]:
     """
     keys = _key_poses(assembly)
     board = assembly.puzzle.board
-    cell = max(2, round(WIDTH / 1.5 / max(board.rows, board.cols)))
-    margin = round(max(board.rows, board.cols) * cell / 4)
+    cell = max(2, round(WIDTH / 1.5 / board.extent))
+    margin = round(board.extent * cell / 4)
     moments = eased(np.linspace(0, 1, max(frames, 2))) * (len(keys) - 1)
     images, table = piece_images(assembly.puzzle.pixels, cell), empty_board(board, cell, margin)
     drawn = []

@@ -23,13 +23,14 @@ CELL_LINE: Colour = (208, 212, 216)
 _CLOCKWISE = {1: Image.Transpose.ROTATE_270, 2: Image.Transpose.ROTATE_180, 3: Image.Transpose.ROTATE_90}
 
 
-def piece_images(pixels: Float[Tensor, "n 3 s s"], cell: int) -> list[Image.Image]:
-    """Each piece as it lies, `cell` pixels wide; untouched pixels when that is its own size."""
+def piece_images(pixels: Float[Tensor, "n 3 h w"], cell: int) -> list[Image.Image]:
+    """Each piece as it lies, `cell` pixels wide; untouched pixels when that is its own width."""
     bytes_ = (pixels.detach().cpu() * 255).round().clamp(0, 255).byte().permute(0, 2, 3, 1).numpy()
     images = [Image.fromarray(piece) for piece in bytes_]
     if cell == pixels.shape[-1]:
         return images
-    return [image.resize((cell, cell), Image.Resampling.LANCZOS) for image in images]
+    height = max(1, round(cell * pixels.shape[-2] / pixels.shape[-1]))
+    return [image.resize((cell, height), Image.Resampling.LANCZOS) for image in images]
 
 
 def angles(poses: Poses) -> NDArray[np.float64]:
@@ -41,19 +42,28 @@ def angles(poses: Poses) -> NDArray[np.float64]:
 def centres(board: Board, poses: Poses, cell: int) -> NDArray[np.float64]:
     """Centre (x, y) of each piece in pixels, from the board's upper left corner."""
     middle = np.array([board.cols, board.rows]) / 2
-    return (poses.translation.detach().cpu().double().numpy() / board.pitch + middle) * cell
+    return (poses.translation.detach().cpu().double().numpy() / board.pitch + middle) * (
+        cell,
+        _cell_height(board, cell),
+    )
+
+
+def _cell_height(board: Board, cell: int) -> int:
+    """How high cells are that are so wide."""
+    return max(1, round(cell * board.aspect))
 
 
 def empty_board(board: Board, cell: int, margin: int = 0) -> Image.Image:
     """A board without pieces, its cells faintly drawn, with `margin` pixels of table around it."""
-    width, height = board.cols * cell, board.rows * cell
+    high = _cell_height(board, cell)
+    width, height = board.cols * cell, board.rows * high
     canvas = Image.new("RGB", (width + 2 * margin, height + 2 * margin), TABLE)
     draw = ImageDraw.Draw(canvas)
     for row in range(board.rows):
         for col in range(board.cols):
-            left, top = margin + col * cell, margin + row * cell
-            corners = (left, top, left + cell - 1, top + cell - 1)
-            draw.rectangle(corners, fill=EMPTY_CELL, outline=CELL_LINE if cell >= 8 else None)
+            left, top = margin + col * cell, margin + row * high
+            corners = (left, top, left + cell - 1, top + high - 1)
+            draw.rectangle(corners, fill=EMPTY_CELL, outline=CELL_LINE if min(cell, high) >= 8 else None)
     return canvas
 
 
@@ -230,20 +240,20 @@ def draw_assembly(assembly: Assembly) -> Image.Image:
     board, pieces = assembly.puzzle.board, assembly.puzzle.pictures
     cells, turns = board.snap(assembly.poses)
     upright = turn_pixels(pieces.pixels, turns)
-    canvas = Image.new("RGB", (board.cols * pieces.size, board.rows * pieces.size), EMPTY_CELL)
-    for image, cell in zip(piece_images(upright, pieces.size), cells.tolist(), strict=True):
-        canvas.paste(image, (cell % board.cols * pieces.size, cell // board.cols * pieces.size))
+    canvas = Image.new("RGB", (board.cols * pieces.width, board.rows * pieces.height), EMPTY_CELL)
+    for image, cell in zip(piece_images(upright, pieces.width), cells.tolist(), strict=True):
+        canvas.paste(image, (cell % board.cols * pieces.width, cell // board.cols * pieces.height))
     return canvas
 
 
 def draw_table(puzzle: Puzzle, width: int = PANEL) -> Image.Image:
     """The pieces as they lie, in the order given, a little apart from each other, on a board-shaped table."""
     board = puzzle.board
-    pitch = width / max(board.rows, board.cols)
+    pitch = width / board.extent
     gap = max(1, round(pitch / 16))
-    canvas = Image.new("RGB", (round(board.cols * pitch), round(board.rows * pitch)), TABLE)
+    canvas = Image.new("RGB", (round(board.cols * pitch), round(board.rows * pitch * board.aspect)), TABLE)
     for index, image in enumerate(piece_images(puzzle.pixels, max(1, math.floor(pitch) - gap))):
-        left, top = index % board.cols * pitch, index // board.cols * pitch
+        left, top = index % board.cols * pitch, index // board.cols * pitch * board.aspect
         canvas.paste(image, (round(left + gap / 2), round(top + gap / 2)))
     return canvas
 
@@ -261,7 +271,7 @@ def draw_before_after(assembly: Assembly) -> Image.Image:
 def draw_confidence(assembly: Assembly) -> Image.Image:
     """The assembled picture tinted by how sure each piece is, with a legend."""
     board = assembly.puzzle.board
-    cell = max(assembly.puzzle.pictures.size, PANEL // max(board.rows, board.cols))
+    cell = max(assembly.puzzle.pictures.width, int(PANEL // board.extent))
     cells, turns = board.snap(assembly.poses)
     poses = board.poses(cells, turns)
     picture = draw_poses(assembly.puzzle, poses, cell, confidence=assembly.confidence)

@@ -1,4 +1,4 @@
-"""A picture becomes square pieces with true poses."""
+"""A picture becomes square or oblong pieces with true poses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from diffassemble.core import Board, ImagePieces, InputError, Puzzle, turn_pixel
 from diffassemble.core.pieces import erode_pixels, surviving
 from diffassemble.core.seeds import check_seed
 from diffassemble.files.pictures import MOST_PIXELS, read_picture
-from diffassemble.squares.files import SMALLEST_PIECE, check_pieces
+from diffassemble.squares.files import SMALLEST_PIECE, check_pieces, tiles
 
 
 def crop_to_board(picture: Float[Tensor, "3 H W"], board: Board) -> Float[Tensor, "3 h w"]:
@@ -25,32 +25,27 @@ def crop_to_board(picture: Float[Tensor, "3 H W"], board: Board) -> Float[Tensor
     return picture[:, top : top + rows, left : left + cols]
 
 
-def resize_to_board(picture: Float[Tensor, "3 H W"], board: Board, size: int) -> Float[Tensor, "3 h w"]:
-    """Resize so that every cell measures size × size pixels."""
-    shape = (board.rows * size, board.cols * size)
+def resize_to_board(picture: Float[Tensor, "3 H W"], board: Board, cell: tuple[int, int]) -> Float[Tensor, "3 h w"]:
+    """Resize so that every cell has this height and width in pixels."""
+    shape = (board.rows * cell[0], board.cols * cell[1])
     if picture.shape[-2:] == shape:
         return picture
     return F.interpolate(picture[None], shape, mode="bicubic", antialias=True)[0].clamp(0, 1)
 
 
-def fitted(picture: Float[Tensor, "3 H W"], board: Board, size: int) -> Float[Tensor, "3 h w"]:
-    """The picture with cells of size × size pixels, in 8 bits: cut, if its cells have that size, else resized.
+def fitted(picture: Float[Tensor, "3 H W"], board: Board, cell: tuple[int, int]) -> Float[Tensor, "3 h w"]:
+    """The picture with cells of this height and width, in 8 bits: cut, if they have that size, else resized.
 
     Real pieces are files of 8 bits: finer colours would give away which borders belong together.
     """
-    if min(picture.shape[-2] // board.rows, picture.shape[-1] // board.cols) == size:
-        top, left = picture.shape[-2] - size * board.rows, picture.shape[-1] - size * board.cols
-        sharp = picture[:, top // 2 :, left // 2 :][:, : size * board.rows, : size * board.cols]
+    height, width = board.rows * cell[0], board.cols * cell[1]
+    top, left = picture.shape[-2] - height, picture.shape[-1] - width
+    # A crop of the board's shape may be a few pixels too wide or high.
+    if min(top, left) >= 0 and (top < board.rows or left < board.cols):
+        sharp = picture[:, top // 2 :, left // 2 :][:, :height, :width]
     else:
-        sharp = resize_to_board(picture, board, size)
+        sharp = resize_to_board(picture, board, cell)
     return (sharp * 255).round() / 255
-
-
-def tiles(picture: Float[Tensor, "3 h w"], board: Board) -> Float[Tensor, "cells 3 s s"]:
-    """The cells of a picture whose sides are multiples of the board's, row by row."""
-    size = picture.shape[-1] // board.cols
-    cells = picture.reshape(3, board.rows, size, board.cols, size)
-    return cells.permute(1, 3, 0, 2, 4).reshape(board.cells, 3, size, size)
 
 
 def cut_picture(
@@ -62,23 +57,31 @@ def cut_picture(
     turn: bool = True,
     missing: float = 0.0,
     erode: int = 0,
+    whole: bool = False,
 ) -> Puzzle:
-    """Cut the centre of a picture into shuffled pieces, each turned by a random quarter turn.
+    """Cut the centre of a picture into shuffled square pieces, each turned by a random quarter turn.
 
-    Without `size` the pieces keep as many pixels as the picture has; with it the picture is resized.
+    The `whole` picture is cut into pieces of its own shape, turned by half turns unless that is square. Without `size`
+    the pieces keep as many pixels as the picture has; with it, the longer side of a piece, the picture is resized.
     """
-    cropped = crop_to_board(picture, board)
-    natural = min(cropped.shape[-2] // board.rows, cropped.shape[-1] // board.cols)
-    size = natural if size is None else size
-    if min(natural, size - 2 * erode) < SMALLEST_PIECE:
+    cropped = picture if whole else crop_to_board(picture, board)
+    natural = cropped.shape[-2] // board.rows, cropped.shape[-1] // board.cols
+    cell = natural if whole else (min(natural), min(natural))
+    if size is not None:
+        shape = cropped.shape[-2] / board.rows, cropped.shape[-1] / board.cols
+        high, wide = (max(1, round(size * part / max(shape))) for part in shape)
+        cell = (high, wide) if whole else (size, size)
+    if min(*natural, min(cell) - 2 * erode) < SMALLEST_PIECE:
         height, width = picture.shape[-2:]
         raise InputError(
             f"a {width}x{height} picture cut {board.rows}x{board.cols} leaves pieces of under {SMALLEST_PIECE} pixels; "
             "use a larger picture, a coarser grid or less erosion"
         )
     cells = surviving(board.cells, missing, generator)
-    turns = torch.randint(0, 4 if turn else 1, (len(cells),), generator=generator)
-    pixels = turn_pixels(erode_pixels(tiles(fitted(cropped, board, size), board)[cells], erode), -turns)
+    pixels = erode_pixels(tiles(fitted(cropped, board, cell), board)[cells], erode)
+    ways = torch.arange(0, 4, 1 if pixels.shape[-1] == pixels.shape[-2] else 2)[: None if turn else 1]
+    turns = ways[torch.randint(0, len(ways), (len(cells),), generator=generator)]
+    pixels = turn_pixels(pixels, -turns)
     names = tuple(f"piece_{index:03d}.png" for index in range(len(cells)))
     return Puzzle(ImagePieces(pixels), board, names, board.poses(cells, turns))
 
@@ -92,11 +95,13 @@ def cut_image(
     missing: float = 0.0,
     erode: int = 0,
     turn: bool = True,
+    whole: bool = False,
 ) -> Puzzle:
     """Cut the centre of a picture file into rows × cols shuffled square pieces, turned by quarter turns.
 
     Pieces are as large as the picture allows, or `size` pixels a side before `erode` of them are lost at
-    every side; `missing` is the share of pieces taken away. The same seed gives the same puzzle.
+    every side; `missing` is the share of pieces taken away. The `whole` picture is cut into pieces that need not be
+    square, which are turned by half turns. The same seed gives the same puzzle.
     """
     if min(rows, cols) < 1:
         raise InputError(f"a grid of {rows} rows and {cols} columns has no cells; give 1 or more of each")
@@ -113,7 +118,7 @@ def cut_image(
     picture, board = read_picture(path), Board(rows, cols)
     generator = torch.Generator().manual_seed(seed)
     try:
-        puzzle = cut_picture(picture, board, generator, size=size, turn=turn, missing=missing, erode=erode)
+        puzzle = cut_picture(picture, board, generator, size=size, turn=turn, missing=missing, erode=erode, whole=whole)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     assert puzzle.truth is not None

@@ -8,7 +8,7 @@ are weighed to one probability; how depends on how many pixels pieces have lost,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -79,7 +79,7 @@ class EdgeCompatibility:
         return torch.logaddexp(fits.logsumexp(1), self.alone)
 
 
-CompareEdges = Callable[[Float[Tensor, "n 3 s s"], Borders], EdgeCompatibility]
+CompareEdges = Callable[[Float[Tensor, "n 3 h w"], Borders], EdgeCompatibility]
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def _sorted(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
 def find_candidates(borders: Borders, compatibility: EdgeCompatibility, keep: int) -> Candidates:
     """The `keep` partners of every side that promise most to both, in blocks; none if there are not two others."""
     every = torch.arange(len(borders))
-    keep = min(keep, len(borders) - SIDES)
+    keep = min(keep, borders.rivals)
     # Made beforehand: small pieces of memory kept between large ones that come and go would hold all of it.
     side, (level, fit) = every.new_empty(len(every), keep), torch.empty(2, len(every), keep).unbind()
     best, normaliser = torch.empty(len(every), 2), torch.empty(len(every))
@@ -155,12 +155,12 @@ class Evidence:
 
     _living: ClassVar[WeakSet[Evidence]] = WeakSet()
 
-    def __init__(self, pixels: Float[Tensor, "n 3 s s"]) -> None:
+    def __init__(self, pixels: Float[Tensor, "n 3 h w"]) -> None:
         self.pixels = pixels
         self._learned: dict[CompareEdges, EdgeCompatibility] = {}
 
     @staticmethod
-    def of(pixels: Float[Tensor, "n 3 s s"]) -> Evidence:
+    def of(pixels: Float[Tensor, "n 3 h w"]) -> Evidence:
         """The evidence of these pieces, shared with whoever holds that of the same pieces in the same order."""
         for known in tuple(Evidence._living):
             if known.pixels.shape == pixels.shape and torch.equal(known.pixels, pixels):
@@ -302,12 +302,14 @@ class EdgeModel(Pretrained):
         self.alone = nn.Parameter(torch.tensor(0.0))
         self.register_buffer("odds", torch.zeros(gaps, TERMS))
 
-    def forward(self, pixels: Float[Tensor, "n 3 s s"], gap: int) -> EdgeCompatibility:
+    def forward(self, pixels: Float[Tensor, "n 3 h w"], gap: int) -> EdgeCompatibility:
         """Compare all sides of pieces that lost `gap` pixels at every side; colours in [0, 1]."""
         strips = torch.einsum("oc,ncdl->nodl", self.colours, side_strips(pixels, self.config) - 0.5)
         mean = strips.mean((2, 3), keepdim=True)
         contrast = (strips - mean).square().mean((2, 3), keepdim=True).sqrt() + _FLAT
-        size = torch.full_like(mean[:, :1, 0, 0], pixels.shape[-1] / 32 - 0.75)
+        # Sides are as long as the piece is high, wide, high, wide.
+        length = mean.new_tensor(pixels.shape[-2:]).repeat(2).repeat(len(pixels))[:, None]
+        size = length / 32 - 0.75
         told = F.one_hot(torch.tensor(gap), self.config.widest_gap + 1).to(size).expand(len(strips), -1)
         setting = torch.cat([3 * mean[:, :1, 0, 0], contrast[..., 0, 0].log() + 3, size, told], 1)
         maps = self.stem(((strips - mean) / contrast).flatten(1, 2)) + self.setting(setting)[..., None]
@@ -344,7 +346,7 @@ class EdgeModel(Pretrained):
         return predicted, torch.cat([facing.square().flatten(1), facing.flatten(1), torch.ones_like(constant)], 1)
 
     @torch.no_grad()
-    def compare(self, pixels: Float[Tensor, "n 3 s s"], borders: Borders) -> EdgeCompatibility:
+    def compare(self, pixels: Float[Tensor, "n 3 h w"], borders: Borders) -> EdgeCompatibility:
         """Compare all sides; whether pieces lost pixels at them is seen from how well the best `borders` fit."""
         if len(borders) <= _TYPICAL:
             best = borders.best(1).score
@@ -359,12 +361,25 @@ class EdgeModel(Pretrained):
             torch.cat([part.predicted for part in parts]),
             torch.cat([part.observed for part in parts]),
         )
+        if borders.oblong:
+            # Two more columns, whose products rule out that an upright side lies against a level one.
+            marks = torch.eye(2).repeat(len(predicted) // 2, 1).to(predicted)
+            predicted, observed = torch.cat([predicted, _NEVER * marks], 1), torch.cat([observed, marks.flip(1)], 1)
         return EdgeCompatibility(predicted, observed, parts[0].alone, parts[0].odds, gap)
 
 
-def side_strips(pixels: Float[Tensor, "n 3 s s"], config: EdgeModelConfig) -> Float[Tensor, "sides 3 d l"]:
+def side_strips(pixels: Float[Tensor, "n 3 h w"], config: EdgeModelConfig) -> Float[Tensor, "sides 3 d l"]:
     """What lies along every side, from the outermost line of pixels inwards; pieces may be of any size."""
-    views = [torch.rot90(pixels, side, (-2, -1))[..., -config.depth :] for side in range(SIDES)]
+    if pixels.shape[-1] == pixels.shape[-2]:
+        return _strips(pixels, config, range(SIDES))
+    apart = [_strips(pixels, config, sides).unflatten(0, (-1, 2)) for sides in ((0, 2), (1, 3))]
+    return torch.stack(apart, 2).flatten(0, 2)
+
+
+def _strips(
+    pixels: Float[Tensor, "n 3 h w"], config: EdgeModelConfig, sides: Sequence[int]
+) -> Float[Tensor, "m 3 d l"]:
+    views = [torch.rot90(pixels, side, (-2, -1))[..., -config.depth :] for side in sides]
     strips = torch.stack(views, 1).flatten(0, 1).flip(-1).mT
     lacking = config.depth - strips.shape[2]
     strips = torch.cat([strips, strips[:, :, -1:].expand(-1, -1, lacking, -1)], 2)

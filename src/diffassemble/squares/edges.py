@@ -1,17 +1,20 @@
-"""Which sides of square pieces continue each other.
+"""Which sides of pieces on a grid continue each other.
 
 Mahalanobis gradient compatibility (Gallagher 2012): side i predicts the pixels beyond itself, c = edge + mean
 gradient, with the covariance S of its own gradients; side j is scored by Σ_r (x_r − c_r)ᵀ S⁻¹ (x_r − c_r).
 Expanded, all pairs of sides are one matrix product.
 
 Sides of a piece, clockwise from the right: 0 right, 1 bottom, 2 left, 3 top. Side a of piece i has index 4i + a.
+Oblong pieces fit at half turns only: upright sides lie against upright ones, level sides against level ones.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -21,6 +24,8 @@ from diffassemble.core.pieces import CHANNELS
 
 # A side whose own pixels hardly vary would trust itself without limit. Two squared grey levels measured best.
 _VARIANCE_FLOOR = 2 / 255**2
+# The score of an upright side against a level one of oblong pieces.
+_NEVER = 1e9
 # How many scores are computed at once when only the best are kept.
 _BLOCK = 2**20
 # At least so many sides at once: products of fewer rows take more than twice as long a row.
@@ -30,9 +35,9 @@ FEWEST_ROWS = 104
 _ODDS = (-1.3761, -0.0054, -0.0881, 1.8372, 2.5002, -0.1255, -0.5875, 0.4203, -0.1426, -0.2626)
 
 
-def side_lines(pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "sides two s 3"]:
-    """Outermost and second line of pixels of every side, read clockwise around the piece."""
-    views = torch.stack([torch.rot90(pixels, side, (-2, -1))[..., -2:] for side in range(SIDES)], 1)
+def side_lines(pixels: Float[Tensor, "n 3 h w"], sides: Sequence[int] = range(SIDES)) -> Float[Tensor, "m two l 3"]:
+    """Outermost and second line of pixels of these sides of every piece, read clockwise around it."""
+    views = torch.stack([torch.rot90(pixels, side, (-2, -1))[..., -2:] for side in sides], 1)
     lines = torch.stack([views[..., -1], views[..., -2]], 2)  # n, side, line, colour, along
     return lines.transpose(-1, -2).flatten(0, 1)
 
@@ -59,11 +64,30 @@ class Borders:
 
     predicted: Float[Tensor, "sides w"]
     observed: Float[Tensor, "sides w"]
+    oblong: bool = False
 
     @staticmethod
-    def of(pixels: Float[Tensor, "n 3 s s"]) -> Borders:
-        """The borders of square pieces; side a of piece i is number 4i + a."""
-        lines = side_lines(pixels).double() - 0.5
+    def of(pixels: Float[Tensor, "n 3 h w"]) -> Borders:
+        """The borders of pieces; side a of piece i is number 4i + a."""
+        if pixels.shape[-1] == pixels.shape[-2]:
+            return Borders._of_lines(side_lines(pixels))
+        upright, level = (Borders._of_lines(side_lines(pixels, sides)) for sides in ((0, 2), (1, 3)))
+        widest = max(upright.predicted.shape[1], level.predicted.shape[1])
+        tables = []
+        for names, apart in (("predicted", (0.0, _NEVER)), ("observed", (1.0, 0.0))):
+            padded = [
+                F.pad(getattr(part, names), (0, widest - getattr(part, names).shape[1])) for part in (upright, level)
+            ]
+            # Two more columns, whose products add up to _NEVER if one side is upright and the other is not.
+            marks = padded[0].new_tensor([apart, apart[::-1]])
+            marked = [torch.cat([part, mark.expand(len(part), 2)], 1) for part, mark in zip(padded, marks, strict=True)]
+            # Sides 0 and 2, 1 and 3 of each piece, back in their order.
+            tables.append(torch.stack([part.unflatten(0, (-1, 2)) for part in marked], 2).flatten(0, 2))
+        return Borders(*tables, oblong=True)
+
+    @staticmethod
+    def _of_lines(lines: Float[Tensor, "sides two l 3"]) -> Borders:
+        lines = lines.double() - 0.5
         edge, inner = lines[:, 0], lines[:, 1]
         facing = edge.flip(1)  # the neighbour reads the common border the other way
         gradient = edge - inner
@@ -82,7 +106,12 @@ class Borders:
         return len(self.observed)
 
     def __getitem__(self, sides: Int[Tensor, "k"]) -> Borders:
-        return Borders(self.predicted[sides], self.observed[sides])
+        return Borders(self.predicted[sides], self.observed[sides], self.oblong)
+
+    @property
+    def rivals(self) -> int:
+        """How many sides of other pieces might lie against a side."""
+        return (len(self) - SIDES) // (2 if self.oblong else 1)
 
     def against(self, other: Borders) -> Float[Tensor, "r c"]:
         """The scores of all these sides with all those of other pieces."""
@@ -97,7 +126,7 @@ class Borders:
     def best(self, keep: int) -> Partners:
         """The `keep` best partners of every side, in blocks: the whole matrix is never there at once."""
         every = torch.arange(len(self), device=self.observed.device)
-        keep = min(keep, len(self) - SIDES)
+        keep = min(keep, self.rivals)
         # Made beforehand: small pieces of memory kept between large ones that come and go would hold all of it.
         side, score = every.new_empty(len(self), keep), self.observed.new_empty(len(self), keep, dtype=torch.float32)
         for rows in every.split(max(FEWEST_ROWS, _BLOCK // len(self))):

@@ -217,6 +217,8 @@ def place_terms(
     outweigh.
     """
     terms = torch.zeros(count, SIDES, board.cells)
+    if board.oblong:
+        terms[:, 1::2] = -PINNED
     if chances is not None:
         terms += trust * (chances + math.log(SIDES * board.cells)).clamp(*_CHANCES).transpose(1, 2)
     if locks is not None:

@@ -48,7 +48,7 @@ def read_pieces(folder: Path | str) -> tuple[ImagePieces, tuple[str, ...]]:
     except OSError as error:
         raise InputError(f"{folder}: cannot be read ({error.strerror})") from error
     if not files:
-        raise InputError(f"{folder}: has no pictures; give a folder of equal square pictures")
+        raise InputError(f"{folder}: has no pictures; give a folder of pictures of equal size")
     names = tuple(file.name for file in files)
     pieces = load_pieces(files)
     check_pieces(pieces, names, folder)
@@ -56,10 +56,8 @@ def read_pieces(folder: Path | str) -> tuple[ImagePieces, tuple[str, ...]]:
 
 
 def load_pieces(files: Sequence[Path]) -> ImagePieces:
-    """Equal square pictures as pieces; their sizes are checked before any is decoded."""
+    """Pictures of equal size as pieces; their sizes are checked before any is decoded."""
     width, height = picture_size(files[0])
-    if width != height:
-        raise InputError(f"{files[0]}: is {width}x{height} pixels; pieces must be square")
     for file in files[1:]:
         if picture_size(file) != (width, height):
             found = "x".join(map(str, picture_size(file)))
@@ -76,20 +74,22 @@ def split_picture(path: Path | str, board: Board) -> tuple[ImagePieces, tuple[st
     path = Path(path)
     picture = read_picture(path)
     height, width = picture.shape[-2:]
-    grid = f"{board.rows}x{board.cols}"
     if height % board.rows or width % board.cols:
         raise InputError(
             f"{path}: {width}x{height} pixels do not divide into {board.rows} rows and {board.cols} columns; "
             "pass the --grid it was made with"
         )
-    size = height // board.rows
-    if size != (across := width // board.cols):
-        raise InputError(f"{path}: grid {grid} gives pieces of {across}x{size} pixels; pieces must be square")
-    cells = picture.reshape(3, board.rows, size, board.cols, size).permute(1, 3, 0, 2, 4)
     names = tuple(f"{path.name}[{row},{col}]" for row in range(board.rows) for col in range(board.cols))
-    pieces = ImagePieces(cells.reshape(board.cells, 3, size, size))
+    pieces = ImagePieces(tiles(picture, board))
     check_pieces(pieces, names, path)
     return pieces, names
+
+
+def tiles(picture: Float[Tensor, "3 H W"], board: Board) -> Float[Tensor, "cells 3 h w"]:
+    """The cells of a picture whose sides are multiples of the board's, row by row."""
+    height, width = picture.shape[-2] // board.rows, picture.shape[-1] // board.cols
+    cells = picture.reshape(3, board.rows, height, board.cols, width)
+    return cells.permute(1, 3, 0, 2, 4).reshape(board.cells, 3, height, width)
 
 
 def check_pieces(pieces: ImagePieces, names: Sequence[str], source: Path) -> None:
@@ -99,8 +99,8 @@ def check_pieces(pieces: ImagePieces, names: Sequence[str], source: Path) -> Non
     """
     if len(pieces) < 2:
         raise InputError(f"{source}: has only {len(pieces)} piece; a puzzle needs at least 2")
-    if pieces.size < SMALLEST_PIECE:
-        raise InputError(f"{source}: pieces are {pieces.size} pixels wide; they need {SMALLEST_PIECE} or more")
+    if (least := min(pieces.height, pieces.width)) < SMALLEST_PIECE:
+        raise InputError(f"{source}: pieces are {least} pixels wide; they need {SMALLEST_PIECE} or more")
     flat = (pieces.pixels == pieces.pixels[..., :1, :1]).flatten(1).all(-1)
     if flat.all():
         raise InputError(f"{source}: every piece is one flat colour, so there is nothing to fit; use another picture")
@@ -136,11 +136,19 @@ def folder_contents(puzzle: Puzzle, folder: Path, ending: str) -> Iterator[tuple
     for name, pixels in zip(names, puzzle.pixels, strict=True):
         yield f"pieces/{name}", png_bytes(to_image(pixels))
     board = board_fields(puzzle.board)
-    yield "puzzle.json", document_bytes({**board, "piece_size": puzzle.pictures.size, "pieces": names}, DOCUMENT)
+    yield (
+        "puzzle.json",
+        document_bytes({**board, "piece_size": _size_field(puzzle.pictures), "pieces": names}, DOCUMENT),
+    )
     if puzzle.truth is not None:
         places = placements(puzzle.board, puzzle.truth)
         records = [{"file": name, **place} for name, place in zip(names, places, strict=True)]
         yield "truth.json", document_bytes({**board, "pieces": records}, DOCUMENT)
+
+
+def _size_field(pieces: ImagePieces) -> int | list[int]:
+    """The side of square pieces, or width and height, for a document."""
+    return pieces.width if pieces.width == pieces.height else [pieces.width, pieces.height]
 
 
 def read_folder(folder: Path, document: dict[str, Any], wanted: Board | None) -> Puzzle:
@@ -151,21 +159,23 @@ def read_folder(folder: Path, document: dict[str, Any], wanted: Board | None) ->
     names = piece_names(document, source)
     check_count(len(names), board, source)
     pieces = load_pieces([folder / "pieces" / name for name in names])
-    if pieces.size != field(document, "piece_size", int, source):
-        raise InputError(f"{source}: 'piece_size' is not {pieces.size}, the size of the files in pieces")
+    if (size := _size_field(pieces)) != field(document, "piece_size", type(size), source):
+        raise InputError(f"{source}: 'piece_size' is not {size}, the size of the files in pieces")
     check_pieces(pieces, names, folder)
     known = board == told and (folder / "truth.json").exists()
-    return Puzzle(pieces, board, names, _read_truth(folder / "truth.json", names, board) if known else None)
+    puzzle = Puzzle(pieces, board, names)
+    return replace(puzzle, truth=_read_truth(folder / "truth.json", names, puzzle.board)) if known else puzzle
 
 
 def _read_truth(source: Path, names: tuple[str, ...], board: Board) -> Poses:
+    turns_told = board.piece_turns()
     document = read_document(source, (DOCUMENT,))
     if board_field(document, source) != board:
         raise InputError(f"{source}: is for another grid than puzzle.json")
     records = truth_records(document, names, source)
     places = [tuple(field(record, key, int, source) for key in ("row", "col", "turn")) for record in records]
     for row, col, turn in places:
-        if not (0 <= row < board.rows and 0 <= col < board.cols and 0 <= turn < 4):
+        if not (0 <= row < board.rows and 0 <= col < board.cols and turn in turns_told):
             raise InputError(f"{source}: row {row}, col {col}, turn {turn} is not on the board")
     rows, cols, turns = torch.tensor(places).unbind(-1)
     cells = rows * board.cols + cols
@@ -188,13 +198,18 @@ def placements(board: Board, poses: Poses) -> list[dict[str, Any]]:
     ]
 
 
-def matrices(poses: Poses) -> Float[Tensor, "n 4 4"]:
-    """Motions of the plane as motions of space that keep z, as other programs read them."""
+def matrices(board: Board, poses: Poses) -> Float[Tensor, "n 4 4"]:
+    """Motions of the plane as motions of space that keep z, as other programs read them: cells in their own shape."""
     moves = torch.eye(4).repeat(len(poses), 1, 1)
     moves[:, :2, :2] = poses.rotation.cpu()
-    moves[:, :2, 3] = poses.translation.cpu()
+    moves[:, :2, 3] = poses.translation.cpu() * _stretch(board)
     # Adding zero turns −0 into 0.
     return moves + 0.0
+
+
+def _stretch(board: Board) -> Float[Tensor, "2"]:
+    """What distances counted in cells are multiplied with, so that the longer side of the whole spans [−1, 1]."""
+    return torch.tensor([1.0, board.aspect]) * (max(board.rows, board.cols) / board.extent)
 
 
 def fitted(puzzle: Puzzle, document: dict[str, Any], source: Path) -> Puzzle:
@@ -206,7 +221,7 @@ def fitted(puzzle: Puzzle, document: dict[str, Any], source: Path) -> Puzzle:
 def read_poses(puzzle: Puzzle, records: list[dict[str, Any]], source: Path) -> Poses:
     """Where the records of an assembly's document, one a piece in its order, put the pieces."""
     moves = torch.tensor([matrix_field(record, source) for record in records])
-    poses = Poses(moves[:, :2, :2].clone(), moves[:, :2, 3].clone())
+    poses = Poses(moves[:, :2, :2].clone(), moves[:, :2, 3] / _stretch(puzzle.board))
     told = [{key: record.get(key) for key in ("row", "col", "turn")} for record in records]
     if told != placements(puzzle.board, poses):
         raise InputError(f"{source}: the row, col and turn of a piece do not agree with its matrix")

@@ -22,13 +22,17 @@ _FITS = 0.25
 _ROUNDS = 30
 
 
-def candidate_boards(count: int) -> list[Board]:
-    """Square and landscape boards, at most 3 : 1, that `count` pieces fill.
+def candidate_boards(count: int, aspect: float = 1.0) -> list[Board]:
+    """Square and landscape boards, at most 3 : 1, that `count` pieces fill; of oblong pieces also upright ones.
 
     If there is none, those that hold them and of which neither a row nor a column could be spared.
     """
-    boards = [Board(rows, math.ceil(count / rows)) for rows in range(1, math.ceil(count**0.5) + 1)]
-    shapely = [board for board in boards if board.rows <= board.cols <= STRETCH * board.rows]
+    most = count if aspect != 1 else math.ceil(count**0.5)
+    boards = [Board(rows, math.ceil(count / rows), aspect) for rows in range(1, most + 1)]
+    if aspect != 1:
+        shapely = [one for one in boards if 1 / STRETCH <= one.cols / (one.rows * aspect) <= STRETCH] or boards
+    else:
+        shapely = [board for board in boards if board.rows <= board.cols <= STRETCH * board.rows]
     tight = [board for board in shapely if (board.rows - 1) * board.cols < count]
     return [board for board in tight if board.cells == count] or tight
 
@@ -36,11 +40,11 @@ def candidate_boards(count: int) -> list[Board]:
 def choose_board(pieces: ImagePieces, solver: Solver, seed: int, upright: Uprighter | None = None) -> Board:
     """Solve on every candidate board and keep the one whose placement realises most border evidence.
 
-    Whether rows × cols or cols × rows is meant can't be told from borders: `upright` looks at the picture;
-    without it the wider one is taken.
+    Whether rows × cols or cols × rows is meant can't be told from borders of square pieces: `upright` looks at the
+    picture; without it the wider one is taken.
     """
-    boards = candidate_boards(len(pieces))
-    if len(boards) == 1 and upright is None:
+    boards = candidate_boards(len(pieces), pieces.height / pieces.width)
+    if len(boards) == 1 and (upright is None or boards[0].oblong):
         return boards[0]
     names = tuple(str(index) for index in range(len(pieces)))
     evidence = Evidence.of(pieces.pixels)
@@ -55,7 +59,7 @@ def choose_board(pieces: ImagePieces, solver: Solver, seed: int, upright: Uprigh
     del ordered
     puzzle, placed, _ = max(trials, key=lambda trial: trial[2])
     board = puzzle.board
-    if upright is None or board.rows == board.cols or upright(puzzle, placed, (0, 1, 2, 3))[0] % 2 == 0:
+    if upright is None or board.oblong or board.rows == board.cols or upright(puzzle, placed, (0, 1, 2, 3))[0] % 2 == 0:
         return board
     return Board(board.cols, board.rows)
 

@@ -1,4 +1,4 @@
-"""Pieces of a picture as a kind: square, equal, on a grid."""
+"""Pieces of a picture as a kind: equal rectangles, most often squares, on a grid."""
 
 from __future__ import annotations
 
@@ -133,9 +133,11 @@ def as_listed(puzzle: Puzzle, generator: torch.Generator) -> Poses:
 
 
 def at_random(puzzle: Puzzle, generator: torch.Generator) -> Poses:
-    """On any cells, turned by any quarter turns."""
-    cells = torch.randperm(puzzle.board.cells, generator=generator)[: len(puzzle)]
-    return puzzle.board.poses(cells, torch.randint(4, (len(puzzle),), generator=generator))
+    """On any cells, turned in any way that fits them."""
+    board = puzzle.board
+    cells = torch.randperm(board.cells, generator=generator)[: len(puzzle)]
+    turns = torch.tensor(board.piece_turns())
+    return board.poses(cells, turns[torch.randint(len(turns), (len(puzzle),), generator=generator)])
 
 
 def _prepare() -> None:
@@ -150,7 +152,7 @@ def _prepare() -> None:
 
 
 def read_loose(path: Path, options: OpenOptions) -> Puzzle:
-    """A folder of equal square pictures, whose grid is found out if it is not told, or a shuffled grid in one picture.
+    """A folder of pictures of equal size, whose grid is found out if it is not told, or a shuffled grid in one picture.
 
     With `extra` there may be more pieces than cells; then the grid must be told.
     """
@@ -246,7 +248,7 @@ SQUARES = Kind(
     read_folder=files.read_folder,
     folder_contents=files.folder_contents,
     fields=lambda puzzle: files.board_fields(puzzle.board),
-    matrices=lambda puzzle, poses: files.matrices(poses),
+    matrices=lambda puzzle, poses: files.matrices(puzzle.board, poses),
     places=lambda puzzle, poses: files.placements(puzzle.board, poses),
     fitted=files.fitted,
     read_poses=files.read_poses,

@@ -10,13 +10,15 @@ from jaxtyping import Float, Float64, Int
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from diffassemble.core import Board, Matches, Poses, Puzzle, Step, nearest_turn
+from diffassemble.core import Board, Matches, Poses, Puzzle, Step
 from diffassemble.core.board import Placement
 from diffassemble.core.locks import settle_loose
 from diffassemble.squares.upright import Uprighter
 
 # Cells up to which a placement is the best there is.
 _EXACTLY = 1000
+# The log probability of turns at which no piece fits.
+_NEVER = -1e4
 
 Answer = tuple[Placement, Float[Tensor, "n"]]
 """A placement and the confidence of each piece."""
@@ -58,7 +60,7 @@ def place(poses: Poses, board: Board) -> Placement:
     cells = torch.empty(len(poses), dtype=torch.long)
     every = torch.arange(len(poses)), torch.arange(board.cells).view(board.rows, board.cols)
     _place(poses.translation.double(), board.centres().double(), *every, cells)
-    return cells, nearest_turn(poses.rotation)
+    return cells, board.nearest_turns(poses)
 
 
 def _place(
@@ -89,6 +91,8 @@ def _place(
 
 def place_by_logits(logits: Float[Tensor, "n c 4"], board: Board) -> Placement:
     """One piece a cell: the placement with the largest product of probabilities, each piece at its best turn there."""
+    if board.oblong:
+        logits = logits.masked_fill(torch.arange(logits.shape[-1]) % 2 == 1, _NEVER)
     best, turns = logits[:, : board.cells].max(-1)
     log_probability = best - logits.flatten(1).logsumexp(1, keepdim=True)
     _, cells = linear_sum_assignment(-log_probability.double().numpy())

@@ -147,11 +147,11 @@ def upright_turn(
 
 def assembled_pixels(puzzle: Puzzle, cells: Int[Tensor, "n"], turns: Int[Tensor, "n"]) -> Float[Tensor, "3 H W"]:
     """The picture that a placement makes; NaN in empty cells."""
-    board, size = puzzle.board, puzzle.pictures.size
-    canvas = torch.full((board.cells, 3, size, size), torch.nan)
+    board, height, width = puzzle.board, puzzle.pictures.height, puzzle.pictures.width
+    canvas = torch.full((board.cells, 3, height, width), torch.nan)
     canvas[cells] = turn_pixels(puzzle.pixels, turns)
-    grid = canvas.view(board.rows, board.cols, 3, size, size).permute(2, 0, 3, 1, 4)
-    return grid.reshape(3, board.rows * size, board.cols * size)
+    grid = canvas.view(board.rows, board.cols, 3, height, width).permute(2, 0, 3, 1, 4)
+    return grid.reshape(3, board.rows * height, board.cols * width)
 
 
 def turn_to_upright(

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from diffassemble.core import Board, Puzzle
 from diffassemble.network.encoders.image import TURNS, frozen_features
-from diffassemble.squares.cut import crop_to_board, fitted, tiles
+from diffassemble.squares.cut import crop_to_board, fitted
+from diffassemble.squares.files import tiles
 from diffassemble.training.pictures import Portion, Source
 
 _SIZE = 32
@@ -41,7 +42,7 @@ class FrozenViews:
 
     def _kept(self, folder: Path, source: Source, board: Board, dtype: torch.dtype) -> Float[Tensor, "c 4 p"]:
         """Of the whole picture, cell by cell; from the folder, or looked at now and kept."""
-        whole = fitted(crop_to_board(source.picture, board), board, _SIZE)
+        whole = fitted(crop_to_board(source.picture, board), board, (_SIZE, _SIZE))
         name = hashlib.sha256((255 * whole).round().byte().numpy().tobytes()).hexdigest()
         path = folder / name[:2] / f"{name[2:24]}.npy"
         try:

@@ -368,7 +368,7 @@ def best_frames(
     The frame may lie along the places or across them. Of frames that hold as much, those in the middle come first.
     """
     shape, found = (board.cols, board.rows), []
-    for by in (0,) if board.rows == board.cols else (0, 1):
+    for by in (0,) if board.oblong or board.rows == board.cols else (0, 1):
         place = turned(places, by)
         held = held_by_frames(place, weight, shape)
         corners = np.argwhere(np.isfinite(held))

@@ -158,6 +158,8 @@ class HuroyanSolver(BorderSolver):
         turns, found = np.zeros(0, np.int64), []
         for number in range(self.iterations):
             before, turns = turns, recovered_turns(graph)
+            if board.oblong:  # known up to a common turn only, which must be an even one
+                turns = (turns - np.bincount(turns % 2).argmax()) % SIDES
             if number and len(np.unique((turns - before) % SIDES)) == 1:
                 break
             framed = FramedForest.of(board, turns)
