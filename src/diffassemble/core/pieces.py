@@ -40,6 +40,11 @@ class ImagePieces:
         return F.interpolate(self.pixels, (side, side), mode="bicubic", antialias=True).clamp(0, 1)
 
     @property
+    def size(self) -> int:
+        """The side of a square piece in pixels, the longer one of an oblong piece."""
+        return max(self.height, self.width)
+
+    @property
     def height(self) -> int:
         """Of a piece, in pixels."""
         return self.pixels.shape[-2]

@@ -56,7 +56,7 @@ class PuzzleScene:
         self.scene, self.puzzle = scene, puzzle
         self._flat = puzzle.lattice is not None
         if self._flat:
-            self._pictures = piece_images(puzzle.pixels, min(_PIXELS, puzzle.pictures.width))
+            self._pictures = piece_images(puzzle.pixels, min(_PIXELS, puzzle.pictures.size))
             board, scale = puzzle.board, puzzle.board.pitch
             empty = np.asarray(empty_board(board, max(4, 600 // max(board.rows, board.cols))))
             size = board.cols * scale, board.rows * scale
