@@ -12,6 +12,8 @@ from PIL import Image, ImageDraw, ImageFont
 from diffassemble.core import Locks, OutlinePieces, Poses, Puzzle
 from diffassemble.outlines.contour import outline_pieces
 from diffassemble.outlines.cut import cut_shapes
+from diffassemble.outlines.grow import GrowSolver
+from diffassemble.outlines.matches import family
 from diffassemble.outlines.strip_model import load_strip_model
 from diffassemble.outlines.strip_order import best_path
 from diffassemble.outlines.strip_sides import LEFT, RIGHT, read_sides, strip_frame
@@ -108,7 +110,7 @@ def test_comparison_is_symmetric_and_blind_to_turning_the_page(pieces: OutlinePi
 def test_page_is_put_in_order(puzzle: Puzzle, pieces: OutlinePieces) -> None:
     assert puzzle.truth is not None
     matches = match_strips(pieces)
-    grown = order_strips(pieces, matches, None, 60.0)
+    grown = order_strips(pieces, matches, None)
     truth = in_order(puzzle.truth, pieces)
     assert in_order(grown.poses, pieces) in (truth, truth[::-1])
     # Neighbours lie to each other as they did in the page: shifted by the pixels that were lost between them at most.
@@ -150,7 +152,7 @@ def test_empty_paper_is_doubted() -> None:
     straight = outline_pieces(strips)
     assert looks_like_strips(blank)
     assert match_strips(straight).weight.max() < 0.5
-    grown = order_strips(straight, match_strips(straight), None, 10.0)
+    grown = order_strips(straight, match_strips(straight), None)
     assert int((grown.confidence > 0.9).sum()) == 1  # the one from which the others are seen
     assert sum(note != "" for note in grown.notes) == 6
 
@@ -164,7 +166,7 @@ def test_second_batch_is_shifted(puzzle: Puzzle, pieces: OutlinePieces) -> None:
     for strip in truth[5:]:
         cut[strip][3, :40] = 0
     shorter = outline_pieces(cut)
-    grown = order_strips(shorter, match_strips(shorter), None, 60.0)
+    grown = order_strips(shorter, match_strips(shorter), None)
     assert in_order(grown.poses, shorter) in (truth, truth[::-1])
     # The ends that were not cut off are still level.
     low = torch.stack([(grown.poses[[i]].apply(shorter.contours[i][None])[0, :, 1]).max() for i in truth])
@@ -181,7 +183,7 @@ def test_best_path_is_the_best() -> None:
     for _ in range(5):
         worth = rng.normal(size=(10, 10))
         worth = worth + worth.T
-        found = best_path(worth, 60.0)
+        found = best_path(worth)
         assert sorted(found // 2) == list(range(5))
 
         every = (
@@ -208,7 +210,7 @@ def test_locked_strips_stay_beside_each_other(puzzle: Puzzle, pieces: OutlinePie
     )
     held = torch.zeros(len(pieces), dtype=torch.bool)
     held[[one, other]] = True
-    grown = order_strips(pieces, matches, Locks(held, poses), 60.0)
+    grown = order_strips(pieces, matches, Locks(held, poses))
     order = in_order(grown.poses, pieces)
     assert abs(order.index(one) - order.index(other)) == 1
     assert (grown.confidence[held] == 1).all()
@@ -219,7 +221,7 @@ def test_two_pages_in_one_bag_are_told_apart(pieces: OutlinePieces) -> None:
     picture = torch.nn.functional.interpolate(coarse, (HEIGHT, WIDTH), mode="bicubic")[0].clamp(0, 1)
     second = shredded(picture, 5, erode=1).outlines
     bag = outline_pieces([*pieces.textures, *second.textures])
-    grown = order_strips(bag, match_strips(bag), None, 60.0, several=True)
+    grown = order_strips(bag, match_strips(bag), None, several=True)
     for number in range(int(grown.objects.max()) + 1):
         inside = (grown.objects == number).nonzero().flatten() < len(pieces)
         assert inside.all() or not inside.any()
@@ -227,9 +229,17 @@ def test_two_pages_in_one_bag_are_told_apart(pieces: OutlinePieces) -> None:
     assert ((grown.objects >= 0) | (grown.confidence == 0)).all()
 
 
+def test_solver_knows_strips(puzzle: Puzzle, pieces: OutlinePieces) -> None:
+    assert puzzle.truth is not None
+    assert family(pieces) == "strips"
+    *_, last = GrowSolver().steps(puzzle.without_truth(), torch.Generator())
+    truth = in_order(puzzle.truth, pieces)
+    assert in_order(last.poses, pieces) in (truth, truth[::-1])
+
+
 def test_single_strip(pieces: OutlinePieces) -> None:
     alone = pieces[torch.tensor([0])]
     for several in (False, True):
-        grown = order_strips(alone, match_strips(alone), None, 1.0, several)
+        grown = order_strips(alone, match_strips(alone), None, several)
         assert grown.objects.tolist() == [0]
         assert grown.confidence.tolist() == [1.0]

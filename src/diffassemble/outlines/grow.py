@@ -16,6 +16,7 @@ from diffassemble.outlines.lattice_growth import grow_lattice
 from diffassemble.outlines.lattice_poses import lay_aside
 from diffassemble.outlines.matches import family
 from diffassemble.outlines.sides import find_sides
+from diffassemble.outlines.strips import looks_like_strips, match_strips, order_strips
 from diffassemble.outlines.tabs import match_tabs
 
 # Steps in which the growth is shown.
@@ -51,6 +52,9 @@ class GrowSolver:
 def grow(puzzle: Puzzle, several: bool = False, until: float = math.inf, matches: Matches | None = None) -> Grown:
     """Grow pieces in the way of their family; who has compared them already gives the `matches`."""
     pieces = puzzle.outlines
+    if looks_like_strips(pieces):
+        matches = match_strips(pieces) if matches is None else matches
+        return order_strips(pieces, matches, puzzle.locks, several, until)
     sides = find_sides(pieces)
     if family(pieces, sides) == "tabs":
         matches = match_tabs(pieces, sides) if matches is None else matches

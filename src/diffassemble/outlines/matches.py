@@ -8,6 +8,7 @@ import numpy as np
 
 from diffassemble.core import Matches, OutlinePieces, Puzzle
 from diffassemble.outlines.sides import FLAT, Sides, find_sides
+from diffassemble.outlines.strips import looks_like_strips, match_strips
 from diffassemble.outlines.tabs import match_tabs, no_matches
 
 Family = Literal["tabs", "strips", "free"]
@@ -18,6 +19,8 @@ _DOUBT = 3.0
 
 def family(pieces: OutlinePieces, sides: Sides | None = None) -> Family:
     """Whether pieces are jigsaw pieces with tabs, strips, or of any outline: what most of them are."""
+    if looks_like_strips(pieces):
+        return "strips"
     sides = find_sides(pieces) if sides is None else sides
     bulging = (sides.shapes != FLAT).any(1)
     if float(np.mean((sides.doubt < _DOUBT) & bulging)) > 0.5:
@@ -28,6 +31,8 @@ def family(pieces: OutlinePieces, sides: Sides | None = None) -> Family:
 def find_matches(puzzle: Puzzle) -> Matches:
     """How every two pieces may lie to each other, by the way of their family."""
     pieces = puzzle.outlines
+    if looks_like_strips(pieces):
+        return match_strips(pieces)
     sides = find_sides(pieces)
     if family(pieces, sides) == "tabs":
         return match_tabs(pieces, sides)

@@ -7,6 +7,7 @@ checkers are kept away, as in `core.forest`.
 
 from __future__ import annotations
 
+import math
 import time
 from typing import no_type_check
 
@@ -20,16 +21,15 @@ _ROUNDS = 12
 _SHORT = 8
 
 
-def best_path(worth: Float[np.ndarray, "s s"], budget: float) -> Int[np.ndarray, "n"]:
+def best_path(worth: Float[np.ndarray, "s s"], until: float = math.inf) -> Int[np.ndarray, "n"]:
     """The path through all strips of the most worth that was found; `worth` of joining two sides is symmetric."""
-    began = time.monotonic()
     path = _greedy(worth)
     _improve(path, worth)
     best, most = path.copy(), _value(path, worth)
     rng = np.random.default_rng(0)
     count = len(path)
     for _ in range(_ROUNDS * count if count > 3 else 0):
-        if time.monotonic() - began > budget:
+        if time.monotonic() > until:
             break
         # Two stretches beside each other change places: what neither turning nor moving one of them undoes at once.
         first, middle, last = np.sort(rng.choice(count + 1, 3, replace=False))

@@ -7,6 +7,7 @@ upright by their own axes, side by side without a gap, shifted along as matched.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -99,9 +100,9 @@ def _relatives(
 
 
 def order_strips(
-    pieces: OutlinePieces, matches: Matches, locks: Locks | None, budget: float, several: bool = False
+    pieces: OutlinePieces, matches: Matches, locks: Locks | None, several: bool = False, until: float = math.inf
 ) -> Grown:
-    """Lay all strips side by side along the path of most evidence.
+    """Lay all strips side by side along the path of most evidence; `until` is when to stop, by the monotonic clock.
 
     With `several` pages, a path ends where a join is less likely than not, and strips that hold to nothing are left
     out, laid beside the others.
@@ -117,7 +118,7 @@ def order_strips(
     odds[first, second] = odds[second, first] = told
     row[first, second] = row[second, first] = np.arange(len(matches))
     worth = odds if locks is None else _with_locks(odds, matches, first, second, locks, frames)
-    path = best_path(worth, budget)
+    path = best_path(worth, until)
     chances = np.array([1 / (1 + np.exp(-worth[a ^ 1, b])) for a, b in pairwise(path)])
     poses = _laid(path, frames, matches, row, chances < LIKELY if several else np.zeros(count - 1, bool))
     order = path // 2
