@@ -56,8 +56,8 @@ def read_page(seed: int, folder: Path, pictures: tuple[Path, ...]) -> Page:
     if not path.exists():
         made = make_shredded_page(np.random.default_rng(seed), pictures)
         sides = read_sides(made.pieces, [strip_frame(contour) for contour in made.pieces.contours])
-        shown = {"bands": sides.bands.numpy().astype(np.float16), "lengths": sides.lengths.numpy()}
-        np.savez(path, **shown, position=made.position, turned=made.turned)
+        shown, lengths = sides.bands.numpy().astype(np.float16), sides.lengths.numpy()
+        np.savez(path, bands=shown, lengths=lengths, position=made.position, turned=made.turned)
     kept = np.load(path)
     bands = torch.from_numpy(kept["bands"].astype(np.float32))
     return Page(bands, torch.from_numpy(kept["lengths"]), kept["position"], kept["turned"])

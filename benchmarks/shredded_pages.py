@@ -53,23 +53,8 @@ def _font(name: str, size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
 
 
 _FONTS = (
-    "",
-    "DejaVuSans",
-    "DejaVuSans-Bold",
-    "DejaVuSansMono",
-    "DejaVuSansMono-Bold",
-    "DejaVuSerif",
-    "DejaVuSerif-Bold",
-)
-_FONTS += (
-    "DejaVuSerif-Italic",
-    "STIXGeneral",
-    "STIXGeneralBol",
-    "STIXGeneralItalic",
-    "cmr10",
-    "cmtt10",
-    "cmss10",
-    "cmb10",
+    *("", "DejaVuSans", "DejaVuSans-Bold", "DejaVuSansMono", "DejaVuSansMono-Bold", "DejaVuSerif", "DejaVuSerif-Bold"),
+    *("DejaVuSerif-Italic", "STIXGeneral", "STIXGeneralBol", "STIXGeneralItalic", "cmr10", "cmtt10", "cmss10", "cmb10"),
 )
 _SYLLABLES = (
     "the of and to in a is that for it as was with be by on not he his but at are this have from or had an they"
@@ -116,7 +101,7 @@ def _written(rng: Random, height: int, width: int, pictures: tuple[Path, ...]) -
                 y += spacing
         elif kind < 0.62:
             heading = _font(str(rng.choice(_FONTS)), int(size * rng.uniform(1, 1.8)))
-            _line(pen, (rng.uniform(left, width / 2), y), right, _words(rng, rng.integers(1, 6)), heading, ink)
+            _line(pen, (rng.uniform(left, width / 2), y), right, _words(rng, int(rng.integers(1, 6))), heading, ink)
             y += spacing * 1.8
         elif kind < 0.7:
             y = _table(pen, rng, (left, y), right, _font(family, size), spacing)

@@ -83,7 +83,7 @@ class Borders:
             marked = [torch.cat([part, mark.expand(len(part), 2)], 1) for part, mark in zip(padded, marks, strict=True)]
             # Sides 0 and 2, 1 and 3 of each piece, back in their order.
             tables.append(torch.stack([part.unflatten(0, (-1, 2)) for part in marked], 2).flatten(0, 2))
-        return Borders(*tables, oblong=True)
+        return Borders(tables[0], tables[1], oblong=True)
 
     @staticmethod
     def _of_lines(lines: Float[Tensor, "sides two l 3"]) -> Borders:
