@@ -12,7 +12,7 @@ from diffassemble.core import Assembly, Locks, Poses, Puzzle
 from diffassemble.core.poses import plane_rotations
 from diffassemble.outlines.contour import outline_pieces
 from diffassemble.outlines.cut import cut_shapes
-from diffassemble.outlines.neighbours import next_joins, touching, widths
+from diffassemble.outlines.neighbours import next_joins, touching
 
 
 def cut(shape: str, pieces: int, **options: int) -> Puzzle:
@@ -22,7 +22,7 @@ def cut(shape: str, pieces: int, **options: int) -> Puzzle:
 
 def test_widths_of_boxes() -> None:
     boxes = [torch.full((4, high, wide), 255, dtype=torch.uint8) for high, wide in ((40, 40), (200, 30), (25, 90))]
-    assert widths(outline_pieces(boxes)).tolist() == pytest.approx([40, 30, 25], rel=0.02)
+    assert outline_pieces(boxes).widths.tolist() == pytest.approx([40, 30, 25], rel=0.02)
 
 
 @pytest.mark.parametrize("erode", [0, 2])

@@ -13,6 +13,9 @@ from typing import Annotated, Any, Literal
 import tyro
 from tyro.conf import arg
 
+# Pixels of a square piece's side, if nobody says otherwise.
+SIDE = 32
+
 
 def _unset(metavar: str) -> Any:
     """An option whose default is told in its help."""
@@ -24,7 +27,8 @@ class EvaluateOptions:
     """Give every solver the same puzzles, and print how many pieces came out right."""
 
     data: Annotated[tuple[str, ...], _unset("DIR …")] = ()
-    """Folders of pictures, or of broken objects (Breaking Bad, as published or packed); celeba-hq=DIR and wikiart=DIR
+    """Folders of pictures, of puzzles of flat pieces (puzzle folders, or pictures of pieces with a truth.csv; or
+    folders of these), or of broken objects (Breaking Bad, as published or packed); celeba-hq=DIR and wikiart=DIR
     stand for the test pictures of the paper, solids=N for N solids that are made and broken here, none of them learnt
     from. For tables 3 and 4 say what pictures show: faces=DIR paintings=DIR, and for grids of 8x8 and more faces:8=DIR
     if need be."""
@@ -35,7 +39,7 @@ class EvaluateOptions:
     learning and solving, each in a process of its own; both on sample pictures if there is no --data) or pruning
     (networks trained on sparser and sparser graphs; --data LEARN TEST)."""
     solver: Annotated[tuple[str, ...], _unset("NAME …")] = ()
-    """Solvers to compare. Default: diffusion, or all that a table has."""
+    """Solvers to compare. Default: diffusion, for flat pieces their usual solver, or all that a table has."""
     model: Annotated[str | None, _unset("NAME")] = None
     """The model of learned solvers: a bundled name, a folder or a hub id. Default: jigsaw or fragments."""
     rows: Annotated[tuple[str, ...], _unset("NAME=FOLDER …")] = ()
@@ -71,8 +75,11 @@ class EvaluateOptions:
     """Pictures: grids, such as 6 for 6x6, or 4x7. Default: 6, or those of the table."""
     erode: Annotated[tuple[int, ...], _unset("PX …")] = ()
     """Pictures: pixels lost at every side of a piece, such as 0 2. Default: 0."""
-    size: Annotated[int, arg(metavar="PX")] = 32
-    """Pictures: pixels of a piece's side, before erosion."""
+    size: Annotated[int | None, _unset("PX")] = None
+    """Pictures: pixels of a piece's side, before erosion. Default: 32 for squares."""
+    shape: Literal["squares", "tabs", "torn", "shards", "strips"] = "squares"
+    """Pictures: what they are cut into: squares, or pieces of any outline, as `cut` makes them. Those are as large as
+    `cut` makes them, too, if --size is not told."""
     training_steps: Annotated[int, arg(metavar="N")] = 2000
     """Table pruning: steps that each network learns."""
     training_from: Annotated[str, _unset("NAME|DIR")] = ""
@@ -84,8 +91,9 @@ class EvaluateOptions:
     """Broken objects: those to learn from, those held out, or all."""
     subset: Annotated[str, arg(metavar="NAME")] = "everyday"
     """Broken objects: the part of the collection, such as everyday, artifact or example."""
-    pieces: Annotated[tuple[int, int] | None, _unset("LEAST MOST")] = None
-    """Broken objects: the least and the most pieces. Default: 2 20, or those of the table."""
+    pieces: Annotated[tuple[int, ...], _unset("N …")] = ()
+    """Broken objects: the least and the most pieces. Default: 2 20, or those of the table. With --shape: how many
+    pieces pictures are cut into, such as 100 500. Default: 100."""
     anchor: Annotated[tuple[Literal["none", "largest"], ...], _unset("none|largest …")] = ()
     """Broken objects: poses as answered (none), or moved as a whole such that the largest piece stands at its true pose
     (largest); both can be told at once. Default: none."""

@@ -14,7 +14,7 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from diffassemble.cli.evaluate import EvaluateOptions
+from diffassemble.cli.evaluate import SIDE, EvaluateOptions
 from diffassemble.cli.progress import show
 from diffassemble.core import Board, InputError, Puzzle, Solver, Step
 from diffassemble.core.kind import SolverOptions
@@ -22,6 +22,8 @@ from diffassemble.evaluation import quoted
 from diffassemble.evaluation.cluster import on_cluster
 from diffassemble.evaluation.figures import table_figure
 from diffassemble.evaluation.fragments import Broken, ObjectCell
+from diffassemble.evaluation.outline_data import find_recorded
+from diffassemble.evaluation.outlines import CutFromPictures, OutlineCell, Recorded
 from diffassemble.evaluation.quoted import CHANCE, FACES, PAINTINGS, TABLES, Comparison, PaperTable
 from diffassemble.evaluation.report import Album, measurement_page
 from diffassemble.evaluation.squares import PictureCell
@@ -32,11 +34,14 @@ from diffassemble.files.documents import parse_grid
 from diffassemble.fragments.datasets import HELD_OUT, break_solids, find_fractures, holds_fractures
 from diffassemble.kinds import KINDS, make_solver
 from diffassemble.network.pretrained import bundled_models
+from diffassemble.outlines.cut import USUAL_EROSION
 from diffassemble.squares.kind import BORDER_SOLVERS, COMPARED_SOLVERS
 from diffassemble.squares.pictures import held_out_pictures, short_name
 
 # Numbers of pieces that the benchmark of broken objects is about.
 PIECES = (2, 20)
+# Pieces that pictures are cut into with --shape.
+SHAPED_PIECES = 100
 # The solver that models without a solver's name are for.
 DIFFUSION = "diffusion"
 SETTINGS = ("samples", "steps", "budget")
@@ -54,7 +59,7 @@ def evaluate_solvers(options: EvaluateOptions) -> None:
     if name is not None and name not in TABLES:
         raise InputError(f"no table '{name}'; use one of: {', '.join([*TABLES, *SCALING_TABLES])}")
     table = None if name is None else TABLES[name]
-    kind = kind_of_data(options.data) if table is None else table.kind
+    kind = kind_of_data(options.data, options.shape) if table is None else table.kind
     cells, limit = CELLS[kind](options, table), options.limit
     if table is not None and table.figures == "seconds" and limit is None and options.puzzles is None:
         limit = len(SAMPLES)
@@ -93,8 +98,17 @@ def evaluate_solvers(options: EvaluateOptions) -> None:
         print(f"wrote {options.report}")
 
 
-def kind_of_data(data: Sequence[str]) -> str:
-    """The kind of pieces that lies in the folders."""
+def kind_of_data(data: Sequence[str], shape: str = "squares") -> str:
+    """The kind of pieces that lies in the folders, or that their pictures are to be cut into."""
+    flat = [bool(find_recorded(Path(name))) for name in data]
+    if any(flat) and not all(flat):
+        raise InputError(
+            f"{data[flat.index(False)]} holds no puzzles of flat pieces, but others do; evaluate one by one"
+        )
+    if any(flat) or shape != "squares":
+        told = "--shape is for pictures that are to be cut; these are pieces already"
+        refuse(told, any(flat) and shape != "squares")
+        return "outlines"
     broken = [made_solids(name) is not None or holds_fractures(Path(name)) for name in data]
     if any(broken) and not all(broken):
         raise InputError(f"{data[broken.index(False)]} holds no fractures, but others do; evaluate them one by one")
@@ -114,7 +128,7 @@ def _squares(options: EvaluateOptions, table: PaperTable | None) -> list[Cell]:
     refuse("there is nothing to evaluate on; pass --data DIR", not options.data)
     collections = [(short_name(name), held_out_pictures(name)) for name in options.data]
     return [
-        PictureCell(name, pictures, board, share, pixels, options.size)
+        PictureCell(name, pictures, board, share, pixels, options.size or SIDE)
         for (name, pictures), board, share, pixels in product(
             collections, boards or [Board(6, 6)], options.missing or (0.0,), options.erode or (0,)
         )
@@ -126,7 +140,7 @@ def table_cells(table: PaperTable, options: EvaluateOptions, boards: Sequence[Bo
     boards = boards or [parse_grid(column) for column in table.columns]
     if table.figures == "seconds":
         named = timed_pictures(options.data, str(options.table))
-        return [PictureCell(*named, board, size=options.size) for board in boards]
+        return [PictureCell(*named, board, size=options.size or SIDE) for board in boards]
     sources: dict[tuple[str, int], str] = {}
     for text in options.data:
         group, least, collection = _source(text, options.table)
@@ -140,7 +154,9 @@ def table_cells(table: PaperTable, options: EvaluateOptions, boards: Sequence[Bo
             grid = f"{board.rows}x{board.cols}"
             raise InputError(f"table {options.table} has no pictures for {group} {grid}; pass --data {group}=DIR")
         name = sources[group, max(fitting)]
-        cells.append(PictureCell(short_name(name), held_out_pictures(name), board, table.missing[0], size=options.size))
+        cells.append(
+            PictureCell(short_name(name), held_out_pictures(name), board, table.missing[0], size=options.size or SIDE)
+        )
     return cells
 
 
@@ -172,19 +188,43 @@ def object_cells(options: EvaluateOptions, table: PaperTable | None = None) -> l
         refuse(told, options.missing, options.noise, options.wear, options.points, options.points_each)
         refuse(f"there are no broken objects for table {options.table}; pass --data DIR", not options.data)
     missing, pieces = (options.missing or (0.0,), PIECES) if table is None else (table.missing, table.pieces)
+    told = f"--pieces takes the least and the most pieces of a broken object, not {len(options.pieces)} numbers"
+    refuse(told, len(options.pieces) not in (0, 2))
+    pieces = (options.pieces[0], options.pieces[-1]) if options.pieces else pieces
     anchors, cells = tuple(dict.fromkeys(options.anchor)) or ("none",), list[ObjectCell]()
     for text in options.data:
         count, folder, fractures = made_solids(text), Path(text), list[Broken]()
         if count is not None:
-            fractures += break_solids(count, 1, options.pieces or pieces, HELD_OUT)
+            fractures += break_solids(count, 1, pieces, HELD_OUT)
             name = "solids"
         else:
-            fractures += find_fractures(folder, options.split, subset=options.subset, pieces=options.pieces or pieces)
+            fractures += find_fractures(folder, options.split, subset=options.subset, pieces=pieces)
             name = f"{folder.resolve().name}/{options.subset}/{options.split}"
         clouds = [*((points, 0) for points in options.points), *((0, each) for each in options.points_each)]
         damages = product(clouds or [(0, 0)], options.wear or (0.0,), options.noise or (0.0,), missing)
         for (points, each), wear, noise, share in damages:
             cells.append(ObjectCell(name, fractures, share, noise, points, anchors, wear, each))
+    return cells
+
+
+def outline_cells(options: EvaluateOptions, table: PaperTable | None = None) -> list[OutlineCell]:
+    """Puzzles as they were recorded, or pictures cut into every number of pieces; every share of them missing."""
+    alien = (options.grid, options.anchor, options.noise, options.points, options.points_each, options.wear)
+    refuse("--grid is for squares, --anchor, --noise, --points, --points-each and --wear for broken objects", *alien)
+    refuse("there is nothing to evaluate on; pass --data DIR", not options.data)
+    cells = list[OutlineCell]()
+    for name, share in product(options.data, options.missing or (0.0,)):
+        if options.shape == "squares":
+            told = "--pieces, --erode and --size are for pictures that are to be cut; these are pieces already"
+            refuse(told, options.pieces, options.erode, options.size)
+            recorded = Recorded(tuple(find_recorded(Path(name))))
+            cells.append(OutlineCell(short_name(name), recorded, share))
+            continue
+        pictures = tuple(held_out_pictures(name))
+        usual = (USUAL_EROSION.get(options.shape, 0),)
+        for pieces, lost in product(options.pieces or (SHAPED_PIECES,), options.erode or usual):
+            made = CutFromPictures(pictures, options.shape, pieces, lost, options.size or 0)
+            cells.append(OutlineCell(short_name(name), made, share))
     return cells
 
 
@@ -200,6 +240,7 @@ def made_solids(text: str) -> int | None:
 CELLS: dict[str, Callable[[EvaluateOptions, PaperTable | None], Sequence[Cell]]] = {
     "squares": _squares,
     "fragments": object_cells,
+    "outlines": outline_cells,
 }
 
 
@@ -222,7 +263,8 @@ def choose_models(options: EvaluateOptions, kind: str, table: PaperTable | None)
     own are added. All others share a model, which without a wish is the bundled one.
     """
     given = parse_rows(options.rows)
-    methods = ((DIFFUSION,) if not given else ()) if table is None else table.methods or COMPARED_SOLVERS
+    alone = KINDS[kind]().default_solver if kind == "outlines" else DIFFUSION
+    methods = ((alone,) if not given else ()) if table is None else table.methods or COMPARED_SOLVERS
     usual = KINDS[kind]().default_model
     shared = options.model or (usual if usual in bundled_models() else None)
     models: dict[str, str] = {}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from diffassemble.cli import footprint
-from diffassemble.cli.evaluate import EvaluateOptions
+from diffassemble.cli.evaluate import SIDE, EvaluateOptions
 from diffassemble.cli.footprint import COMPLETE, LEARN, PAPER_SPARSE, SPARSE, Job
 from diffassemble.cli.progress import show
 from diffassemble.cli.sweep import object_cells, table_outputs, timed_pictures
@@ -78,7 +78,7 @@ def jobs(options: EvaluateOptions) -> Iterator[Job]:
         for work in (*solvers, LEARN):
             paper = () if work == "hybrid" else (PAPER_SPARSE,)
             for graph in (SPARSE,) if board.cells > MOST_SHARED else (COMPLETE, *paper, SPARSE):
-                fixed = options.size, options.model or "jigsaw", options.samples, options.steps, options.seed
+                fixed = options.size or SIDE, options.model or "jigsaw", options.samples, options.steps, options.seed
                 yield Job(work, graph, picture, board.rows, *fixed)
 
 

@@ -147,6 +147,21 @@ class OutlinePieces:
         """In square pixels."""
         return torch.stack([polygon_area(contour) for contour in self.contours])
 
+    @property
+    def widths(self) -> Float[Tensor, "n"]:
+        """How wide each piece is where it is narrow, as a rectangle of the same second moments: a square has its side."""
+        found = []
+        for contour in self.contours:
+            here = contour.double()
+            following = here.roll(-1, 0)
+            cross = here[:, 0] * following[:, 1] - here[:, 1] * following[:, 0]
+            # Green's theorem, about the centre of the area, which is the origin.
+            both = torch.stack([here, following, here + following])
+            moments = (cross[:, None, None] * (both[..., :, None] * both[..., None, :]).sum(0)).sum(0) / 24
+            spread = torch.linalg.eigvalsh(moments / (cross.sum() / 2))[0].clamp(min=0)
+            found.append(float((12 * spread).sqrt()))
+        return torch.tensor(found)
+
     def corner(self, poses: Poses) -> tuple[int, int]:
         """The whole pixel (x, y) in which the whole begins, as the outlines tell: the top left of what is drawn."""
         low = [

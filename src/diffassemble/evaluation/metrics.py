@@ -1,20 +1,23 @@
-"""How good an answer is: pictures by cells and quarter turns, objects by the definitions of Breaking Bad.
+"""How good an answer is: pictures by cells and turns, objects as Breaking Bad defines it, flat pieces by their poses.
 
 Metrics of pictures take the answer and the truth as cells and quarter turns per piece; pieces may be missing, those
 that are given are scored on the full board. Errors of objects are told piece by piece, in the order in which pieces are
 listed; nothing else depends on that order. Lengths are shares of the whole object's longest side, angles are degrees,
-rotations must be orthogonal.
+rotations must be orthogonal. Of flat pieces lengths are pixels, and nobody asks how the whole stands.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from diffassemble.core import Board, FragmentPieces, OutlinePieces, Poses, turn_matrix
+from diffassemble.core.poses import plane_rotations
 from diffassemble.core.surfaces import chamfer_distance
 
 Ints = Int[Tensor, "n"]
@@ -129,24 +132,77 @@ def piece_sizes(pieces: FragmentPieces) -> Float[Tensor, "n"]:
     return pieces.areas / pieces.areas.sum()
 
 
-# A flat piece is right within this share of its own size (the root of its area), and within these degrees.
+# A flat piece is right within this share of its width, and within these degrees.
 RIGHT_SHARE, RIGHT_DEGREES = 0.25, 5.0
 
 
-def right_outlines(pieces: OutlinePieces, answer: Poses, truth: Poses) -> Bool[Tensor, "n"]:
-    """Which flat pieces are where they belong after the motion of the whole that makes most of them right.
+class Errors(NamedTuple):
+    """How far flat pieces are from where they belong, in pixels and degrees, and which of them are right."""
+
+    apart: Float[Tensor, "n"]
+    degrees: Float[Tensor, "n"]
+    right: Bool[Tensor, "n"]
+
+
+def flat_errors(answer: Poses, truth: Poses, width: Float[Tensor, "n"]) -> Errors:
+    """Errors as they stand."""
+    apart = (answer.translation - truth.translation).norm(dim=1)
+    between = answer.rotation.mT @ truth.rotation
+    degrees = torch.atan2(between[:, 1, 0], between[:, 0, 0]).rad2deg().abs()
+    return Errors(apart, degrees, (apart < RIGHT_SHARE * width) & (degrees < RIGHT_DEGREES))
+
+
+def outline_errors(pieces: OutlinePieces, answer: Poses, truth: Poses) -> Errors:
+    """Errors after the motion of the whole that makes most pieces right.
 
     Motions that put one piece exactly right are tried, each once: no least squares, which one stray piece would spoil.
+    The best one is then fitted to all that it makes right.
     """
-    size = pieces.areas.double().sqrt()
-    given, wanted = (Poses(poses.rotation.double(), poses.translation.double()) for poses in (answer, truth))
+    width = pieces.widths.double()
+    given, wanted = (
+        Poses(poses.rotation.double().cpu(), poses.translation.double().cpu()) for poses in (answer, truth)
+    )
+    count = len(given)
     wholes = wanted @ given.inverse()
-    best = torch.zeros(len(answer), dtype=torch.bool)
-    for turn, shift in zip(wholes.rotation, wholes.translation, strict=True):
-        apart = (given.translation @ turn.T + shift - wanted.translation).norm(dim=1)
-        between = (turn @ given.rotation).mT @ wanted.rotation
-        degrees = torch.atan2(between[:, 1, 0], between[:, 0, 0]).rad2deg().abs()
-        right = (apart < RIGHT_SHARE * size) & (degrees < RIGHT_DEGREES)
-        if right.sum() > best.sum():
-            best = right
-    return best
+    tried = (flat_errors(wholes[[index] * count] @ given, wanted, width) for index in range(count))
+    best = max(tried, key=lambda errors: (int(errors.right.sum()), -float(errors.apart.median())))
+    fitted = flat_errors(_fitted(given, wanted, best.right) @ given, wanted, width)
+    return fitted if fitted.right.sum() >= best.right.sum() else best
+
+
+def _fitted(given: Poses, wanted: Poses, chosen: Bool[Tensor, "n"]) -> Poses:
+    """The motion of the whole, for every piece, that brings the chosen ones nearest to where they belong."""
+    turn = (wanted.rotation @ given.rotation.mT)[chosen].sum(0)
+    angle = torch.atan2(turn[1, 0] - turn[0, 1], turn[0, 0] + turn[1, 1])
+    places, goals = given.translation[chosen], wanted.translation[chosen]
+    if len(places) > 1:
+        first, second = places - places.mean(0), goals - goals.mean(0)
+        sine = (first[:, 0] * second[:, 1] - first[:, 1] * second[:, 0]).sum()
+        angle = torch.atan2(sine, (first * second).sum())
+    rotation = plane_rotations(angle[None])
+    shift = goals.mean(0) - rotation[0] @ places.mean(0)
+    return Poses(rotation.expand(len(given), 2, 2), shift.expand(len(given), 2))
+
+
+def right_outlines(pieces: OutlinePieces, answer: Poses, truth: Poses) -> Bool[Tensor, "n"]:
+    """Which flat pieces are where they belong after the motion of the whole that makes most of them right."""
+    return outline_errors(pieces, answer, truth).right
+
+
+def right_pairs(pieces: OutlinePieces, answer: Poses, truth: Poses, pairs: Int[Tensor, "m 2"]) -> Bool[Tensor, "m"]:
+    """Which pairs stand to each other as in truth, wherever they stand."""
+    width = pieces.widths[pairs].amin(1).double()
+    relative = []
+    for poses in (answer, truth):
+        exact = Poses(poses.rotation.double().cpu(), poses.translation.double().cpu())
+        relative.append(exact[pairs[:, 0]].inverse() @ exact[pairs[:, 1]])
+    return flat_errors(*relative, width).right
+
+
+def bootstrap_interval(values: Sequence[float], *, resamples: int = 2000, seed: int = 0) -> tuple[float, float]:
+    """95 % percentile-bootstrap interval of the mean, resampling whole puzzles, in whatever order they come."""
+    sample = np.sort(np.asarray(values, dtype=float))
+    generator = np.random.default_rng(seed)
+    means = [generator.choice(sample, len(sample)).mean() for _ in range(resamples)]
+    low, high = np.percentile(means, (2.5, 97.5))
+    return float(low), float(high)

@@ -16,7 +16,12 @@ from torch import Tensor
 
 from diffassemble.core import Board, InputError, Poses, Puzzle, Step
 from diffassemble.core.seeds import random_stream
-from diffassemble.evaluation.metrics import direct_comparison, direct_comparison_free, neighbour_accuracy
+from diffassemble.evaluation.metrics import (
+    bootstrap_interval,
+    direct_comparison,
+    direct_comparison_free,
+    neighbour_accuracy,
+)
 from diffassemble.evaluation.sweep import CUTTING, Case, Interval, Measured, peak_megabytes, refuse
 from diffassemble.files.pictures import read_picture, to_image
 from diffassemble.squares.cut import SMALLEST_PIECE, crop_to_board, cut_picture
@@ -197,12 +202,3 @@ def benchmark_picture(picture: Float[Tensor, "3 H W"], board: Board, size: int) 
     image = to_image(crop_to_board(picture, board))
     resized = image.resize((board.cols * size, board.rows * size), Image.Resampling.LANCZOS)
     return torch.from_numpy(np.array(resized)).movedim(-1, 0).float() / 255
-
-
-def bootstrap_interval(values: Sequence[float], *, resamples: int = 2000, seed: int = 0) -> Interval:
-    """95 % percentile-bootstrap interval of the mean, resampling whole puzzles, in whatever order they come."""
-    sample = np.sort(np.asarray(values, dtype=float))
-    generator = np.random.default_rng(seed)
-    means = [generator.choice(sample, len(sample)).mean() for _ in range(resamples)]
-    low, high = np.percentile(means, (2.5, 97.5))
-    return float(low), float(high)

@@ -32,24 +32,9 @@ class Contacts(NamedTuple):
     gap: Float[Tensor, "m"]
 
 
-def widths(pieces: OutlinePieces) -> Float[Tensor, "n"]:
-    """How wide each piece is where it is narrow, as a rectangle of the same second moments: a square has its side."""
-    found = []
-    for contour in pieces.contours:
-        here = contour.double()
-        following = here.roll(-1, 0)
-        cross = here[:, 0] * following[:, 1] - here[:, 1] * following[:, 0]
-        # Green's theorem, about the centre of the area, which is the origin.
-        both = torch.stack([here, following, here + following])
-        moments = (cross[:, None, None] * (both[..., :, None] * both[..., None, :]).sum(0)).sum(0) / 24
-        spread = torch.linalg.eigvalsh(moments / (cross.sum() / 2))[0].clamp(min=0)
-        found.append(float((12 * spread).sqrt()))
-    return torch.tensor(found)
-
-
 def touching(pieces: OutlinePieces, poses: Poses) -> Contacts:
     """All pairs that are neighbours where they stand, the first piece listed before the second."""
-    wide = widths(pieces)
+    wide = pieces.widths
     step = max(1, min(_STEP, int(wide.min() / _FINE)))
     moved = [
         (contour[::step].double() @ turn.double().T + shift.double()).numpy()
