@@ -30,7 +30,7 @@ def parsed(text: str) -> EvaluateOptions:
     return tyro.cli(EvaluateOptions, args=text.split())
 
 
-@pytest.mark.parametrize("bad", ["--anchor smallest", "--split test", "--pieces 2", "--points many", "--colour red"])
+@pytest.mark.parametrize("bad", ["--anchor smallest", "--split test", "--pieces few", "--points many", "--colour red"])
 def test_bad_words_exit_with_2(bad: str) -> None:
     with pytest.raises(SystemExit) as stopped:
         parsed(bad)

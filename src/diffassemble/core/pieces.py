@@ -149,7 +149,7 @@ class OutlinePieces:
 
     @property
     def widths(self) -> Float[Tensor, "n"]:
-        """How wide each piece is where it is narrow, as a rectangle of the same second moments: a square has its side."""
+        """How wide each piece is where it is narrow, as a rectangle of equal second moments: a square has its side."""
         found = []
         for contour in self.contours:
             here = contour.double()

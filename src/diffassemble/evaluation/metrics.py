@@ -159,15 +159,17 @@ def outline_errors(pieces: OutlinePieces, answer: Poses, truth: Poses) -> Errors
     The best one is then fitted to all that it makes right.
     """
     width = pieces.widths.double()
-    given, wanted = (
-        Poses(poses.rotation.double().cpu(), poses.translation.double().cpu()) for poses in (answer, truth)
-    )
+    given, wanted = _exact(answer), _exact(truth)
     count = len(given)
     wholes = wanted @ given.inverse()
     tried = (flat_errors(wholes[[index] * count] @ given, wanted, width) for index in range(count))
     best = max(tried, key=lambda errors: (int(errors.right.sum()), -float(errors.apart.median())))
     fitted = flat_errors(_fitted(given, wanted, best.right) @ given, wanted, width)
     return fitted if fitted.right.sum() >= best.right.sum() else best
+
+
+def _exact(poses: Poses) -> Poses:
+    return Poses(poses.rotation.detach().cpu().double(), poses.translation.detach().cpu().double())
 
 
 def _fitted(given: Poses, wanted: Poses, chosen: Bool[Tensor, "n"]) -> Poses:
@@ -192,11 +194,8 @@ def right_outlines(pieces: OutlinePieces, answer: Poses, truth: Poses) -> Bool[T
 def right_pairs(pieces: OutlinePieces, answer: Poses, truth: Poses, pairs: Int[Tensor, "m 2"]) -> Bool[Tensor, "m"]:
     """Which pairs stand to each other as in truth, wherever they stand."""
     width = pieces.widths[pairs].amin(1).double()
-    relative = []
-    for poses in (answer, truth):
-        exact = Poses(poses.rotation.double().cpu(), poses.translation.double().cpu())
-        relative.append(exact[pairs[:, 0]].inverse() @ exact[pairs[:, 1]])
-    return flat_errors(*relative, width).right
+    given, wanted = (exact[pairs[:, 0]].inverse() @ exact[pairs[:, 1]] for exact in (_exact(answer), _exact(truth)))
+    return flat_errors(given, wanted, width).right
 
 
 def bootstrap_interval(values: Sequence[float], *, resamples: int = 2000, seed: int = 0) -> tuple[float, float]:

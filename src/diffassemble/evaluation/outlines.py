@@ -1,4 +1,4 @@
-"""Flat pieces of any outline as a benchmark: real ones, or cut from pictures; scored after the best motion of the whole.
+"""Flat pieces of any outline as a benchmark: real ones, or cut from pictures; how the whole stands does not matter.
 
 Where only rows and columns are known, the steps of the lattice are those of the answer's own neighbours; where only an
 order is known, the answer is looked at as an order, too: shredded pages do not tell how far strips were moved along.
@@ -25,12 +25,12 @@ from diffassemble.evaluation.outline_data import Layout, read_recorded
 from diffassemble.evaluation.sweep import CUTTING, LOSING, Case, Interval, Measured, peak_megabytes, refuse
 from diffassemble.files.pictures import read_picture
 from diffassemble.outlines.coverage import coverage
-from diffassemble.outlines.cut import cut_shapes
+from diffassemble.outlines.cut import check_cut, cut_shapes
 from diffassemble.outlines.neighbours import touching
 
 SURE = 0.9
 # Overlap is measured with pieces about so many pixels wide, and with no more pixels in all.
-_WIDE, _MOST_PIXELS = 24.0, 4e6
+_WIDE, _MOST_PIXELS = 48.0, 8e6
 # Neighbours of an answer tell the steps of a lattice if they lie within these shares of what areas suggest.
 _LIKELY = (0.8, 1.25)
 
@@ -104,7 +104,7 @@ def score_outlines(puzzle: Puzzle, layout: Layout, step: Step, seconds: float) -
     if layout == "lattice":
         truth = lattice_truth(answer, truth, pairs, float(pieces.areas.sqrt().mean()))
     elif layout == "strips":
-        answer = ordered_strips(answer, placed, float(pieces.widths.mean()))
+        answer = ordered_strips(answer, truth, placed, float(pieces.widths.mean()))
     errors = outline_errors(pieces, answer, truth)
     right = errors.right & placed
     joined = right_pairs(pieces, answer, truth, pairs) & placed[pairs].all(1)
@@ -150,12 +150,12 @@ def lattice_truth(answer: Poses, truth: Poses, pairs: Int[Tensor, "m 2"], step: 
     return Poses(truth.rotation, truth.translation * scale)
 
 
-def ordered_strips(answer: Poses, placed: Bool[Tensor, "n"], step: float) -> Poses:
+def ordered_strips(answer: Poses, truth: Poses, placed: Bool[Tensor, "n"], step: float) -> Poses:
     """Strips in the order in which an answer puts them, level with each other and one step apart.
 
     What was left out is far away. Whether the order runs to the right or to the left is how the whole is turned.
     """
-    across = answer.rotation[:, :, 0].cpu().double()
+    across = (answer.rotation.cpu() @ truth.rotation.mT)[:, :, 0].double()
     # Strips that are upside down run the other way: doubled, both angles are the same.
     doubled = 2 * torch.atan2(across[:, 1], across[:, 0])
     angle = torch.atan2(doubled.sin().sum(), doubled.cos().sum()) / 2
@@ -175,14 +175,15 @@ def overlap_share(pieces: OutlinePieces, poses: Poses, placed: Bool[Tensor, "n"]
     moved = [pieces.contours[index].double().numpy() @ turns[index].T + shifts[index] for index in chosen]
     low, high = (np.stack([getattr(points, name)(0) for points in moved]) for name in ("min", "max"))
     extent = high.max(0) - low.min(0) + 1e-6
-    scale = min(1.0, _WIDE / float(pieces.widths.median()), float(np.sqrt(_MOST_PIXELS / extent.prod())))
+    scale = min(_WIDE / float(pieces.widths.median()), float(np.sqrt(_MOST_PIXELS / extent.prod())))
     width, height = (np.ceil(extent * scale).astype(int) + 2).tolist()
-    cover = np.zeros((height, width))
+    cover = np.zeros((height, width), int)
     for points in moved:
         shown = (points - low.min(0)) * scale + 0.5
         corner = np.floor(shown.min(0)).astype(int)
         right, bottom = (np.ceil(shown.max(0)).astype(int) + 1 - corner).tolist()
-        part = coverage(shown - corner, bottom, right).clip(0, 1)
+        # Whole pixels: those that two pieces share belong to one of them.
+        part = coverage(shown - corner, bottom, right) > 0.5
         cover[corner[1] : corner[1] + bottom, corner[0] : corner[0] + right] += part[
             : height - corner[1], : width - corner[0]
         ]
@@ -203,10 +204,11 @@ class OutlineRow:
         "cost",
     )
     CAPTION: ClassVar[str] = (
-        "Percent of pieces at their place, within a quarter of a piece and 5°, after the best motion of the whole; below "
-        "it the 95 % interval over puzzles. Neighbours: percent of true neighbours that stand to each other as in truth. "
-        "Mean errors of what was placed in pixels and degrees. Overlap: percent of the area. Sure: percent of pieces told "
-        "above 0.9, and below it how many percent of these are right. Seconds per puzzle; most memory so far."
+        "Percent of pieces at their place, within a quarter of a piece and 5°, after the best motion of the whole; "
+        "below it the 95 % interval over puzzles. Neighbours: percent of true neighbours that stand to each other as "
+        "in truth. Mean errors of what was placed in pixels and degrees. Overlap: percent of the area. Sure: percent "
+        "of pieces told above 0.9, and below it how many percent of these are right. Seconds per puzzle; most memory "
+        "so far."
     )
 
     solver: str
@@ -273,6 +275,8 @@ class OutlineCell:
     def check(self) -> None:
         """Refuse what no puzzles can be made of."""
         refuse("there are no puzzles to evaluate on; pass a folder that holds some", not len(self.source))
+        if isinstance(self.source, CutFromPictures):
+            check_cut(self.source.shape, self.source.pieces, self.missing, self.source.erode)
 
     def small(self) -> OutlineCell:
         """The first puzzle, whole."""

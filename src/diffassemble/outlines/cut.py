@@ -160,6 +160,18 @@ def _eroded(alpha: Float[np.ndarray, "h w"], edge: Float[np.ndarray, "c 2"], los
     return np.where((parts == largest) | (worn <= 0.5), worn, 0.0)
 
 
+def check_cut(shape: str, pieces: int, missing: float, erode: int) -> None:
+    """Refuse wishes that no picture could fulfil."""
+    if shape not in SHAPES:
+        raise InputError(f"no shape '{shape}'; use one of: {', '.join(SHAPES)}")
+    if pieces < 2:
+        raise InputError(f"{pieces} pieces make no puzzle; give 2 or more")
+    if not 0 <= missing < 1:
+        raise InputError(f"missing share {missing} is not at least 0 and under 1; 0.3 takes 30 % of the pieces away")
+    if erode < 0:
+        raise InputError(f"cannot erode {erode} pixels; give 0 or more")
+
+
 def cut_shape(
     path: Path | str,
     shape: str,
@@ -176,15 +188,8 @@ def cut_shape(
     pixels as the picture gives them, though not very few, or `size` across; they lose `erode` of them all around
     (shards 2, if it is not told); `missing` is the share of pieces taken away. The same seed gives the same puzzle.
     """
-    if shape not in SHAPES:
-        raise InputError(f"no shape '{shape}'; use one of: {', '.join(SHAPES)}")
-    if pieces < 2:
-        raise InputError(f"{pieces} pieces make no puzzle; give 2 or more")
-    if not 0 <= missing < 1:
-        raise InputError(f"missing share {missing} is not at least 0 and under 1; 0.3 takes 30 % of the pieces away")
     erode = USUAL_EROSION.get(shape, 0) if erode is None else erode
-    if erode < 0:
-        raise InputError(f"cannot erode {erode} pixels; give 0 or more")
+    check_cut(shape, pieces, missing, erode)
     check_seed(seed)
     picture, generator = read_picture(path), torch.Generator().manual_seed(seed)
     try:
