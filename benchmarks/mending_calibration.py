@@ -3,7 +3,8 @@
 Breaking Bad (--data), and solids made by code and broken by this program (rough, smooth), sawn, and in cells around
 nuclei; rough ones also with noise, worn, with pieces missing, as clouds, and as meshes of few faces. None of these
 solids was learnt from. The largest piece of an object is not counted. Broken off, the same command goes on.
-Run: python benchmarks/mending_calibration.py [--data DIR] [--groups NAME …] [--pieces 500] [--out FOLDER]
+Run: python benchmarks/mending_calibration.py [--data DIR] [--groups NAME …] [--pieces 500] [--skipped 0]
+     [--out FOLDER]
 """
 
 from __future__ import annotations
@@ -98,12 +99,12 @@ def simplified(mesh: Mesh, faces: int) -> Mesh:
     return mesh_of(simple)
 
 
-def groups(data: Path | None, pieces: int) -> dict[str, ObjectCell]:
-    """The puzzles of every group, enough of them for so many pieces."""
+def groups(data: Path | None, pieces: int, skipped: int) -> dict[str, ObjectCell]:
+    """The puzzles of every group, enough of them for so many pieces; solids are numbered from those skipped on."""
     classes = sorted(SOLIDS)
 
     def solids(**how: Any) -> list[Broken]:
-        return [Made(classes[number % len(classes)], number, **how) for number in range(2 * pieces)]
+        return [Made(classes[number % len(classes)], number, **how) for number in range(skipped, skipped + 2 * pieces)]
 
     found: list[tuple[str, list[Broken], dict[str, Any]]] = []
     if data is not None:
@@ -177,12 +178,13 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="a folder of Breaking Bad")
     parser.add_argument("--groups", nargs="+", default=None)
     parser.add_argument("--pieces", type=int, default=500)
+    parser.add_argument("--skipped", type=int, default=0, help="solids to leave out, such as those looked at before")
     parser.add_argument("--out", type=Path, default=Path("calibration"))
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     rows = {}
     print(f"{'group':30s} objects  pieces  right  above 0.9  of these right  0.5 to 0.9  of these right  seconds")
-    for name, cell in groups(options.data, options.pieces).items():
+    for name, cell in groups(options.data, options.pieces, options.skipped).items():
         if options.groups is not None and name not in options.groups:
             continue
         done = measure(cell, options.pieces, options.out / f"{name.replace(' ', '-').replace('%', 'percent')}.jsonl")
