@@ -286,7 +286,7 @@ class AssemblyState:
         if not match.slides:
             total = max(sum(max(0.0, value) for value in support.values()), total)
         rival = sum(math.exp(value - total) for value in against.values())
-        return 1 / (1 + math.exp(-total) + rival)
+        return min(match.ceiling, 1 / (1 + math.exp(-total) + rival))
 
     def shows(self, first: Cluster, second: Cluster, pose: Pose) -> bool | None:
         """Whether the assembly has two former clusters at a pose to each other; none where they are apart."""

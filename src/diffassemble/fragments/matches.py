@@ -44,7 +44,7 @@ _LIKELY = 0.5
 _SURE = 0.9
 # What touches can slide if it holds less firmly than this and rims meet at less than this share of it; no such match is
 # surer than this.
-_FIRM, _RIMS_MEET, _SLIDING = 0.05, 0.7, 0.6
+_FIRM, _RIMS_MEET, _SLIDING = 0.05, 0.9, 0.6
 # Matches of a lower probability are left out.
 _LEAST = 0.02
 
@@ -191,6 +191,13 @@ class Match:
     numbers: Float32[np.ndarray, "v"]
     slides: bool = False
     """whether the two could slide along each other, as two sawn planes do, and no rims say where to stop"""
+    ceiling: float = 1.0
+    """how sure it may be told at most, whatever it is verified against later, because of how it was found"""
+
+    def below(self, ceiling: float) -> Match:
+        """The same match, no surer than this."""
+        ceiling = min(self.ceiling, ceiling)
+        return replace(self, probability=min(self.probability, ceiling), ceiling=ceiling)
 
     def reversed(self) -> Match:
         """The same match with first and second exchanged."""
@@ -227,12 +234,12 @@ def match_clusters(
 def review(first: Cluster, second: Cluster, matches: Sequence[Match], models: FractureModels) -> list[Match]:
     """Matches that were found for members of two clusters, refined and verified anew for the clusters."""
     result: list[Match] = []
-    for level in sorted({match.level for match in matches}):
+    for level, ceiling in sorted({(match.level, match.ceiling) for match in matches}):
         own, other = first.side(level), second.side(level)
         if own is None or other is None:
             continue
         spacing = first.fragments[0].spacing / 2**level
-        here = [match for match in matches if match.level == level]
+        here = [match for match in matches if (match.level, match.ceiling) == (level, ceiling)]
         swapped = len(own.points) > len(other.points)
         if swapped:
             own, other, here = other, own, [match.reversed() for match in here]
@@ -240,7 +247,7 @@ def review(first: Cluster, second: Cluster, matches: Sequence[Match], models: Fr
         some = np.ascontiguousarray(own.points[::step]), np.ascontiguousarray(own.smooth[::step])
         poses = np.stack([refine(match.pose, *some, other.target, 1.6 * spacing, 1.0 * spacing, 5) for match in here])
         candidates = Candidates(poses, np.array([match.votes for match in here]))
-        verified = verify(candidates, own, other, spacing, level, models)
+        verified = [match.below(ceiling) for match in verify(candidates, own, other, spacing, level, models)]
         result += [match.reversed() for match in verified] if swapped else verified
     return sorted(result, key=lambda match: -match.probability)
 

@@ -160,8 +160,7 @@ def reviewed(state: AssemblyState, small: Cluster, large: Cluster, found: list[M
     """Matches found where all that may be of the break counted as such, as sure as they are where it does not."""
     level = level_for(small, large)
     closer = review(small, large, [replace(match, level=level) for match in found], state.models)
-    told = [(match, _SUREST_DOUBTFUL) for match in found] + [(match, _SUREST_REVIEWED) for match in closer]
-    matches = [replace(match, probability=min(match.probability, most)) for match, most in told]
+    matches = [match.below(_SUREST_DOUBTFUL) for match in found] + [match.below(_SUREST_REVIEWED) for match in closer]
     return sorted(matches, key=lambda match: -match.probability)
 
 
