@@ -30,6 +30,8 @@ _TURN, _SHIFT = 0.15, 0.05
 _BELIEVED = 1.5
 # A match that contradicts a shown one speaks against it if it is at least this probable.
 _RIVAL = 0.1
+# Draws of which matches are true.
+_DRAWS = 512
 
 
 def spoilt(matches: Matches, wrong: float, unheard: float, generator: torch.Generator) -> Matches:
@@ -138,22 +140,40 @@ def tree_poses(matches: Matches, held: Locks) -> Poses:
     return held.applied(poses)
 
 
-def linked(matches: Matches, poses: Poses, held: Bool[Tensor, "n"], unit: Float[Tensor, "n"]) -> Float[Tensor, "n"]:
-    """How probable it is that a piece belongs where it stands: by the best chain of shown matches to what is held.
-
-    A match that is shown shares its probability with those of the same two pieces that are not.
-    """
-    count = len(held)
+def shown(matches: Matches, poses: Poses, unit: Float[Tensor, "n"]) -> Bool[Tensor, "m"]:
+    """Which matches an assembly bears out."""
     angle, far = residuals(matches, poses.rotation[:, None], poses.translation[:, None])
-    shown = ((angle < 2 * _TURN) & (far < 2 * _SHIFT * unit[matches.first, None]))[:, 0]
+    return ((angle < 2 * _TURN) & (far < 2 * _SHIFT * unit[matches.first, None]))[:, 0]
+
+
+def linked(matches: Matches, poses: Poses, held: Bool[Tensor, "n"], unit: Float[Tensor, "n"]) -> Float[Tensor, "n"]:
+    """How probable it is that a piece belongs where it stands: that true matches lead from there to what is held.
+
+    Every match that is shown is true with its probability, which it shares with those of the same two pieces that are
+    not, and as if independent of others; so loops make surer than chains. By counting in many draws.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    count = len(held)
+    borne_out = shown(matches, poses, unit)
     chance = matches.weight.clamp(1e-6, 0.995)
     odds = chance / (1 - chance)
     pair = matches.first * count + matches.second
-    against = odds.where(~shown & (chance >= _RIVAL), 0.0)
+    against = odds.where(~borne_out & (chance >= _RIVAL), 0.0)
     rivals = torch.zeros(count * count).index_add(0, pair, against)[pair]
-    link = torch.where(shown, odds / (1 + odds + rivals), 0.0)
+    link = torch.where(borne_out, odds / (1 + odds + rivals), 0.0)
     best = torch.zeros(count * count).scatter_reduce(0, pair, link, "amax").view(count, count)
-    sure = held.float()
-    for _ in range(count):
-        sure = torch.maximum(sure, (best * sure).amax(1))
-    return sure
+    one, two = torch.maximum(best, best.T).triu(1).nonzero().unbind(1)
+    likely = torch.maximum(best, best.T)[one, two]
+    drawn = torch.rand(_DRAWS, len(one), generator=torch.Generator().manual_seed(0)) < likely
+    draw, edge = drawn.nonzero().unbind(1)
+    # What is held is one node, the last of its draw.
+    node = torch.where(held, count, torch.arange(count))
+    ends = [(draw * (count + 1) + node[side[edge]]).numpy() for side in (one, two)]
+    size = _DRAWS * (count + 1)
+    graph = coo_array((torch.ones(len(draw)).numpy(), (ends[0], ends[1])), shape=(size, size))
+    label = torch.from_numpy(connected_components(graph, directed=False)[1]).view(_DRAWS, count + 1)
+    reached = (label[:, node] == label[:, -1:]).float().mean(0)
+    # That all draws agree makes nobody quite sure.
+    return reached.where(held, reached * (1 - 1 / _DRAWS))

@@ -143,6 +143,30 @@ class FragmentConfig(Settings):
 
 
 @dataclass(frozen=True)
+class OutlineConfig(Settings):
+    """Which sheets are cut, and what puzzles become of them."""
+
+    shapes: tuple[Literal["tabs", "torn", "shards", "strips"], ...] = ("tabs", "torn", "shards", "strips")
+    """how sheets are cut, in turn"""
+    sheets: Count = 240
+    """sheets that are cut beforehand; turns, losses and matches are always others"""
+    held_apart: Natural = 40
+    """sheets that choose the checkpoint and are never trained on"""
+    pieces: tuple[Annotated[int, Ge(3)], Annotated[int, Ge(3)]] = (4, 60)
+    """fewest and most pieces of a sheet"""
+    missing: Fraction = 0.3
+    """largest share of missing pieces"""
+    whole_share: Share = 0.5
+    """share of puzzles without missing pieces"""
+
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        if self.pieces[0] > self.pieces[1]:
+            yield "pieces", "the fewest pieces, then the most"
+        if not self.shapes:
+            yield "shapes", "some of tabs, torn, shards and strips"
+
+
+@dataclass(frozen=True)
 class TrainingConfig(Settings):
     """How long and how hard, whatever is learnt."""
 

@@ -122,6 +122,11 @@ PRESETS: dict[str, Preset] = {
         "the paper's sparse form: expanders of a fifth of all edges, and 8 virtual nodes",
         **{"degree": 0.2, "virtual_nodes": 8, "sparse_solving": True},
     ),
+    "outlines": Preset(
+        "one light network for flat pieces of any outline, which hears the matches of their sides",
+        training_changes={"steps": 2400, "validate_every": 300, "precision": "32-true"},
+        task="outlines",
+    ),
     # Broken objects.
     "fracture-matching": Preset(
         "small networks that find breaks, match and verify; --data.learn surface, then fits",

@@ -8,6 +8,7 @@ from diffassemble.training.fragments import BaselineTask, FragmentTask
 from diffassemble.training.jigsaw import JigsawTask
 from diffassemble.training.loop import Task
 from diffassemble.training.orientation import OrientationTask
+from diffassemble.training.outlines import OutlineTask
 from diffassemble.training.upright import UprightTask
 
 TASKS: dict[str, type[Task]] = {
@@ -18,4 +19,5 @@ TASKS: dict[str, type[Task]] = {
     "upright": UprightTask,
     "edge-model": EdgeModelTask,
     "orientation": OrientationTask,
+    "outlines": OutlineTask,
 }

@@ -1,0 +1,80 @@
+"""The task of learning to put flat pieces of any outline together."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from diffassemble.core import InputError, Matches, Puzzle
+from diffassemble.core.seeds import seeded
+from diffassemble.network.batch import pack
+from diffassemble.network.config import ModelConfig
+from diffassemble.network.denoiser import PoseNetwork
+from diffassemble.network.relative import assembled, denoised
+from diffassemble.network.spatial import angle_between
+from diffassemble.outlines.hearing import heard
+from diffassemble.training.config import Config, OutlineConfig
+from diffassemble.training.denoising import Denoising, DenoisingTraining
+from diffassemble.training.outline_data import OutlineStream, make_puzzle, make_sheet, seen_from_one
+
+# A piece is right within a quarter of a typical one, which is half a unit, and five degrees.
+_NEAR, _TWIST = 0.125, torch.pi / 36
+_STEPS = 10
+
+
+class OutlineTask(Denoising):
+    """Sheets cut in all shapes, with made-up matches; the share of pieces right on sheets held apart."""
+
+    defaults = Config(
+        ModelConfig(
+            backbone="outline",
+            symmetry="invariant",
+            space="plane",
+            contact_slots=1,
+            **{"features": 16, "width": 96, "layers": 4, "heads": 4, "join_hidden": 128},
+        ),
+        OutlineConfig(),
+        DenoisingTraining(pieces=192, noises=3, translation_weight=4.0, learning_rate=8e-4, average=0.998, warmup=100),
+    )
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config)
+        data = config.data
+        self.batch = config.training.pieces, "pieces"
+        sheets = []
+        for number in range(data.sheets + data.held_apart):
+            generator = seeded(config.training.seed, number, 5)
+            low, high = data.pieces
+            pieces = int(torch.randint(low, high + 1, (), generator=generator))
+            sheets.append(make_sheet(data.shapes[number % len(data.shapes)], pieces, generator))
+        self.stream = OutlineStream(sheets[data.held_apart :], data, config.training.pieces, config.training.seed)
+        self.held_apart = [
+            seen_from_one(heard(*make_puzzle(sheet, data.missing * (number % 2), seeded(79, number))))
+            for number, sheet in enumerate(sheets[: data.held_apart])
+        ]
+
+    def check(self, config: Config) -> None:
+        super().check(config)
+        model = config.model
+        if model.space != "plane" or not model.votes or model.contact_slots != 1:
+            raise InputError("--model.votes: flat pieces are put together with votes, space plane and contact-slots 1")
+
+    def validate(self, model: nn.Module) -> dict[str, float]:
+        """The share of pieces right on sheets held apart, by one sample each: where it puts them, and as assembled."""
+        assert isinstance(model, PoseNetwork)
+        found = [_right(model, *known, number) for number, known in enumerate(self.held_apart)]
+        placed, right = torch.tensor(found).mean(0).tolist() if found else (0.0, 0.0)
+        return {"score": placed + right, "right": right, "placed": placed}
+
+
+def _right(model: PoseNetwork, puzzle: Puzzle, matches: Matches, number: int) -> tuple[float, float]:
+    """Percent of the pieces that one sample puts where they belong, before and after it is assembled."""
+    truth, locks, unit = puzzle.truth, puzzle.locks, pack([puzzle]).board[:, 2]
+    assert truth is not None
+    assert locks is not None
+    *_, (_, _, sample) = denoised(model, puzzle, matches, _STEPS, 1, 0.0, seeded(80, number))
+    answers = sample, assembled(matches, sample, locks, unit)[0]
+    near = [(poses.translation - truth.translation).norm(dim=-1) < _NEAR * unit for poses in answers]
+    straight = [angle_between(poses.rotation, truth.rotation) < _TWIST for poses in answers]
+    placed, right = (100 * float((close & turned).float().mean()) for close, turned in zip(near, straight, strict=True))
+    return placed, right
