@@ -18,7 +18,7 @@ from diffassemble.outlines.diffusion import OutlineDiffusionSolver
 from diffassemble.outlines.hearing import both_ways, heard
 
 CONFIG = ModelConfig(backbone="outline", symmetry="invariant", space="plane", features=4, width=16, layers=2, heads=2,
-                     contact_slots=1, join_hidden=16)  # fmt: skip
+                     contact_slots=1, verdicts=True, join_hidden=16)  # fmt: skip
 SIDE = 60.0
 
 

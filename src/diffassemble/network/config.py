@@ -45,6 +45,8 @@ class ModelConfig(Settings):
     """kinds of contact that `Matches.slot` tells apart: a side of one piece beside a side of the other"""
     votes: bool = True
     """the matches' votes on the noisy poses; off in the paper's form"""
+    verdicts: bool = False
+    """a verdict on every match, where matches are heard off boards: how probable it is given all others"""
     board: bool = True
     """tell the nodes the board's shape, so that one model serves all grids"""
     join_hidden: Count = 192
@@ -118,6 +120,8 @@ class ModelConfig(Settings):
             yield "side_heads", "off without the head cells, whose nodes are pieces in their turns"
         if self.votes and self.space == "quaternion":
             yield "votes", "off with quaternions, whose mean is no mean of poses"
+        if self.verdicts and (not self.votes or self.on_board):
+            yield "verdicts", "off on boards and without votes"
         if self.layer == "gcn" and self.edge_features:
             yield "edge_features", "off with the layer gcn, which does not hear them"
         yield from self._sparse_conflicts()

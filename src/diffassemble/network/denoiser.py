@@ -59,6 +59,7 @@ from diffassemble.network.pretrained import Pretrained
 from diffassemble.network.sides import Neighbours, SideDescriptors, Sides, likely_neighbours
 from diffassemble.network.spatial import NUMBERS, OPINIONS, Held, Opinions
 from diffassemble.network.spatial import opinions as spatial_opinions
+from diffassemble.network.verdicts import Verdicts
 
 # Estimates beyond this many units of the whole are nonsense.
 FARTHEST = 4.0
@@ -101,7 +102,7 @@ class Prediction:
     """X₀ in the raw numbers that `space.clean` understands, and the distribution that it is the mean of, if any.
 
     `told` is what the views are told of the distribution at the next step. Of large boards that is all that is kept.
-    In space, `trust` is by how much each of the `opinions` is trusted, as logits.
+    Off boards, `trust` is how far each of the `opinions` is trusted, and `verdict` how true each match is, as logits.
     """
 
     vectors: Samples
@@ -109,6 +110,7 @@ class Prediction:
     told: Float[Tensor, "m k q"] | None = None
     trust: Float[Tensor, "n k o"] | None = None
     opinions: Opinions | None = None
+    verdict: Float[Tensor, "e k"] | None = None
 
 
 @dataclass(frozen=True)
@@ -176,6 +178,7 @@ class Denoiser(PoseNetwork):
         else:
             self.head = nn.Sequential(nn.Linear(config.width, 32), nn.GELU(), nn.Linear(32, self.space.width))
         self.trust = nn.Linear(config.width, opinions if self.in_space else 2 * opinions) if config.votes else None
+        self.verdicts = Verdicts(config.width) if config.verdicts else None
         if self.in_space:  # at first an opinion is trusted as far as matches support it, and nothing is added to it
             self.support = nn.Parameter(torch.tensor(8.0))
             nn.init.zeros_(cast(nn.Linear, self.head[-1]).weight)
@@ -291,7 +294,10 @@ class Denoiser(PoseNetwork):
         if said is not None and self.trust is not None:
             trust = self.trust(nodes).float() + self.support * said.support
             mixed = (trust.softmax(-1)[..., None] * opinions).sum(2)
-            return Prediction(mixed + predicted, trust=trust, opinions=said)
+            verdict = None
+            if self.verdicts is not None and condition.matches is not None and condition.unit is not None:
+                verdict = self.verdicts(nodes, condition.matches, said, condition.unit)
+            return Prediction(mixed + predicted, trust=trust, opinions=said, verdict=verdict)
         if self.standing is not None:
             predicted = self._turned_on(predicted, self.standing.axes(nodes, known), rotation)
         return Prediction(predicted if self.trust is None else predicted + self._mixture(self.trust(nodes), opinions))

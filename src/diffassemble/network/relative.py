@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from diffassemble.core import Locks, Matches, Poses, Puzzle
-from diffassemble.network.batch import pack_copies
+from diffassemble.network.batch import pack, pack_copies, with_matches
 from diffassemble.network.denoiser import PoseNetwork
 from diffassemble.network.evidence import THRESHOLDS, grow_clusters
 from diffassemble.network.sampling import denoise, sample_count
@@ -98,21 +98,33 @@ def denoised(
         yield number / total, space.to_poses(noisy[:count, 0]), space.to_poses(predicted.vectors[:, 0])
 
 
+@torch.no_grad()
+def judged(model: PoseNetwork, puzzle: Puzzle, matches: Matches, found: Poses) -> Float[Tensor, "m k"]:
+    """The network's verdict on all matches, as probabilities, once it has seen what k samples came to (k·n poses)."""
+    device, count = next(model.parameters()).device, len(puzzle)
+    state = model.space.to_vector(found).unflatten(0, (-1, count)).transpose(0, 1).contiguous()
+    times = torch.ones(state.shape[:2], dtype=torch.long, device=device)
+    condition = model.condition(with_matches(pack([puzzle]), [matches]).to(device))
+    verdict = model.predict(state.to(device), times, condition).verdict
+    assert verdict is not None, "this model has no verdicts"
+    half = len(matches) // 2
+    return torch.sigmoid((verdict[:half] + verdict[half:]) / 2).repeat(2, 1).cpu()
+
+
 def assembled(
-    matches: Matches, found: Poses, held: Locks, unit: Float[Tensor, "n"]
+    matches: Matches,
+    found: Poses,
+    held: Locks,
+    unit: Float[Tensor, "n"],
+    verdicts: Float[Tensor, "m k"] | None = None,
 ) -> tuple[Poses, Float[Tensor, "n"]]:
     """The assembly that k samples (k·n poses) make, and how probable it is that each piece belongs where it stands."""
-    count = len(unit)
-    rotation, place = (part.unflatten(0, (-1, count)).transpose(0, 1) for part in (found.rotation, found.translation))
-    known = Held(held.held, held.poses.rotation, held.poses.translation)
-    near = settled(matches, rotation, place, known, unit)
-    angle, far = residuals(matches, *near)
-    believed = (angle < _BELIEVED * _TURN) & (far < _BELIEVED * _SHIFT * unit[matches.first, None])
+    if verdicts is None:
+        verdicts = _believed(matches, found, held, unit)
     trees = []
-    for verdict in believed.unbind(1):
+    for verdict in verdicts.unbind(1):
         # Matches that are less probable than any tree takes are still better than none.
-        order = torch.where(verdict, 0.5 + 0.5 * matches.weight, (0.5 * matches.weight).clamp(min=THRESHOLDS[-1]))
-        evidence = torch.cat([order[:, None], matches.evidence[:, 1:]], 1)
+        evidence = torch.cat([verdict.clamp(min=THRESHOLDS[-1])[:, None], matches.evidence[:, 1:]], 1)
         trees.append(tree_poses(replace(matches, evidence=evidence), held))
     worth = torch.stack([shown_evidence(matches, tree.rotation, tree.translation, unit)[0] for tree in trees])
     answer = trees[int(worth.argmax())]
@@ -123,6 +135,17 @@ def assembled(
     ]
     agreed = (worth.softmax(0)[:, None] * torch.stack(alike)).sum(0)
     return answer, agreed * linked(matches, answer, held.held, unit)
+
+
+def _believed(matches: Matches, found: Poses, held: Locks, unit: Float[Tensor, "n"]) -> Float[Tensor, "m k"]:
+    """Verdicts of a network that tells none: what a sample nearly shows comes before all that it does not."""
+    rotation, place = (
+        part.unflatten(0, (-1, len(unit))).transpose(0, 1) for part in (found.rotation, found.translation)
+    )
+    known = Held(held.held, held.poses.rotation, held.poses.translation)
+    angle, far = residuals(matches, *settled(matches, rotation, place, known, unit))
+    shows = (angle < _BELIEVED * _TURN) & (far < _BELIEVED * _SHIFT * unit[matches.first, None])
+    return 0.5 * matches.weight[:, None] + 0.5 * shows
 
 
 def tree_poses(matches: Matches, held: Locks) -> Poses:

@@ -17,7 +17,7 @@ from diffassemble.core import Matches, Poses, Puzzle, Step
 from diffassemble.core.solver import in_content_order
 from diffassemble.network.batch import pack
 from diffassemble.network.denoiser import PoseNetwork
-from diffassemble.network.relative import anchored, assembled, denoised, shown
+from diffassemble.network.relative import anchored, assembled, denoised, judged, shown
 from diffassemble.outlines.hearing import heard, resized, standing
 from diffassemble.outlines.pose_graph import relax
 
@@ -54,7 +54,7 @@ class OutlineDiffusionSolver:
             found = clean
             yield Step(told.in_pixels(own @ noisy), done=0.99 * done)
         unit = pack([told.puzzle]).board[:, 2]
-        answer, sure = assembled(matches, found, held, unit)
+        answer, sure = assembled(matches, found, held, unit, judged(self.model, seen, matches, found))
         borne_out = matches[(shown(matches, answer, unit) & (matches.first < matches.second)).nonzero()[:, 0]]
         in_pixels = replace(borne_out, relative=resized(borne_out.relative, told.length))
         poses = relax(told.in_pixels(own @ answer), in_pixels, held.held, borne_out.weight)

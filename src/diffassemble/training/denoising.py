@@ -19,6 +19,7 @@ from diffassemble.network.cells import Logits
 from diffassemble.network.denoiser import Condition, Denoiser, PoseNetwork, Prediction
 from diffassemble.network.encoders.image import TURNS
 from diffassemble.network.spatial import Opinions, angle_between
+from diffassemble.network.verdicts import verdict_loss
 from diffassemble.training.config import TrainingConfig
 from diffassemble.training.loop import Task
 from diffassemble.training.pictures import Portion
@@ -83,6 +84,8 @@ class DenoisingTraining(TrainingConfig):
     """cross-entropy over who lies beside whom, with side heads"""
     trust_weight: Weight = 1.0
     """cross-entropy of which opinion to trust, where matches are heard in space"""
+    verdict_weight: Weight = 1.0
+    """cross-entropy of which matches are true, where the network has verdicts"""
     noise_share: Share = 0.0
     """share of noisy versions that are nothing but noise; the others are of any time"""
     again_share: Share = 0.5
@@ -128,6 +131,9 @@ class Denoising(Task):
         if prediction.trust is not None and prediction.opinions is not None:
             told = prediction.trust, prediction.opinions, true_poses, batch.board[:, 2]
             loss = loss + training.trust_weight * trust_loss(*told)
+        if prediction.verdict is not None and batch.matches is not None:
+            judged = verdict_loss(prediction.verdict, batch.matches, true_poses, batch.board[:, 2])
+            loss = loss + training.verdict_weight * judged
         return portion.weight * (loss + self.further_loss(batch, true_poses, poses))
 
     def _predicted(self, model: PoseNetwork, noisy: Tensor, time: Tensor, condition: Any, step: int) -> Prediction:

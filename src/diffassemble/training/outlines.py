@@ -10,7 +10,7 @@ from diffassemble.core.seeds import seeded
 from diffassemble.network.batch import pack
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import PoseNetwork
-from diffassemble.network.relative import assembled, denoised
+from diffassemble.network.relative import assembled, denoised, judged
 from diffassemble.network.spatial import angle_between
 from diffassemble.outlines.hearing import heard
 from diffassemble.training.config import Config, OutlineConfig
@@ -31,6 +31,7 @@ class OutlineTask(Denoising):
             symmetry="invariant",
             space="plane",
             contact_slots=1,
+            verdicts=True,
             **{"features": 16, "width": 96, "layers": 4, "heads": 4, "join_hidden": 128},
         ),
         OutlineConfig(),
@@ -56,8 +57,8 @@ class OutlineTask(Denoising):
     def check(self, config: Config) -> None:
         super().check(config)
         model = config.model
-        if model.space != "plane" or not model.votes or model.contact_slots != 1:
-            raise InputError("--model.votes: flat pieces are put together with votes, space plane and contact-slots 1")
+        if model.space != "plane" or not (model.votes and model.verdicts) or model.contact_slots != 1:
+            raise InputError("--model.votes: flat pieces need votes, verdicts, the space plane and contact-slots 1")
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """The share of pieces right on sheets held apart, by one sample each: where it puts them, and as assembled."""
@@ -73,7 +74,7 @@ def _right(model: PoseNetwork, puzzle: Puzzle, matches: Matches, number: int) ->
     assert truth is not None
     assert locks is not None
     *_, (_, _, sample) = denoised(model, puzzle, matches, _STEPS, 1, 0.0, seeded(80, number))
-    answers = sample, assembled(matches, sample, locks, unit)[0]
+    answers = sample, assembled(matches, sample, locks, unit, judged(model, puzzle, matches, sample))[0]
     near = [(poses.translation - truth.translation).norm(dim=-1) < _NEAR * unit for poses in answers]
     straight = [angle_between(poses.rotation, truth.rotation) < _TWIST for poses in answers]
     placed, right = (100 * float((close & turned).float().mean()) for close, turned in zip(near, straight, strict=True))

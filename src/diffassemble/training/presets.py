@@ -124,7 +124,7 @@ PRESETS: dict[str, Preset] = {
     ),
     "outlines": Preset(
         "one light network for flat pieces of any outline, which hears the matches of their sides",
-        training_changes={"steps": 2400, "validate_every": 300, "precision": "32-true"},
+        training_changes={"steps": 1400, "validate_every": 200, "precision": "32-true"},
         task="outlines",
     ),
     # Broken objects.

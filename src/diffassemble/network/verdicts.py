@@ -1,0 +1,60 @@
+"""The network's verdict on each match: how probable it is that it is true, given all else that is heard."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from diffassemble.core import Matches, Poses
+from diffassemble.core.pieces import CHANNELS
+from diffassemble.network.spatial import OPINIONS, Opinions, residuals
+
+# Within these angles, in radians, and distances, in units, an opinion shows a match closely, and roughly.
+_CLOSE, _ROUGH = (0.1, 0.03), (0.4, 0.15)
+# A match is true if true poses differ from it by less than this.
+_TRUE = 0.2, 0.08
+_HIDDEN = 48
+
+
+class Verdicts(nn.Module):
+    """Log odds of matches: those that they came with, and a correction.
+
+    It is made of what the nodes of both pieces say, and of how closely each opinion about their poses shows the match:
+    if those that others made without it do, it closes a loop.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(width, _HIDDEN), nn.Linear(width, _HIDDEN)
+        self.own = nn.Linear(CHANNELS + 1 + 2 * OPINIONS, _HIDDEN)
+        self.last = nn.Sequential(nn.GELU(), nn.Linear(_HIDDEN, _HIDDEN), nn.GELU(), nn.Linear(_HIDDEN, 1))
+        nn.init.zeros_(self.last[-1].weight)
+        nn.init.zeros_(self.last[-1].bias)
+
+    def forward(
+        self, nodes: Float[Tensor, "n k w"], matches: Matches, said: Opinions, unit: Float[Tensor, "n"]
+    ) -> Float[Tensor, "m k"]:
+        """Log odds of every match in every sample."""
+        angle, far = residuals(matches, said.rotation, said.place)
+        far = far / unit[matches.first, None, None]
+        seen = [
+            torch.exp(-0.5 * ((angle / turn).square() + (far / shift).square())) for turn, shift in (_CLOSE, _ROUGH)
+        ]
+        chance = matches.weight.clamp(1e-4, 1 - 1e-4)
+        odds = torch.log(chance / (1 - chance))
+        known = torch.cat([matches.evidence, odds[:, None] / 4], 1)[:, None].expand(-1, nodes.shape[1], -1)
+        own = self.own(torch.cat([known, *seen], -1))
+        joined = own + self.first(nodes)[matches.first] + self.second(nodes)[matches.second]
+        return odds[:, None] + self.last(joined)[..., 0].float()
+
+
+def verdict_loss(
+    verdict: Float[Tensor, "m k"], matches: Matches, true: Poses, unit: Float[Tensor, "n"]
+) -> Float[Tensor, ""]:
+    """Cross-entropy of whether each match is true; `true` has the poses of k samples, piece by piece."""
+    samples = verdict.shape[1]
+    rotation, place = (part.unflatten(0, (-1, samples))[:, :1] for part in (true.rotation, true.translation))
+    angle, far = residuals(matches, rotation, place)
+    right = (angle < _TRUE[0]) & (far < _TRUE[1] * unit[matches.first, None])
+    return nn.functional.binary_cross_entropy_with_logits(verdict, right.float().expand_as(verdict))
