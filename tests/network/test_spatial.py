@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -24,6 +26,7 @@ from diffassemble.network.spatial import (
     true_given_poses,
     votes,
 )
+from diffassemble.network.verdicts import Verdicts, verdict_loss
 
 COUNT = 7
 UNIT = torch.ones(COUNT)
@@ -218,6 +221,30 @@ def test_the_mean_of_what_cancels_out_is_still_a_rotation(dimension: int) -> Non
     found = nearest_rotation(torch.zeros(2, dimension, dimension))
     assert torch.allclose(found @ found.mT, torch.eye(dimension).expand_as(found), atol=1e-4)
     assert torch.allclose(torch.linalg.det(found), torch.ones(2), atol=1e-4)
+
+
+@both_dimensions
+def test_verdicts_begin_with_what_matches_came_with_and_learn_which_are_true(dimension: int) -> None:
+    truth, matches = assembly(dimension)
+    wrong = Poses(matches.relative.rotation, matches.relative.translation.clone())
+    wrong.translation[[0, 9]] += 0.5
+    told = replace(matches, relative=wrong)
+    torch.manual_seed(0)
+    verdicts, nodes = Verdicts(4), torch.zeros(COUNT, 1, 4)
+    said = heard(truth.rotation[:, None], truth.translation[:, None], 0.999, told, held_at(truth, 0))
+    chance = torch.sigmoid(verdicts(nodes, told, said, UNIT)).detach()[:, 0]
+    assert torch.allclose(chance, matches.weight, atol=1e-4)
+    optimiser = torch.optim.Adam(verdicts.parameters(), 0.02)
+    for _ in range(60):
+        loss = verdict_loss(verdicts(nodes, told, said, UNIT), told, truth, UNIT)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    chance = torch.sigmoid(verdicts(nodes, told, said, UNIT)).detach()[:, 0]
+    true = torch.ones(len(matches), dtype=torch.bool)
+    true[[0, 9]] = False
+    assert float(chance[~true].max()) < 0.2
+    assert float(chance[true].min()) > 0.9
 
 
 def test_smaller_units_ask_for_closer_places() -> None:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
 from diffassemble.core import InputError
 from diffassemble.core.seeds import seeded
+from diffassemble.files.pictures import write_picture
 from diffassemble.network.denoiser import Denoiser
 from diffassemble.network.encoders.outlines import OutlineEncoder
 from diffassemble.outlines.cut import SHAPES
 from diffassemble.training.config import Config
-from diffassemble.training.outline_data import make_puzzle, make_sheet
-from diffassemble.training.outlines import OutlineTask
+from diffassemble.training.outline_data import make_puzzle, make_sheet, with_losses
+from diffassemble.training.outlines import OutlineTask, cut_pictures
 
 
 def small() -> Config:
@@ -81,6 +83,22 @@ def test_a_network_learns_and_a_batch_is_a_function_of_its_step() -> None:
     assert all(p.grad is None or bool(p.grad.isfinite().all()) for p in network.parameters())
     scores = task.validate(network.eval())
     assert 0 <= scores["right"] <= 100
+
+
+def test_pieces_of_pictures_are_compared_and_some_of_them_lost(tmp_path: Path) -> None:
+    write_picture(torch.rand(3, 90, 120, generator=seeded(0)), tmp_path / "noise.png")
+    data = replace(small().data, folders=(tmp_path,), pictures=1, shapes=("tabs",), pieces=(6, 6))
+    ((puzzle, matches),) = cut_pictures(data, 0)
+    assert len(puzzle) == 6
+    assert puzzle.truth is not None
+    left, heard = with_losses(puzzle, matches, 0.5, seeded(1))
+    assert len(left) == 3
+    number = {name: index for index, name in enumerate(puzzle.names)}
+    listed = {(*sorted(pair), round(chance, 5)) for *pair, chance in zip(
+        matches.first.tolist(), matches.second.tolist(), matches.weight.tolist(), strict=True)}  # fmt: skip
+    own = [number[name] for name in left.names]
+    for one, two, chance in zip(heard.first.tolist(), heard.second.tolist(), heard.weight.tolist(), strict=True):
+        assert (*sorted((own[one], own[two])), round(chance, 5)) in listed
 
 
 def test_settings_that_hear_nothing_are_refused() -> None:

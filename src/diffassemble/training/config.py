@@ -148,11 +148,17 @@ class OutlineConfig(Settings):
 
     shapes: tuple[Literal["tabs", "torn", "shards", "strips"], ...] = ("tabs", "torn", "shards", "strips")
     """how sheets are cut, in turn"""
-    sheets: Count = 240
-    """sheets that are cut beforehand; turns, losses and matches are always others"""
-    held_apart: Natural = 40
+    folders: tuple[Path, ...] = ()
+    """folders of pictures to cut as well, whose pieces are compared as those of users are"""
+    pictures: Natural = 96
+    """pictures of these folders that are cut"""
+    found_share: Share = 0.5
+    """share of puzzles whose matches were found so, if there are any; those of all others are made up"""
+    sheets: Count = 80
+    """sheets that are cut beforehand; turns, losses and made-up matches are always others"""
+    held_apart: Natural = 24
     """sheets that choose the checkpoint and are never trained on"""
-    pieces: tuple[Annotated[int, Ge(3)], Annotated[int, Ge(3)]] = (4, 60)
+    pieces: tuple[Annotated[int, Ge(3)], Annotated[int, Ge(3)]] = (4, 40)
     """fewest and most pieces of a sheet"""
     missing: Fraction = 0.3
     """largest share of missing pieces"""

@@ -5,6 +5,8 @@ likelihood ratio, and together with the odds beforehand a calibrated probability
 at a side of another, both of which truly belong to somebody else. How well matches tell, how many wrong ones there are,
 how many true ones are never found and how exact they are differs from puzzle to puzzle.
 
+Beside these, pictures are cut and their pieces compared, once, as those of users are.
+
 Every puzzle of the stream is a pure function of (seed, step, number).
 """
 
@@ -13,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import torch
 from jaxtyping import Float, Int
@@ -23,9 +26,11 @@ from diffassemble.core import Locks, Matches, OutlinePieces, Poses, Puzzle
 from diffassemble.core.pieces import surviving
 from diffassemble.core.poses import plane_rotations
 from diffassemble.core.seeds import seeded
+from diffassemble.files.pictures import read_picture
 from diffassemble.outlines.contour import middle, resample
-from diffassemble.outlines.cut import sheet_outlines
+from diffassemble.outlines.cut import cut_shapes, sheet_outlines
 from diffassemble.outlines.hearing import Heard, heard, standing
+from diffassemble.outlines.matches import find_matches
 from diffassemble.training.config import OutlineConfig
 from diffassemble.training.pictures import Portion, share_out, uniform
 
@@ -33,6 +38,9 @@ _SIDE = 1000
 _POINTS = 256
 # Two pieces touch where their outlines run nearer to each other than this, along at least so many points; pixels.
 _NEAR, _FEWEST = 4.0, 6
+# Pixels across pieces that are cut from pictures, and most that they lose all around.
+_SIZES = (60, 80, 100)
+_MOST_WORN = {"tabs": 1, "torn": 1, "shards": 4, "strips": 0}
 _NOTHING = torch.zeros(4, 1, 1, dtype=torch.uint8)
 
 
@@ -131,6 +139,24 @@ def made_up(truth: Poses, pairs: Int[Tensor, "e 2"], contact: Poses, generator: 
     return Matches(first, second, relative, torch.zeros_like(first), evidence)
 
 
+def compared(path: Path, shape: str, pieces: int, generator: torch.Generator) -> tuple[Puzzle, Matches]:
+    """A puzzle cut from a picture, its pieces somewhat worn, and the matches that are found; in pixels."""
+    worn = int(torch.randint(_MOST_WORN[shape] + 1, (), generator=generator))
+    size = _SIZES[int(torch.randint(len(_SIZES), (), generator=generator))]
+    size = size // 3 if shape == "strips" else size
+    puzzle = cut_shapes(read_picture(path), shape, pieces, generator, size=size, erode=worn)
+    return puzzle, find_matches(puzzle)
+
+
+def with_losses(puzzle: Puzzle, matches: Matches, missing: float, generator: torch.Generator) -> tuple[Puzzle, Matches]:
+    """What is left of a puzzle and its matches when a share of the pieces is lost."""
+    kept = surviving(len(puzzle), min(missing, 1 - 2 / len(puzzle)), generator)
+    number = torch.full((len(puzzle),), -1)
+    number[kept] = torch.arange(len(kept))
+    left = matches[((number[matches.first] >= 0) & (number[matches.second] >= 0)).nonzero()[:, 0]]
+    return puzzle.reordered(kept), replace(left, first=number[left.first], second=number[left.second])
+
+
 def seen_from_one(told: Heard) -> tuple[Puzzle, Matches]:
     """The puzzle as it is denoised: in the frame of the piece that most speaks for, which is locked."""
     puzzle, matches, _ = told
@@ -142,24 +168,39 @@ def seen_from_one(told: Heard) -> tuple[Puzzle, Matches]:
 
 
 class OutlineStream:
-    """Batches of about `pieces` pieces out of sheets that were cut before."""
+    """Batches of about `pieces` pieces out of sheets that were cut, and of puzzles whose matches were found."""
 
-    def __init__(self, sheets: Sequence[Sheet], config: OutlineConfig, pieces: int, seed: int) -> None:
-        self.sheets, self.config, self.pieces, self.seed = sheets, config, pieces, seed
+    def __init__(
+        self,
+        sheets: Sequence[Sheet],
+        known: Sequence[tuple[Puzzle, Matches]],
+        config: OutlineConfig,
+        pieces: int,
+        seed: int,
+    ) -> None:
+        self.sheets, self.known, self.config, self.pieces, self.seed = sheets, known, config, pieces, seed
 
     def batch(self, step: int, rank: int = 0, world: int = 1) -> Portion:
         """What process `rank` of `world` gets of the batch at `step`; together they get what one alone would."""
-        generator, chosen = seeded(self.seed, step), []
-        while sum(map(len, chosen)) < self.pieces:
-            chosen.append(self.sheets[int(torch.randint(len(self.sheets), (), generator=generator))])
+        generator, chosen = seeded(self.seed, step), list[Sheet | tuple[Puzzle, Matches]]()
+        while sum(map(_size, chosen)) < self.pieces:
+            found = self.known and uniform(0.0, 1.0, generator) < self.config.found_share
+            some: Sequence[Sheet | tuple[Puzzle, Matches]] = self.known if found else self.sheets
+            chosen.append(some[int(torch.randint(len(some), (), generator=generator))])
         numbers, share = share_out(len(chosen), rank, world)
         made = [self._puzzle(step, number, chosen[number]) for number in numbers]
-        own, every = (sum(len(chosen[number]) for number in some) for some in (numbers, range(len(chosen))))
+        own, every = (sum(_size(chosen[number]) for number in some) for some in (numbers, range(len(chosen))))
         weight = own * world / every if share else 0.0
         return Portion([puzzle for puzzle, _ in made], numbers.start, weight, matches=tuple(m for _, m in made))
 
-    def _puzzle(self, step: int, number: int, sheet: Sheet) -> tuple[Puzzle, Matches]:
+    def _puzzle(self, step: int, number: int, source: Sheet | tuple[Puzzle, Matches]) -> tuple[Puzzle, Matches]:
         generator = seeded(self.seed, step, number)
         whole = uniform(0.0, 1.0, generator) < self.config.whole_share
         missing = 0.0 if whole else uniform(0.0, self.config.missing, generator)
-        return seen_from_one(heard(*make_puzzle(sheet, missing, generator)))
+        if isinstance(source, Sheet):
+            return seen_from_one(heard(*make_puzzle(source, missing, generator)))
+        return seen_from_one(heard(*with_losses(*source, missing, generator)))
+
+
+def _size(source: Sheet | tuple[Puzzle, Matches]) -> int:
+    return len(source if isinstance(source, Sheet) else source[0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import nn
 
@@ -13,13 +15,15 @@ from diffassemble.network.denoiser import PoseNetwork
 from diffassemble.network.relative import assembled, denoised, judged
 from diffassemble.network.spatial import angle_between
 from diffassemble.outlines.hearing import heard
+from diffassemble.squares.pictures import picture_paths
 from diffassemble.training.config import Config, OutlineConfig
 from diffassemble.training.denoising import Denoising, DenoisingTraining
-from diffassemble.training.outline_data import OutlineStream, make_puzzle, make_sheet, seen_from_one
+from diffassemble.training.outline_data import OutlineStream, compared, make_puzzle, make_sheet, seen_from_one
 
 # A piece is right within a quarter of a typical one, which is half a unit, and five degrees.
 _NEAR, _TWIST = 0.125, torch.pi / 36
 _STEPS = 10
+_MOST_CUT = 24
 
 
 class OutlineTask(Denoising):
@@ -48,7 +52,9 @@ class OutlineTask(Denoising):
             low, high = data.pieces
             pieces = int(torch.randint(low, high + 1, (), generator=generator))
             sheets.append(make_sheet(data.shapes[number % len(data.shapes)], pieces, generator))
-        self.stream = OutlineStream(sheets[data.held_apart :], data, config.training.pieces, config.training.seed)
+        training = config.training
+        known = [*cut_pictures(data, training.seed)]
+        self.stream = OutlineStream(sheets[data.held_apart :], known, data, training.pieces, training.seed)
         self.held_apart = [
             seen_from_one(heard(*make_puzzle(sheet, data.missing * (number % 2), seeded(79, number))))
             for number, sheet in enumerate(sheets[: data.held_apart])
@@ -66,6 +72,16 @@ class OutlineTask(Denoising):
         found = [_right(model, *known, number) for number, known in enumerate(self.held_apart)]
         placed, right = torch.tensor(found).mean(0).tolist() if found else (0.0, 0.0)
         return {"score": placed + right, "right": right, "placed": placed}
+
+
+def cut_pictures(data: OutlineConfig, seed: int) -> Iterator[tuple[Puzzle, Matches]]:
+    """Puzzles of pictures spread over the folders, with the matches that are found."""
+    files = [file for folder in data.folders for file in picture_paths(folder)]
+    for number, file in enumerate(files[:: max(1, len(files) // max(1, data.pictures))][: data.pictures]):
+        generator = seeded(seed, number, 6)
+        # Real matches are many more than made-up ones: smaller puzzles teach as much.
+        pieces = int(torch.randint(data.pieces[0], min(data.pieces[1], _MOST_CUT) + 1, (), generator=generator))
+        yield compared(file, data.shapes[number % len(data.shapes)], pieces, generator)
 
 
 def _right(model: PoseNetwork, puzzle: Puzzle, matches: Matches, number: int) -> tuple[float, float]:
