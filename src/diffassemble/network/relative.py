@@ -1,8 +1,8 @@
 """Pieces put together relative to some that are held: several samples of the denoiser, and the assembly they make.
 
-Each sample hears other matches. A match that a sample shows is one that it believes; along what it believes first, and
-along the most probable other matches then, a tree joins the pieces to what is held. Of all these trees the one that
-shows most evidence is the answer.
+Each sample hears other matches. Then the network tells its verdict on every match; one that tells none believes what a
+sample shows. Along the best verdicts a tree joins the pieces to what is held, one for every sample. Of all these trees
+the one that shows most evidence is the answer.
 """
 
 from __future__ import annotations
@@ -119,13 +119,9 @@ def assembled(
     verdicts: Float[Tensor, "m k"] | None = None,
 ) -> tuple[Poses, Float[Tensor, "n"]]:
     """The assembly that k samples (k·n poses) make, and how probable it is that each piece belongs where it stands."""
-    if verdicts is None:
-        verdicts = _believed(matches, found, held, unit)
-    trees = []
-    for verdict in verdicts.unbind(1):
-        # Matches that are less probable than any tree takes are still better than none.
-        evidence = torch.cat([verdict.clamp(min=THRESHOLDS[-1])[:, None], matches.evidence[:, 1:]], 1)
-        trees.append(tree_poses(replace(matches, evidence=evidence), held))
+    ranks = _believed(matches, found, held, unit) if verdicts is None else verdicts
+    # Matches that are less probable than any tree takes are still better than none.
+    trees = [tree_poses(weighed(matches, rank.clamp(min=THRESHOLDS[-1])), held) for rank in ranks.unbind(1)]
     worth = torch.stack([shown_evidence(matches, tree.rotation, tree.translation, unit)[0] for tree in trees])
     answer = trees[int(worth.argmax())]
     alike = [
@@ -134,7 +130,15 @@ def assembled(
         for tree in trees
     ]
     agreed = (worth.softmax(0)[:, None] * torch.stack(alike)).sum(0)
-    return answer, agreed * linked(matches, answer, held.held, unit)
+    sure = linked(matches, answer, held.held, unit)
+    if verdicts is not None:  # who looks at one pair alone, and who hears all, must both be sure
+        sure = torch.minimum(sure, linked(weighed(matches, verdicts.mean(1)), answer, held.held, unit))
+    return answer, agreed * sure
+
+
+def weighed(matches: Matches, weight: Float[Tensor, "m"]) -> Matches:
+    """The same matches with other probabilities."""
+    return replace(matches, evidence=torch.cat([weight[:, None], matches.evidence[:, 1:]], 1))
 
 
 def _believed(matches: Matches, found: Poses, held: Locks, unit: Float[Tensor, "n"]) -> Float[Tensor, "m k"]:

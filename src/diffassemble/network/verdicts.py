@@ -28,9 +28,10 @@ class Verdicts(nn.Module):
         super().__init__()
         self.first, self.second = nn.Linear(width, _HIDDEN), nn.Linear(width, _HIDDEN)
         self.own = nn.Linear(CHANNELS + 1 + 2 * OPINIONS, _HIDDEN)
-        self.last = nn.Sequential(nn.GELU(), nn.Linear(_HIDDEN, _HIDDEN), nn.GELU(), nn.Linear(_HIDDEN, 1))
-        nn.init.zeros_(self.last[-1].weight)
-        nn.init.zeros_(self.last[-1].bias)
+        correction = nn.Linear(_HIDDEN, 1)
+        nn.init.zeros_(correction.weight)
+        nn.init.zeros_(correction.bias)
+        self.last = nn.Sequential(nn.GELU(), nn.Linear(_HIDDEN, _HIDDEN), nn.GELU(), correction)
 
     def forward(
         self, nodes: Float[Tensor, "n k w"], matches: Matches, said: Opinions, unit: Float[Tensor, "n"]

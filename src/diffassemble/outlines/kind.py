@@ -14,6 +14,7 @@ from diffassemble.core.solver import ChanceSolver
 from diffassemble.files.pictures import is_see_through, picture_size
 from diffassemble.outlines import files
 
+_MODEL = "outlines"
 _OPENING = """
 <ul>
 <li><code>assembled.png</code> is the whole at the size of the pieces' pictures; any program opens it.</li>
@@ -69,6 +70,17 @@ def _grow(options: SolverOptions) -> Solver:
     return GrowSolver(options.budget, options.several)
 
 
+def _diffusion(options: SolverOptions) -> Solver:
+    from diffassemble.diffusion.spaces import SPACES
+    from diffassemble.network.loading import load_network
+    from diffassemble.outlines.diffusion import OutlineDiffusionSolver
+
+    network = load_network(options.model)
+    if network.space is not SPACES["plane"]:
+        raise InputError(f"model '{options.model}' is not for pieces of any outline; use {_MODEL}")
+    return OutlineDiffusionSolver(network, _matches, options.steps, options.samples)
+
+
 def _drawing() -> Drawing:
     from diffassemble.rendering import outlines, plan
 
@@ -106,11 +118,12 @@ OUTLINES = Kind(
     matches=_matches,
     solvers={
         "grow": _grow,
+        "diffusion": _diffusion,
         "identity": lambda options: ChanceSolver("identity", lambda puzzle, generator: Poses.identity(len(puzzle), 2)),
         "random": lambda options: ChanceSolver("random", at_random),
     },
     default_solver="grow",
-    default_model="",
+    default_model=_MODEL,
     several=frozenset({"grow"}),
     prepare=lambda: None,
     document=files.DOCUMENT,
