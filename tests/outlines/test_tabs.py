@@ -104,8 +104,11 @@ def test_what_fits_better_is_worth_more_and_rivals_share() -> None:
     random = np.random.default_rng(0)
     cost = np.where(hole == tab + 8, 0.003, 0.02) * np.exp(0.2 * random.standard_normal(64))
     odds = shape_evidence(tab, hole, cost)
-    order = cost.argsort()
-    assert (np.diff(odds[order]) <= 1e-9).all()
+    assert odds[hole == tab + 8].min() > odds[hole != tab + 8].max()
+    # The same pair at a higher cost, all others being equal, is worth less.
+    dearer = cost.copy()
+    dearer[9] *= 3
+    assert shape_evidence(tab, hole, dearer)[9] < odds[9]
     probable, relative = probabilities(tab, hole, odds)
     assert (probable[hole == tab + 8] > 0.9).all()
     for side in (tab, hole):

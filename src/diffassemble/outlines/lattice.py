@@ -21,7 +21,7 @@ Cell = tuple[int, int]
 # A tab and a hole never speak against each other more than this: dust on one side must not outweigh three that fit.
 # Then log odds of sides that can't fit; and of a piece that stands where the frame says it can't, or as the frame
 # demands.
-DUSTY, _IMPOSSIBLE, _OFF_FRAME, _ON_FRAME = -3.5, -9.0, -6.0, 1.5
+DUSTY, _IMPOSSIBLE, _OFF_FRAME, _ON_FRAME = -4.0, -9.0, -6.0, 1.5
 
 
 class Placed(NamedTuple):
@@ -38,7 +38,9 @@ class Placed(NamedTuple):
 class Evidence:
     """What is known of sides: log odds of pairs, and which of them are flat.
 
-    `prior` are the log odds that a side has a partner among the pieces at all.
+    Matches tell the odds of a pair against all wrong partners of a side together. Here, log odds are those of two sides
+    that face each other anyway; who chose the piece for its place among all others takes off `prior`, the log odds that
+    any one piece belongs there before anything was compared.
     """
 
     def __init__(self, matches: Matches, sides: Sides) -> None:
@@ -46,15 +48,16 @@ class Evidence:
         self.known = np.isfinite(sides.doubt)
         self.partners: list[dict[int, float]] = [{} for _ in self.shapes]
         self.probable: dict[tuple[int, int], float] = {}
+        many = math.log(max(2, sum(shape != FLAT for shape in self.shapes) / 2))
         one = (4 * matches.first + matches.slot // 4).tolist()
         two = (4 * matches.second + matches.slot % 4).tolist()
         quality = matches.evidence[:, 2].double().clamp(1e-6, 1 - 1e-6)
         for own, other, odds, probable in zip(one, two, quality.logit().tolist(), matches.weight.tolist(), strict=True):
-            self.partners[own][other] = max(odds, DUSTY)
+            self.partners[own][other] = max(odds + many, DUSTY)
             self.probable[own, other] = probable
         open_sides = max(1, sum(shape != FLAT for shape in self.shapes))
         share = min(0.95, max(0.1, sum(matches.weight.tolist()) / open_sides))
-        self.prior = math.log(share / (1 - share))
+        self.prior = math.log(share / (1 - share)) - many
 
     def between(self, own: int, other: int) -> float:
         """Log odds of two sides that would face each other."""
@@ -151,6 +154,7 @@ class Layout:
 
     @property
     def total(self) -> float:
-        """The log odds of all pairs of neighbours, and by the frame."""
+        """The log odds of all pieces in their cells together."""
         pairs = sum(self.support(cell, placed) for cell, placed in self.cells.items()) / 2
-        return pairs + sum(self.framed(cell, placed) for cell, placed in self.cells.items())
+        frame = sum(self.framed(cell, placed) for cell, placed in self.cells.items())
+        return pairs + frame + self.evidence.prior * (len(self) - 1)

@@ -15,8 +15,8 @@ from diffassemble.outlines.lattice import Cell, Layout
 
 # Confidence is the logistic function of these times the least log odds.
 _SLOPE, _SHIFT = 0.9, -0.4
-# What holds a piece by one side only is never surer than this.
-_ONE_SIDE = 0.97
+# A piece that one side alone holds is never surer than this: a foreign piece may fit one side by chance.
+_ONE_SIDE = 0.88
 
 
 def confidences(layouts: Iterable[Layout]) -> dict[int, float]:

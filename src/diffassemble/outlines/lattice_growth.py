@@ -17,18 +17,19 @@ import torch
 
 from diffassemble.core import Locks, Matches, OutlinePieces
 from diffassemble.outlines.grown import Grown
-from diffassemble.outlines.lattice import AROUND, DUSTY, Cell, Evidence, Layout, Placed
+from diffassemble.outlines.lattice import AROUND, Cell, Evidence, Layout, Placed
 from diffassemble.outlines.lattice_confidence import confidences
 from diffassemble.outlines.lattice_poses import locked_cells, pose_layouts
 from diffassemble.outlines.sides import Sides, find_sides
 
-# A piece is placed if its log odds are at least this, where three neighbours or more ask for it at least that; a part
-# is joined to another from there on.
-_LEAST, _LEAST_ENCLOSED, _LEAST_JOIN = 0.5, -1.5, 1.5
+# A piece is placed if its log odds are at least this, where one side alone asks for it that, since a foreign piece may
+# fit one side by chance; a part is joined to another from there on.
+_LEAST, _LEAST_ALONE, _LEAST_JOIN = 0.5, 1.4, 1.5
 # The log odds of the pair that a new part begins with.
 _SEED = 1.0
-# Pieces whose neighbours say less than this of them are taken out; so many times at most.
-_POOR, _ROUNDS = 1.0, 6
+# Pieces whose neighbours together say less than this of them, or one of them less than that, are taken out; so many
+# times at most.
+_POOR, _BAD, _ROUNDS = 1.0, -2.0, 6
 # Parts of fewer pieces than this are left out. Of parts beside the whole nobody knows where they belong: so sure at
 # most.
 _SMALLEST, _ELSEWHERE = 2, 0.45
@@ -178,7 +179,7 @@ class Growth:
             pair = (placed.side(direction), layout.cells[other].side(direction + 2))
             probable = min(max(self.evidence.probable.get(pair, 0.0), 1e-9), 1 - 1e-9)
             margin = min(margin, math.log(probable / (1 - probable)))
-        return (margin, placed) if margin >= (_LEAST if len(beside) < 3 else _LEAST_ENCLOSED) else None
+        return (margin, placed) if margin >= (_LEAST_ALONE if len(beside) == 1 else _LEAST) else None
 
     def _take_poor(self) -> bool:
         """Take out pieces that their neighbours, or the frame, speak against; whether there were any."""
@@ -197,13 +198,13 @@ class Growth:
         return found
 
     def _is_poor(self, layout: Layout, cell: Cell, placed: Placed) -> bool:
-        if layout.value(cell, placed) < _POOR:
+        if layout.value(cell, placed) + self.evidence.prior < _POOR:
             return True
         sides = (
             self.evidence.between(placed.side(direction), layout.cells[beside].side(direction + 2))
             for direction, beside in layout.neighbours(cell)
         )
-        return min(sides, default=0.0) <= DUSTY
+        return min(sides, default=0.0) < _BAD
 
     def _split(self) -> None:
         """Parts that no longer hold together become several; single pieces are free again."""
@@ -237,9 +238,7 @@ class Growth:
                 turn = (facing + 2 - other % 4 - moves.turn) % 4
                 x, y = turned(cell, turn)
                 dx, dy = AROUND[facing]
-                votes[one, two, turn, there[0] + dx - x, there[1] + dy - y] += max(
-                    self.evidence.partners[own][other], -2.0
-                )
+                votes[one, two, turn, there[0] + dx - x, there[1] + dy - y] += self.evidence.partners[own][other]
         ways = sorted(votes, key=lambda way: -votes[way])[: _WAYS * 4]
         values = sorted(((self._joined(*way), way) for way in ways), reverse=True)
         if not values or values[0][0] + self.evidence.prior < _LEAST_JOIN:
@@ -340,5 +339,5 @@ def _note(layout: Layout, cell: Cell) -> str:
     ]
     if len(sides) == 1:
         return "held by one side only"
-    poor = sum(odds < 0 for odds in sides)
+    poor = sum(odds < _BAD for odds in sides)
     return f"{poor} of its {len(sides)} neighbours fit it badly" if poor else ""

@@ -16,12 +16,16 @@ MOST = 9.0
 _LEAST_SPREAD, _TAIL, _TAIL_SPREAD = 0.25, 0.06, 0.8
 # The slope of wrong partners' number against cost is within these.
 _SLOPES = 2.0, 14.0
+# Wrong partners that tell how common a side's shape is, what is usual counting as so many of them; sides from which on
+# rivals tell anything.
+_RANKS, _SHRINK, _ENOUGH = 8, 2.0, 4
 # Colours: the width over which densities are smoothed, bounds of the evidence, and how many true pairs are half
 # convincing.
 _WIDTH, _COLOUR, _HALF = 0.25, (-3.0, 3.5), 15
 # Between these lies the share of sides that have a partner; estimated so many times.
 _SHARES, _ESTIMATES = (0.05, 0.95), 6
-_EULER = 0.5772156649
+# Of the logarithm of a Weibull distribution: its deviation times the slope, and its mean below the scale.
+_GUMBEL, _EULER = np.pi / np.sqrt(6), 0.5772156649
 
 
 def mutual_best(
@@ -41,39 +45,57 @@ def _least(side: Int[np.ndarray, "m"], cost: Float[np.ndarray, "m"]) -> Float[np
 def shape_evidence(
     tab: Int[np.ndarray, "m"], hole: Int[np.ndarray, "m"], cost: Float[np.ndarray, "m"]
 ) -> Float[np.ndarray, "m"]:
-    """Log odds of a true pair against the wrong partners that one side is to expect at this cost.
+    """Log odds of a true pair against the wrong partners that its sides are to expect at this cost.
 
-    The least cost among wrong partners has a Weibull distribution, since their number grows with a power of the cost;
-    that of true pairs is normal in the logarithm.
+    The number of wrong partners grows with a power of the cost, so the least cost among them is Weibull distributed; its
+    scale is a side's own, since odd shapes have fewer rivals than common ones. Costs of true pairs are normal in the
+    logarithm.
     """
     mutual = mutual_best(tab, hole, cost)
     logs = np.log(cost)
     middle = float(np.median(logs[mutual]))
     spread = max(_LEAST_SPREAD, 1.4826 * float(np.median(np.abs(logs[mutual] - middle))))
-    wrong = np.where(mutual, np.inf, logs)
-    rivals = []
-    for side in (tab, hole):
-        least = np.full(int(side.max()) + 1, np.inf)
-        np.minimum.at(least, side, wrong)
-        rivals.append(least[np.isfinite(least)])
-    second = np.concatenate(rivals)
-    if len(second) < 4:
-        # Hardly any rivals: as if they were common just above what true pairs cost.
-        slope, scale = _SLOPES[0], middle + 1.0
-    else:
-        slope = float(np.clip(np.pi / (np.sqrt(6) * max(second.std(), 1e-3)), *_SLOPES))
-        scale = float(second.mean()) + _EULER / slope
+    wrong = logs[~mutual]
+    expected = [_rivals(side[~mutual], wrong, side, logs) for side in (tab, hole)]
 
-    def odds(at: Float[np.ndarray, "k"]) -> Float[np.ndarray, "k"]:
+    def density(at: Float[np.ndarray, "k"]) -> Float[np.ndarray, "k"]:
         core = np.exp(-(((at - middle) / spread) ** 2) / 2) / spread
         tail = np.exp(-(((at - middle) / _TAIL_SPREAD) ** 2) / 2) / _TAIL_SPREAD
-        true = ((1 - _TAIL) * core + _TAIL * tail) / np.sqrt(2 * np.pi)
-        return np.log(true + 1e-12) - np.log(slope) - slope * (at - scale)
+        return np.log(((1 - _TAIL) * core + _TAIL * tail) / np.sqrt(2 * np.pi) + 1e-12)
 
-    # What fits better is never worth less.
-    grid = np.linspace(logs.min() - 0.01, logs.max() + 0.01, 400)
-    best = np.maximum.accumulate(odds(grid)[::-1])[::-1]
-    return np.clip(np.interp(logs, grid, best), -MOST, MOST)
+    # What fits better than most true pairs do is worth no less.
+    return np.clip(density(np.maximum(logs, middle)) - sum(expected) / 2, -MOST, MOST)
+
+
+def _rivals(
+    rival: Int[np.ndarray, "w"], wrong: Float[np.ndarray, "w"], side: Int[np.ndarray, "m"], logs: Float[np.ndarray, "m"]
+) -> Float[np.ndarray, "m"]:
+    """The logarithm of how many wrong partners sides are to expect, per unit of the logarithm of the cost.
+
+    `wrong` are logarithms of costs of the sides' wrong partners.
+    """
+    ranked = np.full((int(side.max()) + 1, _RANKS), np.nan)
+    order = np.lexsort((wrong, rival))
+    first = np.r_[True, rival[order][1:] != rival[order][:-1]] if len(order) else np.zeros(0, dtype=bool)
+    place = np.arange(len(order)) - np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))
+    kept = place < _RANKS
+    ranked[rival[order][kept], place[kept]] = wrong[order][kept]
+    least = ranked[:, 0][np.isfinite(ranked[:, 0])]
+    if len(least) < _ENOUGH:
+        # Hardly any rivals: as if they began where a true pair is twice as bad as usual.
+        return np.log(_SLOPES[0]) + _SLOPES[0] * (logs - np.median(logs) - np.log(2))
+    slope = float(np.clip(_GUMBEL / max(least.std(), 1e-3), *_SLOPES))
+    # Where one wrong partner is to be expected, by all but the closest one; drawn to what is usual where few are known.
+    scales = ranked[:, 1:] - np.log(np.arange(2, _RANKS + 1)) / slope
+    known = np.isfinite(scales)
+    usual = float(scales[known].mean()) if known.any() else float(least.mean())
+    own = (np.where(known, scales, 0).sum(1) + _SHRINK * usual) / (known.sum(1) + _SHRINK)
+    # How the closest one lies about that scale.
+    left = ranked[:, 0] - own
+    left = left[np.isfinite(left)]
+    slope = float(np.clip(_GUMBEL / max(left.std(), 1e-3), *_SLOPES))
+    scale = own[side] + float(left.mean()) + _EULER / slope
+    return np.log(slope) + slope * (logs - scale)
 
 
 def colour_evidence(
