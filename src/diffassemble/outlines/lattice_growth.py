@@ -259,7 +259,9 @@ class Growth:
             goal = (at[0] + x, at[1] + y)
             if goal in layout.cells:
                 return -math.inf
-            total += layout.value(goal, Placed(placed.piece, (placed.turn + turn) % 4))
+            moved = Placed(placed.piece, (placed.turn + turn) % 4)
+            # That pieces come to lie at the frame says little: they are many, but one shift brings all of them there.
+            total += layout.support(goal, moved) + min(layout.framed(goal, moved), 0.0)
         return total
 
 

@@ -47,9 +47,9 @@ def shape_evidence(
 ) -> Float[np.ndarray, "m"]:
     """Log odds of a true pair against the wrong partners that its sides are to expect at this cost.
 
-    The number of wrong partners grows with a power of the cost, so the least cost among them is Weibull distributed; its
-    scale is a side's own, since odd shapes have fewer rivals than common ones. Costs of true pairs are normal in the
-    logarithm.
+    The number of wrong partners grows with a power of the cost, so the least cost among them is Weibull distributed;
+    its scale is a side's own, since odd shapes have fewer rivals than common ones. Costs of true pairs are normal in
+    the logarithm.
     """
     mutual = mutual_best(tab, hole, cost)
     logs = np.log(cost)
