@@ -1,0 +1,149 @@
+"""The rims of all pieces at one working scale: where they run, what they look like, and what is nearest to any point.
+
+Everything that matching free outlines does in compiled loops reads these flat arrays: `start[i]` to `start[i + 1]` are
+the rim points of piece i. Lengths are working pixels: `scale` of them to a pixel of the pictures, so that a middling
+piece is at most `SIZE` across. Frames are those of the pieces.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float32, Int32, Int64
+from torch import Tensor
+
+from diffassemble.core import OutlinePieces
+from diffassemble.outlines.contour import perimeter, resample, signed_area
+
+# The root of the area of a middling piece, in working pixels.
+SIZE = 128.0
+# How far around a piece nearest points are known.
+MARGIN = 20
+# Colours are read this deep inside: beyond the pale rim that most pictures of pieces have, and farther in.
+NEAR, DEEP = 3.5, 9.0
+
+
+class Rims(NamedTuple):
+    """Rims of n pieces with r points in all, and a grid of nearest rim points around each piece.
+
+    `unit` is the root of the area of a middling piece, `like` the difference of colours that two that touch seldom show.
+    `near` and `deep` are CIELAB colours at two depths inside of each rim point. `grid` holds 1 + the piece's nearest rim
+    point for each cell, negative inside; piece i's begins at `cells[i]`, has `shape[i]` rows and columns, and its first
+    cell has its middle at `corner[i]`.
+    """
+
+    scale: float
+    unit: float
+    like: float
+    start: Int64[np.ndarray, "n+1"]
+    points: Float32[np.ndarray, "r 2"]
+    normals: Float32[np.ndarray, "r 2"]
+    near: Float32[np.ndarray, "r 3"]
+    deep: Float32[np.ndarray, "r 3"]
+    grid: Int32[np.ndarray, "g"]
+    cells: Int64[np.ndarray, "n"]
+    shape: Int64[np.ndarray, "n 2"]
+    corner: Float32[np.ndarray, "n 2"]
+
+
+def rims_of(pieces: OutlinePieces) -> Rims:
+    """Read off what matching needs to know of all pieces."""
+    root = float(pieces.areas.sqrt().median())
+    scale = min(1.0, SIZE / root)
+    points, normals, near, deep, grids, corners = [], [], [], [], [], []
+    for piece in range(len(pieces)):
+        curve = pieces.contours[piece].double().numpy() * scale
+        curve = resample(curve, max(24, round(perimeter(curve))))
+        outward = outward_normals(curve)
+        points.append(curve)
+        normals.append(outward)
+        colours = _rim_colours(pieces, piece, curve, outward, scale)
+        near.append(colours[0])
+        deep.append(colours[1])
+        grid, corner = _nearest_grid(curve)
+        grids.append(grid)
+        corners.append(corner)
+    seen = np.concatenate(near)
+    counts = np.array([0] + [len(curve) for curve in points])
+    sizes = np.array([0] + [grid.size for grid in grids])
+    return Rims(
+        scale,
+        root * scale,
+        _likeness(seen),
+        counts.cumsum(),
+        np.concatenate(points).astype(np.float32),
+        np.concatenate(normals).astype(np.float32),
+        seen.astype(np.float32),
+        np.concatenate(deep).astype(np.float32),
+        np.concatenate([grid.ravel() for grid in grids]).astype(np.int32),
+        sizes.cumsum()[:-1],
+        np.array([grid.shape for grid in grids]),
+        np.array(corners, np.float32),
+    )
+
+
+def _likeness(colours: np.ndarray) -> float:
+    """The difference of colours from which on touching speaks against: a share of that between any two rim points."""
+    apart = np.linalg.norm(colours - np.roll(colours, len(colours) // 2 + 7, 0), axis=1)
+    return float(np.clip(0.5 * np.median(apart), 5.0, 25.0))
+
+
+def smoothed(curve: np.ndarray, width: float) -> np.ndarray:
+    """A closed curve of points a pixel apart, smoothed by a bell of this standard deviation."""
+    from scipy.ndimage import gaussian_filter1d
+
+    return gaussian_filter1d(curve, width, axis=0, mode="wrap")
+
+
+def outward_normals(curve: np.ndarray, width: float = 2.0) -> np.ndarray:
+    """Unit vectors that point away from the inside of a clockwise curve."""
+    soft = smoothed(curve, width)
+    along = np.roll(soft, -1, 0) - np.roll(soft, 1, 0)
+    along /= np.linalg.norm(along, axis=1, keepdims=True) + 1e-12
+    return np.stack([along[:, 1], -along[:, 0]], 1)
+
+
+def _rim_colours(
+    pieces: OutlinePieces, piece: int, curve: np.ndarray, outward: np.ndarray, scale: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """CIELAB at two depths inside of each rim point; the pale rim itself is left out."""
+    from scipy.ndimage import binary_erosion, gaussian_filter, map_coordinates
+    from skimage.color import rgb2lab
+
+    if not pieces.coloured:
+        nothing = np.zeros((len(curve), 3))
+        return nothing, nothing
+    texture: Tensor = pieces.textures[piece]
+    solid = texture[3].numpy() >= 250
+    core = binary_erosion(solid, iterations=2)
+    core = (core if core.any() else solid).astype(np.float32)
+    lab = rgb2lab(texture[:3].permute(1, 2, 0).numpy())
+    soft = 1.2 / scale
+    weight = gaussian_filter(core, soft) + 1e-6
+    blurred = [gaussian_filter((lab[..., c] * core).astype(np.float32), soft) / weight for c in range(3)]
+    found = []
+    for depth in (NEAR, DEEP):
+        inside = (curve - depth * outward) / scale + pieces.origins[piece].numpy() - 0.5
+        rows_and_columns = inside[:, ::-1].T
+        found.append(np.stack([map_coordinates(c, rows_and_columns, order=1, mode="nearest") for c in blurred], 1))
+    # Where a piece is thin, the deep point lies beyond it.
+    there = map_coordinates(weight, rows_and_columns, order=1, mode="nearest")[:, None] > 0.2
+    return found[0], np.where(there, found[1], found[0])
+
+
+def _nearest_grid(curve: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For each cell around and inside a piece 1 + its nearest rim point, negative inside; the first cell's middle."""
+    from scipy.ndimage import distance_transform_edt
+    from skimage.draw import polygon2mask
+
+    corner = np.floor(curve.min(0)) - MARGIN
+    columns, rows = (np.ceil(curve.max(0)) + MARGIN - corner).astype(int) + 1
+    at = np.rint(curve - corner).astype(int)
+    owner = np.zeros((rows, columns), np.int64)
+    owner[at[:, 1], at[:, 0]] = np.arange(len(curve)) + 1
+    row, column = distance_transform_edt(owner == 0, return_distances=False, return_indices=True)
+    nearest = owner[row, column]
+    inside = polygon2mask((rows, columns), (curve - corner)[:, ::-1])
+    return np.where(inside, -nearest, nearest), corner
