@@ -275,3 +275,24 @@ def describe(rims, first, second, poses, features, arcs):
         out[17] = both / np.sqrt((one + 1.0) * (two + 1.0))
         out[18] = np.sqrt((one + two) / (2 * count))
         out[19] = values[(9 * count) // 10]
+
+
+@njit(cache=True)
+@no_type_check
+def overlap(rims, first, second, pose):
+    """The area that two pieces share at a pose, in square working pixels, from every fourth row and column."""
+    c, s, x0, y0 = pose[0], pose[1], pose[2], pose[3]
+    shared = 0
+    rows, columns = rims.shape[first, 0], rims.shape[first, 1]
+    for row in range(0, rows, 4):
+        for column in range(0, columns, 4):
+            if rims.grid[rims.cells[first] + row * columns + column] > 0:
+                continue
+            px, py = rims.corner[first, 0] + column, rims.corner[first, 1] + row
+            x, y = c * px - s * py + x0, s * px + c * py + y0
+            there = int(np.rint(x - rims.corner[second, 0]))
+            down = int(np.rint(y - rims.corner[second, 1]))
+            if there < 0 or down < 0 or down >= rims.shape[second, 0] or there >= rims.shape[second, 1]:
+                continue
+            shared += rims.grid[rims.cells[second] + down * rims.shape[second, 1] + there] < 0
+    return 16.0 * shared

@@ -35,8 +35,8 @@ def relax(
     if len(matches) == 0 or bool(held.all()):
         return poses
     first, second = matches.first.numpy(), matches.second.numpy()
-    turn, place = _complex(poses)
-    turned, shift = _complex(matches.relative)
+    turn, place = complex_of(poses)
+    turned, shift = complex_of(matches.relative)
     lever = np.maximum(np.abs(shift) / math.sqrt(12), 1.0)
     touch = shift / 2  # in the frame of the second piece
     seen = np.conj(turned) * (touch - shift)  # the same point in the frame of the first
@@ -54,7 +54,7 @@ def relax(
         if np.abs(step).max() < 1e-9:
             break
     moved = torch.from_numpy(free)
-    found = _poses(turn, place)
+    found = poses_of(turn, place)
     return Poses(
         torch.where(moved[:, None, None], found.rotation.to(poses.rotation), poses.rotation),
         torch.where(moved[:, None], found.translation.to(poses.translation), poses.translation),
@@ -97,14 +97,14 @@ def _step(
     return step.reshape(count, 3)
 
 
-def _complex(poses: Poses) -> tuple[Complex128[np.ndarray, "n"], Complex128[np.ndarray, "n"]]:
+def complex_of(poses: Poses) -> tuple[Complex128[np.ndarray, "n"], Complex128[np.ndarray, "n"]]:
     """Turns and shifts in the plane as complex numbers."""
     rotation, translation = poses.rotation.double().numpy(), poses.translation.double().numpy()
     turn = rotation[:, 0, 0] + rotation[:, 1, 1] + 1j * (rotation[:, 1, 0] - rotation[:, 0, 1])
     return turn / np.abs(turn), translation[:, 0] + 1j * translation[:, 1]
 
 
-def _poses(turn: Complex128[np.ndarray, "n"], place: Complex128[np.ndarray, "n"]) -> Poses:
+def poses_of(turn: Complex128[np.ndarray, "n"], place: Complex128[np.ndarray, "n"]) -> Poses:
     """Poses in the plane from complex numbers."""
     rotation = np.stack([turn.real, -turn.imag, turn.imag, turn.real], 1).reshape(-1, 2, 2)
     return Poses(torch.from_numpy(rotation), torch.from_numpy(np.stack([place.real, place.imag], 1)))
