@@ -31,6 +31,9 @@ REFINED, KEPT = 16, 5
 SAME_PLACE, SAME_TURN = 7.0, 0.1
 # Contacts less likely than this are dropped.
 HOPELESS = -6.0
+# Gaps that are tried (working pixels), on how many contacts of at least which log odds, and how much evener they must be.
+GAPS = tuple(float(gap) for gap in range(0, 25, 2))
+SURE_ENOUGH, MEASURED, FEWEST, CLEARLY = 1.4, 24, 4, 0.9
 
 
 class Candidates(NamedTuple):
@@ -59,6 +62,11 @@ def match_arcs(pieces: OutlinePieces, model: ArcModel | None = None) -> Matches:
     rims = rims_of(pieces)
     found = find_candidates(rims, model)
     logit = model.judge("rivals", rivalry(found, len(pieces)))
+    gap = usual_gap(rims, found, logit)
+    if gap > 0:
+        rims = rims._replace(gap=gap)
+        found = find_candidates(rims, model)
+        logit = model.judge("rivals", rivalry(found, len(pieces)))
     order = np.argsort(-logit, kind="stable")
     return as_matches(found, logit, order, rims.scale)
 
@@ -85,13 +93,40 @@ def as_matches(found: Candidates, logit: Float32[np.ndarray, "m"], order: np.nda
     )
 
 
+def usual_gap(rims: Rims, found: Candidates, logit: Float32[np.ndarray, "m"]) -> float:
+    """How far true neighbours lie apart all along, since both lost their rims: where sure contacts run most evenly.
+
+    Rims that were worn away evenly are no longer alike: bulges have shrunk and bays have grown. They run parallel again
+    at the distance that was lost.
+    """
+    sure = np.flatnonzero(logit > SURE_ENOUGH)
+    sure = sure[np.argsort(-logit[sure], kind="stable")][:MEASURED]
+    if len(sure) < FEWEST:
+        return 0.0
+    uneven = np.zeros((len(GAPS), len(sure)), np.float32)
+    numbers, arcs = np.zeros((1, FEATURES), np.float32), np.zeros((1, 2), np.int64)
+    for row, gap in enumerate(GAPS):
+        wider = rims._replace(gap=gap)
+        for column, number in enumerate(sure):
+            pose = found.poses[number : number + 1].copy()
+            pose[0, 2:] *= 1 + gap / max(float(np.hypot(pose[0, 2], pose[0, 3])), 1.0)
+            refine(wider, found.first[number], found.second[number], pose, 15, 10.0)
+            describe(wider, found.first[number], found.second[number], pose, numbers, arcs)
+            uneven[row, column] = numbers[0, 3]
+    typical = np.median(uneven, 1)
+    best = int(typical.argmin())
+    return GAPS[best] if typical[best] < CLEARLY * typical[0] else 0.0
+
+
 def find_candidates(rims: Rims, model: ArcModel) -> Candidates:
     """For every pair the few ways to touch that look true by themselves."""
     count = len(rims.cells)
     looks = [(stretches(rims, *look[:3]), look[3], look[4] * rims.like) for look in LOOKS]
     parts = []
     for first in range(count - 1):
-        seeds = [seed_poses(found, first, blur, colour, PAIR_SEEDS, PIECE_SEEDS) for found, blur, colour in looks]
+        seeds = [
+            seed_poses(found, first, blur, colour, rims.gap, PAIR_SEEDS, PIECE_SEEDS) for found, blur, colour in looks
+        ]
         poses = [np.concatenate(own) for own in zip(*seeds, strict=True)]
         seconds = np.repeat(np.arange(first + 1, count), [len(own) for own in poses])
         likely = judged(rims, model, "seeds", np.full(len(seconds), first), seconds, np.concatenate(poses))
@@ -114,7 +149,7 @@ def judged(
     """Poses with the numbers that describe their contacts, and what a judge makes of these; ordered by pairs."""
     features, arcs = np.zeros((len(poses), FEATURES), np.float32), np.zeros((len(poses), 2), np.int64)
     begins = np.flatnonzero(np.diff(first, prepend=-1) | np.diff(second, prepend=-1))
-    for begin, end in zip(begins, [*begins[1:], len(poses)], strict=True):
+    for begin, end in zip(begins, [*begins[1:], len(poses)][: len(begins)], strict=True):
         describe(rims, first[begin], second[begin], poses[begin:end], features[begin:end], arcs[begin:end])
     return Candidates(first, second, poses, features, arcs, model.judge(judge, features))
 

@@ -23,7 +23,7 @@ SKEWED = (0, 1, 3, 5, 7, 8, 9, 11, 12, 13, 14, 15, 16, 18, 19, 20)
 @njit(cache=True)
 @no_type_check
 def look_up(rims, piece, x, y):
-    """The rim point of a piece that is nearest to a place in its frame, and the signed distance; −1 if far away."""
+    """The rim point of a piece that is nearest to a place in its frame, −1 if far, and the distance beyond the gap."""
     column = int(np.rint(x - rims.corner[piece, 0]))
     row = int(np.rint(y - rims.corner[piece, 1]))
     rows, columns = rims.shape[piece, 0], rims.shape[piece, 1]
@@ -35,37 +35,8 @@ def look_up(rims, piece, x, y):
     far = np.sqrt(dx * dx + dy * dy)
     along = dx * rims.normals[at, 0] + dy * rims.normals[at, 1]
     if far < 2.5:
-        return at, along
-    return at, far if code > 0 else -far
-
-
-@njit(cache=True)
-@no_type_check
-def rank_poses(rims, first, second, poses, step):
-    """A quick score of each pose: length of contact, more for like colours, less for what overlaps."""
-    scores = np.zeros(len(poses), np.float32)
-    for number in range(len(poses)):
-        c, s, x0, y0 = poses[number, 0], poses[number, 1], poses[number, 2], poses[number, 3]
-        total = 0.0
-        for k in range(rims.start[first], rims.start[first + 1], step):
-            px, py = rims.points[k, 0], rims.points[k, 1]
-            at, apart = look_up(rims, second, c * px - s * py + x0, s * px + c * py + y0)
-            if at < 0 or apart > REACH:
-                continue
-            if apart < -DEPTH:
-                total += 0.5 * (apart + DEPTH) / DEPTH if apart > -5 * DEPTH else -2.0
-                continue
-            nx, ny = rims.normals[k, 0], rims.normals[k, 1]
-            facing = -((c * nx - s * ny) * rims.normals[at, 0] + (s * nx + c * ny) * rims.normals[at, 1])
-            if facing < 0.3:
-                continue
-            unlike = 0.0
-            for channel in range(3):
-                unlike += (rims.near[k, channel] - rims.near[at, channel]) ** 2
-            close = 1 - apart / REACH if apart > 0 else 1 + 0.5 * apart / DEPTH
-            total += close * facing * (1 - min(np.sqrt(unlike) / rims.like, 2.0))
-        scores[number] = total * step
-    return scores
+        return at, along - rims.gap
+    return at, (far if code > 0 else -far) - rims.gap
 
 
 @njit(cache=True)
@@ -99,7 +70,7 @@ def refine(rims, first, second, poses, rounds, reach):
                     facing = -(mx * bx + my * by)
                     if facing < 0.5:
                         continue
-                    apart = (qx - rims.points[at, 0]) * bx + (qy - rims.points[at, 1]) * by
+                    apart = (qx - rims.points[at, 0]) * bx + (qy - rims.points[at, 1]) * by - rims.gap
                     trust = facing / (1 + (apart / (0.4 * wide)) ** 2)
                     if apart < 0:
                         trust *= 3
@@ -296,3 +267,22 @@ def overlap(rims, first, second, pose):
                 continue
             shared += rims.grid[rims.cells[second] + down * rims.shape[second, 1] + there] < 0
     return 16.0 * shared
+
+
+@njit(cache=True)
+@no_type_check
+def separation(rims, first, second, pose, farthest):
+    """How far beyond the usual gap two rims that face each other lie apart at a pose: the median along the seam."""
+    c, s, x0, y0 = pose[0], pose[1], pose[2], pose[3]
+    found = np.zeros(rims.start[first + 1] - rims.start[first])
+    count = 0
+    for k in range(rims.start[first], rims.start[first + 1], 2):
+        px, py = rims.points[k, 0], rims.points[k, 1]
+        at, apart = look_up(rims, second, c * px - s * py + x0, s * px + c * py + y0)
+        if at < 0 or apart > farthest or apart < -DEPTH:
+            continue
+        nx, ny = rims.normals[k, 0], rims.normals[k, 1]
+        if (c * nx - s * ny) * rims.normals[at, 0] + (s * nx + c * ny) * rims.normals[at, 1] < -0.7:
+            found[count] = apart
+            count += 1
+    return np.median(found[:count]) if count > 5 else 0.0

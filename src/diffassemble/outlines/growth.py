@@ -15,6 +15,7 @@ from jaxtyping import Complex128, Float64, Int64
 from diffassemble.core import Locks, Matches, OutlinePieces, Poses
 from diffassemble.outlines.arc_model import ArcModel
 from diffassemble.outlines.arcs import bundled_model
+from diffassemble.outlines.contact import separation
 from diffassemble.outlines.grown import Grown
 from diffassemble.outlines.joining import Groups, Ways
 from diffassemble.outlines.pose_graph import complex_of, poses_of
@@ -24,6 +25,8 @@ from diffassemble.outlines.rims import Rims, rims_of
 HOPELESS, LEFT_OUT = -5.0, -2.5
 # How many further attempts begin with a match that the best assembly contradicts.
 ATTEMPTS = 6
+# On how many matches the usual gap is measured, and between which bounds it counts as one (working pixels).
+SHOWING, NARROWEST, FARTHEST = 24, 1.6, 28.0
 
 
 class Attempt(NamedTuple):
@@ -52,6 +55,7 @@ def grow_free(
     """
     model, rims = model or bundled_model(), rims_of(pieces)
     ways = _ways(matches, rims.scale)
+    rims = rims._replace(gap=matched_gap(rims, ways))
     best = attempt(rims, model, ways, locks, ())
     tried: set[int] = set()
     for _ in range(budget):
@@ -73,6 +77,16 @@ def _ways(matches: Matches, scale: float) -> Ways:
     kept = logit > HOPELESS
     first, second = matches.first.numpy(), matches.second.numpy()
     return Ways(first[kept], second[kept], turn[kept], shift[kept] * scale, logit[kept])
+
+
+def matched_gap(rims: Rims, ways: Ways) -> float:
+    """How far apart sure matches leave their pieces, in working pixels."""
+    sure = np.argsort(-ways.logit, kind="stable")[:SHOWING]
+    sure = sure[ways.logit[sure] > 1]
+    poses = np.stack([ways.turn.real, ways.turn.imag, ways.shift.real, ways.shift.imag], 1).astype(np.float32)
+    apart = [separation(rims, ways.first[way], ways.second[way], poses[way], FARTHEST) for way in sure]
+    gap = float(np.median(apart)) if len(apart) >= 3 else 0.0
+    return gap if gap >= NARROWEST else 0.0
 
 
 def attempt(rims: Rims, model: ArcModel, ways: Ways, locks: Locks | None, begin: tuple[int, ...]) -> Attempt:

@@ -20,15 +20,18 @@ from diffassemble.outlines.contour import perimeter, resample, signed_area
 # The root of the area of a middling piece, in working pixels.
 SIZE = 128.0
 # How far around a piece nearest points are known.
-MARGIN = 20
+MARGIN = 32
 # Colours are read this deep inside: beyond the pale rim that most pictures of pieces have, and farther in.
 NEAR, DEEP = 3.5, 9.0
+# What is white from the rim on is not the picture, down to this depth.
+PALE = 9.0
 
 
 class Rims(NamedTuple):
     """Rims of n pieces with r points in all, and a grid of nearest rim points around each piece.
 
     `unit` is the root of the area of a middling piece, `like` the difference of colours that two that touch seldom show.
+    `gap` is how far true neighbours lie apart all along, because both lost as much of their rims.
     `near` and `deep` are CIELAB colours at two depths inside of each rim point. `grid` holds 1 + the piece's nearest rim
     point for each cell, negative inside; piece i's begins at `cells[i]`, has `shape[i]` rows and columns, and its first
     cell has its middle at `corner[i]`.
@@ -37,6 +40,7 @@ class Rims(NamedTuple):
     scale: float
     unit: float
     like: float
+    gap: float
     start: Int64[np.ndarray, "n+1"]
     points: Float32[np.ndarray, "r 2"]
     normals: Float32[np.ndarray, "r 2"]
@@ -72,6 +76,7 @@ def rims_of(pieces: OutlinePieces) -> Rims:
         scale,
         root * scale,
         _likeness(seen),
+        0.0,
         counts.cumsum(),
         np.concatenate(points).astype(np.float32),
         np.concatenate(normals).astype(np.float32),
@@ -108,35 +113,44 @@ def outward_normals(curve: np.ndarray, width: float = 2.0) -> np.ndarray:
 def _rim_colours(
     pieces: OutlinePieces, piece: int, curve: np.ndarray, outward: np.ndarray, scale: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """CIELAB at two depths inside of each rim point; the pale rim itself is left out."""
-    from scipy.ndimage import binary_erosion, gaussian_filter, map_coordinates
+    """CIELAB at two depths inside of each rim point, continued from where the picture itself begins."""
+    from scipy.ndimage import distance_transform_edt, gaussian_filter, map_coordinates
     from skimage.color import rgb2lab
 
     if not pieces.coloured:
         nothing = np.zeros((len(curve), 3))
         return nothing, nothing
     texture: Tensor = pieces.textures[piece]
-    solid = texture[3].numpy() >= 250
-    core = binary_erosion(solid, iterations=2)
-    core = (core if core.any() else solid).astype(np.float32)
     lab = rgb2lab(texture[:3].permute(1, 2, 0).numpy())
+    core = _picture_itself(texture[3].numpy(), lab, PALE / scale)
     soft = 1.2 / scale
-    weight = gaussian_filter(core, soft) + 1e-6
-    blurred = [gaussian_filter((lab[..., c] * core).astype(np.float32), soft) / weight for c in range(3)]
+    weight = gaussian_filter(core.astype(np.float32), soft) + 1e-6
+    row, column = distance_transform_edt(~core, return_distances=False, return_indices=True)
+    blurred = [(gaussian_filter((lab[..., c] * core).astype(np.float32), soft) / weight)[row, column] for c in range(3)]
     found = []
     for depth in (NEAR, DEEP):
         inside = (curve - depth * outward) / scale + pieces.origins[piece].numpy() - 0.5
-        rows_and_columns = inside[:, ::-1].T
-        found.append(np.stack([map_coordinates(c, rows_and_columns, order=1, mode="nearest") for c in blurred], 1))
-    # Where a piece is thin, the deep point lies beyond it.
-    there = map_coordinates(weight, rows_and_columns, order=1, mode="nearest")[:, None] > 0.2
-    return found[0], np.where(there, found[1], found[0])
+        found.append(np.stack([map_coordinates(c, inside[:, ::-1].T, order=1, mode="nearest") for c in blurred], 1))
+    return found[0], found[1]
+
+
+def _picture_itself(alpha: np.ndarray, lab: np.ndarray, deepest: float) -> np.ndarray:
+    """Pixels well inside, without what is white from the rim on down to some depth: background or the core of paper."""
+    from scipy.ndimage import binary_dilation, binary_propagation, distance_transform_edt
+
+    depth = distance_transform_edt(np.pad(alpha >= 250, 1))[1:-1, 1:-1]
+    white = (lab[..., 0] > 88) & (np.hypot(lab[..., 1], lab[..., 2]) < 9) & (depth < deepest)
+    pale = binary_dilation(binary_propagation(white & (depth <= 3), mask=white))
+    inside = depth > 2
+    for core in (inside & ~pale, inside, alpha > 0):
+        if core.any():
+            return core
+    return np.ones_like(inside)
 
 
 def _nearest_grid(curve: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """For each cell around and inside a piece 1 + its nearest rim point, negative inside; the first cell's middle."""
-    from scipy.ndimage import distance_transform_edt
-    from skimage.draw import polygon2mask
+    from scipy.ndimage import binary_fill_holes, distance_transform_edt
 
     corner = np.floor(curve.min(0)) - MARGIN
     columns, rows = (np.ceil(curve.max(0)) + MARGIN - corner).astype(int) + 1
@@ -145,5 +159,6 @@ def _nearest_grid(curve: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     owner[at[:, 1], at[:, 0]] = np.arange(len(curve)) + 1
     row, column = distance_transform_edt(owner == 0, return_distances=False, return_indices=True)
     nearest = owner[row, column]
-    inside = polygon2mask((rows, columns), (curve - corner)[:, ::-1])
+    # Points are a pixel apart, so their cells close a ring that the outside cannot pass.
+    inside = binary_fill_holes(owner > 0) & (owner == 0)
     return np.where(inside, -nearest, nearest), corner

@@ -58,11 +58,12 @@ def stretches(rims: Rims, length: float, smooth: float, step: float) -> Stretche
 
 
 def seed_poses(
-    found: Stretches, first: int, blur: float, colour: float, most: int, whole: int
+    found: Stretches, first: int, blur: float, colour: float, gap: float, most: int, whole: int
 ) -> list[Float32[np.ndarray, "k 4"]]:
     """For each piece after `first`, up to `most` poses of `first` in its frame, about `whole` in all, best first.
 
-    `blur` is how far rims may stray (working pixels), `colour` the difference of colours that counts as much.
+    `blur` is how far rims may stray (working pixels), `colour` the difference of colours that counts as much, and `gap`
+    how far apart the rims are laid.
     """
     own = slice(found.start[first], found.start[first + 1])
     rest = slice(found.start[first + 1], None)
@@ -89,7 +90,9 @@ def seed_poses(
     for part, at, paid in zip(parts, chosen, costs, strict=True):
         a, b = at[paid < limit].T
         turned = turn[:, part][a, b]
-        shift = found.middle[rest][part][b] - turned * middle[a]
+        chord = there[part][b, 0] - there[part][b, -1]  # reversed: from the first point to the last
+        outward = -1j * chord / np.maximum(np.abs(chord), 1e-9)
+        shift = found.middle[rest][part][b] + gap * outward - turned * middle[a]
         poses.append(np.stack([turned.real, turned.imag, shift.real, shift.imag], 1).astype(np.float32))
     return poses
 
