@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
@@ -13,7 +15,7 @@ from diffassemble.outlines.arcs import match_arcs
 from diffassemble.outlines.contact import FEATURES, describe, overlap, refine
 from diffassemble.outlines.cut import cut_shapes
 from diffassemble.outlines.growth import grow_free
-from diffassemble.outlines.rims import rims_of
+from diffassemble.outlines.rims import Rims, rims_of
 
 
 def painted(seed: int, size: int = 330) -> torch.Tensor:
@@ -47,25 +49,30 @@ def as_row(relative: Poses, scale: float) -> np.ndarray:
     return np.array([[turn[0, 0], turn[1, 0], shift[0], shift[1]]], np.float32)
 
 
-def contact_at(pieces: OutlinePieces, first: int, second: int, pose: np.ndarray) -> np.ndarray:
+def contact_at(rims: Rims, first: int, second: int, pose: np.ndarray) -> np.ndarray:
     numbers, arcs = np.zeros((1, FEATURES), np.float32), np.zeros((1, 2), np.int64)
-    describe(rims_of(pieces), first, second, pose, numbers, arcs)
+    describe(rims, first, second, pose, numbers, arcs)
     return numbers[0]
+
+
+@cache
+def rims_once(pieces: OutlinePieces) -> Rims:
+    return rims_of(pieces)
 
 
 def neighbours(puzzle: Puzzle) -> list[tuple[int, int]]:
     """Pairs that share at least a third of a piece's size of rim."""
-    rims, found = rims_of(puzzle.outlines), []
+    rims, found = rims_once(puzzle.outlines), []
     for first in range(len(puzzle)):
         for second in range(first + 1, len(puzzle)):
             pose = as_row(true_relative(puzzle, first, second), rims.scale)
-            if contact_at(puzzle.outlines, first, second, pose)[0] > 0.33:
+            if contact_at(rims, first, second, pose)[0] > 0.33:
                 found.append((first, second))
     return found
 
 
 def test_refinement_returns_to_a_true_contact_and_leaves_it_there(puzzle: Puzzle) -> None:
-    rims = rims_of(puzzle.outlines)
+    rims = rims_once(puzzle.outlines)
     first, second = neighbours(puzzle)[0]
     truth = as_row(true_relative(puzzle, first, second), rims.scale)
     moved = truth + np.array([[0, 0, 3, -2]], np.float32)
@@ -77,7 +84,7 @@ def test_refinement_returns_to_a_true_contact_and_leaves_it_there(puzzle: Puzzle
 
 
 def test_pieces_share_area_only_where_they_collide(puzzle: Puzzle) -> None:
-    rims = rims_of(puzzle.outlines)
+    rims = rims_once(puzzle.outlines)
     area = puzzle.outlines.areas[0] * rims.scale**2
     on_itself = overlap(rims, 0, 0, np.array([1, 0, 0, 0], np.float32))
     assert on_itself == pytest.approx(float(area), rel=0.1)
@@ -87,10 +94,10 @@ def test_pieces_share_area_only_where_they_collide(puzzle: Puzzle) -> None:
 
 
 def test_a_pose_says_the_same_from_either_side(puzzle: Puzzle) -> None:
-    rims = rims_of(puzzle.outlines)
+    rims = rims_once(puzzle.outlines)
     first, second = neighbours(puzzle)[0]
-    there = contact_at(puzzle.outlines, first, second, as_row(true_relative(puzzle, first, second), rims.scale))
-    back = contact_at(puzzle.outlines, second, first, as_row(true_relative(puzzle, second, first), rims.scale))
+    there = contact_at(rims, first, second, as_row(true_relative(puzzle, first, second), rims.scale))
+    back = contact_at(rims, second, first, as_row(true_relative(puzzle, second, first), rims.scale))
     lengths_gaps_and_colours = [0, 2, 5, 6, 7, 11, 16, 17]
     assert np.allclose(there[lengths_gaps_and_colours], back[lengths_gaps_and_colours], atol=0.05, rtol=0.05)
 

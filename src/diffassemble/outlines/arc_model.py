@@ -53,8 +53,8 @@ class Judge(nn.Module):
 class ArcModel(Pretrained):
     """Four judges: of seeds, of contacts after refinement, of these among their rivals, and of contacts that follow.
 
-    A contact follows if its pose was found from other pieces. Then nobody has searched for it, and the log odds are those
-    of equally many true and false ones: evidence that may be added up.
+    A contact follows if its pose was found from other pieces. Then nobody has searched for it, and the log odds are
+    those of equally many true and false ones: evidence that may be added up.
     """
 
     config_class = ArcConfig

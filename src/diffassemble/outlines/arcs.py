@@ -1,7 +1,8 @@
 """Matching of free outlines: which arcs of two rims were one before the break.
 
-Every stretch of every rim is laid against every other (`seeds`); what a small network takes for possible is refined until
-the rims lie on each other (`contact`), judged again, and at last judged among its rivals: an arc has one true partner.
+Every stretch of every rim is laid against every other (`seeds`); what a small network takes for possible is refined
+until the rims lie on each other (`contact`), judged again, and at last judged among its rivals: an arc has one true
+partner. Where sure contacts show that all rims were worn away evenly, the search is made again at that distance.
 """
 
 from __future__ import annotations
@@ -22,7 +23,13 @@ from diffassemble.outlines.seeds import seed_poses, stretches
 
 # Stretches that are tried: length, smoothing and step along the rim in working pixels; how far rims may stray; the
 # difference of colours, in units of `Rims.like`, that counts as much (0: colours are not asked).
-LOOKS = ((24, 1.5, 4, 1.5, 0.7), (40, 2.0, 4, 2.0, 0.7), (80, 3.0, 4, 3.0, 0.0), (80, 3.0, 4, 3.0, 0.7), (60, 4.0, 4, 4.0, 1.0))
+LOOKS = (
+    (24.0, 1.5, 4.0, 1.5, 0.7),
+    (40.0, 2.0, 4.0, 2.0, 0.7),
+    (80.0, 3.0, 4.0, 3.0, 0.0),
+    (80.0, 3.0, 4.0, 3.0, 0.7),
+    (60.0, 4.0, 4.0, 4.0, 1.0),
+)
 # Seeds of a look: at most so many of a pair, and of a piece with all others.
 PAIR_SEEDS, PIECE_SEEDS = 60, 1500
 # How many seeds of a pair are refined, and how many ways of a pair to touch are kept.
@@ -31,7 +38,7 @@ REFINED, KEPT = 16, 5
 SAME_PLACE, SAME_TURN = 7.0, 0.1
 # Contacts less likely than this are dropped.
 HOPELESS = -6.0
-# Gaps that are tried (working pixels), on how many contacts of at least which log odds, and how much evener they must be.
+# Gaps that are tried (working pixels); on how many contacts, of at least which log odds; how much evener they must be.
 GAPS = tuple(float(gap) for gap in range(0, 25, 2))
 SURE_ENOUGH, MEASURED, FEWEST, CLEARLY = 1.4, 24, 4, 0.9
 
@@ -162,7 +169,7 @@ def best_of_each(found: Candidates, most: int) -> Candidates:
 
 
 def rivalry(found: Candidates, count: int) -> Float32[np.ndarray, "m 7"]:
-    """What tells a candidate among its rivals: its log odds, its rivals' on either arc and in its own pair, its size."""
+    """What tells a candidate among rivals: log odds, its own and theirs on either arc and in its pair; its size."""
     numbers = np.full((len(found.first), RIVALRY), -8.0, np.float32)
     if len(numbers):
         numbers[:, 0] = found.logit

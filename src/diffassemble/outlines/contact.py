@@ -121,7 +121,7 @@ def describe(rims, first, second, poses, features, arcs):
     for number in range(len(poses)):
         c, s, x0, y0 = poses[number, 0], poses[number, 1], poses[number, 2], poses[number, 3]
         count, tight, overlap = 0, 0, 0.0
-        runs, run, longest_run = 0, 0, 0
+        longest_run = 0
         near_front = 0
         arcs[number, 0], arcs[number, 1] = 0, 0
         for backwards in range(2):

@@ -11,7 +11,9 @@ import torch
 
 from diffassemble.core import Matches, Poses, Puzzle
 from diffassemble.core.solver import Step, in_content_order
+from diffassemble.outlines.arcs import match_arcs
 from diffassemble.outlines.grown import Grown
+from diffassemble.outlines.growth import grow_free
 from diffassemble.outlines.lattice_growth import grow_lattice
 from diffassemble.outlines.lattice_poses import lay_aside
 from diffassemble.outlines.matches import family
@@ -59,8 +61,7 @@ def grow(puzzle: Puzzle, several: bool = False, until: float = math.inf, matches
     if family(pieces, sides) == "tabs":
         matches = match_tabs(pieces, sides) if matches is None else matches
         return grow_lattice(pieces, matches, puzzle.locks, several, until, sides)
-    nothing = torch.zeros(len(pieces))
-    return Grown(lay_aside(pieces), nothing, nothing.long() - 1, ("left out: no jigsaw piece",) * len(pieces))
+    return grow_free(pieces, match_arcs(pieces) if matches is None else matches, puzzle.locks, until)
 
 
 def growing(apart: Poses, grown: Grown) -> Iterator[Step]:

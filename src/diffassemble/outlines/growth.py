@@ -1,11 +1,13 @@
 """Growing free outlines together: the surest join first, again and again, and other beginnings where matches disagree.
 
-Every attempt joins groups of pieces by the match for which most speaks, counting all contacts that follow from it. Matches
-that the result contradicts begin further attempts; the assembly for which most speaks is the answer.
+Every attempt joins groups of pieces by the match for which most speaks, counting all contacts that follow from it.
+Matches that the result contradicts begin further attempts; the assembly for which most speaks is the answer.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from typing import NamedTuple
 
 import numpy as np
@@ -46,10 +48,10 @@ def grow_free(
     pieces: OutlinePieces,
     matches: Matches,
     locks: Locks | None = None,
-    budget: int = ATTEMPTS,
+    until: float = math.inf,
     model: ArcModel | None = None,
 ) -> Grown:
-    """Join pieces along matches, best first; locked ones stay. `budget` counts the further attempts.
+    """Join pieces along matches, best first; locked ones stay. Further attempts begin `until` that time is over.
 
     What fits nowhere is left out (object −1) and lies beside; several wholes are told apart, the largest being 0.
     """
@@ -58,9 +60,9 @@ def grow_free(
     rims = rims._replace(gap=matched_gap(rims, ways))
     best = attempt(rims, model, ways, locks, ())
     tried: set[int] = set()
-    for _ in range(budget):
+    for _ in range(ATTEMPTS):
         doubted = [way for way in contradicted(best) if way not in tried][:1]
-        if not doubted:
+        if not doubted or time.monotonic() > until:
             break
         tried.update(doubted)
         other = attempt(rims, model, ways, locks, tuple(doubted))
@@ -98,8 +100,9 @@ def attempt(rims: Rims, model: ArcModel, ways: Ways, locks: Locks | None, begin:
     odds: list[float] = []
     value = ways.logit.copy()
     fresh = np.ones(len(value), bool)
-    if held.sum() > 1:
+    if held.sum() > 1:  # what is locked is one group from the start
         fresh[:] = ~(held[ways.first] | held[ways.second])
+        value[held[ways.first] & held[ways.second]] = -np.inf
 
     def join(way: int, found: float) -> None:
         groups.join(way)
@@ -115,14 +118,13 @@ def attempt(rims: Rims, model: ArcModel, ways: Ways, locks: Locks | None, begin:
         if found > -np.inf:
             join(way, found)
     while True:
-        for way in np.flatnonzero(~fresh & (value > -np.inf)):
-            value[way] = groups.evidence(int(way))
-            fresh[way] = True
+        for stale in np.flatnonzero(~fresh & (value > -np.inf)):
+            value[stale] = groups.evidence(int(stale))
+            fresh[stale] = True
         if not len(value) or value.max() < LEFT_OUT:
             return Attempt(groups, tuple(joins), tuple(odds))
-        way = int(value.argmax())
-        groups.evidence(way)
-        join(way, float(value[way]))
+        best = int(value.argmax())
+        join(best, groups.evidence(best))
 
 
 def contradicted(found: Attempt) -> list[int]:
@@ -147,7 +149,11 @@ def answer(found: Attempt, rims: Rims) -> Grown:
     poses = poses_of(groups.turn, place / rims.scale)
     notes = tuple("left out: nothing that fits was found" if whole < 0 else "" for whole in objects)
     told = Poses(poses.rotation.float(), poses.translation.float())
-    return Grown(told, torch.from_numpy(confidence).float(), torch.from_numpy(objects), notes)
+    order = np.full(len(objects), len(found.joins))
+    for number, way in reversed(list(enumerate(found.joins))):
+        order[[groups.ways.first[way], groups.ways.second[way]]] = number
+    sure_of = torch.from_numpy(confidence).float()
+    return Grown(told, sure_of, torch.from_numpy(objects), notes, torch.from_numpy(order))
 
 
 def _objects(groups: Groups) -> Int64[np.ndarray, "n"]:

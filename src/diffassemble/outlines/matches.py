@@ -7,9 +7,10 @@ from typing import Literal
 import numpy as np
 
 from diffassemble.core import Matches, OutlinePieces, Puzzle
+from diffassemble.outlines.arcs import match_arcs
 from diffassemble.outlines.sides import FLAT, Sides, find_sides
 from diffassemble.outlines.strips import looks_like_strips, match_strips
-from diffassemble.outlines.tabs import match_tabs, no_matches
+from diffassemble.outlines.tabs import match_tabs
 
 Family = Literal["tabs", "strips", "free"]
 # Doubt in a piece's four sides from which on it is no jigsaw piece: those of photographed and made puzzles are below 2,
@@ -36,4 +37,4 @@ def find_matches(puzzle: Puzzle) -> Matches:
     sides = find_sides(pieces)
     if family(pieces, sides) == "tabs":
         return match_tabs(pieces, sides)
-    return no_matches()
+    return match_arcs(pieces)

@@ -10,12 +10,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from jaxtyping import Float32, Int32, Int64
 from torch import Tensor
 
 from diffassemble.core import OutlinePieces
-from diffassemble.outlines.contour import perimeter, resample, signed_area
+from diffassemble.outlines.contour import perimeter, resample
 
 # The root of the area of a middling piece, in working pixels.
 SIZE = 128.0
@@ -30,11 +29,11 @@ PALE = 9.0
 class Rims(NamedTuple):
     """Rims of n pieces with r points in all, and a grid of nearest rim points around each piece.
 
-    `unit` is the root of the area of a middling piece, `like` the difference of colours that two that touch seldom show.
-    `gap` is how far true neighbours lie apart all along, because both lost as much of their rims.
-    `near` and `deep` are CIELAB colours at two depths inside of each rim point. `grid` holds 1 + the piece's nearest rim
-    point for each cell, negative inside; piece i's begins at `cells[i]`, has `shape[i]` rows and columns, and its first
-    cell has its middle at `corner[i]`.
+    `unit` is the root of the area of a middling piece, `like` the difference of colours that two that touch seldom
+    show, `gap` how far true neighbours lie apart all along, because both lost as much of their rims. `near` and `deep`
+    are CIELAB colours at two depths inside of each rim point. `grid` holds 1 + the piece's nearest rim point for each
+    cell, negative inside; piece i's begins at `cells[i]`, has `shape[i]` rows and columns, and its first cell has its
+    middle at `corner[i]`.
     """
 
     scale: float

@@ -7,6 +7,7 @@ Colours along the rim are compared by the same kind of product.
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple, no_type_check
 
 import numpy as np
@@ -81,7 +82,7 @@ def seed_poses(
     turn = product / np.maximum(np.abs(product), 1e-9)
     middle = found.middle[own]
     bounds = found.start[first + 1 :] - found.start[first + 1]
-    parts = [slice(begin, end) for begin, end in zip(bounds[:-1], bounds[1:], strict=True)]
+    parts = [slice(begin, end) for begin, end in itertools.pairwise(bounds)]
     chosen = [_lowest(cost[:, part], most) for part in parts]
     costs = [cost[:, part][at[:, 0], at[:, 1]] for part, at in zip(parts, chosen, strict=True)]
     every = np.concatenate(costs)
