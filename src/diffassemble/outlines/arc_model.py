@@ -37,11 +37,6 @@ class Judge(nn.Module):
         self.register_buffer("deviation", torch.ones(inputs))
         self.layers = nn.ModuleList([nn.Linear(inputs, width), nn.Linear(width, width), nn.Linear(width, 1)])
 
-    def adapt(self, numbers: Float[Tensor, "m f"]) -> None:
-        """Take mean and deviation from these examples."""
-        self.mean.copy_(numbers.mean(0))
-        self.deviation.copy_(numbers.std(0) + 1e-3)
-
     def forward(self, numbers: Float[Tensor, "m f"]) -> Float[Tensor, "m"]:
         """Log odds; what lies far outside of what was learnt counts as its edge."""
         hidden = ((numbers - self.mean) / self.deviation).clamp(-5, 5)

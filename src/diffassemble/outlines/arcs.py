@@ -40,7 +40,7 @@ SAME_PLACE, SAME_TURN = 7.0, 0.1
 HOPELESS = -6.0
 # Gaps that are tried (working pixels); on how many contacts, of at least which log odds; how much evener they must be.
 GAPS = tuple(float(gap) for gap in range(0, 25, 2))
-SURE_ENOUGH, MEASURED, FEWEST, CLEARLY = 1.4, 24, 4, 0.9
+SURE_ENOUGH, MEASURED, FEWEST, CLEARLY = 1.4, 24, 4, 0.96
 
 
 class Candidates(NamedTuple):

@@ -27,6 +27,9 @@ from diffassemble.outlines.rims import Rims, rims_of
 HOPELESS, LEFT_OUT = -5.0, -2.5
 # How many further attempts begin with a match that the best assembly contradicts.
 ATTEMPTS = 6
+# Evidence for a join is counted as if contacts were independent, which they are not: so much of it is taken off, and
+# the rest counts less, before it is told as log odds.
+DOUBTED, SHARPNESS = 4.0, 1.2
 # On how many matches the usual gap is measured, and between which bounds it counts as one (working pixels).
 SHOWING, NARROWEST, FARTHEST = 24, 1.6, 28.0
 
@@ -182,7 +185,7 @@ def certainty(found: Attempt, objects: Int64[np.ndarray, "n"]) -> Float64[np.nda
         members = np.flatnonzero(objects == whole)
         edges = [way for way in found.joins if objects[groups.ways.first[way]] == whole]
         strength[members] = _weakest(groups, members, edges)
-    return 1 / (1 + np.exp(-np.clip(strength, -30, 30)))
+    return 1 / (1 + np.exp(-np.clip((strength - DOUBTED) / SHARPNESS, -30, 30)))
 
 
 def _weakest(groups: Groups, members: Int64[np.ndarray, "k"], edges: list[int]) -> Float64[np.ndarray, "k"]:
