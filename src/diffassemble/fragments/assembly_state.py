@@ -244,6 +244,9 @@ class AssemblyState:
                     known = [match for match in known if match.level == INSERTED]
                     known += review(other, both, found, self.models)
                 self.learn(other, both, known)
+        for part in old:
+            if len(part.members) > 1:
+                part.let_go()
 
     def loose(self, first: Cluster, second: Cluster) -> Cluster:
         """Which of two clusters moves to the other: the smaller one, unless it has the anchor."""
