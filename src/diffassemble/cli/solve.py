@@ -41,7 +41,7 @@ def solve(
     and matrices.txt; then assembled.png, steps.gif and report.html.
 
     Args:
-        pieces: A puzzle folder, a folder or zip file of equal square pictures or of meshes, or one picture that is a
+        pieces: A puzzle folder, a folder or zip file of pictures of equal size or of meshes, or one picture that is a
             shuffled grid.
         out: The folder to write. Default: the name of the input with "-solved" behind it. "-" writes no folder, but
             assembly.json to the standard output.

@@ -18,7 +18,7 @@ PUZZLE_FILES = ("puzzle.json", "truth.json", "pieces")
 def open_input(path: Path | str, board: Board | None = None, **options: Any) -> Puzzle:
     """The puzzle in whatever a user may pass.
 
-    A puzzle folder; a folder or zip file of meshes or of equal square pictures, whose grid is found out; or, with a
+    A puzzle folder; a folder or zip file of meshes or of pictures of equal size, whose grid is found out; or, with a
     board, one picture that is a shuffled grid. A board given for a puzzle folder replaces the one it tells, and then
     the truth, which belongs to that one, is left out. `options` are those of `OpenOptions`.
     """
