@@ -20,7 +20,6 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from shredded_pages import make_shredded_page
 from torch import Tensor, nn
 
 from diffassemble.outlines.strip_model import Comparison, StripModel, StripModelConfig
@@ -52,6 +51,8 @@ class Page(NamedTuple):
 
 def read_page(seed: int, folder: Path, pictures: tuple[Path, ...]) -> Page:
     """The sides of the page with this seed, made if they are not kept yet."""
+    from shredded_pages import make_shredded_page  # beside this script, which is not always run from there
+
     path = folder / f"{seed}.npz"
     if not path.exists():
         made = make_shredded_page(np.random.default_rng(seed), pictures)

@@ -1,5 +1,10 @@
 """Shredded pages made by code, to learn from and to calibrate by: text, tables, signatures, stamps and pictures.
 
+    python benchmarks/shredded_pages.py OUT [--seed 0] [--pictures FOLDER]
+
+writes the strips of one page, listed from the left as 00.png, 01.png, …, some of them upside down; `diffassemble solve
+OUT` puts them together. `fit_strips.py` learns from many.
+
 Pages look scanned, are cut along curves that wave and slant, lose a pixel or two at every cut and fray; strips lie
 askew or upside down on a background, and part of them may be scanned in a second batch that is cut off elsewhere.
 Letters are those that come with matplotlib and PIL. Lengths are pixels.
@@ -7,6 +12,7 @@ Letters are those that come with matplotlib and PIL. Lengths are pixels.
 
 from __future__ import annotations
 
+import argparse
 import io
 from functools import cache
 from itertools import pairwise
@@ -244,3 +250,21 @@ def _lay(page, sides, ends, angle: float, background: int, rim: float, soft: boo
     )
     alpha = np.clip(inside + rim + 0.5, 0, 1) if soft else inside + rim > 0
     return np.dstack([shown * cover + background * (1 - cover), 255 * alpha]).round().astype(np.uint8)
+
+
+def main() -> None:
+    """Read the options, make a page, and write its strips."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--pictures", type=Path)
+    options = parser.parse_args()
+    pictures = tuple(sorted(options.pictures.iterdir())[:300]) if options.pictures else ()
+    page = make_shredded_page(np.random.default_rng(options.seed), pictures)
+    options.out.mkdir(parents=True, exist_ok=True)
+    for texture, position in zip(page.pieces.textures, page.position, strict=True):
+        Image.fromarray(texture.permute(1, 2, 0).numpy()).save(options.out / f"{position:02d}.png")
+
+
+if __name__ == "__main__":
+    main()
