@@ -20,6 +20,7 @@ from diffassemble.files.puzzles import read_puzzle
 def small_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Coarser grids, to be quick."""
     monkeypatch.setattr(demo, "SAMPLES", dict.fromkeys(demo.SAMPLES, (2, 3)))
+    monkeypatch.setattr(demo, "JIGSAWS", {"coffee": 6})
     monkeypatch.setattr(demo, "OBJECTS", {"cookie": 2})
 
 
@@ -45,18 +46,22 @@ def test_everything_is_there_and_said_to_be_there(
                 image.load()
         for picture in ("before-after.png", "confidence.png", "solved/steps.gif"):
             assert f"  {out / name / picture}\n" in text
-    assert text.count("% of the pieces right") == 2
+    assert text.count("% of the pieces right") == 3
+    assert "coffee, cut into 6 pieces with tabs" in text
+    assert (out / "coffee-tabs" / "solved" / "plan.png").stat().st_size > 1000
+    assert (out / "coffee-tabs" / "before-after.png").exists()
     assert "cookie, broken into 2 pieces" in text
     assert text.count("% of the fragments right") == 1
     assert (out / "cookie" / "solved" / "assembled.glb").stat().st_size > 1000
     assert (out / "cookie" / "before-after.png").exists()
-    assert f"diffassemble solve {out / 'astronaut' / 'puzzle'}" in text
+    assert f"diffassemble solve {out / 'coffee-tabs' / 'puzzle'}" in text
 
 
 def test_an_earlier_demo_is_replaced_only_if_asked(
     tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(demo, "SAMPLES", {"coffee": (2, 3)})
+    monkeypatch.setattr(demo, "JIGSAWS", {})
     monkeypatch.setattr(demo, "OBJECTS", {})
     words = ["--out", str(tmp_path / "demo"), "--model", str(tiny_model)]
     run("demo", words)

@@ -19,6 +19,7 @@ RESULTS = {
     "02_folder_of_pieces.py": ["coffee-solved/assembly.json", "coffee-solved/assembled.png"],
     "03_broken_bowl.py": ["bowl-puzzle/puzzle.json", "bowl-solved/assembled.glb", "bowl-solved/matrices.txt"],
     "04_own_solver.py": ["by-brightness.png"],
+    "06_real_pieces.py": ["jigsaw-puzzle/puzzle.json", "jigsaw-solved/plan.png", "jigsaw-solved/assembled.png"],
     "05_tiny_training.py": ["tiny-run/last/model.safetensors"],
 }
 

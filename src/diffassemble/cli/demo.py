@@ -1,4 +1,4 @@
-"""`diffassemble demo`: sample pictures cut and a bowl broken, solved, scored and shown; needs no data, no network."""
+"""`diffassemble demo`: pictures cut, one of them into a jigsaw, and a bowl broken; solved, scored, shown; offline."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 # Pictures that scikit-image brings with it, with the rows and columns they are cut into.
 SAMPLES = {"astronaut": (6, 6), "chelsea": (6, 8)}
+# Those that are cut into pieces with tabs, with how many; they are shown first.
+JIGSAWS = {"coffee": 60}
 # Solids made by chance, with the number of pieces they are broken into.
 OBJECTS = {"bowl": 7}
 PICTURES = ("before-after.png", "confidence.png")
@@ -24,7 +26,7 @@ def demo(
     seed: int = 0,
     overwrite: bool = False,
 ) -> None:
-    """Cut two sample pictures, break a bowl, put all together again, score and draw the result.
+    """Cut a jigsaw and two grids from sample pictures, break a bowl, put all together again, score and draw the result.
 
     Args:
         out: The folder to write.
@@ -39,10 +41,14 @@ def demo(
     from diffassemble.kinds import make_solver
 
     check_seed(seed)
-    names = (*SAMPLES, *OBJECTS)
+    jigsaws = {f"{name}-tabs": (name, pieces) for name, pieces in JIGSAWS.items()}
+    names = (*jigsaws, *SAMPLES, *OBJECTS)
     check_free(out, names, overwrite)
     with fresh_folder(out, names, overwrite) as part:
         solver = make_solver("squares", options=SolverOptions(model))
+        for folder, (name, pieces) in jigsaws.items():
+            print(f"{name}, cut into {pieces} pieces with tabs, turned by any angle")
+            _show(_jigsaw(name, pieces, seed), make_solver("outlines"), seed, part / folder)
         for name, (rows, cols) in SAMPLES.items():
             print(f"{name}, cut {rows}x{cols}")
             _show(_sample(name, rows, cols, seed), solver, seed, part / name)
@@ -61,6 +67,13 @@ def _sample(name: str, rows: int, cols: int, seed: int) -> Puzzle:
     from diffassemble.squares.cut import cut_image
 
     return cut_image(str(files("skimage.data") / f"{name}.png"), rows, cols, seed)
+
+
+def _jigsaw(name: str, pieces: int, seed: int) -> Puzzle:
+    """The jigsaw of a sample picture."""
+    from diffassemble.outlines.cut import cut_shape
+
+    return cut_shape(str(files("skimage.data") / f"{name}.png"), "tabs", pieces, seed)
 
 
 def _show(puzzle: Puzzle, solver: Solver, seed: int, folder: Path) -> None:
