@@ -145,7 +145,7 @@ def test_pieces_of_two_pictures_become_two_wholes_or_are_left_out(puzzle: Puzzle
         puzzle.outlines.contours + other.outlines.contours,
         torch.cat([puzzle.outlines.origins, other.outlines.origins]),
     )
-    grown = grow_free(both, match_arcs(both))
+    grown = grow_free(both, match_arcs(both), several=True)
     sure = grown.confidence > 0.9
     own = torch.arange(len(both)) < len(puzzle)
     for whole in grown.objects[sure].unique():

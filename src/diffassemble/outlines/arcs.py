@@ -127,6 +127,11 @@ def usual_gap(rims: Rims, found: Candidates, logit: Float32[np.ndarray, "m"]) ->
 
 def find_candidates(rims: Rims, model: ArcModel) -> Candidates:
     """For every pair the few ways to touch that look true by themselves."""
+    return best_of_each(find_refined(rims, model), KEPT)
+
+
+def find_refined(rims: Rims, model: ArcModel) -> Candidates:
+    """The likeliest seeds of every pair, moved to where the rims lie on each other, and judged there."""
     count = len(rims.cells)
     looks = [(stretches(rims, *look[:3]), look[3], look[4] * rims.like) for look in LOOKS]
     parts = []
@@ -144,7 +149,7 @@ def find_candidates(rims: Rims, model: ArcModel) -> Candidates:
             moved = refined[own]
             refine(rims, first, second, moved, 12, 12.0)
             refined[own] = moved
-        parts.append(best_of_each(judged(rims, model, "contacts", chosen.first, chosen.second, refined), KEPT))
+        parts.append(judged(rims, model, "contacts", chosen.first, chosen.second, refined))
     if not parts:
         return _none()
     return Candidates(*(np.concatenate(column) for column in zip(*parts, strict=True)))

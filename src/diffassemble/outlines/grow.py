@@ -61,7 +61,7 @@ def grow(puzzle: Puzzle, several: bool = False, until: float = math.inf, matches
     if family(pieces, sides) == "tabs":
         matches = match_tabs(pieces, sides) if matches is None else matches
         return grow_lattice(pieces, matches, puzzle.locks, several, until, sides)
-    return grow_free(pieces, match_arcs(pieces) if matches is None else matches, puzzle.locks, until)
+    return grow_free(pieces, match_arcs(pieces) if matches is None else matches, puzzle.locks, several, until)
 
 
 def growing(apart: Poses, grown: Grown) -> Iterator[Step]:

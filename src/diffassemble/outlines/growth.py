@@ -30,6 +30,8 @@ ATTEMPTS = 6
 # Evidence for a join is counted as if contacts were independent, which they are not: so much of it is taken off, and
 # the rest counts less, before it is told as log odds.
 DOUBTED, SHARPNESS = 4.0, 1.2
+# The most that is told of pieces in a part whose place in the whole is not known.
+ASTRAY = 0.3
 # On how many matches the usual gap is measured, and between which bounds it counts as one (working pixels).
 SHOWING, NARROWEST, FARTHEST = 24, 1.6, 28.0
 
@@ -51,12 +53,14 @@ def grow_free(
     pieces: OutlinePieces,
     matches: Matches,
     locks: Locks | None = None,
+    several: bool = False,
     until: float = math.inf,
     model: ArcModel | None = None,
 ) -> Grown:
     """Join pieces along matches, best first; locked ones stay. Further attempts begin `until` that time is over.
 
-    What fits nowhere is left out (object −1) and lies beside; several wholes are told apart, the largest being 0.
+    What fits nowhere is left out (object −1) and lies beside; parts that hold together by themselves are told apart,
+    the largest being 0. Unless the pieces may be of `several` wholes, nobody knows where the other parts belong.
     """
     model, rims = model or bundled_model(), rims_of(pieces)
     ways = _ways(matches, rims.scale)
@@ -71,7 +75,7 @@ def grow_free(
         other = attempt(rims, model, ways, locks, tuple(doubted))
         if other.total > best.total + 1e-6:
             best = other
-    return answer(best, rims)
+    return answer(best, rims, several)
 
 
 def _ways(matches: Matches, scale: float) -> Ways:
@@ -142,15 +146,23 @@ def contradicted(found: Attempt) -> list[int]:
     return [int(way) for way in doubted[np.argsort(-ways.logit[doubted], kind="stable")]]
 
 
-def answer(found: Attempt, rims: Rims) -> Grown:
+def answer(found: Attempt, rims: Rims, several: bool) -> Grown:
     """Poses in pixels with the wholes side by side, and how sure each place is."""
     groups = found.groups
     objects = _objects(groups)
     sure = certainty(found, objects)
     place = _side_by_side(groups, objects)
-    confidence = np.where(objects < 0, 0.0, sure)
+    astray = objects > 0 if not several else np.zeros_like(objects, bool)
+    confidence = np.where(objects < 0, 0.0, np.where(astray, np.minimum(sure, ASTRAY), sure))
     poses = poses_of(groups.turn, place / rims.scale)
-    notes = tuple("left out: nothing that fits was found" if whole < 0 else "" for whole in objects)
+    notes = tuple(
+        "left out: nothing that fits was found"
+        if whole < 0
+        else "holds to a part that fits nowhere yet"
+        if lost
+        else ""
+        for whole, lost in zip(objects, astray, strict=True)
+    )
     told = Poses(poses.rotation.float(), poses.translation.float())
     order = np.full(len(objects), len(found.joins))
     for number, way in reversed(list(enumerate(found.joins))):

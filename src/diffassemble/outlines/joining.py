@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Complex128, Float64, Int64
+from jaxtyping import Bool, Complex128, Float32, Float64, Int64
 
 from diffassemble.core import Matches, Poses
 from diffassemble.outlines.arc_model import ArcModel
@@ -104,26 +104,34 @@ class Groups:
 
     def _follow(self, first: int, second: int, turn: complex, shift: complex) -> Touch | None:
         """What the contact of two pieces says at a pose that follows from others; nothing if they collide."""
+        found = self.contact(first, second, turn, shift)
+        if found is None:
+            return None
+        turned, moved, numbers = found
+        if numbers[0, 0] < SHORTEST:
+            return Touch(first, second, turned, moved, 0.0)
+        logit = float(np.clip(self.model.judge("following", numbers)[0], AGAINST, FOR))
+        return Touch(first, second, turned, moved, logit)
+
+    def contact(
+        self, first: int, second: int, turn: complex, shift: complex
+    ) -> tuple[complex, complex, Float32[np.ndarray, "1 f"]] | None:
+        """The best fit near a pose, and the numbers that describe it; nothing if the pieces collide."""
         rims = self.rims
         pose = np.array([[turn.real, turn.imag, shift.real, shift.imag]], np.float32)
         smaller = min(self.area[first], self.area[second])
-        shared = overlap(rims, first, second, pose[0]) / smaller
-        if shared > 3 * COLLISION:
+        if overlap(rims, first, second, pose[0]) / smaller > 3 * COLLISION:
             return None
         settled = pose.copy()
         refine(rims, first, second, settled, 6, 9.0)
-        turned = complex(settled[0, 0], settled[0, 1])
-        moved = complex(settled[0, 2], settled[0, 3])
+        turned, moved = complex(settled[0, 0], settled[0, 1]), complex(settled[0, 2], settled[0, 3])
         if abs(moved - shift) > NEARBY or abs(np.angle(turned * np.conj(turn))) > NEARLY:
             settled, turned, moved = pose, turn, shift
         if overlap(rims, first, second, settled[0]) / smaller > COLLISION:
             return None
         numbers, arcs = np.zeros((1, FEATURES), np.float32), np.zeros((1, 2), np.int64)
         describe(rims, first, second, settled, numbers, arcs)
-        if numbers[0, 0] < SHORTEST:
-            return Touch(first, second, turned, moved, 0.0)
-        logit = float(np.clip(self.model.judge("following", numbers)[0], AGAINST, FOR))
-        return Touch(first, second, turned, moved, logit)
+        return turned, moved, numbers
 
     def motion(self, way: int) -> tuple[complex, complex]:
         """How the first piece's group moves into the frame of the second's."""
