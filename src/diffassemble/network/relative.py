@@ -117,8 +117,12 @@ def assembled(
     held: Locks,
     unit: Float[Tensor, "n"],
     verdicts: Float[Tensor, "m k"] | None = None,
+    locked: bool = True,
 ) -> tuple[Poses, Float[Tensor, "n"]]:
-    """The assembly that k samples (k·n poses) make, and how probable it is that each piece belongs where it stands."""
+    """The assembly that k samples (k·n poses) make, and how probable it is that each piece belongs where it stands.
+
+    That is seen from what is held; if nothing is really `locked`, from the largest part that holds together.
+    """
     ranks = _believed(matches, found, held, unit) if verdicts is None else verdicts
     # Matches that are less probable than any tree takes are still better than none.
     trees = [tree_poses(weighed(matches, rank.clamp(min=THRESHOLDS[-1])), held) for rank in ranks.unbind(1)]
@@ -130,9 +134,13 @@ def assembled(
         for tree in trees
     ]
     agreed = (worth.softmax(0)[:, None] * torch.stack(alike)).sum(0)
-    sure = linked(matches, answer, held.held, unit)
-    if verdicts is not None:  # who looks at one pair alone, and who hears all, must both be sure
-        sure = torch.minimum(sure, linked(weighed(matches, verdicts.mean(1)), answer, held.held, unit))
+    told = [matches] if verdicts is None else [matches, weighed(matches, verdicts.mean(1))]
+    seen_from = held.held
+    if not locked:
+        borne_out = told[-1][shown(matches, answer, unit).nonzero()[:, 0]]
+        seen_from = torch.arange(len(unit)) == grow_clusters(borne_out, len(unit), apart=0.0)[1].sizes().argmax()
+    # Who looks at one pair alone, and who hears all, must both be sure.
+    sure = torch.stack([linked(one, answer, seen_from, unit) for one in told]).amin(0)
     return answer, agreed * sure
 
 

@@ -22,7 +22,9 @@ from diffassemble.outlines.hearing import heard, resized, standing
 from diffassemble.outlines.pose_graph import relax
 
 # A piece that is less probably where it stands is left out.
-_LEFT_OUT = 0.2
+_LEFT_OUT = 0.05
+# Matches of worn outlines may be true and yet not exact enough: no place is surer than that by matches alone.
+_SUREST = 0.89
 _NOTE = "left out: no match that the others bear out leads to it"
 
 
@@ -54,11 +56,12 @@ class OutlineDiffusionSolver:
             found = clean
             yield Step(told.in_pixels(own @ noisy), done=0.99 * done)
         unit = pack([told.puzzle]).board[:, 2]
-        answer, sure = assembled(matches, found, held, unit, judged(self.model, seen, matches, found))
+        verdicts, locked = judged(self.model, seen, matches, found), puzzle.locks is not None
+        answer, sure = assembled(matches, found, held, unit, verdicts, locked)
         borne_out = matches[(shown(matches, answer, unit) & (matches.first < matches.second)).nonzero()[:, 0]]
         in_pixels = replace(borne_out, relative=resized(borne_out.relative, told.length))
         poses = relax(told.in_pixels(own @ answer), in_pixels, held.held, borne_out.weight)
-        sure = sure.where(~held.held, 1.0)
+        sure = torch.where(held.held, 1.0, _SUREST * sure) if locked else _SUREST * sure
         placed = sure >= _LEFT_OUT
         yield Step(
             laid_aside(puzzle, poses, placed),
