@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from diffassemble.core import InputError
 from diffassemble.fragments.datasets import break_solids
@@ -61,6 +62,14 @@ def test_the_shape_is_compared_too(tiny: Callable[..., Config]) -> None:
     model = FragmentTask(tiny()).build()
     with_shape, without = (FragmentTask(tiny(chamfer_weight=w)).loss(model, 0, 0, 1).item() for w in (5.0, 0.0))
     assert with_shape > without
+
+
+def test_half_precision_tells_points_apart(tiny: Callable[..., Config]) -> None:
+    task = FragmentTask(tiny())
+    model = task.build()
+    whole = task.loss(model, 0, 0, 1).item()
+    with torch.autocast("cpu", torch.bfloat16):
+        assert task.loss(model, 0, 0, 1).item() == pytest.approx(whole, rel=0.02)
 
 
 def test_learns(tiny: Callable[..., Config], learn: Callable[..., tuple[Any, list[float]]]) -> None:

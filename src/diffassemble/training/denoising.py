@@ -108,17 +108,18 @@ class Denoising(Task):
     def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
         assert isinstance(model, PoseNetwork)
         training = self.config.training
-        portion = self.stream.batch(step, rank, world)
         device = next(model.parameters()).device
-        with torch.autocast("cpu", enabled=False):  # half precision can't tell neighbouring shades apart
+        # Half precision can't tell neighbouring shades apart, nor points; where puzzles come from, all digits are kept.
+        with torch.autocast("cpu", enabled=False):
+            portion = self.stream.batch(step, rank, world)
             packed = pack(portion.puzzles, self.match_finder(model))
             if portion.matches:
                 packed = with_matches(packed, portion.matches)
+            drawn = self._noise(model, portion.puzzles, step, portion.first)
+            clean, noise, time = (part.to(device) for part in drawn)
+            noisy = model.space.noisy(clean, time, model.schedule, noise)
         batch = replace(packed, frozen=self.frozen(portion)).to(device)
-        drawn = self._noise(model, portion.puzzles, step, portion.first)
-        clean, noise, time = (part.to(device) for part in drawn)
         generator = seeded(training.seed, step, portion.first, 2)
-        noisy = model.space.noisy(clean, time, model.schedule, noise)
         condition = model.condition(batch, generator)
         prediction = self._predicted(model, noisy, time, condition, step)
         true_poses = model.space.to_poses(clean.flatten(0, 1))

@@ -89,14 +89,15 @@ def surface_vectors(points: Float[Tensor, "n p 3"], neighbours: Neighbours) -> F
 
     x, e, Cx, CCx, x × Cx, x × e: C is flat along the surface's normal, so Cx is what of x lies in the surface.
     """
-    offsets = neighbours.numbers(points) - points[:, :, None]
-    offsets = offsets * (3 * offsets.square().mean((1, 2, 3), keepdim=True) + 1e-12).rsqrt()
-    mean = offsets.mean(2)
-    covariance = offsets.mT @ offsets / offsets.shape[2]
-    once = (covariance @ points[..., None])[..., 0]
-    twice = (covariance @ once[..., None])[..., 0]
-    crosses = [torch.linalg.cross(points, other, dim=-1) for other in (once, mean)]
-    return unit_scale(torch.stack([points, mean, once, twice, *crosses], -1))
+    with torch.autocast(points.device.type, enabled=False):  # differences of near points need all digits
+        offsets = neighbours.numbers(points) - points[:, :, None]
+        offsets = offsets * (3 * offsets.square().mean((1, 2, 3), keepdim=True) + 1e-12).rsqrt()
+        mean = offsets.mean(2)
+        covariance = offsets.mT @ offsets / offsets.shape[2]
+        once = (covariance @ points[..., None])[..., 0]
+        twice = (covariance @ once[..., None])[..., 0]
+        crosses = [torch.linalg.cross(points, other, dim=-1) for other in (once, mean)]
+        return unit_scale(torch.stack([points, mean, once, twice, *crosses], -1))
 
 
 class DGCNN(nn.Module):
