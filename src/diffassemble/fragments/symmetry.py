@@ -15,9 +15,9 @@ _LAYERS, _STEP, _RINGS = 16, 0.02, 60
 # Axes are tried within this distance of the middle, in so many places each way, ever closer.
 _REACH, _PLACES, _CLOSER = 0.24, 13, (1.0, 0.25, 0.08)
 # A ring is round if its points lie in at least this share of its sectors, at as many heights.
-_SECTORS, _ROUND, _ALIKE = 16, 0.5, 2
+_SECTORS, _ROUND, _ALIKE = 16, 0.5, 3
 # What is missing is less than this where the surface is merely not quite round.
-_NOTABLE = 0.03
+_NOTABLE = 0.05
 
 
 def completed_box(points: Float[Tensor, "p 3"]) -> tuple[Float[Tensor, "3"], Float[Tensor, "3"]]:
