@@ -1,6 +1,6 @@
 """How well true assemblies, turned anyhow, are stood up: errors of their absolute poses, up to 15°, pose to 30°.
 
-    python docs/training/orientation/evaluate.py MODEL BREAKING_BAD [SPLIT]
+    python docs/training/orientation/evaluate.py MODEL BREAKING_BAD [SPLIT [TRIAL]]
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from diffassemble.fragments.standing import stood
 SEED = 31
 
 
-def main(name: str, data: str, split: str = "val") -> None:
+def main(name: str, data: str, split: str = "val", *trial: str) -> None:
     """Stand every fracture up once and print the means over classes."""
     network = OrientationModel.from_pretrained(name).eval()
     fractures = find_fractures(data, "train" if split == "train" else "val")
@@ -32,7 +32,7 @@ def main(name: str, data: str, split: str = "val") -> None:
         case, _ = draws.case(number)
         truth = case.puzzle.truth
         assert truth is not None
-        turn = random_rotations(1, seeded(SEED, number))[0]
+        turn = random_rotations(1, seeded(SEED, number, *map(int, trial)))[0]
         lying = Poses(turn @ truth.rotation, truth.translation @ turn.T)
         answer = stood(case.puzzle, lying, torch.ones(len(truth), dtype=torch.bool), network.canonical_rotation)
         scores.append(score_object(case, answer, "none"))
