@@ -1,6 +1,6 @@
 """How well true assemblies, turned anyhow, are stood up: errors of their absolute poses, up to 15°, pose to 30°.
 
-    python docs/training/orientation/evaluate.py MODEL BREAKING_BAD [SPLIT [TRIAL]]
+python docs/training/orientation/evaluate.py MODEL BREAKING_BAD [SPLIT [TRIAL]]
 """
 
 from __future__ import annotations
