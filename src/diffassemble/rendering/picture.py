@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Float, Float32, Float64
+import torch
+from jaxtyping import Float, Float32, Float64, UInt8
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
@@ -287,15 +288,53 @@ def tinted(image: Image.Image, sure: float, share: float = 0.5) -> Image.Image:
 OUTLINE: Colour = (220, 30, 110)
 
 
-def draw_outlines(photo: Image.Image, corners: Float[Tensor, "n 4 2"]) -> Image.Image:
-    """The photograph with numbered outlines, in the order of the pieces' files; corners are (x, y) in pixels."""
+WRONG: Colour = (235, 60, 20)
+_LARGEST_PHOTO, _LARGEST_SHEET = 2000, 3200
+
+
+def draw_outlines(
+    photo: Image.Image, curves: Sequence[Float[Tensor, "_ 2"]], first: int = 0, sound: Sequence[bool] | None = None
+) -> Image.Image:
+    """The photograph with numbered outlines, in the order of the pieces' files; points are (x, y) in pixels.
+
+    What is not `sound` has no number: it is filled with a colour and marked by an exclamation mark.
+    """
     canvas = photo.convert("RGB")
-    draw, width = ImageDraw.Draw(canvas), max(2, max(photo.size) // 500)
-    side = float((corners[:, 0] - corners[:, 1]).norm(dim=-1).mean())
-    font = ImageFont.load_default(size=max(10, side / 4))
-    for number, corner in enumerate(corners):
-        points = [(float(x), float(y)) for x, y in corner]
-        draw.line([*points, points[0]], fill=OUTLINE, width=width, joint="curve")
-        x, y = corner.mean(0).tolist()
-        draw.text((x, y), str(number), fill="white", stroke_fill=OUTLINE, stroke_width=width, font=font, anchor="mm")
+    draw, width = ImageDraw.Draw(canvas, "RGBA"), max(2, max(photo.size) // 500)
+    reach = np.median([np.ptp(np.asarray(curve), axis=0).min() for curve in curves]) if len(curves) else 40
+    font = ImageFont.load_default(size=max(10, float(reach) / 3))
+    number = first
+    for curve, good in zip(curves, sound or [True] * len(curves), strict=True):
+        points = [(float(x), float(y)) for x, y in curve]
+        colour = OUTLINE if good else WRONG
+        if not good:
+            draw.polygon(points, fill=(*WRONG, 90))
+        draw.line([*points, points[0]], fill=colour, width=width, joint="curve")
+        x, y = np.asarray(curve).mean(0).tolist()
+        text = str(number) if good else "!"
+        draw.text((x, y), text, fill="white", stroke_fill=colour, stroke_width=width, font=font, anchor="mm")
+        number += good
     return canvas
+
+
+def draw_found(
+    photos: Sequence[tuple[UInt8[Tensor, "3 _ _"], Sequence[Float64[np.ndarray, "_ 2"]], Sequence[bool]]],
+) -> Image.Image:
+    """Photographs with what was found in them, numbered on through all of them, one beside the other."""
+    height, width = (max(levels.shape[axis] for levels, _, _ in photos) for axis in (1, 2))
+    # About as wide as high, and one row if there are two.
+    columns = min(len(photos), math.ceil(math.sqrt(len(photos) * height / width)))
+    rows = math.ceil(len(photos) / columns)
+    scale = min(1.0, _LARGEST_PHOTO / max(height, width), _LARGEST_SHEET / max(columns * width, rows * height))
+    drawn, first = [], 0
+    for levels, curves, sound in photos:
+        image = Image.fromarray(levels.movedim(0, -1).contiguous().numpy())
+        small = image.resize((max(1, round(image.width * scale)), max(1, round(image.height * scale))))
+        stretch = np.array(small.size) / np.array(image.size)
+        drawn.append(draw_outlines(small, [torch.from_numpy(curve * stretch) for curve in curves], first, sound))
+        first += sum(sound)
+    cell = max(image.width for image in drawn), max(image.height for image in drawn)
+    sheet = Image.new("RGB", (cell[0] * columns, cell[1] * rows), TABLE)
+    for index, image in enumerate(drawn):
+        sheet.paste(image, (index % columns * cell[0], index // columns * cell[1]))
+    return sheet

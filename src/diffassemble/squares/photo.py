@@ -26,43 +26,12 @@ from torch import Tensor
 
 from diffassemble.core import ImagePieces, InputError
 from diffassemble.files.pictures import read_picture, to_image
+from diffassemble.files.segmentation import fit_background
 from diffassemble.rendering.picture import draw_outlines
 from diffassemble.squares.files import SMALLEST_PIECE, check_pieces
 
-# Pixels used for fitting, at most; more change nothing.
-_SAMPLE = 40_000
-_BACKGROUND_ROUNDS = 12
-
 Colours = Float64[np.ndarray, "3 h w"]
 Points = Float64[np.ndarray, "m 2"]
-
-
-def background_colours(colours: Colours) -> tuple[Colours, float]:
-    """The background everywhere, also under the pieces, and its noise (standard deviation).
-
-    A cubic surface is fitted to the rim of the picture, then to all pixels that are close to it, again and again:
-    so the background grows from the rim inwards, and what lies on it stays out.
-    """
-    height, width = colours.shape[1:]
-    step = max(1, round((height * width / _SAMPLE) ** 0.5))
-    sample = colours[:, ::step, ::step]
-    terms = _terms(*sample.shape[1:])
-    close, noise = np.ones(sample.shape[1:], bool), 0.05
-    rim = max(1, min(close.shape) // 30)  # which pieces rarely reach
-    close[rim:-rim, rim:-rim] = False
-    weights = np.zeros((terms.shape[-1], 3))
-    for _ in range(_BACKGROUND_ROUNDS):
-        weights = np.linalg.lstsq(terms[close], sample[:, close].T, rcond=None)[0]
-        apart = np.abs(sample - np.moveaxis(terms @ weights, -1, 0)).max(0)
-        noise = float(np.clip(1.4826 * np.median(apart[close]), 0.004, 0.05))
-        close = apart < 3.5 * noise
-    return np.moveaxis(_terms(height, width) @ weights, -1, 0), noise
-
-
-def _terms(height: int, width: int) -> Float64[np.ndarray, "h w k"]:
-    """All products of x and y up to the third degree."""
-    y, x = np.meshgrid(np.linspace(-1, 1, height), np.linspace(-1, 1, width), indexing="ij")
-    return np.stack([x**i * y**j for i in range(4) for j in range(4 - i)], -1)
 
 
 # The middle share of every side that its line is fitted to: corners are round in photographs.
@@ -308,8 +277,9 @@ def find_squares(picture: Float[Tensor, "3 H W"]) -> Squares:
     if reduction > 1:
         small = F.interpolate(picture[None], scale_factor=1 / reduction, mode="bilinear", antialias=True)[0].clamp(0, 1)
     colours = np.stack([ndimage.gaussian_filter(plane, 0.8) for plane in small.double().numpy()])
-    background, noise = background_colours(colours)
-    readings = [_read(colours, background, noise, least) for least in _READINGS]
+    background = fit_background(colours)
+    ground = background.colours(*colours.shape[1:])
+    readings = [_read(colours, ground, background.noise, least) for least in _READINGS]
     found = max(readings, key=_agreement)
     if len(found) >= 2:
         found = sharpen(colours, found)
