@@ -60,10 +60,14 @@ def kind_of(puzzle: Puzzle) -> Kind:
 
 def recognise(path: Path, options: OpenOptions) -> Kind:
     """The kind of the pieces that lie in a folder or file, which is no puzzle folder."""
-    if options.kind is not None:
-        return named_kind(options.kind)
     *others, last = KINDS.values()
-    return next((kind() for kind in others if kind().recognises(path, options)), last())
+    if options.kind is not None:
+        found = named_kind(options.kind)
+    else:
+        found = next((kind() for kind in others if kind().recognises(path, options)), last())
+    if options.more and not found.photos:
+        raise InputError(f"{options.more[0]}: several files are photos of pieces that lie apart; else give one folder")
+    return found
 
 
 def make_solver(kind: str, name: str | None = None, options: SolverOptions = DEFAULT_OPTIONS) -> Solver:

@@ -130,7 +130,7 @@ def test_a_legend_shows_the_whole_ramp() -> None:
 def test_outlines_are_drawn() -> None:
     photo = Image.new("RGB", (100, 80), "white")
     corners = torch.tensor([[[20.0, 20.0], [60.0, 20.0], [60.0, 60.0], [20.0, 60.0]]])
-    drawn = draw_outlines(photo, corners)
+    drawn = draw_outlines(photo, list(corners))
     assert drawn.getpixel((40, 20)) == OUTLINE
     assert drawn.getpixel((20, 40)) == OUTLINE
     assert drawn.getpixel((90, 70)) == (255, 255, 255)

@@ -16,7 +16,6 @@ from diffassemble.kinds import solve
 from diffassemble.squares.photo import (
     Square,
     Squares,
-    background_colours,
     cut_scattered,
     find_squares,
     fit_square,
@@ -118,16 +117,6 @@ def test_the_photo_of_a_puzzle_is_solved(photograph: Photograph) -> None:
     puzzle = Puzzle(pieces, board, photo.puzzle.names)
     answer = board.snap(solve(puzzle).poses)
     assert direct_comparison_free(board, *answer, cells, (turns + true_turns) % 4) == 100
-
-
-def test_a_slope_under_pieces() -> None:
-    y, x = np.mgrid[0:90, 0:120] / 100
-    table = np.stack([0.8 - 0.2 * x, 0.7 - 0.1 * y, 0.6 + 0.1 * x * y])
-    seen = table + np.random.default_rng(0).normal(0, 0.01, table.shape)
-    seen[:, 30:60, 40:80] = 0.2
-    found, noise = background_colours(seen)
-    assert np.abs(found - table).max() < 0.02
-    assert 0.005 < noise < 0.03
 
 
 def tilted(angle: float, width: float, height: float) -> np.ndarray:

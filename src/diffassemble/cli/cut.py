@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 if TYPE_CHECKING:
-    from diffassemble.core import Board, Puzzle
+    from diffassemble.core import Puzzle
+    from diffassemble.core.kind import OpenOptions
 
 
 def cut(
-    photo: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="PHOTO")],
+    photos: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="PHOTO...")],
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")],
     grid: Annotated[str | None, tyro.conf.arg(metavar="RxC")] = None,
     shape: Literal["squares", "tabs", "torn", "shards", "strips"] = "squares",
@@ -25,12 +28,15 @@ def cut(
     rotate: bool = True,
     whole: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
     from_photo: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    kind: Literal["squares", "outlines"] | None = None,
+    colours: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None,
     overwrite: bool = False,
 ) -> None:
     """Cut a picture into shuffled, turned pieces and write them as a puzzle folder.
 
     Args:
-        photo: The picture: PNG, JPEG, WebP or TIFF. For squares its centre is used, so that pieces are square.
+        photos: The picture: PNG, JPEG, WebP or TIFF. For squares its centre is used, so that pieces are square. With
+            --from-photo several photos, or a folder of them.
         out: The folder to write.
         grid: Rows and columns, such as 6x6, 4x7, or 6 for 6x6. With --from-photo it is found out if not given.
         shape: What the pieces are: squares on a grid; or, turned by any angle, jigsaw pieces with tabs, torn paper
@@ -43,17 +49,25 @@ def cut(
         seed: The same seed gives the same puzzle.
         rotate: Turn the pieces: squares by random quarter turns, oblong ones by half turns, others by any angle.
         whole: Keep all of the picture: on a grid of another shape than its own, pieces are oblong and not square.
-        from_photo: The picture shows separate square pieces on a plain background, at any angle: find them,
-            straighten them and cut them out. Beside the folder, a picture shows what was found.
+        from_photo: The picture shows separate pieces on a plain background, at any angle: find them and cut them out,
+            square ones straightened, others along their outlines. Beside the folder, a picture shows what was found.
+        kind: With --from-photo: what the pieces are. Default: squares if most are square, else outlines.
+        colours: With --from-photo: a folder of photos by the same names that show the colours of silhouettes.
         overwrite: Replace the folder if it holds a puzzle already.
     """
     from diffassemble.core import InputError
+    from diffassemble.core.kind import OpenOptions
     from diffassemble.files.documents import parse_grid
     from diffassemble.files.puzzles import write_puzzle
     from diffassemble.outlines.cut import cut_shape
     from diffassemble.squares.cut import cut_image
 
     board = None if grid is None else parse_grid(grid)
+    if not photos:
+        raise InputError("no picture given; pass one, or photos of pieces with --from-photo")
+    photo = photos[0]
+    if not from_photo and (photos[1:] or kind or colours):
+        raise InputError(f"{photo}: several photos, --kind and --colours are for --from-photo; one picture is cut")
     if shape != "squares":
         if pieces is None or board is not None or from_photo or whole:
             raise InputError(f"{photo}: --shape {shape} takes --pieces N, and neither --grid, --whole nor --from-photo")
@@ -61,7 +75,8 @@ def cut(
     elif pieces is not None:
         raise InputError(f"{photo}: --pieces is for other shapes than squares; pass --grid, or --shape tabs")
     elif from_photo:
-        puzzle = _photographed(photo, out, board, size, seed)
+        options = OpenOptions(board, kind=kind, more=photos[1:], colours=colours, seed=seed, say=print)
+        puzzle = _photographed(photo, out, options, size)
     elif board is None:
         raise InputError(f"{photo}: pass --grid, such as --grid 6x6, to say into what the picture is cut")
     else:
@@ -80,15 +95,20 @@ def _described(puzzle: Puzzle) -> str:
     return f"pieces of about {across:.0f} pixels across"
 
 
-def _photographed(photo: Path, out: Path, board: Board | None, size: int | None, seed: int) -> Puzzle:
-    """The pieces that lie in a photograph; shows beside the folder where they were found."""
-    from diffassemble.core.kind import OpenOptions
-    from diffassemble.files.atomic import write_file
-    from diffassemble.files.pictures import png_bytes
+def _photographed(photo: Path, out: Path, options: OpenOptions, size: int | None) -> Puzzle:
+    """The pieces that lie in photographs; shows beside the folder where they were found."""
+    from diffassemble.cli.progress import show_found
+    from diffassemble.outlines.loose import read_loose
+    from diffassemble.outlines.photo import shows_squares
     from diffassemble.squares.kind import read_photo
 
-    puzzle, shown = read_photo(photo, OpenOptions(board, seed=seed, say=print), size)
-    picture = out.with_name(f"{out.name}-found.png")
-    write_file(picture, png_bytes(shown))
-    print(f"found {len(puzzle)} pieces; {picture} shows where")
-    return puzzle
+    options = replace(options, show=partial(show_found, out, print))
+    alone = photo.is_file() and not options.more and options.colours is None
+    if options.kind == "squares" or (
+        options.kind is None and alone and (options.board is not None or shows_squares(photo))
+    ):
+        puzzle, shown = read_photo(photo, options, size)
+        options.show(shown)
+        print(f"found {len(puzzle)} pieces")
+        return puzzle
+    return read_loose(photo, options)

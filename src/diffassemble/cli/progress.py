@@ -8,14 +8,18 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from PIL import Image
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
 from diffassemble.core import Assembly, Puzzle, Solver, Step
 from diffassemble.core.solver import assemble
+from diffassemble.files.atomic import write_file
+from diffassemble.files.pictures import png_bytes
 from diffassemble.kinds import kind_of
 from diffassemble.rendering.report import account
 
@@ -63,6 +67,14 @@ def bar(title: str) -> Iterator[Callable[[float], None]]:
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(title, total=1.0)
         yield lambda done: progress.update(task, completed=done)
+
+
+def show_found(folder: Path | None, say: Callable[[str], None], picture: Image.Image) -> None:
+    """Write, beside the folder that is asked for, what was found in photographs; whatever comes of it."""
+    if folder is not None:
+        target = folder.with_name(f"{folder.name}-found.png")
+        write_file(target, png_bytes(picture))
+        say(f"{target} shows what was found")
 
 
 def show(table: Table) -> None:

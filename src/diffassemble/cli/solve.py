@@ -18,7 +18,7 @@ Flag = tyro.conf.FlagCreatePairsOff
 
 
 def solve(
-    pieces: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR|ZIP|IMAGE")],
+    pieces: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="DIR|ZIP|PHOTO...")],
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR|-")] = None,
     grid: Annotated[str | None, tyro.conf.arg(metavar="RxC")] = None,
     solver: str | None = None,
@@ -30,6 +30,8 @@ def solve(
     lock: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None,
     extra: Annotated[bool, Flag] = False,
     objects: Literal["1", "auto"] = "1",
+    kind: Literal["squares", "outlines", "fragments"] | None = None,
+    colours: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None,
     next: Annotated[bool, Flag] = False,
     json: Annotated[bool, Flag] = False,
     pictures: bool = True,
@@ -41,8 +43,9 @@ def solve(
     and matrices.txt; then assembled.png, steps.gif and report.html.
 
     Args:
-        pieces: A puzzle folder, a folder or zip file of pictures of equal size or of meshes, or one picture that is a
-            shuffled grid.
+        pieces: A puzzle folder; photos of pieces that lie apart, of any outline; a folder or zip file of photos, of
+            cut-outs with alpha, of pictures with masks, of pictures of equal size, or of meshes; or, with --grid, one
+            picture that is a shuffled grid.
         out: The folder to write. Default: the name of the input with "-solved" behind it. "-" writes no folder, but
             assembly.json to the standard output.
         grid: Rows and columns, such as 6x6. Puzzle folders know theirs; for other folders it is found out.
@@ -56,13 +59,16 @@ def solve(
         extra: Pieces that do not belong to this picture are allowed: they are left out and named. Needs --grid.
         objects: With "auto" the fragments may be of several objects: they are told apart, and each is put together by
             itself. Solver mend only.
+        kind: What the pieces are, if the input does not show it: equal squares of a picture, flat pieces of any
+            outline, or fragments of an object.
+        colours: A folder of photos by the same names as those of the pieces, which are silhouettes: the colours.
         next: Also print the ten surest joins that are still to make, for people who lay real pieces; joins of pieces
             that --lock tells are made already.
         json: Tell other programs how far it is: a line of JSON for every step on the standard output.
         pictures: Draw assembled.png, steps.gif and report.html, once the answer is written.
         overwrite: Replace the folder if it holds an assembly already.
     """
-    from diffassemble.cli.progress import Output
+    from diffassemble.cli.progress import Output, show_found
     from diffassemble.core import InputError
     from diffassemble.core.kind import SolverOptions
     from diffassemble.core.seeds import check_seed
@@ -72,14 +78,18 @@ def solve(
     from diffassemble.kinds import kind_of, make_solver
 
     check_seed(seed)
-    folder = _folder(pieces, out)
+    if not pieces:
+        raise InputError("no pieces given; pass a folder, a zip file or photos")
+    folder = _folder(pieces[0], out)
     output = Output(json, document=folder is None)
     if folder is not None:
         check_assembly_folder(folder, overwrite)
     board = None if grid is None else parse_grid(grid)
     wishes = SolverOptions(model or "", samples, steps, budget, several=objects == "auto")
     make = cache(partial(make_solver, name=solver, options=wishes))
-    puzzle = open_input(pieces, board, extra=extra, make=make, seed=seed, say=output.say)
+    show = partial(show_found, folder, output.say)
+    told = {"extra": extra, "make": make, "kind": kind, "more": pieces[1:], "colours": colours, "show": show}
+    puzzle = open_input(pieces[0], board, seed=seed, say=output.say, **told)
     joins = kind_of(puzzle).next_joins
     if next and joins is None:
         raise InputError(f"--next is for real pieces that people join; these are {puzzle.pieces.called}")

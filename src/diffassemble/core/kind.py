@@ -57,6 +57,12 @@ class OpenOptions:
     """makes the solver, for a kind, that finds out what is not told by trying; without it, a quick one"""
     kind: str | None = None
     """the kind of the pieces, if it is told"""
+    more: tuple[Path, ...] = ()
+    """further photographs of the same pieces"""
+    colours: Path | None = None
+    """a folder of photographs that show the colours of the pieces whose outlines others show"""
+    show: Callable[[Image.Image], None] = lambda picture: None
+    """is shown what was found in photographs, also if that is then refused"""
     seed: int = 0
     say: Callable[[str], None] = lambda text: None
     """is told what was found out"""
@@ -168,6 +174,8 @@ class Kind:
     """how other programs open the result, for a report"""
     count_right: Callable[[Assembly, Poses], Score]
     """an assembly against the truth"""
+    photos: bool = False
+    """whether several photographs are read as one puzzle"""
     next_joins: Callable[[Assembly], Sequence[NextJoin]] | None = None
     """the surest joins that are still to make, if people make them"""
 

@@ -18,8 +18,9 @@ PUZZLE_FILES = ("puzzle.json", "truth.json", "pieces")
 def open_input(path: Path | str, board: Board | None = None, **options: Any) -> Puzzle:
     """The puzzle in whatever a user may pass.
 
-    A puzzle folder; a folder or zip file of meshes or of pictures of equal size, whose grid is found out; or, with a
-    board, one picture that is a shuffled grid. A board given for a puzzle folder replaces the one it tells, and then
+    A puzzle folder; a folder or zip file of meshes, of pictures of equal size, whose grid is found out, of cut-outs,
+    pictures with masks or photographs of pieces; one photograph, or several by `more`; or, with a board, one picture
+    that is a shuffled grid. A board given for a puzzle folder replaces the one it tells, and then
     the truth, which belongs to that one, is left out. `options` are those of `OpenOptions`.
     """
     return _opened(Path(path), OpenOptions(board, **options))
@@ -30,7 +31,7 @@ def _opened(path: Path, options: OpenOptions) -> Puzzle:
         with unpacked(path) as folder:
             return _opened(folder, options)
     try:
-        known = (path / "puzzle.json").exists()
+        known = (path / "puzzle.json").exists() and not options.more
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     return read_puzzle(path, options.board) if known else recognise(path, options).read_loose(path, options)

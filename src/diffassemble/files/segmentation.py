@@ -144,7 +144,7 @@ def stand_out(contrast: Contrast) -> Mask:
     # The brush was kept away from edges; now it goes up to them.
     outside = ndimage.binary_dilation(outside, iterations=_GAP, mask=soft & ~sharp)
     rings = ndimage.binary_closing(np.pad(sharp, _GAP + 1), iterations=_GAP)[_GAP + 1 : -_GAP - 1, _GAP + 1 : -_GAP - 1]
-    return ndimage.binary_opening(ndimage.binary_fill_holes((differs & ~outside) | rings), iterations=2)
+    return ndimage.binary_opening(_filled((differs & ~outside) | rings, _GAP), iterations=2)
 
 
 def _reached(free: Mask, start: Mask) -> Mask:
@@ -187,7 +187,7 @@ def soft_alpha(contrast: Contrast, mask: Mask, reach: int) -> Levels:
         alpha = np.where(band, np.clip(share, 0, 1), alpha).astype(np.float32)
         # Between a dark piece and its light rim colours pass that of the background.
         alpha = np.maximum(alpha, ndimage.grey_closing(alpha, size=3))
-        mask = _without_fibres(_largest(ndimage.binary_fill_holes(alpha > 0.5)), reach)
+        mask = _without_fibres(_largest(_filled(alpha > 0.5, reach // 2)), reach)
         alpha = np.where(mask, np.where(ndimage.binary_erosion(mask), 1, alpha), np.minimum(alpha, 0.5))
         alpha *= ndimage.binary_dilation(mask)
     return alpha
@@ -198,6 +198,30 @@ def _mean_around(levels: Levels, chosen: Mask, reach: int) -> Levels:
     weight = ndimage.uniform_filter(chosen.astype(np.float32), 2 * reach + 1, mode="constant")
     total = ndimage.uniform_filter(np.where(chosen, levels, 0).astype(np.float32), 2 * reach + 1, mode="constant")
     return np.where(weight > 1e-6, total / np.maximum(weight, 1e-6), np.nan)
+
+
+def _filled(mask: Mask, thin: int) -> Mask:
+    """A mask with its holes filled, but not bays that only a bridge of twice `thin` pixels closes.
+
+    What is little more than a ring is the rim of a thing of the background's colour: it is filled, too.
+    """
+    number, count = ndimage.label(ndimage.binary_fill_holes(mask) & ~mask)
+    if not count:
+        return mask
+    solid = ndimage.binary_fill_holes(_opened(mask, thin))
+    areas, kept = (np.bincount(number[where], minlength=count + 1) for where in (number > 0, solid))
+    within, _ = ndimage.label(mask | (number > 0))
+    whole = np.bincount(within.ravel())
+    owner = np.zeros(count + 1, int)
+    owner[number] = within
+    closed = (kept > areas / 2) | (areas > 0.4 * whole[owner])
+    closed[0] = False
+    return mask | closed[number]
+
+
+def _opened(mask: Mask, thin: int) -> Mask:
+    """What is left of a mask when everything narrower than twice `thin` pixels is taken away."""
+    return _depth(_depth(np.pad(mask, 1))[1:-1, 1:-1] <= thin) <= thin
 
 
 def _largest(mask: Mask) -> Mask:
@@ -212,7 +236,7 @@ def _largest(mask: Mask) -> Mask:
 def _without_fibres(mask: Mask, reach: int) -> Mask:
     """The same mask without thin parts that stick out; sharp corners stay."""
     thin = max(1, reach // 2)
-    core = _depth(_depth(np.pad(mask, 1))[1:-1, 1:-1] <= thin) <= thin
+    core = _opened(mask, thin)
     rest, count = ndimage.label(mask & ~core)
     if not count:
         return mask
@@ -223,4 +247,6 @@ def _without_fibres(mask: Mask, reach: int) -> Mask:
 
 def _depth(mask: Mask) -> Int32[np.ndarray, "h w"]:
     """How many steps, straight or slanting, lead from each pixel of a mask to the nearest that is outside."""
+    if mask.all():
+        return np.full(mask.shape, max(mask.shape), np.int32)
     return ndimage.distance_transform_cdt(mask, metric="chessboard")

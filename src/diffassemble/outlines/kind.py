@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import torch
 
 from diffassemble.core import Assembly, InputError, Matches, Poses, Puzzle, Solver
-from diffassemble.core.kind import Drawing, Join, Kind, NextJoin, OpenOptions, Score, SolverOptions
+from diffassemble.core.kind import Drawing, Join, Kind, NextJoin, Score, SolverOptions
 from diffassemble.core.poses import plane_rotations
 from diffassemble.core.solver import ChanceSolver
-from diffassemble.files.pictures import is_see_through, picture_size
-from diffassemble.outlines import files
+from diffassemble.outlines import files, loose
 
 _MODEL = "outlines"
 _OPENING = """
@@ -30,28 +28,6 @@ def at_random(puzzle: Puzzle, generator: torch.Generator) -> Poses:
     side = float(puzzle.outlines.areas.sum().sqrt())
     angles = 2 * math.pi * torch.rand(len(puzzle), generator=generator)
     return Poses(plane_rotations(angles), side * torch.rand(len(puzzle), 2, generator=generator))
-
-
-def recognises(path: Path, options: OpenOptions) -> bool:
-    """Whether pictures show pieces of any outline: they have alpha or masks, or are not of one size."""
-    if options.board is not None or not path.is_dir():
-        return False
-    if files.masks_of(path) is not None:
-        return True
-    pictures = files.pictures_in(path)
-    return len({picture_size(file) for file in pictures}) > 1 or any(map(is_see_through, pictures))
-
-
-def read_loose(path: Path, options: OpenOptions) -> Puzzle:
-    """A folder of cut-outs with alpha, or of pictures with masks."""
-    if (masked := files.masks_of(path)) is not None:
-        options.say(f"taken for outlines: {len(masked[0])} pictures with masks")
-        return files.read_masked(*masked)
-    pictures = files.pictures_in(path)
-    if not pictures:
-        raise InputError(f"{path}: has no pictures; give cut-outs with alpha, or pictures and a folder of masks")
-    options.say(f"taken for outlines: {len(pictures)} cut-outs with alpha")
-    return files.read_cutouts(pictures)
 
 
 def _set_aside(puzzle: Puzzle) -> tuple[Puzzle, tuple[str, ...]]:
@@ -127,8 +103,8 @@ OUTLINES = Kind(
     several=frozenset({"grow"}),
     prepare=lambda: None,
     document=files.DOCUMENT,
-    recognises=recognises,
-    read_loose=read_loose,
+    recognises=loose.recognises,
+    read_loose=loose.read_loose,
     set_aside=_set_aside,
     read_folder=files.read_folder,
     folder_contents=files.folder_contents,
@@ -143,5 +119,6 @@ OUTLINES = Kind(
     facts=lambda puzzle: [],
     opening=_OPENING,
     count_right=_count_right,
+    photos=True,
     next_joins=_next_joins,
 )

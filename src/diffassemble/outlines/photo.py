@@ -39,6 +39,8 @@ from diffassemble.rendering.picture import draw_found
 
 # Pieces are looked for in a copy that is no larger than this; in a larger one where they come out too small there.
 _LONGEST_SIDE, _SMALL_PIECE = 1600, 40
+# A smaller one tells whether there are any.
+_GLANCE = 600
 # Parts under this share of the largest one's area, or narrower than that, are dust.
 _DUST, _LEAST_WIDTH = 0.02, 6
 # More parts than this are a pattern, and a part over this share of the photograph is no piece on a background.
@@ -54,8 +56,10 @@ _ENOUGH = 5
 _NECK = 0.12
 # Photographs whose pieces differ in size by more than this factor have other scales.
 _SCALES = 1.25
-# Edges softer than this share of a piece's size are blurred.
-_BLURRED = 0.04
+# Edges that rise over more than these pixels, and more than that share of a piece's size, are blurred.
+_SOFT, _BLURRED = 6.0, 0.03
+# What one picture may be, too.
+_GRID = "; if it is a shuffled grid, pass --grid, such as --grid 6x6"
 # Lab units between the lightest and darkest tenth of a piece that shows no picture.
 _PLAIN = 12.0
 
@@ -109,7 +113,7 @@ def read_photos(
         _refuse(photos)
         return _puzzle(photos, colours), shown
     except InputError as error:
-        return error, shown
+        return InputError(f"{error}{'' if paths[1:] else _GRID}"), shown
 
 
 def _puzzle(photos: Sequence[Photo], colours: Sequence[Path] | None) -> Puzzle:
@@ -129,6 +133,37 @@ def _puzzle(photos: Sequence[Photo], colours: Sequence[Path] | None) -> Puzzle:
     return Puzzle(outline_pieces([sight.texture for sight in sights], shows), None, tuple(names))
 
 
+def shows_pieces(path: Path, cropped: bool) -> bool:
+    """Whether a picture shows mostly things that lie apart on a background; at its edge only if it may be cropped."""
+    picture = read_picture(path)
+    view = _look(picture, max(1.0, max(picture.shape[-2:]) / _GLANCE))
+    edge = [view.cut_off(box) or (view.fills(box) and not cropped) for _, box in view.parts]
+    return bool(edge) and not view.crowded and 2 * sum(edge) <= len(edge)
+
+
+def shows_squares(path: Path) -> bool:
+    """Whether most of what lies in a photograph is square, or nothing can be told apart in it."""
+    picture = read_picture(path)
+    view = _look(picture, max(1.0, max(picture.shape[-2:]) / _LONGEST_SIDE))
+    if view.crowded or not view.parts:
+        return True
+    return bool(np.mean([_is_square(part) for part, _ in view.parts]) > 0.5)
+
+
+def _is_square(part: Bool[np.ndarray, "h w"]) -> bool:
+    """Whether a part fills the smallest rectangle around it, whose sides are about equal."""
+    from scipy.spatial import ConvexHull
+
+    points = np.argwhere(part ^ ndimage.binary_erosion(part)).astype(float)
+    hull = points[ConvexHull(points).vertices]
+    edges = np.roll(hull, -1, 0) - hull
+    sides = []
+    for y, x in edges / np.linalg.norm(edges, axis=1, keepdims=True):
+        sides.append(np.ptp(hull @ np.array([[y, -x], [x, y]]), axis=0) + 1)
+    width, height = min(sides, key=np.prod)
+    return bool(part.sum() > 0.9 * width * height and max(width, height) < 1.2 * min(width, height))
+
+
 def find_pieces(path: Path) -> Photo:
     """What lies in one photograph, in reading order; what touches the photograph's edge is marked as cut off."""
     picture = read_picture(path)
@@ -141,7 +176,7 @@ def find_pieces(path: Path) -> Photo:
             break
         reduction = max(1.0, reduction / 2)
     if view.crowded:
-        raise InputError(f"{path}: shows no plain background with pieces on it; lay them apart on one colour")
+        raise InputError(f"{path}: shows no plain background with pieces on it; lay them apart on one colour{_GRID}")
     found = [_cut_out(picture, levels, view, part, box) for part, box in view.parts]
     sights = [sight for sight in found if sight is not None]
     return Photo(path, levels, tuple(_in_reading_order(sights)))
@@ -186,9 +221,20 @@ def _look(picture: Tensor, reduction: float) -> _View:
         return view
     starts: tuple[Start, ...] = ("dark", "light")
     others = [_on_background(small.numpy(), reduction, start) for start in starts]
-    cropped = [other for other in map(_largest_alone, others) if other.parts and other.fills(other.parts[0][1])]
+    cropped = [other for other in map(_largest_alone, others) if _is_cropped(other)]
     best = min(cropped, key=_unexplained, default=view)
     return best if _unexplained(best) < _LEFT_OVER else view
+
+
+def _is_cropped(view: _View) -> bool:
+    """Whether a view shows one thing that reaches from end to end, and is not all but a spot of the photograph."""
+    if not view.parts or not view.fills(view.parts[0][1]):
+        return False
+    part, box = view.parts[0]
+    whole = np.zeros(view.shape, bool)
+    whole[box] = part
+    rim = np.concatenate([whole[0], whole[-1], whole[:, 0], whole[:, -1]])
+    return bool(whole.mean() < 0.95 and rim.mean() < 0.9)
 
 
 def _largest_alone(view: _View) -> _View:
@@ -214,7 +260,7 @@ def _on_background(colours: Float32[np.ndarray, "3 h w"], reduction: float, star
     chosen = [part for part in range(count) if wide[part] and areas[part] >= _DUST * areas.max()]
     parts = [(number[boxes[part]] == part + 1, boxes[part]) for part in chosen]
     crowded = count > _MOST or (start == "rim" and count > 0 and areas.max() > _TOO_LARGE * number.size)
-    return _View(reduction, background, contrast, parts, crowded)
+    return _View(reduction, background, contrast, parts, bool(crowded))
 
 
 def _cut_out(
@@ -251,19 +297,22 @@ def _cut_out(
         slice(max(0, found[0] - _MARGIN), min(length, found[-1] + 1 + _MARGIN))
         for found, length in zip((y, x), alpha.shape, strict=True)
     )
-    corner = left + kept[1].start, top + kept[0].start
+    corner = left + int(kept[1].start), top + int(kept[0].start)
     alpha = alpha[kept]
     texture = torch.cat([levels[:, window[0], window[1]][:, kept[0], kept[1]], alpha[None]])
     curve = trace(alpha) + corner
     trouble = "is cut off by the edge of the photo; leave some space around" if view.cut_off(box) else None
-    return Sight(texture.contiguous(), corner, curve, _softness(alpha.numpy(), curve), trouble)
+    return Sight(texture.contiguous(), corner, curve, _softness(near, curve - (left, top), reach), trouble)
 
 
-def _softness(alpha: UInt8[np.ndarray, "h w"], curve: Float64[np.ndarray, "c 2"]) -> float:
-    """Over how many pixels the border rises, as a share of the piece's size: its area of half tones by its length."""
-    size = math.sqrt(max(1.0, abs(signed_area(curve))))
-    share = alpha / 255
-    return float((share * (1 - share)).sum() * 6 / max(1, len(curve))) / size
+def _softness(contrast: Contrast, curve: Float64[np.ndarray, "c 2"], reach: int) -> float:
+    """Over how many pixels the border rises: what colours differ by on both sides, by how fast they change between."""
+    x, y = (
+        np.clip(values.astype(int), 0, most - 1) for values, most in zip(curve.T, contrast.apart.T.shape, strict=True)
+    )
+    side = 4 * reach + 1
+    rise = ndimage.maximum_filter(contrast.apart, side) - ndimage.minimum_filter(contrast.apart, side)
+    return float(np.median(rise[y, x] / np.maximum(contrast.slope[y, x], 0.1)))
 
 
 def _in_reading_order(sights: Sequence[Sight]) -> list[Sight]:
@@ -325,7 +374,7 @@ def _refuse(photos: Sequence[Photo]) -> None:
         sight = photo.sights[number]
         x, y = sight.centre.round().astype(int)
         more = f" (and {len(troubled) - 1} more)" if troubled[1:] else ""
-        raise InputError(f"{photo.path}: the thing at ({x}, {y}) {sight.trouble}{more}; found.png marks it")
+        raise InputError(f"{photo.path}: the thing at ({x}, {y}) {sight.trouble}{more}")
     sizes = [float(np.median([sight.area for sight in photo.sights])) for photo in photos if len(photo.sights) >= 3]
     scales = np.sqrt(np.array(sizes) / np.median(sizes)) if sizes else np.ones(1)
     if (odd := int(np.abs(np.log(scales)).argmax())) is not None and abs(math.log(scales[odd])) > math.log(_SCALES):
@@ -337,7 +386,8 @@ def _refuse(photos: Sequence[Photo]) -> None:
 
 
 def _is_blurred(photo: Photo) -> bool:
-    return float(np.median([sight.softness for sight in photo.sights])) > _BLURRED
+    soft = [sight.softness / max(_SOFT, _BLURRED * math.sqrt(sight.area)) for sight in photo.sights]
+    return float(np.median(soft)) > 1
 
 
 def _coloured(photo: Photo, path: Path) -> list[Sight]:

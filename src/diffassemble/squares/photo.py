@@ -400,4 +400,4 @@ def find_pieces(path: Path | str, size: int | None = None) -> tuple[ImagePieces,
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     check_pieces(pieces, [f"piece {number}" for number in range(len(pieces))], Path(path))
-    return pieces, draw_outlines(to_image(picture), squares.corners())
+    return pieces, draw_outlines(to_image(picture), list(squares.corners()))
