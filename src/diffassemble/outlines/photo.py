@@ -288,7 +288,7 @@ def _cut_out(
     if reduction == 1:
         near = Contrast(contrast.apart[window], contrast.shade[window], contrast.slope[window])
     else:
-        near = compare(picture[:, window[0], window[1]].numpy(), view.background.colours(*shape, window))
+        near = compare(picture[:, window[0], window[1]].numpy(), view.background.colours(shape[0], shape[1], window))
     alpha = torch.from_numpy((soft_alpha(near, mask, reach) * 255).round().astype(np.uint8))
     if not bool((alpha > 127).any()):
         return None
