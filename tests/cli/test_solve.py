@@ -181,7 +181,6 @@ def make_bad_pieces(root: Path, whole: bytes, bomb: bytes) -> None:
         ("photo.png", "--grid 2x3 --solver magic", "no solver 'magic' for pieces; use one of: diffusion"),
         ("photo.png", "--grid 2x3 --objects auto", "knows one picture only"),
         ("photo.png", "--grid 2x3 --model nothing", "no model 'nothing'"),
-        ("photo.png", "", "does not tell its grid; pass --grid"),
         ("evil.zip", "", "points outside of the zip file"),
     ],
 )
@@ -191,6 +190,19 @@ def test_bad_pieces(
     make_bad_pieces(photo.parent, photo.read_bytes(), bomb)
     options = ["--model", tiny_model, "--out", tmp_path / "new" / "out", *QUICK, *words.split()]
     refused("solve", photo.parent / name, *options, says=message)
+
+
+def test_a_picture_without_a_grid_is_taken_for_a_photo_of_pieces(
+    command: Callable[..., Any], photo: Path, tmp_path: Path
+) -> None:
+    """What was found in it is shown, and the refusal says what else it may be."""
+    done = command("solve", photo, "--out", tmp_path / "out")
+    assert done.code == 2
+    assert "out-found.png shows what was found" in done.out
+    assert "if it is a shuffled grid, pass --grid" in done.err
+    assert done.err.count("\n") == 1
+    assert (tmp_path / "out-found.png").exists()
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.fixture
