@@ -98,7 +98,7 @@ def test_a_book_lies_open_before_the_viewer() -> None:
 
 
 def test_both_breaks_are_seen_in_the_colour_of_contact() -> None:
-    ((piece, neighbour, picture),) = draw_joins(standing(LEFT, right()))
+    ((piece, neighbour, picture, _),) = draw_joins(standing(LEFT, right()))
     assert (piece, neighbour) == (1, 0)
     assert picture.size == JOIN
     levels = np.asarray(picture).astype(int)

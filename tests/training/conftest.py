@@ -23,6 +23,7 @@ from diffassemble.training.fracture_matching import FractureDataConfig, Fracture
 from diffassemble.training.fragments import FragmentTask, FragmentTraining
 from diffassemble.training.loop import Task
 from diffassemble.training.orientation import OrientationTraining
+from diffassemble.training.outlines import OutlineTask
 from diffassemble.training.upright import UprightData, UprightTraining
 
 
@@ -94,12 +95,19 @@ def configs(
     quick = {"steps": 2, "validate_every": 2, "precision": "32-true"}
     learning = FragmentTraining(pieces=6, **quick)
     small = replace(FragmentTask.defaults.model, features=8, width=32, layers=1, heads=2, pose_width=16, time_width=8)
+    flat = OutlineTask.defaults
     matching = FractureDataConfig(solids=1, breaks=1, pieces=(2, 2))
     return {
         "jigsaw": tiny(steps=2),
         "upright": tiny_upright(steps=2),
         "edge-model": tiny_edge_model(steps=2),
         "fragments": Config(small, broken, learning),
+        "outlines": replace(
+            flat,
+            model=replace(flat.model, width=16, layers=1, heads=2, join_hidden=16, features=4),
+            data=replace(flat.data, sheets=4, held_apart=2, pieces=(4, 8)),
+            training=replace(flat.training, pieces=16, **quick),
+        ),
         "baseline": Config(OneShotConfig("global", "pointnet", 8, 16), broken, learning),
         "fracture-matching": Config(FractureConfig(width=8), matching, FractureMatchingTraining(points=160, **quick)),
         "orientation": Config(OrientationConfig((8, 8, 8)), broken, OrientationTraining(objects=2, **quick)),

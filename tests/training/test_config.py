@@ -44,7 +44,7 @@ BAD: list[tuple[str, str, dict[str, Any], str]] = [
     ("jigsaw", "model", {"degree": 0.2, "dropped_edges": 0.2}, "both make graphs sparse"),
     ("jigsaw", "model", {"top_k": 2}, "it adds matches to an expander"),
     ("jigsaw", "model", {"backbone": "resnet18", "symmetry": "plain"}, "--model.symmetry plain"),
-    ("jigsaw", "model", {"backbone": "vn_dgcnn"}, "--model.space cos_sin: must be so3, six_d or quaternion with"),
+    ("jigsaw", "model", {"backbone": "vn_dgcnn"}, "--model.space cos_sin: must be so3 or six_d or quaternion with"),
     ("jigsaw", "model", {"backbone": "vn_dgcnn", "space": "so3"}, "--model.space so3: must be cos_sin, the poses of"),
     ("edge-model", "model", {"observed": 4}, "--model.observed 4: must be 3 or more and a multiple of 3"),
     ("edge-model", "model", {"widest_gap": 1}, "--model.widest-gap 1: must be 2 or more, the erosion of --data.erode"),

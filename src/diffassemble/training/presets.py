@@ -123,7 +123,7 @@ PRESETS: dict[str, Preset] = {
         **{"degree": 0.2, "virtual_nodes": 8, "sparse_solving": True},
     ),
     "outlines": Preset(
-        "one light network for flat pieces of any outline, which hears the matches of their sides",
+        "one light network for flat pieces, which hears the matches of their outlines",
         training_changes={"steps": 1400, "validate_every": 200, "precision": "32-true"},
         task="outlines",
     ),
