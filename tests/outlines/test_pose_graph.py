@@ -93,3 +93,22 @@ def test_a_match_that_contradicts_the_others_yields() -> None:
     assert away.norm(dim=1).max() < 8
     plain = relax(truth, matches, NOBODY, torch.ones(len(pairs)), tolerance=1e9)
     assert (plain.translation - truth.translation).norm(dim=1).max() > 12
+
+
+def test_a_whole_that_nobody_holds_neither_grows_nor_turns() -> None:
+    """Steps along the tangent of a turn of the whole would make it larger each time."""
+    generator = torch.Generator().manual_seed(4)
+    side = 8
+    places = 40.0 * torch.cartesian_prod(torch.arange(side), torch.arange(side)).double()
+    truth = turned(6 * torch.rand(side**2, generator=generator).double(), places)
+    apart = torch.cdist(places, places)
+    first, second = ((apart > 0) & (apart < 41)).triu().nonzero().T
+    relative = truth[second].inverse() @ truth[first]
+    noise = 0.3 * torch.randn(len(first), 2, generator=generator).double()
+    relative = Poses(relative.rotation, relative.translation + noise)
+    matches = Matches(first, second, relative, torch.zeros_like(first), torch.ones(len(first), 3))
+    began = Poses(truth.rotation, truth.translation + torch.randn(side**2, 2, generator=generator).double())
+    found = relax(began, matches, torch.zeros(side**2, dtype=torch.bool), torch.ones(len(first)))
+    assert (found.translation - places).norm(dim=1).max() < 2
+    left = found.rotation @ truth.rotation.mT
+    assert torch.atan2(left[:, 1, 0], left[:, 0, 0]).abs().max() < 0.02

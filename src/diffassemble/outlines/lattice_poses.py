@@ -19,6 +19,9 @@ from diffassemble.outlines.sides import Sides
 
 # Matches with less than these log odds don't pull at the pieces.
 _PULLING = -1.0
+# Errors beyond these, of a side's length, pull no harder: at first hardly any, since errors along a tree of hundreds of
+# pieces add up, and loops that don't close must not count as outliers.
+_TOLERANCES = 1.0, 0.05
 # Of a piece's length: pieces that are laid aside lie this far apart; locked poses are so near to their cell at least.
 _ASIDE, _NEAR = 0.3, 0.35
 
@@ -83,7 +86,8 @@ def pose_layouts(
             )
             poses = here.applied(moved_to_locks(poses, here))
         weights = own.evidence[:, 2].clamp(0.05)
-        poses = relax(poses, own, fixed, weights, tolerance=max(1.0, 0.02 * sides.length))
+        for tolerance in _TOLERANCES:
+            poses = relax(poses, own, fixed, weights, tolerance * sides.length)
         rotation[members], translation[members] = poses.rotation.float(), poses.translation.float()
         blocks.append(members)
     placed = {int(piece) for block in blocks for piece in block}

@@ -41,7 +41,11 @@ def relax(
     touch = shift / 2  # in the frame of the second piece
     seen = np.conj(turned) * (touch - shift)  # the same point in the frame of the first
     given = weights.double().numpy()
+    groups = _loose_groups(count, first, second, held.numpy())
     free = ~held.numpy()
+    # Someone must stand still: the whole could turn freely, and steps along a turn's tangent would make it grow.
+    free[[group[0] for group in groups]] = False
+    before = turn, place
     for _ in range(STEPS):
         apart = place[first] + turn[first] * seen - place[second] - turn[second] * touch
         twist = lever * np.angle(turn[first] * np.conj(turn[second] * turned))
@@ -53,12 +57,41 @@ def relax(
         turn = turn * np.exp(1j * step[:, 2])
         if np.abs(step).max() < 1e-9:
             break
-    moved = torch.from_numpy(free)
+    for group in groups:
+        turn[group], place[group] = _moved_back(turn[group], place[group], before[0][group], before[1][group])
+    moved = ~held
     found = poses_of(turn, place)
     return Poses(
         torch.where(moved[:, None, None], found.rotation.to(poses.rotation), poses.rotation),
         torch.where(moved[:, None], found.translation.to(poses.translation), poses.translation),
     )
+
+
+def _loose_groups(count: int, first: np.ndarray, second: np.ndarray, held: np.ndarray) -> list[np.ndarray]:
+    """Pieces that matches hold together and of which nobody is held, each group with the one of most matches first."""
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    edges = coo_matrix((np.ones(len(first)), (first, second)), shape=(count, count))
+    _, label = connected_components(edges, directed=False)
+    degree = np.bincount(np.concatenate([first, second]), minlength=count)
+    loose = [group for group in range(label.max() + 1) if not held[label == group].any()]
+    members = [np.flatnonzero(label == group) for group in loose]
+    return [group[np.argsort(-degree[group], kind="stable")] for group in members]
+
+
+def _moved_back(
+    turn: Complex128[np.ndarray, "k"],
+    place: Complex128[np.ndarray, "k"],
+    old_turn: Complex128[np.ndarray, "k"],
+    old_place: Complex128[np.ndarray, "k"],
+) -> tuple[Complex128[np.ndarray, "k"], Complex128[np.ndarray, "k"]]:
+    """A group moved as a whole to where it stood."""
+    middle, old_middle = place.mean(), old_place.mean()
+    spread = float(np.mean(np.abs(old_place - old_middle) ** 2)) or 1.0
+    about = np.sum(old_turn * np.conj(turn)) * spread + np.sum((old_place - old_middle) * np.conj(place - middle))
+    about = about / abs(about)
+    return about * turn, about * (place - middle) + old_middle
 
 
 def _step(
