@@ -30,6 +30,9 @@ ATTEMPTS = 6
 # Evidence for a join is counted as if contacts were independent, which they are not: so much of it is taken off, and
 # the rest counts less, before it is told as log odds.
 DOUBTED, SHARPNESS = 4.0, 1.2
+# Where less than this share of all pieces is told above this, parts of the whole may be joined wrongly, and nobody knows
+# which of them is the one that is right: then no more than this is told of any piece.
+HELD, SURE, IN_DOUBT = 0.75, 0.9, 0.85
 # The most that is told of pieces in a part whose place in the whole is not known.
 ASTRAY = 0.3
 # On how many matches the usual gap is measured, and between which bounds it counts as one (working pixels).
@@ -151,6 +154,8 @@ def answer(found: Attempt, rims: Rims, several: bool) -> Grown:
     groups = found.groups
     objects = _objects(groups)
     sure = certainty(found, objects)
+    if np.mean(sure > SURE) < HELD:
+        sure = np.minimum(sure, IN_DOUBT)
     place = _side_by_side(groups, objects)
     astray = objects > 0 if not several else np.zeros_like(objects, bool)
     confidence = np.where(objects < 0, 0.0, np.where(astray, np.minimum(sure, ASTRAY), sure))
