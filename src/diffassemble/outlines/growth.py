@@ -30,8 +30,8 @@ ATTEMPTS = 6
 # Evidence for a join is counted as if contacts were independent, which they are not: so much of it is taken off, and
 # the rest counts less, before it is told as log odds.
 DOUBTED, SHARPNESS = 4.0, 1.2
-# Where less than this share of all pieces is told above this, parts of the whole may be joined wrongly, and nobody knows
-# which of them is the one that is right: then no more than this is told of any piece.
+# Where less than this share of all pieces is told above this, parts of the whole may be joined wrongly, and nobody
+# knows which of them is the one that is right: then no more than this is told of any piece.
 HELD, SURE, IN_DOUBT = 0.75, 0.9, 0.85
 # The most that is told of pieces in a part whose place in the whole is not known.
 ASTRAY = 0.3
