@@ -25,6 +25,9 @@ from diffassemble.outlines.sides import Sides, find_sides
 # A piece is placed if its log odds are at least this, where one side alone asks for it that, since a foreign piece may
 # fit one side by chance; a part is joined to another from there on.
 _LEAST, _LEAST_ALONE, _LEAST_JOIN = 0.5, 1.4, 1.5
+# A part of so many pieces is rather joined by a doubtful side than not at all, if all belong to one whole; it is told
+# as unsure.
+_LARGE, _LEAST_JOIN_LARGE = 6, -1.5
 # The log odds of the pair that a new part begins with.
 _SEED = 1.0
 # Pieces whose neighbours together say less than this of them, or one of them less than that, are taken out; so many
@@ -52,7 +55,7 @@ def grow_lattice(
     """
     sides = find_sides(pieces) if sides is None else sides
     evidence = Evidence(matches, sides)
-    growth = Growth(evidence, {} if locks is None else locked_cells(sides, locks))
+    growth = Growth(evidence, {} if locks is None else locked_cells(sides, locks), several)
     growth.run(until)
     return told(pieces, matches, sides, locks, several, growth)
 
@@ -60,8 +63,8 @@ def grow_lattice(
 class Growth:
     """Parts as they grow. `locked` pieces begin the first part and never leave their cells."""
 
-    def __init__(self, evidence: Evidence, locked: dict[Cell, Placed]) -> None:
-        self.evidence = evidence
+    def __init__(self, evidence: Evidence, locked: dict[Cell, Placed], several: bool = False) -> None:
+        self.evidence, self.several = evidence, several
         self.free = {piece for piece in range(len(evidence.known)) if evidence.known[piece]}
         self.layouts: list[Layout] = []
         self.locked = set(locked)
@@ -241,7 +244,8 @@ class Growth:
                 votes[one, two, turn, there[0] + dx - x, there[1] + dy - y] += self.evidence.partners[own][other]
         ways = sorted(votes, key=lambda way: -votes[way])[: _WAYS * 4]
         values = sorted(((self._joined(*way), way) for way in ways), reverse=True)
-        if not values or values[0][0] + self.evidence.prior < _LEAST_JOIN:
+        values = [(value, way) for value, way in values if value + self.evidence.prior >= self._least_join(way[1])]
+        if not values:
             return False
         one, two, turn, x, y = values[0][1]
         mover = self.layouts.pop(two)
@@ -250,6 +254,10 @@ class Growth:
             self.layouts[one].put((at[0] + x, at[1] + y), Placed(placed.piece, (placed.turn + turn) % 4))
         self._grow(self.layouts[one])
         return True
+
+    def _least_join(self, part: int) -> float:
+        """From which log odds on a part is joined to a larger one."""
+        return _LEAST_JOIN if self.several or len(self.layouts[part]) < _LARGE else _LEAST_JOIN_LARGE
 
     def _joined(self, one: int, two: int, turn: int, x: int, y: int) -> float:
         """What speaks for joining one part to another; parts that collide can't be joined."""
