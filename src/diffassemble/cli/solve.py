@@ -49,7 +49,7 @@ def solve(
         out: The folder to write. Default: the name of the input with "-solved" behind it. "-" writes no folder, but
             assembly.json to the standard output.
         grid: Rows and columns, such as 6x6. Puzzle folders know theirs; for other folders it is found out.
-        solver: The solver. Default: hybrid for pictures, mend for fragments.
+        solver: The solver. Default: hybrid for pieces on a grid, grow for pieces of any outline, mend for fragments.
         model: Its weights: a bundled name, a folder or a hub id. Default: jigsaw or fragments.
         samples: Answers to draw, to keep the best of them; their agreement is the confidence.
         steps: Denoising steps.
