@@ -38,9 +38,9 @@ REFINED, KEPT = 16, 5
 SAME_PLACE, SAME_TURN = 7.0, 0.1
 # Contacts less likely than this are dropped.
 HOPELESS = -6.0
-# Gaps that are tried (working pixels); on how many contacts, of at least which log odds; how much evener they must be.
+# Gaps that are tried (working pixels); on how many contacts, of at least which log odds; how uneven they may be.
 GAPS = tuple(float(gap) for gap in range(0, 25, 2))
-SURE_ENOUGH, MEASURED, FEWEST, CLEARLY = 1.4, 24, 4, 0.96
+SURE_ENOUGH, MEASURED, FEWEST, EVEN = 1.4, 24, 4, 1.25
 
 
 class Candidates(NamedTuple):
@@ -121,8 +121,9 @@ def usual_gap(rims: Rims, found: Candidates, logit: Float32[np.ndarray, "m"]) ->
             describe(wider, found.first[number], found.second[number], pose, numbers, arcs)
             uneven[row, column] = numbers[0, 3]
     typical = np.median(uneven, 1)
-    best = int(typical.argmin())
-    return GAPS[best] if typical[best] < CLEARLY * typical[0] else 0.0
+    # Touching rims look more even than they are, since they were moved until they do.
+    best = 1 + int(typical[1:].argmin())
+    return GAPS[best] if typical[best] < EVEN * typical[0] else 0.0
 
 
 def find_candidates(rims: Rims, model: ArcModel) -> Candidates:
