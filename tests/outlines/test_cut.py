@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 import numpy as np
 import pytest
@@ -183,13 +182,3 @@ def test_what_can_not_be_cut(tmp_path, shape: str, pieces: int, options: dict, s
     write_picture(photo, tmp_path / "photo.png")
     with pytest.raises(InputError, match=says):
         cut_shape(tmp_path / "photo.png", shape, pieces, **options)
-
-
-def test_time_grows_no_faster_than_pieces(photo: Tensor) -> None:
-    cut_shapes(photo, "tabs", 20, seeded(0), size=20)
-    took = []
-    for pieces in (40, 320):
-        start = time.process_time()
-        cut_shapes(photo, "tabs", pieces, seeded(0), size=20)
-        took.append(time.process_time() - start)
-    assert took[1] < 8 * 3 * took[0]

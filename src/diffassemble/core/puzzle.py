@@ -65,9 +65,8 @@ class Puzzle:
         """The lattice, for those who can't do without."""
         if self.lattice is None:
             raise InputError(f"these are {self.pieces.called}, which lie on no board; choose a solver for them")
-        if isinstance(self.pieces, ImagePieces) and self.pieces.height != self.pieces.width:
-            return replace(self.lattice, aspect=self.pieces.height / self.pieces.width)
-        return self.lattice
+        height, width = self.pictures.height, self.pictures.width
+        return self.lattice if height == width else replace(self.lattice, aspect=height / width)
 
     @property
     def pictures(self) -> ImagePieces:
