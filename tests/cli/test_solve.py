@@ -176,6 +176,7 @@ def make_bad_pieces(root: Path, whole: bytes, bomb: bytes) -> None:
         ("photo.png", "--grid 7x3", "do not divide into 7 rows and 3 columns"),
         ("photo.png", "--grid six", "grid 'six' is not understood"),
         ("photo.png", "--grid 2x3 --seed -1", "seed -1 is out of range"),
+        ("photo.png", "--grid 2x3 --palette", "--palette is for fragments of an object"),
         ("photo.png", "--grid 2x3 --samples 0", "samples and steps must be 1 or more"),
         ("photo.png", "--grid 2x3 --budget -1", "budget -1 leaves no time to search"),
         ("photo.png", "--grid 2x3 --solver magic", "no solver 'magic' for pieces; use one of: diffusion"),

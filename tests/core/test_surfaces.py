@@ -13,8 +13,8 @@ from diffassemble.core.surfaces import (
     distinct_rows,
     is_closed,
     sample_surface,
+    single_walls,
     surface_area,
-    without_doubled_walls,
 )
 
 SQUARE = torch.tensor([[0.0, 0, 0], [2, 0, 0], [2, 1, 0], [0, 1, 0]])
@@ -60,24 +60,25 @@ def test_distinct_rows_are_all_rows_once(pairs: list[tuple[int, int]]) -> None:
 
 def test_a_wall_between_two_cells_cancels() -> None:
     other = torch.tensor([[1, 3, 2], [4, 1, 2], [4, 2, 3], [4, 3, 1]])
-    joined = without_doubled_walls(torch.cat([TETRAHEDRON, other]))
+    both = torch.cat([TETRAHEDRON, other])
+    joined = both[single_walls(both)]
     assert joined.tolist() == [*TETRAHEDRON[:3].tolist(), *other[1:].tolist()]
     assert is_closed(joined)
 
 
 def test_repetitions_go_and_odd_numbers_leave_one() -> None:
     first, twin, back = [0, 1, 2], [1, 2, 0], [0, 2, 1]
-    assert without_doubled_walls(torch.tensor([first, twin, [1, 2, 3]])).tolist() == [first, [1, 2, 3]]
-    assert without_doubled_walls(torch.tensor([back, first, twin, [1, 2, 3]])).tolist() == [first, [1, 2, 3]]
+    assert single_walls(torch.tensor([first, twin, [1, 2, 3]])).tolist() == [0, 2]
+    assert single_walls(torch.tensor([back, first, twin, [1, 2, 3]])).tolist() == [1, 3]
 
 
 def test_a_two_sided_sheet_keeps_one_side() -> None:
-    assert without_doubled_walls(torch.tensor([[0, 1, 2], [2, 1, 0]])).tolist() == [[0, 1, 2]]
+    assert single_walls(torch.tensor([[0, 1, 2], [2, 1, 0]])).tolist() == [0]
 
 
 def test_loose_triangles_become_one_closed_surface() -> None:
     soup = CORNERS[TETRAHEDRON].reshape(-1, 3)
-    vertices, faces, kept = clean_surface(soup, torch.arange(12).reshape(4, 3))
+    vertices, faces, kept, _ = clean_surface(soup, torch.arange(12).reshape(4, 3))
     assert len(vertices) == 4
     assert is_closed(faces)
     assert not is_closed(faces[1:])
@@ -87,13 +88,13 @@ def test_loose_triangles_become_one_closed_surface() -> None:
 
 
 def test_a_sound_surface_stays_as_it_is() -> None:
-    vertices, faces, _ = clean_surface(CORNERS[:4], TETRAHEDRON)
+    vertices, faces, *_ = clean_surface(CORNERS[:4], TETRAHEDRON)
     assert torch.equal(vertices, CORNERS[:4])
     assert torch.equal(faces, TETRAHEDRON)
 
 
 def test_collapsed_triangles_and_unused_corners_go() -> None:
-    vertices, faces, kept = clean_surface(CORNERS, torch.cat([torch.tensor([[4, 4, 1]]), TETRAHEDRON]))
+    vertices, faces, kept, _ = clean_surface(CORNERS, torch.cat([torch.tensor([[4, 4, 1]]), TETRAHEDRON]))
     assert torch.equal(vertices, CORNERS[:4])
     assert torch.equal(faces, TETRAHEDRON)
     assert kept.tolist() == [0, 1, 2, 3]
@@ -101,7 +102,7 @@ def test_collapsed_triangles_and_unused_corners_go() -> None:
 
 def test_clouds_lose_equal_points_only() -> None:
     cloud = torch.tensor([[0.0, 0, 0], [-0.0, 0, 0], [1, 2, 3]])
-    vertices, faces, kept = clean_surface(cloud, torch.zeros(0, 3, dtype=torch.long))
+    vertices, faces, kept, _ = clean_surface(cloud, torch.zeros(0, 3, dtype=torch.long))
     assert vertices.tolist() == [[0, 0, 0], [1, 2, 3]]
     assert kept.tolist() == [0, 2]
     assert len(faces) == 0

@@ -122,7 +122,8 @@ def lit(owner: np.ndarray, nearness: np.ndarray, normal: np.ndarray, **darkness:
     empty, light = np.zeros((40, 40), np.float32), np.zeros((40, 40, 3), np.float32)
     occlusion, shade = darkness.get("occlusion", empty), darkness.get("shade", empty)
     colours, table, up = np.full((2, 3), 0.5), np.ones(3), np.array([0.0, -1.0, 0.0])
-    shine(owner, nearness, normal, occlusion, shade, colours, table, up, FOCAL, MIDDLE, MIDDLE, 1, light)
+    paint = np.zeros((0, 0, 3), np.float32)
+    shine(owner, nearness, normal, paint, occlusion, shade, colours, table, up, FOCAL, MIDDLE, MIDDLE, 1, light)
     return light
 
 

@@ -75,7 +75,7 @@ def test_fragments_move_with_their_poses(broken_bowl: Puzzle) -> None:
 def test_discs_lie_on_the_surface() -> None:
     points = np.random.default_rng(0).normal(size=(3000, 3)).astype(np.float32)
     points /= np.linalg.norm(points, axis=-1, keepdims=True)
-    vertices, faces = as_discs(points, 10_000)
+    vertices, faces, _ = as_discs(points, 10_000)
     assert len(faces) == 4 * len(points)
     assert np.abs(np.linalg.norm(vertices, axis=-1) - 1).max() < 0.05
     first, second, third = (vertices[faces[:, corner]] for corner in range(3))
@@ -88,7 +88,7 @@ def test_discs_lie_on_the_surface() -> None:
 @pytest.mark.parametrize("count", [1, 2, 3, 15])
 def test_a_few_points_are_beads(count: int) -> None:
     points = np.random.default_rng(0).normal(size=(count, 3)).astype(np.float32)
-    vertices, faces = as_discs(points, 100)
+    vertices, faces, _ = as_discs(points, 100)
     assert len(faces) == 8 * count
     assert np.allclose(vertices.reshape(count, 6, 3).mean(1), points, atol=1e-5)
     assert np.isfinite(as_discs(np.zeros((0, 3), np.float32), 100)[0]).all()

@@ -35,6 +35,7 @@ def solve(
     next: Annotated[bool, Flag] = False,
     json: Annotated[bool, Flag] = False,
     pictures: bool = True,
+    palette: Annotated[bool, Flag] = False,
     overwrite: bool = False,
 ) -> None:
     """Put the pieces of a picture or the fragments of an object together.
@@ -66,6 +67,7 @@ def solve(
             that --lock tells are made already.
         json: Tell other programs how far it is: a line of JSON for every step on the standard output.
         pictures: Draw assembled.png, steps.gif and report.html, once the answer is written.
+        palette: Show and write each fragment in a colour that tells it from the others, not in those of its scan.
         overwrite: Replace the folder if it holds an assembly already.
     """
     from diffassemble.cli.progress import Output, show_found
@@ -93,13 +95,17 @@ def solve(
     joins = kind_of(puzzle).next_joins
     if next and joins is None:
         raise InputError(f"--next is for real pieces that people join; these are {puzzle.pieces.called}")
+    in_palette = kind_of(puzzle).in_palette
+    if palette and in_palette is None:
+        raise InputError(f"--palette is for fragments of an object; these are {puzzle.pieces.called}")
     chosen = make(puzzle.kind)
     if lock is not None:
         puzzle = replace(puzzle, locks=read_locks(lock, puzzle))
     puzzle, names = kind_of(puzzle).set_aside(puzzle) if extra else (puzzle, ())
     assembly = replace(output.assembled(puzzle, chosen, seed), extra=names)
     settings = {"model": model or "the usual one", "samples": samples, "steps": steps, "budget": budget, "seed": seed}
-    _deliver(assembly, folder, overwrite, pictures, output, settings)
+    shown = in_palette(assembly) if palette and in_palette is not None else assembly
+    _deliver(shown, folder, overwrite, pictures, output, settings)
     if next and joins is not None:
         for number, join in enumerate(joins(assembly), 1):
             output.say(f"next join {number}: {join.words}")

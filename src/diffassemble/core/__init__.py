@@ -1,7 +1,7 @@
 """The nouns that everything else speaks: poses, pieces, boards, puzzles, matches, assemblies, solvers."""
 
 from diffassemble.core.board import Board
-from diffassemble.core.pieces import FragmentPieces, ImagePieces, Matches, Mesh, OutlinePieces
+from diffassemble.core.pieces import FragmentPieces, ImagePieces, Matches, Mesh, OutlinePieces, Texture
 from diffassemble.core.poses import Poses, nearest_turn, turn_matrix, turn_pixels
 from diffassemble.core.puzzle import InputError, Locks, Puzzle
 from diffassemble.core.solver import Assembly, Solver, Step
@@ -20,6 +20,7 @@ __all__ = [
     "Puzzle",
     "Solver",
     "Step",
+    "Texture",
     "nearest_turn",
     "turn_matrix",
     "turn_pixels",

@@ -178,6 +178,8 @@ class Kind:
     """whether several photographs are read as one puzzle"""
     next_joins: Callable[[Assembly], Sequence[NextJoin]] | None = None
     """the surest joins that are still to make, if people make them"""
+    in_palette: Callable[[Assembly], Assembly] | None = None
+    """the assembly without its pieces' own colours, so that each is shown in one that tells it from the others"""
 
     def score(self, assembly: Assembly) -> str | None:
         """How much is right, in words, if the truth is known."""

@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Float64, Int, UInt8
+from PIL import Image
 from torch import Tensor
 
 from diffassemble.core.poses import Poses
@@ -55,17 +56,40 @@ class ImagePieces:
         return self.pixels.shape[-1]
 
 
+@dataclass(frozen=True, eq=False)
+class Texture:
+    """A picture that lies on a mesh, and where the corners of each triangle lie on the picture.
+
+    Places count from the picture's lower left, (0, 0), to its upper right, (1, 1); beyond, the picture repeats.
+    """
+
+    places: Float[Tensor, "f 3 2"]
+    picture: Image.Image
+
+
 @dataclass(frozen=True)
 class Mesh:
     """Corners and triangles (counter-clockwise seen from outside); without triangles it is a cloud of points.
 
-    `normals` are outward unit vectors that a scanner gave a cloud, `colours` sRGB levels of the corners, where known.
+    `normals` are outward unit vectors that a scanner gave a cloud, `colours` sRGB levels of the corners, where known;
+    a `texture` shows finer ones.
     """
 
     vertices: Float[Tensor, "v 3"]
     faces: Int[Tensor, "f 3"]
     normals: Float[Tensor, "v 3"] | None = None
     colours: UInt8[Tensor, "v 3"] | None = None
+    texture: Texture | None = None
+
+    def inside_out(self) -> Mesh:
+        """The same mesh with its triangles facing the other way."""
+        look = self.texture
+        turned = None if look is None else replace(look, places=look.places.flip(1))
+        return replace(self, faces=self.faces.flip(1), texture=turned)
+
+    def uncoloured(self) -> Mesh:
+        """The bare shape."""
+        return replace(self, colours=None, texture=None)
 
     def placed(self, vertices: Float[Tensor, "v 3"], turn: Float[Tensor, "3 3"] | None = None) -> Mesh:
         """The same mesh with its corners elsewhere; `turn` is the rotation that brought them there, if any."""

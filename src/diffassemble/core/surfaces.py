@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
@@ -41,44 +43,51 @@ def sample_surface(
     return points, torch.nn.functional.normalize(normals[chosen], dim=-1)
 
 
-def clean_surface(
-    vertices: Float[Tensor, "v 3"], faces: Int[Tensor, "f 3"]
-) -> tuple[Float[Tensor, "w 3"], Int[Tensor, "g 3"], Int[Tensor, "w"]]:
+class CleanSurface(NamedTuple):
+    """Corners and triangles, and which of those that were given each one is: of equal corners the first."""
+
+    vertices: Float[Tensor, "w 3"]
+    faces: Int[Tensor, "g 3"]
+    given_vertices: Int[Tensor, "w"]
+    given_faces: Int[Tensor, "g"]
+
+
+def clean_surface(vertices: Float[Tensor, "v 3"], faces: Int[Tensor, "f 3"]) -> CleanSurface:
     """The same surface with equal corners merged, and without doubled walls, collapsed triangles and unused corners.
 
-    Corners and triangles keep their order; the last tells which of the given corners each one is, the first of equal
-    ones. Without triangles, only equal points are merged.
+    Corners and triangles keep their order. Without triangles, only equal points are merged.
     """
     # Adding zero turns −0 into 0.
     vertices = vertices + 0.0
     first, merged = distinct_rows(vertices)
     if not len(faces):
-        return vertices[first], faces, first
+        return CleanSurface(vertices[first], faces, first, torch.zeros(0, dtype=torch.long))
     vertices, faces = vertices[first], merged[faces]
-    faces = faces[(faces != faces.roll(1, 1)).all(1)]
-    faces = without_doubled_walls(faces)
+    kept = (faces != faces.roll(1, 1)).all(1).nonzero()[:, 0]
+    kept = kept[single_walls(faces[kept])]
+    faces = faces[kept]
     used = torch.zeros(len(vertices), dtype=torch.bool)
     used[faces.flatten()] = True
-    return vertices[used], (used.cumsum(0) - 1)[faces], first[used]
+    return CleanSurface(vertices[used], (used.cumsum(0) - 1)[faces], first[used], kept)
 
 
-def without_doubled_walls(faces: Int[Tensor, "f 3"]) -> Int[Tensor, "g 3"]:
-    """Triangles without the pairs that share corners but face opposite ways, and without mere repetitions.
+def single_walls(faces: Int[Tensor, "f 3"]) -> Int[Tensor, "g"]:
+    """Which triangles are left without pairs that share corners but face opposite ways, and without mere repetitions.
 
     A sheet that is nothing but such pairs keeps one side, so that something is left.
     """
     if not len(faces):
-        return faces
+        return torch.zeros(0, dtype=torch.long)
     first, which = distinct_rows(faces.sort(1).values)
     # Two of three ascending steps around the triangle: an even order of the sorted corners; one of three: an odd one.
     sign = (faces.roll(-1, 1) > faces).sum(1) * 2 - 3
     total = torch.zeros(len(first), dtype=torch.long).index_add_(0, which, sign)
     matching = sign * total[which] > 0
     if not matching.any():
-        return faces[first]
+        return first
     numbers = torch.where(matching, torch.arange(len(faces)), len(faces))
     kept = torch.full((len(first),), len(faces)).scatter_reduce_(0, which, numbers, "amin")
-    return faces[kept[kept < len(faces)].sort().values]
+    return kept[kept < len(faces)].sort().values
 
 
 def is_closed(faces: Int[Tensor, "f 3"]) -> bool:

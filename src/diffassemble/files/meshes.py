@@ -13,11 +13,13 @@ import numpy as np
 import torch
 import trimesh
 from numpy.typing import NDArray
+from PIL import Image
 from torch import Tensor
 
-from diffassemble.core import InputError, Mesh
+from diffassemble.core import InputError, Mesh, Texture
 from diffassemble.core.surfaces import clean_surface, is_closed, surface_area
 from diffassemble.files.atomic import file_size, one_line
+from diffassemble.files.pictures import png_bytes
 from diffassemble.rendering.picture import Colour, to_linear, to_srgb
 
 MESH_ENDINGS = frozenset({".ply", ".obj", ".stl", ".glb", ".gltf", ".off", ".xyz", ".npy"})
@@ -31,13 +33,15 @@ _COLUMNS = (3, 6, 9)
 class Arrays(NamedTuple):
     """What a file has: corners (v, 3), triangles (f, 3), and for each corner a normal and a colour, where it has them.
 
-    Normals are those of clouds: triangles have their own.
+    Normals are those of clouds: triangles have their own. `places` are the corners of triangles on a picture (f, 3, 2).
     """
 
     vertices: NDArray[np.float64]
     faces: NDArray[np.int64]
     normals: NDArray[np.float64] | None = None
     colours: NDArray[np.uint8] | None = None
+    places: NDArray[np.float32] | None = None
+    picture: Image.Image | None = None
 
 
 @contextmanager
@@ -109,11 +113,8 @@ def _colours_of(part: trimesh.parent.Geometry, linear: bool) -> NDArray[np.uint8
     """A colour for each corner of a part, from its picture or else of its own; glTF counts light in the latter."""
     look, count = part.visual, len(part.vertices)
     try:
-        if look.kind == "texture":
-            picture = getattr(look.material, "image", None) or getattr(look.material, "baseColorTexture", None)
-            # Where there is none, trimesh may make one up, which has no format.
-            if picture is not None and picture.format and look.uv is not None and len(look.uv) == count:
-                return trimesh.visual.color.uv_to_color(look.uv, picture)[:, :3]
+        if (shown := _picture_of(part)) is not None:
+            return trimesh.visual.color.uv_to_color(look.uv, shown)[:, :3]
         found = np.asarray(look.vertex_attributes["color"] if look.kind == "texture" else look.vertex_colors)
     # A picture that is broken, or none of those that Pillow knows, gives no colours.
     except Exception:
@@ -123,6 +124,16 @@ def _colours_of(part: trimesh.parent.Geometry, linear: bool) -> NDArray[np.uint8
     most = 1 if found.dtype.kind == "f" else np.iinfo(found.dtype).max
     shares = np.nan_to_num(found[:, :3].astype(np.float64) / most).clip(0, 1)
     return _levels(to_srgb(shares) if linear else shares)
+
+
+def _picture_of(part: trimesh.parent.Geometry) -> Image.Image | None:
+    """The picture that lies on a part, if each of its corners has a place there."""
+    look = part.visual
+    if look.kind != "texture" or look.uv is None or len(look.uv) != len(part.vertices):
+        return None
+    picture = getattr(look.material, "image", None) or getattr(look.material, "baseColorTexture", None)
+    # Where there is none, trimesh may make one up, which has no format.
+    return picture if picture is not None and picture.format else None
 
 
 def _normals_of(part: trimesh.parent.Geometry) -> NDArray[np.float64] | None:
@@ -136,6 +147,15 @@ def _normals_of(part: trimesh.parent.Geometry) -> NDArray[np.float64] | None:
 def _joined(scene: trimesh.Scene, linear: bool) -> Arrays:
     """All meshes of a scene as one, or, if it has none, all its points."""
     looks = {name: _colours_of(part, linear) for name, part in scene.geometry.items() if hasattr(part, "visual")}
+    # A picture is kept if it is one, lies on all, and could be read for the colours of corners.
+    sheets = {
+        name: (part.visual.uv, _picture_of(part))
+        for name, part in scene.geometry.items()
+        if name in looks
+        and looks[name] is not None
+        and isinstance(part, trimesh.Trimesh)
+        and _picture_of(part) is not None
+    }
     for part in scene.geometry.values():
         if isinstance(part, trimesh.Trimesh):
             # Copies are made below, and a picture that is broken can't be copied.
@@ -150,11 +170,16 @@ def _joined(scene: trimesh.Scene, linear: bool) -> Arrays:
     triangles = [np.asarray(part.faces, dtype=np.int64) + start for part, start in zip(meshes, starts, strict=False)]
     colours = [paint for part in chosen if (paint := looks.get(part.metadata["name"])) is not None]
     normals = _normals_of(chosen[0]) if len(chosen) == 1 and not meshes else None
+    known = [sheets[name] for part in meshes if (name := part.metadata["name"]) in sheets]
+    shared = len(known) == len(meshes) > 0 and all(picture is known[0][1] for _, picture in known)
+    places = [uv[part.faces][..., :2] for (uv, _), part in zip(known, meshes, strict=True)] if shared else []
     return Arrays(
         np.concatenate(corners),
         np.concatenate([np.zeros((0, 3), dtype=np.int64), *triangles]),
         normals,
         np.concatenate(colours) if len(colours) == len(chosen) else None,
+        np.nan_to_num(np.concatenate(places)).astype(np.float32) if shared else None,
+        known[0][1] if shared else None,
     )
 
 
@@ -182,10 +207,14 @@ def read_precisely(path: Path | str) -> Mesh:
     corners = torch.from_numpy(np.array(found.vertices, dtype=np.float64))
     triangles = torch.from_numpy(np.array(found.faces, dtype=np.int64))
     _check_numbers(path, corners, triangles)
-    vertices, faces, kept = clean_surface(corners, triangles)
+    clean = clean_surface(corners, triangles)
+    kept = clean.given_vertices
     normals = None if found.normals is None else _unit_vectors(torch.from_numpy(found.normals)[kept])
     colours = None if found.colours is None else torch.from_numpy(found.colours)[kept]
-    mesh, count = Mesh(vertices, faces, normals, colours), len(triangles)
+    texture = None
+    if found.places is not None and found.picture is not None:
+        texture = Texture(torch.from_numpy(found.places)[clean.given_faces], found.picture.convert("RGB"))
+    mesh, count = Mesh(clean.vertices, clean.faces, normals, colours, texture), len(triangles)
     if count and not (len(mesh.faces) and surface_area(mesh.vertices, mesh.faces) > 0):
         raise InputError(f"{path}: its triangles have no area; give a mesh with a surface")
     if not count and (points := len(mesh.vertices)) < LEAST_POINTS:
@@ -214,7 +243,7 @@ def mesh_bytes(mesh: Mesh, suffix: str, colour: Colour | None = None) -> bytes:
     """The content of a .ply, .obj, .stl or .glb file (float32) that reads back as the same mesh.
 
     `colour`, 0…255 each, is for meshes that have no colours of their own. STL has no colours, GLB has few dark ones;
-    normals of clouds are kept in PLY and OBJ.
+    normals of clouds are kept in PLY and OBJ, the picture on a mesh in GLB.
     """
     if suffix not in (known := (".ply", ".obj", ".stl", ".glb")):
         raise InputError(f"cannot write meshes as {suffix!r}; choose one of {', '.join(known)}")
@@ -239,6 +268,23 @@ def mesh_bytes(mesh: Mesh, suffix: str, colour: Colour | None = None) -> bytes:
     return _trimesh(mesh, None if suffix == ".stl" else _paint(mesh, colour)).export(file_type=suffix[1:])
 
 
+def textured_files(mesh: Mesh, texture: Texture, name: str, aside: str) -> Iterator[tuple[str, bytes]]:
+    """Names and contents of an .obj file, and of the material and the picture that it names, which are called `aside`.
+
+    Their name must be plain: programs read spaces there in different ways.
+    """
+    lines = ["v {:.9g} {:.9g} {:.9g}".format(*corner) for corner in mesh.vertices.tolist()]
+    rows, which = np.unique(texture.places.reshape(-1, 2).numpy(), axis=0, return_inverse=True)
+    lines += ["vt {:.9g} {:.9g}".format(*row) for row in rows.tolist()]
+    corners = zip((mesh.faces + 1).tolist(), (which.reshape(-1, 3) + 1).tolist(), strict=True)
+    lines += [f"f {a}/{d} {b}/{e} {c}/{f}" for (a, b, c), (d, e, f) in corners]
+    head = [f"mtllib {aside}.mtl", "usemtl surface"]
+    yield f"{name}.obj", ("\n".join([*head, *lines]) + "\n").encode()
+    material = ["newmtl surface", "Ka 1 1 1", "Kd 1 1 1", "Ks 0 0 0", "d 1", f"map_Kd {aside}.png"]
+    yield f"{aside}.mtl", ("\n".join(material) + "\n").encode()
+    yield f"{aside}.png", png_bytes(texture.picture)
+
+
 def _cloud_bytes(mesh: Mesh, normals: Tensor, paint: NDArray[np.uint8] | None) -> bytes:
     """The content of a .ply file of points with normals, which trimesh does not write."""
     columns = [(name, "<f4", "float") for name in ("x", "y", "z", "nx", "ny", "nz")]
@@ -252,24 +298,47 @@ def _cloud_bytes(mesh: Mesh, normals: Tensor, paint: NDArray[np.uint8] | None) -
     return "\n".join([*lines, "end_header", ""]).encode() + table.tobytes()
 
 
-def scene_bytes(meshes: Sequence[Mesh], names: Sequence[str], colours: Sequence[Colour | None]) -> bytes:
-    """The content of a .glb file with one named node a mesh, each in its own colours, or in one that is given."""
+def scene_bytes(
+    meshes: Sequence[Mesh],
+    names: Sequence[str],
+    colours: Sequence[Colour | None],
+    matrices: NDArray[np.float64] | None = None,
+) -> bytes:
+    """The content of a .glb file with one named node a mesh, each in its own colours, or in one that is given.
+
+    `matrices` (n, 4, 4) are what the nodes move their meshes by; the meshes stay as they are.
+    """
     scene = trimesh.Scene()
-    for mesh, name, colour in zip(meshes, names, colours, strict=True):
+    # A dull surface, seen from both sides.
+    dull = {"metallicFactor": 0.0, "roughnessFactor": 0.8, "doubleSided": True}
+    moves = [None] * len(meshes) if matrices is None else list(matrices)
+    for mesh, name, colour, move in zip(meshes, names, colours, moves, strict=True):
+        if mesh.texture is not None:
+            part = _with_picture(mesh, mesh.texture, trimesh.visual.material.PBRMaterial(name=name, **dull))
+            scene.add_geometry(part, node_name=name, geom_name=name, transform=move)
+            continue
         # glTF counts light where others count steps of grey.
         paint = _paint(mesh, colour)
         light = None if paint is None else to_linear(paint / 255)
         part = _trimesh(mesh, None if light is None else _levels(light))
         if light is not None and len(mesh.faces):
-            # A dull surface, seen from both sides.
-            look = {"metallicFactor": 0.0, "roughnessFactor": 0.8, "doubleSided": True}
             plain = [*light[0].tolist(), 1.0] if mesh.colours is None else None
-            material = trimesh.visual.material.PBRMaterial(name=name, baseColorFactor=plain, **look)
+            material = trimesh.visual.material.PBRMaterial(name=name, baseColorFactor=plain, **dull)
             painted, part.visual = part.visual.vertex_colors, trimesh.visual.TextureVisuals(material=material)
             if mesh.colours is not None:
                 part.visual.vertex_attributes["color"] = painted
-        scene.add_geometry(part, node_name=name, geom_name=name)
+        scene.add_geometry(part, node_name=name, geom_name=name, transform=move)
     return scene.export(file_type="glb")
+
+
+def _with_picture(mesh: Mesh, texture: Texture, material: trimesh.visual.material.PBRMaterial) -> trimesh.Trimesh:
+    """A mesh under its picture; where that has a seam, corners are there twice."""
+    keyed = np.column_stack([mesh.faces.reshape(-1).numpy(), texture.places.reshape(-1, 2).numpy()])
+    rows, which = np.unique(keyed, axis=0, return_inverse=True)
+    material.baseColorTexture = texture.picture
+    look = trimesh.visual.TextureVisuals(uv=rows[:, 1:], material=material)
+    corners = mesh.vertices.cpu().numpy()[rows[:, 0].astype(np.int64)]
+    return trimesh.Trimesh(corners, which.reshape(-1, 3), visual=look, process=False)
 
 
 def _paint(mesh: Mesh, colour: Colour | None) -> NDArray[np.uint8] | None:

@@ -301,7 +301,7 @@ def mesh_of(solid: Manifold, unit: float = 1.0, middle: Float[Tensor, "3"] | Non
     faces = torch.from_numpy(np.array(surface.tri_verts, np.int64))
     grain = float(vertices.abs().max()) * _GRAIN
     rounded = (vertices / grain).round() * grain
-    welded, triangles, _ = clean_surface(rounded.float(), faces)
+    welded, triangles, *_ = clean_surface(rounded.float(), faces)
     return Mesh(welded, triangles) if every_edge_joins_two(triangles) else Mesh(rounded.float(), faces)
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
@@ -16,7 +17,15 @@ from torch import Tensor
 from diffassemble.core import Assembly, Board, FragmentPieces, InputError, Mesh, Poses, Puzzle
 from diffassemble.core.surfaces import is_closed, sample_surface
 from diffassemble.files.documents import document_bytes, field, motion_fields, piece_names, read_document, truth_records
-from diffassemble.files.meshes import MESH_ENDINGS, MOST_BYTES, check_size, mesh_bytes, read_precisely, scene_bytes
+from diffassemble.files.meshes import (
+    MESH_ENDINGS,
+    MOST_BYTES,
+    check_size,
+    mesh_bytes,
+    read_precisely,
+    scene_bytes,
+    textured_files,
+)
 from diffassemble.fragments.scale import misfit_of
 from diffassemble.rendering.picture import fragment_colours
 
@@ -27,6 +36,8 @@ MOST_FRAGMENTS = 500
 DENSE = 500_000
 """triangles of a mesh from which on fewer would give the same answer sooner"""
 SIZE_FROM_SPREAD = 2.53
+_FAR = 100
+"""lengths of the whole from the origin, within which single precision tells a hundred-thousandth of it"""
 
 
 def file_matrices(pieces: FragmentPieces, poses: Poses) -> Float64[Tensor, "n 4 4"]:
@@ -154,9 +165,11 @@ def folder_contents(puzzle: Puzzle, folder: Path, ending: str) -> Iterator[tuple
     check_fragment_count(len(puzzle), folder)
     pieces = puzzle.fragments
     width = max(2, len(str(len(puzzle) - 1)))
-    names = [f"fragment_{index:0{width}d}{ending}" for index in range(len(puzzle))]
+    # Only GLB has pictures in the same file.
+    endings = [ending if mesh.texture is None else ".glb" for mesh in pieces.meshes]
+    names = [f"fragment_{index:0{width}d}{own}" for index, own in enumerate(endings)]
     for index, name in enumerate(names):
-        yield f"pieces/{name}", mesh_bytes(in_file_coordinates(pieces, index), ending)
+        yield f"pieces/{name}", mesh_bytes(in_file_coordinates(pieces, index), endings[index])
     yield "puzzle.json", document_bytes({"unit": pieces.unit, "pieces": names}, DOCUMENT)
     if puzzle.truth is not None:
         matrices = file_matrices(pieces, puzzle.truth).tolist()
@@ -187,14 +200,34 @@ def read_folder(folder: Path, document: dict[str, Any], board: Board | None) -> 
 
 def object_contents(assembly: Assembly) -> Iterator[tuple[str, bytes]]:
     """The names and contents of the files that only objects have, all in the unit of the fragments' files."""
-    names = plain_names(assembly.puzzle.names)
+    pieces, names = assembly.puzzle.fragments, plain_names(assembly.puzzle.names)
     levels = (fragment_colours(len(names)) * 255).round().astype(int).tolist()
     colours = [(red, green, blue) for red, green, blue in levels]
-    meshes = posed_meshes(assembly)
-    yield "assembled.glb", scene_bytes(meshes, names, colours)
+    yield "assembled.glb", scene_bytes(*_as_given(pieces, assembly.poses, names, colours))
     yield "matrices.txt", matrix_text(assembly).encode()
-    for mesh, name, colour in zip(meshes, names, colours, strict=True):
-        yield f"posed/{name}.ply", mesh_bytes(mesh, ".ply", colour)
+    for number, (mesh, name, colour) in enumerate(zip(posed_meshes(assembly), names, colours, strict=True)):
+        if mesh.texture is None:
+            yield f"posed/{name}.ply", mesh_bytes(mesh, ".ply", colour)
+            continue
+        for file, content in textured_files(mesh, mesh.texture, name, f"texture_{number:03d}"):
+            yield f"posed/{file}", content
+
+
+def _as_given(
+    pieces: FragmentPieces, poses: Poses, names: list[str], colours: list[tuple[int, int, int]]
+) -> tuple[list[Mesh], list[str], list[tuple[int, int, int]], np.ndarray]:
+    """What a scene shows: meshes as their files have them, and the matrices that put them together.
+
+    Those that lie farther off than single precision can tell well are brought to the origin, and so are their matrices.
+    """
+    matrices, meshes = file_matrices(pieces, poses), []
+    for index, origin in enumerate(pieces.origins.double()):
+        mesh, far = in_file_coordinates(pieces, index), float(origin.norm()) > _FAR * pieces.unit
+        if far:
+            mesh = mesh.placed((pieces.unit * pieces.meshes[index].vertices.double()).float())
+            matrices[index, :3, 3] += matrices[index, :3, :3] @ origin
+        meshes.append(mesh)
+    return meshes, names, colours, matrices.numpy()
 
 
 def posed_meshes(assembly: Assembly) -> list[Mesh]:

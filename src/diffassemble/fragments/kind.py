@@ -26,11 +26,13 @@ SPREAD = 0.2
 
 _OPENING = """
 <ul>
-<li><b>CloudCompare</b>: open the files in <code>posed/</code>, they stand in their places. Or open your own fragments,
+<li><b>CloudCompare</b>: open the files in <code>posed/</code>, they stand in their places, in the colours and under the
+pictures that they came with. Or open your own fragments,
 choose Edit → Apply transformation, and paste the fragment's four lines of <code>matrices.txt</code>.</li>
 <li><b>MeshLab</b>: File → Import Mesh, choose all files in <code>posed/</code> at once.</li>
 <li><b>Blender</b>: File → Import → glTF 2.0, choose <code>assembled.glb</code>; every fragment is an object of its own
-name and colour.</li>
+name, with its mesh as it was given: the object's transformation puts it in its place; cleared (Alt G, Alt R), it lies
+as it was scanned.</li>
 </ul>"""
 
 
@@ -137,6 +139,12 @@ def _standing(assembly: Assembly) -> Assembly:
     return stood_up(assembly, _canonical_rotation() if knows else None)
 
 
+def _in_palette(assembly: Assembly) -> Assembly:
+    pieces = assembly.puzzle.fragments
+    bare = replace(pieces, meshes=tuple(mesh.uncoloured() for mesh in pieces.meshes))
+    return replace(assembly, puzzle=replace(assembly.puzzle, pieces=bare))
+
+
 def _count_right(assembly: Assembly, truth: Poses) -> Score:
     """Fragments close to where they belong, as they stand and as seen from the largest."""
     from diffassemble.evaluation import metrics
@@ -185,4 +193,5 @@ FRAGMENTS = Kind(
     facts=lambda puzzle: [],
     opening=_OPENING,
     count_right=_count_right,
+    in_palette=_in_palette,
 )

@@ -183,7 +183,7 @@ def facing_outward(mesh: Mesh) -> Mesh:
         inward = bool(torch.linalg.det(corners).sum() < 0)
     else:
         inward = enclosure(mesh) < -_ENCLOSING
-    return replace(mesh, faces=mesh.faces.flip(1)) if inward else mesh
+    return mesh.inside_out() if inward else mesh
 
 
 def enclosure(mesh: Mesh) -> float:

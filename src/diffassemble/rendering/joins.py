@@ -95,9 +95,14 @@ def split(things: Triangles, side: float) -> Triangles:
         rows = np.arange(len(order))[:, None]
         corners, owner = _halved(corners[~small][rows, order]), np.tile(owner[~small], 2)
         normals = _halved(normals[~small][rows, order])
-    columns = ([part.corners for part in done], [part.normals for part in done], [part.owner for part in done])
-    every = [np.concatenate(column) for column in columns] if done else [corners, normals, owner]
-    return Triangles(*every)
+    return joined(done) if done else Triangles(corners, normals, owner)
+
+
+def joined(parts: Sequence[Triangles]) -> Triangles:
+    """All of them, bare of paint."""
+    columns = ([part.corners for part in parts], [part.normals for part in parts], [part.owner for part in parts])
+    corners, normals, owner = (np.concatenate(column) for column in columns)
+    return Triangles(corners, normals, owner)
 
 
 def _halved(values: Float32[np.ndarray, "f 3 3"]) -> Float32[np.ndarray, "g 3 3"]:
@@ -131,9 +136,7 @@ class Seams:
         fine = split(things, _SIDE * self.size)
         parts = {piece: fine.owner == piece for piece in placed}
         self.bodies = {
-            piece: Body(Triangles(fine.corners[own], fine.normals[own], fine.owner[own]), len(meshes[piece].faces) > 0)
-            for piece, own in parts.items()
-            if own.any()
+            piece: Body(fine.of(own), len(meshes[piece].faces) > 0) for piece, own in parts.items() if own.any()
         }
         self.middle = shown.mean(0) if len(shown) else np.zeros(3)
         self.order = sorted(self.bodies, key=lambda piece: (float(assembly.confidence[piece]), piece))
@@ -180,8 +183,9 @@ class Seams:
             corners[..., 0] -= edge
             owner = np.where(marked, 2, number).astype(np.int64)
             close.append(corners[np.linalg.norm(body.middles - spine, axis=1) <= wide].reshape(-1, 3))
-            parts.append((corners.astype(np.float32), body.things.normals @ turn.T.astype(np.float32), owner))
-        both = Triangles(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+            normals = body.things.normals @ turn.T.astype(np.float32)
+            parts.append(Triangles(corners.astype(np.float32), normals, owner))
+        both = joined(parts)
         points, view = both.corners.reshape(-1, 3), orbit(0.0, _ELEVATION)
         camera = frame(np.concatenate(close), view, JOIN, _MARGIN)
         if camera.view(points)[:, 2].min() < _CLEAR * camera.distance:  # parts of a large fragment come too near

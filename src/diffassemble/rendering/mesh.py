@@ -30,7 +30,7 @@ from diffassemble.rendering.picture import (
 )
 from diffassemble.rendering.shelves import shelves
 from diffassemble.rendering.studio import Exposure, expose, frame, orbit
-from diffassemble.rendering.triangles import Triangles, triangles_of
+from diffassemble.rendering.triangles import triangles_of
 
 # The table is seen from above at an angle, so that depth counts for less than width.
 _WIDTH_TO_DEPTH = 0.95
@@ -184,8 +184,7 @@ class _Stills:
         """What has a place, from three sides; what was left out would hide it."""
         placed = self.placed if self.placed.any() else np.ones(len(self.placed), bool)
         things = self.things.placed(self.poses)
-        shown = placed[things.owner]
-        things = Triangles(things.corners[shown], things.normals[shown], things.owner[shown])
+        things = things.of(placed[things.owner])
         reached = _reached(self.extremes[placed], self.poses[np.flatnonzero(placed).tolist()])
         ground = float(reached[:, 1].min())
         return {
@@ -214,39 +213,44 @@ def _stills(assembly: Assembly) -> _Stills:
 
 
 def draw_assembly(assembly: Assembly) -> Image.Image:
-    """The assembled object, upright, from the front and above, each fragment in a colour of its own."""
-    return _stills(assembly).assembled.coloured(fragment_colours(len(assembly.puzzle)))
+    """The assembled object, upright, from the front and above, as its scans are coloured.
+
+    Here and below each fragment that has no colours has one that tells it from the others.
+    """
+    return _stills(assembly).assembled.coloured(fragment_colours(len(assembly.puzzle)), own=True)
 
 
 def draw_before_after(assembly: Assembly) -> Image.Image:
     """The fragments on a table beside what became of them and, if it is known, what they once were; captioned."""
     puzzle = assembly.puzzle
     stills, colours = _stills(assembly), fragment_colours(len(puzzle))
-    before = stills.seen(laid_out(puzzle.fragments), PANEL, _TABLE_VIEW).coloured(colours)
+    before = stills.seen(laid_out(puzzle.fragments), PANEL, _TABLE_VIEW).coloured(colours, own=True)
     count = "one fragment" if len(puzzle) == 1 else f"{len(puzzle)} fragments"
-    after = stills.seen(assembly.poses, PANEL).coloured(colours)
+    after = stills.seen(assembly.poses, PANEL).coloured(colours, own=True)
     panels = [under_title(before, count), under_title(after, "assembled")]
     if puzzle.truth is not None:
-        panels.append(under_title(stills.seen(puzzle.truth, PANEL).coloured(colours), "the true whole"))
+        panels.append(under_title(stills.seen(puzzle.truth, PANEL).coloured(colours, own=True), "the true whole"))
     return beside(*panels)
 
 
 def draw_confidence(assembly: Assembly) -> Image.Image:
     """The assembled object from three sides in the colours of how sure each fragment is, with a legend."""
     colours = np.array([confidence_colour(sure) for sure in assembly.confidence.tolist()], np.float32) / 255
-    return with_legend(_three(assembly, colours), f"confidence, mean {float(assembly.confidence.mean()):.2f}")
+    return with_legend(
+        _three(assembly, colours, own=False), f"confidence, mean {float(assembly.confidence.mean()):.2f}"
+    )
 
 
 def draw_views(assembly: Assembly) -> Image.Image:
-    """The assembled object from the front, the side and above, each fragment in its colour; captioned."""
-    return _three(assembly, fragment_colours(len(assembly.puzzle)))
+    """The assembled object from the front, the side and above; captioned."""
+    return _three(assembly, fragment_colours(len(assembly.puzzle)), own=True)
 
 
-def _three(assembly: Assembly, colours: Float32[np.ndarray, "n 3"]) -> Image.Image:
+def _three(assembly: Assembly, colours: Float32[np.ndarray, "n 3"], own: bool) -> Image.Image:
     stills = _stills(assembly)
     with stills.lock:
         sides = stills.sides
-    return in_a_row([under_title(side.coloured(colours), name) for name, side in sides.items()])
+    return in_a_row([under_title(side.coloured(colours, own), name) for name, side in sides.items()])
 
 
 def animate(assembly: Assembly, frames: int = 48) -> list[Image.Image]:
@@ -269,7 +273,7 @@ def animate(assembly: Assembly, frames: int = 48) -> list[Image.Image]:
         # Late ones must stay within the picture: it closes in when all are nearly there.
         camera = wide.towards(close, flight.arrived(time) ** 3)
         ground = min(floor, float(_reached(extremes, poses)[:, 1].min()))
-        return expose(things.placed(poses), camera, MOVING, ground=ground, samples=1).coloured(colours)
+        return expose(things.placed(poses), camera, MOVING, ground=ground, samples=1).coloured(colours, own=True)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(shot, np.linspace(0, 1, max(frames, 2)).tolist()))

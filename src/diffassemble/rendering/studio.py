@@ -8,11 +8,12 @@ from them, since what those wrap can't be compiled.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import no_type_check
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Int32, Int64
+from jaxtyping import Bool, Float32, Float64, Int32, Int64, UInt8
 from numba import njit
 from PIL import Image
 from scipy.ndimage import uniform_filter
@@ -102,11 +103,15 @@ _TOUCH = 1e-9
 
 @dataclass(frozen=True)
 class Layers:
-    """What each pixel shows: whose surface (`NOTHING` for none), how near (1/distance, 0 for none), facing where."""
+    """What each pixel shows: whose surface (`NOTHING` for none), how near (1/distance, 0 for none), facing where.
+
+    And, if there are surfaces with paint of their own, which; below 0 where there is none.
+    """
 
     owner: Int32[np.ndarray, "h w"]
     nearness: Float32[np.ndarray, "h w"]
     normal: Float32[np.ndarray, "h w 3"]
+    paint: Float32[np.ndarray, "_ _ 3"]
 
 
 def rasterise(
@@ -114,6 +119,7 @@ def rasterise(
     normals: Float32[np.ndarray, "f 3 3"],
     owner: Int64[np.ndarray, "f"],
     size: tuple[int, int],
+    paint: Float32[np.ndarray, "f 3 3"] | None = None,
 ) -> Layers:
     """The pixels of a picture of `size` (width, height) whose centres triangles cover.
 
@@ -126,14 +132,16 @@ def rasterise(
         np.full((height, width), NOTHING, np.int32),
         np.zeros((height, width), np.float32),
         np.zeros((height, width, 3), np.float32),
+        np.full((0, 0, 3) if paint is None else (height, width, 3), -1, np.float32),
     )
-    _fill(corners, normals, owner, layers.owner, layers.nearness, layers.normal)
+    given = np.zeros((0, 3, 3), np.float32) if paint is None else paint
+    _fill(corners, normals, owner, given, layers.owner, layers.nearness, layers.normal, layers.paint)
     return layers
 
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def _fill(corners, normals, owner, shown, nearness, normal):
+def _fill(corners, normals, owner, paint, shown, nearness, normal, painted):
     height, width = shown.shape
     for index in range(len(corners)):
         ax, ay, aw = corners[index, 0]
@@ -167,6 +175,13 @@ def _fill(corners, normals, owner, shown, nearness, normal):
                         + second * normals[index, 1, axis]
                         + third * normals[index, 2, axis]
                     )
+                    if len(paint):
+                        # What is linear on a surface is so on the picture only if weighed by nearness.
+                        painted[row, column, axis] = (
+                            first * aw * paint[index, 0, axis]
+                            + second * bw * paint[index, 1, axis]
+                            + third * cw * paint[index, 2, axis]
+                        ) / near
 
 
 # From the upper left, before the object; and a weak one from the right, to brighten its shadow.
@@ -257,8 +272,11 @@ def find_shadow(
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def shine(owner, nearness, normal, occlusion, shade, colours, table, up, focal, middle_x, middle_y, line, light):
-    """Amounts of light (linear) of each pixel, into `light`; `line` is how wide contours are, in pixels."""
+def shine(owner, nearness, normal, paint, occlusion, shade, colours, table, up, focal, middle_x, middle_y, line, light):
+    """Amounts of light (linear) of each pixel, into `light`; `line` is how wide contours are, in pixels.
+
+    Surfaces have their own `paint`, or else the colours of their owners.
+    """
     height, width = owner.shape
     for row in range(height):
         for column in range(width):
@@ -290,8 +308,10 @@ def shine(owner, nearness, normal, occlusion, shade, colours, table, up, focal, 
             open_sky = 1 - 0.85 * occlusion[row, column]
             diffuse = open_sky * (ambient + _FILL * max(0.0, fill)) + _KEY * lit * max(0.0, key)
             gloss = _GLOSS * lit * max(0.0, glossy / math.sqrt(half)) ** _SHINE if key > 0 else 0.0
+            own = len(paint) > 0 and paint[row, column, 0] >= 0
             for channel in range(3):
-                light[row, column, channel] = dark * (colours[piece, channel] * diffuse + gloss)
+                colour = paint[row, column, channel] if own else colours[piece, channel]
+                light[row, column, channel] = dark * (colour * diffuse + gloss)
 
 
 # How far corners darken each other, and how wide shadows blur, in units of the whole's longest side.
@@ -311,12 +331,13 @@ class Exposure:
     camera: Camera
     samples: int
 
-    def coloured(self, colours: Float32[np.ndarray, "n 3"]) -> Image.Image:
-        """The picture of things in their owners' colours (sRGB)."""
+    def coloured(self, colours: Float32[np.ndarray, "n 3"], own: bool = False) -> Image.Image:
+        """The picture of things in their owners' colours (sRGB), or in their `own` where they have any."""
         layers, camera, samples = self.layers, self.camera, self.samples
         light, up = np.zeros_like(layers.normal), camera.rotation[:, 1].copy()
         paints, table = to_linear(colours.astype(float)), to_linear(np.array(TABLE) / 255)
-        seen = (layers.owner, layers.nearness, layers.normal, self.occlusion, self.shade)
+        paint = layers.paint if own else layers.paint[:0, :0]
+        seen = (layers.owner, layers.nearness, layers.normal, paint, self.occlusion, self.shade)
         shine(*seen, paints, table, up, camera.focal, *camera.middle, samples, light)
         levels = (to_srgb(np.linspace(0, 1, 4096)) * 255).round().astype(np.uint8)
         picture = Image.fromarray(levels[(light.clip(0, 1) * 4095).round().astype(np.int32)])
@@ -332,7 +353,8 @@ def expose(things: Triangles, camera: Camera, size: tuple[int, int], *, ground: 
     wide = (size[0] * samples, size[1] * samples)
     seen = fine.view(things.corners)
     normals = (things.normals.reshape(-1, 3) @ fine.rotation.T.astype(np.float32)).reshape(seen.shape)
-    layers = rasterise(fine.project(seen), normals, things.owner, wide)
+    layers = rasterise(fine.project(seen), normals, things.owner, wide, things.paint)
+    _develop(layers, things.pictures)
     up = fine.rotation[:, 1].copy()
     below = float(up @ (np.array([0, 0, fine.distance]) + fine.rotation @ (np.array([0, ground, 0]) - fine.target)))
     # Pixels that show nothing show the table, the plane up·p = below, as far as it reaches below the horizon.
@@ -341,12 +363,25 @@ def expose(things: Triangles, camera: Camera, size: tuple[int, int], *, ground: 
     free = (layers.nearness <= 0) & (table > 0)
     layers.nearness[free], layers.normal[free] = table[free], up
     # Darkness changes slowly, so it's found for whole pixels only.
-    whole = Layers(*(layer[::samples, ::samples] for layer in (layers.owner, layers.nearness, layers.normal)))
+    every = (layers.owner, layers.nearness, layers.normal, layers.paint)
+    whole = Layers(*(layer[::samples, ::samples] for layer in every))
     coarse = (camera.focal, *camera.middle)
     occlusion, shade = (
         layer.repeat(samples, 0).repeat(samples, 1) for layer in _darkness(whole, seen, normals, things, coarse)
     )
     return Exposure(layers, occlusion, shade, fine, samples)
+
+
+def _develop(layers: Layers, pictures: Mapping[int, UInt8[np.ndarray, "_ _ 3"]]) -> None:
+    """Turn paint into amounts of light: places on pictures into what these show there, colours from sRGB."""
+    for owner, picture in pictures.items():
+        shown = layers.owner == owner
+        height, width = picture.shape[:2]
+        u, v, _ = layers.paint[shown].T
+        column, row = (np.floor(part).astype(np.int64) for part in (u * width, (1 - v) * height))
+        layers.paint[shown] = picture[row % height, column % width] / np.float32(255)
+    known = layers.paint[..., 0] >= 0
+    layers.paint[known] = to_linear(layers.paint[known].astype(float).clip(0, 1))
 
 
 def _darkness(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import no_type_check
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float32, Int64
+from jaxtyping import Bool, Float, Float32, Int64, UInt8
 from numba import njit
 from scipy.spatial import cKDTree
 from torch import Tensor
@@ -27,14 +27,18 @@ _BEAD_FACES = np.array([[a, b, c] for a in (0, 1) for b in (2, 3) for c in (4, 5
 
 def as_discs(
     points: Float32[np.ndarray, "p 3"], limit: int
-) -> tuple[Float32[np.ndarray, "v 3"], Int64[np.ndarray, "f 3"]]:
-    """Vertices and triangles of discs at (about `limit` of) the points, just large enough to touch each other."""
-    chosen = points[:: max(1, math.ceil(len(points) / max(limit, 1)))].astype(np.float64)
+) -> tuple[Float32[np.ndarray, "v 3"], Int64[np.ndarray, "f 3"], Int64[np.ndarray, "q"]]:
+    """Vertices and triangles of discs at (about `limit` of) the points, just large enough to touch each other.
+
+    The last tells at which points; all discs have equally many triangles, one after another.
+    """
+    numbers = np.arange(0, len(points), max(1, math.ceil(len(points) / max(limit, 1))))
+    chosen = points[numbers].astype(np.float64)
     if not len(chosen):
-        return points, np.zeros((0, 3), np.int64)
+        return points, np.zeros((0, 3), np.int64), numbers
     if len(chosen) < _SURFACE:
         size = 0.06 * max(float(np.ptp(chosen, axis=0).max()), 0.1)
-        return _copies(chosen, np.broadcast_to(_BEAD * size, (len(chosen), 6, 3)), _BEAD_FACES)
+        return *_copies(chosen, np.broadcast_to(_BEAD * size, (len(chosen), 6, 3)), _BEAD_FACES), numbers
     distance, neighbours = cKDTree(chosen).query(chosen, _NEIGHBOURS + 1)
     gathered = chosen[neighbours] - chosen[neighbours].mean(1, keepdims=True)
     # Rows of `axes` are directions; points spread most along the last, least along the first.
@@ -43,7 +47,7 @@ def as_discs(
     angle = 2 * np.pi * np.arange(_SIDES) / _SIDES
     rim = np.cos(angle)[:, None] * axes[:, None, 1] + np.sin(angle)[:, None] * axes[:, None, 2]
     fan = np.stack([np.zeros(_SIDES - 2, int), np.arange(1, _SIDES - 1), np.arange(2, _SIDES)], -1)
-    return _copies(chosen, radius * rim, fan)
+    return *_copies(chosen, radius * rim, fan), numbers
 
 
 def _copies(
@@ -63,11 +67,17 @@ _WELD = 1e-5
 
 @dataclass(frozen=True)
 class Triangles:
-    """Corners and unit normals there, each in the frame of its owner, the piece with that number."""
+    """Corners and unit normals there, each in the frame of its owner, the piece with that number.
+
+    `paint` is what each corner has of its own: a colour (sRGB shares), or, if its owner is one of `pictures`, where it
+    lies on that, (u, v, 0) with v upwards; below 0 it has none. Nobody has any where there is no such array.
+    """
 
     corners: Float32[np.ndarray, "f 3 3"]
     normals: Float32[np.ndarray, "f 3 3"]
     owner: Int64[np.ndarray, "f"]
+    paint: Float32[np.ndarray, "f 3 3"] | None = None
+    pictures: Mapping[int, UInt8[np.ndarray, "_ _ 3"]] = field(default_factory=dict)
 
     def placed(self, poses: Poses) -> Triangles:
         """The triangles where their owners stand."""
@@ -77,7 +87,12 @@ class Triangles:
         for axis, column in enumerate(rotation[self.owner, None].transpose(3, 0, 1, 2)):
             corners += column * self.corners[..., axis, None]
             normals += column * self.normals[..., axis, None]
-        return Triangles(corners, normals, self.owner)
+        return replace(self, corners=corners, normals=normals)
+
+    def of(self, shown: Bool[np.ndarray, "f"]) -> Triangles:
+        """Some of the triangles."""
+        paint = None if self.paint is None else self.paint[shown]
+        return Triangles(self.corners[shown], self.normals[shown], self.owner[shown], paint, self.pictures)
 
     def extremes(self, count: int) -> Float[Tensor, "n 64 3"]:
         """The corners of each of `count` pieces that reach farthest in 64 directions: what framing a picture needs."""
@@ -100,23 +115,30 @@ def triangles_of(meshes: Sequence[Mesh], limit: int) -> Triangles:
     Points without triangles become small discs.
     """
     arrays = [_arrays(mesh, max(64, limit // len(meshes))) for mesh in meshes]
-    cell = _coarse_cell(arrays, limit)
+    cell = _coarse_cell([shape[:2] for shape in arrays], limit)
     parts = []
-    for vertices, faces in arrays:
+    for vertices, faces, paint in arrays:
         extent = float(np.ptp(vertices, axis=0).max()) if len(vertices) else 0.0
-        merged = cluster(vertices, faces, max(cell, _WELD * extent))
-        parts.append((merged[0][merged[1]], corner_normals(*merged)))
-    owner = np.repeat(np.arange(len(meshes)), [len(corners) for corners, _ in parts])
-    corners, normals = (np.concatenate(kind) for kind in zip(*parts, strict=True))
-    return Triangles(corners, normals, owner)
+        merged, triangles, kept = cluster(vertices, faces, max(cell, _WELD * extent))
+        parts.append((merged[triangles], corner_normals(merged, triangles), paint[kept]))
+    owner = np.repeat(np.arange(len(meshes)), [len(corners) for corners, *_ in parts])
+    corners, normals, paints = (np.concatenate(kind) for kind in zip(*parts, strict=True))
+    pictures = {
+        number: np.asarray(mesh.texture.picture) for number, mesh in enumerate(meshes) if mesh.texture is not None
+    }
+    own = pictures or any(mesh.colours is not None for mesh in meshes)
+    return Triangles(corners, normals, owner, paints if own else None, pictures)
 
 
 def cluster(
     vertices: Float32[np.ndarray, "v 3"], faces: Int64[np.ndarray, "f 3"], cell: float
-) -> tuple[Float32[np.ndarray, "w 3"], Int64[np.ndarray, "g 3"]]:
-    """Vertices within a cubic cell of this side become one, at their mean; triangles that shrink to nothing go."""
+) -> tuple[Float32[np.ndarray, "w 3"], Int64[np.ndarray, "g 3"], Bool[np.ndarray, "f"]]:
+    """Vertices within a cubic cell of this side become one, at their mean; triangles that shrink to nothing go.
+
+    The last tells which triangles stayed.
+    """
     if not cell > 0 or not len(faces):
-        return vertices, faces
+        return vertices, faces, np.ones(len(faces), bool)
     place = ((vertices.astype(np.float64) - vertices.min(0)) / cell).astype(np.int64)
     steps = place.max(0) + 1
     _, group = np.unique((place[:, 0] * steps[1] + place[:, 1]) * steps[2] + place[:, 2], return_inverse=True)
@@ -124,7 +146,8 @@ def cluster(
     means = np.stack([np.bincount(group, axis) / count for axis in vertices.T.astype(np.float64)], -1)
     merged = group[faces]
     first, second, third = merged.T
-    return means.astype(np.float32), merged[(first != second) & (second != third) & (third != first)]
+    kept = (first != second) & (second != third) & (third != first)
+    return means.astype(np.float32), merged[kept], kept
 
 
 def corner_normals(
@@ -141,14 +164,34 @@ def corner_normals(
     return summed / np.maximum(np.linalg.norm(summed, axis=-1, keepdims=True), np.float32(1e-30))
 
 
-def _arrays(mesh: Mesh, discs: int) -> tuple[Float32[np.ndarray, "v 3"], Int64[np.ndarray, "f 3"]]:
-    """The mesh's arrays, without triangles that have corners which are not numbers; clouds as discs."""
+def _arrays(
+    mesh: Mesh, discs: int
+) -> tuple[Float32[np.ndarray, "v 3"], Int64[np.ndarray, "f 3"], Float32[np.ndarray, "f 3 3"]]:
+    """Corners, triangles and their paint, without triangles whose corners are not numbers; clouds as discs."""
     vertices = mesh.vertices.detach().cpu().float().numpy()
     faces = mesh.faces.detach().cpu().numpy()
     sound = np.isfinite(vertices).all(-1)
+    levels = None if mesh.colours is None else mesh.colours.cpu().numpy().astype(np.float32) / 255
     if not len(faces):
-        return as_discs(vertices[sound], discs // 4)
-    return np.where(sound[:, None], vertices, np.float32(0)), faces[sound[faces].all(-1)]
+        corners, faces, points = as_discs(vertices[sound], discs // 4)
+        colours = None if levels is None else levels[sound][points]
+        return corners, faces, _painted(colours, np.arange(len(faces)) * len(points) // max(1, len(faces)))
+    kept = sound[faces].all(-1)
+    if mesh.texture is not None:
+        places = mesh.texture.places.numpy()[kept]
+        paint = np.concatenate([places, np.zeros_like(places[..., :1])], -1).astype(np.float32)
+    else:
+        paint = _painted(levels, faces[kept])
+    return np.where(sound[:, None], vertices, np.float32(0)), faces[kept], paint
+
+
+def _painted(
+    levels: Float32[np.ndarray, "v 3"] | None, which: Int64[np.ndarray, "f"] | Int64[np.ndarray, "f 3"]
+) -> Float32[np.ndarray, "f 3 3"]:
+    """The colours of the corners of triangles, whose three have one number each or all one; or none."""
+    if levels is None:
+        return np.full((len(which), 3, 3), -1, np.float32)
+    return levels[which if which.ndim == 2 else np.repeat(which[:, None], 3, 1)]
 
 
 def _coarse_cell(arrays: Sequence[tuple[np.ndarray, np.ndarray]], limit: int) -> float:

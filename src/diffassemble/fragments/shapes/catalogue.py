@@ -46,7 +46,7 @@ SOLIDS: dict[str, Callable[[Dice], Manifold]] = {
 
 def _is_sound(mesh: Mesh) -> bool:
     """Whether a mesh with rounded corners, those at one place joined, is still one body with a volume."""
-    vertices, faces, _ = clean_surface(mesh.vertices, mesh.faces)
+    vertices, faces, *_ = clean_surface(mesh.vertices, mesh.faces)
     if not every_edge_joins_two(faces):
         return False
     solid = surface_solid(vertices.numpy(), faces.numpy())
