@@ -10,7 +10,7 @@ import pytest
 import torch
 from manifold3d import Manifold
 
-from diffassemble.fragments.assembly_state import AssemblyState
+from diffassemble.fragments.assembly_state import AssemblyState, leaning
 from diffassemble.fragments.breaking import fracture, mesh_of, scatter
 from diffassemble.fragments.clusters import Cluster, Fragment
 from diffassemble.fragments.contact import IDENTITY, Pose, compose, inverse, pose_rows, poses_of, transformed
@@ -165,6 +165,30 @@ def test_what_fits_elsewhere_as_well_is_a_doubt_and_what_agrees_is_none(known: K
     assert alone == pytest.approx(0.96, abs=0.01) or alone == pytest.approx(0.97 * 0.96, abs=0.01)
     assert agreed > alone
     assert rivalled < 0.65
+
+
+def test_a_join_leans_on_the_surest_of_those_that_touch_much(known: Known) -> None:
+    fragments, _, _ = known
+    lone, pair = Cluster(fragments, {0: IDENTITY}), Cluster(fragments, {1: IDENTITY, 2: IDENTITY})
+    assert leaning([1.0, 1.0, 0.6], {(0, 2): 50, (2, 0): 40, (1, 0): 10}, lone, pair) == 0.6
+    assert leaning([1.0, 1.0, 0.6], {(0, 2): 50, (2, 0): 40, (1, 0): 60}, lone, pair) == 1.0
+    assert leaning([0.5, 1.0, 0.6], {}, lone, pair) == 0.5
+
+
+def test_what_holds_to_a_doubtful_piece_alone_is_as_doubtful(known: Known) -> None:
+    fragments, truth, models = known
+    state = AssemblyState(fragments, models, 0, -math.inf)
+    touching = AssemblyState(fragments, models, 0, -math.inf, dict(enumerate(truth))).touching()
+    middle = max(range(3), key=lambda piece: sum(count for pair, count in touching.items() if piece in pair))
+    ends = [piece for piece in range(3) if piece != middle]
+    state.anchor = ends[0]
+    learn(state, middle, ends[0], beside(truth, middle, ends[0]), 0.6)
+    list(join(state, 0.5, [], 0))
+    whole, last = state.clusters[::-1]
+    held = compose(whole.poses[middle], beside(truth, ends[1], middle))
+    state.learn(last, whole, [Match(held, 0.99, INSERTED, 3, np.zeros(3, np.float32))])
+    list(join(state, 0.5, [], 0))
+    assert state.confidence[ends[1]] == pytest.approx(0.6 * 0.99, abs=1e-3)
 
 
 def test_what_is_laid_aside_is_guessed_where_it_fits_best_or_where_the_break_is_open(known: Known) -> None:

@@ -177,5 +177,5 @@ def test_what_can_slide_is_never_sure(models: FractureModels) -> None:
     slid[9:] += 0.25 * cut
     for match in verify(Candidates(np.stack([right, slid]), np.array([9, 9])), own, other, spacing, 1, models):
         if np.allclose(match.pose, slid):
-            assert match.slides
+            assert match.slides or match.probability < 0.1
         assert match.probability < 0.61 or not match.slides

@@ -172,9 +172,9 @@ def test_locked_pieces_stay(solver: MendSolver, halves: Puzzle) -> None:
 
 
 def test_without_time_pieces_lie_beside_each_other(solver: MendSolver, halves: Puzzle) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     last = solved(replace(solver, budget=0.0), halves)[-1]
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
     assert last.confidence is not None
     assert sorted(last.confidence.tolist()) == [0, 0]
     corners = [last.poses[[i]].apply(halves.fragments.points[[i]])[0] for i in (0, 1)]

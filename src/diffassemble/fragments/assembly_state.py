@@ -35,6 +35,8 @@ _SEARCHING = 0.85
 _DEGREES, _OFF = 8.0, 3.0
 # Matches of a lower probability are not verified anew when a cluster has grown: searching anew finds more.
 _HOPELESS = 0.01
+# Two pieces touch about as much as two others if they do so at this part of as many points.
+_AS_MUCH = 0.5
 # Matches of a lower probability don't speak against others; and no match is taken for surer than this.
 _RIVAL, _SUREST = 0.1, 0.995
 
@@ -111,6 +113,20 @@ def _add_pair(matrix, vector, parts, pair, number, limits) -> None:  # type: ign
                 if two in number:
                     b = 6 * number[two]
                     matrix[a : a + 6, b : b + 6] += rows[one].T @ (weight[:, None] * rows[two])
+
+
+def leaning(sure: Sequence[float], touching: Mapping[tuple[int, int], int], first: Cluster, second: Cluster) -> float:
+    """How sure the two pieces are, each in its cluster, on which a join of both clusters leans.
+
+    Of those pairs that touch at least about as much as any other, the surest: the join holds by them alone.
+    """
+    pairs = [
+        (touching.get((one, two), 0) + touching.get((two, one), 0), sure[one] * sure[two])
+        for one in first.members
+        for two in second.members
+    ]
+    most = max(count for count, _ in pairs)
+    return max(both for count, both in pairs if count >= _AS_MUCH * most)
 
 
 class AssemblyState:
@@ -257,14 +273,30 @@ class AssemblyState:
         """How sure each piece's place beside the anchor is: as sure as all joins by which it moved.
 
         A join shares its probability with all that contradicts it: matches of what moved that the assembly does not
-        show. Matches of other members of the same two clusters, which it shows as well, speak for it.
+        show. Matches of other members of the same two clusters, which it shows as well, speak for it. And it leans on
+        pieces whose places in their clusters must be right.
         """
-        sure = [1.0] * len(self.fragments)
+        sure, touching = [1.0] * len(self.fragments), self.touching()
         for number, (first, second, _) in enumerate(self.joins):
-            chance = self.posterior(number)
+            chance = self.posterior(number) * leaning(sure, touching, first, second)
             for piece in self.loose(first, second).members:
                 sure[piece] *= chance
         return sure
+
+    def touching(self) -> dict[tuple[int, int], int]:
+        """How many points of the break of the first of two pieces lie on that of the second, where any do."""
+        found = {}
+        for cluster in self.clusters:
+            faces = {piece: self.fragments[piece].fracture(0) for piece in cluster.members}
+            parts = {piece: moved(cluster.poses[piece], face.points, face.smooth) for piece, face in faces.items()}
+            reach = _FIRST * self.fragments[0].spacing
+            for one, two in _near_each_other({piece: part[0] for piece, part in parts.items()}, reach):
+                near = nearest_within(parts[one][0], parts[two][0], np.float32(reach))
+                on = np.flatnonzero(near >= 0)
+                count = int(((parts[one][1][on] * parts[two][1][near[on]]).sum(1) < _FACING).sum())
+                if count:
+                    found[one, two] = count
+        return found
 
     def posterior(self, number: int) -> float:
         """The probability of a join, given all matches that speak for and against it."""

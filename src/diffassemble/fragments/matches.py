@@ -25,12 +25,11 @@ from diffassemble.fragments.clusters import BodySurface, Cluster, FractureSide, 
 from diffassemble.fragments.colours import colour_evidence
 from diffassemble.fragments.contact import IDENTITY, Pose, inverse, meet, poses_of, refine, transformed
 from diffassemble.fragments.descriptors import FractureSurface
+from diffassemble.fragments.freedom import hold
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.pair_search import QUICK, Candidates, Effort, rating, search
 from diffassemble.fragments.surface import facing_outward, spacing_of, with_normals
 
-# Which of the numbers of a match tell how far rims meet, seen from either side, and how firmly it holds.
-_RIM, _HOLD = slice(14, 16), 32
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 _MOST = 2500
@@ -42,9 +41,11 @@ _KEPT = 4
 _LIKELY = 0.5
 # Colours make no match surer than this: what they are worth was fitted on painted solids alone.
 _SURE = 0.9
-# What touches can slide if it holds less firmly than this and rims meet at less than this share of it; no such match is
-# surer than this.
-_FIRM, _RIMS_MEET, _SLIDING = 0.05, 0.9, 0.6
+# What touches can slide if its breaks hold it less firmly than this, and with the outer surfaces that run on less than
+# this, or these run on at less than this share of the rim; no such match is surer than this.
+_FIRM, _PINNED, _AROUND, _SLIDING = 0.08, 0.05, 0.6, 0.6
+# How a match that is less likely could slide is not asked: it speaks for nothing.
+_ASKED = 0.1
 # Matches of a lower probability are left out.
 _LEAST = 0.02
 
@@ -271,11 +272,19 @@ def verify(
     told = colours != 0
     both = chance[told] / (chance[told] + (1 - chance[told]) * np.exp(-colours[told]))
     chance[told] = np.minimum(both, np.maximum(chance[told], _SURE))
-    slides = (table[:, _HOLD] < _FIRM) & (table[:, _RIM].max(1) < _RIMS_MEET)
+    slides = np.array(
+        [one >= _ASKED and can_slide(pose, own, other, spacing) for pose, one in zip(poses, chance, strict=True)]
+    )
     chance = np.where(slides, np.minimum(chance, _SLIDING), chance)
     rows = zip(poses, chance, votes, table, slides, strict=True)
     matches = [Match(pose, float(sure), level, int(vote), row, bool(loose)) for pose, sure, vote, row, loose in rows]
     return sorted(matches, key=lambda match: -match.probability)
+
+
+def can_slide(pose: Pose, own: FractureSide, other: FractureSide, spacing: float) -> bool:
+    """Whether one side could move along the other without leaving it, and no rim says where to stop."""
+    held = hold(pose, own, other, spacing)
+    return held.breaks < _FIRM and (held.rims < _PINNED or held.around < _AROUND)
 
 
 def prepare(pieces: FragmentPieces, models: FractureModels, seed: int) -> list[Fragment]:
