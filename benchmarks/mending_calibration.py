@@ -2,7 +2,8 @@
 
 Breaking Bad (--data), and solids made by code and broken by this program (rough, smooth), sawn, and in cells around
 nuclei; rough ones also with noise, worn, with pieces missing, as clouds, and as meshes of few faces. None of these
-solids was learnt from. The largest piece of an object is not counted. Broken off, the same command goes on.
+solids was learnt from. The largest piece of an object is not counted, what is laid aside counts at its best guess.
+Broken off, the same command goes on.
 Run: python benchmarks/mending_calibration.py [--data DIR] [--groups NAME …] [--pieces 500] [--skipped 0]
      [--out FOLDER]
 """
@@ -29,7 +30,7 @@ from manifold3d import Manifold
 
 from diffassemble.core import InputError, Mesh
 from diffassemble.core.seeds import random_stream, seeded
-from diffassemble.evaluation.fragments import Broken, ObjectCell, score_object
+from diffassemble.evaluation.fragments import Broken, ObjectCell
 from diffassemble.fragments.breaking import bodies, fracture, mesh_of, solid_of
 from diffassemble.fragments.datasets import find_fractures
 from diffassemble.fragments.shapes.catalogue import SOLIDS, make_solid
@@ -140,7 +141,7 @@ def measure(cell: ObjectCell, pieces: int, file: Path) -> list[dict[str, Any]]:
             case, began = cell.case(number, 0), time.process_time()
             *_, step = solver.steps(case.given, random_stream(0, number, 3))
             spent = time.process_time() - began
-            score = score_object(case, step.poses, "largest", step.confidence)
+            score = cell.score(case, step, spent).largest
             told, rest = torch.tensor(score.confidence or ()), score.rest
             right = score.values("right")[rest]
             one: dict[str, Any] = {"name": cell.fractures[number].name, "seconds": round(spent, 2)}
