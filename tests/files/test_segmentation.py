@@ -7,7 +7,8 @@ import pytest
 from skimage.color import rgb2lab
 from skimage.measure import find_contours
 
-from diffassemble.files.segmentation import compare, fit_background, soft_alpha, stand_out, to_lab
+from diffassemble.files.pixels import to_lab
+from diffassemble.files.segmentation import compare, fit_background, soft_alpha, stand_out
 
 ROWS, COLUMNS = np.mgrid[0:160, 0:200] + 0.5
 

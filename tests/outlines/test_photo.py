@@ -14,6 +14,7 @@ import torch
 from PIL import Image, ImageDraw, ImageFilter
 
 from diffassemble.core import InputError, Puzzle
+from diffassemble.files.pictures import read_picture
 from diffassemble.files.puzzles import open_input, read_puzzle
 from diffassemble.outlines.photo import find_pieces, read_photos
 
@@ -102,7 +103,7 @@ def test_all_pieces_are_found_as_large_as_they_are(table: Colour, tmp_path: Path
 
 def test_outlines_lie_where_the_pieces_lie(tmp_path: Path) -> None:
     photograph(stars()).save(tmp_path / "a.png")
-    photo = find_pieces(tmp_path / "a.png")
+    photo = find_pieces(tmp_path / "a.png", read_picture(tmp_path / "a.png"))
     for sight, shape in zip(photo.sights, stars(), strict=True):
         off = np.linalg.norm(sight.curve[:, None] - np.array(shape)[None], axis=2).min(1)
         assert off.mean() < 0.9
@@ -116,7 +117,7 @@ def test_outlines_lie_where_the_pieces_lie(tmp_path: Path) -> None:
 def test_large_photos_are_traced_at_full_size(tmp_path: Path) -> None:
     big = [[(5 * x, 5 * y) for x, y in shape] for shape in stars(4)]
     photograph(big, size=(2400, 700), blur=1.5).save(tmp_path / "a.png")
-    photo = find_pieces(tmp_path / "a.png")
+    photo = find_pieces(tmp_path / "a.png", read_picture(tmp_path / "a.png"))
     assert [sight.area for sight in photo.sights] == pytest.approx([area(shape) for shape in big], rel=0.01)
 
 

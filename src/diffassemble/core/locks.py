@@ -1,8 +1,8 @@
 """Answers that keep what is locked.
 
 Solvers that know of locks hold them all the way; whatever a solver answers, `core.solver.held_steps` sees to it that
-locked pieces stand where they are locked and that the others make room. roma, which loads torch's compiler, and
-scipy.optimize are loaded where they are used, here and elsewhere: they take longer than most puzzles.
+locked pieces stand where they are locked and that the others make room. scipy.optimize is loaded where it is used, as
+roma is elsewhere, which loads torch's compiler: they take longer than most puzzles.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from diffassemble.core.puzzle import Locks
 
 def moved_to_locks(poses: Poses, locks: Locks) -> Poses:
     """Loose poses in space, moved as a whole so that the locked pieces come close to their places."""
-
-    import roma
-
     given, wanted = poses[locks.held], locks.poses[locks.held]
-    rotation = roma.special_procrustes((wanted.rotation @ given.rotation.mT).sum(0))
+    left, _, right = torch.linalg.svd((wanted.rotation @ given.rotation.mT).sum(0))
+    # The nearest rotation; what would mirror gives way in the direction that matters least.
+    left[:, -1] *= torch.linalg.det(left @ right).sign()
+    rotation = left @ right
     shift = (wanted.translation - given.translation @ rotation.T).mean(0)
     return Poses(rotation @ poses.rotation, poses.translation @ rotation.T + shift)
 

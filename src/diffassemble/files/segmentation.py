@@ -7,20 +7,23 @@ which about 2 can just be seen.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Float64, Int32
+from jaxtyping import Bool, Float, Float32, Float64
 from scipy import ndimage
 
+from diffassemble.files.pixels import apart_and_tint, mean_around, slope, smoothed, to_lab
+
 # Pixels used for fitting, at most; more change nothing.
-_SAMPLE = 20_000
+_SAMPLE = 8_000
 _BACKGROUND_ROUNDS = 12
 
 Colours = Float[np.ndarray, "3 h w"]
 Levels = Float32[np.ndarray, "h w"]
 Start = Literal["rim", "dark", "light"]
 Mask = Bool[np.ndarray, "h w"]
+_Plane = TypeVar("_Plane", Float32[np.ndarray, "h w"], Bool[np.ndarray, "h w"])
 
 
 @dataclass(frozen=True)
@@ -76,27 +79,6 @@ def _powers(places: Float64[np.ndarray, "m"]) -> Float64[np.ndarray, "m 4"]:
     return places[:, None] ** np.arange(4)
 
 
-# sRGB to XYZ, of which each row is divided by that of white (D65).
-_TO_XYZ = np.array(
-    [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
-)
-_TO_XYZ /= _TO_XYZ.sum(1, keepdims=True)
-# Lightness, and the two opponent colours.
-_TO_LAB = np.array([[0.0, 116.0, 0.0], [500.0, -500.0, 0.0], [0.0, 200.0, -200.0]])
-_LEVELS = np.linspace(0, 1, 4097)
-_LINEAR = np.where(_LEVELS <= 0.04045, _LEVELS / 12.92, ((_LEVELS + 0.055) / 1.055) ** 2.4).astype(np.float32)
-
-
-def to_lab(colours: Colours) -> Float32[np.ndarray, "3 h w"]:
-    """CIE Lab of sRGB colours, to a thousandth of what can be seen."""
-    linear = _LINEAR[np.clip(np.round(colours * 4096), 0, 4096).astype(np.int16)]
-    share = np.tensordot(_TO_XYZ.astype(np.float32), linear, 1)
-    curved = np.where(share > 0.008856, np.cbrt(share), 7.787 * share + 16 / 116)
-    lab = np.tensordot(_TO_LAB.astype(np.float32), curved, 1)
-    lab[0] -= 16
-    return lab
-
-
 # In Lab: what differs by less is background; how fast colours change at an edge, a pixel; both beyond the noise.
 _FAINT, _SHARP = 5.0, 2.0
 # Colours that far from the background are surely no part of it.
@@ -119,14 +101,9 @@ class Contrast:
 
 def compare(colours: Colours, background: Float[np.ndarray, "3 h w"]) -> Contrast:
     """Each pixel against the background there; the least noise is smoothed away before."""
-    own = to_lab(np.stack([ndimage.gaussian_filter(plane, 0.8) for plane in colours.astype(np.float32)]))
-    ground = to_lab(background)
-    apart = np.sqrt(((own - ground) ** 2).sum(0))
-    # Where light is taken away, colours fade in the same measure.
-    fade = np.clip(own[0] / np.maximum(ground[0], 1), 0, 1)
-    tinted = np.hypot(*(own[1:] - fade * ground[1:]))
-    slope = np.sqrt(sum(ndimage.sobel(plane, axis) ** 2 for plane in own for axis in (0, 1))).astype(np.float32) / 8
-    return Contrast(apart, (own[0] < ground[0]) & (tinted < _SHADE), slope)
+    own = to_lab(smoothed(colours))
+    apart, tint = apart_and_tint(own, to_lab(background))
+    return Contrast(apart, tint < _SHADE, slope(own))
 
 
 def stand_out(contrast: Contrast) -> Mask:
@@ -140,11 +117,39 @@ def stand_out(contrast: Contrast) -> Mask:
     differs = contrast.apart > _beyond_noise(contrast.apart, near, _FAINT)
     sharp = contrast.slope > _beyond_noise(contrast.slope, near, _SHARP)
     soft = ~differs | contrast.shade
-    outside = _reached(soft & ~ndimage.binary_dilation(sharp, iterations=_GAP), ~differs)
+    wide = _grown(np.pad(sharp, _GAP + 1), _GAP)
+    inner = slice(_GAP + 1, -_GAP - 1)
+    outside = _reached(soft & ~wide[inner, inner], ~differs)
     # The brush was kept away from edges; now it goes up to them.
-    outside = ndimage.binary_dilation(outside, iterations=_GAP, mask=soft & ~sharp)
-    rings = ndimage.binary_closing(np.pad(sharp, _GAP + 1), iterations=_GAP)[_GAP + 1 : -_GAP - 1, _GAP + 1 : -_GAP - 1]
-    return ndimage.binary_opening(_filled((differs & ~outside) | rings, _GAP), iterations=2)
+    outside = _grown(outside, _GAP, soft & ~sharp)
+    rings = ~_grown(~wide, _GAP)[inner, inner]
+    filled = _filled((differs & ~outside) | rings, _GAP)
+    return _grown(~_grown(~np.pad(filled, 1), 2), 2)[1:-1, 1:-1]
+
+
+def _grown(mask: Mask, steps: int, free: Mask | None = None) -> Mask:
+    """A mask that grew by so many straight steps, over what is free, if that is told."""
+    for _ in range(steps):
+        grown = mask.copy()
+        grown[1:] |= mask[:-1]
+        grown[:-1] |= mask[1:]
+        grown[:, 1:] |= mask[:, :-1]
+        grown[:, :-1] |= mask[:, 1:]
+        mask = grown if free is None else (grown & free) | mask
+    return mask
+
+
+def highest(levels: _Plane, radius: int) -> _Plane:
+    """The highest level in a square around each pixel, or whether a mask has any there."""
+    found: Any = np.pad(levels, radius, "edge")
+    for _ in range(2):
+        have, whole = 1, 2 * radius + 1
+        while have < whole:
+            step = min(have, whole - have)
+            found = np.maximum(found[:-step], found[step:])
+            have += step
+        found = found.T
+    return found
 
 
 def _reached(free: Mask, start: Mask) -> Mask:
@@ -176,28 +181,21 @@ def soft_alpha(contrast: Contrast, mask: Mask, reach: int) -> Levels:
     # A rim may be fainter than what it encloses: it ends where it has half of its own strength.
     bright = np.where(contrast.shade, 0, apart).astype(np.float32)
     floor = 2 * _FAINT
-    rim = bright / np.maximum(ndimage.maximum_filter(bright, 2 * max(2, reach // 2) + 1), floor)
+    rim = bright / np.maximum(highest(bright, max(2, reach // 2)), floor)
     alpha = mask.astype(np.float32)
     for _ in range(2):
-        inside, outside = _depth(mask), _depth(~mask)
-        high = _mean_around(apart, (inside > reach) & (inside <= 3 * reach), 3 * reach)
-        low = _mean_around(apart, (outside > reach) & (outside <= 3 * reach), 3 * reach)
-        band = (inside <= 2 * reach) & (outside <= 2 * reach) & ~np.isnan(high) & ~np.isnan(low)
+        near, far = (highest(mask, reach), highest(~mask, reach)), (highest(mask, 3 * reach), highest(~mask, 3 * reach))
+        high = mean_around(apart, ~near[1] & far[1], 3 * reach)
+        low = mean_around(apart, ~near[0] & far[0], 3 * reach)
+        band = highest(mask, 2 * reach) & highest(~mask, 2 * reach) & ~np.isnan(high) & ~np.isnan(low)
         share = np.maximum((apart - low) / np.maximum(high - low, 1e-3), rim)
         alpha = np.where(band, np.clip(share, 0, 1), alpha).astype(np.float32)
         # Between a dark piece and its light rim colours pass that of the background.
-        alpha = np.maximum(alpha, ndimage.grey_closing(alpha, size=3))
+        alpha = np.maximum(alpha, -highest(-highest(alpha, 1), 1))
         mask = _without_fibres(_largest(_filled(alpha > 0.5, reach // 2)), reach)
-        alpha = np.where(mask, np.where(ndimage.binary_erosion(mask), 1, alpha), np.minimum(alpha, 0.5))
-        alpha *= ndimage.binary_dilation(mask)
+        alpha = np.where(mask, np.where(~_grown(~mask, 1), 1, alpha), np.minimum(alpha, 0.5))
+        alpha *= _grown(mask, 1)
     return alpha
-
-
-def _mean_around(levels: Levels, chosen: Mask, reach: int) -> Levels:
-    """The mean of the chosen pixels in a square around each; not a number where there are none."""
-    weight = ndimage.uniform_filter(chosen.astype(np.float32), 2 * reach + 1, mode="constant")
-    total = ndimage.uniform_filter(np.where(chosen, levels, 0).astype(np.float32), 2 * reach + 1, mode="constant")
-    return np.where(weight > 1e-6, total / np.maximum(weight, 1e-6), np.nan)
 
 
 def _filled(mask: Mask, thin: int) -> Mask:
@@ -205,10 +203,10 @@ def _filled(mask: Mask, thin: int) -> Mask:
 
     What is little more than a ring is the rim of a thing of the background's colour: it is filled, too.
     """
-    number, count = ndimage.label(ndimage.binary_fill_holes(mask) & ~mask)
+    number, count = ndimage.label(_closed(mask) & ~mask)
     if not count:
         return mask
-    solid = ndimage.binary_fill_holes(_opened(mask, thin))
+    solid = _closed(_opened(mask, thin))
     areas, kept = (np.bincount(number[where], minlength=count + 1) for where in (number > 0, solid))
     within, _ = ndimage.label(mask | (number > 0))
     whole = np.bincount(within.ravel())
@@ -219,9 +217,16 @@ def _filled(mask: Mask, thin: int) -> Mask:
     return mask | closed[number]
 
 
+def _closed(mask: Mask) -> Mask:
+    """A mask and all holes in it: what one can't reach from the edge without crossing it."""
+    free = np.pad(~mask, 1, constant_values=True)
+    number, _ = ndimage.label(free)
+    return number[1:-1, 1:-1] != number[0, 0]
+
+
 def _opened(mask: Mask, thin: int) -> Mask:
     """What is left of a mask when everything narrower than twice `thin` pixels is taken away."""
-    return _depth(_depth(np.pad(mask, 1))[1:-1, 1:-1] <= thin) <= thin
+    return highest(~highest(~np.pad(mask, 1), thin), thin)[1:-1, 1:-1]
 
 
 def _largest(mask: Mask) -> Mask:
@@ -240,13 +245,6 @@ def _without_fibres(mask: Mask, reach: int) -> Mask:
     rest, count = ndimage.label(mask & ~core)
     if not count:
         return mask
-    far = np.zeros(count + 1)
-    np.maximum.at(far, rest[rest > 0], _depth(~core)[rest > 0])
-    return mask & ~(far > thin + 1)[rest]
-
-
-def _depth(mask: Mask) -> Int32[np.ndarray, "h w"]:
-    """How many steps, straight or slanting, lead from each pixel of a mask to the nearest that is outside."""
-    if mask.all():
-        return np.full(mask.shape, max(mask.shape), np.int32)
-    return ndimage.distance_transform_cdt(mask, metric="chessboard")
+    far = np.bincount(rest[~highest(core, thin + 1)], minlength=count + 1) > 0
+    far[0] = False
+    return mask & ~far[rest]

@@ -61,7 +61,13 @@ def resample(curve: Float[np.ndarray, "c 2"], count: int) -> Float[np.ndarray, "
 
 def outline_pieces(textures: Sequence[UInt8[Tensor, "4 _ _"]], coloured: bool = True) -> OutlinePieces:
     """Pieces from pictures with alpha, each traced along the border of what is opaque."""
-    curves = [trace(texture[3]) for texture in textures]
+    return pieces_along([trace(texture[3]) for texture in textures], textures, coloured)
+
+
+def pieces_along(
+    curves: Sequence[Float[np.ndarray, "_ 2"]], textures: Sequence[UInt8[Tensor, "4 _ _"]], coloured: bool
+) -> OutlinePieces:
+    """Pieces from pictures whose outlines, in pixels of each, are known."""
     origins = [middle(curve) for curve in curves]
     contours = tuple(torch.from_numpy(curve - origin).float() for curve, origin in zip(curves, origins, strict=True))
     return OutlinePieces(tuple(textures), contours, torch.tensor(np.stack(origins)).float(), coloured)

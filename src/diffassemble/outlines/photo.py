@@ -8,8 +8,10 @@ of different scales, blur. Lengths are pixels of the photographs.
 from __future__ import annotations
 
 import math
+import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,10 +32,11 @@ from diffassemble.files.segmentation import (
     Start,
     compare,
     fit_background,
+    highest,
     soft_alpha,
     stand_out,
 )
-from diffassemble.outlines.contour import middle, outline_pieces, signed_area, trace
+from diffassemble.outlines.contour import middle, pieces_along, signed_area, trace
 from diffassemble.outlines.files import check_piece_count
 from diffassemble.rendering.picture import draw_found
 
@@ -54,6 +57,8 @@ _ALIKE, _TWO_PIECES, _NO_PIECE = 0.25, 1.75, 0.4
 _ENOUGH = 5
 # Two parts that hang together by a neck narrower than this share of their size lie against each other.
 _NECK = 0.12
+# Pixels across a piece, of which no more are needed to find a neck.
+_NECK_PIXELS = 100
 # Photographs whose pieces differ in size by more than this factor have other scales.
 _SCALES = 1.25
 # Edges that rise over more than these pixels, and more than that share of a piece's size, are blurred.
@@ -102,7 +107,7 @@ def read_photos(
 
     `colours` are photographs of the same pieces at the same places, one for each, that show what is printed on them.
     """
-    photos = _checked([find_pieces(path) for path in paths])
+    photos = _checked(list(_found(paths)))
     shown = draw_found(
         [
             (photo.levels, [sight.curve for sight in photo.sights], [sight.trouble is None for sight in photo.sights])
@@ -114,6 +119,15 @@ def read_photos(
         return _puzzle(photos, colours), shown
     except InputError as error:
         return InputError(f"{error}{'' if paths[1:] else _GRID}"), shown
+
+
+def _found(paths: Sequence[Path]) -> Iterator[Photo]:
+    """What lies in each photograph; several are looked at beside each other, but read one by one."""
+    workers = os.cpu_count() or 1
+    with ThreadPoolExecutor(workers) as pool:
+        for begin in range(0, len(paths), workers):
+            some = paths[begin : begin + workers]
+            yield from pool.map(find_pieces, some, [read_picture(path) for path in some])
 
 
 def _puzzle(photos: Sequence[Photo], colours: Sequence[Path] | None) -> Puzzle:
@@ -130,7 +144,8 @@ def _puzzle(photos: Sequence[Photo], colours: Sequence[Path] | None) -> Puzzle:
     if len(set(names)) != len(sights):
         names = [f"piece_{number:03d}.png" for number in range(len(sights))]
     shows = any(map(_shows_something, sights))
-    return Puzzle(outline_pieces([sight.texture for sight in sights], shows), None, tuple(names))
+    curves = [sight.curve - sight.corner for sight in sights]
+    return Puzzle(pieces_along(curves, [sight.texture for sight in sights], shows), None, tuple(names))
 
 
 def shows_pieces(path: Path, cropped: bool) -> bool:
@@ -164,9 +179,8 @@ def _is_square(part: Bool[np.ndarray, "h w"]) -> bool:
     return bool(part.sum() > 0.9 * width * height and max(width, height) < 1.2 * min(width, height))
 
 
-def find_pieces(path: Path) -> Photo:
+def find_pieces(path: Path, picture: Float[Tensor, "3 H W"]) -> Photo:
     """What lies in one photograph, in reading order; what touches the photograph's edge is marked as cut off."""
-    picture = read_picture(path)
     levels = to_levels(picture)
     reduction = max(1.0, max(picture.shape[-2:]) / _LONGEST_SIDE)
     while True:
@@ -310,8 +324,7 @@ def _softness(contrast: Contrast, curve: Float64[np.ndarray, "c 2"], reach: int)
     x, y = (
         np.clip(values.astype(int), 0, most - 1) for values, most in zip(curve.T, contrast.apart.T.shape, strict=True)
     )
-    side = 4 * reach + 1
-    rise = ndimage.maximum_filter(contrast.apart, side) - ndimage.minimum_filter(contrast.apart, side)
+    rise = highest(contrast.apart, 2 * reach) + highest(-contrast.apart, 2 * reach)
     return float(np.median(rise[y, x] / np.maximum(contrast.slope[y, x], 0.1)))
 
 
@@ -354,13 +367,15 @@ def _trouble(sight: Sight, usual: float, alike: bool) -> str | None:
 
 def _has_neck(sight: Sight, usual: float) -> bool:
     """Whether a thing falls into two large parts where it is narrow."""
-    mask = np.pad(sight.texture[3].numpy() > 127, 1)
-    deep = ndimage.distance_transform_edt(mask)
-    number, count = ndimage.label(deep > _NECK / 2 * math.sqrt(min(usual, sight.area)))
+    size = min(usual, sight.area)
+    step = max(1, int(math.sqrt(size) / _NECK_PIXELS))
+    mask = np.pad(sight.texture[3].numpy()[::step, ::step] > 127, 1)
+    deep = step * ndimage.distance_transform_edt(mask)
+    number, count = ndimage.label(deep > _NECK / 2 * math.sqrt(size))
     if count < 2:
         return False
     areas = np.sort(np.bincount(number.ravel())[1:])
-    return bool(areas[-2] > 0.3 * min(usual, sight.area))
+    return bool(step**2 * areas[-2] > 0.3 * size)
 
 
 def _refuse(photos: Sequence[Photo]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -123,11 +123,13 @@ class Patch:
         cols = np.arange(max(0, self.left), min(canvas.shape[1], self.right))
         if not (rows.size and cols.size):
             return
-        at = np.stack(np.meshgrid(cols - self.left + 0.5, rows - self.top + 0.5), -1)
-        grid = 2 * (at @ self.inverse[:, :2].T + self.inverse[:, 2]) / self.image.size - 1
+        way = 2 * self.inverse / np.array(self.image.size)[:, None]
+        across = (cols - self.left + 0.5)[:, None] * way[:, 0] + way[:, 2] - 1
+        down = (rows - self.top + 0.5)[:, None, None] * way[:, 1]
+        grid = torch.from_numpy(across.astype(np.float32)) + torch.from_numpy(down.astype(np.float32))
         levels = torch.from_numpy(np.array(self.image)).permute(2, 0, 1).float()
         light = torch.cat([levels[:3] * (levels[3:] / 255), levels[3:]])
-        sampled = F.grid_sample(light[None], torch.from_numpy(grid)[None].float(), "bicubic", align_corners=False)
+        sampled = F.grid_sample(light[None], grid[None], "bicubic", align_corners=False)
         canvas[rows[0] : rows[-1] + 1, cols[0] : cols[-1] + 1] += sampled[0].permute(1, 2, 0).numpy()
 
     def lay_on(self, canvas: Image.Image) -> None:
@@ -151,11 +153,13 @@ def blended(
     for patch, wanted in zip(_patches(images, pieces, poses, stage), shown.tolist(), strict=True):
         if wanted:
             patch.add_to(light)
-    alpha = light[..., 3:] / 255
-    colours = light[..., :3] / np.maximum(alpha, 1e-3)
-    share = np.minimum(alpha / _COVERED, 1)
-    picture = share * colours + (1 - share) * np.array(TABLE, np.float32)
-    return Image.fromarray(picture.round().clip(0, 255).astype(np.uint8))
+    # In place: wholes may be large.
+    alpha, colours, table = light[..., 3:] / 255, light[..., :3], np.array(TABLE, np.float32)
+    colours /= np.maximum(alpha, 1e-3)
+    colours -= table
+    colours *= np.minimum(alpha / _COVERED, 1)
+    colours += table
+    return Image.fromarray(np.clip(np.rint(colours, out=colours), 0, 255, out=colours).astype(np.uint8))
 
 
 def draw_assembly(assembly: Assembly) -> Image.Image:
@@ -180,14 +184,16 @@ def laid_out(pieces: OutlinePieces, aspect: float = 1.0) -> Poses:
 def draw_before_after(assembly: Assembly) -> Image.Image:
     """The pieces as they were given beside what became of them, captioned."""
     pieces = assembly.puzzle.outlines
-    after = draw_assembly(assembly)
-    aspect = min(max(after.width / after.height, 0.5), 2.0)
-    table = laid_out(pieces, aspect)
-    before = _fitted(pieces, table, PANEL, np.ones(len(pieces), bool))
-    after = after.resize(
-        (max(1, round(after.width * before.height / after.height)), before.height), Image.Resampling.LANCZOS
+    shown = placed(assembly)
+    whole = stage_around(
+        [points for points, here in zip(placed_outlines(pieces, assembly.poses), shown, strict=True) if here]
     )
-    absent = int((~placed(assembly)).sum())
+    table = laid_out(pieces, min(max(whole.width / whole.height, 0.5), 2.0))
+    before = _fitted(pieces, table, PANEL, np.ones(len(pieces), bool))
+    whole = replace(whole, scale=min(1.0, before.height / whole.height))
+    after = blended(textures_at(pieces, whole.scale), pieces, assembly.poses, whole, shown)
+    after = after.resize((max(1, round(after.width * before.height / after.height)), before.height))
+    absent = int((~shown).sum())
     result = "put together" + (f", {absent} left out" if absent else "")
     return beside(under_title(before, f"{len(pieces)} pieces, as they were given"), under_title(after, result))
 

@@ -331,7 +331,9 @@ def draw_found(
         image = Image.fromarray(levels.movedim(0, -1).contiguous().numpy())
         small = image.resize((max(1, round(image.width * scale)), max(1, round(image.height * scale))))
         stretch = np.array(small.size) / np.array(image.size)
-        drawn.append(draw_outlines(small, [torch.from_numpy(curve * stretch) for curve in curves], first, sound))
+        # A point a pixel is enough.
+        shown = [torch.from_numpy(curve[:: max(1, int(1 / scale))] * stretch) for curve in curves]
+        drawn.append(draw_outlines(small, shown, first, sound))
         first += sum(sound)
     cell = max(image.width for image in drawn), max(image.height for image in drawn)
     sheet = Image.new("RGB", (cell[0] * columns, cell[1] * rows), TABLE)

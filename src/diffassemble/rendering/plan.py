@@ -34,9 +34,9 @@ def draw_plan(assembly: Assembly) -> Image.Image:
     pieces, shown = assembly.puzzle.outlines, placed(assembly)
     outlines = placed_outlines(pieces, assembly.poses)
     chosen = [index for index, here in enumerate(shown.tolist()) if here]
-    across = float(pieces.areas.sqrt().median())
+    sizes = pieces.areas.sqrt().tolist()
     whole = stage_around([outlines[index] for index in chosen], 0.01)
-    scale = min(_PIECE / across, _LONGEST / max(whole.width, whole.height))
+    scale = min(_PIECE / float(np.median(sizes)), _LONGEST / max(whole.width, whole.height))
     stage = stage_around([outlines[index] for index in chosen], 0.01, scale=scale)
     picture = blended(textures_at(pieces, min(scale, 1.0)), pieces, assembly.poses, stage, shown)
     canvas = Image.blend(Image.new("RGB", picture.size, "white"), picture, _PALE)
@@ -49,7 +49,7 @@ def draw_plan(assembly: Assembly) -> Image.Image:
         draw.line([*ring, ring[0]], fill=_DOUBTFUL if doubtful else INK, width=3 if doubtful else 1)
     for index in chosen:
         place = stage.shown(assembly.poses.translation[index].double().numpy()[None])[0]
-        _mark(draw, place, scale * float(pieces.areas[index].sqrt()), names[index], float(turned[index]))
+        _mark(draw, place, scale * sizes[index], names[index], float(turned[index]))
     left_out = [names[index] for index in range(len(names)) if not shown[index]]
     return _with_key(canvas, left_out, assembly.objects is not None)
 
