@@ -65,6 +65,15 @@ def test_shapes_take_no_grid(refused: Refused, photo: Path, tmp_path: Path) -> N
     refused("cut", photo, "--shape", "strips", "--pieces", "60", *out, says="photo.png: a 60x40 picture cut into 60")
 
 
+def test_what_is_cut_away_is_told(command: Command, photo: Path, tmp_path: Path) -> None:
+    done = command("cut", photo, "--grid", "2x2", "--out", tmp_path / "square")
+    assert "cut to 40 × 40 of 60 × 40 pixels, so that pieces are square; --fit keeps all\n" in done.out
+    assert "of 60 × 40" not in command("cut", photo, "--grid", "2x3", "--out", tmp_path / "fits").out
+    done = command("cut", photo, "--grid", "2x2", "--fit", "--out", tmp_path / "all")
+    assert "cut to" not in done.out
+    assert "4 pieces of 30x20 pixels" in done.out
+
+
 def test_overwrite(command: Command, refused: Refused, photo: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert command("cut", photo, "--grid", "2x3", "--out", out).code == 0

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -43,11 +45,56 @@ def test_no_verb_shows_help_but_did_no_work(capsys: pytest.CaptureFixture[str]) 
 def test_unknown_verb_names_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
     assert entry.main(["slove"]) == 2
     line = capsys.readouterr().err
-    assert line.startswith("diffassemble: unknown verb 'slove'; use one of: demo, cut, fracture, solve")
+    assert line.startswith("diffassemble: the verbs are demo, cut, fracture, solve")
+    assert line.endswith("there is no 'slove', did you mean 'solve'?\n")
     assert line.count("\n") == 1
+    assert entry.main(["xyz"]) == 2
+    assert capsys.readouterr().err.endswith("there is no 'xyz', see diffassemble --help\n")
 
 
-@pytest.mark.parametrize("words", [["--help"], ["--version"], ["unknown"], ["cut", "--help"]])
+def test_bash_completes(tmp_path: Path) -> None:
+    script = tmp_path / "completion.bash"
+    script.write_text(program("--completion", "bash").stdout)
+
+    def complete(*words: str) -> list[str]:
+        asked = " ".join(f"'{word}'" for word in words)
+        code = (
+            f"source {script}; COMP_WORDS=({asked}); COMP_CWORD={len(words) - 1}; "
+            "$(complete -p diffassemble | grep -o '_diffassemble'); printf '%s\\n' \"${COMPREPLY[@]}\""
+        )
+        done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=False)
+        assert done.stderr == ""
+        return done.stdout.split()
+
+    assert complete("diffassemble", "so") == ["solve"]
+    assert set(complete("diffassemble", "")) >= set(entry.VERBS)
+    assert complete("diffassemble", "solve", "my-puzzle", "--tu") == ["--turn"]
+    assert complete("diffassemble", "solve", "--turn", "") == ["0", "90", "180", "270"]
+    assert complete("diffassemble", "cut", "photo.jpg", "--shape", "t") == ["tabs", "torn"]
+    assert complete("diffassemble", "train", "jigsaw-pa") == ["jigsaw-paper-form", "jigsaw-paper"]
+    assert complete("diffassemble", "evaluate", "--tab") == ["--table"]
+    # What is no option is a file, which bash completes by itself.
+    assert complete("diffassemble", "solve", "photo") == []
+    assert complete("diffassemble", "solve", "--no-pi") == ["--no-pictures"]
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells(shell: str) -> None:
+    script = program("--completion", shell).stdout
+    assert all(word in script for word in (*entry.VERBS, "turn", "jigsaw-paper-form", "tabs torn"))
+    # Where the shell is at hand, it reads the script without a word.
+    if found := shutil.which(shell):
+        done = subprocess.run([found, "-n"], input=script, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_completion_of_an_unknown_shell() -> None:
+    done = program("--completion", "csh")
+    assert done.returncode == 2
+    assert done.stderr == "diffassemble: name one shell: diffassemble --completion bash|zsh|fish\n"
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["unknown"], ["cut", "--help"], ["--completion", "bash"]])
 def test_help_loads_no_torch(words: list[str]) -> None:
     script = f"""
 import contextlib, sys

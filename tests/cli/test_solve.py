@@ -51,7 +51,7 @@ def test_a_puzzle_folder(command: Command, puzzle: Path, tiny_model: Path, tmp_p
     out = tmp_path / "puzzle-solved"
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("placed 6 pieces in ")
-    assert "% of the pieces right" in done.out
+    assert "\nscore: " in done.out
     assert "\nupright: " in done.out
     assert "<th>upright</th>" in (out / "report.html").read_text()
     assert done.out.endswith(
@@ -109,6 +109,21 @@ def test_a_solver_that_searches_keeps_to_its_budget(command: Command, puzzle: Pa
     done = command("solve", puzzle, "--solver", "gallagher", "--budget", "0.001", "--out", tmp_path / "out")
     assert (done.code, done.err) == (0, "")
     assert len(read_assembly(tmp_path / "out", read_puzzle(puzzle)).poses) == 6
+
+
+def test_the_whole_turned(command: Command, refused: Refused, puzzle: Path, tiny_model: Path, tmp_path: Path) -> None:
+    options = ("--model", tiny_model, *QUICK, "--no-pictures")
+    command("solve", puzzle, *options, "--out", tmp_path / "plain")
+    done = command("solve", puzzle, *options, "--turn", "90", "--out", tmp_path / "turned")
+    assert done.code == 0, done.err
+    assert "--turn 90, 180 or 270 turns the whole clockwise" in done.out
+    plain, turned = (read_assembly(tmp_path / name, read_puzzle(puzzle)) for name in ("plain", "turned"))
+    assert turned.puzzle.lattice == Board(3, 2)
+    expected = plain.turned(90)
+    torch.testing.assert_close(turned.poses.translation, expected.poses.translation)
+    torch.testing.assert_close(turned.poses.rotation, expected.poses.rotation)
+    command("fracture", "bowl", "--pieces", "2", "--out", tmp_path / "bowl")
+    refused("solve", tmp_path / "bowl", "--turn", "90", says="only flat pieces are turned as a whole")
 
 
 def test_the_same_seed_gives_the_same_file(command: Command, puzzle: Path, tiny_model: Path, tmp_path: Path) -> None:

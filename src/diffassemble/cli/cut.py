@@ -26,7 +26,7 @@ def cut(
     erode: Annotated[int | None, tyro.conf.arg(metavar="PX")] = None,
     seed: int = 0,
     rotate: bool = True,
-    whole: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    fit: Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(aliases=["--whole"])] = False,
     from_photo: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
     kind: Literal["squares", "outlines"] | None = None,
     colours: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None,
@@ -48,7 +48,7 @@ def cut(
         erode: Pixels lost at every side of a piece. Default: 0, for shards 2.
         seed: The same seed gives the same puzzle.
         rotate: Turn the pieces: squares by random quarter turns, oblong ones by half turns, others by any angle.
-        whole: Keep all of the picture: on a grid of another shape than its own, pieces are oblong and not square.
+        fit: Keep all of the picture: on a grid of another shape than its own, pieces are oblong and not square.
         from_photo: The picture shows separate pieces on a plain background, at any angle: find them and cut them out,
             square ones straightened, others along their outlines. Beside the folder, a picture shows what was found.
         kind: With --from-photo: what the pieces are. Default: squares if most are square, else outlines.
@@ -63,14 +63,15 @@ def cut(
     from diffassemble.squares.cut import cut_image
 
     board = None if grid is None else parse_grid(grid)
+    told: list[str] = []
     if not photos:
         raise InputError("no picture given; pass one, or photos of pieces with --from-photo")
     photo = photos[0]
     if not from_photo and (photos[1:] or kind or colours):
         raise InputError(f"{photo}: several photos, --kind and --colours are for --from-photo; one picture is cut")
     if shape != "squares":
-        if pieces is None or board is not None or from_photo or whole:
-            raise InputError(f"{photo}: --shape {shape} takes --pieces N, and neither --grid, --whole nor --from-photo")
+        if pieces is None or board is not None or from_photo or fit:
+            raise InputError(f"{photo}: --shape {shape} takes --pieces N, and neither --grid, --fit nor --from-photo")
         puzzle = cut_shape(photo, shape, pieces, seed, size, missing, erode, rotate)
     elif pieces is not None:
         raise InputError(f"{photo}: --pieces is for other shapes than squares; pass --grid, or --shape tabs")
@@ -80,8 +81,10 @@ def cut(
     elif board is None:
         raise InputError(f"{photo}: pass --grid, such as --grid 6x6, to say into what the picture is cut")
     else:
-        puzzle = cut_image(photo, board.rows, board.cols, seed, size, missing, erode or 0, rotate, whole)
+        puzzle = cut_image(photo, board.rows, board.cols, seed, size, missing, erode or 0, rotate, fit, told.append)
     write_puzzle(puzzle, out, overwrite)
+    for line in told:
+        print(line)
     print(f"wrote {len(puzzle)} {_described(puzzle)}, to {out}")
     print(f"solve it: diffassemble solve {shlex.quote(str(out))}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import version
 
@@ -24,7 +25,8 @@ Puts broken things back together.
 
 {}
 
-diffassemble VERB --help tells the options of a verb; diffassemble --version the version."""
+diffassemble VERB --help tells the options of a verb; diffassemble --version the version;
+diffassemble --completion bash|zsh|fish prints what your shell completes them by."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -36,8 +38,12 @@ def main(argv: list[str] | None = None) -> int:
     if arguments[0] == "--version":
         print(f"diffassemble {version('diffassemble')}")
         return 0
+    if arguments[0] == "--completion":
+        return _complete(arguments[1:])
     if arguments[0] not in VERBS:
-        return _fail(f"unknown verb {arguments[0]!r}; use one of: {', '.join(VERBS)}")
+        near = get_close_matches(arguments[0], VERBS, 1)
+        meant = f"did you mean {near[0]!r}?" if near else "see diffassemble --help"
+        return _fail(f"the verbs are {', '.join(VERBS)}; there is no {arguments[0]!r}, {meant}")
     return _run(arguments[0], arguments[1:])
 
 
@@ -50,6 +56,16 @@ def run(verb: str, arguments: list[str]) -> None:
     import tyro
 
     tyro.cli(getattr(module, verb), args=arguments, prog=f"diffassemble {verb}")
+
+
+def _complete(shells: list[str]) -> int:
+    """Print the script that one shell completes by."""
+    from diffassemble.cli.completion import SHELLS, completion
+
+    if len(shells) != 1 or shells[0] not in SHELLS:
+        return _fail(f"name one shell: diffassemble --completion {'|'.join(SHELLS)}")
+    print(completion(shells[0], VERBS))
+    return 0
 
 
 def _run(verb: str, arguments: list[str]) -> int:

@@ -32,6 +32,7 @@ def solve(
     objects: Literal["1", "auto"] = "1",
     kind: Literal["squares", "outlines", "fragments"] | None = None,
     colours: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None,
+    turn: Literal[0, 90, 180, 270] = 0,
     next: Annotated[bool, Flag] = False,
     json: Annotated[bool, Flag] = False,
     pictures: bool = True,
@@ -63,6 +64,8 @@ def solve(
         kind: What the pieces are, if the input does not show it: equal squares of a picture, flat pieces of any
             outline, or fragments of an object.
         colours: A folder of photos by the same names as those of the pieces, which are silhouettes: the colours.
+        turn: Degrees by which to turn the whole clockwise once it is put together, if it lies the wrong way up; flat
+            pieces only.
         next: Also print the ten surest joins that are still to make, for people who lay real pieces; joins of pieces
             that --lock tells are made already.
         json: Tell other programs how far it is: a line of JSON for every step on the standard output.
@@ -98,12 +101,16 @@ def solve(
     in_palette = kind_of(puzzle).in_palette
     if palette and in_palette is None:
         raise InputError(f"--palette is for fragments of an object; these are {puzzle.pieces.called}")
+    if turn:
+        puzzle.check_turn(turn)
     chosen = make(puzzle.kind)
     if lock is not None:
         puzzle = replace(puzzle, locks=read_locks(lock, puzzle))
     puzzle, names = kind_of(puzzle).set_aside(puzzle) if extra else (puzzle, ())
     assembly = replace(output.assembled(puzzle, chosen, seed), extra=names)
+    assembly = assembly.turned(turn) if turn else assembly
     settings = {"model": model or "the usual one", "samples": samples, "steps": steps, "budget": budget, "seed": seed}
+    settings |= {"turned by": f"{turn}°"} if turn else {}
     shown = in_palette(assembly) if palette and in_palette is not None else assembly
     _deliver(shown, folder, overwrite, pictures, output, settings)
     if next and joins is not None:
@@ -126,8 +133,11 @@ def _deliver(
     """Write what was found, and say so; drawings come after the answer."""
     from diffassemble.cli.progress import bar, joined, summary
     from diffassemble.files.assemblies import ASSEMBLY_FILES, assembly_bytes, write_assembly
+    from diffassemble.rendering.report import UPRIGHT
 
     output.say(summary(assembly))
+    if assembly.puzzle.pieces.flat and assembly.puzzle.truth is None and not (assembly.upright or 0) >= UPRIGHT:
+        output.say("if it lies the wrong way up: --turn 90, 180 or 270 turns the whole clockwise")
     if assembly.extra:
         output.say(f"left out {len(assembly.extra)} pieces that do not belong: {', '.join(assembly.extra)}")
     if folder is None:

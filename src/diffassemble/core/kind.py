@@ -174,6 +174,8 @@ class Kind:
     """how other programs open the result, for a report"""
     count_right: Callable[[Assembly, Poses], Score]
     """an assembly against the truth"""
+    turned: Callable[[Assembly, Poses], int] = lambda assembly, truth: 0
+    """by how many degrees the whole of an assembly lies turned clockwise from the truth, where that is told"""
     photos: bool = False
     """whether several photographs are read as one puzzle"""
     next_joins: Callable[[Assembly], Sequence[NextJoin]] | None = None
@@ -186,5 +188,9 @@ class Kind:
         truth, count = assembly.puzzle.truth, len(assembly.puzzle)
         if truth is None:
             return None
-        right, free = (100 * number / count for number in self.count_right(assembly, truth))
-        return f"{right:.1f} % of the {self.piece}s right" + (f", {free:.1f} % {self.free}" if self.free else "")
+        right, free = self.count_right(assembly, truth)
+        if free == right:
+            return f"{100 * right / count:.1f} % of the {self.piece}s right"
+        fitting = f"all {count} {self.piece}s" if free == count else f"{free} of {count} {self.piece}s"
+        by = self.turned(assembly, truth)
+        return f"{fitting} fit together, {f'turned by {by}° (--turn {360 - by} turns them)' if by else self.free}"

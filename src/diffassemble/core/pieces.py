@@ -25,6 +25,7 @@ class ImagePieces:
     pixels: Float[Tensor, "n 3 h w"]
     kind: ClassVar[str] = "squares"
     called: ClassVar[str] = "pieces of a picture"
+    flat: ClassVar[bool] = True
 
     def __len__(self) -> int:
         return len(self.pixels)
@@ -113,6 +114,7 @@ class FragmentPieces:
     unit: float = 1.0
     kind: ClassVar[str] = "fragments"
     called: ClassVar[str] = "fragments of an object"
+    flat: ClassVar[bool] = False
 
     def __len__(self) -> int:
         return len(self.points)
@@ -151,6 +153,7 @@ class OutlinePieces:
     coloured: bool = True
     kind: ClassVar[str] = "outlines"
     called: ClassVar[str] = "pieces of any outline"
+    flat: ClassVar[bool] = True
 
     def __len__(self) -> int:
         return len(self.contours)

@@ -92,6 +92,15 @@ class Puzzle:
             raise InputError(f"these are {self.pieces.called}, not {wanted.called}; choose a solver for them")
         return cast(_Pieces, self.pieces)
 
+    def check_turn(self, degrees: int) -> None:
+        """Refuse to turn a whole that can't be turned so: flat ones are turned by quarters, oblong pieces by halves."""
+        if not self.pieces.flat:
+            raise InputError(f"only flat pieces are turned as a whole; these are {self.pieces.called}")
+        if degrees % 90:
+            raise InputError(f"a whole is turned by quarters, such as 90, 180 or 270 degrees, not by {degrees}")
+        if degrees % 180 and self.lattice is not None and self.board.oblong:
+            raise InputError("oblong pieces fit their cells at half turns only; turn the whole by 180 degrees")
+
     def reordered(self, order: Int[Tensor, "n"]) -> Puzzle:
         """The same puzzle with its pieces listed in another order."""
         return replace(

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from diffassemble.core.locks import hold, moved_to_locks
-from diffassemble.core.poses import Poses
+from diffassemble.core.poses import Poses, turn_matrix
 from diffassemble.core.puzzle import Puzzle
 from diffassemble.core.seeds import check_seed
 
@@ -78,6 +78,27 @@ class Assembly:
         if self.objects is None:
             return None
         return tuple(group_of(sure, own) for sure, own in zip(self.confidence.tolist(), self.objects, strict=True))
+
+    def turned(self, degrees: int) -> Assembly:
+        """The whole turned clockwise, with what is locked and the way there; flat pieces, by quarters.
+
+        On a board that changes its shape the truth, which belongs to the other one, is left out. Whoever turns a whole
+        has looked at it, so nothing is told any more of which way is up.
+        """
+        self.puzzle.check_turn(degrees)
+        puzzle, by, lattice = self.puzzle, degrees // 90, self.puzzle.lattice
+        if lattice is not None and by % 2:
+            lattice = replace(lattice, rows=lattice.cols, cols=lattice.rows)
+        turn = turn_matrix(torch.tensor(by))
+
+        def moved(poses: Poses) -> Poses:
+            return Poses(turn @ poses.rotation, poses.translation @ turn.T)
+
+        locks = None if puzzle.locks is None else replace(puzzle.locks, poses=moved(puzzle.locks.poses))
+        truth = puzzle.truth if lattice == puzzle.lattice else None
+        puzzle = replace(puzzle, lattice=lattice, locks=locks, truth=truth)
+        history = tuple(moved(poses) for poses in self.history)
+        return replace(self, puzzle=puzzle, poses=moved(self.poses), history=history, upright=None)
 
 
 def group_of(confidence: float, own: int) -> str:

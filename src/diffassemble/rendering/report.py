@@ -25,7 +25,7 @@ opened like a book, so that both breaks look at you. Where the two touch when th
 In a right join it covers most of the break between the two and has the same outline on both, mirrored. If there are
 only spots of it, or it lies on a smooth rim instead of a rough break, look again. The least sure come first."""
 # Below this probability, which way is up counts as a guess.
-_UPRIGHT = 0.8
+UPRIGHT = 0.8
 
 Rows = Sequence[tuple[str, str]]
 
@@ -211,7 +211,7 @@ def upright_note(assembly: Assembly) -> str | None:
         return None
     if assembly.upright is None:
         return "which way is up is not known"
-    return "which way is up is a guess" if assembly.upright < _UPRIGHT else None
+    return "which way is up is a guess" if assembly.upright < UPRIGHT else None
 
 
 def listed(names: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -96,12 +97,13 @@ def cut_image(
     erode: int = 0,
     turn: bool = True,
     whole: bool = False,
+    say: Callable[[str], None] = lambda text: None,
 ) -> Puzzle:
     """Cut the centre of a picture file into rows × cols shuffled square pieces, turned by quarter turns.
 
     Pieces are as large as the picture allows, or `size` pixels a side before `erode` of them are lost at
     every side; `missing` is the share of pieces taken away. The `whole` picture is cut into pieces that need not be
-    square, which are turned by half turns. The same seed gives the same puzzle.
+    square, which are turned by half turns. The same seed gives the same puzzle. `say` is told what is cut away.
     """
     if min(rows, cols) < 1:
         raise InputError(f"a grid of {rows} rows and {cols} columns has no cells; give 1 or more of each")
@@ -121,6 +123,10 @@ def cut_image(
         puzzle = cut_picture(picture, board, generator, size=size, turn=turn, missing=missing, erode=erode, whole=whole)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
+    height, width = picture.shape[-2:]
+    used = (picture if whole else crop_to_board(picture, board)).shape[-2:]
+    if used != picture.shape[-2:]:
+        say(f"cut to {used[1]} × {used[0]} of {width} × {height} pixels, so that pieces are square; --fit keeps all")
     assert puzzle.truth is not None
     places = [divmod(cell, cols) for cell in board.snap(puzzle.truth)[0].tolist()]
     check_pieces(puzzle.pictures, [f"the piece of row {row}, column {col}" for row, col in places], Path(path))

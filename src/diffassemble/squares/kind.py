@@ -204,16 +204,28 @@ def _drawing() -> Drawing:
     return Drawing(picture.draw_assembly, picture.draw_before_after, picture.draw_confidence, animation.animate)
 
 
-def _count_right(assembly: Assembly, truth: Poses) -> Score:
-    """Pieces in their cells at their turns, as they stand and at the best turn of the whole."""
+def _right_by_turn(assembly: Assembly, truth: Poses) -> dict[int, int]:
+    """Pieces in their cells at their turns, after each quarter turn of the whole that fits the board."""
     board = assembly.puzzle.board
     cells, turns = board.snap(assembly.poses)
     true_cells, true_turns = board.snap(truth)
-    counts = []
+    counts = {}
     for by in board.fitting_turns():
         _, turned_cells, turned_turns = board.turned(cells, turns, by)
-        counts.append(int(((turned_cells == true_cells) & (turned_turns == true_turns)).sum()))
-    return Score(counts[0], max(counts))
+        counts[by] = int(((turned_cells == true_cells) & (turned_turns == true_turns)).sum())
+    return counts
+
+
+def _count_right(assembly: Assembly, truth: Poses) -> Score:
+    """Right as the pieces stand, and at the best turn of the whole."""
+    counts = _right_by_turn(assembly, truth)
+    return Score(counts[0], max(counts.values()))
+
+
+def _turned(assembly: Assembly, truth: Poses) -> int:
+    """By how many degrees the whole lies turned, as most pieces have it."""
+    counts = _right_by_turn(assembly, truth)
+    return -90 * max(counts, key=lambda by: counts[by]) % 360
 
 
 def _matches(puzzle: Puzzle) -> Matches:
@@ -258,4 +270,5 @@ SQUARES = Kind(
     facts=lambda puzzle: [("grid", f"{puzzle.board.rows}x{puzzle.board.cols}")],
     opening=_OPENING,
     count_right=_count_right,
+    turned=_turned,
 )
