@@ -144,10 +144,10 @@ def test_turned_board(assembly: Assembly, puzzle: Puzzle, picture: Tensor, tmp_p
     ("changes", "words"),
     [
         ({"matrix": [[1, 0], [0, 1]]}, "4 rows of 4 numbers"),
-        ({"matrix": [[float("nan")] * 4] * 4}, "4 rows of 4 numbers"),
+        ({"matrix": [[float("nan")] * 4] * 4}, "NaN is no number"),
         ({"matrix": None}, "'matrix' must be a list"),
         ({"confidence": 1.5}, "between 0 and 1"),
-        ({"confidence": float("nan")}, "between 0 and 1"),
+        ({"confidence": float("nan")}, "NaN is no number"),
         ({"confidence": "sure"}, "'confidence' must be a number"),
         ({"row": 77}, "do not agree"),
         ({"turn": None}, "do not agree"),

@@ -27,7 +27,7 @@ def test_documents_are_plain_json_with_records_on_lines_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "is not JSON"),
+        (b"", "is empty"),
         (b"{", "is not JSON"),
         (b"\xff\xfe\x00", "is not JSON"),
         (b"[" * 100_000, "is not JSON"),

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import tyro
 from tyro.conf import arg
+
+from diffassemble.cli.arguments import understand
 
 # Pixels of a square piece's side, if nobody says otherwise.
 SIDE = 32
@@ -131,4 +132,4 @@ def evaluate(options: EvaluateOptions) -> None:
 
 def run(argv: list[str]) -> None:
     """Parse the arguments and measure."""
-    evaluate(tyro.cli(EvaluateOptions, args=argv, prog="diffassemble evaluate"))
+    evaluate(understand(EvaluateOptions, argv, "diffassemble evaluate"))

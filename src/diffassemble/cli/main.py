@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import sys
 import warnings
@@ -32,6 +34,7 @@ diffassemble --completion bash|zsh|fish prints what your shell completes them by
 def main(argv: list[str] | None = None) -> int:
     """Run one verb; 0 only when the work was done, 2 with one line on bad input, 130 when interrupted."""
     arguments = sys.argv[1:] if argv is None else argv
+    _mend_streams()
     if not arguments or arguments[0] in ("-h", "--help"):
         print(_help())
         return 0 if arguments else 2
@@ -53,9 +56,9 @@ def run(verb: str, arguments: list[str]) -> None:
     if hasattr(module, "run"):
         module.run(arguments)
         return
-    import tyro
+    from diffassemble.cli.arguments import understood_call
 
-    tyro.cli(getattr(module, verb), args=arguments, prog=f"diffassemble {verb}")
+    understood_call(getattr(module, verb), arguments, f"diffassemble {verb}")()
 
 
 def _complete(shells: list[str]) -> int:
@@ -81,16 +84,52 @@ def _run(verb: str, arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
+        where = f"{error.filename}: " if error.filename else _where(error)
         return _fail(f"{where}{error.strerror or error}")
-    except ValueError as error:
-        # Known only here: the nouns bring torch with them, which help does without.
-        from diffassemble.core import InputError
-
-        if not isinstance(error, InputError):
+    except Exception as error:
+        told = _told(error)
+        if told is None:
             raise
-        return _fail(str(error))
+        return _fail(told)
     return 0
+
+
+def _told(error: Exception) -> str | None:
+    """What users are told of an error, if it is one of what came from outside and not of the program."""
+    from diffassemble.cli.arguments import NotUnderstood
+
+    if isinstance(error, NotUnderstood):
+        return str(error)
+    # Known only here: the nouns bring torch with them, which help does without.
+    from diffassemble.core import InputError
+
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+        return "there is not enough memory for this; use smaller pictures or meshes, fewer pieces or samples"
+    return None
+
+
+def _where(error: OSError) -> str:
+    """What was written to, where the system does not say it: files name themselves, so it was a stream."""
+    return "standard output: " if error.errno in (errno.ENOSPC, errno.EIO, errno.EFBIG) else ""
+
+
+def _mend_streams() -> None:
+    """Give a process whose streams were closed others, and let all of them take any character.
+
+    What is opened next would otherwise be written to by whoever prints.
+    """
+    for handle, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(handle)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest that is free
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(handle, "r" if handle == 0 else "w", closefd=False))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _warn(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from diffassemble.cli.arguments import understand
 from diffassemble.training.presets import PRESETS
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def parse_run(name: str, argv: list[str]) -> tuple[RunOptions, Path]:
 
 
 def _parse(name: str, argv: list[str], config: Config) -> RunOptions:
-    return tyro.cli(RunOptions, args=argv, prog=f"diffassemble train {name}", default=RunOptions(config))
+    return understand(RunOptions, argv, f"diffassemble train {name}", RunOptions(config))
 
 
 def run(argv: list[str]) -> None:

@@ -17,6 +17,7 @@ from PIL import Image
 from torch import Tensor
 
 from diffassemble.core.board import Board
+from diffassemble.core.limits import LIMITS
 from diffassemble.core.pieces import Matches
 from diffassemble.core.poses import Poses
 from diffassemble.core.puzzle import InputError, Puzzle
@@ -41,6 +42,9 @@ class SolverOptions:
     def __post_init__(self) -> None:
         if self.samples < 1 or self.steps < 1:
             raise InputError(f"samples and steps must be 1 or more, not {self.samples} and {self.steps}")
+        if self.samples > LIMITS.samples or self.steps > LIMITS.steps:
+            most = f"at most {LIMITS.samples:,} samples and {LIMITS.steps:,} steps are drawn"
+            raise InputError(f"{most}, not {self.samples} and {self.steps}; ask for fewer")
         if not self.budget > 0:
             raise InputError(f"budget {self.budget:g} leaves no time to search; pass more than 0 seconds")
 

@@ -16,10 +16,15 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_t
 
 from annotated_types import Ge, GroupedMetadata, Gt, Interval, Le, Lt, MultipleOf
 
+from diffassemble.core.limits import LIMITS
 from diffassemble.core.puzzle import InputError
 
 Count = Annotated[int, Ge(1)]
 Natural = Annotated[int, Ge(0)]
+Width = Annotated[int, Interval(ge=1, le=LIMITS.network_width)]
+Depth = Annotated[int, Interval(ge=1, le=LIMITS.network_layers)]
+Few = Annotated[int, Interval(ge=0, le=LIMITS.network_layers)]
+Times = Annotated[int, Interval(ge=1, le=LIMITS.steps)]
 Even = Annotated[int, Ge(2), MultipleOf(2)]
 Positive = Annotated[float, Gt(0)]
 Weight = Annotated[float, Ge(0)]

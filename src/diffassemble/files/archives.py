@@ -11,16 +11,14 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
-from zlib import error as ZlibError
 
 from diffassemble.core import InputError
-from diffassemble.files.atomic import one_line
+from diffassemble.core.limits import LIMITS
+from diffassemble.files.atomic import temporary_folder
+from diffassemble.files.reading import opened, reason
 
-MOST_FILES = 2000
-MOST_BYTES = 1_000_000_000
-# Meshes and flat pictures shrink to a hundredth; what shrinks more than this was made to burst.
-MOST_RATIO = 250
+MOST_FILES = LIMITS.archive_entries
+MOST_BYTES = LIMITS.archive_bytes
 _CHUNK = 1 << 20
 _NEVER_A_BOMB = 10_000_000
 # What computers add by themselves.
@@ -36,13 +34,8 @@ def is_zip(path: Path | str) -> bool:
 def unpacked(path: Path | str) -> Iterator[Path]:
     """The folder that a zip file holds, for as long as the block runs."""
     path = Path(path)
-    with TemporaryDirectory(prefix="diffassemble-") as home:
-        try:
-            content = path.open("rb")
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-        with content:
-            yield unpack(content, path.name, Path(home))
+    with opened(path, "zip file", MOST_BYTES) as content, temporary_folder() as home:
+        yield unpack(content, path.name, home)
 
 
 def unpack(content: io.BufferedIOBase, name: str, folder: Path) -> Path:
@@ -51,18 +44,39 @@ def unpack(content: io.BufferedIOBase, name: str, folder: Path) -> Path:
     `name` is what the file is called in messages. Whatever goes wrong, nothing is written outside the folder.
     """
     try:
-        with zipfile.ZipFile(content) as archive:
-            members = [info for info in archive.infolist() if not info.is_dir() and not _CLUTTER.search(info.filename)]
+        with zipfile.ZipFile(_Sparing(content)) as archive:
+            members = [
+                info for info in archive.infolist() if not _is_folder(info) and not _CLUTTER.search(info.filename)
+            ]
             _check(members, name)
             room = MOST_BYTES
             for info in members:
                 room -= _extract(archive, info, folder, name, room)
     # Broken archives fail in every way there is.
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, ZlibError, OSError, RuntimeError, ValueError) as error:
+    except Exception as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{name}: is no zip file, or broken or cut short ({one_line(error)})") from error
+        raise InputError(f"{name}: is no zip file, or broken or cut short ({reason(error)})") from error
     return _single_folder(folder)
+
+
+class _Sparing:
+    """A file of which nobody reads much at once: a list of millions of contents would fill the memory."""
+
+    def __init__(self, file: io.BufferedIOBase) -> None:
+        self._file = file
+        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        """As of files; the end is read in one go only if it is near."""
+        found = self._file.read(LIMITS.archive_index + 1 if size < 0 else min(size, LIMITS.archive_index + 1))
+        if len(found) > LIMITS.archive_index:
+            raise ValueError("its list of contents is too long")
+        return found
+
+
+def _is_folder(info: zipfile.ZipInfo) -> bool:
+    return info.filename.endswith("/")
 
 
 def pack(files: list[tuple[str, bytes]]) -> bytes:
@@ -88,7 +102,7 @@ def _check(members: list[zipfile.ZipInfo], name: str) -> None:
     total, packed = sum(info.file_size for info in members), sum(info.compress_size for info in members)
     if total > MOST_BYTES:
         raise InputError(f"{name}: unpacks to {total / 1e9:.1f} GB, at most {MOST_BYTES / 1e9:.0f} are; pack less")
-    if total > max(_NEVER_A_BOMB, MOST_RATIO * packed):
+    if total > max(_NEVER_A_BOMB, LIMITS.archive_ratio * packed):
         raise InputError(f"{name}: {packed} bytes would unpack to {total}; that is a zip bomb, not a puzzle")
     names = [info.filename.casefold() for info in members]
     if len(set(names)) != len(names):
@@ -101,20 +115,34 @@ def _is_safe(info: zipfile.ZipInfo) -> bool:
     unix_kind = (info.external_attr >> 16) & 0o170000
     link = info.create_system == 3 and unix_kind not in (0, 0o100000)
     plain = info.filename.isprintable() and not set(info.filename) & set("\\:")
-    return plain and not link and not place.is_absolute() and ".." not in place.parts and len(info.filename) < 250
+    return (
+        bool(place.parts)
+        and plain
+        and not link
+        and not place.is_absolute()
+        and ".." not in place.parts
+        and len(info.filename) < LIMITS.name_length
+    )
 
 
 def _extract(archive: zipfile.ZipFile, info: zipfile.ZipInfo, folder: Path, name: str, room: int) -> int:
     """Unpack one file and give its bytes; never more than `room`, nor more than it told."""
     target = folder / info.filename
-    target.parent.mkdir(parents=True, exist_ok=True)
     written = 0
-    with archive.open(info) as source, target.open("xb") as file:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        file = target.open("xb")
+    except OSError as error:
+        raise InputError(f"{name}: {info.filename!r} cannot be unpacked ({reason(error)}); pack it anew") from error
+    with archive.open(info) as source, file:
         while chunk := source.read(_CHUNK):
             written += len(chunk)
             if written > min(room, info.file_size):
                 raise InputError(f"{name}: {info.filename!r} is larger than the zip file says; it is not to be trusted")
-            file.write(chunk)
+            try:
+                file.write(chunk)
+            except OSError as error:
+                raise InputError(f"{target}: cannot be written ({reason(error)})") from error
     return written
 
 

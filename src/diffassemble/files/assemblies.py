@@ -94,6 +94,8 @@ def read_assembly(path: Path | str, puzzle: Puzzle) -> Assembly:
     document = read_document(source, (kind.document,))
     puzzle = kind.fitted(puzzle, document, source)
     extra = tuple(field(document, "extra", list, source)) if "extra" in document else ()
+    if not all(isinstance(name, str) for name in extra):
+        raise InputError(f"{source}: 'extra' must be names of pieces")
     kept = [index for index, name in enumerate(puzzle.names) if name not in extra]
     if len(kept) < len(puzzle):
         puzzle = puzzle.reordered(torch.tensor(kept))
@@ -158,8 +160,12 @@ def read_locks(path: Path | str, puzzle: Puzzle) -> Locks:
     for mark in marks:
         if not isinstance(mark, bool):
             raise InputError(f"{source}: 'locked' must be true or false, but is {mark!r}")
-    held = torch.tensor(marks)
-    if not bool(held.any()):
+    if not any(marks):
         raise InputError(f'{source}: marks no piece as locked; write "locked": true into the lines of those you know')
-    kind_of(puzzle).check_locks(puzzle, assembly.poses, held, source)
-    return Locks(held, assembly.poses)
+    # Pieces that were left out are loose, wherever they are put.
+    place = {name: index for index, name in enumerate(assembly.puzzle.names)}
+    order = torch.tensor([place.get(name, 0) for name in puzzle.names])
+    held = torch.tensor([name in place and marks[place[name]] for name in puzzle.names])
+    poses = assembly.poses[order]
+    kind_of(puzzle).check_locks(puzzle, poses, held, source)
+    return Locks(held, poses)

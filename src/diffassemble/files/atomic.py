@@ -1,47 +1,65 @@
-"""Files that can be read at all; and output that is whole or not there: written beside its place, then renamed."""
+"""Output that is whole or not there, written beside its place and then renamed; and what may be replaced by it.
+
+One rule holds for all that is written: what this program wrote may be replaced if that is asked for, what others wrote
+never. What is being written carries a lock, by which the next run knows what a killed one left behind, and removes it.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import fcntl
 import os
+import re
 import shutil
-from collections.abc import Iterable, Iterator
+import stat
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
 from diffassemble.core import InputError
+from diffassemble.files.reading import reason
+
+_PART = re.compile(r"\.diffassemble-[0-9a-f]{32}\.part")
+_TEMPORARY = re.compile(r"diffassemble-[0-9a-f]{32}")
+_EXCHANGE, _HERE = 2, -100  # of Linux: RENAME_EXCHANGE and AT_FDCWD
 
 
-def file_size(path: Path, wanted: str) -> int:
-    """Bytes of a file that is there, not empty and may be read; anything else is refused, as what is `wanted`."""
-    try:
-        if not path.is_file():
-            path.stat()
-            raise InputError(f"{path}: is not a file; give a {wanted}")
-        size = path.stat().st_size
-        with path.open("rb"):
-            pass
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    if size == 0:
-        raise InputError(f"{path}: is empty (0 bytes)")
-    return size
-
-
-def one_line(error: Exception) -> str:
-    """What an error says, or else its name; long texts are cut short."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= 120 else text[:117] + "…"
-
-
-def write_file(target: Path, content: bytes) -> None:
+def write_file(target: Path, content: bytes | memoryview) -> None:
     """Write one file; an older one of that name is replaced in one go, or stays as it was."""
-    with _staged(target) as part:
-        with part.open("xb") as file:
+    with _staged(target) as part, _held(part) as handle:
+        with os.fdopen(handle, "wb", closefd=False) as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        os.fsync(handle)
         part.replace(target)
+
+
+def check_file(target: Path, ours: Callable[[bytes], bool], overwrite: bool = False) -> None:
+    """Refuse a file whose content would be lost, before hours are spent on what it is to hold.
+
+    Overwriting takes away only what the program itself wrote, which `ours` knows by its content. Nothing but plain
+    files is ever replaced.
+    """
+    try:
+        found = target.stat() if os.path.lexists(target) else None
+        if found is None or (stat.S_ISREG(found.st_mode) and found.st_size == 0):
+            there = next(folder for folder in target.absolute().parents if folder.exists())
+            if not (there.is_dir() and os.access(there, os.W_OK)):
+                raise InputError(f"{target}: cannot be written, {there} does not allow it; pass another file")
+            return
+        if stat.S_ISDIR(found.st_mode):
+            raise InputError(f"{target} is a folder; pass the name of a file")
+        if not stat.S_ISREG(found.st_mode) or target.is_symlink():
+            raise InputError(f"{target} is no plain file, so it is not overwritten; pass another one")
+        if not overwrite:
+            raise InputError(f"{target} already exists; pass another file, or --overwrite if this program wrote it")
+        if not ours(target.read_bytes()):
+            raise InputError(f"{target} was not written by this program, so it is not overwritten; pass another file")
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{str(target)!a}: cannot be written ({reason(error)}); pass another file") from error
 
 
 @contextmanager
@@ -52,8 +70,7 @@ def fresh_folder(target: Path, holds: tuple[str, ...], overwrite: bool = False) 
     """
     check_free(target, holds, overwrite)
     target = target.resolve()
-    with _staged(target) as part:
-        part.mkdir()
+    with _staged(target) as part, _held(part, folder=True):
         yield part
         _swap(part, target)
 
@@ -64,8 +81,7 @@ def add_files(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
     They are written beside the folder first, so that even a process that is killed leaves nothing half written in it.
     """
     folder = folder.resolve()
-    with _staged(folder) as part:
-        part.mkdir()
+    with _staged(folder) as part, _held(part, folder=True):
         for name, content in files:
             (part / name).parent.mkdir(exist_ok=True)
             (part / name).write_bytes(content)
@@ -81,13 +97,14 @@ def check_free(target: Path, holds: tuple[str, ...], overwrite: bool = False) ->
     names in `holds`, and nothing beside them.
     """
     try:
-        found = {entry.name for entry in target.iterdir()} if target.exists() else set()
+        found = {entry.name for entry in target.iterdir()} if os.path.lexists(target) else set()
+        inside = Path.cwd().is_relative_to(target.resolve())
     except NotADirectoryError as error:
         raise InputError(f"{target} is a file; choose another --out") from error
-    except OSError as error:
-        raise InputError(f"{target}: cannot be read ({error.strerror}); choose another --out") from error
-    if Path.cwd().is_relative_to(target.resolve()):
-        raise InputError(f"{target} is the folder you are in; choose another --out")
+    except (OSError, ValueError, RuntimeError) as error:
+        raise InputError(f"{str(target)!a}: cannot be written ({reason(error)}); choose another --out") from error
+    if inside:
+        raise InputError(f"{target} is the folder you are in, or holds it; choose another --out")
     if not found:
         return
     if not overwrite:
@@ -98,40 +115,113 @@ def check_free(target: Path, holds: tuple[str, ...], overwrite: bool = False) ->
         raise InputError(f"{target} holds other files ({stranger}), so it is not overwritten; choose another --out")
 
 
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """An empty folder that is removed when the block ends; or, if this process is killed, by the next one."""
+    home = Path(tempfile.gettempdir())
+    sweep(home, _TEMPORARY)
+    folder = home / f"diffassemble-{uuid4().hex}"
+    with _held(folder, folder=True):
+        folder.chmod(0o700)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def sweep(folder: Path, left: re.Pattern[str] = _PART) -> None:
+    """Remove what processes that are no more left behind in a folder: those alive hold a lock on theirs."""
+    with suppress(OSError):
+        names = [entry.name for entry in os.scandir(folder) if left.fullmatch(entry.name)]
+        for path in (folder / name for name in names):
+            with suppress(OSError):
+                handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    _remove(path)
+                finally:
+                    os.close(handle)
+
+
+@contextmanager
+def _held(path: Path, folder: bool = False) -> Iterator[int]:
+    """Make a file or folder and hold its lock, which whoever sweeps sees, while the block runs; gives its handle."""
+    handle = _made(path, folder)
+    # Somebody who swept before it was locked has removed it.
+    while not _is_at(handle, path):
+        os.close(handle)
+        handle = _made(path, folder)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _made(path: Path, folder: bool) -> int:
+    if folder:
+        path.mkdir()
+        handle = os.open(path, os.O_RDONLY)
+    else:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    with suppress(OSError):  # on file systems without locks nobody can sweep either
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    return handle
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
+
+
 def _swap(part: Path, target: Path) -> None:
     """Put a finished folder in the place of another, or leave that one where it was."""
     if not target.exists():
         part.rename(target)
-        return
-    old = target.with_name(f".{uuid4().hex}.old")
-    target.rename(old)
-    try:
-        part.rename(target)
-    except OSError:
-        old.rename(target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+    elif _exchanged(part, target):
+        shutil.rmtree(part, ignore_errors=True)
+    else:
+        old = target.with_name(f".{uuid4().hex}.old")
+        target.rename(old)
+        try:
+            part.rename(target)
+        except OSError:
+            old.rename(target)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Exchange two folders in one go, where the system can: then no kill finds the place empty."""
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    return rename is not None and rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0
 
 
 @contextmanager
 def _staged(target: Path) -> Iterator[Path]:
     """A free name beside `target`; whatever is left under it when the block fails is removed again."""
     made: list[Path] = []
-    part = target.parent / f".{uuid4().hex}.part"
+    part = target.parent / f".diffassemble-{uuid4().hex}.part"
     try:
         for folder in reversed([target.parent, *target.parent.parents]):
             if not folder.exists():
                 folder.mkdir()
                 made.append(folder)
+        sweep(target.parent)
         yield part
     except BaseException as error:
         # What was begun is removed, if it can be: the error that led here is the one to tell.
         for path in (part, *reversed(made)):
             with suppress(OSError):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                _remove(path)
         if isinstance(error, OSError):
-            raise InputError(f"{target}: cannot be written ({error.strerror or error})") from error
+            raise InputError(f"{target}: cannot be written ({reason(error)})") from error
         raise
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 def cache_folder() -> Path:

@@ -14,9 +14,10 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from diffassemble.core import Board, InputError
+from diffassemble.core.limits import LIMITS
+from diffassemble.files.reading import read_json
 
 SCHEMA = 1
-_MOST_CELLS = 1_000_000
 _CROOKED = 1e-3
 _GRID = re.compile(r"([0-9]{1,3})(?:[xX×]([0-9]{1,3}))?")
 _Value = TypeVar("_Value")
@@ -39,16 +40,12 @@ def document_bytes(fields: Mapping[str, Any], kind: str) -> bytes:
 
 def read_document(path: Path, kinds: Collection[str]) -> dict[str, Any]:
     """The fields of a document that this program wrote on pieces of one of these kinds; anything else is refused."""
-    try:
-        document = json.loads(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: is not JSON; write it anew") from error
+    document = read_json(path, "document of this program")
     if not isinstance(document, dict) or "schema" not in document:
         raise InputError(f"{path}: was not written by diffassemble (it has no 'schema')")
-    if document["schema"] != SCHEMA or document.get("kind") not in kinds:
-        found = f"schema {document['schema']!r}, kind {document.get('kind')!r}"
+    told = document["schema"], document.get("kind")
+    if told[0] != SCHEMA or not isinstance(told[1], str) or told[1] not in kinds:
+        found = f"schema {_shortened(told[0])}, kind {_shortened(told[1])}"
         wanted = " or ".join(map(repr, kinds))
         raise InputError(f"{path}: has {found}; this version reads schema {SCHEMA}, kind {wanted}")
     return document
@@ -60,15 +57,19 @@ def field(record: object, key: str, kind: type[_Value], path: Path) -> _Value:
     if kind is float and type(value) is int:
         value = float(value)
     if type(value) is not kind:
-        text = repr(value)
-        raise InputError(f"{path}: {key!r} must be {_WORDS[kind]}, but is {text[:37] + '…' if text[40:] else text}")
+        raise InputError(f"{path}: {key!r} must be {_WORDS[kind]}, but is {_shortened(value)}")
     return value
+
+
+def _shortened(value: object) -> str:
+    text = repr(value)
+    return text[:37] + "…" if text[40:] else text
 
 
 def board_field(document: dict[str, Any], path: Path) -> Board:
     """The board that a document tells by its rows and cols."""
     rows, cols = field(document, "rows", int, path), field(document, "cols", int, path)
-    if min(rows, cols) < 1 or rows * cols > _MOST_CELLS:
+    if min(rows, cols) < 1 or rows * cols > LIMITS.cells:
         raise InputError(f"{path}: {rows} rows and {cols} cols make no board")
     return Board(rows, cols)
 
@@ -129,8 +130,14 @@ def truth_records(document: dict[str, Any], names: tuple[str, ...], path: Path) 
 
 def _file_name(name: object, path: Path) -> str:
     """A plain file name, so that a foreign document reaches nothing outside its folder."""
-    if not isinstance(name, str) or not name.isprintable() or name in ("", ".", "..") or set(name) & set("/\\:"):
-        raise InputError(f"{path}: {name!r} is not the name of a file in pieces")
+    if (
+        not isinstance(name, str)
+        or not name.isprintable()
+        or name in ("", ".", "..")
+        or set(name) & set("/\\:")
+        or len(name.encode()) > LIMITS.name_length
+    ):
+        raise InputError(f"{path}: {_shortened(name)} is not the name of a file in pieces")
     return name
 
 

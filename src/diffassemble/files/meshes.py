@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import math
+import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,16 +20,20 @@ from PIL import Image
 from torch import Tensor
 
 from diffassemble.core import InputError, Mesh, Texture
+from diffassemble.core.limits import LIMITS, check_memory
 from diffassemble.core.surfaces import clean_surface, is_closed, surface_area
-from diffassemble.files.atomic import file_size, one_line
+from diffassemble.files.gltf import check_counts, check_gltf
 from diffassemble.files.pictures import png_bytes
+from diffassemble.files.reading import file_size, opened, read_bytes, reason
 from diffassemble.rendering.picture import Colour, to_linear, to_srgb
 
 MESH_ENDINGS = frozenset({".ply", ".obj", ".stl", ".glb", ".gltf", ".off", ".xyz", ".npy"})
-MOST_BYTES = 2_000_000_000
+MOST_BYTES = LIMITS.mesh_bytes
 LEAST_POINTS = 20
 """fewest points of a cloud; the networks look at as many neighbours of each point"""
-_MOST_FAR = 1e15
+# Bytes of memory that reading a byte takes: of text, and of numbers.
+_TEXT, _BINARY = 12, 6
+_HEAD = 100_000
 _COLUMNS = (3, 6, 9)
 
 
@@ -65,25 +72,67 @@ def parse_mesh(path: Path) -> Arrays:
     nowhere else; a file whose pictures are missing has no colours.
     """
     ending = path.suffix.lower()[1:]
-    if ending == "npy":
-        table = np.load(path, allow_pickle=False)
-        if table.ndim != 2 or table.shape[1] not in _COLUMNS or table.dtype.kind not in "fiu":
-            known = "v×3 numbers are read, v×6 with normals, or v×9 with normals and colours"
-            raise ValueError(f"its shape is {table.shape}, of {table.dtype}; {known}")
-        return _listed(table.astype(np.float64))
-    if ending == "xyz":
-        with path.open(encoding="utf-8") as lines:
-            table = np.loadtxt((line.replace(",", " ") for line in lines), comments=("#", "//"), ndmin=2)
-        return _listed(table)
-    resolver = trimesh.resolvers.FilePathResolver(str(path)) if ending in ("gltf", "obj") else None
-    with path.open("rb") as content:
-        scene = trimesh.load_scene(content, file_type=ending, resolver=resolver, process=False)
-    found = _joined(scene, linear=ending in ("glb", "gltf"))
-    if ending == "obj" and not len(found.faces):
-        with path.open(encoding="utf-8", errors="replace") as text:
-            rows = [line.split()[1:4] for line in text if line.startswith("vn ")]
-        return found._replace(normals=np.array(rows, np.float64) if len(rows) == len(found.vertices) else None)
+    with opened(path, "mesh", MOST_BYTES) as file:
+        size = os.fstat(file.fileno()).st_size
+        text = ending in ("obj", "off", "xyz", "gltf") or b"\0" not in file.peek(_HEAD)
+        check_memory((_TEXT if text else _BINARY) * size, "it", "simplify it first")
+        if ending == "npy":
+            return _listed(_read_array(file, size))
+        if ending == "xyz":
+            lines = io.TextIOWrapper(file, encoding="utf-8")
+            return _listed(np.loadtxt((line.replace(",", " ") for line in lines), comments=("#", "//"), ndmin=2))
+        if ending in ("glb", "gltf"):
+            check_gltf(file, ending == "glb")
+        if ending == "ply":
+            _check_ply(file, size)
+        scene = trimesh.load_scene(file, file_type=ending, resolver=_Beside(str(path)), process=False)
+        found = _joined(scene, linear=ending in ("glb", "gltf"))
+        if ending == "obj" and not len(found.faces):
+            file.seek(0)
+            rows = [
+                line.split()[1:4] for line in file.read().decode(errors="replace").splitlines() if line[:3] == "vn "
+            ]
+            return found._replace(normals=np.array(rows, np.float64) if len(rows) == len(found.vertices) else None)
     return found
+
+
+class _Beside(trimesh.resolvers.FilePathResolver):
+    """Finds what a mesh names in its folder and below: plain files, and no more of them than a mesh may have."""
+
+    read = 0
+
+    def get(self, name: str) -> bytes:
+        """The content of a file by its name."""
+        content = read_bytes(self.absolute(name), "file that the mesh names", MOST_BYTES - self.read)
+        self.read += len(content)
+        return content
+
+
+def _read_array(file: io.BufferedIOBase, size: int) -> NDArray[np.float64]:
+    """The numbers of a NumPy file, whose head may not tell more than follows it."""
+    version = np.lib.format.read_magic(file)
+    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
+    if read is None:
+        raise ValueError(f"its version {version} is not known")
+    shape, _, kind = read(file)
+    if len(shape) != 2 or shape[1] not in _COLUMNS or kind.kind not in "fiu":
+        known = "v×3 numbers are read, v×6 with normals, or v×9 with normals and colours"
+        raise ValueError(f"its shape is {shape}, of {kind}; {known}")
+    if math.prod(shape) * kind.itemsize > size:
+        raise ValueError(f"it tells {shape[0]} points, but has {size} bytes")
+    file.seek(0)
+    return np.load(file, allow_pickle=False).astype(np.float64)
+
+
+def _check_ply(file: io.BufferedIOBase, size: int) -> None:
+    """Refuse a PLY file whose head tells more than follows it."""
+    head, end, _ = file.read(_HEAD).partition(b"end_header")
+    file.seek(0)
+    if not end:
+        raise ValueError("its head does not end")
+    counts = [words[2] for line in head.splitlines() if len(words := line.split()) == 3 and words[0] == b"element"]
+    if any(not word.isdigit() or len(word) > 18 or int(word) > size for word in counts):
+        raise ValueError("its head tells more than the file holds")
 
 
 def _listed(table: NDArray[np.float64]) -> Arrays:
@@ -132,8 +181,9 @@ def _picture_of(part: trimesh.parent.Geometry) -> Image.Image | None:
     if look.kind != "texture" or look.uv is None or len(look.uv) != len(part.vertices):
         return None
     picture = getattr(look.material, "image", None) or getattr(look.material, "baseColorTexture", None)
-    # Where there is none, trimesh may make one up, which has no format.
-    return picture if picture is not None and picture.format else None
+    # Where there is none, trimesh may make one up, which has no format; those that are too large are passed over.
+    small = picture is not None and picture.width * picture.height <= LIMITS.texture_pixels
+    return picture if small and picture.format else None
 
 
 def _normals_of(part: trimesh.parent.Geometry) -> NDArray[np.float64] | None:
@@ -160,6 +210,7 @@ def _joined(scene: trimesh.Scene, linear: bool) -> Arrays:
         if isinstance(part, trimesh.Trimesh):
             # Copies are made below, and a picture that is broken can't be copied.
             part.visual = trimesh.visual.ColorVisuals()
+    _check_scene(scene)
     parts = scene.dump()
     meshes = [part for part in parts if isinstance(part, trimesh.Trimesh) and len(part.faces)]
     chosen = meshes or [part for part in parts if hasattr(part, "vertices") and len(part.vertices)]
@@ -183,6 +234,13 @@ def _joined(scene: trimesh.Scene, linear: bool) -> Arrays:
     )
 
 
+def _check_scene(scene: trimesh.Scene) -> None:
+    """Refuse a scene that instances would make too large."""
+    shown = [scene.geometry[scene.graph[node][1]] for node in scene.graph.nodes_geometry]
+    sizes = [[len(getattr(part, name, ())) for part in shown] for name in ("vertices", "faces")]
+    check_counts(len(shown), *map(sum, sizes))
+
+
 def read_mesh(path: Path | str) -> Mesh:
     """A mesh or cloud from a PLY, OBJ, STL, GLB, GLTF, OFF, XYZ or NPY file, in the file's own coordinates.
 
@@ -203,7 +261,13 @@ def read_precisely(path: Path | str) -> Mesh:
         found = parse_mesh(path)
     # Parsers fail on broken files in every way there is.
     except Exception as error:
-        raise InputError(f"{path}: is no {path.suffix[1:].upper()} file, or broken ({one_line(error)})") from error
+        if isinstance(error, InputError):
+            raise InputError(f"{path}: {error}") from error
+        raise InputError(f"{path}: is no {path.suffix[1:].upper()} file, or broken ({reason(error)})") from error
+    try:
+        check_counts(1, len(found.vertices), len(found.faces))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
     corners = torch.from_numpy(np.array(found.vertices, dtype=np.float64))
     triangles = torch.from_numpy(np.array(found.faces, dtype=np.int64))
     _check_numbers(path, corners, triangles)
@@ -233,10 +297,7 @@ def check_size(path: Path) -> int:
     if path.suffix.lower() not in MESH_ENDINGS:
         known = " ".join(sorted(MESH_ENDINGS))
         raise InputError(f"{path}: is not a kind of mesh file known here; give one ending in {known}")
-    size = file_size(path, "mesh")
-    if size >= MOST_BYTES:
-        raise InputError(f"{path}: has {size / 1e9:.1f} GB, at most {MOST_BYTES / 1e9:.0f} are read; simplify it first")
-    return size
+    return file_size(path, "mesh", MOST_BYTES)
 
 
 def mesh_bytes(mesh: Mesh, suffix: str, colour: Colour | None = None) -> bytes:
@@ -363,7 +424,7 @@ def _check_numbers(path: Path, vertices: torch.Tensor, faces: torch.Tensor) -> N
     unsound = int((~vertices.isfinite().all(1)).sum())
     if unsound:
         raise InputError(f"{path}: {unsound} of {len(vertices)} points are not finite (NaN or inf); repair the mesh")
-    if len(vertices) and float(vertices.abs().max()) > _MOST_FAR:
-        raise InputError(f"{path}: has points over {_MOST_FAR:.0e} away from the origin; repair the mesh")
+    if len(vertices) and float(vertices.abs().max()) > LIMITS.document_number:
+        raise InputError(f"{path}: has points over {LIMITS.document_number:.0e} away from the origin; repair the mesh")
     if len(faces) and (int(faces.min()) < 0 or int(faces.max()) >= len(vertices)):
         raise InputError(f"{path}: has triangles whose corners are not there; repair the mesh")

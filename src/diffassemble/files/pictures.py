@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,13 +13,20 @@ import numpy as np
 import torch
 from jaxtyping import Float, UInt8
 from PIL import Image, ImageOps
+from PIL.PngImagePlugin import PngInfo
 from torch import Tensor
 
 from diffassemble.core import InputError
-from diffassemble.files.atomic import file_size, one_line, write_file
+from diffassemble.core.limits import LIMITS, check_memory
+from diffassemble.files.atomic import write_file
+from diffassemble.files.reading import opened, reason
 
-# Kept just under Pillow's own limit, so that the answer is the same whichever check comes first.
-MOST_PIXELS = 178_000_000
+# Just under Pillow's own limit, so that the answer is the same whichever check comes first.
+MOST_PIXELS = LIMITS.picture_pixels
+MADE_BY = "diffassemble"
+"""what pictures of this program tell as their software"""
+# Bytes that decoding a pixel takes, and turning it into colours.
+_DECODED, _COLOURED = 12, 30
 PICTURE_ENDINGS = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 _Seen = TypeVar("_Seen")
 _FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF", "PPM")
@@ -32,7 +40,7 @@ def is_picture(path: Path) -> bool:
 def read_picture(path: Path | str) -> Float[Tensor, "3 H W"]:
     """Colours of a picture file, upright by its EXIF orientation; see-through parts lie on white."""
     path = Path(path)
-    levels, white = _decoded(path, _levels)
+    levels, white = _decoded(path, _levels, _COLOURED)
     if levels.dtype != np.uint8 and not ((levels >= 0) & (levels <= white)).all():
         raise InputError(f"{path}: has colours outside 0…{white}; save it as 8 or 16 bit")
     planes = np.moveaxis(levels, -1, 0) if levels.ndim == 3 else levels[None]
@@ -52,31 +60,25 @@ def is_see_through(path: Path | str) -> bool:
 
 def has_alpha(path: Path | str) -> bool:
     """Whether a picture file tells, by its head, what is see-through."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with _opened(Path(path)) as image:
-            return image.has_transparency_data
+    with _opened(Path(path)) as image:
+        return image.has_transparency_data
 
 
-def _decoded(path: Path, look: Callable[[Image.Image], _Seen]) -> _Seen:
+def _decoded(path: Path, look: Callable[[Image.Image], _Seen], bytes_each: int = _DECODED) -> _Seen:
     """What is seen in the upright image of a file."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        image = _opened(path)
+    with _opened(path) as image:
+        check_memory(bytes_each * image.width * image.height, f"{path}: the picture", "make it smaller first")
         try:
-            with image:
-                return look(ImageOps.exif_transpose(image))
+            return look(ImageOps.exif_transpose(image))
         # Decoders fail on broken files in every way there is, not only with OSError.
         except Exception as error:
-            raise InputError(f"{path}: the picture is broken or cut short ({one_line(error)})") from error
+            raise InputError(f"{path}: the picture is broken or cut short ({reason(error)})") from error
 
 
 def picture_size(path: Path | str) -> tuple[int, int]:
     """Width and height as the file's head tells them, without decoding."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with _opened(Path(path)) as image:
-            return image.size
+    with _opened(Path(path)) as image:
+        return image.size
 
 
 def write_picture(picture: Float[Tensor, "3 H W"], path: Path | str) -> None:
@@ -96,24 +98,32 @@ def to_image(picture: Float[Tensor, "3 H W"]) -> Image.Image:
 
 def png_bytes(image: Image.Image) -> bytes:
     """The image as the content of a PNG file."""
-    buffer = io.BytesIO()
-    image.save(buffer, "PNG")
+    buffer, told = io.BytesIO(), PngInfo()
+    told.add_text("Software", MADE_BY)
+    image.save(buffer, "PNG", pnginfo=told)
     return buffer.getvalue()
 
 
-def _opened(path: Path) -> Image.Image:
+def is_our_picture(content: bytes) -> bool:
+    """Whether a file's content is a PNG picture that this program wrote."""
+    return content.startswith(b"\x89PNG") and f"Software\0{MADE_BY}".encode() in content
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Image.Image]:
     """The image with its head read and its size checked, not yet decoded."""
-    file_size(path, "picture")
-    try:
-        image = Image.open(path, formats=_FORMATS)
-    except Image.DecompressionBombError as error:
-        raise _too_large(path) from error
-    except Exception as error:
-        raise InputError(f"{path}: is not a picture; give a PNG, JPEG, WebP or TIFF file") from error
-    if image.width * image.height > MOST_PIXELS:
-        image.close()
-        raise _too_large(path)
-    return image
+    with warnings.catch_warnings(), opened(path, "picture", LIMITS.picture_bytes) as file:
+        warnings.simplefilter("ignore")
+        try:
+            image = Image.open(file, formats=_FORMATS)
+        except Image.DecompressionBombError as error:
+            raise _too_large(path) from error
+        except Exception as error:
+            raise InputError(f"{path}: is not a picture; give a PNG, JPEG, WebP or TIFF file") from error
+        with image:
+            if not 0 < image.width * image.height <= MOST_PIXELS:
+                raise _too_large(path)
+            yield image
 
 
 def _levels(image: Image.Image) -> tuple[np.ndarray, int]:

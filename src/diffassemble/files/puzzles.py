@@ -10,6 +10,7 @@ from diffassemble.core.kind import OpenOptions
 from diffassemble.files.archives import is_zip, unpacked
 from diffassemble.files.atomic import fresh_folder
 from diffassemble.files.documents import read_document
+from diffassemble.files.reading import check_name, reason
 from diffassemble.kinds import DOCUMENTS, KINDS, kind_of, recognise
 
 PUZZLE_FILES = ("puzzle.json", "truth.json", "pieces")
@@ -30,11 +31,22 @@ def _opened(path: Path, options: OpenOptions) -> Puzzle:
     if is_zip(path):
         with unpacked(path) as folder:
             return _opened(folder, options)
-    try:
-        known = (path / "puzzle.json").exists() and not options.more
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    for one in (path, *options.more, *filter(None, (options.colours,))):
+        _check_there(one)
+    known = (path / "puzzle.json").exists() and not options.more
     return read_puzzle(path, options.board) if known else recognise(path, options).read_loose(path, options)
+
+
+def _check_there(path: Path) -> None:
+    """Refuse what is not there, or nobody may look at; and names that no document could tell."""
+    try:
+        path.stat()
+        path.is_dir() and (path / "puzzle.json").exists()
+    except FileNotFoundError as error:
+        raise InputError(f"{check_name(path)!s}: there is no such file or folder") from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"{str(path)!a}: cannot be read ({reason(error)})") from error
+    check_name(path)
 
 
 def read_puzzle(folder: Path | str, board: Board | None = None) -> Puzzle:

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Float32
 from torch import Tensor, nn
 
-from diffassemble.core.settings import Count
+from diffassemble.core.settings import Width
 from diffassemble.fragments.descriptors import FACE_FEATURES, LEVELS, surface_features
 from diffassemble.network.pretrained import Pretrained
 
@@ -23,11 +23,11 @@ _ROWS = 20_000
 class FractureConfig:
     """Sizes of the three networks."""
 
-    width: Count = 80
+    width: Width = 80
     """hidden numbers of the networks that look at the surface"""
-    descriptor: Count = 24
+    descriptor: Width = 24
     """numbers of a descriptor"""
-    verifier_width: Count = 32
+    verifier_width: Width = 32
 
 
 class Perceptron(nn.Sequential):

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from diffassemble.core.settings import Count, Fraction
+from diffassemble.core.settings import Fraction, Width
 from diffassemble.network.pretrained import Pretrained
 
 HEIGHTS, RADII, HARMONICS = 24, 12, 4
@@ -33,7 +33,7 @@ _TRIED, _BEST, _CLOSER, _ABOUT = 400, 4, (10.0, 4.0, 1.5), 24
 class OrientationConfig:
     """What the two networks are made of."""
 
-    widths: tuple[Count, Count, Count] = (24, 48, 64)
+    widths: tuple[Width, Width, Width] = (24, 48, 64)
     """channels of the convolutions"""
     dropout: Fraction = 0.2
 

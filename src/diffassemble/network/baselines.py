@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from diffassemble.core.settings import Count, Settings, check_settings
+from diffassemble.core.settings import Settings, Width, check_settings
 from diffassemble.diffusion.schedule import Schedule
 from diffassemble.diffusion.spaces import SPACES
 from diffassemble.network.batch import PuzzleBatch
@@ -163,9 +163,9 @@ class OneShotConfig(Settings):
 
     baseline: Literal["global", "lstm", "dgl", "nsm", "se3-equiv"] = "global"
     backbone: PointBackbone = "dgcnn"
-    features: Count = 32
+    features: Width = 32
     """a third of the encoder's numbers: vectors, where they are vectors"""
-    width: Count = 192
+    width: Width = 192
 
     def conflicts(self) -> Iterator[tuple[str, str]]:
         if self.baseline == "se3-equiv" and self.backbone not in VECTOR_NETWORKS:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
+
+from annotated_types import Interval, MultipleOf
 
 from diffassemble.core.board import SIDES
-from diffassemble.core.settings import Count, Even, Fraction, Natural, Settings, Weight
+from diffassemble.core.limits import LIMITS, memory_budget
+from diffassemble.core.settings import Depth, Fraction, Natural, Settings, Times, Weight, Width
 from diffassemble.network.encoders import Backbone
 from diffassemble.network.encoders.image import ImageBackbone, Symmetry
 from diffassemble.network.encoders.outlines import OutlineBackbone
@@ -20,20 +23,20 @@ class ModelConfig(Settings):
 
     backbone: Backbone = "light"
     symmetry: Symmetry = "equivariant"
-    features: Count = 96
+    features: Width = 96
     """encoder features per quarter turn, or per axis of space"""
-    width: Count = 192
+    width: Width = 192
     """width of the nodes"""
-    layers: Count = 6
-    heads: Count = 8
+    layers: Depth = 6
+    heads: Width = 8
     layer: Literal["unimp", "gcn"] = "unimp"
     stack: Literal["transformer", "published"] = "transformer"
     """transformer: normalised residual layers with feed-forward parts; published: the paper's bare layers"""
-    hidden: Count = 256
+    hidden: Width = 256
     """width between the layers of the published stack"""
     head: Literal["regression", "cells"] = "regression"
     """regression: poses themselves, as in the paper; cells: a distribution over the cells and turns of the board"""
-    place_width: Count = 128
+    place_width: Width = 128
     """numbers by which the head "cells" knows a cell"""
     side_heads: bool = False
     """attention heads that compare what pieces show along their sides, learnt like all else; with the head "cells\""""
@@ -41,7 +44,7 @@ class ModelConfig(Settings):
     """border evidence as edge features; off in the paper's form"""
     edge_model: str = ""
     """learned edge compatibility (bundled name or folder) as part of the evidence; empty: border gradients alone"""
-    contact_slots: Count = SIDES**2
+    contact_slots: Width = SIDES**2
     """kinds of contact that `Matches.slot` tells apart: a side of one piece beside a side of the other"""
     votes: bool = True
     """the matches' votes on the noisy poses; off in the paper's form"""
@@ -49,13 +52,13 @@ class ModelConfig(Settings):
     """a verdict on every match, where matches are heard off boards: how probable it is given all others"""
     board: bool = True
     """tell the nodes the board's shape, so that one model serves all grids"""
-    join_hidden: Count = 192
+    join_hidden: Width = 192
     """width inside the network that joins features, pose and time into a node"""
-    pose_hidden: Count = 64
+    pose_hidden: Width = 64
     """width inside the pose embedding"""
-    pose_width: Count = 64
-    time_width: Even = 32
-    times: Count = 300
+    pose_width: Width = 64
+    time_width: Annotated[int, Interval(ge=2, le=LIMITS.network_width), MultipleOf(2)] = 32
+    times: Times = 300
     """diffusion times T; 1 is the variant without diffusion"""
     space: Literal["cos_sin", "plane", "so3", "six_d", "quaternion"] = "cos_sin"
     """the form of poses that is noised and predicted"""
@@ -65,9 +68,9 @@ class ModelConfig(Settings):
     """share of edges lost at random while learning"""
     degree: Weight = 0.0
     """neighbours of a piece in random expanders, as a share of all others up to 1 or as a number; 0: all others"""
-    top_k: Natural = 0
+    top_k: Annotated[int, Interval(ge=0, le=LIMITS.network_width)] = 0
     """edges beside the expander's: so many of the most probable matches of each side"""
-    virtual_nodes: Natural = 0
+    virtual_nodes: Annotated[int, Interval(ge=0, le=LIMITS.network_width)] = 0
     """nodes with learned embeddings that hear all pieces of a puzzle and are heard by them"""
     sparse_solving: bool = False
     """solve on graphs as sparse as those of learning; otherwise on complete ones"""
@@ -124,6 +127,10 @@ class ModelConfig(Settings):
             yield "verdicts", "off on boards and without votes"
         if self.layer == "gcn" and self.edge_features:
             yield "edge_features", "off with the layer gcn, which does not hear them"
+        # Four products of each layer's width with itself, and a feed-forward part four times as wide; in float32.
+        wide = max(self.width, self.hidden if self.stack == "published" else 0)
+        if 4 * 12 * self.layers * wide**2 > memory_budget():
+            yield "layers", f"fewer with a width of {wide}: so many numbers do not fit into memory"
         yield from self._sparse_conflicts()
 
     def _sparse_conflicts(self) -> Iterator[tuple[str, str]]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -15,6 +18,10 @@ class GCN(GCNConv):
 
     def __init__(self, width_in: int, width_out: int) -> None:
         super().__init__(width_in, width_out, add_self_loops=False)
+        # The library writes a module for this class into the temporary folder, loads it, and leaves it there.
+        for name, module in tuple(sys.modules.items()):
+            if name.startswith(f"{__name__}_{type(self).__name__}_") and module.__file__:
+                Path(module.__file__).unlink(missing_ok=True)
 
     def message_passing(self, nodes: Float[Tensor, "*places k f"], graph: Graph) -> Float[Tensor, "*places k g"]:
         """Nodes (b, w, k, f) on dense graphs, (n, k, f) on edge lists."""

@@ -5,17 +5,20 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
-from torch import nn
+from torch import Tensor, nn
 
 from diffassemble.core import InputError
+from diffassemble.core.limits import LIMITS, check_memory
 from diffassemble.core.settings import read_settings
 from diffassemble.files.atomic import write_file
+from diffassemble.files.reading import file_size, read_json
 
 Network = TypeVar("Network", bound="Pretrained")
 
@@ -40,16 +43,20 @@ class Pretrained(nn.Module):
     def from_pretrained(cls: type[Network], name: str | os.PathLike[str]) -> Network:
         """Load a bundled model ("jigsaw"), a folder, or a Hugging Face hub id ("somebody/something")."""
         folder = find_model(name)
-        network, path = cls(read_config(cls, folder)), folder / WEIGHTS
+        path = folder / WEIGHTS
+        size = file_size(path, "safetensors file", LIMITS.model_bytes)
+        check_memory(3 * size, f"{path}: these weights", "use a smaller model")
+        network = cls(read_config(cls, folder))
         try:
             weights = load_file(path)
-        except (SafetensorError, OSError) as error:
+        except (SafetensorError, OSError, ValueError) as error:
             raise InputError(f"{path}: not a safetensors file ({error}); pickled weights are refused") from error
         try:
             network.load_state_dict(weights)
         except RuntimeError as error:
             reason = str(error).splitlines()[-1].strip()
             raise InputError(f"{path}: the weights do not fit {CONFIG} ({reason})") from error
+        check_finite(weights, path)
         return network.eval()
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
@@ -65,17 +72,24 @@ class Pretrained(nn.Module):
 def read_config(cls: type[Pretrained], folder: Path) -> Any:
     """The configuration in a model folder, checked against the network's kind, known settings and their bounds."""
     path = folder / CONFIG
-    try:
-        values = json.loads(path.read_text())
-        kind = RENAMED.get(values["kind"], values.pop("kind"))
-    except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: not a model configuration ({error})") from error
+    values = read_json(path, "model configuration")
+    told = values.pop("kind", None) if isinstance(values, dict) else None
+    if not isinstance(told, str):
+        raise InputError(f"{path}: not a model configuration (it tells no 'kind')")
+    kind = RENAMED.get(told, told)
     if kind != cls.__name__:
         raise InputError(f"{path}: describes a {kind}, but a {cls.__name__} is needed")
     try:
         return read_settings(cls.config_class, {RENAMED.get(name, name): value for name, value in values.items()})
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
+
+
+def check_finite(weights: Mapping[str, Tensor], path: Path) -> None:
+    """Refuse weights that are no numbers, with which every answer would be none."""
+    for name, values in weights.items():
+        if values.is_floating_point() and not bool(values.isfinite().all()):
+            raise InputError(f"{path}: {name} holds NaN or infinite numbers; train it anew, or get it again")
 
 
 def find_model(name: str | os.PathLike[str]) -> Path:

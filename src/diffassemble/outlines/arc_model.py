@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Float32
 from torch import Tensor, nn
 
-from diffassemble.core.settings import Count
+from diffassemble.core.settings import Width
 from diffassemble.network.pretrained import Pretrained
 from diffassemble.outlines.contact import FEATURES, SKEWED
 
@@ -22,7 +22,7 @@ RIVALRY = 7
 class ArcConfig:
     """Sizes of the networks."""
 
-    width: Count = 32
+    width: Width = 32
 
 
 class Judge(nn.Module):

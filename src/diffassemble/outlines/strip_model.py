@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from scipy.fft import next_fast_len
 from torch import Tensor, nn
 
-from diffassemble.core.settings import Count
+from diffassemble.core.settings import Width
 from diffassemble.network.pretrained import Pretrained
 from diffassemble.outlines.strip_sides import CHANNELS
 
@@ -34,10 +34,10 @@ _BLOCK = 2**24
 class StripModelConfig:
     """The size of the two networks."""
 
-    hidden: Count = 32
-    width: Count = 24
+    hidden: Width = 32
+    width: Width = 24
     """numbers that stand for a row"""
-    rows: Count = 7
+    rows: Width = 7
     """rows that one layer looks at; an odd number"""
 
 

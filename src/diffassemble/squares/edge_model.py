@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from diffassemble.core import Matches, Puzzle
 from diffassemble.core.board import SIDES
-from diffassemble.core.settings import Count, Even, Natural
+from diffassemble.core.settings import Even, Few, Width
 from diffassemble.network.batch import MatchFinder
 from diffassemble.network.denoiser import PoseNetwork
 from diffassemble.network.pretrained import Pretrained, find_model
@@ -236,18 +236,18 @@ _TOGETHER = 1000
 class EdgeModelConfig:
     """What the network is made of."""
 
-    depth: Count = 8
+    depth: Width = 8
     """pixels of a piece that are looked at, from the side inwards"""
     length: Even = 32
     """numbers to which a strip is brought along the side, even"""
-    width: Count = 64
-    blocks: Natural = 2
+    width: Width = 64
+    blocks: Few = 2
     """residual blocks"""
     observed: Annotated[int, Ge(3), MultipleOf(3)] = 6
     """numbers that a side shows at each place, a multiple of the three colours"""
-    embedding: Count = 8
+    embedding: Width = 8
     """channels of the learned embedding"""
-    widest_gap: Natural = 4
+    widest_gap: Few = 4
     """pixels that pieces may have lost at every side"""
 
 

@@ -70,8 +70,10 @@ def bundled_edge_model() -> CompareEdges | None:
 
 def _flat(network: PoseNetwork, model: str) -> PoseNetwork:
     """The same network, if it is one for pieces of a picture."""
-    if network.space.translation_width != 2:
-        raise InputError(f"model '{model}' is for fragments of an object; these are pieces of a picture")
+    from diffassemble.network.encoders.image import ImageEncoder
+
+    if not isinstance(network.encoder, ImageEncoder):
+        raise InputError(f"model '{model}' is for other pieces; these are squares of a picture, which jigsaw is for")
     return network
 
 

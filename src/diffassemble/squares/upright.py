@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from diffassemble.core import Poses, Puzzle, turn_pixels
-from diffassemble.core.settings import Count, Fraction
+from diffassemble.core.settings import Fraction, Width
 from diffassemble.network.encoders.efficientnet import load_efficientnet
 from diffassemble.network.pretrained import Pretrained
 
@@ -44,9 +44,9 @@ Views = Sequence[Float[Tensor, "b 192 _ _"]]
 class UprightConfig:
     """What the scoring network is made of."""
 
-    side: Count = 192
+    side: Width = 192
     """pictures are looked at with about side × side pixels, in their own shape"""
-    hidden: Count = 128
+    hidden: Width = 128
     """width of the head's hidden layer"""
     dropout: Fraction = 0.4
 

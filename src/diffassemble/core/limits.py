@@ -1,0 +1,113 @@
+"""How much is taken in from outside: one table of limits, and one budget of memory that is asked before it is used.
+
+Every reader keeps to this table, and counts what arrives, whatever a file says of itself. docs/GUIDE.md shows it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from diffassemble.core.puzzle import InputError
+
+MEMORY_VARIABLE = "DIFFASSEMBLE_MEMORY"
+"""environment variable that tells the budget of memory in gigabytes, instead of the table"""
+# So much of the memory that is free may be used.
+_SHARE = 0.8
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most of everything that is read or asked for."""
+
+    memory: int = 4_000_000_000
+    """bytes that one piece of work may take, by an estimate made before; less where less is free"""
+    picture_bytes: int = 1_000_000_000
+    """bytes of a picture file"""
+    picture_pixels: int = 178_000_000
+    """pixels of a picture, and of all square pieces together"""
+    mesh_bytes: int = 2_000_000_000
+    """bytes of a mesh file, and of all fragments together"""
+    mesh_vertices: int = 10_000_000
+    """corners or points of a mesh, instances counted each"""
+    mesh_faces: int = 20_000_000
+    """triangles of a mesh, instances counted each"""
+    mesh_parts: int = 10_000
+    """parts of a scene, instances counted each"""
+    texture_pixels: int = 70_000_000
+    """pixels of a picture that lies on a mesh; larger ones are passed over"""
+    archive_bytes: int = 1_000_000_000
+    """bytes of a zip file, and of what it holds"""
+    archive_entries: int = 2000
+    """files in a zip file"""
+    archive_ratio: int = 250
+    """times that a zip file may grow; pictures and meshes never shrink to less than a hundredth"""
+    archive_index: int = 4_000_000
+    """bytes of a zip file's list of contents"""
+    document_bytes: int = 100_000_000
+    """bytes of a JSON document, a list, a table, or a log"""
+    document_depth: int = 16
+    """records and lists within each other in a JSON document"""
+    document_number: float = 1e15
+    """how far from 0 numbers in documents and coordinates in meshes may be"""
+    name_length: int = 250
+    """bytes of a file's name, and characters of a path in a zip file"""
+    model_bytes: int = 4_000_000_000
+    """bytes of a file of weights or of a checkpoint"""
+    cells: int = 1_000_000
+    """cells of a grid"""
+    outlines: int = 3000
+    """flat pieces of any outline in a puzzle"""
+    fragments: int = 500
+    """fragments in a puzzle"""
+    network_width: int = 4096
+    """width of any part of a network"""
+    network_layers: int = 256
+    """layers of a network"""
+    samples: int = 10_000
+    """answers that a solver draws"""
+    steps: int = 100_000
+    """denoising steps, and times of a diffusion"""
+    cases: int = 1_000_000
+    """puzzles of one row of a table"""
+
+
+LIMITS = Limits()
+
+
+def memory_budget() -> int | float:
+    """Bytes that one piece of work may take: as the environment tells, or else by the table and what is free."""
+    told = os.environ.get(MEMORY_VARIABLE)
+    if told is None:
+        return min([LIMITS.memory, *(_SHARE * free for free in _free())])
+    try:
+        budget = 1e9 * float(told)
+    except ValueError:
+        budget = 0.0
+    if not 0 < budget < 1e18:
+        raise InputError(f"{MEMORY_VARIABLE}={told!r} is no number of gigabytes; write {MEMORY_VARIABLE}=8")
+    return budget
+
+
+def check_memory(needed: int | float, what: str, advice: str) -> None:
+    """Refuse work whose estimate, in bytes, is above the budget, before anything is allocated for it."""
+    if needed <= 0.1 * LIMITS.memory:
+        return
+    if needed > (budget := memory_budget()):
+        raise InputError(
+            f"{what} would take about {needed / 1e9:.1f} GB of memory, but {budget / 1e9:.1f} GB may be used; "
+            f"{advice}, or allow more by {MEMORY_VARIABLE}=GB"
+        )
+
+
+def _free() -> Iterator[float]:
+    """What the system and this process's group have left, as far as they tell."""
+    with suppress(OSError, ValueError, IndexError):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        yield 1024.0 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+    group = Path("/sys/fs/cgroup")
+    with suppress(OSError, ValueError):
+        yield float((group / "memory.max").read_text()) - float((group / "memory.current").read_text())

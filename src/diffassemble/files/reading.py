@@ -1,0 +1,151 @@
+"""What is opened for reading: plain files only, and never more of them than the limits allow."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from diffassemble.core import InputError
+from diffassemble.core.limits import LIMITS
+
+
+@contextmanager
+def opened(path: Path | str, wanted: str, most: int) -> Iterator[io.BufferedReader]:
+    """A file that is there, plain, not empty, no larger than that, and may be read; any other is refused.
+
+    `wanted` says what it ought to be. Pipes, devices and folders are refused without waiting for what they would send.
+    """
+    path = Path(path)
+    try:
+        file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115
+    except IsADirectoryError as error:
+        raise InputError(f"{path}: is not a file; give a {wanted}") from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({reason(error)})") from error
+    with file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise InputError(f"{path}: is not a file; give a {wanted}")
+        if found.st_size == 0:
+            raise InputError(f"{path}: is empty (0 bytes)")
+        if found.st_size > most:
+            told = f"has {found.st_size / 1e6:.0f} MB, at most {most / 1e6:.0f} are read"
+            raise InputError(f"{path}: {told}; give a smaller {wanted}")
+        yield file
+
+
+def _without_waiting(name: str, flags: int) -> int:
+    """Opens pipes, too, at once; else that takes until somebody writes."""
+    return os.open(name, flags | os.O_NONBLOCK)
+
+
+def file_size(path: Path, wanted: str, most: int) -> int:
+    """Bytes of a file that `opened` would open."""
+    with opened(path, wanted, most) as file:
+        return os.fstat(file.fileno()).st_size
+
+
+def read_bytes(path: Path | str, wanted: str, most: int = LIMITS.document_bytes) -> bytes:
+    """The whole content of a file; one that grows beyond the limit while it is read is refused, too."""
+    with opened(path, wanted, most) as file:
+        try:
+            content = file.read(most + 1)
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read ({reason(error)})") from error
+    if len(content) > most:
+        raise InputError(f"{path}: grows while it is read; give a smaller {wanted}")
+    return content
+
+
+def read_text(path: Path | str, wanted: str) -> str:
+    """The text of a file in UTF-8."""
+    try:
+        return read_bytes(path, wanted).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is no text in UTF-8; give a {wanted}") from error
+
+
+def read_table(path: Path | str, wanted: str) -> tuple[list[str], list[list[str]]]:
+    """The head and the rows of a table of comma separated values."""
+    try:
+        head, *rows = csv.reader(io.StringIO(read_text(path, wanted), newline=""))
+    except (ValueError, csv.Error) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path}: is no {wanted}; write it anew") from error
+    return head, rows
+
+
+def read_json(path: Path | str, wanted: str) -> Any:
+    """What a JSON file holds: within the limits, of finite numbers, and of texts that can be written again."""
+    return parse_json(read_bytes(path, wanted), str(path), wanted)
+
+
+def parse_json(content: bytes | str, name: str, wanted: str, most: float = LIMITS.document_number) -> Any:
+    """What `read_json` gives, from content that is called `name` in messages; no number is beyond `most`."""
+    try:
+        found = json.loads(content, parse_constant=_refuse_number)
+        _check(found, most)
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise InputError(f"{name}: {error}") from error
+        raise InputError(f"{name}: is not JSON; give a {wanted}, or write it anew") from error
+    return found
+
+
+def _refuse_number(word: str) -> None:
+    raise InputError(f"{word} is no number; write it anew")
+
+
+def _check(found: Any, most: float) -> None:
+    """Refuse what nobody could work with; without recursion, which is what deep documents attack."""
+    level = [found]
+    for _ in range(LIMITS.document_depth):
+        inner: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                inner += value
+                inner += value.values()
+            elif isinstance(value, list):
+                inner += value
+            elif isinstance(value, str):
+                if not value.isascii():
+                    value.encode()
+            elif type(value) is int and not -(2**63) <= value < 2**63:
+                raise InputError("has a whole number of over 18 digits; write it anew")
+            elif type(value) is float and not abs(value) <= most:
+                raise InputError(f"has a number beyond {most:.0e}; write it anew")
+        if not inner:
+            return
+        level = inner
+    raise InputError(f"is nested deeper than {LIMITS.document_depth}; write it anew")
+
+
+def reason(error: BaseException) -> str:
+    """Why something failed, in one short line: what the system says, or else the error's text or name."""
+    text = getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 120 else text[:117] + "…"
+
+
+def check_name(path: Path) -> Path:
+    """The same file, if its name can be written into a document."""
+    if not _is_text(path.name):
+        raise InputError(f"{str(path)!a}: its name is no UTF-8; rename it")
+    if len(path.name.encode()) > LIMITS.name_length:
+        raise InputError(f"{path.name[:40]}…: its name has over {LIMITS.name_length} bytes; rename it")
+    return path
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
