@@ -172,8 +172,8 @@ def make_bad_pieces(root: Path, whole: bytes, bomb: bytes) -> None:
 @pytest.mark.parametrize(
     ("name", "words", "message"),
     [
-        ("nowhere", "", "nowhere: does not tell its grid"),
-        ("nowhere.png", "--grid 2x3", "nowhere.png: cannot be read (No such file or directory)"),
+        ("nowhere", "", "nowhere: there is no such file or folder"),
+        ("nowhere.png", "--grid 2x3", "nowhere.png: there is no such file or folder"),
         ("none", "", "none: has no pictures"),
         ("forty", "--grid 6x6", "grid 6x6 has 36 cells, got 40 pieces; pass --grid"),
         ("unequal", "", "unequal/1.png: is 9x9 pixels, but 0.png is 8x8; pieces must be of equal size"),
@@ -265,9 +265,9 @@ def spoil(folder: Path, kind: str) -> None:
         ("a pickle", "pickled weights are refused"),
         ("a torch file", "pickled weights are refused"),
         ("cut short", "not a safetensors file"),
-        ("empty", "not a safetensors file"),
-        ("no weights", "not a safetensors file"),
-        ("no configuration", "config.json: not a model configuration"),
+        ("empty", "model.safetensors: is empty"),
+        ("no weights", "model.safetensors: cannot be read"),
+        ("no configuration", "config.json: cannot be read"),
         ("another network", "describes a Upright, but a Denoiser is needed"),
         ("a newer version", "unknown settings flux"),
     ],

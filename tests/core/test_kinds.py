@@ -102,8 +102,8 @@ def test_options_reach_the_solver(tiny_model: Path) -> None:
         ({"budget": float("nan")}, "budget nan leaves no time"),
         ({"several": True}, "knows one picture only"),
         ({"solver": "diffusion", "model": "nothing"}, "no model 'nothing'"),
-        ({"solver": "diffusion", "model": "fragments"}, "is for fragments of an object"),
-        ({"solver": "hybrid", "model": "fragments"}, "is for fragments of an object"),
+        ({"solver": "diffusion", "model": "fragments"}, "is for other pieces"),
+        ({"solver": "hybrid", "model": "fragments"}, "is for other pieces"),
     ],
 )
 def test_bad_wishes(wishes: dict[str, Any], words: str) -> None:

@@ -81,7 +81,7 @@ def test_folders_and_shuffled_pictures_need_a_grid(
     write_picture(picture, tmp_path / "a.png")
     refused(tmp_path / "a.png", "pass --grid")
     assert read_puzzle(tmp_path / "a.png", Board(3, 4)).pieces.pixels.shape == (12, 3, 8, 8)
-    refused(tmp_path / "none.png", "No such file", Board(3, 4))
+    refused(tmp_path / "none.png", "there is no such file", Board(3, 4))
     loose = written / "pieces"
     read = read_puzzle(loose, Board(3, 4))
     assert torch.equal(read.pieces.pixels, puzzle.pieces.pixels)

@@ -57,13 +57,15 @@ def cut(
     """
     from diffassemble.core import InputError
     from diffassemble.core.kind import OpenOptions
+    from diffassemble.files.atomic import check_free
     from diffassemble.files.documents import parse_grid
-    from diffassemble.files.puzzles import write_puzzle
+    from diffassemble.files.puzzles import PUZZLE_FILES, write_puzzle
     from diffassemble.outlines.cut import cut_shape
     from diffassemble.squares.cut import cut_image
 
     board = None if grid is None else parse_grid(grid)
     told: list[str] = []
+    check_free(out, PUZZLE_FILES, overwrite)
     if not photos:
         raise InputError("no picture given; pass one, or photos of pieces with --from-photo")
     photo = photos[0]
@@ -77,7 +79,7 @@ def cut(
         raise InputError(f"{photo}: --pieces is for other shapes than squares; pass --grid, or --shape tabs")
     elif from_photo:
         options = OpenOptions(board, kind=kind, more=photos[1:], colours=colours, seed=seed, say=print)
-        puzzle = _photographed(photo, out, options, size)
+        puzzle = _photographed(photo, out, options, size, overwrite)
     elif board is None:
         raise InputError(f"{photo}: pass --grid, such as --grid 6x6, to say into what the picture is cut")
     else:
@@ -98,14 +100,14 @@ def _described(puzzle: Puzzle) -> str:
     return f"pieces of about {across:.0f} pixels across"
 
 
-def _photographed(photo: Path, out: Path, options: OpenOptions, size: int | None) -> Puzzle:
+def _photographed(photo: Path, out: Path, options: OpenOptions, size: int | None, overwrite: bool) -> Puzzle:
     """The pieces that lie in photographs; shows beside the folder where they were found."""
     from diffassemble.cli.progress import show_found
     from diffassemble.outlines.loose import read_loose
     from diffassemble.outlines.photo import shows_squares
     from diffassemble.squares.kind import read_photo
 
-    options = replace(options, show=partial(show_found, out, print))
+    options = replace(options, show=partial(show_found, out, overwrite, print))
     alone = photo.is_file() and not options.more and options.colours is None
     if options.kind == "squares" or (
         options.kind is None and alone and (options.board is not None or shows_squares(photo))

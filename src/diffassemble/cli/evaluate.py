@@ -68,6 +68,8 @@ class EvaluateOptions:
     scores: Annotated[Path | None, _unset("FILE")] = None
     """Note the score of every puzzle here, a line of JSON each; broken off and started again, the same command goes on
     where it was."""
+    overwrite: bool = False
+    """Replace what an earlier run wrote to --json, --figure or --report; what others wrote is never replaced."""
     ray: Annotated[str | None, _unset("HOST:PORT|auto|local")] = None
     """Let the machines of a Ray cluster solve the puzzles (auto: the cluster that this machine belongs to), or (local)
     one process for each core of this machine. Needs Ray: pip install "diffassemble[cluster]"."""

@@ -18,8 +18,8 @@ from rich.table import Table
 
 from diffassemble.core import Assembly, Puzzle, Solver, Step
 from diffassemble.core.solver import assemble
-from diffassemble.files.atomic import write_file
-from diffassemble.files.pictures import png_bytes
+from diffassemble.files.atomic import check_file, write_file
+from diffassemble.files.pictures import is_our_picture, png_bytes
 from diffassemble.kinds import kind_of
 from diffassemble.rendering.report import account
 
@@ -69,10 +69,11 @@ def bar(title: str) -> Iterator[Callable[[float], None]]:
         yield lambda done: progress.update(task, completed=done)
 
 
-def show_found(folder: Path | None, say: Callable[[str], None], picture: Image.Image) -> None:
+def show_found(folder: Path | None, overwrite: bool, say: Callable[[str], None], picture: Image.Image) -> None:
     """Write, beside the folder that is asked for, what was found in photographs; whatever comes of it."""
     if folder is not None:
-        target = folder.with_name(f"{folder.name}-found.png")
+        target = folder.parent / f"{folder.name}-found.png"
+        check_file(target, is_our_picture, overwrite)
         write_file(target, png_bytes(picture))
         say(f"{target} shows what was found")
 

@@ -92,7 +92,7 @@ def solve(
     board = None if grid is None else parse_grid(grid)
     wishes = SolverOptions(model or "", samples, steps, budget, several=objects == "auto")
     make = cache(partial(make_solver, name=solver, options=wishes))
-    show = partial(show_found, folder, output.say)
+    show = partial(show_found, folder, overwrite, output.say)
     told = {"extra": extra, "make": make, "kind": kind, "more": pieces[1:], "colours": colours, "show": show}
     puzzle = open_input(pieces[0], board, seed=seed, say=output.say, **told)
     joins = kind_of(puzzle).next_joins

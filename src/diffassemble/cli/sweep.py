@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -28,8 +27,8 @@ from diffassemble.evaluation.quoted import CHANCE, FACES, PAINTINGS, TABLES, Com
 from diffassemble.evaluation.report import Album, measurement_page
 from diffassemble.evaluation.squares import PictureCell
 from diffassemble.evaluation.sweep import Cell, Draws, Journal, Measured, Solved, Sweep, refuse, run_sweep, warm_up
-from diffassemble.evaluation.tables import comparison_table, groups_table, results_table, write_rows
-from diffassemble.files.atomic import write_file
+from diffassemble.evaluation.tables import comparison_table, groups_table, is_our_output, results_table, write_rows
+from diffassemble.files.atomic import check_file, write_file
 from diffassemble.files.documents import parse_grid
 from diffassemble.fragments.datasets import HELD_OUT, break_solids, find_fractures, holds_fractures
 from diffassemble.kinds import KINDS, make_solver
@@ -65,7 +64,7 @@ def evaluate_solvers(options: EvaluateOptions) -> None:
         limit = len(SAMPLES)
     elsewhere = options.scores is not None or options.ray is not None
     refuse("--report shows answers of this run and process; leave --scores and --ray out", options.report and elsewhere)
-    check_places(options.json, options.report, options.scores)
+    check_places(options, options.json, options.report)
     json, figure = (options.json, None) if name is None else table_outputs(options, name)
     models = choose_models(options, kind, table)
     solvers = [make_row(kind, name, model, options) for name, model in models.items()]
@@ -339,14 +338,11 @@ def measure(sweep: Sweep, rows: Path | None, album: Album) -> list[Measured]:
 def table_outputs(options: EvaluateOptions, table: str) -> tuple[Path, Path]:
     """Where a table's rows and its figure go: to files of its name, if no others are asked for."""
     rows, figure = options.json or Path(f"table-{table}.json"), options.figure or Path(f"table-{table}.png")
-    check_places(rows, figure)
+    check_places(options, rows, figure)
     return rows, figure
 
 
-def check_places(*paths: Path | None) -> None:
-    """Refuse files that can't be written, before hours are spent on what they are to hold."""
+def check_places(options: EvaluateOptions, *paths: Path | None) -> None:
+    """Refuse files that can't or must not be written, before hours are spent on what they are to hold."""
     for path in filter(None, paths):
-        refuse(f"{path} is a folder; pass the name of a file", path.is_dir())
-        there = next(folder for folder in path.absolute().parents if folder.exists())
-        allowed = there.is_dir() and os.access(there, os.W_OK)
-        refuse(f"{path}: cannot be written, {there} does not allow it; pass another file", not allowed)
+        check_file(path, is_our_output, options.overwrite)

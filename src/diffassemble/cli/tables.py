@@ -180,7 +180,7 @@ def _tested(options: EvaluateOptions, grid: str, test: str, folder: Path) -> tup
     """The row of a trained network on a grid, and the highest memory of the process that measured it."""
     rows_file = folder / f"{grid}.json"
     words = ["evaluate", "--data", test, "--model", os.fspath(folder / "last"), "--grid", grid]
-    words += ["--json", os.fspath(rows_file), "--samples", "1", "--steps", str(options.steps)]
+    words += ["--json", os.fspath(rows_file), "--overwrite", "--samples", "1", "--steps", str(options.steps)]
     words += ["--seed", str(options.seed), *(["--limit", str(options.limit)] if options.limit is not None else [])]
     _, peak = _run(words)
     return json.loads(rows_file.read_text())[0], peak

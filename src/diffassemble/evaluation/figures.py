@@ -14,6 +14,7 @@ from matplotlib.patches import Patch
 
 from diffassemble.evaluation.quoted import ABSOLUTE, FREE, Comparison, Line, PaperTable
 from diffassemble.evaluation.sweep import Interval
+from diffassemble.files.pictures import MADE_BY
 
 # Told apart by most colour-blind eyes (Okabe and Ito).
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999")
@@ -162,7 +163,7 @@ def lined(panel: Axes, axis: Literal["both", "x", "y"] = "both") -> None:
 def png(figure: Figure) -> bytes:
     """The figure as a PNG file's content."""
     content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=150)
+    figure.savefig(content, format="png", dpi=150, metadata={"Software": MADE_BY})
     return content.getvalue()
 
 

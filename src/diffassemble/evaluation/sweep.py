@@ -24,9 +24,13 @@ from torch import Tensor
 
 from diffassemble.core import Assembly, InputError, Puzzle, Solver, Step
 from diffassemble.core.seeds import random_stream
+from diffassemble.files.atomic import check_file
+from diffassemble.files.reading import parse_json, read_bytes, reason
 
 # What the random streams of a case are for; see `random_stream`.
 CUTTING, SOLVING, LOSING = 0, 1, 2
+# How every line of a journal begins.
+_LINE = b'{"puzzle": {'
 Identity = Mapping[str, str | int | float]
 Interval = tuple[float, float]
 
@@ -209,10 +213,14 @@ class Journal:
         """Add a line, which is on the disk when this returns."""
         key = self._key(solver, case)
         self.known[key] = score
-        with self.path.open("a") as file:
-            file.write(json.dumps({**json.loads(key), "score": asdict(score)}) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        line = json.dumps({**json.loads(key), "score": asdict(score)}) + "\n"
+        try:
+            with self.path.open("a") as file:
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot be written ({reason(error)}); the scores so far are kept") from error
 
     def _key(self, solver: str, case: Identity) -> str:
         # An endless budget is no number of JSON's.
@@ -221,11 +229,15 @@ class Journal:
 
     def _read(self, read: Callable[[dict[str, Any]], Score]) -> Iterator[tuple[dict[str, Any], Score]]:
         """Solver, settings and case of every whole line, and its score."""
-        text = self.path.read_bytes() if self.path.exists() else b""
+        check_file(self.path, lambda content: True, overwrite=True)
+        text = read_bytes(self.path, "file of scores") if self.path.exists() and self.path.stat().st_size else b""
         whole = text[: text.rfind(b"\n") + 1]
+        rest = text[len(whole) :]
+        if rest[: len(_LINE)] != _LINE[: len(rest)]:
+            raise InputError(f"{self.path}: its last line is no score; pass another --scores file")
         for number, line in enumerate(whole.splitlines(), 1):
             try:
-                entry = json.loads(line)
+                entry = parse_json(line, "", "")
                 score = read(entry.pop("score"))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise InputError(f"{self.path}, line {number}: is no score; pass another --scores file") from error

@@ -11,10 +11,15 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from diffassemble.core import InputError
 from diffassemble.evaluation.quoted import ABSOLUTE, FREE, Comparison, Line
 from diffassemble.evaluation.sweep import Measured
 from diffassemble.files.atomic import write_file
+from diffassemble.files.pictures import is_our_picture
+from diffassemble.files.reading import parse_json
 
+# Columns that only our tables have.
+_ROW_NAMES = {"peak_mb", "solving_peak_mb", "sure_right"}
 _GROUPS = (
     "Percent of pieces at their place, RMSE of Euler angles in degrees below: by pieces that the object broke into, "
     "by the piece's share of the object's area, and by how sure the solver was of it."
@@ -104,6 +109,21 @@ def _figure(value: float | None, rivals: Sequence[float | None], comparison: Com
     text = f"{value:{comparison.formats[source]}}"
     known = [rival for rival in rivals if rival is not None]
     return f"[bold]{text}[/bold]" if comparison.best is not None and value == comparison.best(known) else text
+
+
+def is_our_output(content: bytes) -> bool:
+    """Whether a file holds what `evaluate` writes: a figure, a page, or the rows of a table."""
+    if is_our_picture(content):
+        return True
+    if content[:9].lower() == b"<!doctype":
+        return b'<meta name="generator" content="diffassemble">' in content[:2000]
+    try:
+        rows = parse_json(content, "", "")
+    except InputError:
+        return False
+    return (
+        isinstance(rows, list) and bool(rows) and all(isinstance(row, dict) and row.keys() & _ROW_NAMES for row in rows)
+    )
 
 
 def write_rows(rows: Sequence[Any], path: Path) -> None:

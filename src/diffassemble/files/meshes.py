@@ -182,8 +182,9 @@ def _picture_of(part: trimesh.parent.Geometry) -> Image.Image | None:
         return None
     picture = getattr(look.material, "image", None) or getattr(look.material, "baseColorTexture", None)
     # Where there is none, trimesh may make one up, which has no format; those that are too large are passed over.
-    small = picture is not None and picture.width * picture.height <= LIMITS.texture_pixels
-    return picture if small and picture.format else None
+    if picture is None or not picture.format or picture.width * picture.height > LIMITS.texture_pixels:
+        return None
+    return picture
 
 
 def _normals_of(part: trimesh.parent.Geometry) -> NDArray[np.float64] | None:

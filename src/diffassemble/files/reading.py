@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import os
@@ -70,17 +69,6 @@ def read_text(path: Path | str, wanted: str) -> str:
         return read_bytes(path, wanted).decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is no text in UTF-8; give a {wanted}") from error
-
-
-def read_table(path: Path | str, wanted: str) -> tuple[list[str], list[list[str]]]:
-    """The head and the rows of a table of comma separated values."""
-    try:
-        head, *rows = csv.reader(io.StringIO(read_text(path, wanted), newline=""))
-    except (ValueError, csv.Error) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path}: is no {wanted}; write it anew") from error
-    return head, rows
 
 
 def read_json(path: Path | str, wanted: str) -> Any:

@@ -226,7 +226,8 @@ def page(title: str, parts: Sequence[str]) -> str:
     return "\n".join(
         [
             "<!DOCTYPE html>",
-            f'<html lang="en"><head><meta charset="utf-8"><title>DiffAssemble: {escape(title)}</title>',
+            '<html lang="en"><head><meta charset="utf-8"><meta name="generator" content="diffassemble">',
+            f"<title>DiffAssemble: {escape(title)}</title>",
             f"<style>{STYLE}</style></head><body>",
             f"<h1>{escape(title)}</h1>",
             *parts,

@@ -104,7 +104,8 @@ class Learner:
             self.model.load_state_dict(checkpoint.weights)
             self.average.load_state_dict(checkpoint.average)
             self.optimizer.load_state_dict(checkpoint.optimizer)
-        except (RuntimeError, ValueError, KeyError) as error:
+        # What fits neither the network nor the optimizer fails in every way there is.
+        except Exception as error:
             raise InputError(
                 f"{folder / FILE}: is of another model or optimizer; pass the options that the run was begun with"
             ) from error

@@ -7,7 +7,6 @@ import io
 import json
 import math
 import os
-import pickle
 import signal
 import threading
 import time
@@ -22,7 +21,9 @@ from rich.progress import Progress as Bar
 from torch import Tensor
 
 from diffassemble.core import InputError
+from diffassemble.core.limits import LIMITS, check_memory
 from diffassemble.files.atomic import write_file
+from diffassemble.files.reading import file_size
 from diffassemble.network.pretrained import Pretrained
 from diffassemble.training.config import Config
 
@@ -47,17 +48,7 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
     """Write beside and rename, so that a kill at any moment leaves the old or the new one, whole."""
     content = io.BytesIO()
     torch.save(vars(checkpoint), content)
-    # Always the same name: what a kill leaves half written is overwritten by the next one.
-    beside = folder / f".{FILE}.part"
-    try:
-        with beside.open("wb") as file:
-            file.write(content.getbuffer())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, folder / FILE)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise InputError(f"{folder / FILE}: cannot be written ({error.strerror}); the one before is kept") from error
+    write_file(folder / FILE, content.getbuffer())
 
 
 def read_checkpoint(folder: Path) -> Checkpoint | None:
@@ -65,9 +56,12 @@ def read_checkpoint(folder: Path) -> Checkpoint | None:
     path = folder / FILE
     if not path.exists():
         return None
+    size = file_size(path, "checkpoint", LIMITS.model_bytes)
+    check_memory(3 * size, f"{path}: this checkpoint", "use a smaller model")
     try:
         return Checkpoint(**torch.load(path, map_location="cpu", weights_only=True))
-    except (pickle.UnpicklingError, RuntimeError, EOFError, TypeError, OSError) as error:
+    # What is none fails in every way there is.
+    except Exception as error:
         raise InputError(f"{path}: is not a checkpoint of this program; train anew with another --out") from error
 
 
