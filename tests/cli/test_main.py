@@ -124,7 +124,11 @@ def failing(error: BaseException) -> Callable[[list[str]], None]:
     ("error", "code", "line"),
     [
         (InputError("a.png: is no\n picture"), 2, "diffassemble: a.png: is no picture\n"),
-        (OSError(errno.ENOSPC, "No space left on device"), 2, "diffassemble: standard output: No space left on device\n"),
+        (
+            OSError(errno.ENOSPC, "No space left on device"),
+            2,
+            "diffassemble: standard output: No space left on device\n",
+        ),
         (PermissionError(errno.EACCES, "Permission denied", "x"), 2, "diffassemble: x: Permission denied\n"),
         (OSError("strange"), 2, "diffassemble: strange\n"),
         (KeyboardInterrupt(), 130, ""),

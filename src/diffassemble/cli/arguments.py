@@ -48,7 +48,9 @@ def understood_call(function: Callable[..., None], arguments: list[str], prog: s
 
 def _line(box: str) -> str:
     """The first part of a framed message, and the first option that is proposed in another."""
-    inner = [" ".join(line.strip("│| ").split()) for line in box.splitlines() if not re.match(r"\s*[╭╰+]", line)]
+    box = re.sub(r"\x1b\[[0-9;]*m", "", box)
+    # The first line of the frame has its title, the last one nothing.
+    inner = [" ".join(line.strip("│| ").split()) for line in box.strip().splitlines()[1:-1]]
     parts = [" ".join(part.split()) for part in re.split(r"─{5,}|-{10,}", "\n".join(inner))]
     told = next((part for part in parts if part), "the options are not understood").split(" Got errors:")[0]
     meant = re.search(r"Perhaps you meant: (--\S+)", " ".join(parts))

@@ -1,0 +1,214 @@
+"""What comes from outside and is bad ends in one line and code 2, quickly, and leaves everything as it was."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import diffassemble.cli.main as entry
+from diffassemble.core import InputError
+from diffassemble.core.limits import LIMITS, MEMORY_VARIABLE, check_memory
+from diffassemble.evaluation.sweep import Journal
+from diffassemble.files.archives import unpacked
+from diffassemble.files.atomic import check_file, sweep, temporary_folder, write_file
+from diffassemble.files.meshes import read_precisely
+from diffassemble.files.pictures import is_our_picture, png_bytes, read_picture
+from diffassemble.files.reading import opened, read_json
+
+
+def glb(tree: object, numbers: bytes = b"") -> bytes:
+    text = json.dumps(tree).encode()
+    text += b" " * (-len(text) % 4)
+    chunk = struct.pack("<II", len(numbers), 0x004E4942) + numbers
+    head = struct.pack("<5I", 0x46546C67, 2, 20 + len(text) + len(chunk), len(text), 0x4E4F534A)
+    return head + text + chunk
+
+
+def scene(count: int, nodes: int = 1, **view: int) -> dict[str, object]:
+    return {
+        "asset": {"version": "2.0"},
+        "buffers": [{"byteLength": 36}],
+        "bufferViews": [{"buffer": 0, "byteLength": 36, **view}],
+        "accessors": [{"componentType": 5126, "type": "VEC3", "count": count, "bufferView": 0}],
+        "meshes": [{"primitives": [{"attributes": {"POSITION": 0}}]}],
+        "nodes": [{"mesh": 0}] * nodes,
+        "scenes": [{"nodes": list(range(nodes))}],
+    }
+
+
+def npy(rows: int) -> bytes:
+    content = io.BytesIO()
+    np.save(content, np.zeros((4, 3)))
+    return content.getvalue().replace(b"(4, 3)", f"({rows}, 3)".encode())
+
+
+def loose(tree: dict[str, object], **accessor: object) -> dict[str, object]:
+    """The same scene with an accessor of no view, which is all zeros."""
+    return {**tree, "accessors": [{"componentType": 5125, "type": "SCALAR", **accessor}]}
+
+
+BAD_MESHES = {
+    "declared.glb": (glb(loose(scene(3), count=3_000_000_000)), "would take about"),
+    "beyond its view.glb": (glb(scene(4), bytes(36)), "more than its view holds"),
+    "backwards.glb": (glb(scene(14, byteStride=-1), bytes(36)), "'byteStride' is not 0, 1, 2"),
+    "before its buffer.glb": (glb(scene(3, byteOffset=-36), bytes(36)), "'byteOffset' is not 0, 1, 2"),
+    "instances.glb": (glb(scene(3, LIMITS.mesh_parts + 1), bytes(36)), "parts, at most"),
+    "a circle.glb": (glb({**scene(3), "nodes": [{"children": [0, 0]}]}, bytes(36)), "child of two others"),
+    "no tree.glb": (glb([1]), "is no record"),
+    "cut.glb": (b"glTF", "ends within its head"),
+    "deep.gltf": (b"[" * 5000 + b"]" * 5000, "its description"),
+    "declared.ply": (b"ply\nformat ascii 1.0\nelement vertex 3000000000\nend_header\n", "more than the file holds"),
+    "endless.ply": (b"ply\n" + b"comment\n" * 20_000, "does not end"),
+    "declared.npy": (npy(3_000_000_000), "is no NPY file"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_MESHES)
+def test_meshes_that_declare_what_they_do_not_hold(name: str, tmp_path: Path) -> None:
+    content, says = BAD_MESHES[name]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read_precisely(tmp_path / name)
+    assert says in str(caught.value)
+    assert str(caught.value).startswith(str(tmp_path / name))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[" * 100_000 + "]" * 100_000, "x.json"),
+        ("[" * 40 + "]" * 40, "nested deeper"),
+        ('{"a": ' + "9" * 400 + "}", "over 18 digits"),
+        ('{"a": 1e300}', "beyond 1e+15"),
+        ('{"a": 1e999}', "beyond 1e+15"),
+        ('{"a": NaN}', "NaN is no number"),
+        (r'{"a": "\ud800"}', "is not JSON"),
+        ("9" * 5000, "is not JSON"),
+    ],
+)
+def test_documents_that_nobody_could_work_with(text: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_json(tmp_path / "x.json", "document")
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("read", [read_picture, lambda path: read_json(path, "document")])
+def test_pipes_devices_and_folders_are_refused_at_once(read: Callable[[Path], object], tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero"), tmp_path):
+        with pytest.raises(InputError, match="is not a file"):
+            read(path)
+
+
+def test_bytes_are_limited(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(bytes(11))
+    with opened(tmp_path / "x", "file", 11) as file:
+        assert file.read() == bytes(11)
+    with pytest.raises(InputError, match="give a smaller file"), opened(tmp_path / "x", "file", 10):
+        pass
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2, zipfile.ZIP_DEFLATED])
+def test_spoilt_archives_of_every_method(method: int, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w", method) as archive:
+        archive.writestr("a.png", os.urandom(200))
+    content = bytearray((tmp_path / "x.zip").read_bytes())
+    content[60:120] = b"\xff" * 60
+    (tmp_path / "x.zip").write_bytes(content)
+    with pytest.raises(InputError, match=r"x\.zip: is no zip file, or broken"), unpacked(tmp_path / "x.zip"):
+        pass
+
+
+@pytest.mark.parametrize("name", ["", ".", "a//../../b", "C:x"])
+def test_names_in_archives_that_are_none(name: str, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr(zipfile.ZipInfo("qq"), b"x")
+        archive.filelist[0].filename = name
+    with pytest.raises(InputError, match=r"x\.zip"), unpacked(tmp_path / "x.zip"):
+        pass
+
+
+def test_memory_is_asked_for_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_memory(0.05 * LIMITS.memory, "this", "make it smaller")
+    with pytest.raises(InputError, match=r"this would take about 8\.0 GB of memory, .* make it smaller, or allow more"):
+        check_memory(2 * LIMITS.memory, "this", "make it smaller")
+    monkeypatch.setenv(MEMORY_VARIABLE, "9")
+    check_memory(2 * LIMITS.memory, "this", "make it smaller")
+    monkeypatch.setenv(MEMORY_VARIABLE, "much")
+    with pytest.raises(InputError, match="no number of gigabytes"):
+        check_memory(2 * LIMITS.memory, "this", "make it smaller")
+
+
+def test_only_our_own_files_are_replaced(tmp_path: Path) -> None:
+    from PIL import Image
+
+    ours, other, pipe = tmp_path / "ours.png", tmp_path / "other.png", tmp_path / "pipe"
+    write_file(ours, png_bytes(Image.new("RGB", (2, 2))))
+    Image.new("RGB", (2, 2)).save(other)
+    os.mkfifo(pipe)
+    check_file(tmp_path / "new.png", is_our_picture)
+    check_file(ours, is_our_picture, overwrite=True)
+    for path, overwrite, says in (
+        (ours, False, "already exists"),
+        (other, True, "was not written by this program"),
+        (pipe, True, "is no plain file"),
+        (Path("/dev/null"), True, "is no plain file"),
+        (tmp_path, True, "is a folder"),
+    ):
+        with pytest.raises(InputError, match=says):
+            check_file(path, is_our_picture, overwrite)
+
+
+@pytest.mark.parametrize("content", [b"precious, without an end of line", b"a\nb", b'{"other": 1}\n'])
+def test_scores_of_others_stay(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "notes").write_bytes(content)
+    with pytest.raises(InputError, match="pass another --scores file"):
+        Journal(tmp_path / "notes", {}, lambda entry: entry)
+    assert (tmp_path / "notes").read_bytes() == content
+
+
+def test_what_the_dead_left_is_removed_and_what_the_living_hold_stays(tmp_path: Path) -> None:
+    dead = tmp_path / f".diffassemble-{'0' * 32}.part"
+    (dead / "inside").mkdir(parents=True)
+    (tmp_path / ".other.part").touch()
+    with temporary_folder() as held:
+        write_file(tmp_path / "x", b"x")
+        assert not dead.exists()
+        assert (tmp_path / ".other.part").exists()
+        with temporary_folder():
+            assert held.exists()
+    assert not held.exists()
+    sweep(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["cut"], "--out"),
+        (["cut", "a.png", "--out"], "Expected 1"),
+        (["cut", "a.png", "--out", "b", "--grud", "3"], "perhaps you meant --grid"),
+        (["cut", "a.png", "--out", "b", "--pieces", "x"], "--pieces"),
+        (["cut", "a", "--out", "b", "--shape", "q"], "'q'"),
+        (["evaluate", "--seed", "1.5"], "--seed"),
+        (["solve", "/nowhere"], "/nowhere: there is no such file or folder"),
+        (["solve", "x", "--samples", "1000000000"], "at most 10,000 samples"),
+        (["solve", "x", "--out", "/"], "choose another --out"),
+        (["solve", "x", "--out", "."], "choose another --out"),
+        (["cut", "x", "--out", "."], "choose another --out"),
+    ],
+)
+def test_arguments_are_refused_in_one_line(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert entry.main(words) == 2
+    line = capsys.readouterr().err
+    assert line.startswith("diffassemble: ")
+    assert line.count("\n") == 1
+    assert says in line
