@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from diffassemble.core import Assembly, InputError, Matches, Puzzle, Solver
+from diffassemble.core import Assembly, InputError, Locks, Matches, Puzzle, Solver
 from diffassemble.core.kind import Kind, OpenOptions, SolverOptions
 from diffassemble.core.solver import assemble
 
@@ -88,13 +88,46 @@ def find_matches(puzzle: Puzzle) -> Matches:
     return kind_of(puzzle).matches(puzzle)
 
 
-def solve(puzzle: Puzzle, solver: str | None = None, *, seed: int = 0, **options: Any) -> Assembly:
+def solve(
+    puzzle: Puzzle,
+    solver: str | None = None,
+    *,
+    seed: int = 0,
+    locks: Locks | None = None,
+    progress: bool = False,
+    **options: Any,
+) -> Assembly:
     """Put a puzzle together; the same seed gives the same answer.
 
-    Solver and model default to what suits the pieces. `options` are those of `SolverOptions`: model, samples, steps,
+    Solver and model default to what suits the pieces. With `locks` those pieces stay where they are told to be;
+    `progress` shows a bar, on the error stream. `options` are those of `SolverOptions`: model, samples, steps,
     budget (seconds), several (wholes).
     """
-    return assemble(puzzle, make_solver(puzzle.kind, solver, SolverOptions(**options)), seed)
+    if locks is not None:
+        if len(locks.held) != len(puzzle):
+            raise InputError(f"locks are of {len(locks.held)} pieces, but the puzzle has {len(puzzle)}")
+        puzzle = replace(puzzle, locks=locks)
+    chosen = make_solver(puzzle.kind, solver, SolverOptions(**options))
+    if not progress:
+        return assemble(puzzle, chosen, seed)
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task("solving", total=1.0)
+        return assemble(puzzle, chosen, seed, lambda step: bar.update(task, completed=step.done))
+
+
+def _png(assembly: Assembly) -> bytes:
+    """What was assembled, as notebooks show it."""
+    from diffassemble.files.pictures import png_bytes
+
+    drawing = kind_of(assembly.puzzle).drawing()
+    return png_bytes(drawing.assembly(drawing.standing(assembly)))
+
+
+# Answers know nothing of drawings, which stand above them.
+Assembly.drawn_by = _png
 
 
 class _Table(ModuleType):

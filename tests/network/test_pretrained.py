@@ -171,3 +171,32 @@ def test_a_baseline_comes_back_as_one(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("[]")
     with pytest.raises(InputError, match="not a model configuration"):
         load_network(tmp_path)
+
+
+def test_a_card_is_written_once(tiny_model: Path, tmp_path: Path) -> None:
+    network = Denoiser.from_pretrained(tiny_model)
+    network.save_pretrained(tmp_path)
+    card = tmp_path / "README.md"
+    assert "# Denoiser" in card.read_text()
+    assert "| width | `32` |" in card.read_text()
+    card.write_text("mine")
+    network.save_pretrained(tmp_path)
+    assert card.read_text() == "mine"
+
+
+def test_uploading(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: dict[str, set[str]] = {}
+
+    class Hub:
+        def create_repo(self, name: str, private: bool, exist_ok: bool) -> str:
+            return f"hub/{name}"
+
+        def upload_folder(self, repo_id: str, folder_path: str, commit_message: str) -> None:
+            sent[repo_id] = {path.name for path in Path(folder_path).iterdir()}
+
+    monkeypatch.setattr("huggingface_hub.HfApi", Hub)
+    network = Denoiser.from_pretrained(tiny_model)
+    assert network.push_to_hub("somebody/something") == "hub/somebody/something"
+    assert sent == {"somebody/something": {"config.json", "model.safetensors", "README.md"}}
+    with pytest.raises(InputError, match="somebody/something, not 'mine'"):
+        network.push_to_hub("mine")

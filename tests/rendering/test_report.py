@@ -109,3 +109,11 @@ def test_pictures_say_how_sure_up_is(mended: Assembly, sure: float, words: str) 
 def test_long_lists_are_cut() -> None:
     assert listed([str(number) for number in range(14)]).endswith("10, 11 and 2 more")
     assert listed(["a"]) == "a"
+
+
+def test_doubt_is_told_only_where_there_is_some() -> None:
+    given = answer()
+    page = report_html(Pictures(replace(given, confidence=torch.full((6,), 0.97))))
+    assert "The most doubtful first" not in page
+    assert "All 6 are sure: 0.97 or more." in page
+    assert "The most doubtful first" in report_html(Pictures(given))

@@ -15,6 +15,8 @@ from diffassemble.cli.evaluate import EvaluateOptions
 from diffassemble.cli.train import RunOptions
 from diffassemble.training.presets import PRESETS
 
+# How tyro marks what is no option, and flags that have no counterpart.
+_POSITIONAL, _ALONE = (get_args(mark)[1] for mark in (tyro.conf.Positional[bool], tyro.conf.FlagCreatePairsOff[bool]))
 SHELLS = ("bash", "zsh", "fish")
 # Verbs whose options are not those of the function of their name.
 _OPTIONS: dict[str, Any] = {"train": RunOptions, "evaluate": EvaluateOptions}
@@ -58,15 +60,13 @@ def _options(verb: str) -> dict[str, tuple[str, ...]]:
     source = _OPTIONS.get(verb) or getattr(import_module(f"diffassemble.cli.{verb}"), verb)
     found: dict[str, tuple[str, ...]] = {"--help": ()}
     for name, hint in get_type_hints(source, include_extras=True).items():
-        bare, marks = hint, ()
-        if get_origin(hint) is Annotated:
-            bare, *marks = get_args(hint)
+        bare, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
         own = [mark.name for mark in marks if getattr(mark, "name", None) is not None] or [name]
-        if name == "return" or tyro.conf.Positional[Any].__metadata__[0] in marks or "" in own:
+        if name == "return" or _POSITIONAL in marks or "" in own:
             continue
         option = f"--{own[0].replace('_', '-')}"
         found[option] = tuple(str(value) for kind in (bare, *get_args(bare)) for value in _listed(kind))
-        if bare is bool and tyro.conf.FlagCreatePairsOff[bool].__metadata__[0] not in marks:
+        if bare is bool and _ALONE not in marks:
             found[f"--no-{option[2:]}"] = ()
     return found
 

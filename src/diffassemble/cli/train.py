@@ -20,11 +20,24 @@ if TYPE_CHECKING:
 
 _HELP = """usage: diffassemble train PRESET --data.folders DIR [DIR ...] [--out DIR] [--resume] [OPTIONS]
 
-Trains a model on folders of pictures. Ctrl-C saves; killed at any moment, it goes on with --resume.
+Trains a model. Ctrl-C saves; killed at any moment, it goes on with --resume.
 
 {}
 
+For example:
+  diffassemble train jigsaw --data.folders my/photos --training.minutes 60
+  diffassemble train fragments --data.solids 200 --out runs/bowls
+  diffassemble train jigsaw --resume --training.minutes 60
+
 diffassemble train PRESET --help tells all options of a preset and their values."""
+
+# What presets are for, by how their names begin.
+_PURPOSES = {
+    "the paper's ablations, each one change away from its form": ("ablation-", "fragments-"),
+    "methods that the paper compares with": ("baseline-",),
+    "the paper's own form and sizes": ("jigsaw-paper", "fragments-paper"),
+}
+_IN_USE = "models that solvers use"
 
 
 @dataclass(frozen=True)
@@ -67,8 +80,7 @@ def _parse(name: str, argv: list[str], config: Config) -> RunOptions:
 def run(argv: list[str]) -> None:
     """Parse the preset and its changes, then train."""
     if argv and argv[0] in ("-h", "--help"):
-        width = max(map(len, PRESETS))
-        print(_HELP.format("\n".join(f"  {name:<{width}}  {preset.purpose}" for name, preset in PRESETS.items())))
+        print(_HELP.format(_presets()))
         return
     if not argv or argv[0] not in PRESETS:
         from diffassemble.core import InputError
@@ -91,6 +103,20 @@ def run(argv: list[str]) -> None:
         rank_zero_only(print)(f"{stopped}; go on with: diffassemble train {argv[0]} --resume --out {folder}")
         sys.exit(128 + stopped.signal)
     rank_zero_only(print)(_summary(folder))
+
+
+def _presets() -> str:
+    """All presets, by what they are for."""
+    groups: dict[str, list[str]] = {purpose: [] for purpose in (_IN_USE, *reversed(_PURPOSES))}
+    for name in PRESETS:
+        # The longest beginning decides.
+        fitting = {start: purpose for purpose, of in _PURPOSES.items() for start in of if name.startswith(start)}
+        groups[fitting[max(fitting, key=len)] if fitting else _IN_USE].append(name)
+    width = max(map(len, PRESETS))
+    return "\n\n".join(
+        "\n".join([f"{purpose}:", *(f"  {name:<{width}}  {PRESETS[name].purpose}" for name in names)])
+        for purpose, names in groups.items()
+    )
 
 
 def _summary(folder: Path) -> str:

@@ -241,6 +241,10 @@ class Matches:
     def __len__(self) -> int:
         return len(self.first)
 
+    def __repr__(self) -> str:
+        """A line; the numbers are in the fields."""
+        return f"Matches({len(self)} ways for pieces to touch, {int((self.weight >= 0.9).sum())} of them sure)"
+
     @property
     def weight(self) -> Float[Tensor, "m"]:
         """How probable each match is: the first channel."""

@@ -30,6 +30,10 @@ class Poses:
     def __len__(self) -> int:
         return len(self.translation)
 
+    def __repr__(self) -> str:
+        """A line; the numbers are in the fields."""
+        return f"Poses({len(self)} in {self.translation.shape[-1]} dimensions)"
+
     def __getitem__(self, index: Tensor | slice | list[int]) -> Poses:
         return Poses(self.rotation[index], self.translation[index])
 

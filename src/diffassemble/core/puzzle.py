@@ -55,6 +55,13 @@ class Puzzle:
     def __len__(self) -> int:
         return len(self.pieces)
 
+    def __repr__(self) -> str:
+        """A line; the numbers are in the fields."""
+        board = "" if self.lattice is None else f", grid {self.lattice.rows}x{self.lattice.cols}"
+        held = "" if self.locks is None else f", {int(self.locks.held.sum())} locked"
+        known = "" if self.truth is None else ", truth known"
+        return f"Puzzle({len(self)} {self.pieces.called}{board}{held}{known})"
+
     @property
     def kind(self) -> str:
         """The name of the kind of pieces."""

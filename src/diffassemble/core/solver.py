@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -71,6 +71,16 @@ class Assembly:
     objects: tuple[int, ...] | None = None
     upright: float | None = None
     notes: tuple[str, ...] | None = None
+    drawn_by: ClassVar[Callable[[Assembly], bytes] | None] = None
+
+    def __repr__(self) -> str:
+        """A line; the numbers are in the fields."""
+        sure = int((self.confidence >= SURE).sum())
+        return f"Assembly({len(self.puzzle)} {self.puzzle.pieces.called} by {self.solver!r}, {sure} sure)"
+
+    def _repr_png_(self) -> bytes | None:
+        """What was assembled, which notebooks show, if somebody who can draw it is at hand."""
+        return None if Assembly.drawn_by is None else Assembly.drawn_by(self)
 
     @property
     def groups(self) -> tuple[str, ...] | None:

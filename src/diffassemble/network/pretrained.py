@@ -6,8 +6,10 @@ import dataclasses
 import json
 import os
 from collections.abc import Mapping
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, TypeVar
 
 from safetensors import SafetensorError
@@ -29,6 +31,28 @@ RENAMED = {
     **{"SideJudge": "EdgeModel", "Posture": "OrientationModel", "FractureMatcher": "FractureModels"},
 }
 """settings and kinds that had another name when a model was written"""
+
+
+_CARD = """---
+library_name: diffassemble
+tags: [jigsaw, reassembly]
+---
+
+# {kind}
+
+A network of DiffAssemble {version} with {count:,} numbers. Nobody has written down yet what it was trained on, how well
+it does and what its terms are: please do so here.
+
+## Use
+
+The command line takes this folder, or its hub id, as `--model`; Python as `model=` of `diffassemble.solve`.
+
+## Settings
+
+| setting | value |
+|---|---|
+{settings}
+"""
 
 
 class Pretrained(nn.Module):
@@ -60,13 +84,40 @@ class Pretrained(nn.Module):
         return network.eval()
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
-        """Write config.json and model.safetensors, each whole or not at all; a card that is there stays."""
+        """Write config.json, model.safetensors and a card, each whole or not at all; a card that is there stays."""
         config = {"kind": type(self).__name__, **dataclasses.asdict(self.config)}
         weights = {name: value.detach().contiguous() for name, value in self.state_dict().items()}
         if self.halved:
             weights = {name: value.half() if value.is_floating_point() else value for name, value in weights.items()}
         write_file(Path(folder) / WEIGHTS, save(weights))
         write_file(Path(folder) / CONFIG, (json.dumps(config, indent=2) + "\n").encode())
+        if not (Path(folder) / CARD).exists():
+            write_file(Path(folder) / CARD, self._card(config).encode())
+
+    def push_to_hub(self, name: str, *, private: bool = False) -> str:
+        """Upload the model to the Hugging Face hub as "somebody/something"; gives its address there.
+
+        Who may do so is known to the hub's own client (`hf auth login`).
+        """
+        from huggingface_hub import HfApi
+
+        if name.count("/") != 1:
+            raise InputError(f"a hub id is somebody/something, not '{name}'")
+        with TemporaryDirectory() as folder:
+            self.save_pretrained(folder)
+            hub = HfApi()
+            try:
+                address = hub.create_repo(name, private=private, exist_ok=True)
+                hub.upload_folder(repo_id=name, folder_path=folder, commit_message="Upload the model")
+            except Exception as error:  # the hub client raises many kinds, for no network as for no rights
+                raise InputError(f"'{name}' could not be uploaded to the hub ({type(error).__name__})") from error
+        return str(address)
+
+    def _card(self, config: dict[str, Any]) -> str:
+        """What there is to know of a model that nobody has described yet."""
+        count = sum(value.numel() for value in self.state_dict().values())
+        settings = "\n".join(f"| {name} | `{value}` |" for name, value in config.items())
+        return _CARD.format(kind=config["kind"], count=count, settings=settings, version=version("diffassemble"))
 
 
 def read_config(cls: type[Pretrained], folder: Path) -> Any:

@@ -13,6 +13,7 @@ from importlib.metadata import version
 from threading import Lock
 
 from diffassemble.core import Assembly
+from diffassemble.core.solver import SURE
 from diffassemble.files.pictures import png_bytes
 from diffassemble.kinds import kind_of
 from diffassemble.rendering.animation import encode_gif
@@ -147,13 +148,16 @@ def report_html(pictures: Pictures, settings: Rows = ()) -> str:
 
 
 def doubtful(assembly: Assembly) -> str:
-    """A table of the least sure pieces: name, confidence, group, and what is said of them."""
+    """A table of the least sure pieces, of those that are not sure: name, confidence, group, what is said of them."""
     count = len(assembly.puzzle)
+    if bool((assembly.confidence >= SURE).all()):
+        return f"<p>All {count} are sure: {float(assembly.confidence.min()):.2f} or more.</p>"
     columns = assembly.groups or ("",) * count, assembly.notes or ("",) * count
     rows = zip(assembly.puzzle.names, assembly.confidence.tolist(), *columns, strict=True)
     lines = [
         f'<tr><td>{escape(name)}</td><td class="number">{sure:.2f}</td><td>{group}</td><td>{escape(note)}</td></tr>'
         for name, sure, group, note in sorted(rows, key=lambda row: row[1])[:_MOST_DOUBTFUL]
+        if sure < SURE
     ]
     return "<p>The most doubtful first:</p><table>" + "\n".join(lines) + "</table>"
 

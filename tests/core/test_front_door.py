@@ -1,0 +1,44 @@
+"""What people see who work in Python: short lines, pictures in notebooks, locks and progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from io import BytesIO
+
+import pytest
+import torch
+from PIL import Image
+
+import diffassemble as da
+
+
+def test_lines_are_short(cut: Callable[..., da.Puzzle]) -> None:
+    puzzle = cut(2, 3)
+    assert repr(puzzle) == "Puzzle(6 pieces of a picture, grid 2x3, truth known)"
+    assert repr(puzzle.truth) == "Poses(6 in 2 dimensions)"
+    answer = da.solve(puzzle, "identity")
+    assert repr(answer) == "Assembly(6 pieces of a picture by 'identity', 0 sure)"
+    one = torch.zeros(1, dtype=torch.long)
+    found = da.Matches(one, one, da.Poses.identity(1, 2), one, torch.ones(1, 3))
+    assert repr(found) == "Matches(1 ways for pieces to touch, 1 of them sure)"
+
+
+def test_notebooks_show_what_was_assembled(cut: Callable[..., da.Puzzle]) -> None:
+    content = da.solve(cut(2, 3), "identity")._repr_png_()
+    assert content is not None
+    with Image.open(BytesIO(content)) as picture:
+        width, height = picture.size
+    assert 2 * width == 3 * height
+
+
+def test_locks_and_progress(cut: Callable[..., da.Puzzle], capsys: pytest.CaptureFixture[str]) -> None:
+    puzzle = cut(2, 3)
+    assert puzzle.truth is not None
+    locks = da.Locks(torch.arange(6) < 3, puzzle.truth)
+    answer = da.solve(puzzle, "random", locks=locks, progress=True)
+    assert "solving" in capsys.readouterr().err
+    torch.testing.assert_close(answer.poses.translation[:3], puzzle.truth.translation[:3])
+    torch.testing.assert_close(answer.poses.rotation[:3], puzzle.truth.rotation[:3])
+    assert repr(answer.puzzle).endswith("3 locked, truth known)")
+    with pytest.raises(da.InputError, match="locks are of 2 pieces, but the puzzle has 6"):
+        da.solve(puzzle, "random", locks=locks[torch.tensor([0, 1])])
