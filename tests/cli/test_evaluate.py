@@ -168,11 +168,12 @@ def test_pipes_are_wide_enough(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_places_for_files(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    check_places(None, tmp_path / "rows.json", tmp_path / "new" / "folder" / "rows.json", tmp_path / "file")
+    options = EvaluateOptions()
+    check_places(options, None, tmp_path / "rows.json", tmp_path / "new" / "folder" / "rows.json", tmp_path / "file")
     with pytest.raises(InputError, match="is a folder; pass the name of a file"):
-        check_places(tmp_path)
+        check_places(options, tmp_path)
     with pytest.raises(InputError, match=r"rows\.json: cannot be written"):
-        check_places(tmp_path / "file" / "rows.json")
+        check_places(options, tmp_path / "file" / "rows.json")
 
 
 def test_a_folder_without_rights(command: Callable[..., Any], tmp_path: Path) -> None:
