@@ -61,6 +61,7 @@ def no_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def rows(*words: str | Path) -> list[dict[str, Any]]:
+    Path("rows.json").unlink(missing_ok=True)
     evaluate.run([str(word) for word in (*words, "--json", "rows.json")])
     return json.loads(Path("rows.json").read_text())
 
@@ -197,7 +198,7 @@ def test_a_run_that_is_killed_goes_on_to_the_same_rows(broken: Path, monkeypatch
         noted += 1
         if noted == 8:
             with journal.path.open("a") as file:
-                file.write('{"solver": "identity", "sett')
+                file.write('{"puzzle": {"cat')
             raise KeyboardInterrupt
         note(journal, *entry)
 

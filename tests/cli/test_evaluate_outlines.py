@@ -22,12 +22,14 @@ def test_puzzles_and_pictures(command: Command, photo: Path, tmp_path: Path) -> 
     assert [(row["pieces"], row["missing"], row["puzzles"]) for row in read] == [(6, 0.0, 1), (3, 0.5, 1)]
     scores = tmp_path / "scores.jsonl"
     asked = ["evaluate", "--data", photo.parent, *words, "--solver", "random", "--puzzles", "3"]
+    rows.unlink()
     done = command(*asked, "--json", rows, "--scores", scores)
     assert done.code == 0, done.err
     (row,) = json.loads(rows.read_text())
     assert (row["pieces"], row["puzzles"], row["shape"]) == (6, 3, "tabs")
     assert len(scores.read_text().splitlines()) == 3
     before = row
+    rows.unlink()
     assert command(*asked, "--json", rows, "--scores", scores).code == 0
     (again,) = json.loads(rows.read_text())
     assert {**again, "peak_mb": 0} == {**before, "peak_mb": 0}

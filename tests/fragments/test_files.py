@@ -292,7 +292,7 @@ def test_what_could_not_be_read_is_not_written(shards: Puzzle, tmp_path: Path) -
         ({"kind": "sounds"}, "kind 'sounds'"),
         ({"kind": "image"}, "'rows' must be a whole number"),
         ({"unit": -1.5}, "'unit' must be a length above 0"),
-        ({"unit": float("inf")}, "'unit' must be a length above 0"),
+        ({"unit": float("inf")}, "Infinity is no number"),
         ({"unit": "metre"}, "'unit' must be a number"),
         ({"pieces": ["fragment_00.ply"]}, "has only 1 fragment"),
         ({"pieces": ["fragment_00.ply", "notes.txt"]}, "not a kind of mesh file"),

@@ -38,7 +38,12 @@ BAD: list[tuple[str, str, dict[str, Any], str]] = [
     ("jigsaw", "data", {"grids": (0, 2)}, "--data.grids 0 2: must be each 2 or more"),
     ("jigsaw", "data", {"erode": 7}, "--data.erode 7: must be 0 or more and at most 6"),
     ("jigsaw", "model", {"heads": 5}, "--model.heads 5: must be a divisor of the width 32"),
-    ("jigsaw", "model", {"time_width": 7}, "--model.time-width 7: must be 2 or more and a multiple of 2"),
+    (
+        "jigsaw",
+        "model",
+        {"time_width": 7},
+        "--model.time-width 7: must be 2 or more and at most 4096 and a multiple of 2",
+    ),
     ("jigsaw", "model", {"degree": 2.5}, "--model.degree 2.5: must be 0"),
     ("jigsaw", "model", {"degree": 5000.0}, "--model.degree 5000.0: must be at most 8, all other pieces"),
     ("jigsaw", "model", {"degree": 0.2, "dropped_edges": 0.2}, "both make graphs sparse"),
