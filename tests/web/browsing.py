@@ -2,86 +2,83 @@
 
 from __future__ import annotations
 
-import math
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-
-from diffassemble.web.scene import BESIDE, DISTANCE, REACH
-
-# Small, since every pixel is drawn without a graphics card.
-WIDTH, HEIGHT = 720, 480
-# Where the square that moves a piece in its plane lies, and the arc that turns it, as shares of the handles' length.
-SQUARE, ARC = 0.255, 0.46
+DESKTOP = {"viewport": {"width": 1280, "height": 800}}
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True, "device_scale_factor": 2}
 # Milliseconds that a busy machine may take for anything.
 PATIENCE = 120_000
+
+Point = tuple[float, float]
 
 
 def press(page: Any, name: str) -> None:
     page.get_by_role("button", name=name, exact=True).click()
 
 
-def choose(page: Any, present: str, wanted: str) -> None:
-    """Choose something else in the first dropdown that shows `present`."""
-    page.locator(f"input[value='{present}']").first.click()
+def choose(page: Any, label: str, wanted: str) -> None:
+    """Choose something in a dropdown."""
+    page.get_by_role("combobox", name=label, exact=True).click()
     page.get_by_role("option", name=wanted, exact=True).click()
 
 
-def upload(page: Any, path: Path) -> None:
-    """Choose a file, as after a press on the button, which forgets the file before."""
-    field = page.locator("input[type=file]")
-    field.evaluate("field => { field.value = '' }")
-    field.set_input_files(path)
+def upload(page: Any, *paths: Path) -> None:
+    """Choose files to be sent."""
+    page.locator("input[type=file]").set_input_files(list(paths))
 
 
-def dismiss(page: Any) -> None:
-    """Close the messages that lie over the scene; some may be going anyhow."""
-    page.evaluate("document.querySelectorAll('.mantine-Notification-closeButton').forEach(button => button.click())")
+def until(holds: Callable[[], Any]) -> None:
+    """Wait until something holds."""
+    end = time.monotonic() + PATIENCE / 1000
+    while not holds():
+        assert time.monotonic() < end, "that never happened"
+        time.sleep(0.03)
 
 
-def step(page: Any, size: int) -> float:
-    """How large a cell of a square board appears, seen from where the page begins."""
-    height = page.locator("canvas").first.bounding_box()["height"]
-    return height / (2 * DISTANCE * math.tan(math.radians(75 / 2))) * 2 / size
+def status(page: Any) -> Any:
+    """Where the page tells how things stand."""
+    return page.locator(".da-status")
 
 
-def cell(page: Any, row: int, col: int, size: int) -> tuple[float, float]:
-    """Where a cell of a square board appears on the page."""
-    box = page.locator("canvas").first.bounding_box()
-    along, down = ((number - (size - 1) / 2) * step(page, size) for number in (col, row))
-    return box["x"] + box["width"] / 2 + along, box["y"] + box["height"] / 2 + down
+def middle(page: Any, number: int) -> Point:
+    """Where a flat piece appears."""
+    box = page.locator(f"[data-piece='{number}'] image").bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
-def grip(page: Any, row: int, col: int, size: int, turn: int, share: float) -> tuple[float, float]:
-    """A point of the handles of a piece: between its two arrows, at a share of their length; they turn with it."""
-    x, y = cell(page, row, col, size)
-    along = down = share * REACH * step(page, size)
-    for _ in range(turn):
-        along, down = -down, along
-    return x + along, y + down
+def width(page: Any, number: int) -> float:
+    """How wide a flat piece appears."""
+    return page.locator(f"[data-piece='{number}'] image").bounding_box()["width"]
 
 
-def project(page: Any, point: Tensor) -> tuple[float, float]:
-    """Where a point in space appears on the page, seen from where the page begins with objects."""
-    eye = torch.tensor(BESIDE, dtype=torch.double)
-    ahead = -eye / eye.norm()
-    right = torch.linalg.cross(ahead, torch.tensor([0.0, 0.0, 1.0], dtype=torch.double))
-    right = right / right.norm()
-    down = torch.linalg.cross(ahead, right)
-    box, offset = page.locator("canvas").first.bounding_box(), point - eye
-    scale = box["height"] / (2 * math.tan(math.radians(75 / 2))) / float(offset @ ahead)
-    x, y = (float(offset @ axis) * scale for axis in (right, down))
-    return box["x"] + box["width"] / 2 + x, box["y"] + box["height"] / 2 + y
-
-
-def drag(page: Any, start: tuple[float, float], end: tuple[float, float]) -> None:
+def drag(page: Any, start: Point, end: Point) -> None:
     """Press, move by and by, let go."""
     page.mouse.move(*start)
-    page.wait_for_timeout(300)
     page.mouse.down()
-    for number in range(1, 9):
-        page.mouse.move(*(a + (b - a) * number / 8 for a, b in zip(start, end, strict=True)))
-        page.wait_for_timeout(60)
+    for share in (0.2, 0.5, 0.8, 1.0):
+        page.mouse.move(*(a + (b - a) * share for a, b in zip(start, end, strict=True)))
     page.mouse.up()
+
+
+def swipe(page: Any, *fingers: tuple[Point, Point]) -> None:
+    """One finger after another touches the screen, they move together, and go."""
+    device = page.context.new_cdp_session(page)
+
+    def touch(kind: str, points: list[Point]) -> None:
+        told = [{"x": x, "y": y, "id": number} for number, (x, y) in enumerate(points)]
+        device.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": told})
+
+    for count in range(1, len(fingers) + 1):
+        touch("touchStart", [start for start, _ in fingers[:count]])
+    for share in (0.2, 0.5, 0.8, 1.0):
+        between = [tuple(a + (b - a) * share for a, b in zip(start, end, strict=True)) for start, end in fingers]
+        touch("touchMove", between)
+    touch("touchEnd", [])
+
+
+def drawn(page: Any) -> None:
+    """Wait until the board has its pieces where they are."""
+    page.locator(".da-board [data-piece][transform]").first.wait_for()

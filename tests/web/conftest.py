@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 import skimage.data
 from PIL import Image
 
-from diffassemble.core import Puzzle
+from diffassemble.core import Assembly, Puzzle
 from diffassemble.core.solver import assemble
 from diffassemble.kinds import make_solver
 from diffassemble.web.server import Workbench
@@ -21,7 +20,7 @@ from diffassemble.web.session import Session
 
 sys.path.insert(0, str(Path(__file__).parent))
 import troublesome
-from browsing import HEIGHT, PATIENCE, WIDTH
+from browsing import DESKTOP, PATIENCE
 
 OPEN: list[Any] = []
 CHROMIUM = shutil.which("chromium")
@@ -29,19 +28,9 @@ WEBGL = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshad
 
 
 @pytest.fixture(scope="session")
-def temporary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The only folder where temporary files may appear."""
-    before, folder = tempfile.tempdir, tmp_path_factory.mktemp("temporary")
-    tempfile.tempdir = str(folder)
-    yield folder
-    tempfile.tempdir = before
-
-
-@pytest.fixture(scope="session")
-def workbench(temporary: Path, cut: Callable[..., Puzzle]) -> Iterator[Workbench]:
-    """A workbench that opens on a picture of 3 × 3 pieces."""
-    answer = assemble(cut(3, 3, size=32), make_solver("squares", "gallagher"))
-    served = Workbench(answer, port=8731, make=troublesome.make)
+def workbench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
+    """A workbench with quick and with troublesome solvers."""
+    served = Workbench(port=0, make=troublesome.make, home=tmp_path_factory.mktemp("sessions"))
     yield served
     served.stop()
 
@@ -65,31 +54,41 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
             OPEN.pop().close()
 
 
-@pytest.fixture(scope="session")
-def open_page(workbench: Workbench, chromium: Any) -> Callable[[], Any]:
-    """Open the page in a browser of its own; gives the page, ready to be used."""
+@pytest.fixture
+def open_page(workbench: Workbench, chromium: Any) -> Iterator[Callable[..., Any]]:
+    """Open the page, or that of a session, in a browser of its own; nothing may go wrong on it, or come from afar."""
+    contexts, wrong = [], []
 
-    def opened() -> Any:
-        context = chromium.new_context(viewport={"width": WIDTH, "height": HEIGHT}, accept_downloads=True)
+    def opened(session: Session | None = None, address: str | None = None, **size: Any) -> Any:
+        context = chromium.new_context(**{**DESKTOP, **size}, accept_downloads=True)
+        contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(PATIENCE)
-        page.goto(workbench.address)
-        page.get_by_text("pieces right").wait_for()
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("response", lambda came: wrong.append(came.url) if came.status in (404, 500) else None)
+        page.on("request", lambda sent: wrong.append(sent.url) if "//127.0.0.1:" not in sent.url[:20] else None)
+        address = address or workbench.address
+        page.goto(address if session is None else address.replace("/?", f"/work/{session.name}?"))
         return page
 
-    return opened
+    yield opened
+    for context in contexts:
+        context.close()
+    assert [one for one in wrong if not one.startswith(("data:", "blob:"))] == []
 
 
 @pytest.fixture(scope="session")
-def page(open_page: Callable[[], Any]) -> Any:
-    """A page that several tests use one after the other, as people do."""
-    return open_page()
+def answer(cut: Callable[..., Puzzle]) -> Assembly:
+    """A picture of 3 × 3 pieces, solved."""
+    return assemble(cut(3, 3, size=40), make_solver("squares", "gallagher"))
 
 
 @pytest.fixture
-def session(page: Any, workbench: Workbench) -> Session:
-    """The server's side of that page."""
-    return next(iter(workbench.sessions.values()))
+def session(workbench: Workbench, answer: Assembly) -> Session:
+    """A session that shows that answer."""
+    session = workbench.sessions.new()
+    session.begin(answer, "coffee")
+    return session
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import pytest
 import torch
 import troublesome
 
-from diffassemble.core import Board, ImagePieces, Puzzle, Solver, Step
+from diffassemble.core import Board, ImagePieces, InputError, Puzzle, Solver, Step
 from diffassemble.core.solver import assemble
 from diffassemble.web.jobs import Cancelled, Job
 
@@ -40,7 +40,16 @@ def test_it_can_be_stopped() -> None:
     remote.stop()
     with pytest.raises(Cancelled):
         next(steps)
-    assert not remote.process.is_alive()
+    assert not remote.task.process.is_alive()
     assert time.monotonic() - began < 50
     with pytest.raises(Cancelled):
         next(remote.steps(PUZZLE, torch.Generator()))
+
+
+def test_who_ended_it_is_told() -> None:
+    remote = job("random")
+    steps = remote.steps(PUZZLE, torch.Generator())
+    next(steps)
+    remote.task.process.kill()
+    with pytest.raises(InputError, match="was ended by SIGKILL"):
+        next(steps)

@@ -1,11 +1,9 @@
-"""The page in a real browser: upload, solve, compare, correct, download; several people at once; errors are told."""
+"""The page in a real browser: correct, solve again, come back, download; uploads and samples; errors are told."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
-import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,292 +12,388 @@ from typing import Any
 import pytest
 import torch
 import trimesh
-from browsing import ARC, PATIENCE, SQUARE, cell, choose, dismiss, drag, grip, press, project, step, upload
+from browsing import DESKTOP, PHONE, choose, drag, drawn, middle, press, status, swipe, until, upload, width
 
+from diffassemble.core import Assembly
 from diffassemble.files.archives import pack
 from diffassemble.files.assemblies import read_assembly
-from diffassemble.files.puzzles import write_puzzle
-from diffassemble.squares.cut import cut_image
-from diffassemble.web import transfers
+from diffassemble.outlines.cut import cut_shape
+from diffassemble.rendering.outlines import blended, laid_out, placed_outlines, stage_around, textures_at
+from diffassemble.web import uploads
 from diffassemble.web.server import Workbench
 from diffassemble.web.session import Session
-from diffassemble.web.transfers import PHOTO, PIECES
 
 
-@pytest.fixture
-def boxes(tmp_path: Path) -> Path:
-    """Two meshes in a zip file."""
-    files = [(f"{name}.ply", trimesh.creation.box((0.4, 0.3, 0.2)).export(file_type="ply")) for name in "ab"]
-    (tmp_path / "boxes.zip").write_bytes(pack(files))
-    return tmp_path / "boxes.zip"
+def cells(session: Session) -> list[int]:
+    return session.puzzle.board.snap(session.now.poses)[0].tolist()
 
 
-def upload_photo(page: Any, photo: Path) -> None:
-    upload(page, photo)
-    page.get_by_text("16 pieces, grid 4x4").wait_for()
+def at(session: Session, cell: int) -> int:
+    """Which piece lies in a cell."""
+    return cells(session).index(cell)
 
 
-def test_opens_on_an_example_that_moves(page: Any, session: Session, workbench: Workbench) -> None:
-    text = page.locator("body").inner_text()
-    sections = ["1 Upload", "2 Solve and watch", "3 Inspect", "4 Correct", "5 Download"]
-    assert sorted(sections, key=text.index) == sections
-    assert "nothing is sent anywhere" in text
-    assert workbench.address.startswith("http://127.0.0.1:")
-    steps = set()
-    while len(steps) <= 2:
-        steps.add(session.panel.step.value)
-        time.sleep(0.05)
+@pytest.mark.parametrize(("size", "by_hand"), [(DESKTOP, False), (PHONE, True)], ids=["mouse", "finger"])
+def test_a_piece_is_dragged_to_another_cell(
+    open_page: Callable[..., Any], session: Session, size: dict[str, Any], by_hand: bool
+) -> None:
+    page = open_page(session, **size)
+    drawn(page)
+    first, last = at(session, 0), at(session, 8)
+    start, end = middle(page, first), middle(page, last)
+    # Not quite there: it snaps, and who lies there makes room.
+    end = (end[0] - 9, end[1] - 9)
+    swipe(page, (start, end)) if by_hand else drag(page, start, end)
+    status(page).get_by_text("row 3, column 3").wait_for()
+    assert (cells(session)[first], cells(session)[last]) == (8, 0)
+    status(page).get_by_text("2 pieces moved by hand").wait_for()
+    status(page).get_by_text("7 of 9 pieces are right").wait_for()
+    press(page, "Undo")
+    status(page).get_by_text("All 9 pieces are right").wait_for()
+    assert cells(session)[first] == 0
 
 
-def test_a_photo_is_cut_solved_and_downloaded(page: Any, session: Session, photo: Path, tmp_path: Path) -> None:
-    upload_photo(page, photo)
-    press(page, "Solve")
-    page.get_by_text("16 of 16 pieces right").wait_for()
+def test_two_fingers_turn_a_piece_and_the_camera_zooms(open_page: Callable[..., Any], session: Session) -> None:
+    page = open_page(session, **PHONE)
+    drawn(page)
+    number = at(session, 4)
+    x, y = middle(page, number)
+    # The second finger goes round the first one by a quarter, clockwise.
+    swipe(page, ((x, y), (x, y)), ((x + 30, y), (x, y + 30)))
+    status(page).get_by_text("row 2, column 2").wait_for()
+    until(lambda: session.past[-1] is not session.now and session.now.moved_by_hand == [number])
+    poses = session.answers[0].poses, session.now.poses
+    given, turned = (int(session.puzzle.board.snap(one)[1][number]) for one in poses)
+    assert (turned - given) % 4 == 1
+    before = width(page, number)
+    press(page, "Zoom in")
+    until(lambda: width(page, number) > 1.2 * before)
+    press(page, "Fit to the window")
+    until(lambda: abs(width(page, number) - before) < 1)
+
+
+def test_correct_lock_solve_undo_reload_turn_download(
+    open_page: Callable[..., Any], session: Session, tmp_path: Path
+) -> None:
+    page = open_page(session)
+    drawn(page)
+    number = at(session, 4)
+    turns = session.puzzle.board.snap(session.now.poses)[1].tolist()
+    page.mouse.click(*middle(page, number))
+    status(page).get_by_text("row 2, column 2").wait_for()
+    page.keyboard.press("r")
+    status(page).get_by_text(f"turned by {90 * ((turns[number] + 1) % 4)}°").wait_for()
+    page.keyboard.press("ArrowLeft")
+    status(page).get_by_text("row 2, column 1").wait_for()
+    page.mouse.dblclick(*middle(page, number))
+    status(page).get_by_text("locked: unlock it to move it").wait_for()
+    held = middle(page, number)
+    drag(page, held, (held[0] + 150, held[1]))
+    assert cells(session)[number] == 3
+    press(page, "Solve again")
+    until(lambda: len(session.answers) == 2 and session.work is None)
+    status(page).get_by_text("Solved in").wait_for()
+    assert cells(session)[number] == 3
+    assert bool(session.now.locked[number])
+    # Undo goes back across the answer, and redo forth again.
+    press(page, "Undo")
+    until(lambda: session.now.answer is session.answers[0])
+    assert bool(session.now.locked[number])
+    press(page, "Redo")
+    until(lambda: session.now.answer is session.answers[1])
+    places = session.now.poses.translation.clone()
+    page.reload()
+    drawn(page)
+    page.locator(f"[data-piece='{number}'].locked").wait_for()
+    assert torch.equal(session.now.poses.translation, places)
+    press(page, "Turn the whole")
+    until(lambda: not torch.equal(session.now.poses.translation, places))
+    turn = torch.tensor([[0.0, -1.0], [1.0, 0.0]])
+    assert torch.allclose(session.now.poses.translation, places @ turn.T, atol=1e-6)
     with page.expect_download() as download:
-        press(page, "Download everything (zip)")
+        press(page, "Everything (zip)")
     download.value.save_as(tmp_path / "result.zip")
     with zipfile.ZipFile(tmp_path / "result.zip") as archive:
-        assert {"assembly.json", "assembled.png", "steps.gif"} <= set(archive.namelist())
+        assert {"assembly.json", "assembled.png", "steps.gif", "report.html"} <= set(archive.namelist())
         archive.extract("assembly.json", tmp_path)
-    assembly = read_assembly(tmp_path / "assembly.json", session.editor.puzzle)
-    assert torch.equal(assembly.poses.translation, session.answers[0].poses.translation)
-    assert len(json.loads((tmp_path / "assembly.json").read_text())["pieces"]) == 16
+    assembly = read_assembly(tmp_path / "assembly.json", session.puzzle)
+    assert torch.equal(assembly.poses.translation, session.now.poses.translation)
+    records = json.loads((tmp_path / "assembly.json").read_text())["pieces"]
+    assert [record.get("locked", False) for record in records] == session.now.locked.tolist()
 
 
-def test_pieces_are_sent_one_after_the_other(page: Any, session: Session, photo: Path, tmp_path: Path) -> None:
-    write_puzzle(cut_image(photo, 2, 2, size=32), tmp_path / "puzzle")
-    pieces = sorted((tmp_path / "puzzle" / "pieces").iterdir())
-    choose(page, PHOTO, PIECES)
-    page.locator("input[value='4x4']").first.wait_for(state="detached")
-    upload(page, pieces[0])
-    page.get_by_text("1 piece so far").wait_for()
-    press(page, "Start over")
-    page.get_by_text("Many pieces: pack them").wait_for()
-    for count, piece in enumerate(pieces, 1):
-        upload(page, piece)
-        page.get_by_text(f"{count} piece{'s' * (count > 1)} so far").wait_for()
-    press(page, "Use the pieces sent so far")
-    page.get_by_text("4 pieces, grid 2x2").wait_for()
-    page.get_by_text("Many pieces: pack them").wait_for()
-    assert session.editor.puzzle.names == tuple(path.name for path in pieces)
-    assert not list(session.collected.iterdir())
-    choose(page, PIECES, PHOTO)
-    page.locator("input[value='4x4']").first.wait_for()
-
-
-def test_fragments_are_seen_moving(page: Any, session: Session, boxes: Path, tmp_path: Path) -> None:
-    upload(page, boxes)
-    page.get_by_text("2 pieces; press").wait_for()
-    before = session.editor.scene.nodes[0].position.copy()
-    choose(page, "default", "huroyan")
-    press(page, "Solve")
-    page.get_by_text("0 of 2 pieces with a confidence").wait_for()
-    assert (session.editor.scene.nodes[0].position != before).any()
-    assert len(session.shown.history) == 20
-    assert session.shown.objects == (0, -1)
-    choose(page, "huroyan", "default")
-    press(page, "Solve")
-    page.locator("input[value='2: mend']").first.wait_for()
-    with page.expect_download() as download:
-        press(page, "assembly.json")
-    download.value.save_as(tmp_path / "assembly.json")
-    assembly = read_assembly(tmp_path / "assembly.json", session.editor.puzzle)
-    assert assembly.solver == "mend"
-    assert assembly.objects == session.shown.objects is not None
-
-
-def test_two_browsers_at_once_and_one_is_closed(
-    open_page: Callable[[], Any], page: Any, session: Session, workbench: Workbench, photo: Path, temporary: Path
+def test_a_picture_lies_turned_and_is_turned_upright(
+    open_page: Callable[..., Any], workbench: Workbench, answer: Assembly
 ) -> None:
-    other = open_page()
-    guest = list(workbench.sessions.values())[-1]
-    assert guest is not session
-    choose(other, "default", "random")
-    press(other, "Solve")
-    other.get_by_text("solving: 10 %").wait_for()
-    job = guest.job
-    assert guest.folder.parent == session.folder.parent == temporary
-    upload_photo(page, photo)
-    assert "solving" in other.locator("body").inner_text()
-    assert "16 pieces" not in other.locator("body").inner_text()
-    other.context.close()
-    began = time.monotonic()
-    while (job.process.is_alive() or guest.folder.exists()) and time.monotonic() < began + 30:
-        time.sleep(0.1)
-    assert guest.closed
-    assert not job.process.is_alive()
-    assert not guest.folder.exists()
-    assert session.folder.exists()
+    session = workbench.sessions.new()
+    session.begin(answer.turned(180), "coffee")
+    page = open_page(session)
+    status(page).get_by_text("All 9 pieces fit together, turned by 180°").wait_for()
+    status(page).get_by_text("Press “Turn the whole”").wait_for()
+    press(page, "Turn the whole")
+    status(page).get_by_text("turned by 270°").wait_for()
+    press(page, "Turn the whole")
+    status(page).get_by_text("All 9 pieces are right").wait_for()
 
 
-def test_cancelling(page: Any, session: Session, photo: Path) -> None:
-    upload_photo(page, photo)
-    choose(page, "default", "random")
+def test_boxes_lists_colours_steps_and_ghosts(open_page: Callable[..., Any], session: Session) -> None:
+    page = open_page(session)
+    drawn(page)
+    (_, y), (x1, y1) = middle(page, at(session, 0)), middle(page, at(session, 4))
+    page.keyboard.down("Shift")
+    drag(page, (page.locator(".da-board").bounding_box()["x"] + 4, y), (x1 + 5, y1 + 5))
+    page.keyboard.up("Shift")
+    status(page).get_by_text(re.compile("[234] pieces selected")).wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_text("Pieces", exact=True).click()
+    name = session.puzzle.names[2]
+    page.get_by_role("button", name=f"Hide {name}").click()
+    page.locator("[data-piece='2']").wait_for(state="hidden")
+    page.get_by_role("button", name=f"Show {name}").click()
+    page.get_by_role("button", name=f"Hide {name}").wait_for()
+    page.get_by_role("button", name=f"Lock {name}").click()
+    page.locator("[data-piece='2'].locked").wait_for()
+    page.get_by_role("switch", name="Confidence").click()
+    page.get_by_text("doubtful", exact=True).wait_for()
+    until(lambda: "rgb" in page.locator("[data-piece='2'] .tint").get_attribute("style"))
+    page.get_by_role("switch", name="Ghost of the answer").click()
+    page.locator(".ghosts[visibility=visible]").wait_for(state="attached")
+    press(page, "Play the steps")
+    page.get_by_text("now", exact=True).wait_for()
+
+
+def test_samples(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    page = open_page()
+    page.get_by_role("button", name="Photo in squares").click()
+    status(page).get_by_text("36 pieces, grid 6x6").wait_for()
+    drawn(page)
     press(page, "Solve")
-    page.get_by_text("solving: 10 %").wait_for()
-    press(page, "Cancel")
-    page.get_by_text("cancelled").wait_for()
-    assert session.job is None
-    choose(page, "random", "default")
+    status(page).get_by_text("Solved in").wait_for()
+    press(page, "New puzzle")
+    page.get_by_role("link", name="Go on with your earlier work").wait_for()
+    page.get_by_role("button", name="Jigsaw with tabs").click()
+    status(page).get_by_text("30 pieces").wait_for()
+    drawn(page)
+    before, (x, y) = middle(page, 3), middle(page, 3)
+    drag(page, before, (x + 40, y + 25))
+    until(lambda: abs(middle(page, 3)[0] - x - 40) < 3)
+    press(page, "Undo")
+    until(lambda: abs(middle(page, 3)[0] - x) < 1)
 
 
-def test_broken_uploads_are_explained(page: Any, photo: Path, tmp_path: Path, temporary: Path) -> None:
+def test_a_broken_bowl_is_dragged_and_locked(open_page: Callable[..., Any], workbench: Workbench) -> None:
+    page = open_page()
+    page.get_by_role("button", name="Broken bowl").click()
+    status(page).get_by_text("6 fragments").wait_for()
+    name = page.url.split("/work/")[1].split("?")[0]
+    session = workbench.sessions.find(name)
+    page.get_by_text("Pieces", exact=True).click()
+    page.get_by_role("button", name=re.compile("Select ")).first.click()
+    status(page).get_by_text("drag it, turn it, or lock it").wait_for()
+    canvas = page.locator(".da-board canvas")
+    canvas.focus()
+    before = session.now.poses
+    page.keyboard.press("ArrowRight")
+    until(lambda: session.past)
+    moved = (session.now.poses.translation - before.translation).norm(dim=1)
+    assert int((moved > 1e-4).sum()) == 1
+    number = int(moved.argmax())
+    page.keyboard.press("r")
+    until(lambda: len(session.past) == 2)
+    assert float((session.now.poses.rotation[number] - before.rotation[number]).abs().max()) > 0.1
+    # The mouse takes hold of what is in the middle of the largest fragment's picture.
+    page.keyboard.press("Escape")
+    box = canvas.bounding_box()
+    grip(page, box)
+    status(page).get_by_text("drag it, turn it, or lock it").wait_for()
+    x, y = page.evaluate("window.daGrip")
+    drag(page, (x, y), (x + 60, y))
+    until(lambda: len(session.past) == 3)
+    page.mouse.dblclick(x + 60, y)
+    until(lambda: bool(session.now.locked.any()))
+    status(page).get_by_text("locked: unlock it to move it").wait_for()
+
+
+def grip(page: Any, box: dict[str, float]) -> None:
+    """Click about until something is selected, and remember where."""
+    for down in (0.5, 0.35, 0.65, 0.25, 0.75):
+        for across in (0.5, 0.4, 0.6, 0.3, 0.7):
+            x, y = box["x"] + across * box["width"], box["y"] + down * box["height"]
+            page.mouse.click(x, y)
+            page.wait_for_timeout(150)
+            if page.get_by_text("drag it, turn it, or lock it").count():
+                page.evaluate("([x, y]) => { window.daGrip = [x, y] }", [x, y])
+                page.wait_for_timeout(450)
+                return
+    raise AssertionError("nothing there")
+
+
+def test_a_jigsaw_piece_is_drawn_to_its_neighbours(
+    open_page: Callable[..., Any], workbench: Workbench, photo: Path
+) -> None:
+    puzzle = cut_shape(str(photo), "tabs", 9, 1)
+    session = workbench.sessions.new()
+    session.begin(Assembly(puzzle, puzzle.truth, torch.ones(len(puzzle)), (), "x", 1.0), "jigsaw")
+    page = open_page(session)
+    drawn(page)
+    until(lambda: session.matches)
+    x, y = middle(page, 4)
+    drag(page, (x, y), (x + 200, y + 40))
+    status(page).get_by_text("1 piece moved by hand").wait_for()
+    page.get_by_role("switch", name="Ghost of the answer").click()
+    page.locator(".ghosts[visibility=visible] [transform]").wait_for(state="attached")
+    # Back again, not quite: where it fits is where it goes.
+    until(lambda: abs(middle(page, 4)[0] - x - 200) < 3)
+    page.mouse.move(x + 200, y + 40)
+    page.mouse.down()
+    page.mouse.move(x + 60, y)
+    page.mouse.move(x + 7, y - 6)
+    page.locator(".partner[visibility=visible]").wait_for(state="attached")
+    page.mouse.up()
+    until(lambda: len(session.past) == 3)
+    off = (session.now.poses.translation[4] - puzzle.truth.translation[4]).norm()
+    assert float(off) < 0.03 * float(puzzle.outlines.widths.mean())
+
+
+@pytest.fixture(scope="module")
+def sheet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A photograph of loose jigsaw pieces on a plain table."""
+    import skimage.data
+    from PIL import Image
+
+    folder = tmp_path_factory.mktemp("sheet")
+    # Nothing in it is as light as the table.
+    Image.fromarray(skimage.data.chelsea()).save(folder / "cat.png")
+    puzzle = cut_shape(str(folder / "cat.png"), "tabs", 12, 3, size=110)
+    pieces, places = puzzle.outlines, laid_out(puzzle.outlines, 1.4)
+    stage = stage_around(placed_outlines(pieces, places), 0.06)
+    shown = torch.ones(len(pieces), dtype=torch.bool).numpy()
+    blended(textures_at(pieces, 1.0), pieces, places, stage, shown).save(folder / "sheet.png")
+    return folder / "sheet.png"
+
+
+def test_from_a_photo_of_loose_pieces_to_the_plan(open_page: Callable[..., Any], sheet: Path, tmp_path: Path) -> None:
+    page = open_page(**PHONE)
+    upload(page, sheet)
+    page.get_by_text("1 file: sheet.png").wait_for()
+    choose(page, "What is it?", uploads.PHOTOS)
+    press(page, "Open")
+    status(page).get_by_text("12 pieces").wait_for()
+    status(page).get_by_text("has every piece its outline?").wait_for()
+    page.get_by_role("img", name="The photo with what was found").wait_for()
+    press(page, "Solve")
+    status(page).get_by_text("Solved in").wait_for()
+    status(page).get_by_text(re.compile(r"1\d sure|All 12 pieces are sure")).wait_for()
+    page.get_by_text("Plan and next joins").click()
+    page.get_by_role("img", name="The plan").wait_for()
+    page.get_by_text("The surest joins to make next").wait_for()
+    with page.expect_download() as download:
+        press(page, "Plan (PNG)")
+    download.value.save_as(tmp_path / "plan.png")
+    assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_uploads_that_are_refused_are_explained(
+    open_page: Callable[..., Any], workbench: Workbench, photo: Path, tmp_path: Path
+) -> None:
+    box = trimesh.creation.box((0.4, 0.3, 0.2)).export(file_type="ply")
     broken = {
         "bomb.zip": (pack([("a.png", b"\0" * 30_000_000)]), "zip bomb"),
         "evil.zip": (pack([("../../evil.png", b"evil")]), "points outside of the zip file"),
-        "many.zip": (pack([(f"{number}.png", b"") for number in range(5000)]), "has 5000 files"),
         "picture.zip": (pack([("a.ply", photo.read_bytes()), ("b.ply", photo.read_bytes())]), "is no PLY file"),
-        "cut.jpg": (photo.read_bytes()[:3000], "broken or cut short"),
+        "lonely.ply": (box, "What was sent: has only 1 fragment"),
         "words.png": (b"not a picture", "is not a picture"),
     }
+    page = open_page()
     for name, (content, message) in broken.items():
         (tmp_path / name).write_bytes(content)
         upload(page, tmp_path / name)
+        page.get_by_text(f"1 file: {name}").wait_for()
+        press(page, "Open")
         page.get_by_text(message).first.wait_for()
-    upload_photo(page, photo)
-    assert not list(temporary.rglob("evil*"))
-    assert not (tmp_path / "evil.png").exists()
+        press(page, "Start over")
+        page.get_by_text(f"1 file: {name}").wait_for(state="hidden")
+    homes = (tmp_path, workbench.sessions.home)
+    assert [found for home in homes for found in (*home.rglob("evil.png"), *home.parent.glob("evil.png"))] == []
+    for name in ("a.ply", "b.ply"):
+        (tmp_path / name).write_bytes(box)
+    upload(page, tmp_path / "a.ply", tmp_path / "b.ply")
+    page.get_by_text("2 files: a.ply, b.ply").wait_for()
+    press(page, "Open")
+    status(page).get_by_text("2 fragments").wait_for()
 
 
-def test_uploads_beyond_the_limit_are_refused_at_once(
-    page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_picture_is_cut_and_solving_can_be_cancelled_or_fail(open_page: Callable[..., Any], photo: Path) -> None:
+    page = open_page()
+    upload(page, photo)
+    page.get_by_role("textbox", name="Rows x columns").fill("3x3")
+    press(page, "Open")
+    status(page).get_by_text("9 pieces, grid 3x3").wait_for()
+    page.get_by_text("Solver settings").click()
+    choose(page, "Solver", "random")
+    press(page, "Solve")
+    status(page).get_by_text("10 %").wait_for()
+    press(page, "Cancel")
+    page.get_by_text("Cancelled").wait_for()
+    choose(page, "Solver", "identity")
+    press(page, "Solve")
+    page.get_by_text("ZeroDivisionError: no luck today").first.wait_for()
+    for number, solver in enumerate(("gallagher", "huroyan"), 1):
+        choose(page, "Solver", solver)
+        press(page, "Solve" if number == 1 else "Solve again")
+        status(page).get_by_text(f"by {solver if number == 1 else 'gathering'}").wait_for()
+    choose(page, "Answer", "1: gallagher")
+    status(page).get_by_text("by gallagher").wait_for()
+
+
+def test_sessions_are_apart_and_work_ends_with_them(
+    open_page: Callable[..., Any], workbench: Workbench, session: Session
 ) -> None:
-    monkeypatch.setattr(transfers, "MOST_BYTES", 1_000_000)
-    (tmp_path / "huge.png").write_bytes(b"\0" * 3_000_000)
-    upload(page, tmp_path / "huge.png")
-    page.get_by_text("has 3 MB, at most 1 MB are taken").first.wait_for()
+    mine, page = open_page(session), open_page()
+    name = page.url.split("/work/")[1].split("?")[0]
+    other = workbench.sessions.find(name)
+    assert other is not session
+    assert not other.folder.exists()
+    assert "coffee" not in page.locator("body").inner_text()
+    session.settings.solver = "random"
+    press(mine, "Solve again")
+    until(lambda: session.work is not None and session.work.poses is not None)
+    mine.context.close()
+    until(lambda: session.pages == 0)
+    workbench.sessions.retire(0.0)
+    until(lambda: session.work is None)
+    assert session.name not in workbench.sessions.open
+    # It comes back from its folder.
+    assert workbench.sessions.find(session.name).answers
 
 
-def test_a_solver_that_raises(page: Any, photo: Path) -> None:
-    upload_photo(page, photo)
-    choose(page, "default", "identity")
-    press(page, "Solve")
-    page.get_by_text("the solver failed: ZeroDivisionError: no luck today").first.wait_for()
-    page.locator("input[value='none yet']").first.wait_for()
-    choose(page, "identity", "gallagher")
-    press(page, "Solve")
-    page.locator("input[value='1: gallagher']").first.wait_for()
-    choose(page, "gallagher", "default")
+def test_work_is_forgotten_when_that_is_asked_for(open_page: Callable[..., Any], session: Session) -> None:
+    page = open_page(session)
+    drawn(page)
+    address = page.url
+    press(page, "Forget my work")
+    press(page, "Forget")
+    page.get_by_text("Or try a sample").wait_for()
+    assert not session.folder.exists()
+    page.goto(address)
+    page.get_by_text("This work is no longer here").wait_for()
 
 
-def test_nothing_can_be_shared_through_others(workbench: Workbench) -> None:
-    assert workbench.server.request_share_url() is None
+UNNAMED = re.compile(r"^\s*- (button|textbox|slider|combobox|switch|checkbox|spinbutton|link)(\s*\[[^\]]*\])*:?\s*$")
 
 
-def test_two_answers_are_compared_by_a_switch(page: Any, session: Session, photo: Path) -> None:
-    upload_photo(page, photo)
-    page.locator("input[value='none yet']").first.wait_for()
-    choose(page, "default", "gallagher")
-    press(page, "Solve")
-    page.locator("input[value='1: gallagher']").first.wait_for()
-    choose(page, "gallagher", "huroyan")
-    press(page, "Solve")
-    page.locator("input[value='2: gathering']").first.wait_for()
-    page.get_by_text("0 of 16 pieces with a confidence").wait_for()
-    choose(page, "2: gathering", "1: gallagher")
-    page.get_by_text("gallagher: ").first.wait_for()
-    assert session.shown is session.answers[0]
-    choose(page, "huroyan", "default")
-
-
-def test_pieces_are_coloured_by_confidence(page: Any, session: Session) -> None:
-    before = session.editor.scene.nodes[0].image.copy()
-    page.get_by_role("checkbox").first.click()
-    for _ in range(300):
-        if (session.editor.scene.nodes[0].image != before).any():
-            break
-        page.wait_for_timeout(100)
-    assert (session.editor.scene.nodes[0].image != before).any()
-    page.get_by_role("checkbox").first.click()
-
-
-PLACE = re.compile(r"at row (\d), column (\d), turn (\d)")
-
-
-def click_until(page: Any, point: tuple[float, float], told: Any) -> None:
-    """Click until it has an effect: clicks are lost while nothing is drawn, or a message lies over it."""
-    from playwright.sync_api import TimeoutError as NotYet
-
-    end = time.monotonic() + PATIENCE / 1000
-    while time.monotonic() < end:
-        dismiss(page)
-        page.mouse.move(point[0] - 40, point[1] - 40)
-        page.mouse.click(*point)
-        with contextlib.suppress(NotYet):
-            told.wait_for(timeout=3000)
-            return
-    told.wait_for(timeout=1000)
-
-
-def take(page: Any, row: int, col: int) -> int:
-    """Click a piece of a board of 4 × 4 cells; gives its turn."""
-    told = page.get_by_text(f"at row {row}, column {col}")
-    click_until(page, cell(page, row, col, 4), told)
-    return int(PLACE.search(told.inner_text())[3])
-
-
-def test_a_piece_is_moved_by_its_handles_locked_and_stays(page: Any, session: Session, photo: Path) -> None:
-    upload_photo(page, photo)
-    press(page, "Solve")
-    page.get_by_text("16 of 16 pieces right").wait_for()
-    dismiss(page)
-    turn = take(page, 1, 2)
-    number = session.editor.selected
-    # Not quite a cell to the right: it snaps, and who lies there makes room.
-    x, y = grip(page, 1, 2, 4, turn, SQUARE)
-    drag(page, (x, y), (x + 0.8 * step(page, 4), y))
-    page.get_by_text(f"at row 1, column 3, turn {turn}, free").wait_for()
-    # Not quite a quarter turn.
-    drag(page, grip(page, 1, 3, 4, turn, ARC), grip(page, 1, 3, 4, turn + 1, ARC))
-    page.get_by_text(f"at row 1, column 3, turn {(turn + 1) % 4}, free").wait_for()
-    board, poses = session.editor.puzzle.board, session.editor.arrangement.poses
-    cells, turns = board.snap(poses)
-    assert torch.equal(board.poses(cells, turns).translation, poses.translation)
-    assert sorted(cells.tolist()) == list(range(16))
-    press(page, "Lock / unlock")
-    page.get_by_text("locked. Drag").wait_for()
-    press(page, "Solve")
-    page.locator("input[value='2: hybrid']").first.wait_for()
-    assert "16 of 16 pieces right" not in page.locator("body").inner_text()
-    assert take(page, 1, 3) == (turn + 1) % 4
-    assert session.editor.selected == number
-    assert bool(session.editor.arrangement.locked[number])
-
-
-def test_a_fragment_is_moved_by_its_handles(page: Any, session: Session, boxes: Path) -> None:
-    upload(page, boxes)
-    page.get_by_text("2 pieces; press").wait_for()
-    dismiss(page)
-    before = session.editor.arrangement.poses
-    place = before.translation[0].double()
-
-    def seen(along: float) -> tuple[float, float]:
-        return project(page, place + torch.tensor([along, 0.0, 0.0]))
-
-    told = page.get_by_text("free. Drag its handles")
-    click_until(page, seen(0.0), told)
-    drag(page, seen(0.33), seen(0.63))
-    page.wait_for_timeout(500)
-    after = session.editor.arrangement.poses
-    assert session.editor.selected == 0
-    moved = after.translation - before.translation
-    assert float(moved[0, 0]) > 0.15
-    assert float(moved[0, 1:].abs().max()) < 0.02
-    assert torch.equal(after.translation[1:], before.translation[1:])
-    press(page, "Undo")
-    page.wait_for_timeout(300)
-    assert torch.equal(session.editor.arrangement.poses.translation, before.translation)
-
-
-def test_corrections_can_be_undone(page: Any, photo: Path) -> None:
-    upload_photo(page, photo)
-    dismiss(page)
-    turn = take(page, 3, 3)
-    press(page, "Turn clockwise")
-    page.get_by_text(f"turn {(turn + 1) % 4}, free").wait_for()
-    press(page, "Lock / unlock")
-    page.get_by_text("locked. Drag").wait_for()
-    press(page, "Undo")
-    press(page, "Undo")
-    page.get_by_text(f"at row 3, column 3, turn {turn}, free").wait_for()
-    assert page.get_by_role("button", name="Undo", exact=True).is_disabled()
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_everything_has_a_name_and_fits(open_page: Callable[..., Any], session: Session, size: dict[str, Any]) -> None:
+    """For those who hear the page instead of seeing it; and nothing is wider than the screen."""
+    start = open_page(**size)
+    start.get_by_text("Or try a sample").wait_for()
+    page = open_page(session, **size)
+    drawn(page)
+    page.get_by_text("Pieces", exact=True).click()
+    page.get_by_text("Solver settings").click()
+    page.get_by_role("button", name=f"Lock {session.puzzle.names[0]}").wait_for()
+    for shown in (start, page):
+        told = shown.locator("body").aria_snapshot().splitlines()
+        assert [line for line in told if UNNAMED.match(line)] == []
+        assert shown.evaluate("document.documentElement.scrollWidth") <= size["viewport"]["width"]
+        assert shown.evaluate("document.documentElement.lang").startswith("en")

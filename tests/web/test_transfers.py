@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import zipfile
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,27 +14,25 @@ import pytest
 import skimage.data
 import torch
 from PIL import Image
-from viser import UploadedFile
 
 from diffassemble.core import Assembly, Board, InputError, Mesh, Poses, Puzzle
 from diffassemble.core.kind import Drawing
 from diffassemble.files.archives import pack
 from diffassemble.files.assemblies import assembly_bytes
-from diffassemble.files.puzzles import open_input, write_puzzle
+from diffassemble.files.puzzles import write_puzzle
 from diffassemble.fragments.breaking import scatter
 from diffassemble.kinds import kind_of
 from diffassemble.rendering import report
-from diffassemble.web import transfers
-from diffassemble.web.panel import MANY, collected_text
-from diffassemble.web.server import example_answer
-from diffassemble.web.session import summary, time_left
-from diffassemble.web.transfers import ANIMATION, DOCUMENT, PHOTO, PIECES, SHUFFLED, WHOLE, ZIP, download, read_upload
+from diffassemble.web import downloads, uploads
+from diffassemble.web.downloads import ANIMATION, DOCUMENT, MODEL, WHOLE, ZIP
+from diffassemble.web.uploads import CUT, JIGSAW, PIECES, SHUFFLED, Order
+from diffassemble.web.words import summary, time_left
 
 
 @pytest.fixture
-def collected(tmp_path: Path) -> Path:
-    (tmp_path / "home" / "collected").mkdir(parents=True)
-    return tmp_path / "home" / "collected"
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "uploads").mkdir()
+    return tmp_path / "uploads"
 
 
 @pytest.fixture
@@ -42,76 +41,89 @@ def picture(tmp_path: Path) -> bytes:
     return (tmp_path / "coffee.png").read_bytes()
 
 
-def test_a_picture_is_cut(picture: bytes, collected: Path) -> None:
-    puzzle = read_upload(UploadedFile("coffee.png", picture), PHOTO, Board(2, 3), 0, collected)
-    assert puzzle is not None
+def arrive(name: str, folder: Path, *chunks: bytes) -> Path:
+    async def sent() -> AsyncIterator[bytes]:
+        for chunk in chunks:
+            yield chunk
+
+    return asyncio.run(uploads.receive(name, sent(), folder))
+
+
+def opened(folder: Path, order: Order) -> Puzzle:
+    messages: dict[str, Any] = {}
+    uploads.read(lambda name, value: messages.__setitem__(name, value), folder, order)
+    return messages["puzzle"]
+
+
+def test_pictures_are_cut_or_are_shuffled_grids(picture: bytes, folder: Path) -> None:
+    arrive("coffee.png", folder, picture[:1000], picture[1000:])
+    puzzle = opened(folder, Order(CUT, Board(2, 3)))
     assert (len(puzzle), puzzle.pictures.size) == (6, 40)
     assert puzzle.truth is not None
-    assert not list(collected.parent.glob("*/*"))
+    assert opened(folder, Order(SHUFFLED, Board(2, 3))).truth is None
+    assert opened(folder, Order(JIGSAW, pieces=6)).kind == "outlines"
+    with pytest.raises(InputError, match="write rows and columns"):
+        opened(folder, Order(SHUFFLED))
 
 
-def test_a_shuffled_grid(picture: bytes, collected: Path) -> None:
-    puzzle = read_upload(UploadedFile("coffee.png", picture), SHUFFLED, Board(2, 3), 0, collected)
-    assert puzzle is not None
-    assert puzzle.truth is None
-    with pytest.raises(InputError, match="write rows x columns into the field 'grid'"):
-        read_upload(UploadedFile("coffee.png", picture), SHUFFLED, None, 0, collected)
-
-
-def pieces_zip(puzzle: Puzzle, folder: Path) -> UploadedFile:
-    write_puzzle(puzzle, folder)
-    return UploadedFile(
-        "a.zip", pack([(path.name, path.read_bytes()) for path in sorted((folder / "pieces").iterdir())])
-    )
-
-
-def test_a_zip_of_pieces_finds_its_grid(cut: Callable[..., Puzzle], tmp_path: Path, collected: Path) -> None:
-    puzzle = read_upload(pieces_zip(cut(3, 3), tmp_path / "puzzle"), PHOTO, None, 0, collected)
-    assert puzzle is not None
-    assert puzzle.board == Board(3, 3)
-    assert open_input(tmp_path / "puzzle").truth is not None
-
-
-def test_no_more_pieces_than_can_be_solved(picture: bytes, collected: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfers, "MOST_FILES", 2)
-    for name in "ab":
-        read_upload(UploadedFile(f"{name}.png", picture), PIECES, None, 0, collected)
-    with pytest.raises(InputError, match=r"a\.png: was sent already"):
-        read_upload(UploadedFile("elsewhere/a.png", picture), PIECES, None, 0, collected)
-    with pytest.raises(InputError, match="no more than 2 pieces"):
-        read_upload(UploadedFile("c.png", picture), PIECES, None, 0, collected)
-    assert len(list(collected.iterdir())) == 2
-
-
-def test_a_zip_has_not_the_grid_of_a_picture(cut: Callable[..., Puzzle], tmp_path: Path, collected: Path) -> None:
-    upload = pieces_zip(cut(2, 3), tmp_path / "puzzle")
-    boards = [read_upload(upload, kind, Board(4, 4), 0, collected).board for kind in (PHOTO, PIECES)]
+def test_pieces_and_zip_files(cut: Callable[..., Puzzle], folder: Path, tmp_path: Path) -> None:
+    write_puzzle(cut(2, 3), tmp_path / "puzzle")
+    pieces = sorted((tmp_path / "puzzle" / "pieces").iterdir())
+    content = pack([(path.name, path.read_bytes()) for path in pieces])
+    arrive("a.zip", folder, content)
+    # The grid to cut a picture by is none of theirs.
+    boards = [opened(folder, Order(what, Board(4, 4))).board for what in (CUT, PIECES)]
     assert boards[0].cells == 6
     assert boards[1] == Board(4, 4)
+    (folder / "a.zip").unlink()
+    for path in pieces:
+        arrive(path.name, folder, path.read_bytes())
+    assert len(opened(folder, Order(PIECES))) == 6
+    with pytest.raises(InputError, match="6 files are there, but this is one"):
+        opened(folder, Order(CUT, Board(2, 2)))
+
+
+def test_what_files_most_likely_are() -> None:
+    assert uploads.usual(["a.jpg"]) == CUT
+    assert {uploads.usual(names) for names in (["a.zip"], ["a.ply"], ["a.png", "b.png"])} == {PIECES}
+
+
+def test_bytes_count_as_they_arrive(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "MOST_BYTES", 1_000_000)
+    taken = []
+
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            taken.append(1)
+            yield b"\0" * 100_000
+
+    with pytest.raises(InputError, match="no more than 1 MB are taken"):
+        asyncio.run(uploads.receive("huge.png", endless(), folder))
+    assert len(taken) == 11
+    assert not list(folder.iterdir())
+    arrive("a.png", folder, b"\0" * 900_000)
+    with pytest.raises(InputError, match="no more than 1 MB"):
+        arrive("b.png", folder, b"\0" * 200_000)
+
+
+def test_no_more_files_than_can_be_opened(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "MOST_FILES", 2)
+    for name in "ab":
+        arrive(f"{name}.png", folder, b"")
+    with pytest.raises(InputError, match=r"a\.png: was sent already"):
+        arrive("elsewhere/a.png", folder, b"")
+    with pytest.raises(InputError, match="no more than 2 files"):
+        arrive("c.png", folder, b"")
 
 
 @pytest.mark.parametrize("name", ["../../evil.png", "/etc/evil.png", "..\\evil.png", ".hidden.png"])
-def test_names_stay_inside(picture: bytes, collected: Path, tmp_path: Path, name: str) -> None:
-    read_upload(UploadedFile(name, picture), PIECES, None, 0, collected)
-    [file] = collected.iterdir()
-    assert file.name.endswith(".png")
+def test_names_stay_inside(picture: bytes, folder: Path, tmp_path: Path, name: str) -> None:
+    file = arrive(name, folder, picture)
+    assert file.parent == folder
     assert not file.name.startswith(".")
-    assert {path.name for path in tmp_path.iterdir()} == {"home", "coffee.png"}
-
-
-def test_a_picture_renamed_to_ply_is_not_kept(picture: bytes, collected: Path) -> None:
-    with pytest.raises(InputError, match="is no PLY file"):
-        read_upload(UploadedFile("coffee.ply", picture), PIECES, None, 0, collected)
-    assert not list(collected.iterdir())
-
-
-def test_what_was_sent_is_listed() -> None:
-    assert collected_text([]) == MANY
-    assert collected_text(["a.png"]) == "1 piece so far: `a.png`"
-    many = collected_text([f"{number:03d}.png" for number in range(30)])
-    assert many.startswith("30 pieces so far: … ")
-    assert "`029.png`" in many
-    assert "`000.png`" not in many
+    assert {path.name for path in tmp_path.iterdir()} == {"uploads", "coffee.png"}
+    with pytest.raises(InputError, match="has no name"):
+        arrive("...", folder, picture)
 
 
 @pytest.fixture
@@ -129,25 +141,18 @@ def broken() -> Assembly:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "given", "name", "magic", "rendered"),
+    ("wanted", "given", "magic", "rendered"),
     [
-        (DOCUMENT, "solved", "assembly.json", b"{", []),
-        (DOCUMENT, "broken", "assembly.json", b"{", []),
-        (ANIMATION, "solved", "steps.gif", b"GIF8", ["animation", "standing"]),
-        (WHOLE, "solved", "assembled.png", b"\x89PNG", ["assembly", "standing"]),
-        (WHOLE, "broken", "assembled.glb", b"glTF", []),
-        (ZIP, "solved", "assembly.zip", b"PK", sorted(Drawing._fields)),
+        (DOCUMENT, "solved", b"{", []),
+        (DOCUMENT, "broken", b"{", []),
+        (ANIMATION, "solved", b"GIF8", ["animation", "standing"]),
+        (WHOLE, "solved", b"\x89PNG", ["assembly", "standing"]),
+        (MODEL, "broken", b"glTF", []),
+        (ZIP, "solved", b"PK", sorted({*Drawing._fields} - {"pieces"})),
     ],
 )
 def test_each_download_renders_only_what_it_gives(
-    wanted: str,
-    given: str,
-    name: str,
-    magic: bytes,
-    rendered: list[str],
-    tmp_path: Path,
-    request: Any,
-    monkeypatch: Any,
+    wanted: str, given: str, magic: bytes, rendered: list[str], tmp_path: Path, request: Any, monkeypatch: Any
 ) -> None:
     assembly = request.getfixturevalue(given)
     kind, calls = kind_of(assembly.puzzle), []
@@ -157,8 +162,8 @@ def test_each_download_renders_only_what_it_gives(
 
     drawing = Drawing(*map(recorded, Drawing._fields))
     monkeypatch.setattr(report, "kind_of", lambda _: replace(kind, drawing=lambda: drawing))
-    told, content = download(assembly, wanted, tmp_path)
-    assert told == name
+    assert wanted in downloads.offered(assembly.puzzle.kind)
+    content = downloads.content(assembly, wanted, tmp_path)
     assert content.startswith(magic)
     assert sorted(calls) == rendered
     if wanted == ZIP:
@@ -168,32 +173,33 @@ def test_each_download_renders_only_what_it_gives(
         assert not list(tmp_path.iterdir())
 
 
-def test_pictures(cut: Callable[..., Puzzle]) -> None:
+def test_words_about_pictures(cut: Callable[..., Puzzle]) -> None:
     given = cut(3, 3)
     board, (cells, turns) = given.board, given.board.snap(given.truth)
-    answer = Assembly(given, given.truth, torch.tensor([0.9] * 5 + [0.1] * 4), (), "x", 1.0)
-    assert summary(answer).startswith("**9 of 9 pieces right**; 5 of 9 pieces with a confidence")
-    assert summary(replace(answer, upright=0.97)).endswith("; upright: 97 % sure")
-    assert summary(replace(answer, upright=0.4)).endswith("; upright: 40 % sure; which way is up is a guess")
+    answer = Assembly(given, given.truth, torch.tensor([0.95] * 5 + [0.1] * 4), (), "x", 1.0)
+    assert summary(answer) == "All 9 pieces are right"
     turned = replace(answer, poses=board.poses(*board.turned(cells, turns, 1)[1:]))
-    assert "9 orientation free" in summary(turned)
+    assert summary(turned) == "All 9 pieces fit together, turned by 90°"
     unknown = replace(answer, puzzle=given.without_truth())
-    assert "right" not in summary(unknown)
+    assert summary(unknown) == "5 sure, 4 guessed"
+    assert summary(replace(unknown, confidence=torch.ones(9))) == "All 9 pieces are sure"
 
 
-def test_objects(broken: Assembly) -> None:
-    assert summary(broken).startswith("**2 of 2 pieces right**")
+def test_words_about_objects(broken: Assembly) -> None:
+    assert summary(broken) == "All 2 fragments are right"
     away = Poses(broken.poses.rotation, broken.poses.translation + 5)
-    assert "as seen from the largest" in summary(replace(broken, poses=away))
+    assert summary(replace(broken, poses=away)) == "All 2 fragments fit together as seen from the largest"
 
 
 def test_time_left() -> None:
-    assert time_left(0.0, 5.0) == "working"
-    assert time_left(0.5, 10.0) == "about 10 s left"
-    assert time_left(0.1, 60.0) == "about 9 min left"
+    assert time_left(0.0, 5.0) == ""
+    assert time_left(0.5, 10.0) == "50 %, about 10 s left, "
+    assert time_left(0.1, 60.0) == "10 %, about 9 min left, "
 
 
-def test_the_example_comes_out_right_and_has_something_to_show() -> None:
-    answer = example_answer()
-    assert len(answer.history) > 15
-    assert "25 of 25 pieces right" in summary(answer)
+def test_all_samples_are_there() -> None:
+    for name, (kind, count) in {"photo": ("squares", 36), "jigsaw": ("outlines", 30), "bowl": ("fragments", 6)}.items():
+        made: dict[str, Any] = {}
+        uploads.make_sample(lambda key, value, made=made: made.__setitem__(key, value), name)
+        assert (made["puzzle"].kind, len(made["puzzle"])) == (kind, count)
+        assert str(count) in uploads.SAMPLES[name].words

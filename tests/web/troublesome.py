@@ -10,7 +10,7 @@ import torch
 from diffassemble.core import Poses, Puzzle, Solver, Step
 from diffassemble.core.kind import SolverOptions
 from diffassemble.kinds import make_solver
-from diffassemble.web.scene import laid_out
+from diffassemble.web.arrangement import laid_out
 
 
 class Sleepy:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -17,27 +18,35 @@ def serve(
 ) -> None:
     """Open the workbench: upload pieces, watch them come together, correct, and download the result.
 
-    Everything stays on this computer.
+    Everything stays on this computer. The printed address carries a token, without which nothing is served.
 
     Args:
-        pieces: A puzzle folder, a folder or zip file of pictures or meshes to begin with. Default: a sample picture.
-        host: Where to listen. Default: only this computer can reach the page.
-        port: The port; the next free one if it is taken.
+        pieces: A puzzle folder, a folder or zip file of pictures or meshes to begin with. Default: the page asks.
+        host: Where to listen. Default: only this computer can reach the page; 0.0.0.0 lets others in who have the
+            token.
+        port: The port; 0 finds a free one.
         grid: Rows and columns of the pieces, such as 6x6; found out if not given.
     """
-    from diffassemble.core import Assembly, Puzzle
     from diffassemble.files.documents import parse_grid
     from diffassemble.files.puzzles import open_input
-    from diffassemble.web.server import Workbench, example_answer
 
     board = None if grid is None else parse_grid(grid)
-    first: Puzzle | Assembly = example_answer() if pieces is None else open_input(pieces, board, say=print)
-    # Whoever ends it by a signal leaves no temporary folders behind either.
+    opened = None if pieces is None else open_input(pieces, board, say=print)
+    from diffassemble.web.server import First, Workbench
+
+    first = None if opened is None or pieces is None else First(pieces.resolve().name, opened)
+    # Whoever ends it by a signal ends all work as well.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     workbench = Workbench(first, host, port)
     print(f"the workbench is at {workbench.address}", flush=True)
-    print("nothing that you upload leaves this machine; Ctrl-C ends it", flush=True)
+    if workbench.local:
+        print("nothing that you upload leaves this machine; Ctrl-C ends it", flush=True)
+    else:
+        print(
+            "others in your network can reach it, if they have this address with its token; Ctrl-C ends it", flush=True
+        )
     try:
-        workbench.server.sleep_forever()
+        while True:
+            time.sleep(3600)
     finally:
         workbench.stop()

@@ -1,39 +1,43 @@
-"""Solving in a process of its own, so that the page stays awake and the work can be stopped at any moment."""
+"""Reading and solving in processes of their own, so that the page stays awake and the work can be stopped at once."""
 
 from __future__ import annotations
 
 import pickle
+import signal
 import threading
 import traceback
 from collections.abc import Callable, Iterator
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from typing import Any
 
 import torch
 
 from diffassemble.core import InputError, Puzzle, Solver, Step
 
 _CONTEXT = get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["diffassemble.fragments.kind", "diffassemble.squares.kind"])
+_CONTEXT.set_forkserver_preload([f"diffassemble.{kind}.kind" for kind in ("fragments", "outlines", "squares")])
+
+Send = Callable[[str, Any], None]
 
 
 class Cancelled(Exception):
-    """The job was stopped before there was an answer."""
+    """The work was stopped before it was done."""
 
 
-class Job:
-    """A solver, made for a kind of pieces, whose work another process does; the first step brings its name."""
+class Task:
+    """A function that another process calls with `send` and the arguments; what it sends comes as messages."""
 
-    def __init__(self, make: Callable[[str], Solver]) -> None:
-        self.name = ""
+    def __init__(self, function: Callable[..., None], *arguments: Any) -> None:
         self.process: BaseProcess | None = None
-        self._make, self._stopped, self._lock = make, False, threading.Lock()
+        self._function, self._arguments = function, arguments
+        self._stopped, self._lock = False, threading.Lock()
 
-    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
-        """The solver's steps as they come; raises `Cancelled` once the job is stopped."""
+    def messages(self) -> Iterator[tuple[str, Any]]:
+        """Names and values as they come; raises `Cancelled` once the task is stopped."""
         # Pickled here, so that nothing but bytes goes between the processes.
-        order = pickle.dumps((puzzle, self._make, generator.get_state()))
+        order = pickle.dumps((self._function, self._arguments))
         receiver, sender = _CONTEXT.Pipe(duplex=False)
         with receiver:
             with self._lock, sender:
@@ -43,19 +47,24 @@ class Job:
                 self.process.start()
             while True:
                 try:
-                    kind, value = pickle.loads(receiver.recv_bytes())
+                    name, value = pickle.loads(receiver.recv_bytes())
                 except EOFError:
-                    kind, value = "error", "the solver ended without an answer; it may have run out of memory"
+                    name, value = "error", self._ended()
                 if self._stopped:
                     raise Cancelled
-                if kind == "done":
-                    return
-                if kind == "error":
+                if name == "error":
                     raise InputError(value)
-                if kind == "name":
-                    self.name = value
-                else:
-                    yield value
+                if name == "done":
+                    return
+                yield name, value
+
+    def _ended(self) -> str:
+        """Why no answer comes any more."""
+        assert self.process is not None
+        self.process.join(timeout=5)
+        code = self.process.exitcode or 0
+        by = f" by {signal.Signals(-code).name}" if code < 0 else ""
+        return f"the work was ended{by} without an answer; it may have run out of memory"
 
     def stop(self) -> None:
         """End the work, wherever it stands."""
@@ -66,24 +75,64 @@ class Job:
             self.process.join(timeout=5)
 
 
+class Job:
+    """A solver, made for a kind of pieces, whose work another process does; the first step brings its name."""
+
+    def __init__(self, make: Callable[[str], Solver]) -> None:
+        self.name = ""
+        self.task: Task | None = None
+        self._make, self._stopped = make, False
+
+    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
+        """The solver's steps as they come; raises `Cancelled` once the job is stopped."""
+        self.task = task = Task(_solve, puzzle, self._make, generator.get_state())
+        if self._stopped:
+            raise Cancelled
+        for name, value in task.messages():
+            if name == "name":
+                self.name = value
+            else:
+                yield value
+
+    def stop(self) -> None:
+        """End the work, wherever it stands."""
+        self._stopped = True
+        if self.task is not None:
+            self.task.stop()
+
+
+def _solve(send: Send, puzzle: Puzzle, make: Callable[[str], Solver], state: torch.Tensor) -> None:
+    generator = torch.Generator()
+    generator.set_state(state)
+    solver = make(puzzle.kind)
+    send("name", solver.name)
+    for step in solver.steps(puzzle, generator):
+        send("step", step)
+
+
 def _work(pipe: Connection, order: bytes) -> None:
     """What the other process does."""
 
-    def send(kind: str, value: object = None) -> None:
-        pipe.send_bytes(pickle.dumps((kind, value)))
+    def send(name: str, value: object = None) -> None:
+        pipe.send_bytes(pickle.dumps((name, value)))
 
     try:
-        puzzle, make, state = pickle.loads(order)
-        generator = torch.Generator()
-        generator.set_state(state)
-        solver = make(puzzle.kind)
-        send("name", solver.name)
-        for step in solver.steps(puzzle, generator):
-            send("step", step)
+        function, arguments = pickle.loads(order)
+        function(send, *arguments)
         send("done")
     except InputError as error:
         send("error", str(error))
-    # Whatever a solver raises, the page must be able to say it.
+    # Whatever goes wrong there, the page must be able to say it.
     except Exception as error:
         traceback.print_exc()
-        send("error", f"the solver failed: {type(error).__name__}: {error}")
+        send("error", f"that failed: {type(error).__name__}: {error}")
+
+
+def _nothing(send: Send) -> None:
+    """What a process does that is only there to be started."""
+
+
+def warm_up() -> None:
+    """Load the solvers into the small server that processes are forked from, so that the first work begins at once."""
+    for _ in Task(_nothing).messages():
+        pass

@@ -1,103 +1,238 @@
-"""The workbench's server: one session for every browser, and nothing shared between them but the example."""
+"""The workbench's server: the page, the files of each session, and the guard before all of it."""
 
 from __future__ import annotations
 
 import asyncio
+import secrets
+import socket
 import threading
-from collections.abc import Callable
-from functools import partial
+import time
+from contextlib import suppress
+from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
+from typing import Any
 
-import viser
+import uvicorn
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from nicegui import app as pages
+from nicegui import ui
+from starlette.requests import ClientDisconnect
 
-from diffassemble.core import Assembly, Puzzle
-from diffassemble.core.kind import SolverOptions
-from diffassemble.core.solver import assemble
-from diffassemble.kinds import KINDS, make_solver
-from diffassemble.network.pretrained import bundled_models
-from diffassemble.squares.cut import cut_image
-from diffassemble.web.editing import Editor
-from diffassemble.web.panel import Panel
-from diffassemble.web.session import MakeSolver, Session
-from diffassemble.web.transfers import limit_uploads
+from diffassemble.core import Assembly, InputError, Puzzle
+from diffassemble.files.atomic import cache_folder, write_file
+from diffassemble.files.reading import reason
+from diffassemble.kinds import make_solver
+from diffassemble.web import board, objects, uploads
+from diffassemble.web.guard import Guard, is_loopback
+from diffassemble.web.jobs import warm_up
+from diffassemble.web.page import View, show_missing
+from diffassemble.web.session import MakeSolver, Session, Sessions
+
+_TOKEN = "token"
+# Seconds after which the work of a session ends that no page shows any more, and between looks for such sessions.
+PATIENCE, _LOOK = 90.0, 5.0
+_PNG, _BYTES = "image/png", "application/octet-stream"
+# Pieces never change under their address.
+_KEEP, _NEVER = {"cache-control": "private, max-age=86400, immutable"}, {"cache-control": "no-store"}
 
 
-def example_answer() -> Assembly:
-    """A photograph that scikit-image brings with it, cut and solved."""
-    puzzle = cut_image(str(files("skimage.data") / "astronaut.png"), 5, 5, size=64)
-    return assemble(puzzle, make_solver("squares", "diffusion", SolverOptions(samples=2)))
+@dataclass(frozen=True)
+class First:
+    """What `serve` was told to begin with."""
 
-
-class Server(viser.ViserServer):
-    """viser, without its way to share a page through somebody else's computer."""
-
-    def request_share_url(self, verbose: bool = True) -> str | None:
-        """Nothing leaves this machine."""
-        return None
+    title: str
+    puzzle: Puzzle | Assembly
 
 
 class Workbench:
-    """Serves the page; `first` is what every browser sees at the beginning: a puzzle, or an answer that plays."""
+    """Serves the page in a thread of its own; a new session begins with `first`, or with nothing."""
 
     def __init__(
-        self, first: Puzzle | Assembly, host: str = "127.0.0.1", port: int = 8080, make: MakeSolver = make_solver
+        self,
+        first: First | None = None,
+        host: str = "127.0.0.1",
+        port: int = 8080,
+        make: MakeSolver = make_solver,
+        home: Path | None = None,
+        patience: float = PATIENCE,
     ) -> None:
-        self.first, self.make = first, make
-        self.sessions: dict[int, Session] = {}
-        self.server = Server(host=host, port=port, label="DiffAssemble", verbose=False)
-        self.server.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(38, 110, 178))
-        self.server.gui.main_panel.dock_right()
-        self.server.on_client_connect(self._connected)
-        self.server.on_client_disconnect(self._disconnected)
+        self.first, self.host, self.patience = first, host, patience
+        self._socket = _listening(host, port)
+        self.port = int(self._socket.getsockname()[1])
+        home = home or cache_folder() / "workbench"
+        self.sessions = Sessions(home, make)
+        self.token = _token(home, bool(list(home.glob("*/"))))
+        app = FastAPI(openapi_url=None)
+        self._add_routes(app)
+        ui.page("/work/{name}", title="DiffAssemble", dark=None, language="en-US")(self._page)
+        ui.run_with(app, title="DiffAssemble", reconnect_timeout=4, tailwind=False, show_welcome_message=False)
+        self.guard = Guard(app, host, self.port, self.token)
+        settings: dict[str, Any] = {"log_level": "error", "ws_max_size": 4_000_000, "timeout_graceful_shutdown": 2}
+        self._server = uvicorn.Server(uvicorn.Config(self.guard, **settings, server_header=False))
+        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
+        self._thread.start()
+        threading.Thread(target=warm_up, daemon=True).start()
+        while not self._server.started and self._thread.is_alive():
+            time.sleep(0.02)
 
     @property
     def address(self) -> str:
-        return f"http://{self.server.get_host()}:{self.server.get_port()}"
+        """What to open: with the token, without which nothing is served."""
+        shown = self.host if self.host not in ("0.0.0.0", "::") else _own_number()
+        return f"http://{f'[{shown}]' if ':' in shown else shown}:{self.port}/?token={self.token}"
+
+    @property
+    def local(self) -> bool:
+        """Whether only this computer reaches it."""
+        return is_loopback(self.host)
 
     def stop(self) -> None:
-        """End all sessions and the server."""
-        for client in list(self.sessions):
-            self._close(client)
-        self.server.stop()
+        """End all work and the server; what people have stays in their folders."""
+        self.sessions.close()
+        self._server.should_exit = True
+        self._thread.join(timeout=10)
+        self._socket.close()
 
-    def _connected(self, client: viser.ClientHandle) -> None:
-        solvers = dict.fromkeys(name for kind in KINDS.values() for name in kind().solvers)
-        session = Session(client, Panel(client.gui, list(solvers), bundled_models()), self.make)
-        self.sessions[client.client_id] = session
-        _connect_controls(session)
-        limit_uploads(client, session.tell_error)
-        session.run(partial(session.begin, self.first))
+    def _add_routes(self, app: FastAPI) -> None:
+        app.get("/")(self._begin)
+        app.get("/samples/{name}.png")(_sample)
+        app.post("/work/{name}/upload")(self._upload)
+        app.get("/work/{name}/found.png")(self._found)
+        app.get("/work/{name}/pieces/{generation}/{file}")(self._piece)
+        app.get("/work/{name}/file/{file}")(self._file)
+        pages.on_startup(self._look_after)
 
-    async def _disconnected(self, client: viser.ClientHandle) -> None:
-        await asyncio.get_running_loop().run_in_executor(None, self._close, client.client_id)
+    async def _look_after(self) -> None:
+        """While the server runs, end work that nobody waits for, and remove what is older than a day."""
+        while True:
+            await asyncio.sleep(_LOOK)
+            await asyncio.to_thread(self.sessions.retire, self.patience)
+            await asyncio.to_thread(self.sessions.sweep)
 
-    def _close(self, client: int) -> None:
-        if (session := self.sessions.pop(client, None)) is not None:
-            session.close()
+    def _begin(self, request: Request) -> Response:
+        """A new session; who had one before is told how to get back to it."""
+        cookie = f"diffassemble-last-{self.port}"
+        before = request.cookies.get(cookie, "")
+        session = self.sessions.new()
+        if self.first is not None:
+            given, title = self.first.puzzle, self.first.title
+            session.begin(given, title) if isinstance(given, Assembly) else session.open(given, title)
+        known = self.sessions.find(before) if before else None
+        asked = f"?before={before}" if known is not None and known.now is not None else ""
+        answer = RedirectResponse(f"/work/{session.name}{asked}", 303, {"cache-control": "no-store"})
+        answer.set_cookie(cookie, session.name, max_age=86400, httponly=True, samesite="strict")
+        return answer
+
+    async def _page(self, name: str, before: str = "") -> None:
+        session = self.sessions.find(name)
+        if session is None:
+            show_missing()
+        else:
+            View(session, self.sessions, before if self.sessions.find(before) else "").build()
+
+    async def _upload(self, name: str, request: Request) -> Response:
+        session = self._known(name)
+        try:
+            session.make_folder()
+            # One after another, since each takes what room the others leave.
+            async with session.receiving:
+                await uploads.receive(request.query_params.get("name", ""), request.stream(), session.uploads)
+        except InputError as error:
+            return PlainTextResponse(str(error), 413)
+        except ClientDisconnect:
+            return Response(status_code=400)
+        finally:
+            session.changed()
+        return Response()
+
+    def _found(self, name: str) -> Response:
+        found = self._known(name).found
+        return Response(found, media_type=_PNG) if found is not None else Response(status_code=404)
+
+    def _piece(self, name: str, generation: str, file: str) -> Response:
+        session = self._known(name)
+        puzzle = session.puzzle
+        if puzzle is None or generation != session.generation:
+            return Response(status_code=404)
+        if file == "board.json":
+            return JSONResponse((board if puzzle.pieces.flat else objects).description(puzzle), headers=_KEEP)
+        if file == "gaps.bin" and not puzzle.pieces.flat and session.now is not None:
+            return Response(objects.gaps(puzzle, session.now.poses), media_type=_BYTES, headers=_NEVER)
+        number, _, ending = file.partition(".")
+        if not number.isdecimal() or int(number) >= len(puzzle) or (ending == "png") is not puzzle.pieces.flat:
+            return Response(status_code=404)
+        if puzzle.pieces.flat:
+            return Response(board.picture_of(puzzle, int(number)), media_type=_PNG, headers=_KEEP)
+        return Response(objects.shape_of(puzzle, int(number)), media_type=_BYTES, headers=_KEEP)
+
+    def _file(self, name: str, file: str) -> Response:
+        """What the page made to be downloaded."""
+        made = self._known(name).made
+        if made is None or made[0] != file:
+            return Response(status_code=404)
+        return Response(made[1], media_type=_BYTES, headers={"content-disposition": f'attachment; filename="{file}"'})
+
+    def _known(self, name: str) -> Session:
+        session = self.sessions.find(name)
+        if session is None:
+            raise _missing()
+        return session
 
 
-def _connect_controls(session: Session) -> None:
-    """Tell every control what to do; what takes long gets a thread of its own."""
-    panel = session.panel
+def _sample(name: str) -> Response:
+    """A picture of a sample."""
+    if name not in uploads.SAMPLES:
+        raise _missing()
+    return Response(
+        (files("diffassemble.web") / "pictures" / f"{name}.png").read_bytes(), media_type=_PNG, headers=_KEEP
+    )
 
-    def quick(action: Callable[[], None]) -> Callable[[viser.GuiEvent], None]:
-        return lambda event: session.run(action) if event.client is not None else None
 
-    def long(action: Callable[[], None]) -> Callable[[viser.GuiEvent], None]:
-        return quick(lambda: threading.Thread(target=session.run, args=(action,), daemon=True).start())
+def _missing() -> Exception:
+    from fastapi import HTTPException
 
-    panel.kind.on_update(quick(panel.suggest_grid))
-    panel.upload.on_upload(long(session.receive))
-    panel.discard_collected.on_click(quick(session.discard_collected))
-    panel.use_collected.on_click(long(session.use_collected))
-    panel.solve.on_click(long(session.solve))
-    panel.cancel.on_click(quick(session.stop))
-    panel.step.on_update(quick(session.scrub))
-    panel.play.on_click(quick(session.toggle_playing))
-    panel.view.on_click(quick(session.look_straight))
-    panel.answer.on_update(quick(session.choose))
-    panel.confidence.on_update(quick(session.colour))
-    for button, correction in ((panel.lock, Editor.lock), (panel.turn, Editor.turn), (panel.undo, Editor.undo)):
-        button.on_click(quick(partial(session.correct, correction)))
-    for wanted, button in panel.downloads.items():
-        button.on_click(long(partial(session.download, wanted)))
+    return HTTPException(404, "this work is no longer here")
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens there, or one line that says why not."""
+    if not 0 <= port <= 65535:
+        raise InputError(f"port {port} is none; pass --port with a number from 1 to 65535")
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    except (OSError, UnicodeError) as error:
+        raise InputError(f"host {host!r} is not known here ({reason(error)}); pass --host 127.0.0.1") from error
+    made = socket.socket(family[0], socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(family[4])
+        made.listen(100)
+    except OSError as error:
+        made.close()
+        raise InputError(
+            f"cannot listen at {host}, port {port} ({reason(error)}); pass another --port or --host"
+        ) from error
+    return made
+
+
+def _token(home: Path, needed: bool) -> str:
+    """What the address carries: random, and the same after a restart as long as somebody's work is there."""
+    file = home / _TOKEN
+    with suppress(OSError):
+        kept = file.read_text() if needed else ""
+        if len(kept) >= 32:
+            return kept
+    token = secrets.token_urlsafe(32)
+    write_file(file, token.encode())
+    file.chmod(0o600)
+    return token
+
+
+def _own_number() -> str:
+    """The address of this computer in its network, as far as that can be found out without sending anything."""
+    with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))
+        return str(probe.getsockname()[0])
+    return "127.0.0.1"

@@ -1,293 +1,391 @@
-"""One browser's session: its puzzle, its answers, its work in progress. No other browser sees them."""
+"""One person's work: a puzzle, its answers and corrections, in a folder of its own, from which it comes back.
+
+Nothing here knows the page: it looks at a session whenever its `version` has changed. The folder holds what was
+uploaded and the state as pickles, which only this program writes, in a folder that nobody else may enter.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import pickle
+import secrets
+import shutil
 import threading
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
+from io import BytesIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import Any
 
-import torch
-import viser
-
-from diffassemble.core import Assembly, Board, InputError, Puzzle, Solver, Step
+from diffassemble.core import Assembly, InputError, Poses, Puzzle, Solver, Step
 from diffassemble.core.kind import SolverOptions
 from diffassemble.core.solver import assemble
-from diffassemble.files.documents import parse_grid
-from diffassemble.files.puzzles import open_input
-from diffassemble.kinds import kind_of
-from diffassemble.rendering.report import account
-from diffassemble.web.editing import Arrangement, Editor
-from diffassemble.web.jobs import Cancelled, Job
-from diffassemble.web.panel import DEFAULT, NO_ANSWER, Panel, collected_text
-from diffassemble.web.scene import look_at
-from diffassemble.web.transfers import download, read_upload
+from diffassemble.files.atomic import write_file
+from diffassemble.web.arrangement import Arrangement
+from diffassemble.web.jobs import Cancelled, Job, Task
+from diffassemble.web.matching import Row, send_matches
 
 MakeSolver = Callable[..., Solver]
-# Seconds for which each step is shown at least while solving and while playing, and the pause at the end of playing.
-_SOLVING_STEP, _PLAYING_STEP, _PAUSE = 0.05, 0.12, 1.5
+DAY = 24 * 3600
+# Corrections that can be taken back.
+_MOST_STEPS_BACK = 200
+_STATE, _PIECES = "state.pickle", "pieces.pickle"
+
+
+@dataclass
+class Settings:
+    """How to solve; nothing stands for what suits the pieces."""
+
+    solver: str | None = None
+    model: str | None = None
+    samples: int = 8
+    seed: int = 0
+
+
+@dataclass
+class Work:
+    """What is being done now: in words, since when, how far, where the pieces stand, and how to end it."""
+
+    words: str
+    stop: Callable[[], None]
+    began: float = field(default_factory=time.monotonic)
+    done: float = 0.0
+    poses: Poses | None = None
+    found: bytes | None = None
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something to tell once."""
+
+    number: int
+    text: str
+    wrong: bool
+    picture: bytes | None = None
 
 
 class Session:
-    """What one browser does and sees; its temporary folder goes with it.
+    """What one person has and does, however many pages show it.
 
-    `collected` holds single pieces that were uploaded and are no puzzle yet; `shown` is the answer in the scene, and
-    `editor` has its corrections.
+    `now` is where the pieces stand, `past` and `future` are what undo and redo go through, across all solving;
+    `made` is the file that was last made to be downloaded.
     """
 
-    def __init__(self, client: viser.ClientHandle, panel: Panel, make: MakeSolver) -> None:
-        self.client, self.panel, self._make = client, panel, make
-        self._home = TemporaryDirectory(prefix="diffassemble-", ignore_cleanup_errors=True)
-        self.folder = Path(self._home.name)
-        self.collected = self.folder / "collected"
-        self.collected.mkdir()
-        self.editor: Editor | None = None
+    def __init__(self, folder: Path, make: MakeSolver) -> None:
+        self.folder, self.make = folder, make
+        self.settings = Settings()
+        self.title = ""
+        self.now: Arrangement | None = None
+        self.past: list[Arrangement] = []
+        self.future: list[Arrangement] = []
         self.answers: list[Assembly] = []
-        self.shown: Assembly | None = None
-        self.job: Job | None = None
-        self.playing, self.closed = False, False
-        self._starting = threading.Lock()
-        threading.Thread(target=self._play, daemon=True).start()
+        self.found: bytes | None = None
+        self.generation = ""
+        self.work: Work | None = None
+        self.notice: Notice | None = None
+        self.made: tuple[str, bytes] | None = None
+        self.matches: list[Row] = []
+        self._matching: Task | None = None
+        self.version = 0
+        self.pages = 0
+        self.seen = time.monotonic()
+        self.lock, self.receiving = threading.RLock(), asyncio.Lock()
+        self._notices = 0
 
     @property
-    def seed(self) -> int:
-        return int(self.panel.seed.value)
+    def name(self) -> str:
+        return self.folder.name
 
     @property
-    def board(self) -> Board | None:
-        text = str(self.panel.grid.value).strip()
-        return parse_grid(text) if text else None
+    def uploads(self) -> Path:
+        """Where uploaded files lie that are no puzzle yet."""
+        return self.folder / "uploads"
 
-    def begin(self, first: Puzzle | Assembly) -> None:
-        """Show what there is at the beginning; an answer plays."""
-        self.open(first if isinstance(first, Puzzle) else first.puzzle)
-        if isinstance(first, Assembly):
-            self.keep(first)
-            self.playing = True
+    @property
+    def puzzle(self) -> Puzzle | None:
+        return None if self.now is None else self.now.puzzle
 
-    def receive(self) -> None:
-        """Open the puzzle that was uploaded, or keep the piece that was uploaded for later."""
-        upload = self.panel.upload.value
-        self.set_status(f"reading {upload.name} …")
-        puzzle = read_upload(upload, str(self.panel.kind.value), self.board, self.seed, self.collected)
-        if puzzle is not None:
-            self.open(puzzle)
-            return
-        self._list_collected()
-        self.set_status(f"{upload.name} is there; send the next, or press **Use the pieces sent so far**")
+    def changed(self) -> None:
+        """Let pages look again."""
+        self.version += 1
 
-    def use_collected(self) -> None:
-        """Open all collected pieces as a puzzle."""
-        self.open(open_input(self.collected, self.board, seed=self.seed))
-        self.discard_collected()
+    def tell(self, text: str, wrong: bool = False, picture: bytes | None = None) -> None:
+        """Say something once, on every page, perhaps with a picture (PNG) that shows it."""
+        self._notices += 1
+        shown = text.replace(f"{self.uploads}/", "").replace(str(self.uploads), "what was sent")
+        # Names of files stay as they are.
+        shown = shown[:1].upper() + shown[1:] if shown.split(" ")[0].isalpha() else shown
+        self.notice = Notice(self._notices, shown, wrong, picture)
+        self.changed()
 
-    def discard_collected(self) -> None:
-        """Begin a new collection of single pieces."""
-        for file in self.collected.iterdir():
-            file.unlink()
-        self._list_collected()
+    # What there is to put together.
 
-    def _list_collected(self) -> None:
-        names = sorted(file.name for file in self.collected.iterdir())
-        self.panel.use_collected.visible = self.panel.discard_collected.visible = bool(names)
-        self.panel.collected.content = collected_text(names)
+    def open(self, puzzle: Puzzle, title: str, found: bytes | None = None) -> None:
+        """Begin with a puzzle instead of the one before."""
+        with self.lock:
+            self._stop_matching()
+            self.title, self.found, self.answers = title, found, []
+            self.now, self.past, self.future = Arrangement.given(puzzle), [], []
+            self.generation = secrets.token_hex(4)
+            self.make_folder()
+            write_file(self.folder / _PIECES, pickle.dumps((self.generation, puzzle.pieces)))
+            self.save()
 
-    def open(self, puzzle: Puzzle) -> None:
-        """Show a puzzle instead of the one before."""
-        self.playing = False
-        before, self.editor, self.answers, self.shown = self.editor, None, [], None
-        self.stop()
-        if before is not None:
-            before.clear()
-        self.panel.answer.options = (NO_ANSWER,)
-        self.panel.answer.value = NO_ANSWER
-        self.editor = Editor(self.client, self.panel, puzzle, self._may_select)
-        grid = "" if puzzle.lattice is None else f", grid {puzzle.board.rows}x{puzzle.board.cols}"
-        self.set_status(f"{len(puzzle)} pieces{grid}; press **Solve**")
+    def begin(self, answer: Assembly, title: str) -> None:
+        """Begin with a puzzle and its answer."""
+        self.open(replace(answer.puzzle, locks=None), title)
+        self._keep(answer)
 
-    def solve(self) -> None:
-        """Solve in a process of its own, and show every step as it comes."""
-        editor = self.editor
-        if editor is None:
-            raise InputError("there is nothing to solve yet; upload something")
-        puzzle = replace(editor.puzzle, locks=editor.arrangement.locks)
-        with self._starting:
-            if self.job is not None:
-                raise InputError("a solver is at work already; wait for it or cancel it")
-            panel = self.panel
-            name, model = (None if one.value == DEFAULT else str(one.value) for one in (panel.solver, panel.model))
-            wishes = SolverOptions(model or "", int(panel.samples.value))
-            self.job = job = Job(partial(self._make, name=name, options=wishes))
-        self.playing = False
-        editor.select(None)
-        panel.cancel.visible, panel.solve.disabled = True, True
-        began, answer = time.monotonic(), None
+    # Corrections.
+
+    def change(self, arrangement: Arrangement | None) -> None:
+        """Put the pieces somewhere else; undo takes it back."""
+        with self.lock:
+            if arrangement is None or self.now is None or arrangement is self.now:
+                self.changed()
+                return
+            self.past = [*self.past, self.now][-_MOST_STEPS_BACK:]
+            self.now, self.future = arrangement, []
+            self.save()
+
+    def correct(self, correction: Callable[[Arrangement], Arrangement]) -> None:
+        """Change where the pieces stand, unless a solver is at work on them."""
+        if self.work is not None:
+            self.tell("Wait until the work is done, or cancel it", wrong=True)
+        elif self.now is not None:
+            self.change(correction(self.now))
+
+    def undo(self) -> None:
+        """Take the last change back, also if it was an answer."""
+        self._step_back(self.past, self.future)
+
+    def redo(self) -> None:
+        """Make the change again that was taken back last."""
+        self._step_back(self.future, self.past)
+
+    def _step_back(self, source: list[Arrangement], target: list[Arrangement]) -> None:
+        with self.lock:
+            if source and self.now is not None and self.work is None:
+                target.append(self.now)
+                self.now = source.pop()
+                self.save()
+
+    # Work that takes time, each in a thread of the caller.
+
+    def _run(self, words: str, stop: Callable[[], None], action: Callable[[Work], None]) -> None:
+        """Do one piece of work at a time; whatever goes wrong is told, and the session goes on."""
+        with self.lock:
+            if self.work is not None:
+                self.tell("something is being done already; wait for it, or cancel it", wrong=True)
+                return
+            self.work = work = Work(words, stop)
+        self.changed()
         try:
-            answer = assemble(puzzle, job, self.seed, lambda step: self._watch(editor, step, began))
+            action(work)
         except Cancelled:
-            self.set_status("cancelled")
-        finally:
-            self.stop()
-            if not self.closed:
-                if editor is self.editor:
-                    editor.show(editor.arrangement.poses)
-                panel.cancel.visible, panel.solve.disabled, panel.progress.value = False, False, 0.0
-        if answer is not None and editor is self.editor:
-            self.keep(answer)
-
-    def _watch(self, editor: Editor, step: Step, began: float) -> None:
-        if not self.closed and editor is self.editor:
-            editor.show(step.poses)
-            self.panel.progress.value = 100 * step.done
-            left = time_left(step.done, time.monotonic() - began)
-            self.set_status(f"solving: {100 * step.done:.0f} %, {left}")
-            time.sleep(_SOLVING_STEP)
-
-    def stop(self) -> None:
-        """End the work in progress, if there is any."""
-        if (job := self.job) is not None:
-            job.stop()
-            self.job = None
-
-    def keep(self, answer: Assembly) -> None:
-        """Add an answer to those that can be compared, and show it."""
-        self.answers.append(answer)
-        names = tuple(f"{number}: {kept.solver}" for number, kept in enumerate(self.answers, 1))
-        self.panel.answer.options = names
-        self.panel.answer.value = names[-1]
-        self.choose()
-
-    def choose(self) -> None:
-        """Show the answer that the panel names."""
-        if self.editor is None or not self.answers:
-            return
-        self.shown = answer = self.answers[int(str(self.panel.answer.value).split(":")[0]) - 1]
-        locks = answer.puzzle.locks
-        arrangement = Arrangement.unlocked(answer.poses)
-        self.editor.arrange(arrangement if locks is None else replace(arrangement, locked=locks.held))
-        self.panel.step.max = max(1, len(answer.history))
-        self.panel.step.value = len(answer.history)
-        self.colour()
-        self.set_status(f"{answer.solver}: {summary(answer)}; {answer.seconds:.1f} s")
-
-    def scrub(self) -> None:
-        """Show the step of the history that the panel names."""
-        self.playing = False
-        self.show_step(int(self.panel.step.value))
-
-    def toggle_playing(self) -> None:
-        """Play the history, or pause."""
-        self.playing = not self.playing
-
-    def look_straight(self) -> None:
-        """Put the camera in front of the puzzle."""
-        if self.editor is not None:
-            look_at(self.client, self.editor.puzzle)
-
-    def correct(self, correction: Callable[[Editor], None]) -> None:
-        """Lock, turn or undo, unless a solver is at work."""
-        if self.editor is None or self.job is not None:
-            raise InputError("wait until the solver is done, or cancel it")
-        correction(self.editor)
-
-    def show_step(self, number: int) -> None:
-        """Show one step of the history; the last one is the answer with its corrections."""
-        if self.shown is None or self.editor is None or self.job is not None:
-            return
-        history = self.shown.history
-        self.editor.show(history[number] if number < len(history) else self.editor.arrangement.poses)
-
-    def colour(self) -> None:
-        """Colour pieces by confidence, if that is asked for."""
-        if self.editor is not None:
-            wanted = self.shown if self.panel.confidence.value else None
-            self.editor.colour(None if wanted is None else wanted.confidence)
-
-    def download(self, wanted: str) -> None:
-        """Send a file of the answer that is shown, with its corrections, to the browser."""
-        if self.shown is None or self.editor is None:
-            raise InputError("there is no answer yet; press Solve first")
-        arrangement = self.editor.arrangement
-        puzzle = replace(self.shown.puzzle, locks=arrangement.locks)
-        # What was told of the whole was told of it as it lay.
-        same = torch.equal(arrangement.poses.translation, self.shown.poses.translation)
-        same = same and torch.equal(arrangement.poses.rotation, self.shown.poses.rotation)
-        upright = self.shown.upright if same else None
-        assembly = replace(self.shown, puzzle=puzzle, poses=arrangement.poses, upright=upright)
-        self.set_status("packing …")
-        name, content = download(assembly, wanted, self.folder)
-        self.client.send_file_download(name, content, save_immediately=True)
-        self.set_status(f"{assembly.solver}: {summary(assembly)}")
-
-    def _may_select(self) -> bool:
-        """Whether a piece may be selected now, which ends playing."""
-        self.playing = False
-        return self.job is None
-
-    def _play(self) -> None:
-        """While playing, go from step to step, pause at the end, and begin again."""
-        while not self.closed:
-            time.sleep(_PLAYING_STEP)
-            if not self.playing or self.shown is None or self.job is not None:
-                continue
-            last = len(self.shown.history)
-            now = int(self.panel.step.value)
-            self.panel.step.value = number = 0 if now >= last else now + 1
-            self.show_step(number)
-            if number >= last:
-                time.sleep(_PAUSE)
-
-    def set_status(self, text: str) -> None:
-        """Write into the status line."""
-        if not self.closed:
-            self.panel.status.content = text
-
-    def run(self, action: Callable[[], None]) -> None:
-        """Do something; what goes wrong is told on the page, and the session goes on."""
-        try:
-            action()
+            self.tell("cancelled")
         except InputError as error:
-            self.tell_error(str(error))
+            self.tell(str(error), True, work.found)
         # The page must survive whatever happens.
         except Exception as error:
             traceback.print_exc()
-            self.tell_error(f"something went wrong: {type(error).__name__}: {error}")
+            self.tell(f"something went wrong: {type(error).__name__}: {error}", wrong=True)
+        finally:
+            self.work = None
+            self.changed()
 
-    def tell_error(self, text: str) -> None:
-        """Tell what is wrong, in the status line and in a notification."""
-        shown = text.replace(f"{self.collected}/", "").replace(f"{self.folder}/", "")
-        self.set_status(f"⚠ {shown}")
-        if not self.closed:
-            self.client.add_notification("That did not work", shown, auto_close_seconds=15, color="red")
+    def read(self, title: str, task: Task) -> None:
+        """Open the puzzle that a task reads; what it found in photographs is shown, also if that is refused."""
+
+        def action(work: Work) -> None:
+            for name, value in task.messages():
+                if name == "found":
+                    work.found = value
+                elif name == "say":
+                    work.words = value
+                elif name == "puzzle":
+                    self.open(value, title, work.found)
+                self.changed()
+
+        self._run(f"Reading {title}", task.stop, action)
+
+    def solve(self) -> None:
+        """Solve in a process of its own, and show every step as it comes. One clock runs, from here to the answer."""
+        now, wishes = self.now, self.settings
+        if now is None:
+            self.tell("there is nothing to solve yet; drop files or click a sample", wrong=True)
+            return
+        options = SolverOptions(wishes.model or "", wishes.samples)
+        job = Job(partial(self.make, name=wishes.solver, options=options))
+
+        def action(work: Work) -> None:
+            def watch(step: Step) -> None:
+                work.poses, work.done = step.poses, step.done
+                self.changed()
+
+            try:
+                answer = assemble(replace(now.puzzle, locks=now.locks), job, wishes.seed, watch)
+            finally:
+                job.stop()
+            self._keep(replace(answer, seconds=time.monotonic() - work.began))
+
+        self._run("Solving", job.stop, action)
+
+    def find_matches(self) -> None:
+        """Find, once, which flat pieces likely touch and how, so that the board can draw them together."""
+        with self.lock:
+            puzzle = self.puzzle
+            if self._matching is not None or puzzle is None or puzzle.lattice is not None or not puzzle.pieces.flat:
+                return
+            self._matching = task = Task(send_matches, puzzle.without_truth())
+        # Without them pieces are only not drawn to each other.
+        with suppress(Cancelled, InputError):
+            for _, value in task.messages():
+                if task is self._matching:
+                    self.matches = value
+                    self.changed()
+
+    def _stop_matching(self) -> None:
+        if self._matching is not None:
+            self._matching.stop()
+        self._matching, self.matches = None, []
+
+    def stop(self) -> None:
+        """End the work in progress, if there is any."""
+        self._stop_matching()
+        if (work := self.work) is not None:
+            work.stop()
+
+    def _keep(self, answer: Assembly) -> None:
+        with self.lock:
+            self.answers.append(answer)
+            self.change(Arrangement.of(answer))
+
+    # The folder.
+
+    def make_folder(self) -> None:
+        """A session has a folder as soon as there is something to keep."""
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.uploads.mkdir(exist_ok=True, mode=0o700)
+
+    def save(self) -> None:
+        """Write the state; the pieces, which stay the same, lie in a file of their own."""
+        with self.lock:
+            self.changed()
+            if self.now is None:
+                return
+            state = (self.generation, self.settings, self.title, self.found, self.now, self.past, self.future)
+            content = BytesIO()
+            _Pickler(content, self.now.puzzle.pieces).dump((*state, self.answers))
+            with suppress(InputError):  # a full disk costs the way back, not the work
+                write_file(self.folder / _STATE, content.getvalue())
+
+    def restore(self) -> bool:
+        """Come back from the folder; says whether there was something to come back to."""
+        try:
+            generation, pieces = pickle.loads((self.folder / _PIECES).read_bytes())
+            with (self.folder / _STATE).open("rb") as file:
+                state = _Unpickler(file, pieces).load()
+            if state[0] != generation:
+                return False
+            self.generation, self.settings, self.title, self.found = state[:4]
+            self.now, self.past, self.future, self.answers = state[4:]
+        # Another version may have written it, or it was being written when the machine went down.
+        except Exception:
+            return False
+        return True
+
+    def forget(self) -> None:
+        """Remove everything."""
+        self.stop()
+        with self.lock:
+            self.now, self.past, self.future, self.answers, self.found = None, [], [], [], None
+            self.title = ""
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.changed()
+
+
+class _Pickler(pickle.Pickler):
+    """Writes a reference in place of the pieces."""
+
+    def __init__(self, file: BytesIO, pieces: object) -> None:
+        super().__init__(file)
+        self._pieces = pieces
+
+    def persistent_id(self, value: Any) -> str | None:
+        """What stands for the pieces."""
+        return "pieces" if value is self._pieces else None
+
+
+class _Unpickler(pickle.Unpickler):
+    """Puts the pieces in the place of references."""
+
+    def __init__(self, file: Any, pieces: object) -> None:
+        super().__init__(file)
+        self._pieces = pieces
+
+    def persistent_load(self, _: Any) -> object:
+        """The pieces."""
+        return self._pieces
+
+
+class Sessions:
+    """All sessions, in one folder that is the user's own; what nobody used for a day is removed."""
+
+    def __init__(self, home: Path, make: MakeSolver) -> None:
+        self.home, self.make = home, make
+        self.open: dict[str, Session] = {}
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        home.chmod(0o700)
+        # Of what was on its way when the last server ended nothing more comes.
+        for part in home.glob("*/uploads/*.part"):
+            part.unlink(missing_ok=True)
+        self.sweep()
+
+    def new(self) -> Session:
+        """A session that has no folder yet: that comes with the first thing in it."""
+        session = Session(self.home / secrets.token_urlsafe(12), self.make)
+        self.open[session.name] = session
+        return session
+
+    def find(self, name: str) -> Session | None:
+        """The session of that name, from its folder if it is not in memory."""
+        if name in self.open:
+            return self.open[name]
+        # Names are ours: nothing else reaches the file system.
+        if not name.replace("-", "").replace("_", "").isalnum() or not (self.home / name).is_dir():
+            return None
+        session = Session(self.home / name, self.make)
+        session.restore()
+        self.open[name] = session
+        return session
+
+    def retire(self, patience: float) -> None:
+        """End the work of sessions that no page showed for so many seconds, and keep them on disk only."""
+        for name, session in list(self.open.items()):
+            if session.pages == 0 and time.monotonic() - session.seen > patience:
+                session.stop()
+                self.open.pop(name, None)
+
+    def forget(self, session: Session) -> None:
+        """Remove a session and all that it has."""
+        session.forget()
+        self.open.pop(session.name, None)
+
+    def sweep(self) -> None:
+        """Remove the folders that nothing was written to for a day, and those without anything in them."""
+        for folder in self.home.iterdir():
+            with suppress(OSError):
+                if folder.is_dir() and folder.name not in self.open:
+                    newest = max((path.stat().st_mtime for path in folder.rglob("*")), default=0.0)
+                    if time.time() - newest > DAY:
+                        shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
-        """End the session's work and delete its folder."""
-        self.closed = True
-        self.stop()
-        self._home.cleanup()
-
-
-def summary(assembly: Assembly) -> str:
-    """How many pieces are right, if the truth is known, else how many are sure."""
-    puzzle, count = assembly.puzzle, len(assembly.puzzle)
-    sure = int((assembly.confidence >= 0.5).sum())
-    doubt = f"{sure} of {count} pieces with a confidence of one half or more"
-    doubt = "; ".join([doubt, *(f"{heading}: {words}" for heading, words in account(assembly) if heading == "upright")])
-    if puzzle.truth is None:
-        return doubt
-    kind = kind_of(puzzle)
-    right, free = kind.count_right(assembly, puzzle.truth)
-    turned = f" ({free} {kind.free})" if free > right else ""
-    return f"**{right} of {count} pieces right**{turned}; {doubt}"
-
-
-def time_left(done: float, seconds: float) -> str:
-    """How long it may still take, in words."""
-    if done <= 0.02:
-        return "working"
-    left = seconds / done * (1 - done)
-    return f"about {left:.0f} s left" if left < 100 else f"about {left / 60:.0f} min left"
+        """End all work; the folders stay."""
+        for session in self.open.values():
+            session.stop()

@@ -1,0 +1,131 @@
+"""Fragments in space on the page: what the browser's component draws, and the places it tells, against our poses.
+
+A place is told as twelve numbers: the rotation row by row, then where the origin of the fragment lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.spatial import cKDTree
+
+from diffassemble.core import Assembly, Mesh, Poses, Puzzle
+from diffassemble.core.surfaces import sample_surface
+from diffassemble.kinds import kind_of
+from diffassemble.rendering.picture import fragment_colours
+from diffassemble.web.board import Stage
+
+# Finer meshes are shown coarser: so many triangles or points all together.
+_MOST_FACES, _MOST_POINTS = 600_000, 300_000
+# Gaps up to this share of the whole's size are told, by so many points of each surface.
+REACH, _SAMPLED = 0.02, 8000
+
+
+class ObjectScene(Stage, component="objects.js"):
+    """A scene that fragments are dragged in."""
+
+
+def description(puzzle: Puzzle) -> dict[str, Any]:
+    """What never changes: names, and a colour that tells each fragment from the others."""
+    colours = fragment_colours(len(puzzle)).tolist()
+    rows = zip(puzzle.names, colours, puzzle.fragments.meshes, strict=True)
+    pieces = [{"name": name, "colour": colour, "own": mesh.colours is not None} for name, colour, mesh in rows]
+    return {"pieces": pieces, "unit": puzzle.fragments.unit}
+
+
+def shape_of(puzzle: Puzzle, number: int) -> bytes:
+    """One fragment's shape: how many corners and triangles, whether coloured; corners, triangles, colours."""
+    mesh = shown_mesh(puzzle, number)
+    colours = np.zeros((0, 3), np.uint8) if mesh.colours is None else mesh.colours.numpy()
+    head = np.array([len(mesh.vertices), len(mesh.faces), len(colours)], "<u4")
+    parts = (head, mesh.vertices.numpy().astype("<f4"), mesh.faces.numpy().astype("<u4"), colours)
+    return b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
+
+
+def shown_mesh(puzzle: Puzzle, number: int) -> Mesh:
+    """One fragment as it is shown: as it is, or coarser if all together are too fine."""
+    meshes = puzzle.fragments.meshes
+    mesh, count = meshes[number], sum(len(mesh.faces) for mesh in meshes)
+    if not len(mesh.faces):
+        every = max(1, sum(len(mesh.vertices) for mesh in meshes) // _MOST_POINTS)
+        return Mesh(mesh.vertices[::every], mesh.faces, None, None if mesh.colours is None else mesh.colours[::every])
+    if count > _MOST_FACES:
+        return coarser(mesh, max(200, len(mesh.faces) * _MOST_FACES // count))
+    return mesh
+
+
+def gaps(puzzle: Puzzle, poses: Poses) -> bytes:
+    """How far every corner shown is from the surfaces of the other fragments, one byte each, all fragments in a row.
+
+    0 touches, 254 is as far as is told, which is `REACH` of the whole's size; 255 has no other fragment so near.
+    """
+    generator, told = torch.Generator().manual_seed(0), []
+    drawn = [sample_surface(mesh.vertices, mesh.faces, _SAMPLED, generator) for mesh in puzzle.fragments.meshes]
+    turns, shifts = poses.rotation, poses.translation
+    places = [(points @ turns[n].T + shifts[n]).double().numpy() for n, (points, _) in enumerate(drawn)]
+    normals = [(normal @ turns[n].T).double().numpy() for n, (_, normal) in enumerate(drawn)]
+    trees = [cKDTree(points) for points in places]
+    for number in range(len(puzzle)):
+        corners = shown_mesh(puzzle, number).vertices @ turns[number].T + shifts[number]
+        here, nearest = corners.double().numpy(), np.full(len(corners), np.inf)
+        for other in (other for other in range(len(puzzle)) if other != number):
+            apart, which = trees[other].query(here, distance_upper_bound=2 * REACH)
+            found = np.isfinite(apart)
+            way, normal = here[found] - places[other][which[found]], normals[other][which[found]]
+            # Points of a sample are further apart than gaps are wide, so the plane of the nearest one counts.
+            across = np.where(normal.any(1), np.abs((way * normal).sum(1)), apart[found])
+            nearest[found] = np.minimum(nearest[found], across)
+        told.append(np.where(nearest <= REACH, np.minimum(254, nearest / REACH * 254), 255).astype(np.uint8))
+    return b"".join(one.tobytes() for one in told)
+
+
+def coarser(mesh: Mesh, faces: int) -> Mesh:
+    """A mesh with about so many triangles: corners in one cell of a grid become one."""
+    low, high = mesh.vertices.amin(0), mesh.vertices.amax(0)
+    # A surface with f triangles crosses about f / 2 cells, whose number goes with the square of the grid's fineness.
+    cells = max(2.0, (faces / 12) ** 0.5)
+    step = float((high - low).max()) / cells
+    _, first, own = np.unique(
+        ((mesh.vertices - low) / step).long().numpy(), axis=0, return_index=True, return_inverse=True
+    )
+    kept = torch.from_numpy(own.reshape(-1))[mesh.faces]
+    whole = (kept[:, 0] != kept[:, 1]) & (kept[:, 1] != kept[:, 2]) & (kept[:, 0] != kept[:, 2])
+    colours = None if mesh.colours is None else mesh.colours[first]
+    return Mesh(mesh.vertices[first], kept[whole], None, colours)
+
+
+def to_places(poses: Poses) -> list[list[float]]:
+    """Where fragments stand, as the component counts; noisy poses get the nearest rotation."""
+    import roma
+
+    rotation = roma.special_procrustes(poses.rotation.double())
+    return torch.cat([rotation.flatten(1), poses.translation.double()], 1).numpy().round(6).tolist()
+
+
+def from_places(places: Sequence[Sequence[float]]) -> Poses:
+    """The poses of fragments that stand where the component tells."""
+    import roma
+
+    told = torch.tensor(places, dtype=torch.double).reshape(-1, 12)
+    rotation = roma.special_procrustes(told[:, :9].reshape(-1, 3, 3))
+    return Poses(rotation.float(), told[:, 9:].float())
+
+
+def upright(answer: Assembly) -> Poses:
+    """The motion that stands an answer up, as its pictures do."""
+    stood = kind_of(answer.puzzle).drawing().standing(answer)
+    objects = answer.objects or (0,) * len(answer.puzzle)
+    one = [next((number for number, own in enumerate(objects) if own >= 0), 0)]
+    return stood.poses[one] @ answer.poses[one].inverse()
+
+
+def between(before: Poses, after: Poses, share: float) -> Poses:
+    """Poses on the way from one to the other."""
+    import roma
+
+    ways = roma.rotmat_to_rotvec(roma.special_procrustes(after.rotation @ before.rotation.mT))
+    turns = roma.rotvec_to_rotmat(ways * share) @ before.rotation
+    return Poses(turns, before.translation + share * (after.translation - before.translation))

@@ -1,0 +1,233 @@
+"""What stands beside the board: how to solve, the list of pieces, plan and joins, downloads."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from nicegui import ui
+
+from diffassemble.core import Assembly, InputError
+from diffassemble.core.solver import group_of
+from diffassemble.kinds import kind_of
+from diffassemble.network.pretrained import bundled_models
+from diffassemble.rendering.picture import confidence_colour
+from diffassemble.rendering.report import Pictures
+from diffassemble.web import downloads
+
+if TYPE_CHECKING:
+    from diffassemble.web.page import View
+
+DEFAULT_SOLVER, DEFAULT_MODEL = "default solver", "default model"
+# So many pieces are listed at once.
+_LISTED = 60
+
+
+def css_colour(confidence: float) -> str:
+    """The colour of a confidence, as browsers write it."""
+    return "#{:02x}{:02x}{:02x}".format(*confidence_colour(confidence))
+
+
+def labelled(element: Any, words: str) -> Any:
+    """The same element, with a name for those who can't see it; names of files may have any letters."""
+    element.props["aria-label"] = words
+    return element
+
+
+class SettingsPanel:
+    """Which solver, with what; folded away until somebody wants to know."""
+
+    def __init__(self, view: View) -> None:
+        self.view, settings = view, view.session.settings
+        with ui.expansion("Solver settings", icon="tune").classes("da-wide da-panel") as self.element:
+            self.solver = ui.select([DEFAULT_SOLVER], value=DEFAULT_SOLVER, label="Solver", on_change=self.keep)
+            models = [DEFAULT_MODEL, *bundled_models()]
+            chosen = settings.model if settings.model in models else DEFAULT_MODEL
+            self.model = ui.select(models, value=chosen, label="Model", on_change=self.keep)
+            with ui.row().classes("da-line"):
+                self.samples = ui.number("Samples", value=settings.samples, min=1, max=64, on_change=self.keep)
+                self.seed = ui.number("Seed", value=settings.seed, min=0, max=2**31, on_change=self.keep)
+            ui.label("Samples are answers to draw, of which the best is kept.").classes("da-quiet")
+
+    def refresh(self) -> None:
+        """Offer the solvers of the puzzle's kind."""
+        puzzle = self.view.session.puzzle
+        self.element.set_visibility(puzzle is not None)
+        names = [DEFAULT_SOLVER, *([] if puzzle is None else kind_of(puzzle).solvers)]
+        if self.solver.options != names:
+            chosen = self.view.session.settings.solver
+            self.solver.set_options(names, value=chosen if chosen in names else DEFAULT_SOLVER)
+
+    def keep(self) -> None:
+        """Keep what is chosen."""
+        settings = self.view.session.settings
+        settings.solver = None if self.solver.value == DEFAULT_SOLVER else str(self.solver.value)
+        settings.model = None if self.model.value == DEFAULT_MODEL else str(self.model.value)
+        settings.samples = max(1, int(self.samples.value or 8))
+        settings.seed = max(0, int(self.seed.value or 0))
+
+
+class PiecesPanel:
+    """All pieces with eye, name, confidence and lock, the most doubtful first."""
+
+    def __init__(self, view: View) -> None:
+        self.view, self.limit = view, _LISTED
+        self._shown: Any = None
+        with ui.expansion("Pieces", icon="extension", on_value_change=self.refresh) as self.element:
+            self.element.classes("da-wide da-panel")
+            self.rows = ui.column().classes("da-rows").props('role="list" aria-label="Pieces"')
+
+    def refresh(self) -> None:
+        """List the pieces as they are, if anybody looks."""
+        now = self.view.session.now
+        self.element.set_visibility(now is not None)
+        if now is None or not self.element.value:
+            return
+        sure = None if now.answer is None else [round(one, 3) for one in now.answer.confidence.tolist()]
+        hidden, selected = sorted(self.view.hidden), sorted(self.view.selected)
+        state = (self.view.session.generation, now.locked.tolist(), sure, hidden, selected, self.limit)
+        if state == self._shown:
+            return
+        self._shown = state
+        order = sorted(range(len(now.puzzle)), key=lambda number: 0 if sure is None else sure[number])
+        objects = [0] * len(order) if now.answer is None else now.answer.objects or [0] * len(order)
+        self.rows.clear()
+        with self.rows:
+            for number in order[: self.limit]:
+                told = None if sure is None else (sure[number], group_of(sure[number], objects[number]))
+                self._row(number, now.puzzle.names[number], told, bool(now.locked[number]))
+            if len(order) > self.limit:
+                ui.button(f"Show more of {len(order)}", on_click=self._show_more).props("flat no-caps")
+
+    def _row(self, number: int, name: str, told: tuple[float, str] | None, locked: bool) -> None:
+        view = self.view
+        seen = number not in view.hidden
+        chosen = " da-chosen" if number in view.selected else ""
+        with ui.element("div").classes(f"da-row{chosen}").props('role="listitem"'):
+            _small(
+                "visibility" if seen else "visibility_off",
+                f"{'Hide' if seen else 'Show'} {name}",
+                view.toggle_hidden,
+                number,
+            )
+            words = name if told is None else f"{name}, {told[1]}"
+            button = labelled(ui.element("button"), f"Select {words}").classes("da-name").props("type=button")
+            with button:
+                ui.label(name)
+            button.on("click", lambda: view.select([number]))
+            if told is not None:
+                ui.label(f"{told[0]:.2f}").classes("da-chip").style(f"background: {css_colour(told[0])}").tooltip(
+                    told[1]
+                )
+            _small("lock" if locked else "lock_open", f"{'Unlock' if locked else 'Lock'} {name}", view.lock_one, number)
+
+    def _show_more(self) -> None:
+        self.limit += _LISTED
+        self.refresh()
+
+
+def _small(icon: str, words: str, action: Callable[[int], None], number: int) -> None:
+    labelled(ui.button(icon=icon, on_click=lambda: action(number)), words).props("flat round dense")
+
+
+class PlanPanel:
+    """The plan to lay real pieces by, and the joins to make next; drawn when the panel is opened."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self._drawn: Assembly | None = None
+        with ui.expansion(
+            "Plan and next joins", icon="format_list_numbered", on_value_change=self.refresh
+        ) as self.element:
+            self.element.classes("da-wide da-panel")
+            self.content = ui.column().classes("da-wide")
+
+    async def refresh(self) -> None:
+        """Draw them for the answer that is shown, if anybody looks."""
+        now = self.view.session.now
+        self.element.set_visibility(
+            now is not None and now.answer is not None and kind_of(now.puzzle).next_joins is not None
+        )
+        assembly = None if now is None else now.assembly
+        if not self.element.value or not self.element.visible or assembly is None or _same(assembly, self._drawn):
+            return
+        self._drawn = assembly
+        self.content.clear()
+        with self.content:
+            ui.spinner()
+        try:
+            plan, joins = await asyncio.to_thread(_planned, assembly)
+        except InputError as error:
+            self.view.session.tell(str(error), wrong=True)
+            return
+        self.content.clear()
+        with self.content:
+            if plan is not None:
+                ui.image(plan).props('alt="The plan"').classes("da-plan")
+            ui.label("The surest joins to make next" if joins else "No join is left to make.").classes("da-heading")
+            for picture, words in joins:
+                with ui.row().classes("da-line da-join"):
+                    ui.image(picture).props("aria-hidden=true").classes("da-joined")
+                    ui.label(words)
+
+
+def _same(one: Assembly, other: Assembly | None) -> bool:
+    """Whether an assembly is the one that was drawn."""
+    if other is None:
+        return False
+    return one.poses.translation.equal(other.poses.translation) and one.poses.rotation.equal(other.poses.rotation)
+
+
+def _planned(assembly: Assembly) -> tuple[str | None, list[tuple[str, str]]]:
+    """Plan and joins, as addresses of pictures."""
+    pictures = Pictures(assembly)
+    return (
+        None if pictures.plan is None else _address(pictures.plan),
+        [(_address(picture), words) for picture, words in pictures.next_joins],
+    )
+
+
+def _address(picture: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+
+
+class DownloadPanel:
+    """The files of the answer that is shown, each made when it is asked for."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.element = ui.expansion("Download", icon="download", value=True).classes("da-wide da-panel")
+        with self.element, ui.element("div").classes("da-files"):
+            self.buttons = {
+                name: ui.button(words, on_click=self._sender(name)).props("outline no-caps")
+                for name, words in downloads.FILES.items()
+            }
+
+    def refresh(self) -> None:
+        """Offer what there is."""
+        now = self.view.session.now
+        self.element.set_visibility(now is not None and now.answer is not None)
+        if now is not None:
+            for name, button in self.buttons.items():
+                button.set_visibility(name in downloads.offered(now.puzzle.kind))
+
+    def _sender(self, wanted: str) -> Callable[[], Awaitable[None]]:
+        async def send() -> None:
+            session = self.view.session
+            assembly = None if session.now is None else session.now.assembly
+            if assembly is None:
+                session.tell("there is no answer yet; press Solve first", wrong=True)
+                return
+            waiting = ui.notification(f"Making {wanted} …", spinner=True, timeout=None)
+            try:
+                made = await asyncio.to_thread(downloads.content, assembly, wanted, session.folder)
+                session.made = wanted, made
+                ui.download(f"/work/{session.name}/file/{wanted}", wanted)
+            except InputError as error:
+                session.tell(str(error), wrong=True)
+            finally:
+                waiting.dismiss()
+
+        return send

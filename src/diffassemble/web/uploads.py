@@ -1,0 +1,179 @@
+"""Uploads become puzzles: files arrive in the session's folder, limited by what arrives; another process reads them.
+
+What was dropped is listed until it is opened; the person says what it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from diffassemble.core import Board, InputError, Puzzle
+from diffassemble.core.kind import OpenOptions
+from diffassemble.core.limits import LIMITS
+from diffassemble.files.archives import is_zip
+from diffassemble.files.meshes import MESH_ENDINGS
+from diffassemble.files.pictures import png_bytes, read_picture
+from diffassemble.files.puzzles import open_input
+from diffassemble.files.reading import reason
+from diffassemble.web.jobs import Send
+
+CUT = "a picture to cut into squares"
+JIGSAW = "a picture to cut into a jigsaw"
+PHOTOS = "photos of loose pieces: jigsaw, torn, any outline"
+SQUARES = "a photo of loose square pieces"
+SHUFFLED = "a shuffled grid in one picture"
+PIECES = "pieces or fragments, one file each, or zipped"
+WHAT = (CUT, JIGSAW, PHOTOS, SQUARES, SHUFFLED, PIECES)
+# Those that ask for rows and columns, and those for which they may be left empty.
+WITH_GRID, GRID_FOUND = (CUT, SHUFFLED, SQUARES, PIECES), (SQUARES, PIECES)
+MOST_BYTES, MOST_FILES = LIMITS.upload_bytes, LIMITS.archive_entries
+# Pieces of a picture that is cut here are no larger than this, in pixels.
+_LARGEST = 128
+
+
+class Sample(NamedTuple):
+    """Something to try: what it is called, what it shows, and what makes it."""
+
+    title: str
+    words: str
+    picture: str
+    """of scikit-image, which is cut; nothing for an object"""
+
+
+SAMPLES = {
+    "photo": Sample("Photo in squares", "36 squares of a photo, shuffled and turned", "astronaut.png"),
+    "jigsaw": Sample("Jigsaw with tabs", "30 pieces of a photo, turned by any angle", "coffee.png"),
+    "bowl": Sample("Broken bowl", "6 fragments of a bowl", ""),
+}
+
+
+class Order(NamedTuple):
+    """What a person says of the files: what they are, rows and columns if told, number of pieces to cut, and seed."""
+
+    what: str
+    board: Board | None = None
+    pieces: int = 30
+    seed: int = 0
+
+
+def usual(names: list[str]) -> str:
+    """What files most likely are, by their names."""
+    meshes = any(Path(name).suffix.lower() in MESH_ENDINGS for name in names)
+    return CUT if len(names) == 1 and not meshes and not is_zip(names[0]) else PIECES
+
+
+def plain_name(name: str) -> str:
+    """A name that stays within its folder, whatever the browser calls the file."""
+    plain = re.sub(r"[^\w.+ -]", "_", re.split(r"[/\\]", name)[-1]).lstrip(".")[-100:]
+    if not plain:
+        raise InputError("the file has no name; rename it")
+    return plain
+
+
+def listed(folder: Path) -> list[Path]:
+    """The files that arrived, in the order of their names; those on the way are not among them."""
+    return sorted(path for path in folder.iterdir() if path.suffix != ".part") if folder.is_dir() else []
+
+
+async def receive(name: str, chunks: AsyncIterator[bytes], folder: Path) -> Path:
+    """Write a file that arrives into a folder, or refuse it as soon as it is too much."""
+    file = folder / plain_name(name)
+    if file.exists():
+        raise InputError(f"{file.name}: was sent already; rename it if it is another one")
+    # Files of a session arrive one after another, so a part that is there was left by a server that was killed.
+    for left in folder.glob("*.part"):
+        left.unlink()
+    there = [path.stat().st_size for path in folder.iterdir()]
+    room = MOST_BYTES - sum(there)
+    part = file.with_name(f"{file.name}.part")
+    try:
+        if len(there) >= MOST_FILES:
+            raise InputError(f"{file.name}: no more than {MOST_FILES} files are taken; use `diffassemble solve`")
+        with part.open("wb") as target:
+            async for chunk in chunks:
+                room -= len(chunk)
+                if room < 0:
+                    most = f"{MOST_BYTES // 10**6} MB"
+                    raise InputError(f"{file.name}: no more than {most} are taken; use `diffassemble solve`")
+                target.write(chunk)
+        return part.rename(file)
+    except OSError as error:
+        raise InputError(f"{file.name}: cannot be kept ({reason(error)})") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read(send: Send, folder: Path, order: Order) -> None:
+    """Read what lies in a folder and send the puzzle; what photographs show is sent before (PNG)."""
+    found = listed(folder)
+    if not found:
+        raise InputError("nothing was uploaded yet; drop a file first")
+    options: dict[str, Any] = {
+        "seed": order.seed,
+        "say": lambda text: send("say", text),
+        "show": lambda picture: send("found", png_bytes(picture)),
+    }
+    if order.what == PIECES or (len(found) == 1 and is_zip(found[0])):
+        board = order.board if order.what == PIECES else None
+        send("puzzle", open_input(found[0] if len(found) == 1 and is_zip(found[0]) else folder, board, **options))
+    elif order.what == PHOTOS:
+        puzzle = open_input(found[0], kind="outlines", more=tuple(found[1:]), **options)
+        send("puzzle", puzzle)
+    elif len(found) > 1:
+        raise InputError(f"{len(found)} files are there, but this is one; remove the others, or choose what they are")
+    else:
+        _read_one(send, found[0], order)
+
+
+def _read_one(send: Send, file: Path, order: Order) -> None:
+    if order.what == SQUARES:
+        from diffassemble.squares.kind import read_photo
+
+        puzzle, picture = read_photo(file, OpenOptions(order.board, seed=order.seed))
+        send("found", png_bytes(picture))
+        send("puzzle", puzzle)
+    elif order.what == JIGSAW:
+        from diffassemble.outlines.cut import cut_shape
+
+        send("puzzle", cut_shape(str(file), "tabs", order.pieces, order.seed))
+    elif order.board is None:
+        raise InputError("write rows and columns, such as 4x4")
+    elif order.what == SHUFFLED:
+        send("puzzle", open_input(file, order.board))
+    else:
+        send("puzzle", _squares(file, order.board, order.seed))
+
+
+def _squares(file: Path, board: Board, seed: int) -> Puzzle:
+    from diffassemble.squares.cut import cut_picture
+    from diffassemble.squares.files import check_pieces
+
+    picture, generator = read_picture(file), torch.Generator().manual_seed(seed)
+    natural = min(picture.shape[-2] // board.rows, picture.shape[-1] // board.cols)
+    puzzle = cut_picture(picture, board, generator, size=min(natural, _LARGEST) or None)
+    check_pieces(puzzle.pictures, puzzle.names, Path(file.name))
+    return puzzle
+
+
+def make_sample(send: Send, name: str) -> None:
+    """Make a sample and send its puzzle."""
+    if name == "bowl":
+        from diffassemble.fragments.shapes.catalogue import fracture_file
+
+        send("puzzle", fracture_file("bowl", 6, 0))
+        return
+    picture = str(files("skimage.data") / SAMPLES[name].picture)
+    if name == "photo":
+        from diffassemble.squares.cut import cut_image
+
+        send("puzzle", cut_image(picture, 6, 6, 0, size=80))
+    else:
+        from diffassemble.outlines.cut import cut_shape
+
+        send("puzzle", cut_shape(picture, "tabs", 30, 0))

@@ -1,0 +1,109 @@
+"""What the page tells: how things stand, what to do next, and how long it may take."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from diffassemble.core import Assembly
+from diffassemble.core.solver import group_of
+from diffassemble.kinds import kind_of
+from diffassemble.rendering.report import UPRIGHT
+from diffassemble.web.arrangement import Arrangement
+from diffassemble.web.session import Session
+
+PRIVATE = "Everything stays on this computer: nothing is sent anywhere."
+
+
+class Advice(NamedTuple):
+    """How things stand, in a line, and what to do next."""
+
+    headline: str
+    next: str
+
+
+def advice(session: Session, uploaded: int = 0) -> Advice:
+    """What to tell now."""
+    work, now = session.work, session.now
+    if work is not None:
+        passed = time.monotonic() - work.began
+        return Advice(f"{work.words} …", f"{time_left(work.done, passed)}{_clock(passed)} so far")
+    if now is None and uploaded:
+        return Advice(f"{plural(uploaded, 'file')} sent", "Say what it is, then press Open.")
+    if now is None:
+        return Advice("What is to be put together?", "Drop files, or click a sample.")
+    if now.answer is None:
+        return Advice(described(now), _before_solving(session, now))
+    assembly = now.assembly
+    assert assembly is not None
+    clock = f" Solved in {_clock(now.answer.seconds)} by {now.answer.solver}." if now.answer.seconds else ""
+    return Advice(summary(assembly), _after_solving(now, assembly) + clock)
+
+
+def described(now: Arrangement) -> str:
+    """What there is to put together."""
+    puzzle = now.puzzle
+    grid = "" if puzzle.lattice is None else f", grid {puzzle.board.rows}x{puzzle.board.cols}"
+    return f"{plural(len(puzzle), kind_of(puzzle).piece)}{grid}"
+
+
+def _before_solving(session: Session, now: Arrangement) -> str:
+    if session.found is not None:
+        return "Look at the photo: has every piece its outline? Then press Solve."
+    held = int(now.locked.sum())
+    return f"{plural(held, 'piece')} locked. Press Solve." if held else "Press Solve."
+
+
+def _after_solving(now: Arrangement, assembly: Assembly) -> str:
+    moved, held = len(now.moved_by_hand), int(now.locked.sum())
+    truth = assembly.puzzle.truth
+    if moved:
+        return f"{plural(moved, 'piece')} moved by hand. Lock what is right and solve again, or download."
+    if truth is not None and assembly.puzzle.pieces.flat and kind_of(assembly.puzzle).turned(assembly, truth):
+        return "Press “Turn the whole” until it stands upright."
+    doubtful = sum(group_of(sure, 0) != "sure" for sure in assembly.confidence.tolist())
+    if held:
+        return f"{plural(held, 'piece')} locked. Lock more and solve again, or download."
+    if doubtful:
+        return "Check the doubtful ones: drag a piece where it belongs, lock it, solve again. Or download."
+    unsure = assembly.puzzle.pieces.flat and not (assembly.upright or 0) >= UPRIGHT
+    return "Download it" + (", or turn the whole if it lies the wrong way up." if unsure else ".")
+
+
+def summary(assembly: Assembly) -> str:
+    """How many pieces are right, if the truth is known, else how sure they are."""
+    puzzle, count = assembly.puzzle, len(assembly.puzzle)
+    kind = kind_of(puzzle)
+    if puzzle.truth is not None:
+        right, free = kind.count_right(assembly, puzzle.truth)
+        if free > right:
+            by = kind.turned(assembly, puzzle.truth) if puzzle.pieces.flat else 0
+            return f"{_all(free, count, kind.piece)} fit together{f', turned by {by}°' if by else f' {kind.free}'}"
+        return f"{_all(right, count, kind.piece)} {'is' if right == 1 else 'are'} right"
+    told = assembly.confidence.tolist()
+    groups = assembly.groups or tuple(group_of(sure, 0) for sure in told)
+    numbers = {name: groups.count(name) for name in ("sure", "likely", "guessed", "left out")}
+    if numbers["sure"] == count:
+        return f"All {count} {kind.piece}s are sure"
+    return ", ".join(f"{number} {name}" for name, number in numbers.items() if number)
+
+
+def _all(number: int, count: int, piece: str) -> str:
+    return f"All {count} {piece}s" if number == count else f"{number} of {count} {piece}s"
+
+
+def plural(number: int, word: str) -> str:
+    """`1 piece`, `2 pieces`."""
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def time_left(done: float, seconds: float) -> str:
+    """How far it is and how long it may still take, in words; nothing where that is not known."""
+    if done <= 0.02:
+        return ""
+    left = seconds / done * (1 - done)
+    return f"{100 * done:.0f} %, about {_clock(left)} left, "
+
+
+def _clock(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

@@ -1,0 +1,164 @@
+"""Corrections keep what is locked, the board shows pieces where they are, and a session comes back from its folder."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from diffassemble.core import Assembly, Board, FragmentPieces, ImagePieces, Mesh, Poses, Puzzle
+from diffassemble.core.poses import plane_rotations, random_rotations
+from diffassemble.kinds import make_solver
+from diffassemble.outlines.cut import cut_shape
+from diffassemble.web import board, objects
+from diffassemble.web.arrangement import Arrangement, laid_out
+from diffassemble.web.session import DAY, Sessions
+
+BOARD = Board(2, 2)
+PUZZLE = Puzzle(ImagePieces(torch.rand(4, 3, 4, 4, generator=torch.Generator().manual_seed(0))), BOARD, tuple("abcd"))
+START = Arrangement.given(PUZZLE)
+
+
+def near(*cells: int, turn: int = 0) -> Poses:
+    exact = BOARD.poses(torch.tensor(cells), torch.full((len(cells),), turn))
+    return Poses(exact.rotation, exact.translation + 0.2)
+
+
+def cells(arrangement: Arrangement) -> list[int]:
+    return arrangement.puzzle.board.snap(arrangement.poses)[0].tolist()
+
+
+def test_pieces_snap_and_swap() -> None:
+    moved = START.moved([0], near(3, turn=1))
+    assert cells(moved) == [3, 1, 2, 0]
+    assert BOARD.snap(moved.poses)[1].tolist() == [1, 0, 0, 0]
+    # Two at once: those that lie there take the cells left free; off the board they do not go.
+    assert sorted(cells(START.moved([0, 1], near(2, 3)))[2:]) == [0, 1]
+    assert START.moved([0, 1], near(3, 3)) is START
+
+
+def test_locked_pieces_stay() -> None:
+    locked = START.with_lock([3], True)
+    assert locked.moved([0], near(3)) is locked
+    assert locked.moved([3], near(0)) is locked
+    assert locked.turned([3]) is locked
+    assert locked.locks.held.tolist() == [False, False, False, True]
+    assert START.locks is None
+    assert locked.with_lock([3], False).locks is None
+
+
+def test_turning_a_piece_and_the_whole() -> None:
+    assert BOARD.snap(START.turned([2]).turned([2]).poses)[1].tolist() == [0, 0, 2, 0]
+    whole = START.with_lock([0], True).whole_turned(90)
+    assert cells(whole) == [1, 3, 0, 2]
+    assert whole.locked.tolist() == [True, False, False, False]
+    assert torch.equal(whole.whole_turned(270).poses.translation, START.poses.translation)
+
+
+def test_corrections_are_told_apart_from_the_answer(cut: Callable[..., Puzzle]) -> None:
+    puzzle = cut(2, 2)
+    answer = Assembly(puzzle, puzzle.truth, torch.ones(4), (), "x", 1.0, upright=0.9)
+    arrangement = Arrangement.of(answer)
+    assert arrangement.moved_by_hand == []
+    assert arrangement.assembly.upright == 0.9
+    turned = arrangement.turned([1])
+    assert turned.moved_by_hand == [1]
+    assert turned.assembly.upright is None
+    assert turned.answer is answer
+
+
+@pytest.fixture
+def fragments() -> Puzzle:
+    mesh = Mesh(torch.rand(4, 3, generator=torch.Generator().manual_seed(0)), torch.tensor([[0, 1, 2], [1, 2, 3]]))
+    return Puzzle(FragmentPieces(torch.rand(3, 4, 3), (mesh,) * 3, torch.zeros(3, 3)), None, tuple("abc"))
+
+
+def test_fragments_go_where_they_are_put(fragments: Puzzle) -> None:
+    generator = torch.Generator().manual_seed(0)
+    poses = Poses(random_rotations(3, generator), torch.randn(3, 3, generator=generator))
+    back = objects.from_places(objects.to_places(poses))
+    assert torch.allclose(back.rotation, poses.rotation, atol=1e-5)
+    assert torch.allclose(back.translation, poses.translation, atol=1e-5)
+    start = Arrangement.given(fragments)
+    moved = start.moved([1], poses[[1]])
+    assert torch.equal(moved.poses.translation[1], poses.translation[1])
+    assert torch.equal(moved.poses.translation[[0, 2]], start.poses.translation[[0, 2]])
+
+
+def test_shapes_are_told_whole_or_coarser(fragments: Puzzle) -> None:
+    assert len(objects.shape_of(fragments, 0)) == 12 + 4 * 12 + 2 * 12
+    steps = torch.linspace(0, 1, 100)
+    corners = torch.stack([*torch.meshgrid(steps, steps, indexing="xy"), torch.zeros(100, 100)], -1).reshape(-1, 3)
+    first = (torch.arange(99)[:, None] * 100 + torch.arange(99)).flatten()
+    faces = torch.cat(
+        [torch.stack([first, first + 1, first + 100], 1), torch.stack([first + 1, first + 101, first + 100], 1)]
+    )
+    coarse = objects.coarser(Mesh(corners, faces), 2000)
+    assert 200 < len(coarse.faces) < 4000
+    assert torch.allclose(coarse.vertices.amax(0)[:2], torch.ones(2), atol=0.1)
+
+
+def test_gaps_are_measured_across() -> None:
+    steps = torch.linspace(0, 1, 30)
+    corners = torch.stack([*torch.meshgrid(steps, steps, indexing="xy"), torch.zeros(30, 30)], -1).reshape(-1, 3)
+    first = (torch.arange(29)[:, None] * 30 + torch.arange(29)).flatten()
+    sheet = Mesh(corners, torch.stack([first, first + 1, first + 31, first, first + 31, first + 30], 1).reshape(-1, 3))
+    pieces = FragmentPieces(torch.zeros(2, 4, 3), (sheet, sheet), torch.zeros(2, 3))
+    for apart, level in ((0.0, 0), (0.01, 127), (0.5, 255)):
+        poses = Poses(torch.eye(3).repeat(2, 1, 1), torch.tensor([[0.0, 0, 0], [0, 0, apart]]))
+        told = objects.gaps(Puzzle(pieces, None, ("a", "b")), poses)
+        assert len(told) == 2 * len(corners)
+        assert abs(sorted(told)[len(corners)] - level) <= 2
+
+
+@pytest.mark.parametrize("shape", ["squares", "outlines"])
+def test_places_there_and_back(shape: str, cut: Callable[..., Puzzle], photo: Path) -> None:
+    puzzle = cut(3, 4) if shape == "squares" else cut_shape(str(photo), "tabs", 9, 0)
+    count, generator = len(puzzle), torch.Generator().manual_seed(0)
+    angles = torch.rand(count, generator=generator) * 6
+    poses = Poses(plane_rotations(angles), torch.rand(count, 2, generator=generator))
+    back = board.from_places(puzzle, board.to_places(puzzle, poses))
+    assert torch.allclose(back.rotation, poses.rotation, atol=1e-4)
+    assert torch.allclose(back.translation, poses.translation, atol=1e-3)
+    told = board.description(puzzle)
+    assert [piece["name"] for piece in told["pieces"]] == list(puzzle.names)
+    assert (told["grid"] is None) is (shape == "outlines")
+    assert board.picture_of(puzzle, 0).startswith(b"\x89PNG")
+    assert torch.isfinite(laid_out(puzzle).translation).all()
+
+
+def test_a_session_comes_back_and_goes_after_a_day(tmp_path: Path, cut: Callable[..., Puzzle]) -> None:
+    sessions = Sessions(tmp_path / "home", make_solver)
+    session = sessions.new()
+    assert not session.folder.exists()
+    puzzle = cut(2, 2)
+    session.begin(Assembly(puzzle, puzzle.truth, torch.ones(4), (puzzle.truth,), "x", 1.0), "a photo")
+    session.correct(lambda now: now.with_lock([2], True))
+    session.correct(lambda now: now.turned([0]))
+    again = Sessions(tmp_path / "home", make_solver)
+    found = again.find(session.name)
+    assert (found.title, len(found.past), len(found.answers)) == ("a photo", 3, 1)
+    assert torch.equal(found.now.poses.rotation, session.now.poses.rotation)
+    assert found.now.locked.tolist() == [False, False, True, False]
+    assert found.now.answer is found.answers[0]
+    found.undo()
+    assert found.now.moved_by_hand == []
+    found.redo()
+    assert found.now.moved_by_hand == [0]
+    assert session.folder.stat().st_mode & 0o77 == 0
+    for name in ("../home", "", "nobody", "/etc"):
+        assert again.find(name) is None
+    for file in session.folder.rglob("*"):
+        os.utime(file, (time.time() - DAY - 10,) * 2)
+    Sessions(tmp_path / "home", make_solver)
+    assert not session.folder.exists()
+
+
+def test_what_cannot_be_read_begins_anew(tmp_path: Path) -> None:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "state.pickle").write_bytes(b"junk")
+    assert Sessions(tmp_path, make_solver).find("broken").now is None
