@@ -182,8 +182,8 @@ def test_lattices_take_their_steps_from_the_answer() -> None:
     assert score.accuracy <= 90
 
 
-def table(folder: Path, rows: list[dict[str, object]]) -> None:
-    with (folder / "truth.csv").open("w", newline="") as file:
+def table(folder: Path, rows: list[dict[str, object]], name: str = "truth.csv") -> None:
+    with (folder / name).open("w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
@@ -209,6 +209,32 @@ def test_tables_of_places_are_read(tmp_path: Path) -> None:
     assert layout == "free"
     assert torch.allclose(truth_of(read).translation, truth.translation, atol=1e-2)
     assert torch.allclose(truth_of(read).rotation, truth.rotation, atol=1e-4)
+
+
+def test_tables_of_photographs_are_read(tmp_path: Path) -> None:
+    """Pieces that lie in a photograph are known by where they lie; those that nobody told of are refused."""
+    puzzle = made(pieces=12)
+    truth = truth_of(puzzle)
+    photo, rows = Image.new("RGB", (4 * 100, 3 * 100), (60, 90, 150)), []
+    for index, texture in enumerate(puzzle.outlines.textures):
+        piece = Image.fromarray(texture.permute(1, 2, 0).contiguous().numpy())
+        corner = index % 4 * 100 + 10, index // 4 * 100 + 10
+        photo.paste(piece, corner, piece)
+        x, y = (torch.tensor(corner) + puzzle.outlines.origins[index]).tolist()
+        column, row = (truth.translation[index] / 40).floor().int().tolist()
+        upright = -math.degrees(math.atan2(truth.rotation[index, 1, 0], truth.rotation[index, 0, 0]))
+        rows.append({"id": f"p{index}", "row": row, "column": column, "x": x, "y": y, "upright": upright})
+    photo.save(tmp_path / "sheet.png")
+    table(tmp_path, rows[::-1], "sheet.csv")
+    assert find_recorded(tmp_path) == [tmp_path / "sheet.csv"]
+    read, layout = read_recorded(tmp_path / "sheet.csv")
+    assert layout == "lattice"
+    assert len(read) == 12
+    score = score_outlines(read, layout, Step(Poses(truth.rotation, truth.translation), 1.0), 0.0)
+    assert (score.accuracy, score.neighbours) == (100, 100)
+    table(tmp_path, rows[1:], "sheet.csv")
+    with pytest.raises(InputError, match="tells of no piece"):
+        read_recorded(tmp_path / "sheet.csv")
 
 
 def test_tables_of_strips_are_read(tmp_path: Path) -> None:

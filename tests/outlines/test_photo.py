@@ -149,6 +149,7 @@ def box(x: float, y: float, width: float, height: float) -> Shape:
 
 BAD: dict[str, tuple[list[Image.Image], str]] = {
     "nothing": ([photograph([], shadow=False)], "no piece found"),
+    "same colour": ([photograph(stars(), colour=lambda number: (120, 130, 120), shadow=False)], "of another colour"),
     "touching": ([photograph([*stars(10), star(300, 295, 20), star(366, 295, 21)])], "two pieces that touch"),
     "cut off": ([photograph([*stars(8), star(20, 180, 30)])], "is cut off by the edge of the photo"),
     "hand": ([photograph([*stars(8), box(0, 275, 400, 85)])], "is no piece"),

@@ -6,6 +6,9 @@ A table `truth.csv` names the pieces by `id`, the names of their files without e
 - `row,column,upright`: jigsaw pieces on a lattice; a picture turned back, anticlockwise, by `upright` is upright.
 - `position,turned`: strips from left to right; `turned` is 180 where the picture is upside down.
 
+A table that bears the name of a photograph beside it, such as `sheet.csv` of `sheet.jpg`, tells of the pieces that lie
+in that: `x,y`, the centre of a piece's area there, and `row,column,upright`.
+
 Where only rows, columns or positions are told, how far apart pieces lie is not known; see `evaluation.outlines`.
 """
 
@@ -17,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -24,8 +28,10 @@ from torch import Tensor
 from diffassemble.core import InputError, Poses, Puzzle
 from diffassemble.core.poses import plane_rotations
 from diffassemble.files.documents import read_document
+from diffassemble.files.pictures import is_picture, read_picture
 from diffassemble.files.puzzles import open_input, read_puzzle
 from diffassemble.kinds import DOCUMENTS
+from diffassemble.outlines.photo import find_pieces
 
 Layout = Literal["free", "lattice", "strips"]
 """whether places are told in pixels, or by rows and columns, or by their order"""
@@ -38,12 +44,20 @@ _COLUMNS: dict[Layout, tuple[str, ...]] = {
 
 
 def find_recorded(folder: Path) -> list[Path]:
-    """The puzzles with known places in a folder: itself, or those of its folders that are some, by name."""
+    """The puzzles with known places in a folder: itself, tables of its photographs, or folders that are some."""
     try:
         inner = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
     except OSError as error:
         raise InputError(f"{folder}: cannot be read ({error.strerror})") from error
-    return [folder] if _is_recorded(folder) else [path for path in inner if _is_recorded(path)]
+    if _is_recorded(folder):
+        return [folder]
+    tables = sorted(folder.glob("*.csv")) if folder.is_dir() else []
+    return [path for path in inner if _is_recorded(path)] or [table for table in tables if _photo_of(table)]
+
+
+def _photo_of(table: Path) -> Path | None:
+    """The photograph whose pieces a table tells of."""
+    return next((file for file in sorted(table.parent.glob(f"{table.stem}.*")) if is_picture(file)), None)
 
 
 def _is_recorded(folder: Path) -> bool:
@@ -55,6 +69,8 @@ def _is_recorded(folder: Path) -> bool:
 
 def read_recorded(folder: Path) -> tuple[Puzzle, Layout]:
     """A puzzle with its truth, and how that tells places."""
+    if folder.suffix == ".csv" and (photo := _photo_of(folder)) is not None:
+        return _read_photographed(folder, photo)
     if not (folder / TABLE).is_file():
         puzzle = read_puzzle(folder)
         if puzzle.truth is None:
@@ -73,6 +89,24 @@ def read_recorded(folder: Path) -> tuple[Puzzle, Layout]:
         raise InputError(f"{folder / TABLE}: tells no place of {absent[0]} and {len(absent) - 1} more; add them")
     numbers = _numbers([wanted[stem] for stem in stems], _COLUMNS[layout], folder / TABLE)
     return replace(puzzle, truth=_truth(puzzle, layout, numbers)), layout
+
+
+def _read_photographed(table: Path, photo: Path) -> tuple[Puzzle, Layout]:
+    """The pieces that were found in a photograph, each with what the table tells of the one that lies there.
+
+    Pieces that were not found are missing.
+    """
+    rows = _rows(table)
+    told = _numbers(rows, ("x", "y", *_COLUMNS["lattice"]), table)
+    puzzle = open_input(photo, kind="outlines", sheet="none")
+    sights = find_pieces(photo, read_picture(photo)).sights
+    centres = torch.tensor(np.stack([sight.centre for sight in sights]))
+    apart, nearest = torch.cdist(centres, told[:, :2]).min(1)
+    strange = bool((apart > puzzle.outlines.widths / 2).any()) or len(set(nearest.tolist())) < len(sights)
+    if len(sights) != len(puzzle) or strange:
+        raise InputError(f"{photo}: things were found at places where {table} tells of no piece")
+    numbers = told[nearest][:, 2:]
+    return replace(puzzle, truth=_truth(puzzle, "lattice", numbers)), "lattice"
 
 
 def _pictures(folder: Path) -> Path:

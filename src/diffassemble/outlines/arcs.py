@@ -40,7 +40,12 @@ SAME_PLACE, SAME_TURN = 7.0, 0.1
 HOPELESS = -6.0
 # Gaps that are tried (working pixels); on how many contacts, of at least which log odds; how uneven they may be.
 GAPS = tuple(float(gap) for gap in range(0, 25, 2))
-SURE_ENOUGH, MEASURED, FEWEST, EVEN = 1.4, 24, 4, 1.25
+SURE_ENOUGH, MEASURED, FEWEST, EVEN = 1.4, 24, 4, 1.7
+# Differences of contacts below this (working pixels) mean nothing.
+LEAST_UNEVEN = 0.05
+# Contacts are searched for at this share of the gap: where rims are ragged, they hold each other by their tips. Most
+# evidence for the contacts of torn training photographs was there, and most pieces came out right.
+SEARCHED = 0.5
 
 
 class Candidates(NamedTuple):
@@ -67,15 +72,19 @@ def match_arcs(pieces: OutlinePieces, model: ArcModel | None = None) -> Matches:
     """All likely ways in which two free outlines touch, the probable ones first."""
     model = model or bundled_model()
     rims = rims_of(pieces)
-    found = find_candidates(rims, model)
-    logit = model.judge("rivals", rivalry(found, len(pieces)))
+    found, logit = _judged_among_rivals(rims, model)
     gap = usual_gap(rims, found, logit)
     if gap > 0:
-        rims = rims._replace(gap=gap)
-        found = find_candidates(rims, model)
-        logit = model.judge("rivals", rivalry(found, len(pieces)))
+        rims = rims._replace(gap=SEARCHED * gap)
+        found, logit = _judged_among_rivals(rims, model)
     order = np.argsort(-logit, kind="stable")
     return as_matches(found, logit, order, rims.scale)
+
+
+def _judged_among_rivals(rims: Rims, model: ArcModel) -> tuple[Candidates, Float32[np.ndarray, "m"]]:
+    """Likely ways to touch and their log odds."""
+    found = find_candidates(rims, model)
+    return found, model.judge("rivals", rivalry(found, len(rims.cells)))
 
 
 def as_matches(found: Candidates, logit: Float32[np.ndarray, "m"], order: np.ndarray, scale: float) -> Matches:
@@ -120,7 +129,7 @@ def usual_gap(rims: Rims, found: Candidates, logit: Float32[np.ndarray, "m"]) ->
             refine(wider, found.first[number], found.second[number], pose, 15, 10.0)
             describe(wider, found.first[number], found.second[number], pose, numbers, arcs)
             uneven[row, column] = numbers[0, 3]
-    typical = np.median(uneven, 1)
+    typical = np.exp(np.log(uneven + LEAST_UNEVEN).mean(1))
     # Touching rims look more even than they are, since they were moved until they do.
     best = 1 + int(typical[1:].argmin())
     return GAPS[best] if typical[best] < EVEN * typical[0] else 0.0

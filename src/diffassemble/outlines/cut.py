@@ -15,6 +15,7 @@ from scipy.spatial import cKDTree
 from torch import Tensor
 
 from diffassemble.core import InputError, Poses, Puzzle
+from diffassemble.core.limits import LIMITS
 from diffassemble.core.pieces import surviving
 from diffassemble.core.seeds import check_seed
 from diffassemble.files.pictures import MOST_PIXELS, read_picture
@@ -164,8 +165,8 @@ def check_cut(shape: str, pieces: int, missing: float, erode: int) -> None:
     """Refuse wishes that no picture could fulfil."""
     if shape not in SHAPES:
         raise InputError(f"no shape '{shape}'; use one of: {', '.join(SHAPES)}")
-    if pieces < 2:
-        raise InputError(f"{pieces} pieces make no puzzle; give 2 or more")
+    if not 2 <= pieces <= LIMITS.outlines:
+        raise InputError(f"{pieces} pieces make no puzzle; give 2 to {LIMITS.outlines}")
     if not 0 <= missing < 1:
         raise InputError(f"missing share {missing} is not at least 0 and under 1; 0.3 takes 30 % of the pieces away")
     if erode < 0:

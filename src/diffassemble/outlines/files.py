@@ -19,6 +19,7 @@ from PIL import Image
 from torch import Tensor
 
 from diffassemble.core import Board, InputError, OutlinePieces, Poses, Puzzle
+from diffassemble.core.limits import LIMITS
 from diffassemble.files.documents import (
     document_bytes,
     field,
@@ -32,7 +33,7 @@ from diffassemble.outlines.contour import outline_pieces
 
 # What documents call this kind.
 DOCUMENT = "outlines"
-MOST_PIECES = 3000
+MOST_PIECES = LIMITS.outlines
 MASKS, MASK_ENDING = "masks", "_mask"
 # Pixels and degrees by which x, y and degrees may differ from the matrix beside them.
 _ROUNDED = 0.01

@@ -25,6 +25,8 @@ from diffassemble.outlines.rims import Rims, rims_of
 
 # Log odds below which a match is not tried, and below which a piece is rather left out.
 HOPELESS, LEFT_OUT = -5.0, -2.5
+# The least log odds of a join if pieces may be of several wholes.
+APART = 0.0
 # How many further attempts begin with a match that the best assembly contradicts.
 ATTEMPTS = 6
 # Evidence for a join is counted as if contacts were independent, which they are not: so much of it is taken off, and
@@ -32,7 +34,7 @@ ATTEMPTS = 6
 DOUBTED, SHARPNESS = 4.0, 1.2
 # Where less than this share of all pieces is told above this, parts of the whole may be joined wrongly, and nobody
 # knows which of them is the one that is right: then no more than this is told of any piece.
-HELD, SURE, IN_DOUBT = 0.75, 0.9, 0.85
+HELD, SURE, IN_DOUBT = 0.5, 0.9, 0.85
 # The most that is told of pieces in a part whose place in the whole is not known.
 ASTRAY = 0.3
 # On how many matches the usual gap is measured, and between which bounds it counts as one (working pixels).
@@ -68,14 +70,15 @@ def grow_free(
     model, rims = model or bundled_model(), rims_of(pieces)
     ways = _ways(matches, rims.scale)
     rims = rims._replace(gap=matched_gap(rims, ways))
-    best = attempt(rims, model, ways, locks, ())
+    least = APART if several else LEFT_OUT
+    best = attempt(rims, model, ways, locks, (), least)
     tried: set[int] = set()
     for _ in range(ATTEMPTS):
         doubted = [way for way in contradicted(best) if way not in tried][:1]
         if not doubted or time.monotonic() > until:
             break
         tried.update(doubted)
-        other = attempt(rims, model, ways, locks, tuple(doubted))
+        other = attempt(rims, model, ways, locks, tuple(doubted), least)
         if other.total > best.total + 1e-6:
             best = other
     return answer(best, rims, several)
@@ -101,8 +104,10 @@ def matched_gap(rims: Rims, ways: Ways) -> float:
     return gap if gap >= NARROWEST else 0.0
 
 
-def attempt(rims: Rims, model: ArcModel, ways: Ways, locks: Locks | None, begin: tuple[int, ...]) -> Attempt:
-    """Join groups until nothing likely is left, after the joins to begin with."""
+def attempt(
+    rims: Rims, model: ArcModel, ways: Ways, locks: Locks | None, begin: tuple[int, ...], least: float
+) -> Attempt:
+    """Join groups, after the joins to begin with, until none is left with at least these log odds."""
     count = len(rims.cells)
     held = np.zeros(count, bool) if locks is None else locks.held.numpy()
     groups = Groups(rims, model, ways, held, Poses.identity(count, 2) if locks is None else locks.poses)
@@ -131,7 +136,7 @@ def attempt(rims: Rims, model: ArcModel, ways: Ways, locks: Locks | None, begin:
         for stale in np.flatnonzero(~fresh & (value > -np.inf)):
             value[stale] = groups.evidence(int(stale))
             fresh[stale] = True
-        if not len(value) or value.max() < LEFT_OUT:
+        if not len(value) or value.max() < least:
             return Attempt(groups, tuple(joins), tuple(odds))
         best = int(value.argmax())
         join(best, groups.evidence(best))
@@ -145,6 +150,7 @@ def contradicted(found: Attempt) -> list[int]:
     turned = groups.turn[second] * ways.turn * np.conj(groups.turn[first])
     shown = (np.abs(there - groups.place[first]) < 0.15 * groups.rims.unit) & (np.abs(np.angle(turned)) < 0.2)
     shown &= groups.label[first] == groups.label[second]
+    shown |= groups.held[first] & groups.held[second]  # what is locked stays, whatever a match says
     doubted = np.flatnonzero(~shown & (ways.logit > -1))
     return [int(way) for way in doubted[np.argsort(-ways.logit[doubted], kind="stable")]]
 
@@ -209,14 +215,11 @@ def _weakest(groups: Groups, members: Int64[np.ndarray, "k"], edges: list[int]) 
     """For each member the weakest cut between it and the largest part that everything hangs on."""
     position = {int(piece): k for k, piece in enumerate(members)}
     pairs = [(position[int(groups.ways.first[way])], position[int(groups.ways.second[way])]) for way in edges]
+    told = [(touch.first, touch.second, groups.told(touch)) for touch in groups.touches if touch.first in position]
     sides, cuts = [], []
     for left in range(len(pairs)):
         side = _reached(len(members), [pair for k, pair in enumerate(pairs) if k != left], pairs[left][0])
-        crossing = [
-            touch.logit
-            for touch in groups.touches
-            if touch.first in position and side[position[touch.first]] != side[position[touch.second]]
-        ]
+        crossing = [odds for first, second, odds in told if side[position[first]] != side[position[second]]]
         sides.append(side)
         cuts.append(sum(crossing))
     # The core is where the strongest joins meet: the member from which all others are reached most surely.

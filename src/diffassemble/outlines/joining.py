@@ -17,7 +17,7 @@ from diffassemble.core import Matches, Poses
 from diffassemble.outlines.arc_model import ArcModel
 from diffassemble.outlines.contact import FEATURES, describe, overlap, refine
 from diffassemble.outlines.pose_graph import complex_of, poses_of, relax
-from diffassemble.outlines.rims import MARGIN, Rims
+from diffassemble.outlines.rims import MARGIN, STRAIGHT_ODDS, Rims, only_straight
 
 # A pair may overlap by this share of the smaller one's area.
 COLLISION = 0.05
@@ -132,6 +132,17 @@ class Groups:
         numbers, arcs = np.zeros((1, FEATURES), np.float32), np.zeros((1, 2), np.int64)
         describe(rims, first, second, settled, numbers, arcs)
         return turned, moved, numbers
+
+    def told(self, touch: Touch) -> float:
+        """The log odds of a contact as they count for confidence: edges that are only straight fit anywhere."""
+        if touch.logit <= STRAIGHT_ODDS:
+            return touch.logit
+        turn, shift = complex(touch.turn), complex(touch.shift)
+        pose = np.array([[turn.real, turn.imag, shift.real, shift.imag]], np.float32)
+        numbers, arcs = np.zeros((1, FEATURES), np.float32), np.zeros((1, 2), np.int64)
+        describe(self.rims, touch.first, touch.second, pose, numbers, arcs)
+        straight = only_straight(self.rims, np.array([touch.first]), np.array([touch.second]), arcs)[0]
+        return STRAIGHT_ODDS if straight else touch.logit
 
     def motion(self, way: int) -> tuple[complex, complex]:
         """How the first piece's group moves into the frame of the second's."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from functools import partial
+from importlib.resources import files as resources
 
 import torch
 
 from diffassemble.core import Assembly, InputError, Matches, Poses, Puzzle, Solver
 from diffassemble.core.kind import Drawing, Join, Kind, NextJoin, Score, SolverOptions
 from diffassemble.core.poses import plane_rotations
-from diffassemble.core.solver import ChanceSolver
+from diffassemble.core.solver import ChanceSolver, assemble
 from diffassemble.outlines import files, loose
 
 _MODEL = "outlines"
@@ -41,9 +43,11 @@ def _matches(puzzle: Puzzle) -> Matches:
 
 
 def _grow(options: SolverOptions) -> Solver:
+    from diffassemble.network.upright import bundled_upright, upright_turn
     from diffassemble.outlines.grow import GrowSolver
 
-    return GrowSolver(options.budget, options.several)
+    model = bundled_upright()
+    return GrowSolver(options.budget, options.several, None if model is None else partial(upright_turn, model))
 
 
 def _diffusion(options: SolverOptions) -> Solver:
@@ -57,11 +61,20 @@ def _diffusion(options: SolverOptions) -> Solver:
     return OutlineDiffusionSolver(network, _matches, options.steps, options.samples)
 
 
+def _prepare() -> None:
+    """Solve and draw a small jigsaw and a few shards."""
+    from diffassemble.outlines.cut import cut_shape
+
+    for shape in ("tabs", "shards"):
+        puzzle = cut_shape(str(resources("skimage.data") / "coffee.png"), shape, 12)
+        _drawing().assembly(assemble(puzzle, _grow(SolverOptions())))
+
+
 def _drawing() -> Drawing:
     from diffassemble.rendering import outlines, plan
 
     drawn = outlines.draw_assembly, outlines.draw_before_after, outlines.draw_confidence, outlines.animate
-    return Drawing(*drawn, plan=plan.draw_plan, next_joins=_draw_next_joins)
+    return Drawing(outlines.draw_pieces, *drawn, plan=plan.draw_plan, next_joins=_draw_next_joins)
 
 
 def _draw_next_joins(assembly: Assembly) -> list[Join]:
@@ -101,7 +114,7 @@ OUTLINES = Kind(
     default_solver="grow",
     default_model=_MODEL,
     several=frozenset({"grow"}),
-    prepare=lambda: None,
+    prepare=_prepare,
     document=files.DOCUMENT,
     recognises=loose.recognises,
     read_loose=loose.read_loose,

@@ -19,7 +19,7 @@ from diffassemble.core import Locks, Matches, OutlinePieces
 from diffassemble.outlines.grown import Grown
 from diffassemble.outlines.lattice import AROUND, Cell, Evidence, Layout, Placed
 from diffassemble.outlines.lattice_confidence import confidences
-from diffassemble.outlines.lattice_poses import locked_cells, pose_layouts
+from diffassemble.outlines.lattice_poses import locked_cells, pose_layouts, rows_and_columns
 from diffassemble.outlines.sides import Sides, find_sides
 
 # A piece is placed if its log odds are at least this, where one side alone asks for it that, since a foreign piece may
@@ -310,7 +310,7 @@ def told(
     objects, sure = torch.full((total,), -1), torch.zeros(total)
     notes = [_unplaced(growth.evidence, piece) for piece in range(total)]
     known = confidences(layouts)
-    number = 0
+    number, numbered = 0, []
     for part, layout in enumerate(layouts):
         apart = part > 0 and not several
         if len(layout) < (_SMALLEST if not apart else max(_SMALLEST, math.sqrt(total) / 1.5)) and part > 0:
@@ -326,12 +326,13 @@ def told(
                     f"one of {len(layout)} pieces that hold together, but where they belong is not known"
                 )
         number += 1
+        numbered.append(layout)
     if locks is not None:
         sure, objects = torch.where(locks.held, 1.0, sure), torch.where(locks.held, 0, objects)
         notes = ["" if locks.held[piece] else note for piece, note in enumerate(notes)]
     order = torch.tensor([growth.order.get(piece, total) for piece in range(total)])
     poses = pose_layouts(pieces, matches, sides, layouts, locks)
-    return Grown(poses, sure, objects, tuple(notes), order)
+    return Grown(poses, sure, objects, tuple(notes), order, rows_and_columns(poses, sides, numbered))
 
 
 def _unplaced(evidence: Evidence, piece: int) -> str:

@@ -61,6 +61,22 @@ def locked_cells(sides: Sides, locks: Locks) -> dict[Cell, Placed]:
     return cells
 
 
+def rows_and_columns(poses: Poses, sides: Sides, layouts: Sequence[Layout]) -> Int[Tensor, "n 2"]:
+    """Row and column of each piece in its part, from the top left corner as the part lies; −1 for those in none."""
+    found = torch.full((len(poses), 2), -1)
+    heading = headings(sides)
+    for layout in layouts:
+        placed = list(layout.cells.values())
+        members, turns = [one.piece for one in placed], np.array([one.turn for one in placed])
+        rotation = poses.rotation[members].double().numpy()
+        angles = np.arctan2(rotation[:, 1, 0], rotation[:, 0, 0]) + heading[members] - turns * (math.pi / 2)
+        turn = round(float(np.angle(np.exp(1j * angles).sum())) / (math.pi / 2))
+        across_down = np.array([complex(*cell) for cell in layout.cells]) * 1j**turn
+        cells = torch.from_numpy(np.stack([across_down.imag, across_down.real], 1).round()).long()
+        found[members] = cells - cells.amin(0)
+    return found
+
+
 def pose_layouts(
     pieces: OutlinePieces, matches: Matches, sides: Sides, layouts: Sequence[Layout], locks: Locks | None
 ) -> Poses:
@@ -93,7 +109,7 @@ def pose_layouts(
     placed = {int(piece) for block in blocks for piece in block}
     blocks += [torch.tensor([piece]) for piece in range(count) if piece not in placed]
     poses = Poses(rotation, translation)
-    _lay_apart(pieces, poses, blocks, held)
+    lay_apart(pieces, poses, blocks, held)
     return poses if locks is None else locks.applied(poses)
 
 
@@ -172,13 +188,11 @@ def lay_aside(pieces: OutlinePieces) -> Poses:
     """All pieces in rows beside each other, turned as they were given."""
     poses = Poses.identity(len(pieces), 2)
     blocks = [torch.tensor([piece]) for piece in range(len(pieces))]
-    _lay_apart(pieces, poses, blocks, torch.zeros(len(pieces), dtype=torch.bool))
+    lay_apart(pieces, poses, blocks, torch.zeros(len(pieces), dtype=torch.bool))
     return poses
 
 
-def _lay_apart(
-    pieces: OutlinePieces, poses: Poses, blocks: Sequence[Int[Tensor, "_"]], held: Bool[Tensor, "n"]
-) -> None:
+def lay_apart(pieces: OutlinePieces, poses: Poses, blocks: Sequence[Int[Tensor, "_"]], held: Bool[Tensor, "n"]) -> None:
     """Lay parts and single pieces in rows below the first part, in place; blocks with locked pieces stay."""
     translation = poses.translation
     boxes = []

@@ -74,7 +74,7 @@ def _read_photos(photos: Sequence[Path], options: OpenOptions) -> Puzzle:
     from diffassemble.outlines.photo import read_photos
 
     colours = _colours_of(photos, options)
-    found, shown = read_photos(photos, colours)
+    found, shown = read_photos(photos, colours, options.sheet, options.say)
     options.show(shown)
     if isinstance(found, InputError):
         raise found

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from scipy import ndimage
 from torch import Tensor
 
 from diffassemble.core import InputError, Puzzle
-from diffassemble.files.pictures import read_picture, to_levels
+from diffassemble.files.pictures import picture_size, read_picture, to_levels
 from diffassemble.files.segmentation import (
     CLEAR,
     Background,
@@ -38,12 +38,16 @@ from diffassemble.files.segmentation import (
 )
 from diffassemble.outlines.contour import middle, pieces_along, signed_area, trace
 from diffassemble.outlines.files import check_piece_count
+from diffassemble.outlines.sheet import AUTO, NONE, Straightening, find_corners, paper_size, straighten
 from diffassemble.rendering.picture import draw_found
+from diffassemble.rendering.plan import labels
 
 # Pieces are looked for in a copy that is no larger than this; in a larger one where they come out too small there.
 _LONGEST_SIDE, _SMALL_PIECE = 1600, 40
-# A smaller one tells whether there are any.
-_GLANCE = 600
+# Pixels across a piece, of which no more are needed to trace it: larger ones are traced in steps of several.
+_FINEST = 1000
+# A smaller one tells whether there are any; a sheet of paper has so many pieces on it, if nobody told of it.
+_GLANCE, _ON_A_SHEET = 600, 3
 # Parts under this share of the largest one's area, or narrower than that, are dust.
 _DUST, _LEAST_WIDTH = 0.02, 6
 # More parts than this are a pattern, and a part over this share of the photograph is no piece on a background.
@@ -98,39 +102,102 @@ class Photo:
     path: Path
     levels: UInt8[Tensor, "3 H W"]
     sights: tuple[Sight, ...]
+    sheet: Straightening | None = None
 
 
 def read_photos(
-    paths: Sequence[Path], colours: Sequence[Path] | None = None
+    paths: Sequence[Path],
+    colours: Sequence[Path] | None = None,
+    sheet: str = AUTO,
+    say: Callable[[str], None] = lambda text: None,
 ) -> tuple[Puzzle | InputError, Image.Image]:
     """The pieces in photographs, or what is wrong with them, and a picture of where they were found.
 
     `colours` are photographs of the same pieces at the same places, one for each, that show what is printed on them.
+    Where pieces lie on a `sheet` of paper, photographs are straightened by its corners and brought to one scale; `say`
+    is told so.
     """
-    photos = _checked(list(_found(paths)))
+    photos = _checked(list(_found(paths, find_sheets(paths, sheet, say))))
+    names = _names(photos)
+    left = iter(labels(names))
     shown = draw_found(
         [
-            (photo.levels, [sight.curve for sight in photo.sights], [sight.trouble is None for sight in photo.sights])
+            (
+                photo.levels,
+                [sight.curve for sight in photo.sights],
+                ["" if sight.trouble else next(left) for sight in photo.sights],
+            )
             for photo in photos
         ]
     )
     try:
         _refuse(photos)
-        return _puzzle(photos, colours), shown
+        return _puzzle(photos, names, colours), shown
     except InputError as error:
         return InputError(f"{error}{'' if paths[1:] else _GRID}"), shown
 
 
-def _found(paths: Sequence[Path]) -> Iterator[Photo]:
+def _found(paths: Sequence[Path], sheets: Sequence[Straightening | None]) -> Iterator[Photo]:
     """What lies in each photograph; several are looked at beside each other, but read one by one."""
     workers = os.cpu_count() or 1
     with ThreadPoolExecutor(workers) as pool:
         for begin in range(0, len(paths), workers):
-            some = paths[begin : begin + workers]
-            yield from pool.map(find_pieces, some, [read_picture(path) for path in some])
+            some = slice(begin, begin + workers)
+            pictures = [_straight(path, sheet) for path, sheet in zip(paths[some], sheets[some], strict=True)]
+            yield from pool.map(find_pieces, paths[some], pictures, sheets[some])
 
 
-def _puzzle(photos: Sequence[Photo], colours: Sequence[Path] | None) -> Puzzle:
+def _straight(path: Path, sheet: Straightening | None) -> Float[Tensor, "3 H W"]:
+    picture = read_picture(path)
+    return picture if sheet is None else sheet.applied(picture)
+
+
+def find_sheets(paths: Sequence[Path], told: str, say: Callable[[str], None]) -> list[Straightening | None]:
+    """How to straighten each photograph, all to one scale; nothing for those that show no sheet of paper."""
+    if told not in (AUTO, NONE):
+        paper_size(told)
+    sheets = [None if told == NONE else _sheet_in(path, told) for path in paths]
+    for path, sheet in zip(paths, sheets, strict=True):
+        if sheet is None and told not in (AUTO, NONE):
+            raise InputError(f"{path}: shows no sheet of paper with all four corners in view; or pass --sheet none")
+    scales = [sheet.scale for sheet in sheets if sheet is not None]
+    if not scales:
+        return sheets
+    scale = float(np.median(scales))
+    short, long = sorted(next(sheet.size for sheet in sheets if sheet is not None))
+    if len(scales) < len(paths):
+        missing = next(path for path, sheet in zip(paths, sheets, strict=True) if sheet is None)
+        raise InputError(f"{missing}: shows no sheet of paper, though other photos do; lay all on one, or --sheet none")
+    which = "1 photo" if len(paths) == 1 else f"{len(paths)} photos"
+    taken = " (--sheet tells another format)" if told == AUTO else ""
+    say(f"{which} straightened by the corners of a sheet of {short:g} × {long:g} mm{taken}: {scale:.1f} pixels a mm")
+    return [None if sheet is None else replace(sheet, scale=scale) for sheet in sheets]
+
+
+def _sheet_in(path: Path, told: str) -> Straightening | None:
+    """The sheet in a photograph; one that nobody told of must have the shape of a format, and pieces on it."""
+    if told == AUTO and min(picture_size(path)) < _GLANCE:
+        return None
+    picture = read_picture(path)
+    corners = find_corners(picture)
+    found = None if corners is None else straighten(corners, told)
+    if found is None or told != AUTO:
+        return found
+    view = _look(replace(found, scale=_GLANCE / max(found.size)).applied(picture), 1.0)
+    inside = [not view.cut_off(box) for _, box in view.parts]
+    return found if sum(inside) >= _ON_A_SHEET and not view.crowded else None
+
+
+def _names(photos: Sequence[Photo]) -> tuple[str, ...]:
+    """Names of what is sound: those of the photographs, if each shows one piece, or else numbers."""
+    count = sum(sight.trouble is None for photo in photos for sight in photo.sights)
+    names = [f"{photo.path.stem}.png" for photo in photos if len(photo.sights) == 1]
+    if len(set(names)) != len(photos) or count != len(photos):
+        names = [f"piece_{number:03d}.png" for number in range(count)]
+    return tuple(names)
+
+
+def _puzzle(photos: Sequence[Photo], names: tuple[str, ...], colours: Sequence[Path] | None) -> Puzzle:
     sights = [sight for photo in photos for sight in photo.sights]
     check_piece_count(len(sights), photos[0].path)
     blurred = [photo.path.name for photo in photos if _is_blurred(photo)]
@@ -139,13 +206,9 @@ def _puzzle(photos: Sequence[Photo], colours: Sequence[Path] | None) -> Puzzle:
         warnings.warn(f"{blurred[0]}{more}: blurred, so outlines are less exact; take a sharper photo", stacklevel=2)
     if colours is not None:
         sights = [sight for pair in zip(photos, colours, strict=True) for sight in _coloured(*pair)]
-    alone = all(len(photo.sights) == 1 for photo in photos)
-    names = [f"{photo.path.stem}.png" for photo in photos] if alone else []
-    if len(set(names)) != len(sights):
-        names = [f"piece_{number:03d}.png" for number in range(len(sights))]
     shows = any(map(_shows_something, sights))
     curves = [sight.curve - sight.corner for sight in sights]
-    return Puzzle(pieces_along(curves, [sight.texture for sight in sights], shows), None, tuple(names))
+    return Puzzle(pieces_along(curves, [sight.texture for sight in sights], shows), None, names)
 
 
 def shows_pieces(path: Path, cropped: bool) -> bool:
@@ -179,8 +242,11 @@ def _is_square(part: Bool[np.ndarray, "h w"]) -> bool:
     return bool(part.sum() > 0.9 * width * height and max(width, height) < 1.2 * min(width, height))
 
 
-def find_pieces(path: Path, picture: Float[Tensor, "3 H W"]) -> Photo:
-    """What lies in one photograph, in reading order; what touches the photograph's edge is marked as cut off."""
+def find_pieces(path: Path, picture: Float[Tensor, "3 H W"], sheet: Straightening | None = None) -> Photo:
+    """What lies in one photograph, in reading order; what touches the photograph's edge is marked as cut off.
+
+    `sheet` is what straightened it.
+    """
     levels = to_levels(picture)
     reduction = max(1.0, max(picture.shape[-2:]) / _LONGEST_SIDE)
     while True:
@@ -193,7 +259,7 @@ def find_pieces(path: Path, picture: Float[Tensor, "3 H W"]) -> Photo:
         raise InputError(f"{path}: shows no plain background with pieces on it; lay them apart on one colour{_GRID}")
     found = [_cut_out(picture, levels, view, part, box) for part, box in view.parts]
     sights = [sight for sight in found if sight is not None]
-    return Photo(path, levels, tuple(_in_reading_order(sights)))
+    return Photo(path, levels, tuple(_in_reading_order(sights)), sheet)
 
 
 _Box = tuple[slice, slice]
@@ -287,23 +353,31 @@ def _cut_out(
     """A part of the reduced copy, traced in the photograph itself; nothing, if it dissolves there."""
     shape, reduction, contrast = picture.shape[-2:], view.reduction, view.contrast
     size = math.sqrt(part.sum()) * reduction
-    reach = int(np.clip(round(0.03 * size), 2, 40))
-    margin = 4 * reach + math.ceil(2 * reduction)
+    step = max(1, int(size / _FINEST))
+    reach = int(np.clip(round(0.03 * size / step), 2, 40))
+    margin = 4 * reach * step + math.ceil(2 * reduction)
     top, left = (max(0, math.floor(side.start * reduction) - margin) for side in box)
     low, right = (min(most, math.ceil(side.stop * reduction) + margin) for side, most in zip(box, shape, strict=True))
+    # Whole steps only; what is left over at the far edge is background.
+    low, right = low - (low - top) % step, right - (right - left) % step
     window = slice(top, low), slice(left, right)
     # Which pixel of the reduced copy each row and column belongs to, seen from the part's corner.
     rows, columns = (
-        ((np.arange(side.start, side.stop) + 0.5) / reduction).astype(int) - own.start
+        ((np.arange(side.start, side.stop, step) + step / 2) / reduction).astype(int) - own.start
         for side, own in zip(window, box, strict=True)
     )
     inside = ((rows >= 0) & (rows < part.shape[0]))[:, None] & (columns >= 0) & (columns < part.shape[1])
     mask = inside & part[np.ix_(np.clip(rows, 0, part.shape[0] - 1), np.clip(columns, 0, part.shape[1] - 1))]
-    if reduction == 1:
+    if reduction == step == 1:
         near = Contrast(contrast.apart[window], contrast.shade[window], contrast.slope[window])
     else:
-        near = compare(picture[:, window[0], window[1]].numpy(), view.background.colours(shape[0], shape[1], window))
-    alpha = torch.from_numpy((soft_alpha(near, mask, reach) * 255).round().astype(np.uint8))
+        middles = slice(top + step // 2, low, step), slice(left + step // 2, right, step)
+        seen = F.avg_pool2d(picture[:, window[0], window[1]], step).numpy()
+        near = compare(seen, view.background.colours(shape[0], shape[1], middles))
+    covered = torch.from_numpy(soft_alpha(near, mask, reach))
+    if step > 1:
+        covered = F.interpolate(covered[None, None], scale_factor=step, mode="bilinear")[0, 0]
+    alpha = (covered * 255).round().to(torch.uint8)
     if not bool((alpha > 127).any()):
         return None
     y, x = (np.flatnonzero(alpha.amax(axis).numpy()) for axis in (1, 0))
@@ -316,7 +390,8 @@ def _cut_out(
     texture = torch.cat([levels[:, window[0], window[1]][:, kept[0], kept[1]], alpha[None]])
     curve = trace(alpha) + corner
     trouble = "is cut off by the edge of the photo; leave some space around" if view.cut_off(box) else None
-    return Sight(texture.contiguous(), corner, curve, _softness(near, curve - (left, top), reach), trouble)
+    softness = step * _softness(near, (curve - (left, top)) / step, reach)
+    return Sight(texture.contiguous(), corner, curve, softness, trouble)
 
 
 def _softness(contrast: Contrast, curve: Float64[np.ndarray, "c 2"], reach: int) -> float:
@@ -407,7 +482,7 @@ def _is_blurred(photo: Photo) -> bool:
 
 def _coloured(photo: Photo, path: Path) -> list[Sight]:
     """The same pieces with the colours of another photograph."""
-    levels = to_levels(read_picture(path))
+    levels = to_levels(_straight(path, photo.sheet))
     if levels.shape != photo.levels.shape:
         raise InputError(f"{path}: has another size than {photo.path}; both must show the same in the same place")
     sights = []

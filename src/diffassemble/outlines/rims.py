@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float32, Int32, Int64
+from jaxtyping import Bool, Float32, Int32, Int64
 from torch import Tensor
 
 from diffassemble.core import OutlinePieces
@@ -22,6 +22,11 @@ SIZE = 128.0
 MARGIN = 32
 # Colours are read this deep inside: beyond the pale rim that most pictures of pieces have, and farther in.
 NEAR, DEEP = 3.5, 9.0
+# Working pixels of a stretch of rim; how far from a line its points lie, root mean square, if it is straight; arcs of a
+# rim.
+STRETCH, BEND, ARCS = 31, 0.2, 64
+# From this share on a contact is straight; and the most log odds that it then has.
+MOSTLY, STRAIGHT_ODDS = 0.7, 0.0
 # What is white from the rim on is not the picture, down to this depth.
 PALE = 9.0
 
@@ -33,7 +38,7 @@ class Rims(NamedTuple):
     show, `gap` how far true neighbours lie apart all along, because both lost as much of their rims. `near` and `deep`
     are CIELAB colours at two depths inside of each rim point. `grid` holds 1 + the piece's nearest rim point for each
     cell, negative inside; piece i's begins at `cells[i]`, has `shape[i]` rows and columns, and its first cell has its
-    middle at `corner[i]`.
+    middle at `corner[i]`. Bit b of `straight[i]` says that arc b of 64 of the rim is as straight as a cut edge.
     """
 
     scale: float
@@ -49,6 +54,7 @@ class Rims(NamedTuple):
     cells: Int64[np.ndarray, "n"]
     shape: Int64[np.ndarray, "n 2"]
     corner: Float32[np.ndarray, "n 2"]
+    straight: Int64[np.ndarray, "n"]
 
 
 def rims_of(pieces: OutlinePieces) -> Rims:
@@ -85,7 +91,37 @@ def rims_of(pieces: OutlinePieces) -> Rims:
         sizes.cumsum()[:-1],
         np.array([grid.shape for grid in grids]),
         np.array(corners, np.float32),
+        np.array([straight_arcs(curve) for curve in points], np.int64),
     )
+
+
+def only_straight(
+    rims: Rims, first: Int64[np.ndarray, "m"], second: Int64[np.ndarray, "m"], arcs: Int64[np.ndarray, "m 2"]
+) -> Bool[np.ndarray, "m"]:
+    """Of which contacts, by the arcs that touch, nearly all is straight on both sides: such edges fit anywhere."""
+    found = np.ones(len(arcs), bool)
+    for side, pieces in enumerate((first, second)):
+        touching = arcs[:, side].view(np.uint64)
+        flat = touching & rims.straight[pieces].view(np.uint64)
+        found &= np.bitwise_count(flat) > MOSTLY * np.bitwise_count(touching)
+    return found
+
+
+def straight_arcs(curve: np.ndarray) -> int:
+    """Bits of the arcs, 64 of equal length, that belong to a stretch without any bend: the edge of a sheet."""
+    from scipy.ndimage import maximum_filter1d, uniform_filter1d
+
+    if len(curve) <= STRETCH:
+        return 0
+    x, y = (curve - curve.mean(0)).T
+    mean = [uniform_filter1d(values, STRETCH, mode="wrap") for values in (x, y, x * x, y * y, x * y)]
+    xx, yy, xy = mean[2] - mean[0] ** 2, mean[3] - mean[1] ** 2, mean[4] - mean[0] * mean[1]
+    off = np.sqrt(np.maximum((xx + yy) / 2 - np.sqrt(((xx - yy) / 2) ** 2 + xy**2), 0))
+    straight = maximum_filter1d((off < BEND).astype(np.uint8), STRETCH, mode="wrap")
+    arc = ARCS * np.arange(len(curve)) // len(curve)
+    share = np.bincount(arc, straight, ARCS) / np.maximum(np.bincount(arc, minlength=ARCS), 1)
+    bits = sum(1 << int(number) for number in np.flatnonzero(share > 0.5))
+    return bits - (1 << ARCS) if bits >> (ARCS - 1) else bits
 
 
 def _likeness(colours: np.ndarray) -> float:

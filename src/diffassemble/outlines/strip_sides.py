@@ -98,16 +98,19 @@ def _borders(
     return high[count // 10 : count - count // 10], low[count // 10 : count - count // 10]
 
 
-def looks_like_strips(pieces: OutlinePieces) -> bool:
-    """Whether nearly all pieces are far longer than wide, about as wide all along, and as long as each other."""
+def strip_like(pieces: OutlinePieces) -> Bool[np.ndarray, "n"]:
+    """Which pieces are far longer than wide, about as wide all along, and as long as the others that are so."""
     frames = [strip_frame(contour) for contour in pieces.contours]
-    usual = float(np.median([frame.length for frame in frames]))
-    good = 0
-    for frame in frames:
-        width = float(frame.widths.mean())
-        even = frame.widths.std() < 0.3 * width and abs(frame.length / usual - 1) < _UNEVEN
-        good += bool(even and frame.length > _SLENDER * width)
-    return good > 0.8 * len(frames)
+    wide, uneven = (np.array([getattr(frame.widths, name)() for frame in frames]) for name in ("mean", "std"))
+    length = np.array([frame.length for frame in frames])
+    slender = (length > _SLENDER * wide) & (uneven < 0.3 * wide)
+    usual = float(np.median(length[slender])) if slender.any() else 1.0
+    return slender & (np.abs(length / usual - 1) < _UNEVEN)
+
+
+def looks_like_strips(pieces: OutlinePieces) -> bool:
+    """Whether nearly all pieces are strips."""
+    return bool(strip_like(pieces).mean() > 0.8)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from PIL import Image
 from scipy.spatial.transform import Rotation
 from torch import Tensor
 
-from diffassemble.core import Assembly, FragmentPieces, Poses
+from diffassemble.core import Assembly, FragmentPieces, Poses, Puzzle
 from diffassemble.rendering.animation import eased
 from diffassemble.rendering.picture import (
     beside,
@@ -218,6 +218,16 @@ def draw_assembly(assembly: Assembly) -> Image.Image:
     Here and below each fragment that has no colours has one that tells it from the others.
     """
     return _stills(assembly).assembled.coloured(fragment_colours(len(assembly.puzzle)), own=True)
+
+
+def draw_pieces(puzzle: Puzzle) -> Image.Image:
+    """The fragments on a table."""
+    table = laid_out(puzzle.fragments)
+    things = triangles_of(puzzle.fragments.meshes, _STILL_TRIANGLES)
+    reached = _reached(things.extremes(len(puzzle)), table)
+    camera = frame(reached, orbit(*_TABLE_VIEW), PANEL, _MARGIN)
+    seen = expose(things.placed(table), camera, PANEL, ground=float(reached[:, 1].min()))
+    return seen.coloured(fragment_colours(len(puzzle)), own=True)
 
 
 def draw_before_after(assembly: Assembly) -> Image.Image:

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Float32
 from PIL import Image
 
-from diffassemble.core import Assembly, OutlinePieces, Poses
+from diffassemble.core import Assembly, OutlinePieces, Poses, Puzzle
 from diffassemble.rendering.animation import between, eased
 from diffassemble.rendering.picture import (
     PANEL,
@@ -144,15 +144,23 @@ def _patches(images: Sequence[Image.Image], pieces: OutlinePieces, poses: Poses,
     return [Patch(image, pieces, index, stage, angle, place) for index, (image, angle, place) in enumerate(rows)]
 
 
-def blended(
+def light_of(
     images: Sequence[Image.Image], pieces: OutlinePieces, poses: Poses, stage: Stage, shown: Bool[np.ndarray, "n"]
-) -> Image.Image:
-    """The pieces at their places, on a table, without seams where they meet."""
+) -> Float32[np.ndarray, "h w 4"]:
+    """The light of pieces at their places, and its alpha, in levels."""
     width, height = stage.size
     light = np.zeros((height, width, 4), np.float32)
     for patch, wanted in zip(_patches(images, pieces, poses, stage), shown.tolist(), strict=True):
         if wanted:
             patch.add_to(light)
+    return light
+
+
+def blended(
+    images: Sequence[Image.Image], pieces: OutlinePieces, poses: Poses, stage: Stage, shown: Bool[np.ndarray, "n"]
+) -> Image.Image:
+    """The pieces at their places, on a table, without seams where they meet."""
+    light = light_of(images, pieces, poses, stage, shown)
     # In place: wholes may be large.
     alpha, colours, table = light[..., 3:] / 255, light[..., :3], np.array(TABLE, np.float32)
     colours /= np.maximum(alpha, 1e-3)
@@ -179,6 +187,12 @@ def laid_out(pieces: OutlinePieces, aspect: float = 1.0) -> Poses:
     sizes = high - low + _GAP * float((high - low).mean())
     places = torch.from_numpy(shelves(sizes, aspect) - (low + high) / 2).float()
     return Poses(torch.eye(2).repeat(len(pieces), 1, 1), places)
+
+
+def draw_pieces(puzzle: Puzzle) -> Image.Image:
+    """The pieces as they were given, beside each other."""
+    pieces = puzzle.outlines
+    return _fitted(pieces, laid_out(pieces), PANEL, np.ones(len(pieces), bool))
 
 
 def draw_before_after(assembly: Assembly) -> Image.Image:

@@ -290,53 +290,70 @@ OUTLINE: Colour = (220, 30, 110)
 
 WRONG: Colour = (235, 60, 20)
 _LARGEST_PHOTO, _LARGEST_SHEET = 2000, 3200
+# The least size of letters in pixels; what is shown around a single piece, of its length.
+_LEGIBLE, _AROUND = 14.0, 0.1
 
 
 def draw_outlines(
-    photo: Image.Image, curves: Sequence[Float[Tensor, "_ 2"]], first: int = 0, sound: Sequence[bool] | None = None
+    photo: Image.Image, curves: Sequence[Float[Tensor, "_ 2"]], labels: Sequence[str] | None = None
 ) -> Image.Image:
-    """The photograph with numbered outlines, in the order of the pieces' files; points are (x, y) in pixels.
+    """The photograph with outlines and what is written on them, numbers if nothing is told; points (x, y) in pixels.
 
-    What is not `sound` has no number: it is filled with a colour and marked by an exclamation mark.
+    What has an empty label is no piece: it is filled with a colour and marked by an exclamation mark.
     """
     canvas = photo.convert("RGB")
     draw, width = ImageDraw.Draw(canvas, "RGBA"), max(2, max(photo.size) // 500)
     reach = np.median([np.ptp(np.asarray(curve), axis=0).min() for curve in curves]) if len(curves) else 40
-    font = ImageFont.load_default(size=max(10, float(reach) / 3))
-    number = first
-    for curve, good in zip(curves, sound or [True] * len(curves), strict=True):
+    font = ImageFont.load_default(size=max(_LEGIBLE, float(reach) / 3))
+    for curve, label in zip(curves, labels or [str(number) for number in range(len(curves))], strict=True):
         points = [(float(x), float(y)) for x, y in curve]
-        colour = OUTLINE if good else WRONG
-        if not good:
+        colour = OUTLINE if label else WRONG
+        if not label:
             draw.polygon(points, fill=(*WRONG, 90))
         draw.line([*points, points[0]], fill=colour, width=width, joint="curve")
         x, y = np.asarray(curve).mean(0).tolist()
-        text = str(number) if good else "!"
-        draw.text((x, y), text, fill="white", stroke_fill=colour, stroke_width=width, font=font, anchor="mm")
-        number += good
+        draw.text((x, y), label or "!", fill="white", stroke_fill=colour, stroke_width=width, font=font, anchor="mm")
     return canvas
 
 
 def draw_found(
-    photos: Sequence[tuple[UInt8[Tensor, "3 _ _"], Sequence[Float64[np.ndarray, "_ 2"]], Sequence[bool]]],
+    photos: Sequence[tuple[UInt8[Tensor, "3 _ _"], Sequence[Float64[np.ndarray, "_ 2"]], Sequence[str]]],
 ) -> Image.Image:
-    """Photographs with what was found in them, numbered on through all of them, one beside the other."""
-    height, width = (max(levels.shape[axis] for levels, _, _ in photos) for axis in (1, 2))
+    """Photographs with what was found in them and its labels, one beside the other.
+
+    Of photographs that show one piece, only the piece and a little around it: many of them are drawn larger so. All
+    others are whole, since a piece that was overlooked lies where there seems to be background.
+    """
+    boxes = [_box_around(levels, curves, labels) for levels, curves, labels in photos]
+    width, height = (max(box[axis + 2] - box[axis] for box in boxes) for axis in (0, 1))
     # About as wide as high, and one row if there are two.
     columns = min(len(photos), math.ceil(math.sqrt(len(photos) * height / width)))
     rows = math.ceil(len(photos) / columns)
     scale = min(1.0, _LARGEST_PHOTO / max(height, width), _LARGEST_SHEET / max(columns * width, rows * height))
-    drawn, first = [], 0
-    for levels, curves, sound in photos:
-        image = Image.fromarray(levels.movedim(0, -1).contiguous().numpy())
+    drawn = []
+    for (levels, curves, labels), (left, top, right, low) in zip(photos, boxes, strict=True):
+        image = Image.fromarray(levels[:, top:low, left:right].movedim(0, -1).contiguous().numpy())
         small = image.resize((max(1, round(image.width * scale)), max(1, round(image.height * scale))))
         stretch = np.array(small.size) / np.array(image.size)
         # A point a pixel is enough.
-        shown = [torch.from_numpy(curve[:: max(1, int(1 / scale))] * stretch) for curve in curves]
-        drawn.append(draw_outlines(small, shown, first, sound))
-        first += sum(sound)
+        shown = [torch.from_numpy((curve[:: max(1, int(1 / scale))] - (left, top)) * stretch) for curve in curves]
+        drawn.append(draw_outlines(small, shown, labels))
     cell = max(image.width for image in drawn), max(image.height for image in drawn)
     sheet = Image.new("RGB", (cell[0] * columns, cell[1] * rows), TABLE)
     for index, image in enumerate(drawn):
         sheet.paste(image, (index % columns * cell[0], index // columns * cell[1]))
     return sheet
+
+
+def _box_around(
+    levels: UInt8[Tensor, "3 H W"], curves: Sequence[Float64[np.ndarray, "_ 2"]], labels: Sequence[str]
+) -> tuple[int, int, int, int]:
+    """What to show of a photograph: left, top, right, bottom."""
+    height, width = levels.shape[-2:]
+    if len(curves) != 1 or not labels[0]:
+        return 0, 0, width, height
+    low, high = curves[0].min(0), curves[0].max(0)
+    margin = _AROUND * float((high - low).max())
+    left, top = np.floor(low - margin).clip(0).astype(int).tolist()
+    right, bottom = np.ceil(high + margin).clip(0, (width, height)).astype(int).tolist()
+    return left, top, right, bottom

@@ -189,29 +189,32 @@ def account(assembly: Assembly) -> list[tuple[str, str]]:
     Of pieces of pictures, which all have a place, only which way is up. The names of objects are numbers from 1; they
     are told where there are several.
     """
+    note = upright_note(assembly)
+    words = f"{100 * (assembly.upright or 0):.0f} % sure" + (f"; {note}" if note else "")
+    upright = [] if assembly.upright is None else [("upright", words)]
     if assembly.objects is None or assembly.groups is None:
-        note = upright_note(assembly)
-        words = f"{100 * (assembly.upright or 0):.0f} % sure" + (f"; {note}" if note else "")
-        return [] if assembly.upright is None else [("upright", words)]
+        return upright
     names, count = assembly.puzzle.names, max(assembly.objects) + 1
     notes = assembly.notes or ("",) * len(names)
     told: dict[str, list[str]] = {f"object {number + 1}": [] for number in range(count) if count > 1}
+    grids = {number: f"{rows} rows × {cols} columns" for number, (rows, cols) in assembly.grids.items()}
     told |= {"sure": [], "likely": [], "guessed": []}
     rows = zip(names, assembly.groups, assembly.objects, assembly.confidence.tolist(), notes, strict=True)
     for name, group, own, sure, note in rows:
         if count > 1 and own >= 0:
             told[f"object {own + 1}"].append(name)
         if group == "left out":
-            told.setdefault(f"left out, {note or 'fits nowhere'}", []).append(name)
+            told.setdefault(f"left out, {note.removeprefix('left out: ') or 'fits nowhere'}", []).append(name)
         else:
             doubt = "; ".join(text for text in (f"{sure:.2f}", note) if text)
             told[group].append(name if group == "sure" else f"{name} ({doubt})")
-    return [(heading, listed(pieces)) for heading, pieces in told.items() if pieces]
+    found = [(f"grid found{f' in object {number + 1}' if count > 1 else ''}", words) for number, words in grids.items()]
+    return [*found, *upright] + [(heading, listed(pieces)) for heading, pieces in told.items() if pieces]
 
 
 def upright_note(assembly: Assembly) -> str | None:
     """What to know about which way is up, if it is not sure; nothing where it is, or where what is locked tells it."""
-    if assembly.puzzle.lattice is None or assembly.puzzle.locks is not None:
+    if (assembly.puzzle.lattice is None and not assembly.puzzle.pieces.flat) or assembly.puzzle.locks is not None:
         return None
     if assembly.upright is None:
         return "which way is up is not known"

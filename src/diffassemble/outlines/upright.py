@@ -1,0 +1,99 @@
+"""Which way is up, asked of what pieces of any outline were put together to, if that is about a rectangle."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Float64
+from torch import Tensor
+
+from diffassemble.core import OutlinePieces, Poses
+from diffassemble.core.poses import plane_rotations
+from diffassemble.core.solver import turned_cells
+from diffassemble.outlines.grown import Grown
+from diffassemble.outlines.lattice_poses import lay_apart
+from diffassemble.outlines.strip_sides import looks_like_strips
+from diffassemble.rendering.outlines import light_of, placed_outlines, stage_around, textures_at
+
+Look = Callable[[Float[Tensor, "3 h w"]], tuple[int, float]]
+"""Of a picture, by how many clockwise quarter turns it becomes upright, and how probable that is."""
+# How much of the smallest rectangle around it a whole fills, if its sides tell how it stands.
+_RECTANGULAR = 0.85
+# Pixels along the longer side of the picture that is looked at.
+_LOOK = 400
+
+
+def stand_up(look: Look, pieces: OutlinePieces, grown: Grown) -> tuple[Grown, float | None]:
+    """The same answer with every whole turned upright, and how probable it is that the least sure one is.
+
+    A whole that is no rectangle stays as it is: nobody knows how it stood. Silhouettes show no picture, and of pages
+    of text, which are shredded to strips, the network has learnt nothing.
+    """
+    if not pieces.coloured or looks_like_strips(pieces):
+        return grown, None
+    cells = None if grown.cells is None else grown.cells.clone()
+    poses = Poses(grown.poses.rotation.clone(), grown.poses.translation.clone())
+    blocks, least = [], None
+    for number in range(int(grown.objects.max()) + 1):
+        own = grown.objects == number
+        blocks.append(own.nonzero().flatten())
+        found = _upright_poses(look, pieces, poses, own) if len(blocks[-1]) > 1 else None
+        if found is None:
+            continue
+        turned, turns, sure = found
+        poses.rotation[own], poses.translation[own] = turned.rotation[own], turned.translation[own]
+        if cells is not None:
+            cells[own] = turned_cells(cells[own], grown.objects[own], turns)
+        least = sure if least is None else min(least, sure)
+    if least is None:
+        return grown, None
+    blocks += [piece.reshape(1) for piece in (grown.objects < 0).nonzero().flatten()]
+    lay_apart(pieces, poses, blocks, torch.zeros(len(pieces), dtype=torch.bool))
+    return grown._replace(poses=poses, cells=cells), least
+
+
+def _upright_poses(
+    look: Look, pieces: OutlinePieces, poses: Poses, own: Bool[Tensor, "n"]
+) -> tuple[Poses, int, float] | None:
+    """Poses turned so that one whole is upright, by how many quarters beyond what makes it straight, and how surely."""
+    inside = own.numpy()
+    points = np.concatenate([curve for curve, here in zip(placed_outlines(pieces, poses), inside, strict=True) if here])
+    lean, filled = _rectangle(points, float(pieces.areas[own].sum()))
+    if filled < _RECTANGULAR:
+        return None
+    straight = _turned(poses, -lean)
+    turns, sure = look(_picture(pieces, straight, inside))
+    return _turned(straight, turns * math.pi / 2), turns, sure
+
+
+def _turned(poses: Poses, angle: float) -> Poses:
+    """All poses turned clockwise as seen about one point."""
+    turn = plane_rotations(torch.tensor([angle]))[0].to(poses.rotation)
+    return Poses(turn @ poses.rotation, poses.translation @ turn.T)
+
+
+def _rectangle(points: Float64[np.ndarray, "m 2"], area: float) -> tuple[float, float]:
+    """By which angle, of at most an eighth turn, the smallest rectangle around points leans, and its filled share."""
+    from scipy.spatial import ConvexHull
+
+    hull = points[ConvexHull(points).vertices]
+    edges = np.roll(hull, -1, 0) - hull
+    found = []
+    for angle in np.arctan2(edges[:, 1], edges[:, 0]):
+        along = np.array([math.cos(angle), math.sin(angle)])
+        found.append((np.ptp(hull @ along) * np.ptp(hull @ np.array([-along[1], along[0]])), angle))
+    least, angle = min(found)
+    return float((angle + math.pi / 4) % (math.pi / 2) - math.pi / 4), area / float(least)
+
+
+def _picture(pieces: OutlinePieces, poses: Poses, own: Bool[np.ndarray, "n"]) -> Float[Tensor, "3 h w"]:
+    """What was put together, in colours from 0 to 1, not a number where nothing lies."""
+    outlines = [curve for curve, here in zip(placed_outlines(pieces, poses), own, strict=True) if here]
+    stage = stage_around(outlines, longest=_LOOK)
+    light = light_of(textures_at(pieces, stage.scale), pieces, poses, stage, own)
+    alpha = light[..., 3:] / 255
+    colours = np.where(alpha > 0.3, light[..., :3] / np.maximum(alpha, 0.3) / 255, np.nan)
+    return torch.from_numpy(colours.astype(np.float32)).movedim(-1, 0).clamp(0, 1)
