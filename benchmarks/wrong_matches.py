@@ -1,7 +1,8 @@
 """How diffusion and the plain tree of matches stand wrong ones: the same objects, ever more matches replaced.
 
 Matches are found once for every object. A share of them then says something else, as probable as before: the two
-fragments keep their distance, all else is drawn at random. Scores are those of `evaluate --anchor largest`.
+fragments keep their distance, all else is drawn at random. Scores are those of `evaluate --anchor largest`. "known" is
+the tree of those matches that were not replaced: who hears matches alone can hardly do better.
 Run: python benchmarks/wrong_matches.py DATA [--split val] [--wrong 0 0.1 0.3] [--limit N] [--model fragments]
 """
 
@@ -22,7 +23,7 @@ import torch
 
 from diffassemble.core import Matches, Puzzle
 from diffassemble.core.seeds import random_stream
-from diffassemble.core.solver import content_order
+from diffassemble.core.solver import SURE, content_order
 from diffassemble.evaluation.fragments import ObjectCell, score_object
 from diffassemble.fragments.datasets import find_fractures
 from diffassemble.fragments.diffusion import FragmentDiffusionSolver, TreeSolver
@@ -46,6 +47,7 @@ def main() -> None:
     cell = ObjectCell(options.data.name, fractures, anchors=("largest",))
     network = Denoiser.from_pretrained(options.model)
     right, turned, seconds = defaultdict(list), defaultdict(list), defaultdict(list)
+    sure: dict[tuple[str, float], list[float]] = defaultdict(list)
     for number in range(len(fractures)):
         case = cell.case(number, 0)
         # Solvers list pieces by what they are; matches must speak of the same list.
@@ -58,7 +60,13 @@ def main() -> None:
                 return heard
 
             diffusion = FragmentDiffusionSolver(network, options.steps, options.samples, find_matches=tell)
-            for solver in (TreeSolver(tell), diffusion, replace(diffusion, samples=1, name="diffusion, one sample")):
+            true = (heard.relative.rotation == known.relative.rotation).all(-1).all(-1).nonzero()[:, 0]
+
+            def tell_true(given: Puzzle, left: Matches = heard[true]) -> Matches:
+                return left
+
+            one = replace(diffusion, samples=1, name="diffusion, one sample")
+            for solver in (TreeSolver(tell), TreeSolver(tell_true, "known"), diffusion, one):
                 began = time.process_time()
                 *_, step = solver.steps(case.given, random_stream(0, number, 3))
                 row = solver.name, wrong
@@ -66,10 +74,13 @@ def main() -> None:
                 score = score_object(case, step.poses, "largest", step.confidence)
                 right[row].append(100 * float(score.values("right").mean()))
                 turned[row].append(score.mean("euler"))
-    print(f"{len(fractures)} objects\nsolver                 wrong  part accuracy  RMSE(R)°  seconds")
+                sure[row] += score.values("right")[score.rest & (score.values("confidence") > SURE)].tolist()
+    told = f"told above {SURE}, right"
+    print(f"{len(fractures)} objects\nsolver                 wrong  part accuracy  RMSE(R)°  seconds  {told}")
     for row in sorted(right):
         mean, turn, spent = (float(torch.tensor(values[row]).mean()) for values in (right, turned, seconds))
-        print(f"{row[0]:22s} {row[1]:5.0%} {mean:14.1f} {turn:9.1f} {spent:8.2f}")
+        told = f"{len(sure[row]):14d} {int(sum(sure[row])):6d}"
+        print(f"{row[0]:22s} {row[1]:5.0%} {mean:14.1f} {turn:9.1f} {spent:8.2f} {told}")
 
 
 if __name__ == "__main__":

@@ -104,6 +104,18 @@ def test_equal_parts_of_regular_objects_are_no_copies() -> None:
     assert not are_copies(one, two)
 
 
+def test_a_moved_copy_that_sawing_could_explain_is_told_where_it_is_in_doubt(models: FractureModels) -> None:
+    one, two = twisted()
+    puzzle = puzzle_of(one, two, moved(one))
+    assert set_aside(puzzle) == {}
+    *_, last = MendSolver(models).steps(puzzle, torch.Generator().manual_seed(0))
+    assert last.notes is not None
+    assert last.confidence is not None
+    for sure, note in zip(last.confidence.tolist(), last.notes, strict=True):
+        assert ("ply: a copy, or equal parts sawn apart?" in note) == (sure < 0.9)
+    assert last.confidence.min() < 0.9
+
+
 @pytest.mark.parametrize("name", ["bowl", "statue"])
 def test_copies_of_any_fragment_are_told_from_different_ones(name: str) -> None:
     generator = torch.Generator().manual_seed(4)

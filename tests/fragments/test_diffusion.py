@@ -103,6 +103,41 @@ def test_one_fragment_and_fragments_without_matches_get_an_honest_answer(network
             assert bool((step.confidence[rest] <= 0.1).all())
 
 
+def test_a_fragment_without_any_match_is_guessed_and_the_others_are_not(network: Denoiser) -> None:
+    puzzle, matches = broken()
+    alone = int(puzzle.fragments.areas.argmin())
+    heard = matches[((matches.first != alone) & (matches.second != alone)).nonzero()[:, 0]]
+    for solver in (TreeSolver(lambda _: heard), FragmentDiffusionSolver(network, 5, 2, 0.0, lambda _: heard)):
+        step = last_step(solver, puzzle)
+        assert step.confidence[alone] <= 0.1
+        assert bool((step.confidence[torch.arange(COUNT) != alone] > 0.7).all())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_all_matches_are_wrong_loops_do_not_close_and_nobody_is_sure(network: Denoiser, seed: int) -> None:
+    puzzle, matches = broken(seed)
+    wrong = spoilt(matches, 0.999, 0.0, torch.Generator().manual_seed(seed))
+    rest = torch.arange(COUNT) != puzzle.fragments.areas.argmax()
+    for solver in (TreeSolver(lambda _: wrong), FragmentDiffusionSolver(network, 5, 2, 0.0, lambda _: wrong)):
+        assert bool((last_step(solver, puzzle).confidence[rest] < 0.5).all())
+
+
+def test_a_denied_link_is_doubted_and_one_that_loops_bear_out_is_not() -> None:
+    """A square with a tail: one side of the square says something else than the three others do."""
+    truth = Poses(random_rotations(5, torch.Generator().manual_seed(0)), torch.randn(5, 3))
+    one, two = torch.tensor([(0, 1), (1, 2), (2, 3), (3, 0), (3, 4)]).unbind(1)
+    first, second = torch.cat([one, two]), torch.cat([two, one])
+    relative = truth[second].inverse() @ truth[first]
+    matches = Matches(first, second, relative, torch.zeros_like(first), torch.full((10, CHANNELS), 0.9))
+    held = torch.arange(5) == 0
+    whole = linked(matches, truth, held, torch.ones(5))
+    relative.translation[[3, 8]] += 1.0
+    denied = linked(matches, truth, held, torch.ones(5))
+    assert bool((denied[1:] < whole[1:] - 0.1).all())
+    # Nothing denies the tail itself: it is as sure as what it hangs on, times its own probability.
+    assert float(denied[4] / denied[3]) == pytest.approx(0.9, abs=0.06)
+
+
 def test_where_matches_contradict_each_other_nobody_is_sure(network: Denoiser) -> None:
     puzzle, matches = broken()
     wrong = spoilt(matches, 0.999, 0.0, torch.Generator().manual_seed(0))

@@ -15,39 +15,41 @@ from diffassemble.fragments.breaking import fracture
 from diffassemble.fragments.files import fragment_pieces, read_fragments
 from diffassemble.fragments.mend import MendSolver
 from diffassemble.fragments.model import FractureModels
-from diffassemble.fragments.scale import misfit, misfit_of
+from diffassemble.fragments.scale import Lengths, misfit, misfit_of
 from diffassemble.fragments.shapes.catalogue import make_solid
 
 
-def sizes(*lengths: float) -> tuple[torch.Tensor, torch.Tensor]:
-    radii = torch.tensor(lengths, dtype=torch.double)
-    return 10 * radii.square(), radii
+def sizes(*lengths: float, grain: tuple[float, ...] = (), radii: tuple[float, ...] = ()) -> Lengths:
+    """Fragments of these sizes; their corners lie equally close unless it is told."""
+    size, reach = torch.tensor(lengths, dtype=torch.double), torch.tensor(radii or lengths, dtype=torch.double)
+    gaps = torch.tensor(grain or (0.01,) * len(lengths), dtype=torch.double)
+    return Lengths(3 * size, reach, size, gaps, (9 * (size / gaps).square()).long())
 
 
 def test_the_fewer_differ_from_the_more() -> None:
-    found = misfit(*sizes(1, 900, 1.5, 0.8))
+    found = misfit(sizes(1, 900, 1.5, 0.8))
     assert found is not None
     assert found.members == (1,)
     assert found.leaves_out
     assert found.text == "about 900 times as large as the others: another unit?"
-    found = misfit(*sizes(1, 0.001, 1.5, 0.002))
+    found = misfit(sizes(1, 0.001, 1.5, 0.002))
     assert found is not None
     assert found.members == (1, 3)
     assert "about 1/1000 times as large" in found.text or "about 1/" in found.text
 
 
 def test_the_factor_decides() -> None:
-    assert misfit(*sizes(1, 0.5, 0.5 / 24)) is None
-    told = misfit(*sizes(1, 0.5, 0.5 / 26))
+    assert misfit(sizes(1, 0.5, 0.5 / 24)) is None
+    told = misfit(sizes(1, 0.5, 0.5 / 26))
     assert told is not None
     assert not told.leaves_out
-    left = misfit(*sizes(1, 1, 1 / 101))
+    left = misfit(sizes(1, 1, 1 / 101))
     assert left is not None
     assert left.leaves_out
     # Ever smaller chips are no second group, and a thin rod is not large for being long.
-    assert misfit(*sizes(*(0.2**number for number in range(6)))) is None
-    assert misfit(torch.tensor([1.0, 0.9, 0.003]).double(), torch.tensor([3.0, 2.0, 0.03])) is None
-    assert misfit(*sizes(1)) is None
+    assert misfit(sizes(*(0.2**number for number in range(6)))) is None
+    assert misfit(sizes(1, 0.95, 0.055, radii=(3.0, 2.0, 0.03))) is None
+    assert misfit(sizes(1)) is None
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -95,3 +97,29 @@ def test_nothing_is_said_of_ordinary_files(halves: list[Mesh], tmp_path: Path) -
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         read_fragments(tmp_path)
+
+
+@pytest.mark.parametrize("factor", [10.0, 25.4, 0.1])
+@pytest.mark.parametrize("category", ["mug", "statue"])
+def test_one_file_of_another_unit_is_told_by_the_grain_of_its_surface(category: str, factor: float) -> None:
+    generator = torch.Generator().manual_seed(3)
+    meshes = fracture(make_solid(category, generator), 5, generator)
+    odd = max(range(5), key=lambda piece: len(meshes[piece].faces))
+    meshes[odd] = Mesh(meshes[odd].vertices * factor, meshes[odd].faces)
+    pieces = fragment_pieces(meshes)
+    found = misfit_of(pieces.points, pieces.meshes)
+    assert found is not None
+    assert found.members == (odd,)
+    assert found.leaves_out
+    assert found.factor == pytest.approx(factor)
+
+
+def test_a_large_body_beside_chips_is_not_accused() -> None:
+    # Whether their corners lie equally close, or all have equally many: the size of a lump is its own.
+    assert misfit(sizes(10, 0.5, 0.6, 0.7)) is None
+    assert misfit(sizes(10, 0.5, 0.6, 0.7, grain=(0.1, 0.005, 0.006, 0.007))) is None
+    # But corners lie ten times as far apart only in another unit.
+    told = misfit(sizes(10, 0.5, 1.2, 0.7, grain=(0.1, 0.01, 0.011, 0.009)))
+    assert told is not None
+    assert told.members == (0,)
+    assert told.text == "about 10 times as large as the others: another unit?"

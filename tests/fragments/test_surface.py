@@ -10,6 +10,7 @@ import torch
 
 from diffassemble.core import FragmentPieces, InputError, Mesh
 from diffassemble.core.surfaces import triangle_normals
+from diffassemble.fragments.cloud_normals import outward_normals
 from diffassemble.fragments.spatial import INSIDE, OUTSIDE, Voxels, look_up, nearest_within, thin, voxelise
 from diffassemble.fragments.surface import (
     Sample,
@@ -18,7 +19,6 @@ from diffassemble.fragments.surface import (
     enclosure,
     facing_outward,
     is_cloud,
-    outward_normals,
     sample,
     sample_near,
     smoothed,
@@ -107,6 +107,9 @@ def test_samples_have_the_colours_of_the_surface(block: Mesh, ball: Sample) -> N
 
 def test_the_spacing_follows_the_surface_but_is_no_finer_than_a_cloud(block: Mesh, ball: Sample) -> None:
     assert spacing_of(pieces_of(block)) == pytest.approx(np.sqrt(3.4 / 40000), rel=1e-4)
+    # Many pieces are looked at by their own size, not by the whole's.
+    assert spacing_of(pieces_of(*[block] * 20)) == pytest.approx(np.sqrt(20 * 3.4 / 40000), rel=1e-4)
+    assert spacing_of(pieces_of(*[block] * 100)) == pytest.approx(np.sqrt(100 * 3.4 / 160000), rel=1e-4)
     assert spacing_of(pieces_of(cloud_of(ball.points))) == pytest.approx(0.06, rel=0.1)
     with pytest.raises(InputError, match="neither surface nor extent"):
         spacing_of(pieces_of(cloud_of(np.zeros((5, 3), np.float32))))
@@ -129,6 +132,14 @@ def test_normals_do_not_jump_through_thin_walls() -> None:
     normals = outward_normals(np.concatenate([*faces, *rims]).astype(np.float32))
     assert (normals[:4000, 2] < 0).mean() > 0.97
     assert (normals[4000:8000, 2] > 0).mean() > 0.97
+
+
+def test_normals_at_edges_belong_to_one_side(block: Mesh) -> None:
+    chance = np.random.default_rng(0).random((12000, 3), np.float32)
+    points, true = draw(block.vertices.numpy(), block.faces.numpy(), chance)
+    like = (outward_normals(np.ascontiguousarray(points)) * true).sum(1)
+    assert (like < 0).mean() < 0.005
+    assert (like < np.cos(np.radians(30))).mean() < 0.03
 
 
 def test_constants_stay_and_noise_shrinks(ball: Sample) -> None:

@@ -14,7 +14,7 @@ from diffassemble.core import InputError, Matches, Poses, Puzzle
 from diffassemble.core.poses import random_rotations
 from diffassemble.core.seeds import seeded
 from diffassemble.network.batch import PuzzleBatch, pack
-from diffassemble.network.denoiser import Denoiser, PosedFeatures, view_matches
+from diffassemble.network.denoiser import Axes, Denoiser, PosedFeatures, view_matches
 from diffassemble.network.encoders.points import PointEncoder
 from diffassemble.network.evidence import POWERS, THRESHOLDS
 from diffassemble.network.graph.edges import complete_edges, lifted
@@ -214,16 +214,16 @@ def test_tensors_are_made_where_the_data_is(make_model: Make, puzzles: list[Puzz
 def test_axes_turn_with_the_fragment_and_its_shape_does_not() -> None:
     generator = torch.Generator().manual_seed(0)
     encoder = PointEncoder("vn_dgcnn", "equivariant", 8)
-    standing = PosedFeatures(encoder, 16)
-    torch.nn.init.normal_(standing.weights.weight, generator=generator)
+    standing, axes = PosedFeatures(encoder), Axes(8, 16)
+    torch.nn.init.normal_(axes.weights.weight, generator=generator)
     points = torch.randn(3, 60, 3, generator=generator)
     turn = random_rotations(3, generator)
     nodes = torch.randn(3, 1, 16, generator=generator)
     with torch.no_grad():
         plain, turned = encoder(points), encoder(points @ turn.mT)
         assert torch.allclose(standing.shape(plain), standing.shape(turned), atol=1e-3)
-        wanted = standing.axes(nodes, plain[:, None]) @ turn.mT[:, None]
-        assert torch.allclose(standing.axes(nodes, turned[:, None]), wanted, atol=1e-3)
+        wanted = axes(nodes, plain[:, None]) @ turn.mT[:, None]
+        assert torch.allclose(axes(nodes, turned[:, None]), wanted, atol=1e-3)
         assert float(wanted.norm()) > 0.1
 
 

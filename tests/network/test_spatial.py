@@ -10,7 +10,7 @@ from torch import Tensor
 
 from diffassemble.core import Matches, Poses
 from diffassemble.core.pieces import CHANNELS
-from diffassemble.diffusion.so3 import SPAN
+from diffassemble.diffusion.so3 import SPAN, rotation_of
 from diffassemble.diffusion.spaces import SPACES
 from diffassemble.network.evidence import grow_clusters
 from diffassemble.network.spatial import (
@@ -103,9 +103,13 @@ def test_clusters_know_from_what_is_held_where_everything_stands(dimension: int)
 def test_votes_are_unbiased_under_noise_on_the_group_and_take_it_away(dimension: int) -> None:
     truth, matches = assembly(dimension, 1)
     samples = 600
-    noisy = truth.rotation[:, None] @ random_turns(
-        (COUNT, samples), dimension, torch.Generator().manual_seed(0), spread=0.4
-    )
+    generator = torch.Generator().manual_seed(0)
+    if dimension == 3:
+        normals = torch.randn(COUNT, samples, 3, generator=generator)
+        turns = rotation_of(normals, torch.tensor(0.25))  # IGSO(3)
+    else:
+        turns = random_turns((COUNT, samples), dimension, generator, spread=0.4)
+    noisy = truth.rotation[:, None] @ turns
     shifts = 0.1 * torch.randn(COUNT, samples, dimension, generator=torch.Generator().manual_seed(1))
     place = truth.translation[:, None] + shifts
     nobody = Held(torch.zeros(COUNT, dtype=torch.bool), truth.rotation, truth.translation)

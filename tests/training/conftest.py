@@ -14,8 +14,8 @@ from diffassemble.fragments.model import FractureConfig
 from diffassemble.fragments.orientation import OrientationConfig
 from diffassemble.network.baselines import OneShotConfig
 from diffassemble.network.config import ModelConfig
+from diffassemble.network.upright import UprightConfig
 from diffassemble.squares.edge_model import EdgeModelConfig
-from diffassemble.squares.upright import UprightConfig
 from diffassemble.training.config import Config, DataConfig, FragmentConfig
 from diffassemble.training.denoising import DenoisingTraining
 from diffassemble.training.edge_model import EdgeModelTraining

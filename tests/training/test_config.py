@@ -51,7 +51,12 @@ BAD: list[tuple[str, str, dict[str, Any], str]] = [
     ("jigsaw", "model", {"backbone": "resnet18", "symmetry": "plain"}, "--model.symmetry plain"),
     ("jigsaw", "model", {"backbone": "vn_dgcnn"}, "--model.space cos_sin: must be so3 or six_d or quaternion with"),
     ("jigsaw", "model", {"backbone": "vn_dgcnn", "space": "so3"}, "--model.space so3: must be cos_sin, the poses of"),
-    ("edge-model", "model", {"observed": 4}, "--model.observed 4: must be 3 or more and a multiple of 3"),
+    (
+        "edge-model",
+        "model",
+        {"observed": 4},
+        "--model.observed 4: must be 3 or more and at most 4096 and",
+    ),
     ("edge-model", "model", {"widest_gap": 1}, "--model.widest-gap 1: must be 2 or more, the erosion of --data.erode"),
     ("edge-model", "training", {"pieces": 8}, "--training.pieces 8: must be 9 or more, so that a 3x3 puzzle fits"),
     ("fragments", "data", {"solids": 0}, "--data.folders: must be something to learn from"),
@@ -155,7 +160,7 @@ def test_runs_of_another_kind_are_refused(configs: dict[str, Config], tmp_path: 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("{", "is not the configuration of a run"),
+        ("{", "is not JSON; give a configuration of a run"),
         ("[]", "is not the configuration of a run"),
         ("{}", "is not the configuration of a run"),
         ('{"model": {"colour": 3}, "data": {"folders": []}, "training": {}}', "colour"),

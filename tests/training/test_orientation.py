@@ -18,6 +18,12 @@ from diffassemble.training.orientation import UP, OrientationTask, OrientationTr
 GENERATOR = torch.Generator().manual_seed(0)
 
 
+@pytest.fixture(autouse=True)
+def _drawn_alike() -> None:
+    """Every test draws the same numbers, whichever ran before it."""
+    GENERATOR.manual_seed(0)
+
+
 @pytest.fixture(scope="module")
 def pools() -> list[Pool]:
     """Twenty solids, one of each class, broken into a few pieces."""

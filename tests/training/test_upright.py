@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from diffassemble.files.pictures import write_picture
-from diffassemble.squares.upright import UprightConfig, looked_at
+from diffassemble.network.upright import UprightConfig, looked_at
 from diffassemble.training.config import Config
 from diffassemble.training.pictures import load_thin
 from diffassemble.training.upright import VARIANTS, UprightData, UprightTask, UprightTraining, varied

@@ -27,6 +27,8 @@ _FACING = -0.6
 _ROUNDS = 5
 _LEAST = 12
 _KEPT = 6
+# What could slide along what it lies on is joined where it fits best, but told as no more than a guess.
+_SLIDING = 0.45
 Known = tuple[Cluster, Cluster, Match]
 """Two clusters and one of the matches that are known between them."""
 # This share of the time is for searching, the rest for joining what was found.
@@ -36,7 +38,7 @@ _DEGREES, _OFF = 8.0, 3.0
 # Matches of a lower probability are not verified anew when a cluster has grown: searching anew finds more.
 _HOPELESS = 0.01
 # Two pieces touch about as much as two others if they do so at this part of as many points.
-_AS_MUCH = 0.5
+AS_MUCH = 0.5
 # Matches of a lower probability don't speak against others; and no match is taken for surer than this.
 _RIVAL, _SUREST = 0.1, 0.995
 
@@ -126,7 +128,7 @@ def leaning(sure: Sequence[float], touching: Mapping[tuple[int, int], int], firs
         for two in second.members
     ]
     most = max(count for count, _ in pairs)
-    return max(both for count, both in pairs if count >= _AS_MUCH * most)
+    return max(both for count, both in pairs if count >= AS_MUCH * most)
 
 
 class AssemblyState:
@@ -319,9 +321,10 @@ class AssemblyState:
                 kept[pair] = max(kept.get(pair, 0.0), log_odds(known.probability))
         total = log_odds(match.probability)
         if not match.slides:
-            total = max(sum(max(0.0, value) for value in support.values()), total)
+            total = max(sum(value for value in support.values() if value > 0) or total, total)
         rival = sum(math.exp(value - total) for value in against.values())
-        return min(match.ceiling, 1 / (1 + math.exp(-total) + rival))
+        ceiling = min(match.ceiling, _SLIDING) if match.slides else match.ceiling
+        return min(ceiling, 1 / (1 + math.exp(-total) + rival))
 
     def shows(self, first: Cluster, second: Cluster, pose: Pose) -> bool | None:
         """Whether the assembly has two former clusters at a pose to each other; none where they are apart."""

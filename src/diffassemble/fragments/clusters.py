@@ -86,6 +86,7 @@ class Fragment:
         self.broken_above, self.suspected_above = _BROKEN, _SUSPECTED
         self.generator = torch.Generator().manual_seed(seed)
         self.pyramid = SurfacePyramid.of(mesh, spacing, self.generator)
+        self.chances: list[Float32[np.ndarray, "p 2"]] = []
         self.found: list[Bool[np.ndarray, "p"]] = []
         self.suspects: list[Bool[np.ndarray, "p"]] = []
         self.made: dict[int, FractureSurface] = {}
@@ -107,14 +108,20 @@ class Fragment:
             if finer:
                 near = self.pyramid.levels[finer - 1].points[self.suspects[finer - 1]]
                 self.pyramid = self.pyramid.refined(self.mesh, near, self.generator)
-            here = self.pyramid.levels[finer]
-            chance = np.zeros((0, 2), np.float32)
-            if len(here):
-                chance = self.models.segmentation(finer, self.pyramid.features(finer))
-                chance = smooth_probabilities(here, self.spacing / 2**finer, chance)
+            if finer == len(self.chances):
+                self.chances.append(self._segmented(finer))
+            chance = self.chances[finer]
             self.found.append(np.any(chance > self.broken_above, axis=1))
             self.suspects.append(np.any(chance > self.suspected_above, axis=1))
         return self.found[level]
+
+    def _segmented(self, level: int) -> Float32[np.ndarray, "p 2"]:
+        """How probably each point of a level is of the break."""
+        here = self.pyramid.levels[level]
+        if not len(here):
+            return np.zeros((0, 2), np.float32)
+        chance = self.models.segmentation(level, self.pyramid.features(level))
+        return smooth_probabilities(here, self.spacing / 2**level, chance)
 
     def fracture(self, level: int) -> FractureSurface:
         """The break at a level, with descriptors."""
@@ -135,7 +142,7 @@ class Fragment:
         """The same piece, where all that may be of the break counts as such."""
         other = copy.copy(self)
         other.broken_above = other.suspected_above = _DOUBTFUL
-        other.found, other.suspects, other.made, other.sampled = [], [], {}, {}
+        other.chances, other.found, other.suspects, other.made, other.sampled = self.chances[:1], [], [], {}, {}
         other.pyramid = SurfacePyramid(self.spacing, self.pyramid.levels[:1], self.pyramid.coarse)
         return other
 

@@ -20,8 +20,10 @@ from diffassemble.network.denoiser import PoseNetwork
 from diffassemble.network.relative import anchored, assembled, denoised, linked, tree_poses
 from diffassemble.network.sampling import average, denoise, sample_count
 
-# Nobody knows what no match says: where no chain of matches leads to the largest piece, a place is at best guessed.
-_GUESS = 0.1
+UNKNOWN = 0.1
+"""confidence where no chain of matches leads to the largest piece: a place is then at best guessed"""
+UNSUPPORTED = 0.5
+"""confidence without matches where all samples agree: of one network's samples all may be wrong"""
 FindMatches = Callable[[Puzzle], Matches]
 
 
@@ -30,8 +32,8 @@ class FragmentDiffusionSolver:
     """Denoises several samples at once.
 
     A network that hears matches has them found by `find_matches`, and `canonical_rotation` stands the answer up, if it
-    is given and nothing is locked. Of one that does not, the answer is the mean of the samples, and the confidence how
-    far they agree with it. `eta` 0 is DDIM, 1 is DDPM.
+    is given and nothing is locked. Of one that does not, the answer is the mean of the samples, and the confidence half
+    of how far they agree with it. `eta` 0 is DDIM, 1 is DDPM.
     """
 
     model: PoseNetwork
@@ -58,8 +60,9 @@ class FragmentDiffusionSolver:
         for number, (noisy, predicted) in enumerate(chain, 1):
             clean = predicted.vectors
             yield Step(space.to_poses(noisy[:, 0]), done=number / total)
-        poses, confidence = average([space.to_poses(sample) for sample in clean.unbind(1)])
-        yield Step(poses, done=1.0, confidence=confidence)
+        poses, agreed = average([space.to_poses(sample) for sample in clean.unbind(1)])
+        sure = UNSUPPORTED * agreed
+        yield Step(poses, done=1.0, confidence=sure if puzzle.locks is None else sure.where(~puzzle.locks.held, 1.0))
 
     def _heard_steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
         assert self.find_matches is not None, "this model hears matches: pass find_matches"
@@ -76,7 +79,7 @@ class FragmentDiffusionSolver:
             placed = centred(puzzle, placed)
             if self.canonical_rotation is not None:
                 placed = stood(puzzle, placed, sure >= 0.5, self.canonical_rotation)
-        yield Step(placed, 1.0, sure.clamp(min=_GUESS * (count > 1)).where(~held.held, 1.0))
+        yield Step(placed, 1.0, sure.clamp(min=UNKNOWN * (count > 1)).where(~held.held, 1.0))
 
 
 @dataclass(frozen=True)

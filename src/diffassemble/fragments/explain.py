@@ -6,7 +6,7 @@ fragments, the joins that were made, and how much of a fragment is break.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from diffassemble.core.solver import SURE, group_of
 from diffassemble.fragments.assembly_state import AssemblyState
@@ -15,6 +15,8 @@ from diffassemble.fragments.contact import IDENTITY, Pose, close, compose, inver
 
 NO_BREAK, SMALL, LATE = "no break found", "too small to compare, and fits into no gap", "not compared in time"
 NOWHERE, LOOSE = "fits nowhere", "fits here best, but not well"
+BADLY, ALONE = "fits nowhere well: of another object, or without its neighbours?", "nothing fits it"
+SLIDES = "fits, but could slide along what it lies on"
 # A break has hardly any points if there are fewer than this at level 0; it is found if it is this share of the surface.
 _HARDLY, _FOUND = 8, 0.2
 # Places are about as good as the best if they are at least this part as probable, and count if all together are so.
@@ -28,19 +30,30 @@ Place = tuple[Pose, float]
 
 
 def explained(
-    state: AssemblyState, confidence: Sequence[float], objects: Sequence[int], names: Sequence[str]
+    state: AssemblyState,
+    confidence: Sequence[float],
+    objects: Sequence[int],
+    names: Sequence[str],
+    loose: Collection[int] = (),
 ) -> tuple[str, ...]:
-    """A line for every fragment; it is empty where a place is sure."""
-    groups = [group_of(sure, own) for sure, own in zip(confidence, objects, strict=True)]
-    lines = {"sure": lambda *_: "", "left out": why_left_out}
-    return tuple(lines.get(group, why_unsure)(state, piece, names) for piece, group in enumerate(groups))
+    """A line for every fragment; it is empty where a place is sure. Those that are `loose` fit, but not well."""
+    notes = []
+    for piece, (sure, own) in enumerate(zip(confidence, objects, strict=True)):
+        group = group_of(sure, own)
+        if group == "left out":
+            notes.append(why_left_out(state, piece, names, piece in loose))
+        else:
+            notes.append("" if group == "sure" else why_unsure(state, piece, names))
+    return tuple(notes)
 
 
-def why_left_out(state: AssemblyState, piece: int, names: Sequence[str]) -> str:
-    """Why a fragment has no place beside the anchor."""
+def why_left_out(state: AssemblyState, piece: int, names: Sequence[str], loose: bool = False) -> str:
+    """Why a fragment has no place beside the anchor; one that is loose was joined to it, but not with likelihood."""
     cluster = _cluster_of(state, piece)
     others = [other for other in cluster.members if other != piece]
-    fits = equally_well(len(open_places(state, cluster)))
+    fits = _why_loose(state, cluster) if loose else equally_well(len(open_places(state, cluster)))
+    if piece == state.anchor and not others:
+        return ALONE
     if others:
         return f"joined to {names[state.largest(others)]}, but together they {fits or NOWHERE}".replace("fits", "fit")
     if fits:
@@ -49,6 +62,14 @@ def why_left_out(state: AssemblyState, piece: int, names: Sequence[str]) -> str:
     if broken.sum() < _HARDLY:
         return SMALL if broken.sum() > _FOUND * len(broken) else NO_BREAK
     return LATE if state.search_late else NOWHERE
+
+
+def _why_loose(state: AssemblyState, cluster: Cluster) -> str:
+    """Why a cluster was taken off again."""
+    joins = [
+        match for first, second, match in state.joins if {*cluster.members} <= {*state.loose(first, second).members}
+    ]
+    return SLIDES if any(match.slides for match in joins) else BADLY
 
 
 def why_unsure(state: AssemblyState, piece: int, names: Sequence[str]) -> str:

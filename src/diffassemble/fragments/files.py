@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -15,6 +14,7 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 from diffassemble.core import Assembly, Board, FragmentPieces, InputError, Mesh, Poses, Puzzle
+from diffassemble.core.limits import LIMITS
 from diffassemble.core.surfaces import is_closed, sample_surface
 from diffassemble.files.documents import document_bytes, field, motion_fields, piece_names, read_document, truth_records
 from diffassemble.files.meshes import (
@@ -32,7 +32,7 @@ from diffassemble.rendering.picture import fragment_colours
 # What documents call this kind.
 DOCUMENT = "fragments"
 POINTS = 1000
-MOST_FRAGMENTS = 500
+MOST_FRAGMENTS = LIMITS.fragments
 DENSE = 500_000
 """triangles of a mesh from which on fewer would give the same answer sooner"""
 SIZE_FROM_SPREAD = 2.53
@@ -188,8 +188,8 @@ def read_folder(folder: Path, document: dict[str, Any], board: Board | None) -> 
     source = folder / "puzzle.json"
     names = piece_names(document, source)
     unit = field(document, "unit", float, source) if "unit" in document else None
-    if unit is not None and not (math.isfinite(unit) and unit > 0):
-        raise InputError(f"{source}: 'unit' must be a length above 0")
+    if unit is not None and not 0 < unit <= LIMITS.document_number:
+        raise InputError(f"{source}: 'unit' must be a length above 0 and up to {LIMITS.document_number:.0e}")
     puzzle = Puzzle(load_fragments([folder / "pieces" / name for name in names], unit), None, names)
     truth = folder / "truth.json"
     if not truth.exists():

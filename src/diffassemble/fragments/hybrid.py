@@ -1,8 +1,8 @@
 """Geometry joins fragments, one network guesses what geometry can't place, another stands the whole up.
 
 Fracture surfaces tell how fragments lie to each other, and nothing of how the whole stood. What `mend` has joined stays
-together while diffusion, which hears the same matches, places what is left around it. Then all is turned to how such
-objects stand.
+together while diffusion, which hears the same matches, places what is left around it. Where no matches lead there,
+`mend`'s own best guess is better than that of a network. Then all is turned to how such objects stand.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from diffassemble.core import Locks, Puzzle, Solver, Step
 from diffassemble.core.solver import in_content_order
+from diffassemble.fragments.diffusion import UNKNOWN
 from diffassemble.fragments.standing import CanonicalRotation, stood
 
 # Share of the work that joining is.
@@ -29,7 +30,8 @@ class FragmentHybridSolver:
     """Joins by `mend`, poses the loose ones by `diffusion`, then stands all up by `canonical_rotation`, if it is given.
 
     Confidence and objects are those of `mend`; for what it could not place, the confidence is half of what diffusion
-    tells. Where some fragments are locked they say how the object stands, and nothing is left to the networks.
+    tells, and its place is diffusion's, unless that knows nothing and `mend` has a guess. Where some fragments are
+    locked they say how the object stands, and nothing is left to the networks.
     """
 
     mend: Solver
@@ -60,6 +62,8 @@ class FragmentHybridSolver:
                 yield Step(step.poses, _JOINING + 0.9 * (1 - _JOINING) * step.done)
             poses = Locks(joined, mended.poses).applied(guessed.poses)
             if guessed.confidence is not None:
+                if mended.guess is not None:
+                    poses = Locks(~joined & (guessed.confidence <= UNKNOWN), mended.guess).applied(poses)
                 sure = torch.where(joined, sure, GUESS * guessed.confidence)
         if self.canonical_rotation is not None:
             poses = stood(puzzle, poses, joined, self.canonical_rotation)

@@ -126,7 +126,7 @@ def _drawing() -> Drawing:
     from diffassemble.rendering import joins, mesh
 
     drawn = mesh.draw_assembly, mesh.draw_before_after, mesh.draw_confidence, mesh.animate
-    return Drawing(*drawn, _standing, mesh.draw_views, joins.draw_joins)
+    return Drawing(mesh.draw_pieces, *drawn, _standing, mesh.draw_views, joins.draw_joins)
 
 
 def _standing(assembly: Assembly) -> Assembly:

@@ -23,7 +23,8 @@ from diffassemble.core.solver import in_content_order
 from diffassemble.fragments.assembly_state import AssemblyState, Known, alike
 from diffassemble.fragments.clusters import Cluster
 from diffassemble.fragments.contact import IDENTITY, Pose, compose, inverse, pose_rows, poses_of
-from diffassemble.fragments.copies import are_copies
+from diffassemble.fragments.copies import are_copies, congruent
+from diffassemble.fragments.doubtful_joins import take_off
 from diffassemble.fragments.explain import explained
 from diffassemble.fragments.gap_insertion import INSERTED, find_gaps, insert_into_gaps
 from diffassemble.fragments.matches import (
@@ -65,8 +66,12 @@ _DOUBTED = 0.2, 0.97
 # Where all that may be of the break counted as such, no match is surer than this, and than this when it is looked at
 # again where it does not.
 _SUREST_DOUBTFUL, _SUREST_REVIEWED = 0.7, 0.89
+# A cluster of this part of its surface is worth more than a single fragment.
+_OUTWEIGHS = 0.5
 # The least probability with which pieces are joined where all belong to one object: mere guesses.
 _GUESS = 0.1
+# Nothing is surer where normals were estimated: wrong sides make wrong fits look right.
+_ESTIMATED = 0.89
 
 
 @dataclass(frozen=True)
@@ -362,8 +367,9 @@ class MendSolver:
     def _ordered_steps(self, puzzle: Puzzle, until: float) -> Iterator[Step]:
         aside = set_aside(puzzle)
         kept = torch.tensor([piece for piece in range(len(puzzle)) if piece not in aside])
-        for step in self._joining_steps(puzzle.reordered(kept), until):
-            yield with_those_aside(step, puzzle.fragments, kept, aside)
+        rest = puzzle.reordered(kept)
+        for step in self._joining_steps(rest, until):
+            yield with_those_aside(with_equals_told(step, rest), puzzle.fragments, kept, aside)
 
     def _joining_steps(self, puzzle: Puzzle, until: float) -> Iterator[Step]:
         pieces, locks = puzzle.fragments, puzzle.locks
@@ -374,13 +380,18 @@ class MendSolver:
         for joins, _ in enumerate(assemble_best(state, LIKELY if self.several else _GUESS, self.beam), 1):
             yield Step(lay_out(state, pieces), done=0.99 * joins / len(pieces))
         look_again(state)
+        guess, loose = best_guess(state, lay_out(state, pieces)), set[int]()
         if not self.several:
+            loose = take_off(state, LIKELY)
             choose_anchor(state)
         objects = found_objects(state, self.several)
         sure = torch.tensor(told_confidence(state)).where(objects >= 0, 0.0)
-        notes = explained(state, sure.tolist(), objects.tolist(), puzzle.names)
+        if any(is_cloud(mesh) and mesh.normals is None for mesh in pieces.meshes):
+            sure = sure.clamp(max=_ESTIMATED) if locks is None else sure.where(locks.held, sure.clamp(max=_ESTIMATED))
+        notes = explained(state, sure.tolist(), objects.tolist(), puzzle.names, loose)
         laid = lay_out(state, pieces)
-        yield Step(laid, 1.0, sure, objects, notes=notes, guess=None if self.several else best_guess(state, laid))
+        stays = laid[[state.anchor]] @ guess[[state.anchor]].inverse()
+        yield Step(laid, 1.0, sure, objects, notes=notes, guess=None if self.several else moved_by(stays, guess))
 
 
 def set_aside(puzzle: Puzzle) -> dict[int, str]:
@@ -401,6 +412,19 @@ def set_aside(puzzle: Puzzle) -> dict[int, str]:
         else:
             aside[piece] = f"the same fragment as {puzzle.names[same]}"
     return {piece: reason for piece, reason in aside.items() if not held[piece]}
+
+
+def with_equals_told(step: Step, puzzle: Puzzle) -> Step:
+    """The last step, with a word on each fragment in doubt that has the shape of another one."""
+    if step.notes is None or step.confidence is None:
+        return step
+    notes, meshes = list(step.notes), puzzle.fragments.meshes
+    for piece, sure in enumerate(step.confidence.tolist()):
+        equal = (other for other in range(len(puzzle)) if other != piece and congruent(meshes[other], meshes[piece]))
+        if sure < SURE and (same := next(equal, None)) is not None:
+            told = f"of the same shape as {puzzle.names[same]}: a copy, or equal parts sawn apart?"
+            notes[piece] = f"{notes[piece]}; {told}" if notes[piece] else told
+    return replace(step, notes=tuple(notes))
 
 
 def with_those_aside(step: Step, pieces: FragmentPieces, kept: Int[Tensor, "k"], aside: Mapping[int, str]) -> Step:
@@ -452,7 +476,7 @@ def told_confidence(state: AssemblyState) -> list[float]:
 
 
 def choose_anchor(state: AssemblyState) -> None:
-    """Let an anchor that nothing was joined to make way for the largest of a larger cluster that holds together.
+    """Let an anchor that nothing was joined to make way for the largest of a cluster of some size that holds together.
 
     The largest fragment may be of another object.
     """
@@ -461,7 +485,7 @@ def choose_anchor(state: AssemblyState) -> None:
         return
     before = state.anchor
     for cluster in state.ranked[1:]:
-        if len(cluster.members) > 1 and cluster.area > own.area:
+        if len(cluster.members) > 1 and cluster.area > _OUTWEIGHS * own.area:
             state.anchor = state.largest(cluster.members)
             sure = state.confidence
             if max(sure[piece] for piece in cluster.members if piece != state.anchor) >= LIKELY:
@@ -495,6 +519,11 @@ def best_guess(state: AssemblyState, laid: Poses) -> Poses:
         for piece in cluster.members:
             rows[piece] = compose(compose(stands, place), cluster.poses[piece])
     return poses_of(rows)
+
+
+def moved_by(motion: Poses, poses: Poses) -> Poses:
+    """All poses after one motion."""
+    return motion[[0] * len(poses)] @ poses
 
 
 def _in_the_gap(cluster: Cluster, main: Cluster) -> Pose:

@@ -1,6 +1,7 @@
 """Fragments as even samples of their surfaces: points drawn from triangles, normals of clouds, smoothing.
 
-The spacing s is such that the whole object has about 40,000 points, one in s²; level L of a sample has spacing s / 2^L.
+The spacing s is such that the whole object has about 40,000 points, one in s², and more if it is in very many pieces;
+level L of a sample has spacing s / 2^L.
 """
 
 from __future__ import annotations
@@ -10,17 +11,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 from jaxtyping import Float32, Int64, Shaped
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 from scipy.spatial import cKDTree
 
 from diffassemble.core import FragmentPieces, InputError, Mesh
 from diffassemble.core.surfaces import is_closed, surface_area
+from diffassemble.fragments.cloud_normals import outward_normals
 from diffassemble.fragments.spatial import bucket, kernel, sort_points, thin
 
-_NEIGHBOURS = 16
-_LINKS = 8
 POINTS = 40_000
+# From so many pieces on the whole has more points, up to so many times as many: pieces are looked at by their own size.
+_PIECES, _TIMES = 25, 4
 # Points at a mutual distance of at least 0.74 d, drawn from many, have about the density of one in d².
 _DISTANCE = 0.74
 _DRAWN = 5
@@ -52,50 +52,6 @@ def draw(
     share = np.where(beyond[:, None], 1 - chance[:, 1:].astype(np.float64), chance[:, 1:])
     points = corner[chosen] + share[:, :1] * along[chosen] + share[:, 1:] * across[chosen]
     return points.astype(np.float32), normals[chosen]
-
-
-def outward_normals(points: Float32[np.ndarray, "p 3"]) -> Float32[np.ndarray, "p 3"]:
-    """Unit normals that agree with those of their neighbours and point away from the inside.
-
-    The side spreads along a spanning tree that prefers neighbours in one plane, so that it does not jump through thin
-    walls; then each part is turned such that it encloses a positive volume.
-    """
-    if len(points) < 4:
-        return np.tile(np.array([[0, 0, 1]], np.float32), (len(points), 1))
-    _, near = cKDTree(points).query(points, min(_NEIGHBOURS, len(points)))
-    centred = points[near] - points[near].mean(1, keepdims=True)
-    _, axes = np.linalg.eigh(np.einsum("pki,pkj->pij", centred, centred).astype(np.float64))
-    normals = axes[:, :, 0].copy()
-    first = np.repeat(np.arange(len(points)), min(_LINKS, near.shape[1] - 1))
-    second = near[:, 1 : _LINKS + 1].reshape(-1)
-    across = points[second] - points[first]
-    across /= np.linalg.norm(across, axis=1, keepdims=True) + 1e-12
-    off_plane = np.abs((across * normals[first]).sum(1)) + np.abs((across * normals[second]).sum(1))
-    unlike = 1 - np.abs((normals[first] * normals[second]).sum(1)) + off_plane + 1e-4
-    links = coo_matrix((unlike, (first, second)), (len(points), len(points)))
-    tree = minimum_spanning_tree(links.maximum(links.T))
-    outward = points - points.mean(0)
-    left = np.ones(len(points), bool)
-    for seed in np.argsort(-(outward**2).sum(1), kind="stable"):
-        if not left[seed]:
-            continue
-        order, before = breadth_first_order(tree, seed, directed=False)
-        _spread_side(normals, order, before)
-        if (normals[order] * outward[order]).sum() < 0:
-            normals[order] *= -1
-        left[order] = False
-    return normals.astype(np.float32)
-
-
-@kernel
-def _spread_side(normals, order, before):
-    """Turn normals such that each agrees with the one before it."""
-    for k in range(1, len(order)):
-        point, last = order[k], before[order[k]]
-        like = normals[point, 0] * normals[last, 0] + normals[point, 1] * normals[last, 1]
-        if like + normals[point, 2] * normals[last, 2] < 0:
-            for axis in range(3):
-                normals[point, axis] = -normals[point, axis]
 
 
 def smoothed_normals(
@@ -232,7 +188,8 @@ def spacing_of(pieces: FragmentPieces) -> float:
             finest = max(finest, gap)
         else:
             total += surface_area(mesh.vertices, mesh.faces)
-    spacing = max(float(np.sqrt(total / POINTS)), finest)
+    points = POINTS * float(np.clip(len(pieces) / _PIECES, 1, _TIMES))
+    spacing = max(float(np.sqrt(total / points)), finest)
     if not spacing > 0 or not np.isfinite(spacing):
         raise InputError("the fragments have neither surface nor extent; give meshes or clouds of points")
     return spacing

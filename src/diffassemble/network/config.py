@@ -34,8 +34,9 @@ class ModelConfig(Settings):
     """transformer: normalised residual layers with feed-forward parts; published: the paper's bare layers"""
     hidden: Width = 256
     """width between the layers of the published stack"""
-    head: Literal["regression", "cells"] = "regression"
-    """regression: poses themselves, as in the paper; cells: a distribution over the cells and turns of the board"""
+    head: Literal["regression", "cells", "rotations"] = "regression"
+    """regression: poses themselves, as in the paper; cells: a distribution over the cells and turns of the board;
+    rotations: one over rotations in space, each with a place"""
     place_width: Width = 128
     """numbers by which the head "cells" knows a cell"""
     side_heads: bool = False
@@ -116,7 +117,9 @@ class ModelConfig(Settings):
         if self.layer == "unimp" and any(width % self.heads for width in widths):
             yield "heads", f"a divisor of the width {' and '.join(map(str, sorted(widths)))}"
         if self.head == "cells" and self.space != "cos_sin":
-            yield "head", "regression where there is no board"
+            yield "head", "regression or rotations where there is no board"
+        if self.head == "rotations" and (self.space != "so3" or not self.posed or self.votes):
+            yield "head", "regression but in the space so3, posed and without votes"
         if self.head == "cells" and self.stack == "published":
             yield "stack", "transformer with the head cells"
         if self.side_heads and self.head != "cells":

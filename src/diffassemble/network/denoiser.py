@@ -37,7 +37,7 @@ from diffassemble.network.cells import (
 )
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.encoders import Encoder, make_encoder
-from diffassemble.network.encoders.points import PointEncoder
+from diffassemble.network.encoders.points import EXTENTS, PointEncoder
 from diffassemble.network.encoders.vector_neurons import Invariants
 from diffassemble.network.evidence import (
     POWERS,
@@ -56,6 +56,7 @@ from diffassemble.network.graph.edges import complete_edges, drop_edges, expande
 from diffassemble.network.graph.layout import DenseGraph, Graph, edge_graph
 from diffassemble.network.layers import STACKS
 from diffassemble.network.pretrained import Pretrained
+from diffassemble.network.rotations import RotationLogits, RotationScores
 from diffassemble.network.sides import Neighbours, SideDescriptors, Sides, likely_neighbours
 from diffassemble.network.spatial import NUMBERS, OPINIONS, Held, Opinions
 from diffassemble.network.spatial import opinions as spatial_opinions
@@ -102,7 +103,8 @@ class Prediction:
     """X₀ in the raw numbers that `space.clean` understands, and the distribution that it is the mean of, if any.
 
     `told` is what the views are told of the distribution at the next step. Of large boards that is all that is kept.
-    Off boards, `trust` is how far each of the `opinions` is trusted, and `verdict` how true each match is, as logits.
+    Off boards, `trust` is how far each of the `opinions` is trusted, and `verdict` how true each match is, as logits;
+    `turns` are the logits of the head "rotations".
     """
 
     vectors: Samples
@@ -111,6 +113,7 @@ class Prediction:
     trust: Float[Tensor, "n k o"] | None = None
     opinions: Opinions | None = None
     verdict: Float[Tensor, "e k"] | None = None
+    turns: RotationLogits | None = None
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,7 @@ class Condition:
 
     Where nodes are views, `boards` are the cells to choose from, `alone` is what each piece says by itself, and `sides`
     what pieces show along their sides, if that is compared. Off boards, `matches` vote, some pieces are `held`, and
-    `unit` is the length by which places are judged.
+    `unit` is the length by which places are judged; with the head "rotations", `seen` is how pieces look when turned.
     """
 
     features: Float[Tensor, "m f"]
@@ -134,6 +137,7 @@ class Condition:
     matches: Matches | None = None
     held: Held | None = None
     unit: Float[Tensor, "n"] | None = None
+    seen: Float[Tensor, "n turns h"] | None = None
 
 
 class Denoiser(PoseNetwork):
@@ -160,7 +164,7 @@ class Denoiser(PoseNetwork):
         evidence = config.edge_slots * CHANNELS
         cluster_width = len(THRESHOLDS) * (1 + 2 * self.space.translation_width)  # sizes, and reach along each axis
         # Settings refuse `posed` with any other encoder.
-        self.standing = PosedFeatures(cast(PointEncoder, self.encoder), config.width) if config.posed else None
+        self.standing = PosedFeatures(cast(PointEncoder, self.encoder)) if config.posed else None
         features = self.encoder.width // config.nodes_each
         node_width = features + config.pose_width + config.time_width
         node_width += (self.standing.width if self.standing else 0) + (BOARD_WIDTH if config.board else 0)
@@ -175,8 +179,13 @@ class Denoiser(PoseNetwork):
             self.alone = CellScores(features, config.place_width, hidden=256)
             self.scores = CellScores(config.width, config.place_width)
             self.sides = SideDescriptors(features) if config.side_heads else None
+        elif config.head == "rotations":
+            assert self.standing is not None
+            self.rotations = RotationScores(self.standing.vectors, self.standing.width + EXTENTS, config.width)
+            self.first_guess = nn.Linear(self.space.width, config.width)
         else:
             self.head = nn.Sequential(nn.Linear(config.width, 32), nn.GELU(), nn.Linear(32, self.space.width))
+            self.axes = Axes(self.standing.vectors, config.width) if self.standing else None
         self.trust = nn.Linear(config.width, opinions if self.in_space else 2 * opinions) if config.votes else None
         self.verdicts = Verdicts(config.width) if config.verdicts else None
         if self.in_space:  # at first an opinion is trusted as far as matches support it, and nothing is added to it
@@ -224,9 +233,20 @@ class Denoiser(PoseNetwork):
             held = held_pieces(batch)
             nodes.append(held.pieces[:, None].float())
         told = features, torch.cat(nodes, 1), wire(config, batch, generator), votes, clusters
+        if config.head == "rotations":
+            return self._with_rotations(Condition(*told))
         if config.head == "regression":
             return Condition(*told, matches=matches if self.in_space else None, held=held, unit=batch.board[:, 2])
         return self._with_cells(Condition(*told), batch)
+
+    def _with_rotations(self, condition: Condition) -> Condition:
+        """What the head "rotations" asks for besides: how pieces look when turned, and what each says by itself."""
+        assert self.standing is not None
+        features = condition.features
+        shape = torch.cat([self.standing.shape(features), features[:, 3 * self.standing.vectors :]], 1)
+        seen = self.rotations.seen(features, shape)
+        turns, vectors = self.rotations(seen)
+        return replace(condition, seen=seen, alone=Prediction(vectors, turns=turns))
 
     def _with_cells(self, condition: Condition, batch: PuzzleBatch) -> Condition:
         """What the head "cells" asks for besides."""
@@ -286,10 +306,15 @@ class Denoiser(PoseNetwork):
             joined = joined + self.cells.first_guess(condition.alone.told)
             if before is not None:
                 joined = joined + self.cells.before(before.told)
+        elif condition.alone is not None:
+            joined = joined + self.first_guess(condition.alone.vectors)
         nodes = condition.graph.spread(joined, self.virtual)
         nodes = condition.graph.gather(self.stack(nodes, condition.graph, condition.neighbours))
         if cells:
             return self._scored(self.scores, nodes.unflatten(0, (-1, TURNS)), condition.boards, seen)
+        if condition.seen is not None:
+            turns, vectors = self.rotations(condition.seen, nodes)
+            return Prediction(vectors, turns=turns)
         predicted = self.head(nodes)
         if said is not None and self.trust is not None:
             trust = self.trust(nodes).float() + self.support * said.support
@@ -298,8 +323,8 @@ class Denoiser(PoseNetwork):
             if self.verdicts is not None and condition.matches is not None and condition.unit is not None:
                 verdict = self.verdicts(nodes, condition.matches, said, condition.unit)
             return Prediction(mixed + predicted, trust=trust, opinions=said, verdict=verdict)
-        if self.standing is not None:
-            predicted = self._turned_on(predicted, self.standing.axes(nodes, known), rotation)
+        if self.axes is not None:
+            predicted = self._turned_on(predicted, self.axes(nodes, known), rotation)
         return Prediction(predicted if self.trust is None else predicted + self._mixture(self.trust(nodes), opinions))
 
     def _scored(
@@ -383,21 +408,15 @@ class Denoiser(PoseNetwork):
 
 
 class PosedFeatures(nn.Module):
-    """Pieces seen as they stand in a noisy pose, and turned on from there by their own vectors.
+    """Pieces seen as they stand in a noisy pose, beside what they are like however they are turned.
 
     What turns with a piece is used as such, instead of being learnt for every rotation anew.
-
-    A row of the wanted rotation is an axis of the whole as the piece sees it: a mixture of the piece's vectors,
-    by weights that the network says. If the weights don't change when the piece is turned, the answer turns with it.
     """
 
-    def __init__(self, encoder: PointEncoder, width: int) -> None:
+    def __init__(self, encoder: PointEncoder) -> None:
         super().__init__()
         self.vectors, self.turned = encoder.vectors, encoder.turned
         self.invariants = Invariants(encoder.vectors)
-        self.weights = nn.Linear(width, 3 * encoder.vectors)
-        nn.init.zeros_(self.weights.weight)
-        nn.init.zeros_(self.weights.bias)
 
     @property
     def width(self) -> int:
@@ -406,15 +425,32 @@ class PosedFeatures(nn.Module):
 
     def shape(self, features: Float[Tensor, "n f"]) -> Float[Tensor, "n s"]:
         """What pieces are like, however they are turned."""
-        return self.invariants(self._vectors(features).mT)
+        return self.invariants(leading_vectors(features, self.vectors).mT)
 
-    def axes(self, nodes: Float[Tensor, "n k w"], features: Float[Tensor, "n k f"]) -> Float[Tensor, "n k 3 3"]:
+
+class Axes(nn.Module):
+    """Turns pieces on from where they stand, by their own vectors.
+
+    A row of the wanted rotation is an axis of the whole as the piece sees it: a mixture of the piece's vectors,
+    by weights that the network says. If the weights don't change when the piece is turned, the answer turns with it.
+    """
+
+    def __init__(self, vectors: int, width: int) -> None:
+        super().__init__()
+        self.vectors = vectors
+        self.weights = nn.Linear(width, 3 * vectors)
+        nn.init.zeros_(self.weights.weight)
+        nn.init.zeros_(self.weights.bias)
+
+    def forward(self, nodes: Float[Tensor, "n k w"], features: Float[Tensor, "n k f"]) -> Float[Tensor, "n k 3 3"]:
         """Mixtures of vectors, one for each axis of the whole."""
         weights = self.weights(nodes).unflatten(-1, (3, self.vectors))
-        return weights.float() @ self._vectors(features).float() / self.vectors**0.5
+        return weights.float() @ leading_vectors(features, self.vectors).float() / self.vectors**0.5
 
-    def _vectors(self, features: Float[Tensor, "*n f"]) -> Float[Tensor, "*n v 3"]:
-        return features[..., : self.width].unflatten(-1, (self.vectors, 3))
+
+def leading_vectors(features: Float[Tensor, "*n f"], count: int) -> Float[Tensor, "*n v 3"]:
+    """The vectors that lead a piece's features."""
+    return features[..., : 3 * count].unflatten(-1, (count, 3))
 
 
 def held_pieces(batch: PuzzleBatch) -> Held:

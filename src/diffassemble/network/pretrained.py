@@ -12,15 +12,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, TypeVar
 
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from diffassemble.core import InputError
 from diffassemble.core.limits import LIMITS, check_memory
 from diffassemble.core.settings import read_settings
 from diffassemble.files.atomic import write_file
-from diffassemble.files.reading import file_size, read_json
+from diffassemble.files.reading import file_size, read_bytes, read_json, reason
 
 Network = TypeVar("Network", bound="Pretrained")
 
@@ -71,15 +70,18 @@ class Pretrained(nn.Module):
         size = file_size(path, "safetensors file", LIMITS.model_bytes)
         check_memory(3 * size, f"{path}: these weights", "use a smaller model")
         network = cls(read_config(cls, folder))
+        content = read_bytes(path, "safetensors file", LIMITS.model_bytes)
         try:
-            weights = load_file(path)
-        except (SafetensorError, OSError, ValueError) as error:
-            raise InputError(f"{path}: not a safetensors file ({error}); pickled weights are refused") from error
+            weights = load(content)
+        # What is none fails in every way there is.
+        except Exception as error:
+            told = f"{path}: not a safetensors file ({reason(error)}); pickled weights are refused"
+            raise InputError(told) from error
         try:
             network.load_state_dict(weights)
         except RuntimeError as error:
-            reason = str(error).splitlines()[-1].strip()
-            raise InputError(f"{path}: the weights do not fit {CONFIG} ({reason})") from error
+            last = str(error).splitlines()[-1].strip()
+            raise InputError(f"{path}: the weights do not fit {CONFIG} ({last})") from error
         check_finite(weights, path)
         return network.eval()
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from diffassemble.core import Locks, Matches, Poses, Puzzle
@@ -185,30 +185,66 @@ def linked(matches: Matches, poses: Poses, held: Bool[Tensor, "n"], unit: Float[
     """How probable it is that a piece belongs where it stands: that true matches lead from there to what is held.
 
     Every match that is shown is true with its probability, which it shares with those of the same two pieces that are
-    not, and as if independent of others; so loops make surer than chains. By counting in many draws.
+    not, and as if independent of others; so loops make surer than chains. A match of two pieces that stand otherwise
+    speaks against all links by which they hang together: not all of them can be true with it. Counted in many draws.
     """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     count = len(held)
     borne_out = shown(matches, poses, unit)
     chance = matches.weight.clamp(1e-6, 0.995)
     odds = chance / (1 - chance)
     pair = matches.first * count + matches.second
     against = odds.where(~borne_out & (chance >= _RIVAL), 0.0)
-    rivals = torch.zeros(count * count).index_add(0, pair, against)[pair]
-    link = torch.where(borne_out, odds / (1 + odds + rivals), 0.0)
+    rivals = torch.zeros(count * count).index_add(0, pair, against)
+    link = torch.where(borne_out, odds / (1 + odds + rivals[pair]), 0.0)
     best = torch.zeros(count * count).scatter_reduce(0, pair, link, "amax").view(count, count)
-    one, two = torch.maximum(best, best.T).triu(1).nonzero().unbind(1)
-    likely = torch.maximum(best, best.T)[one, two]
-    drawn = torch.rand(_DRAWS, len(one), generator=torch.Generator().manual_seed(0)) < likely
-    draw, edge = drawn.nonzero().unbind(1)
-    # What is held is one node, the last of its draw.
+    best, rivals = (torch.maximum(both, both.T) for both in (best, rivals.view(count, count)))
+    one, two = best.triu(1).nonzero().unbind(1)
+    likely = best[one, two]
+    # What is held is one node, after all pieces.
     node = torch.where(held, count, torch.arange(count))
-    ends = [(draw * (count + 1) + node[side[edge]]).numpy() for side in (one, two)]
-    size = _DRAWS * (count + 1)
-    graph = coo_array((torch.ones(len(draw)).numpy(), (ends[0], ends[1])), shape=(size, size))
-    label = torch.from_numpy(connected_components(graph, directed=False)[1]).view(_DRAWS, count + 1)
+    ends = torch.stack([node[one], node[two]])
+    denied = (rivals.triu(1) > 0) & (best == 0) & (node[:, None] != node)
+    if denied.any():
+        drawn, label = _drawn_parts(likely, ends, count + 1)
+        third, fourth = (node[side] for side in denied.nonzero().unbind(1))
+        together = (label[:, third] == label[:, fourth]).float()
+        denial = rivals[denied] / (1 + rivals[denied])
+        likely = _less_likely(likely, drawn.float(), together, denial)
+    label = _drawn_parts(likely, ends, count + 1)[1]
     reached = (label[:, node] == label[:, -1:]).float().mean(0)
     # That all draws agree makes nobody quite sure.
     return reached.where(held, reached * (1 - 1 / _DRAWS))
+
+
+def _drawn_parts(
+    likely: Float[Tensor, "e"], ends: Int[Tensor, "2 e"], nodes: int
+) -> tuple[Bool[Tensor, "d e"], Int[Tensor, "d nodes"]]:
+    """Which links are true in many draws, and which part of the whole every node then belongs to."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    drawn = torch.rand(_DRAWS, len(likely), generator=torch.Generator().manual_seed(0)) < likely
+    draw, edge = drawn.nonzero().unbind(1)
+    rows, columns = (draw * nodes + ends[:, edge]).numpy()
+    size = _DRAWS * nodes
+    graph = coo_array((torch.ones(len(draw)).numpy(), (rows, columns)), shape=(size, size))
+    return drawn, torch.from_numpy(connected_components(graph, directed=False)[1]).view(_DRAWS, nodes)
+
+
+def _less_likely(
+    likely: Float[Tensor, "e"],
+    drawn: Float[Tensor, "d e"],
+    together: Float[Tensor, "d c"],
+    denial: Float[Tensor, "c"],
+) -> Float[Tensor, "e"]:
+    """Links after they have been denied: each time the odds change by how much rarer a denial is if the link is true.
+
+    In a draw, two pieces hang together or not; a match of probability `denial` that says otherwise is then wrong.
+    """
+    true, false = drawn.sum(0), (1 - drawn).sum(0)
+    mean = together.mean(0)[:, None]
+    # Links that are true or false in all draws say nothing: the mean counts like one more draw.
+    if_true = (together.T @ drawn + mean) / (true + 1)
+    if_false = (together.T @ (1 - drawn) + mean) / (false + 1)
+    rarer = torch.log1p(-denial[:, None] * if_true) - torch.log1p(-denial[:, None] * if_false)
+    return torch.sigmoid(torch.logit(likely, 1e-6) + rarer.sum(0))

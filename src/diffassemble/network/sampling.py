@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from diffassemble.core import Locks, Poses, Puzzle
+from diffassemble.core import InputError, Locks, Poses, Puzzle
 from diffassemble.diffusion.spaces import sample
 from diffassemble.network.batch import PuzzleBatch, pack
 from diffassemble.network.denoiser import Denoiser, PoseNetwork, Prediction, Samples
@@ -56,18 +56,25 @@ def denoise(
         with torch.no_grad():
             times = torch.full((count, samples), time, device=device)
             last[:] = [model.predict(noisy.to(device), times, condition, *last)]
-            clean = model.space.clean(last[0].vectors).to(noisy.device)
+            clean = _sound(model.space.clean(last[0].vectors)).to(noisy.device)
             return clean if locks is None else torch.where(locks.held[:, None, None], settled[:, None], clean)
 
     for noisy, clean in sample(predict, start, model.space, model.schedule, steps, generator, eta):
         yield noisy, replace(last[0], vectors=clean)
 
 
+def _sound(answer: Tensor) -> Tensor:
+    """The same numbers; what a network with spoilt weights answers is refused."""
+    if not bool(answer.isfinite().all()):
+        raise InputError("the model answers with NaN or infinite numbers; its weights are spoilt, get it again")
+    return answer
+
+
 @torch.no_grad()
 def shown_alone(model: Denoiser, puzzle: Puzzle) -> Float[Tensor, "n c 4"]:
     """The log probability of every cell and turn, from what each piece shows by itself; for the head "cells"."""
     device = next(model.parameters()).device
-    logits = model.alone_logits(pack([puzzle]).to(device))[:, 0].cpu()
+    logits = _sound(model.alone_logits(pack([puzzle]).to(device))[:, 0].cpu())
     return logits.flatten(1).log_softmax(-1).view_as(logits)
 
 

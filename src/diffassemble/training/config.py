@@ -5,8 +5,8 @@ A run is a `Config` of three parts; which classes they are, the task says whose 
 
 from __future__ import annotations
 
-import json
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,9 @@ import torch
 from annotated_types import Ge, Gt, Interval, Le, Lt
 
 from diffassemble.core import InputError
+from diffassemble.core.limits import LIMITS
 from diffassemble.core.settings import (
+    Cases,
     Count,
     Fraction,
     Natural,
@@ -27,12 +29,16 @@ from diffassemble.core.settings import (
     check_settings,
     read_settings,
 )
+from diffassemble.files.reading import read_json
 from diffassemble.squares.cut import SMALLEST_PIECE
 
 SMALLEST_SIZE = 16
 """fewest pixels a side that pieces are cut with"""
 DEEPEST = (SMALLEST_SIZE - SMALLEST_PIECE) // 2
 """most pixels that erosion may take from such a piece at every side"""
+GridSide = Annotated[int, Interval(ge=2, le=999)]
+_Fragments = Annotated[int, Interval(ge=2, le=LIMITS.fragments)]
+_Outlines = Annotated[int, Interval(ge=3, le=LIMITS.outlines)]
 
 
 @dataclass(frozen=True)
@@ -61,9 +67,9 @@ class PictureConfig(Settings):
 class DataConfig(PictureConfig):
     """Which pictures, and what puzzles become of them."""
 
-    grids: tuple[Annotated[int, Ge(2)], Annotated[int, Ge(2)]] = (3, 12)
+    grids: tuple[GridSide, GridSide] = (3, 12)
     """fewest and most rows and columns"""
-    favourite: Annotated[int, Ge(2)] = 6
+    favourite: GridSide = 6
     """this square grid makes up `favourite_share` of the batches"""
     favourite_share: Share = 0.4
     missing: Fraction = 0.4
@@ -78,7 +84,7 @@ class DataConfig(PictureConfig):
     """smallest side of a random crop, as a share of the picture's"""
     jitter: Share = 0.25
     """strength of random brightness, contrast and colour"""
-    variants: Natural = 0
+    variants: Cases = 0
     """crops and lights of each picture on the favourite grid, which then come again and again; 0: always others"""
     cache: Path | None = None
     """folder that keeps what a pretrained network shows of such pictures, so that it looks at each only once"""
@@ -106,17 +112,17 @@ class FragmentConfig(Settings):
     """folders of whole solids that are broken here"""
     z_up: str = "[A-Z0-9]*"
     """file names of solids that stand along z, as Google's scanned objects do; all others stand along y"""
-    solids: Natural = 0
+    solids: Cases = 0
     """solids made of nothing but chance, to be broken here"""
-    breaks: Natural = 3
+    breaks: Cases = 3
     """fractures made of each solid"""
     shares: tuple[Weight, Weight, Weight] = (0.6, 0.2, 0.2)
     """how often a fracture is drawn from each of these three kinds, where there are any"""
     held_apart: Natural = 12
     """objects of each Breaking Bad folder that choose the checkpoint and are never trained on"""
-    pieces: tuple[Annotated[int, Ge(2)], Annotated[int, Ge(2)]] = (2, 20)
+    pieces: tuple[_Fragments, _Fragments] = (2, 20)
     """fewest and most pieces of a fracture"""
-    points: Annotated[int, Ge(32)] = 400
+    points: Annotated[int, Interval(ge=32, le=LIMITS.points)] = 400
     """points a piece"""
     missing: Fraction = 0.3
     """largest share of missing pieces"""
@@ -150,15 +156,15 @@ class OutlineConfig(Settings):
     """how sheets are cut, in turn"""
     folders: tuple[Path, ...] = ()
     """folders of pictures to cut as well, whose pieces are compared as those of users are"""
-    pictures: Natural = 96
+    pictures: Cases = 96
     """pictures of these folders that are cut"""
     found_share: Share = 0.5
     """share of puzzles whose matches were found so, if there are any; those of all others are made up"""
-    sheets: Count = 80
+    sheets: Annotated[int, Interval(ge=1, le=LIMITS.cases)] = 80
     """sheets that are cut beforehand; turns, losses and made-up matches are always others"""
     held_apart: Natural = 24
     """sheets that choose the checkpoint and are never trained on"""
-    pieces: tuple[Annotated[int, Ge(3)], Annotated[int, Ge(3)]] = (4, 40)
+    pieces: tuple[_Outlines, _Outlines] = (4, 40)
     """fewest and most pieces of a sheet"""
     missing: Fraction = 0.3
     """largest share of missing pieces"""
@@ -198,9 +204,9 @@ class TrainingConfig(Settings):
     checkpoint_minutes: Weight = 4.0
     """most work that a kill may cost"""
     seed: Annotated[int, Ge(0), Lt(2**32)] = 0
-    devices: Count = 1
+    devices: Annotated[int, Interval(ge=1, le=LIMITS.processes)] = 1
     """processes that share out each batch, on every machine"""
-    nodes: Count = 1
+    nodes: Annotated[int, Interval(ge=1, le=LIMITS.processes)] = 1
     """machines that share out each batch; torchrun starts the processes there"""
     accelerator: Literal["cpu", "cuda", "mps", "auto"] = "cpu"
     precision: Literal["auto", "32-true", "bf16-mixed"] = "auto"
@@ -231,10 +237,8 @@ def check_config(config: Config) -> None:
 
 def read_config(path: Path, defaults: Config) -> Config:
     """The configuration that a run wrote into its folder, made of the same classes as the defaults of its task."""
+    parts = read_json(path, "configuration of a run", sys.float_info.max)
     try:
-        parts = json.loads(path.read_text())
         return Config(**{name: read_settings(type(part), parts[name]) for name, part in vars(defaults).items()})
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(f"{path}: is not the configuration of a run of this preset and version ({error})") from error

@@ -12,15 +12,17 @@ from torch import Tensor, nn
 
 from diffassemble.core import Board, Poses, Puzzle
 from diffassemble.core.board import WAYS, Placement
+from diffassemble.core.limits import check_memory
 from diffassemble.core.seeds import seeded
-from diffassemble.core.settings import Count, Share, Weight
+from diffassemble.core.settings import Batch, Share, Weight
 from diffassemble.network.batch import MatchFinder, PuzzleBatch, pack, with_matches
 from diffassemble.network.cells import Logits
 from diffassemble.network.denoiser import Condition, Denoiser, PoseNetwork, Prediction
 from diffassemble.network.encoders.image import TURNS
+from diffassemble.network.rotations import RotationLogits, rotation_cross_entropy
 from diffassemble.network.spatial import Opinions, angle_between
 from diffassemble.network.verdicts import verdict_loss
-from diffassemble.training.config import TrainingConfig
+from diffassemble.training.config import Config, TrainingConfig
 from diffassemble.training.loop import Task
 from diffassemble.training.pictures import Portion
 
@@ -60,6 +62,8 @@ def noise_weight(alpha_bar: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
     return 1 / (1.05 - alpha_bar)
 
 
+# Bytes that a step takes for each piece, noisy version, layer and number of a node.
+_STEP = 220
 # An opinion is right if it is turned by less than this, in radians, and off by less than this in units.
 _RIGHT = 0.15, 0.03
 
@@ -68,9 +72,9 @@ _RIGHT = 0.15, 0.03
 class DenoisingTraining(TrainingConfig):
     """How the denoiser learns."""
 
-    pieces: Count = 288
+    pieces: Batch = 288
     """pieces in a batch, over all processes; the number of puzzles follows from the grid"""
-    noises: Count = 2
+    noises: Batch = 2
     """noisy versions of each puzzle in a step; they share the encoder's work"""
     translation_weight: Weight = 2.0
     rotation_weight: Weight = 0.5
@@ -80,6 +84,8 @@ class DenoisingTraining(TrainingConfig):
     """cross-entropy over the cells and turns, with the head "cells\""""
     alone_weight: Weight = 0.3
     """the same from each piece by itself, which teaches the encoder"""
+    turns_weight: Weight = 1.0
+    """cross-entropy over the grid of rotations, with the head "rotations\""""
     sides_weight: Weight = 0.3
     """cross-entropy over who lies beside whom, with side heads"""
     trust_weight: Weight = 1.0
@@ -105,6 +111,13 @@ class Denoising(Task):
     stream: Stream
     network: ClassVar[type[PoseNetwork]] = Denoiser
 
+    def check(self, config: Config) -> None:
+        super().check(config)
+        training, model = config.training, config.model
+        needed = _STEP * training.pieces * training.noises * getattr(model, "layers", 1) * model.width
+        pieces = f"--training.pieces {training.pieces}, --training.noises {training.noises}: a step"
+        check_memory(needed / training.devices, pieces, "learn from fewer pieces")
+
     def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
         assert isinstance(model, PoseNetwork)
         training = self.config.training
@@ -129,6 +142,8 @@ class Denoising(Task):
         loss = loss + training.rotation_weight * rotation_loss(true_poses, poses, weight)
         if prediction.logits is not None:
             loss = loss + self._cells_loss(prediction.logits, condition, batch, portion.puzzles)
+        if prediction.turns is not None:
+            loss = loss + self._turns_loss(prediction.turns, condition, clean)
         if prediction.trust is not None and prediction.opinions is not None:
             told = prediction.trust, prediction.opinions, true_poses, batch.board[:, 2]
             loss = loss + training.trust_weight * trust_loss(*told)
@@ -141,7 +156,7 @@ class Denoising(Task):
         """What the network says, now and then after it has heard what it said first."""
         training = self.config.training
         again = float(torch.rand((), generator=seeded(training.seed, step, 3))) < training.again_share
-        if not again or not isinstance(condition, Condition) or condition.alone is None:
+        if not again or not isinstance(condition, Condition) or condition.boards == ():
             return model.predict(noisy, time, condition)
         with torch.no_grad():
             before = model.predict(noisy, time, condition)
@@ -168,6 +183,17 @@ class Denoising(Task):
             for found, place, puzzle in zip(condition.sides.logits(owner), places, puzzles, strict=True)
         ]
         return loss + training.sides_weight * torch.stack(sides).mean()
+
+    def _turns_loss(self, logits: RotationLogits, condition: Condition, clean: Tensor) -> Float[Tensor, ""]:
+        """Cross-entropies of rotations, from all pieces together and from each alone; and where each alone lies."""
+        training = self.config.training
+        assert condition.alone is not None
+        assert condition.alone.turns is not None
+        true = clean[:, 0, 3:].unflatten(-1, (3, 3))
+        loss = training.turns_weight * rotation_cross_entropy(logits, true)
+        alone = rotation_cross_entropy(condition.alone.turns, true)
+        place = (condition.alone.vectors - clean[:, :1]).square()[..., :3].sum(-1).mean()
+        return loss + training.alone_weight * (training.turns_weight * alone + training.translation_weight * place)
 
     def frozen(self, portion: Portion) -> Float[Tensor, "n 4 p"] | None:
         """What a pretrained network shows of the pieces; nothing, if a task does not say."""

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from diffassemble.core import Board, InputError, Puzzle
 from diffassemble.core.seeds import seeded
-from diffassemble.core.settings import Count, Share
+from diffassemble.core.settings import Batch, Share
 from diffassemble.squares.baselines.filling import touching_sides
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.edge_model import EdgeCompatibility, EdgeModel, EdgeModelConfig
@@ -28,7 +28,7 @@ ALONE = -1
 class EdgeModelTraining(TrainingConfig):
     """How edge compatibility is learned."""
 
-    pieces: Count = 160
+    pieces: Batch = 160
     """pieces in a batch, over all processes; each of their sides has all others to choose from"""
     worn_share: Share = 0.5
     """share of puzzles whose pieces are blurred, unevenly lit or compressed as JPEG"""

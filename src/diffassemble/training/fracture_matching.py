@@ -10,19 +10,21 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from annotated_types import Interval
 from jaxtyping import Bool, Float, Float32, Int64
 from scipy.spatial import cKDTree
 from torch import Tensor, nn
 
 from diffassemble.core import FragmentPieces, InputError, Mesh, Puzzle
+from diffassemble.core.limits import LIMITS
 from diffassemble.core.pieces import surviving
 from diffassemble.core.seeds import seeded
-from diffassemble.core.settings import Count, Weight
+from diffassemble.core.settings import Batch, Weight
 from diffassemble.core.surfaces import sample_surface
 from diffassemble.fragments.breaking import scatter
 from diffassemble.fragments.clusters import Cluster
@@ -63,6 +65,8 @@ _BLUR = 0.15
 _CROWD = 160
 """points of one fracture that are told apart in a step"""
 
+_Points = Annotated[int, Interval(ge=20, le=LIMITS.points)]
+
 
 @dataclass(frozen=True)
 class FractureDataConfig(FragmentConfig):
@@ -74,9 +78,9 @@ class FractureDataConfig(FragmentConfig):
     """largest deviation of the noise that some of the objects get, as a share of their size"""
     wear: Weight = 0.007
     """largest radius with which the breaks of some are worn, as a share of their size"""
-    clouds: tuple[int, int] = (4000, 30_000)
+    clouds: tuple[_Points, _Points] = (4000, 30_000)
     """points of each fragment of those that are clouds"""
-    times: Count = 1
+    times: Annotated[int, Interval(ge=1, le=LIMITS.cases)] = 1
     """how often examples are made of each fracture, each time of other points, with other noise and missing pieces"""
 
 
@@ -84,7 +88,7 @@ class FractureDataConfig(FragmentConfig):
 class FractureMatchingTraining(TrainingConfig):
     """How the networks of fracture matching learn."""
 
-    points: Count = 960
+    points: Batch = 960
     """points of each level, or fits, in a batch, over all processes"""
 
 

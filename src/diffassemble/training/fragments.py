@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from diffassemble.core import InputError, Matches, Poses, Puzzle
+from diffassemble.core.limits import check_memory
 from diffassemble.core.seeds import seeded
 from diffassemble.core.settings import Weight
 from diffassemble.core.surfaces import chamfer_distance
@@ -29,6 +30,8 @@ from diffassemble.training.fragment_data import Broken, FragmentStream, Known, m
 
 # Shares of matches that are wrong when objects held apart are put together.
 _WRONG = 0.0, 0.3
+# Bytes that a step takes for each point of a piece.
+_POINT = 1500
 # Enough points to compare shapes by while learning.
 _SHAPE_POINTS = 128
 
@@ -70,7 +73,9 @@ class FragmentTask(Denoising):
 
     def check(self, config: Config) -> None:
         super().check(config)
-        model = config.model
+        model, points = config.model, config.data.points
+        needed = _POINT * points * config.training.pieces / config.training.devices
+        check_memory(needed, f"--data.points {points}: a step", "take fewer points or --training.pieces")
         if not isinstance(model, ModelConfig):
             return
         if model.space == "cos_sin":
@@ -121,7 +126,11 @@ def gather(data: FragmentConfig) -> tuple[list[list[Broken]], list[Fracture]]:
         if not folder.is_dir():
             raise InputError(f"--data.meshes {folder}: is not a folder")
         files += break_files(folder, data.breaks, data.pieces, frozenset(held_out), data.z_up)
-    return [found, files, [*break_solids(data.solids, data.breaks, data.pieces)]], held_apart
+    kinds: list[list[Broken]] = [found, files, [*break_solids(data.solids, data.breaks, data.pieces)]]
+    if not any(kind for kind, share in zip(kinds, data.shares, strict=True) if share):
+        named = ", ".join(map(str, (*data.folders, *data.meshes))) or "--data.solids 0"
+        raise InputError(f"{named}: has nothing to learn from; pass fractures, meshes or --data.solids")
+    return kinds, held_apart
 
 
 def known_fractures(fractures: Sequence[Broken], models: FractureModels | None) -> list[Known]:

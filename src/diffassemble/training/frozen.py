@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
+import io
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from diffassemble.core import Board, Puzzle
+from diffassemble.files.atomic import write_file
 from diffassemble.network.encoders.image import TURNS, frozen_features
 from diffassemble.squares.cut import crop_to_board, fitted
 from diffassemble.squares.files import tiles
@@ -43,16 +44,15 @@ class FrozenViews:
     def _kept(self, folder: Path, source: Source, board: Board, dtype: torch.dtype) -> Float[Tensor, "c 4 p"]:
         """Of the whole picture, cell by cell; from the folder, or looked at now and kept."""
         whole = fitted(crop_to_board(source.picture, board), board, (_SIZE, _SIZE))
-        name = hashlib.sha256((255 * whole).round().byte().numpy().tobytes()).hexdigest()
+        name = hashlib.sha256(whole.numpy().tobytes()).hexdigest()
         path = folder / name[:2] / f"{name[2:24]}.npy"
         try:
             return torch.from_numpy(np.load(path)).float()
         except (OSError, ValueError, EOFError):  # not there, or cut short by a kill
-            found = frozen_features(tiles(whole, board), dtype)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_suffix(f".{os.getpid()}.part.npy")
-        np.save(beside, found.half().numpy())
-        os.replace(beside, path)
+            found = frozen_features(tiles(whole, board).float() / 255, dtype)
+        content = io.BytesIO()
+        np.save(content, found.half().numpy())
+        write_file(path, content.getbuffer())
         return found.half().float()
 
 

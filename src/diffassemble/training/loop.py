@@ -18,6 +18,7 @@ from diffassemble.core import InputError
 from diffassemble.core.seeds import seeded
 from diffassemble.network.pretrained import Pretrained
 from diffassemble.training.config import Config, TrainingConfig, check_config
+from diffassemble.training.loggers import LoggerName, make_log
 from diffassemble.training.precision import check_precision, choose_precision
 from diffassemble.training.run_folder import FILE, LAST, Checkpoint, Progress, Record, StopWish, read_checkpoint
 
@@ -154,11 +155,11 @@ class Stopped(Exception):
         self.signal = signal
 
 
-def train(config: Config, task: Task, folder: Path, resume: bool) -> Pretrained:
+def train(config: Config, task: Task, folder: Path, resume: bool, logger: LoggerName = "csv") -> Pretrained:
     """Train to the end of the configured steps or minutes; `folder` gets checkpoint, log and the best weights.
 
     Returns the averaged network. A resumed run ends where the uninterrupted one does; `minutes` limits this call.
-    Ctrl-C and SIGTERM end it after the step at hand, saved, with `Stopped`.
+    Ctrl-C and SIGTERM end it after the step at hand, saved, with `Stopped`. `logger` hears the rows of the log, too.
     """
     training = config.training
     checkpoint = read_checkpoint(folder) if resume else None
@@ -167,7 +168,9 @@ def train(config: Config, task: Task, folder: Path, resume: bool) -> Pretrained:
     if checkpoint is not None:
         learner.restore(checkpoint, folder)
     spent, best = (0.0, -math.inf) if checkpoint is None else (checkpoint.minutes, checkpoint.best)
-    record = Record(folder, config, learner.done, best) if fabric.is_global_zero else None
+    record = None
+    if fabric.is_global_zero:
+        record = Record(folder, config, learner.done, best, make_log(logger, folder, learner.done))
     console = Console(quiet=record is None)
     progress = Progress(console, training.steps, learner.done, training.minutes, task.batch)
     with StopWish() as wish, progress.bar:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from diffassemble.core.poses import random_rotations
 from diffassemble.core.seeds import seeded
-from diffassemble.core.settings import Count, Fraction, Weight
+from diffassemble.core.settings import Batch, Count, Fraction, Weight
 from diffassemble.fragments.orientation import OrientationConfig, OrientationModel, centred, principal_axes
 from diffassemble.training.config import Config, FragmentConfig, TrainingConfig
 from diffassemble.training.fragment_data import Pool, PoolMixture, pool_of
@@ -35,7 +35,7 @@ _TILT = 4.0
 class OrientationTraining(TrainingConfig):
     """How the network that stands objects up learns."""
 
-    objects: Count = 64
+    objects: Batch = 64
     """objects in a batch, over all processes, which are asked which way they face"""
     directed: Count = 4
     """one in so many of them is looked at from about thirty directions, and asked which is up"""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -65,8 +66,9 @@ def _paper_form(purpose: str, **model_changes: Any) -> Preset:
     return Preset(purpose, _PAPER_FORM | _CELLS | model_changes, _CELLS_TRAINING, _CELLS_DATA)
 
 
-def _fragment_form(purpose: str, **model_changes: Any) -> Preset:
-    return Preset(purpose, {"posed": False} | model_changes, _FORM_TRAINING, _FORM_DATA, task="fragments")
+def _fragment_form(purpose: str, training_changes: Mapping[str, Any] = MappingProxyType({}), **changes: Any) -> Preset:
+    training = {**_FORM_TRAINING, **training_changes}
+    return Preset(purpose, {"posed": False} | changes, training, _FORM_DATA, task="fragments")
 
 
 def _baseline(purpose: str, baseline: str, **model_changes: Any) -> Preset:
@@ -149,7 +151,15 @@ PRESETS: dict[str, Preset] = {
         {"points": 256},
         task="fragments",
     ),
-    "fragments-paper-form": _fragment_form("the paper's method for broken objects, at the same size"),
+    # Rotations are learnt from large pieces first.
+    "fragments-paper-form": Preset(
+        "the paper's method for broken objects: X₀ as a distribution over rotations",
+        {"head": "rotations", "posed": True},
+        _FORM_TRAINING | {"noises": 1},
+        _FORM_DATA | {"pieces": (2, 8), "joined": 0.7},
+        task="fragments",
+    ),
+    "fragments-regression": _fragment_form("the paper's method for broken objects with its bare regression of X₀"),
     "fragments-paper": Preset(
         "the published sizes for broken objects: VN-DGCNN, four bare UniMP layers, Adagrad",
         _PUBLISHED | {"posed": False, "backbone": "vn_dgcnn_published", "features": 256, "width": 832},
@@ -157,18 +167,12 @@ PRESETS: dict[str, Preset] = {
         {"points": 1000},
         task="fragments",
     ),
-    "fragments-plain": _fragment_form("the paper's form with a plain encoder", backbone="dgcnn", symmetry="plain"),
-    "fragments-invariant": _fragment_form("the paper's form with an encoder blind to turns", symmetry="invariant"),
-    "fragments-no-diffusion": _fragment_form("the paper's form in one step", times=1),
-    "fragments-gcn": _fragment_form("the paper's form with plain graph convolutions", layer="gcn"),
-    "fragments-6d": _fragment_form("the paper's form with rotations as two vectors", space="six_d"),
-    "fragments-no-chamfer": Preset(
-        "the paper's form without the shape's distance",
-        {"posed": False},
-        _FORM_TRAINING | {"chamfer_weight": 0.0},
-        _FORM_DATA,
-        task="fragments",
-    ),
+    "fragments-plain": _fragment_form("the bare regression with a plain encoder", backbone="dgcnn", symmetry="plain"),
+    "fragments-invariant": _fragment_form("the bare regression with an encoder blind to turns", symmetry="invariant"),
+    "fragments-no-diffusion": _fragment_form("the bare regression in one step", times=1),
+    "fragments-gcn": _fragment_form("the bare regression with plain graph convolutions", layer="gcn"),
+    "fragments-6d": _fragment_form("the bare regression with rotations as two vectors", space="six_d"),
+    "fragments-no-chamfer": _fragment_form("the bare regression without the shape's distance", {"chamfer_weight": 0.0}),
     "baseline-global": _baseline("each piece beside the sum of all, in one go", "global"),
     "baseline-lstm": _baseline("one piece after the other, in one go", "lstm"),
     "baseline-dgl": _baseline("a graph that is weighed anew by every guess, in one go", "dgl"),

@@ -26,6 +26,7 @@ from diffassemble.files.atomic import write_file
 from diffassemble.files.reading import file_size
 from diffassemble.network.pretrained import Pretrained
 from diffassemble.training.config import Config
+from diffassemble.training.loggers import Log
 
 FILE = "checkpoint.pt"
 BEST, LAST = "best", "last"
@@ -66,10 +67,10 @@ def read_checkpoint(folder: Path) -> Checkpoint | None:
 
 
 class Record:
-    """Only one process keeps it. `best` is the highest score so far, −∞ before the first."""
+    """Only one process keeps it. `best` is the highest score so far, −∞ before the first; `also` hears each row."""
 
-    def __init__(self, folder: Path, config: Config, done: int, best: float) -> None:
-        self.folder, self.log, self.best = folder, folder / "log.csv", best
+    def __init__(self, folder: Path, config: Config, done: int, best: float, also: Log | None = None) -> None:
+        self.folder, self.log, self.best, self._also = folder, folder / "log.csv", best, also
         self._saved = time.monotonic()
         content = json.dumps(asdict(config), indent=2, default=os.fspath) + "\n"
         write_file(folder / "config.json", content.encode())
@@ -99,6 +100,8 @@ class Record:
         self._rows.append(row)
         self._noted = time.monotonic()
         self._write()
+        if self._also is not None:
+            self._also({name: float(value) for name, value in row.items() if name != "step"}, int(row["step"]))
 
     def _write(self) -> None:
         """All rows under one head; what a row does not tell stays empty."""

@@ -14,14 +14,15 @@ from typing import Annotated
 import numpy as np
 import torch
 import torch.nn.functional as F
-from annotated_types import Ge, MultipleOf
+from annotated_types import Interval, MultipleOf
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 from diffassemble.core import Board
+from diffassemble.core.limits import LIMITS
 from diffassemble.core.seeds import seeded
-from diffassemble.core.settings import Count
-from diffassemble.squares.upright import FROZEN, Upright, UprightConfig, Views, filled, looked_at, resized, views_of
+from diffassemble.core.settings import Batch
+from diffassemble.network.upright import FROZEN, Upright, UprightConfig, Views, filled, looked_at, resized, views_of
 from diffassemble.training.config import Config, PictureConfig, TrainingConfig
 from diffassemble.training.loop import Task
 from diffassemble.training.pictures import (
@@ -57,7 +58,7 @@ _NOTHING = 0.02
 class UprightData(PictureConfig):
     """Which pictures, and how often they come again."""
 
-    variants: Annotated[int, Ge(0), MultipleOf(len(VARIANTS))] = 0
+    variants: Annotated[int, Interval(ge=0, le=LIMITS.cases), MultipleOf(len(VARIANTS))] = 0
     """variations of each picture, which then come again and again; 0: always others"""
     cache: Path | None = None
     """folder that keeps what the frozen part of the network shows of such variations"""
@@ -72,7 +73,7 @@ class UprightData(PictureConfig):
 class UprightTraining(TrainingConfig):
     """How the upright classifier learns."""
 
-    pictures: Count = 32
+    pictures: Batch = 32
     """pictures in a batch, over all processes; each is looked at upright and in another turn"""
 
 

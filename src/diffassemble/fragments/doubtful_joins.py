@@ -1,0 +1,53 @@
+"""What holds to the rest by no likely join is taken off it again: it may be of another object, or lack its neighbours.
+
+Its place is still the best guess, but it is not part of the answer.
+"""
+
+from __future__ import annotations
+
+from diffassemble.fragments.assembly_state import AS_MUCH, AssemblyState, leaning
+from diffassemble.fragments.clusters import Cluster
+
+
+def take_off(state: AssemblyState, least: float) -> set[int]:
+    """Part clusters where only joins less probable than this hold them together; the pieces that lost the anchor.
+
+    A join counts with what it leans on, and holds those pieces together that touch.
+    """
+    touching = state.touching()
+    group = {piece: piece for piece in range(len(state.fragments))}
+    for piece in state.locked:
+        group[piece] = min(state.locked)
+    sure = [1.0] * len(state.fragments)
+    for number, (first, second, _) in enumerate(state.joins):
+        chance = state.posterior(number) * leaning(sure, touching, first, second)
+        for piece in state.loose(first, second).members:
+            sure[piece] *= chance
+        if chance >= least:
+            for one, two in _held(touching, first, second):
+                old, new = group[one], group[two]
+                group = {piece: new if own == old else own for piece, own in group.items()}
+    before = next(cluster for cluster in state.clusters if state.anchor in cluster.members)
+    state.clusters = [part for cluster in state.clusters for part in _parts(cluster, group)]
+    after = next(cluster for cluster in state.clusters if state.anchor in cluster.members)
+    return set(before.members) - set(after.members)
+
+
+def _held(touching: dict[tuple[int, int], int], first: Cluster, second: Cluster) -> list[tuple[int, int]]:
+    """Pairs of members of two clusters that touch about as much as any."""
+    count = {
+        (one, two): touching.get((one, two), 0) + touching.get((two, one), 0)
+        for one in first.members
+        for two in second.members
+    }
+    most = max(count.values())
+    return [pair for pair, own in count.items() if own >= AS_MUCH * most]
+
+
+def _parts(cluster: Cluster, group: dict[int, int]) -> list[Cluster]:
+    """The cluster itself if all of its members are of one group, else one for each group."""
+    groups = sorted({group[piece] for piece in cluster.members})
+    if len(groups) == 1:
+        return [cluster]
+    members = [{piece: pose for piece, pose in cluster.poses.items() if group[piece] == own} for own in groups]
+    return [Cluster(cluster.fragments, poses) for poses in members]
