@@ -8,20 +8,26 @@ import os
 import struct
 import zipfile
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from typing import Annotated, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
 
 import diffassemble.cli.main as entry
+from diffassemble.cli.bounds import bounds_of
+from diffassemble.cli.evaluate import EvaluateOptions
 from diffassemble.core import InputError
 from diffassemble.core.limits import LIMITS, MEMORY_VARIABLE, check_memory
+from diffassemble.core.settings import broken_bounds
 from diffassemble.evaluation.sweep import Journal
 from diffassemble.files.archives import unpacked
 from diffassemble.files.atomic import check_file, sweep, temporary_folder, write_file
 from diffassemble.files.meshes import read_precisely
 from diffassemble.files.pictures import is_our_picture, png_bytes, read_picture
 from diffassemble.files.reading import opened, read_json
+from diffassemble.training.tasks import TASKS
 
 
 def glb(tree: object, numbers: bytes = b"") -> bytes:
@@ -200,7 +206,7 @@ def test_what_the_dead_left_is_removed_and_what_the_living_hold_stays(tmp_path: 
         (["cut", "a", "--out", "b", "--shape", "q"], "'q'"),
         (["evaluate", "--seed", "1.5"], "--seed"),
         (["solve", "/nowhere"], "/nowhere: there is no such file or folder"),
-        (["solve", "x", "--samples", "1000000000"], "at most 10,000 samples"),
+        (["solve", "x", "--samples", "1000000000"], "--samples 1000000000: must be 1 or more and at most 10000"),
         (["solve", "x", "--out", "/"], "choose another --out"),
         (["solve", "x", "--out", "."], "choose another --out"),
         (["cut", "x", "--out", "."], "choose another --out"),
@@ -212,3 +218,27 @@ def test_arguments_are_refused_in_one_line(words: list[str], says: str, capsys: 
     assert line.startswith("diffassemble: ")
     assert line.count("\n") == 1
     assert says in line
+
+
+@pytest.mark.parametrize("verb", [verb for verb in entry.VERBS if verb != "train"])
+def test_every_number_has_bounds(verb: str) -> None:
+    """An option that is a number stands in the one table; those that are counted have a largest."""
+    source = EvaluateOptions if verb == "evaluate" else getattr(import_module(f"diffassemble.cli.{verb}"), verb)
+    for name, hint in get_type_hints(source).items():
+        kinds = {kind for one in (hint, *get_args(hint)) for kind in (one, *get_args(one))}
+        if kinds & {int, float}:
+            bounds = bounds_of(verb, name)
+            assert broken_bounds([-(10**30)], bounds), name
+            assert int not in kinds or broken_bounds([10**30], bounds), name
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_number_of_a_training_run_has_bounds(task: str) -> None:
+    defaults = TASKS[task].defaults
+    for part in (defaults.model, defaults.data, defaults.training):
+        for name, hint in get_type_hints(type(part), include_extras=True).items():
+            inner = get_args(hint)[0] if get_origin(hint) is tuple else hint
+            bare, *marks = get_args(inner) if get_origin(inner) is Annotated else (inner,)
+            if bare in (int, float):
+                assert broken_bounds([-(10**30)], marks), name
+                assert bare is float or broken_bounds([10**30], marks), name

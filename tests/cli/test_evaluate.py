@@ -90,7 +90,7 @@ def test_rows_and_table(folder: Path, tmp_path: Path, asked: list[Any], capsys: 
     [
         (["--data", "nowhere"], "nowhere does not exist"),
         (["--grid", "6by6"], "6by6"),
-        (["--missing", "0", "1"], "missing 1.0"),
+        (["--missing", "0", "1"], "--missing 0 1: must be"),
         (["--puzzles", "0"], "puzzles 0"),
         (["--size", "3"], "pieces of 3 pixels"),
         (["--json", "."], "is a folder"),

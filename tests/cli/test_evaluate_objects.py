@@ -151,7 +151,7 @@ def test_the_table_of_missing_pieces_takes_larger_fractures(broken: Path, capsys
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--missing", "1"], "missing 1.0"),
+        (["--missing", "1"], "--missing 1: must be"),
         (["--points", "-5"], "points -5"),
         (["--seeds", "0"], "seeds 0"),
         (["--pieces", "30", "40"], "no fractures of 30 to 40 pieces"),

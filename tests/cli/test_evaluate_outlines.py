@@ -44,7 +44,7 @@ def test_wishes_that_do_not_fit(command: Command, photo: Path, tmp_path: Path) -
         (["--data", puzzle, "--grid", "3"], "--grid is for squares"),
         (["--data", puzzle, photo.parent], "holds no puzzles of flat pieces"),
         (["--data", photo.parent, "--shape", "tabs", "--pieces", "1"], "make no puzzle"),
-        (["--data", photo.parent, "--shape", "tabs", "--erode", "-1"], "cannot erode -1"),
+        (["--data", photo.parent, "--shape", "tabs", "--erode", "-1"], "--erode -1: must be"),
     ):
         done = command("evaluate", *words, "--solver", "random")
         assert done.code == 2, words

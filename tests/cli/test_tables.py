@@ -256,3 +256,8 @@ def test_a_process_tells_its_seconds_and_memory_or_why_it_failed() -> None:
     assert peak > 5
     with pytest.raises(InputError, match="diffassemble train nothing: "):
         tables._run(["train", "nothing"])
+
+
+def test_a_child_that_dies_by_a_signal_is_told_as_such() -> None:
+    with pytest.raises(InputError, match=r"^solving: was ended by SIGILL$"):
+        footprint.run_apart(["-c", "import os, signal; os.kill(os.getpid(), signal.SIGILL)"], "solving")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.resources import files
 from io import BytesIO
 
 import pytest
@@ -29,6 +30,23 @@ def test_notebooks_show_what_was_assembled(cut: Callable[..., da.Puzzle]) -> Non
     with Image.open(BytesIO(content)) as picture:
         width, height = picture.size
     assert 2 * width == 3 * height
+
+
+def test_notebooks_tell_how_sure_it_is(cut: Callable[..., da.Puzzle]) -> None:
+    page = da.solve(cut(2, 3), "identity")._repr_html_()
+    assert page is not None
+    assert page.startswith('<figure><img src="data:image/png;base64,')
+    assert page.count("6 pieces of a picture by identity") == 2
+    assert "6 guessed</figcaption>" in page
+
+
+def test_notebooks_show_pieces(cut: Callable[..., da.Puzzle]) -> None:
+    flat = da.cut_shape(str(files("skimage.data") / "coffee.png"), "shards", pieces=4, seed=0)
+    for puzzle in (cut(2, 3), flat, da.fracture("bowl", pieces=2, seed=0)):
+        content = puzzle._repr_png_()
+        assert content is not None
+        with Image.open(BytesIO(content)) as picture:
+            assert len(picture.getcolors(picture.width * picture.height) or ()) > 10
 
 
 def test_locks_and_progress(cut: Callable[..., da.Puzzle], capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,12 +19,12 @@ from diffassemble.network import pretrained
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import Denoiser
 from diffassemble.network.encoders import efficientnet
+from diffassemble.network.upright import Upright, UprightConfig
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.diffusion import DiffusionSolver
 from diffassemble.squares.edge_model import EdgeModel, EdgeModelConfig
 from diffassemble.squares.hybrid import HybridSolver
 from diffassemble.squares.kind import BORDER_SOLVERS, bundled_edge_model, bundled_uprighter
-from diffassemble.squares.upright import Upright, UprightConfig
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -36,6 +37,8 @@ def test_archives_are_whole_and_can_be_installed(tmp_path: Path) -> None:
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).write_bytes((ROOT / name).read_bytes())
     out.mkdir()
+    setting = (source / "pyproject.toml").read_text()
+    (source / "pyproject.toml").write_text(setting.replace('links = ""', 'links = "https://files.example/v1"'))
     run(sys.executable, "-c", SDIST, out, folder=source)
     (archive,) = out.glob("*.tar.gz")
     with tarfile.open(archive) as opened:
@@ -45,6 +48,9 @@ def test_archives_are_whole_and_can_be_installed(tmp_path: Path) -> None:
     (wheel,) = out.glob("*.whl")
     with zipfile.ZipFile(wheel) as opened:
         names = set(opened.namelist())
+        (metadata,) = (opened.read(name).decode() for name in names if name.endswith("/METADATA"))
+    assert "](https://files.example/v1/docs/pictures/" in metadata
+    assert not re.search(r"\]\((?!https:|#)", metadata)
     package = ROOT / "src" / "diffassemble"
     wanted = [*package.rglob("*.py"), *package.glob("weights/*/*"), package / "py.typed"]
     assert {str(path.relative_to(package.parent)) for path in wanted} <= names

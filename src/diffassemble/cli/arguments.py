@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stderr
+from dataclasses import is_dataclass
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -29,21 +30,38 @@ def understand(wanted: Callable[..., _Result], arguments: list[str], prog: str, 
     said = io.StringIO()
     try:
         with redirect_stderr(said):
-            return tyro.cli(wanted, args=arguments, prog=prog, **told)
+            understood = tyro.cli(wanted, args=arguments, prog=prog, **told)
     except SystemExit as stop:
         if stop.code in (0, None):
             raise
         raise NotUnderstood(f"{_line(said.getvalue())}; see {prog} --help") from None
+    if is_dataclass(understood):
+        check_bounds(prog, vars(understood))
+    return understood
 
 
 def understood_call(function: Callable[..., None], arguments: list[str], prog: str) -> Callable[[], None]:
     """A call of a function with these arguments, which were understood."""
 
     @wraps(function)
-    def later(*values: Any, **named: Any) -> Callable[[], None]:
-        return lambda: function(*values, **named)
+    def later(**named: Any) -> Callable[[], None]:
+        check_bounds(prog, named)
+        return lambda: function(**named)
 
     return understand(later, arguments, prog)
+
+
+def check_bounds(prog: str, values: Mapping[str, Any]) -> None:
+    """Refuse numbers out of the bounds that `cli.bounds` has for the options of a verb."""
+    from diffassemble.cli.bounds import bounds_of
+    from diffassemble.core import InputError
+    from diffassemble.core.settings import broken_bounds
+
+    for name, value in values.items():
+        numbers = [one for one in (value if isinstance(value, tuple) else (value,)) if type(one) in (int, float)]
+        if numbers and (wanted := broken_bounds(numbers, bounds_of(prog.split()[1], name))):
+            told = " ".join(f"{number:g}" if isinstance(number, float) else str(number)[:40] for number in numbers)
+            raise InputError(f"--{name.replace('_', '-')} {told}: must be {wanted}; see {prog} --help")
 
 
 def _line(box: str) -> str:

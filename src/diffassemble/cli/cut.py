@@ -30,6 +30,7 @@ def cut(
     from_photo: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
     kind: Literal["squares", "outlines"] | None = None,
     colours: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None,
+    sheet: Annotated[str, tyro.conf.arg(metavar="FORMAT")] = "auto",
     overwrite: bool = False,
 ) -> None:
     """Cut a picture into shuffled, turned pieces and write them as a puzzle folder.
@@ -53,6 +54,7 @@ def cut(
             square ones straightened, others along their outlines. Beside the folder, a picture shows what was found.
         kind: With --from-photo: what the pieces are. Default: squares if most are square, else outlines.
         colours: With --from-photo: a folder of photos by the same names that show the colours of silhouettes.
+        sheet: With --from-photo: the sheet of paper under the pieces, as solve has it.
         overwrite: Replace the folder if it holds a puzzle already.
     """
     from diffassemble.core import InputError
@@ -78,7 +80,7 @@ def cut(
     elif pieces is not None:
         raise InputError(f"{photo}: --pieces is for other shapes than squares; pass --grid, or --shape tabs")
     elif from_photo:
-        options = OpenOptions(board, kind=kind, more=photos[1:], colours=colours, seed=seed, say=print)
+        options = OpenOptions(board, kind=kind, more=photos[1:], colours=colours, sheet=sheet, seed=seed, say=print)
         puzzle = _photographed(photo, out, options, size, overwrite)
     elif board is None:
         raise InputError(f"{photo}: pass --grid, such as --grid 6x6, to say into what the picture is cut")

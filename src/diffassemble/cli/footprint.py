@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -72,6 +73,8 @@ def run_apart(words: Sequence[str], what: str) -> tuple[str, float, float]:
         child.returncode = os.waitstatus_to_exitcode(status)
         errors.seek(0)
         if child.returncode:
+            if child.returncode < 0:  # as for want of memory, or an instruction that this processor lacks
+                raise InputError(f"{what}: was ended by {signal.Signals(-child.returncode).name}")
             last = (errors.read().strip().splitlines() or [f"exit code {child.returncode}"])[-1]
             raise InputError(f"{what}: {last}")
     return printed, time.perf_counter() - began, peak_megabytes(usage)

@@ -7,6 +7,7 @@ import io
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import version
@@ -21,6 +22,8 @@ VERBS = {
     "evaluate": "score solvers on folders of pictures",
     "models": "list the models at hand and their scores",
 }
+# Characters of a line that tells what is wrong; names may be longer.
+_LONGEST = 1000
 _HELP = """usage: diffassemble VERB [OPTIONS]
 
 Puts broken things back together.
@@ -36,18 +39,16 @@ def main(argv: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else argv
     _mend_streams()
     if not arguments or arguments[0] in ("-h", "--help"):
-        print(_help())
-        return 0 if arguments else 2
+        return _guarded(lambda: print(_help())) or (0 if arguments else 2)
     if arguments[0] == "--version":
-        print(f"diffassemble {version('diffassemble')}")
-        return 0
+        return _guarded(lambda: print(f"diffassemble {version('diffassemble')}"))
     if arguments[0] == "--completion":
         return _complete(arguments[1:])
     if arguments[0] not in VERBS:
         near = get_close_matches(arguments[0], VERBS, 1)
         meant = f"did you mean {near[0]!r}?" if near else "see diffassemble --help"
         return _fail(f"the verbs are {', '.join(VERBS)}; there is no {arguments[0]!r}, {meant}")
-    return _run(arguments[0], arguments[1:])
+    return _guarded(lambda: run(arguments[0], arguments[1:]))
 
 
 def run(verb: str, arguments: list[str]) -> None:
@@ -67,15 +68,14 @@ def _complete(shells: list[str]) -> int:
 
     if len(shells) != 1 or shells[0] not in SHELLS:
         return _fail(f"name one shell: diffassemble --completion {'|'.join(SHELLS)}")
-    print(completion(shells[0], VERBS))
-    return 0
+    return _guarded(lambda: print(completion(shells[0], VERBS)))
 
 
-def _run(verb: str, arguments: list[str]) -> int:
-    """Run a verb and turn what may go wrong outside the program into one line and an exit code."""
+def _guarded(work: Callable[[], None]) -> int:
+    """Do what is asked for, and turn what may go wrong outside the program into one line and an exit code."""
     warnings.showwarning = _warn
     try:
-        run(verb, arguments)
+        work()
         sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
@@ -107,6 +107,8 @@ def _told(error: Exception) -> str | None:
         return str(error)
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         return "there is not enough memory for this; use smaller pictures or meshes, fewer pieces or samples"
+    if str(error).startswith(("Symlink loop", "embedded null byte")):
+        return f"a name of a file is none ({error}); pass another"
     return None
 
 
@@ -139,7 +141,11 @@ def _warn(message: Warning | str, category: type[Warning], *_: object, **__: obj
 
 
 def _fail(message: str) -> int:
-    print("diffassemble:", " ".join(message.split()), file=sys.stderr)
+    line = " ".join(message.split())
+    line = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in line)
+    if len(line) > _LONGEST:
+        line = f"{line[: _LONGEST // 2]} … {line[-_LONGEST // 2 :]}"
+    print("diffassemble:", line, file=sys.stderr)
     return 2
 
 

@@ -32,6 +32,7 @@ def solve(
     objects: Literal["1", "auto"] = "1",
     kind: Literal["squares", "outlines", "fragments"] | None = None,
     colours: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None,
+    sheet: Annotated[str, tyro.conf.arg(metavar="FORMAT")] = "auto",
     turn: Literal[0, 90, 180, 270] = 0,
     next: Annotated[bool, Flag] = False,
     json: Annotated[bool, Flag] = False,
@@ -59,11 +60,14 @@ def solve(
         seed: The same seed gives the same answer.
         lock: An earlier assembly.json; pieces that have "locked": true there stay where they are.
         extra: Pieces that do not belong to this picture are allowed: they are left out and named. Needs --grid.
-        objects: With "auto" the fragments may be of several objects: they are told apart, and each is put together by
-            itself. Solver mend only.
+        objects: With "auto" the fragments may be of several objects, or flat pieces of several puzzles in one box: they
+            are told apart, and each whole is put together by itself. Solvers mend and grow only.
         kind: What the pieces are, if the input does not show it: equal squares of a picture, flat pieces of any
             outline, or fragments of an object.
         colours: A folder of photos by the same names as those of the pieces, which are silhouettes: the colours.
+        sheet: The sheet of paper that photographed pieces lie on, whose four corners are in view: a3, a4, a5, letter,
+            or millimetres such as 210x297. Its corners undo the perspective and bring several photos to one scale.
+            Default: one is looked for, and taken for a4 or letter; "none" leaves photos as they are.
         turn: Degrees by which to turn the whole clockwise once it is put together, if it lies the wrong way up; flat
             pieces only.
         next: Also print the ten surest joins that are still to make, for people who lay real pieces; joins of pieces
@@ -94,6 +98,7 @@ def solve(
     make = cache(partial(make_solver, name=solver, options=wishes))
     show = partial(show_found, folder, overwrite, output.say)
     told = {"extra": extra, "make": make, "kind": kind, "more": pieces[1:], "colours": colours, "show": show}
+    told["sheet"] = sheet
     puzzle = open_input(pieces[0], board, seed=seed, say=output.say, **told)
     joins = kind_of(puzzle).next_joins
     if next and joins is None:

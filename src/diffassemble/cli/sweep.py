@@ -17,6 +17,7 @@ from diffassemble.cli.evaluate import SIDE, EvaluateOptions
 from diffassemble.cli.progress import show
 from diffassemble.core import Board, InputError, Puzzle, Solver, Step
 from diffassemble.core.kind import SolverOptions
+from diffassemble.core.limits import LIMITS
 from diffassemble.evaluation import quoted
 from diffassemble.evaluation.cluster import on_cluster
 from diffassemble.evaluation.figures import table_figure
@@ -165,7 +166,7 @@ def _source(text: str, table: str | None) -> tuple[str, int, str]:
     name, colon, least = column.partition(":")
     if not equals or name not in PICTURES:
         raise InputError(f"{text}: table {table} must know what the pictures are; write faces=DIR or paintings=DIR")
-    if colon and not (least.isdecimal() and int(least) > 0):
+    if colon and not (least.isdecimal() and len(least) < 4 and int(least) > 0):
         raise InputError(f"{text}: '{least}' is not the size of a grid; write {name}:8=DIR for grids of 8x8 and more")
     return PICTURES[name], int(least or 0), folder if name == PICTURES[name] else f"{name}={folder}"
 
@@ -232,8 +233,10 @@ def made_solids(text: str) -> int | None:
     word, equals, count = text.partition("=")
     if word != "solids" or not equals:
         return None
-    refuse(f"{text}: '{count}' is no number of solids; write solids=40", not (count.isdecimal() and int(count) > 0))
-    return int(count)
+    number = int(count) if count.isdecimal() and len(count) <= 18 else 0
+    told = f"{text}: '{count}' is no number of solids up to {LIMITS.cases:,}; write solids=40"
+    refuse(told, not 0 < number <= LIMITS.cases)
+    return number
 
 
 CELLS: dict[str, Callable[[EvaluateOptions, PaperTable | None], Sequence[Cell]]] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -50,6 +50,9 @@ class RunOptions:
     """folder for checkpoint, log and weights; default: runs/PRESET"""
     resume: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """go on from the checkpoint in --out, with the options of that run except --training.minutes"""
+    logger: Literal["csv", "tensorboard", "wandb"] = "csv"
+    """where the log goes beside log.csv: TensorBoard's files in --out, or Weights & Biases (which sends it out, unless
+    WANDB_MODE=offline); both are extras to install"""
 
 
 def parse_run(name: str, argv: list[str]) -> tuple[RunOptions, Path]:
@@ -92,13 +95,15 @@ def run(argv: list[str]) -> None:
 
     from lightning_fabric.utilities.rank_zero import rank_zero_only
 
+    from diffassemble.training.loggers import check_logger
     from diffassemble.training.loop import Stopped, train
     from diffassemble.training.tasks import TASKS
 
+    check_logger(options.logger)
     task = TASKS[PRESETS[argv[0]].task](options.config)
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        train(options.config, task, folder, options.resume)
+        train(options.config, task, folder, options.resume, options.logger)
     except Stopped as stopped:
         rank_zero_only(print)(f"{stopped}; go on with: diffassemble train {argv[0]} --resume --out {folder}")
         sys.exit(128 + stopped.signal)

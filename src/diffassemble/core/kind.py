@@ -65,6 +65,8 @@ class OpenOptions:
     """further photographs of the same pieces"""
     colours: Path | None = None
     """a folder of photographs that show the colours of the pieces whose outlines others show"""
+    sheet: str = "auto"
+    """the format of the sheet of paper that pieces lie on in photographs; it is found out, if it is not told"""
     show: Callable[[Image.Image], None] = lambda picture: None
     """is shown what was found in photographs, also if that is then refused"""
     seed: int = 0
@@ -91,8 +93,10 @@ class NextJoin(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """How assemblies are drawn."""
+    """How puzzles and assemblies are drawn."""
 
+    pieces: Callable[[Puzzle], Image.Image]
+    """the pieces as they were given"""
     assembly: Callable[[Assembly], Image.Image]
     """what was assembled, and nothing else"""
     before_after: Callable[[Assembly], Image.Image]

@@ -47,6 +47,8 @@ class Limits:
     """times that a zip file may grow; pictures and meshes never shrink to less than a hundredth"""
     archive_index: int = 4_000_000
     """bytes of a zip file's list of contents"""
+    upload_bytes: int = 200_000_000
+    """bytes that one session of the page may have uploaded and not yet opened"""
     document_bytes: int = 100_000_000
     """bytes of a JSON document, a list, a table, or a log"""
     document_depth: int = 16
@@ -59,6 +61,8 @@ class Limits:
     """bytes of a file of weights or of a checkpoint"""
     cells: int = 1_000_000
     """cells of a grid"""
+    spare_cells: int = 100
+    """cells of a grid for each piece that is there"""
     outlines: int = 3000
     """flat pieces of any outline in a puzzle"""
     fragments: int = 500
@@ -73,6 +77,14 @@ class Limits:
     """denoising steps, and times of a diffusion"""
     cases: int = 1_000_000
     """puzzles of one row of a table"""
+    batch: int = 100_000
+    """pieces, points, objects or pictures that a step of training learns from"""
+    processes: int = 256
+    """processes that learn together on one machine"""
+    points: int = 1_000_000
+    """points that are drawn of a fragment or an object"""
+    count: int = 1_000_000_000
+    """whatever else is counted"""
 
 
 LIMITS = Limits()

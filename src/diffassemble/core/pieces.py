@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Float64, Int, UInt8
+from jaxtyping import Float, Float64, Int, Num, UInt8
 from PIL import Image
 from torch import Tensor
 
@@ -206,7 +206,7 @@ def polygon_area(contour: Float[Tensor, "c 2"]) -> Float[Tensor, ""]:
     return (x * y.roll(-1) - y * x.roll(-1)).sum() / 2
 
 
-def erode_pixels(pixels: Float[Tensor, "n c h w"], pixels_lost: int) -> Float[Tensor, "n c _ _"]:
+def erode_pixels(pixels: Num[Tensor, "n c h w"], pixels_lost: int) -> Num[Tensor, "n c _ _"]:
     """Pieces that lost a strip of `pixels_lost` pixels at every side."""
     if pixels_lost == 0:
         return pixels

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Num
 from torch import Tensor
 
 
@@ -69,7 +69,7 @@ def nearest_turn(rotation: Float[Tensor, "n 2 2"]) -> Int[Tensor, "n"]:
     return torch.round(torch.atan2(sine, cosine) / (torch.pi / 2)).long() % 4
 
 
-def turn_pixels(pixels: Float[Tensor, "n c h w"], turns: Int[Tensor, "n"]) -> Float[Tensor, "n c h w"]:
+def turn_pixels(pixels: Num[Tensor, "n c h w"], turns: Int[Tensor, "n"]) -> Num[Tensor, "n c h w"]:
     """Turn each picture clockwise by its own number of quarter turns; an even one, if they are not square."""
     turned = pixels.clone()
     for quarter in (1, 2, 3) if pixels.shape[-1] == pixels.shape[-2] else (2,):

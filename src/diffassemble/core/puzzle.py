@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeVar, cast
+from typing import ClassVar, TypeVar, cast
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -51,6 +52,7 @@ class Puzzle:
     names: tuple[str, ...]
     truth: Poses | None = None
     locks: Locks | None = None
+    drawn_by: ClassVar[Callable[[Puzzle], bytes] | None] = None
 
     def __len__(self) -> int:
         return len(self.pieces)
@@ -61,6 +63,10 @@ class Puzzle:
         held = "" if self.locks is None else f", {int(self.locks.held.sum())} locked"
         known = "" if self.truth is None else ", truth known"
         return f"Puzzle({len(self)} {self.pieces.called}{board}{held}{known})"
+
+    def _repr_png_(self) -> bytes | None:
+        """The pieces as they were given, which notebooks show, if somebody who can draw them is at hand."""
+        return None if Puzzle.drawn_by is None else Puzzle.drawn_by(self)
 
     @property
     def kind(self) -> str:

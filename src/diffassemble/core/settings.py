@@ -12,20 +12,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from annotated_types import Ge, GroupedMetadata, Gt, Interval, Le, Lt, MultipleOf
 
 from diffassemble.core.limits import LIMITS
 from diffassemble.core.puzzle import InputError
 
-Count = Annotated[int, Ge(1)]
-Natural = Annotated[int, Ge(0)]
+Count = Annotated[int, Interval(ge=1, le=LIMITS.count)]
+Natural = Annotated[int, Interval(ge=0, le=LIMITS.count)]
+Batch = Annotated[int, Interval(ge=1, le=LIMITS.batch)]
+Cases = Annotated[int, Interval(ge=0, le=LIMITS.cases)]
 Width = Annotated[int, Interval(ge=1, le=LIMITS.network_width)]
 Depth = Annotated[int, Interval(ge=1, le=LIMITS.network_layers)]
 Few = Annotated[int, Interval(ge=0, le=LIMITS.network_layers)]
 Times = Annotated[int, Interval(ge=1, le=LIMITS.steps)]
-Even = Annotated[int, Ge(2), MultipleOf(2)]
+Even = Annotated[int, Interval(ge=2, le=LIMITS.network_width), MultipleOf(2)]
 Positive = Annotated[float, Gt(0)]
 Weight = Annotated[float, Ge(0)]
 Share = Annotated[float, Interval(ge=0, le=1)]
@@ -69,7 +71,7 @@ def read_settings(kind: type[Kind], values: Mapping[str, Any]) -> Kind:
         raise InputError(f"unknown settings {', '.join(unknown)}; was it made by a newer version?")
     for name, value in values.items():
         if not _allows(hints[name], value):
-            choices = ", ".join(map(str, get_args(hints[name])))
+            choices = ", ".join(map(str, _choices(hints[name])))
             wanted = f"one of {choices}" if choices else hints[name].__name__
             raise InputError(f"{name} is {value!r}, but must be {wanted}")
     # JSON knows neither tuples nor paths.
@@ -85,19 +87,32 @@ def _faults(settings: Any) -> Iterator[tuple[str, str]]:
         value, each = getattr(settings, name), ""
         if get_origin(hint) is tuple:
             hint, each = get_args(hint)[0], "each "
-        found: tuple[Any, ...] = getattr(hint, "__metadata__", ())
-        bounds = chain.from_iterable(one if isinstance(one, GroupedMetadata) else [one] for one in found)
-        rules = [(*_BOUNDS[type(bound)], *dataclasses.astuple(bound)) for bound in bounds]
-        if not all(holds(one, limit) for holds, _, limit in rules for one in (value if each else (value,))):
-            yield name, each + " and ".join(words.format(limit) for _, words, limit in rules)
+        if wanted := broken_bounds(value if each else (value,), getattr(hint, "__metadata__", ())):
+            yield name, each + wanted
     if isinstance(settings, Settings):
         yield from settings.conflicts()
 
 
+def broken_bounds(values: Iterable[Any], found: Iterable[Any]) -> str:
+    """What values must be by these marks of annotated-types, if some are not; else nothing."""
+    bounds = chain.from_iterable(one if isinstance(one, GroupedMetadata) else [one] for one in found)
+    rules = [(*_BOUNDS[type(bound)], *dataclasses.astuple(bound)) for bound in bounds]
+    if all(holds(one, limit) for one in values for holds, _, limit in rules):
+        return ""
+    return " and ".join(words.format(limit) for _, words, limit in rules)
+
+
+def _choices(hint: Any) -> tuple[Any, ...]:
+    """What a choice, or one of several, may be."""
+    return tuple(chain.from_iterable(map(_choices, get_args(hint)))) if get_origin(hint) is Union else get_args(hint)
+
+
 def _allows(hint: Any, value: Any) -> bool:
     """Whether a value out of JSON is of the kind that a setting wants; only plain types and choices are checked."""
+    if get_origin(hint) is Union:
+        return any(_allows(one, value) for one in get_args(hint))
     if get_origin(hint) is Literal:
-        return value in get_args(hint)
+        return isinstance(value, str | int) and value in get_args(hint)
     if get_origin(hint) is tuple:
         return isinstance(value, list | tuple)
     return type(value) in {bool: (bool,), int: (int,), float: (int, float), str: (str,)}.get(hint, (type(value),))

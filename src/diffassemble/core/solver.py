@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from html import escape
 from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
@@ -18,6 +20,7 @@ from diffassemble.core.seeds import check_seed
 
 # From these confidences on a place counts as sure, and as likely; below, it is guessed.
 SURE, LIKELY = 0.9, 0.5
+GROUPS = ("sure", "likely", "guessed", "left out")
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,8 @@ class Step:
     several objects apart say in `objects` which one each piece belongs to: 0, 1, …, or −1 for those left out.
     `upright` is how probable it is that a picture stands the right way up, where somebody looked. `notes` say in a line
     why a piece is not surer, or was left out; it is empty where there is nothing to say. Where poses lay pieces aside,
-    `guess` has all at their best guess.
+    `guess` has all at their best guess. Where pieces without a board turned out to lie on lattices, `cells` are row and
+    column of each piece in that of its object; −1 where it is in none.
     """
 
     poses: Poses
@@ -38,6 +42,7 @@ class Step:
     upright: float | None = None
     notes: tuple[str, ...] | None = None
     guess: Poses | None = None
+    cells: Int[Tensor, "n 2"] | None = None
 
 
 @runtime_checkable
@@ -71,6 +76,7 @@ class Assembly:
     objects: tuple[int, ...] | None = None
     upright: float | None = None
     notes: tuple[str, ...] | None = None
+    cells: Int[Tensor, "n 2"] | None = None
     drawn_by: ClassVar[Callable[[Assembly], bytes] | None] = None
 
     def __repr__(self) -> str:
@@ -82,12 +88,33 @@ class Assembly:
         """What was assembled, which notebooks show, if somebody who can draw it is at hand."""
         return None if Assembly.drawn_by is None else Assembly.drawn_by(self)
 
+    def _repr_html_(self) -> str | None:
+        """The same, and below it how many pieces are sure, likely, guessed or left out."""
+        if (picture := self._repr_png_()) is None:
+            return None
+        groups = self.groups or [group_of(max(sure, 1e-9), 0) for sure in self.confidence.tolist()]
+        told = ", ".join(f"{groups.count(group)} {group}" for group in GROUPS if group in groups)
+        words = escape(f"{len(self.puzzle)} {self.puzzle.pieces.called} by {self.solver}, {self.seconds:.1f} s: {told}")
+        shown = f'<img src="data:image/png;base64,{b64encode(picture).decode()}" alt="{words}">'
+        return f"<figure>{shown}<figcaption>{words}</figcaption></figure>"
+
     @property
     def groups(self) -> tuple[str, ...] | None:
         """Whether each piece is "sure", "likely", "guessed" or "left out", where solvers may leave some out."""
         if self.objects is None:
             return None
         return tuple(group_of(sure, own) for sure, own in zip(self.confidence.tolist(), self.objects, strict=True))
+
+    @property
+    def grids(self) -> dict[int, tuple[int, int]]:
+        """Rows and columns of the lattices that were found, by the number of the object."""
+        if self.cells is None or self.objects is None:
+            return {}
+        return {
+            number: (int(inside[:, 0].max()) + 1, int(inside[:, 1].max()) + 1)
+            for number in sorted(set(self.objects))
+            if len(inside := self.cells[(torch.tensor(self.objects) == number) & (self.cells[:, 0] >= 0)])
+        }
 
     def turned(self, degrees: int) -> Assembly:
         """The whole turned clockwise, with what is locked and the way there; flat pieces, by quarters.
@@ -108,7 +135,21 @@ class Assembly:
         truth = puzzle.truth if lattice == puzzle.lattice else None
         puzzle = replace(puzzle, lattice=lattice, locks=locks, truth=truth)
         history = tuple(moved(poses) for poses in self.history)
-        return replace(self, puzzle=puzzle, poses=moved(self.poses), history=history, upright=None)
+        poses = moved(self.poses)
+        own = torch.tensor(self.objects or [0] * len(puzzle))
+        cells = None if self.cells is None else turned_cells(self.cells, own, by)
+        return replace(self, puzzle=puzzle, poses=poses, cells=cells, history=history, upright=None)
+
+
+def turned_cells(cells: Int[Tensor, "n 2"], objects: Int[Tensor, "n"], turns: int) -> Int[Tensor, "n 2"]:
+    """Rows and columns of pieces once all wholes were turned clockwise by so many quarters; −1 stays."""
+    found = cells.clone()
+    for number in objects.unique().tolist():
+        inside = (objects == number) & (cells[:, 0] >= 0)
+        for _ in range(turns % 4 if bool(inside.any()) else 0):
+            rows, cols = found[inside].unbind(1)
+            found[inside] = torch.stack([cols, rows.max() - rows], 1)
+    return found
 
 
 def group_of(confidence: float, own: int) -> str:
@@ -135,7 +176,9 @@ def in_content_order(puzzle: Puzzle, solve: Callable[[Puzzle], Iterator[Step]]) 
         sure, objects = (None if told is None else told[back] for told in (step.confidence, step.objects))
         notes = None if step.notes is None else tuple(step.notes[index] for index in back.tolist())
         guess = None if step.guess is None else step.guess[back]
-        yield replace(step, poses=step.poses[back], confidence=sure, objects=objects, notes=notes, guess=guess)
+        cells = None if step.cells is None else step.cells[back]
+        told = replace(step, confidence=sure, objects=objects, notes=notes, guess=guess, cells=cells)
+        yield replace(told, poses=step.poses[back])
 
 
 def held_steps(puzzle: Puzzle, steps: Iterator[Step]) -> Iterator[Step]:
@@ -169,7 +212,7 @@ def assemble(puzzle: Puzzle, solver: Solver, seed: int = 0, on_step: Callable[[S
     sure = torch.zeros(len(puzzle)) if step.confidence is None else step.confidence
     seconds = time.monotonic() - began
     objects = None if step.objects is None else tuple(step.objects.tolist())
-    told = (objects, step.upright, step.notes)
+    told = (objects, step.upright, step.notes, step.cells)
     return Assembly(puzzle, step.poses, sure, tuple(history), solver.name, seconds, (), *told)
 
 

@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from jaxtyping import Int
+from torch import Tensor
 
 from diffassemble.core import Assembly, InputError, Locks, Puzzle
+from diffassemble.core.limits import LIMITS
 from diffassemble.files.atomic import add_files, check_free, fresh_folder, write_file
 from diffassemble.files.documents import document_bytes, field, named_records, read_document
 from diffassemble.kinds import DOCUMENTS, kind_of
@@ -72,6 +75,8 @@ def assembly_bytes(assembly: Assembly) -> bytes:
         if assembly.objects is not None:
             number = assembly.objects[index]
             records[-1]["object"] = None if number < 0 else number
+        if assembly.cells is not None:
+            records[-1].update(_cell(assembly, index))
         if groups is not None:
             records[-1]["group"] = groups[index]
         if notes is not None:
@@ -79,7 +84,9 @@ def assembly_bytes(assembly: Assembly) -> bytes:
         if held[index]:
             records[-1]["locked"] = True
     extra = {"extra": list(assembly.extra)} if assembly.extra else {}
-    fields = {"solver": assembly.solver, **kind.fields(puzzle), **_upright(assembly), **extra, "pieces": records}
+    grid = dict(zip(("rows", "cols"), assembly.grids.get(0, ()), strict=False))
+    fields = {"solver": assembly.solver, **kind.fields(puzzle), **grid, **_upright(assembly), **extra}
+    fields |= {"pieces": records}
     return document_bytes(fields, kind.document)
 
 
@@ -115,7 +122,8 @@ def read_assembly(path: Path | str, puzzle: Puzzle) -> Assembly:
     solver = field(document, "solver", str, source)
     upright = _read_upright(document, source)
     notes = _read_notes(records, source)
-    return Assembly(puzzle, poses, torch.tensor(confidence), (), solver, 0.0, extra, known, upright, notes)
+    cells = _read_cells(records, source) if puzzle.lattice is None else None
+    return Assembly(puzzle, poses, torch.tensor(confidence), (), solver, 0.0, extra, known, upright, notes, cells)
 
 
 def render(assembly: Assembly, path: Path | str) -> None:
@@ -125,7 +133,7 @@ def render(assembly: Assembly, path: Path | str) -> None:
 
 def _upright(assembly: Assembly) -> dict[str, Any]:
     """How probable it is that a picture stands upright; null where nobody looked, nothing where locks tell it."""
-    if assembly.puzzle.lattice is None or assembly.puzzle.locks is not None:
+    if (assembly.puzzle.lattice is None and not assembly.puzzle.pieces.flat) or assembly.puzzle.locks is not None:
         return {}
     note = upright_note(assembly)
     return {"upright": {"probability": assembly.upright, **({"note": note} if note else {})}}
@@ -139,6 +147,24 @@ def _read_upright(document: dict[str, Any], source: Path) -> float | None:
     if not 0 <= sure <= 1:
         raise InputError(f"{source}: a 'probability' must lie between 0 and 1")
     return sure
+
+
+def _cell(assembly: Assembly, index: int) -> dict[str, int | None]:
+    """Row and column of a piece in the lattice that was found; null if it is in none."""
+    assert assembly.cells is not None
+    row, col = assembly.cells[index].tolist()
+    return {"row": None, "col": None} if row < 0 else {"row": row, "col": col}
+
+
+def _read_cells(records: Sequence[dict[str, Any]], source: Path) -> Int[Tensor, "n 2"] | None:
+    """Row and column of each piece, −1 for those in no cell, if any is told."""
+    if not any("row" in record or "col" in record for record in records):
+        return None
+    told = [(record.get("row"), record.get("col")) for record in records]
+    for pair in told:
+        if pair != (None, None) and not all(type(at) is int and 0 <= at < LIMITS.cells for at in pair):
+            raise InputError(f"{source}: 'row' and 'col' must both be 0, 1, … or null, but are {pair[0]} and {pair[1]}")
+    return torch.tensor([(-1, -1) if pair == (None, None) else pair for pair in told])
 
 
 def _read_notes(records: Sequence[dict[str, Any]], source: Path) -> tuple[str, ...] | None:

@@ -42,7 +42,7 @@ def check_file(target: Path, ours: Callable[[bytes], bool], overwrite: bool = Fa
     files is ever replaced.
     """
     try:
-        found = target.stat() if os.path.lexists(target) else None
+        found = target.stat() if _is_there(target) else None
         if found is None or (stat.S_ISREG(found.st_mode) and found.st_size == 0):
             there = next(folder for folder in target.absolute().parents if folder.exists())
             if not (there.is_dir() and os.access(there, os.W_OK)):
@@ -59,7 +59,16 @@ def check_file(target: Path, ours: Callable[[bytes], bool], overwrite: bool = Fa
     except (OSError, ValueError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{str(target)!a}: cannot be written ({reason(error)}); pass another file") from error
+        raise InputError(f"{target}: cannot be written ({reason(error)}); pass another file") from error
+
+
+def _is_there(path: Path) -> bool:
+    """Whether something has this name; what can be no name raises, as it would when it is written."""
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 @contextmanager
@@ -97,12 +106,12 @@ def check_free(target: Path, holds: tuple[str, ...], overwrite: bool = False) ->
     names in `holds`, and nothing beside them.
     """
     try:
-        found = {entry.name for entry in target.iterdir()} if os.path.lexists(target) else set()
+        found = {entry.name for entry in target.iterdir()} if _is_there(target) else set()
         inside = Path.cwd().is_relative_to(target.resolve())
-    except NotADirectoryError as error:
-        raise InputError(f"{target} is a file; choose another --out") from error
     except (OSError, ValueError, RuntimeError) as error:
-        raise InputError(f"{str(target)!a}: cannot be written ({reason(error)}); choose another --out") from error
+        if isinstance(error, NotADirectoryError) and os.path.lexists(target):
+            raise InputError(f"{target} is a file; choose another --out") from error
+        raise InputError(f"{target}: cannot be written ({reason(error)}); choose another --out") from error
     if inside:
         raise InputError(f"{target} is the folder you are in, or holds it; choose another --out")
     if not found:

@@ -44,7 +44,7 @@ def read_document(path: Path, kinds: Collection[str]) -> dict[str, Any]:
     if not isinstance(document, dict) or "schema" not in document:
         raise InputError(f"{path}: was not written by diffassemble (it has no 'schema')")
     told = document["schema"], document.get("kind")
-    if told[0] != SCHEMA or not isinstance(told[1], str) or told[1] not in kinds:
+    if type(told[0]) is not int or told[0] != SCHEMA or not isinstance(told[1], str) or told[1] not in kinds:
         found = f"schema {_shortened(told[0])}, kind {_shortened(told[1])}"
         wanted = " or ".join(map(repr, kinds))
         raise InputError(f"{path}: has {found}; this version reads schema {SCHEMA}, kind {wanted}")

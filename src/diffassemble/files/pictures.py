@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,8 +27,10 @@ MOST_PIXELS = LIMITS.picture_pixels
 MADE_BY = "diffassemble"
 """what pictures of this program tell as their software"""
 # Bytes that decoding a pixel takes, and turning it into colours.
-_DECODED, _COLOURED = 12, 30
+_DECODED, _COLOURED = 12, 18
 PICTURE_ENDINGS = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
+# Pixels that a file may tell whatever its size, and for each of its bytes: no format packs more of a picture.
+_ALWAYS, _EACH = 16_000_000, 10_000
 _Seen = TypeVar("_Seen")
 _FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF", "PPM")
 
@@ -69,7 +72,8 @@ def _decoded(path: Path, look: Callable[[Image.Image], _Seen], bytes_each: int =
     with _opened(path) as image:
         check_memory(bytes_each * image.width * image.height, f"{path}: the picture", "make it smaller first")
         try:
-            return look(ImageOps.exif_transpose(image))
+            ImageOps.exif_transpose(image, in_place=True)
+            return look(image)
         # Decoders fail on broken files in every way there is, not only with OSError.
         except Exception as error:
             raise InputError(f"{path}: the picture is broken or cut short ({reason(error)})") from error
@@ -123,6 +127,10 @@ def _opened(path: Path) -> Iterator[Image.Image]:
         with image:
             if not 0 < image.width * image.height <= MOST_PIXELS:
                 raise _too_large(path)
+            size = os.fstat(file.fileno()).st_size
+            if image.width * image.height > _ALWAYS + _EACH * size:
+                told = f"{image.width}x{image.height} pixels, but the file has {size} bytes"
+                raise InputError(f"{path}: tells {told}; it is broken, save it anew")
             yield image
 
 
@@ -135,7 +143,7 @@ def _levels(image: Image.Image) -> tuple[np.ndarray, int]:
     if image.has_transparency_data:
         image = image.convert("RGBA")
         image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
-    return np.asarray(image.convert("RGB")), 255
+    return np.asarray(image if image.mode == "RGB" else image.convert("RGB")), 255
 
 
 def _too_large(path: Path) -> InputError:

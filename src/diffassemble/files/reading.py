@@ -71,9 +71,9 @@ def read_text(path: Path | str, wanted: str) -> str:
         raise InputError(f"{path}: is no text in UTF-8; give a {wanted}") from error
 
 
-def read_json(path: Path | str, wanted: str) -> Any:
+def read_json(path: Path | str, wanted: str, most: float = LIMITS.document_number) -> Any:
     """What a JSON file holds: within the limits, of finite numbers, and of texts that can be written again."""
-    return parse_json(read_bytes(path, wanted), str(path), wanted)
+    return parse_json(read_bytes(path, wanted), str(path), wanted, most)
 
 
 def parse_json(content: bytes | str, name: str, wanted: str, most: float = LIMITS.document_number) -> Any:

@@ -182,13 +182,19 @@ def soft_alpha(contrast: Contrast, mask: Mask, reach: int) -> Levels:
     bright = np.where(contrast.shade, 0, apart).astype(np.float32)
     floor = 2 * _FAINT
     rim = bright / np.maximum(highest(bright, max(2, reach // 2)), floor)
+    # A faint shade beside such a rim is the thing's shadow; where a thing is faint itself, that would count as half.
+    cast = contrast.shade & (apart < CLEAR) & (highest(bright, reach) > floor)
     alpha = mask.astype(np.float32)
     for _ in range(2):
         near, far = (highest(mask, reach), highest(~mask, reach)), (highest(mask, 3 * reach), highest(~mask, 3 * reach))
         high = mean_around(apart, ~near[1] & far[1], 3 * reach)
         low = mean_around(apart, ~near[0] & far[0], 3 * reach)
+        # In narrow bays nothing lies far enough from the outline: there it is what the background usually shows.
+        beyond = apart[~near[0]]
+        low = np.where(np.isnan(low), np.float32(np.median(beyond)) if len(beyond) else low, low)
         band = highest(mask, 2 * reach) & highest(~mask, 2 * reach) & ~np.isnan(high) & ~np.isnan(low)
-        share = np.maximum((apart - low) / np.maximum(high - low, 1e-3), rim)
+        share = np.where(cast & (high < 2 * CLEAR), 0, (apart - low) / np.maximum(high - low, 1e-3))
+        share = np.maximum(share, rim)
         alpha = np.where(band, np.clip(share, 0, 1), alpha).astype(np.float32)
         # Between a dark piece and its light rim colours pass that of the background.
         alpha = np.maximum(alpha, -highest(-highest(alpha, 1), 1))

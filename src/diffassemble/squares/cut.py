@@ -7,14 +7,20 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from diffassemble.core import Board, ImagePieces, InputError, Puzzle, turn_pixels
+from diffassemble.core.limits import check_memory
 from diffassemble.core.pieces import erode_pixels, surviving
 from diffassemble.core.seeds import check_seed
-from diffassemble.files.pictures import MOST_PIXELS, read_picture
+from diffassemble.files.pictures import MOST_PIXELS, picture_size, read_picture
 from diffassemble.squares.files import SMALLEST_PIECE, check_pieces, tiles
+
+# Bytes of memory for each pixel of the picture as it is read, and of all pieces: once as colours, thrice as levels.
+_READ, _CUT = 15, 21
+# Rows of a picture that are rounded at a time.
+_ROWS = 256
 
 
 def crop_to_board(picture: Float[Tensor, "3 H W"], board: Board) -> Float[Tensor, "3 h w"]:
@@ -31,11 +37,11 @@ def resize_to_board(picture: Float[Tensor, "3 H W"], board: Board, cell: tuple[i
     shape = (board.rows * cell[0], board.cols * cell[1])
     if picture.shape[-2:] == shape:
         return picture
-    return F.interpolate(picture[None], shape, mode="bicubic", antialias=True)[0].clamp(0, 1)
+    return F.interpolate(picture[None], shape, mode="bicubic", antialias=True)[0].clamp_(0, 1)
 
 
-def fitted(picture: Float[Tensor, "3 H W"], board: Board, cell: tuple[int, int]) -> Float[Tensor, "3 h w"]:
-    """The picture with cells of this height and width, in 8 bits: cut, if they have that size, else resized.
+def fitted(picture: Float[Tensor, "3 H W"], board: Board, cell: tuple[int, int]) -> UInt8[Tensor, "3 h w"]:
+    """The picture with cells of this height and width, in levels of 8 bits: cut, if they have that size, else resized.
 
     Real pieces are files of 8 bits: finer colours would give away which borders belong together.
     """
@@ -46,7 +52,10 @@ def fitted(picture: Float[Tensor, "3 H W"], board: Board, cell: tuple[int, int])
         sharp = picture[:, top // 2 :, left // 2 :][:, :height, :width]
     else:
         sharp = resize_to_board(picture, board, cell)
-    return (sharp * 255).round() / 255
+    levels = torch.empty(sharp.shape, dtype=torch.uint8)
+    for top in range(0, height, _ROWS):
+        levels[:, top : top + _ROWS] = (sharp[:, top : top + _ROWS] * 255).round()
+    return levels
 
 
 def cut_picture(
@@ -79,10 +88,13 @@ def cut_picture(
             "use a larger picture, a coarser grid or less erosion"
         )
     cells = surviving(board.cells, missing, generator)
-    pixels = erode_pixels(tiles(fitted(cropped, board, cell), board)[cells], erode)
+    levels = fitted(cropped, board, cell)
+    # Large pictures fill the memory: each form of them goes when the next is there.
+    del picture, cropped
+    pixels = erode_pixels(tiles(levels, board)[cells], erode)
     ways = torch.arange(0, 4, 1 if pixels.shape[-1] == pixels.shape[-2] else 2)[: None if turn else 1]
     turns = ways[torch.randint(0, len(ways), (len(cells),), generator=generator)]
-    pixels = turn_pixels(pixels, -turns)
+    pixels = turn_pixels(pixels, -turns).float().div_(255)
     names = tuple(f"piece_{index:03d}.png" for index in range(len(cells)))
     return Puzzle(ImagePieces(pixels), board, names, board.poses(cells, turns))
 
@@ -117,15 +129,22 @@ def cut_image(
             f"a piece size of {size} pixels is out of range; all pieces together may have "
             f"{MOST_PIXELS // 10**6} megapixels"
         )
-    picture, board = read_picture(path), Board(rows, cols)
+    board, (width, height) = Board(rows, cols), picture_size(path)
+    made = width * height if size is None else board.cells * size**2
+    needed = max(_READ * width * height, _CUT * made) + (0 if size is None else _READ * width * height)
+    check_memory(needed, f"{path}: cutting it", "use a smaller picture or --size")
     generator = torch.Generator().manual_seed(seed)
+    given = [read_picture(path)]
+    height, width = given[0].shape[-2:]  # upright
     try:
-        puzzle = cut_picture(picture, board, generator, size=size, turn=turn, missing=missing, erode=erode, whole=whole)
+        # Nobody else holds the picture, so that it goes as soon as it is cut.
+        puzzle = cut_picture(
+            given.pop(), board, generator, size=size, turn=turn, missing=missing, erode=erode, whole=whole
+        )
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
-    height, width = picture.shape[-2:]
-    used = (picture if whole else crop_to_board(picture, board)).shape[-2:]
-    if used != picture.shape[-2:]:
+    used = (height, width) if whole else crop_to_board(torch.empty(1, 1, 1).expand(3, height, width), board).shape[-2:]
+    if used != (height, width):
         say(f"cut to {used[1]} × {used[0]} of {width} × {height} pixels, so that pieces are square; --fit keeps all")
     assert puzzle.truth is not None
     places = [divmod(cell, cols) for cell in board.snap(puzzle.truth)[0].tolist()]

@@ -17,12 +17,13 @@ from weakref import WeakSet
 
 import torch
 import torch.nn.functional as F
-from annotated_types import Ge, MultipleOf
+from annotated_types import Interval, MultipleOf
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from diffassemble.core import Matches, Puzzle
 from diffassemble.core.board import SIDES
+from diffassemble.core.limits import LIMITS
 from diffassemble.core.settings import Even, Few, Width
 from diffassemble.network.batch import MatchFinder
 from diffassemble.network.denoiser import PoseNetwork
@@ -243,7 +244,7 @@ class EdgeModelConfig:
     width: Width = 64
     blocks: Few = 2
     """residual blocks"""
-    observed: Annotated[int, Ge(3), MultipleOf(3)] = 6
+    observed: Annotated[int, Interval(ge=3, le=LIMITS.network_width), MultipleOf(3)] = 6
     """numbers that a side shows at each place, a multiple of the three colours"""
     embedding: Width = 8
     """channels of the learned embedding"""

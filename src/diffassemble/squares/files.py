@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Num
 from torch import Tensor
 
 from diffassemble.core import Board, ImagePieces, InputError, Poses, Puzzle
+from diffassemble.core.limits import LIMITS, check_memory
 from diffassemble.files.documents import (
     board_field,
     document_bytes,
@@ -38,6 +39,8 @@ from diffassemble.files.pictures import (
 # What documents call this kind.
 DOCUMENT = "image"
 SMALLEST_PIECE = 4
+# Bytes of memory for each pixel of a whole: its pieces, and what looks at it in all turns.
+_WHOLE = 48
 
 
 def read_pieces(folder: Path | str) -> tuple[ImagePieces, tuple[str, ...]]:
@@ -66,7 +69,14 @@ def load_pieces(files: Sequence[Path]) -> ImagePieces:
             )
     if len(files) * width * height > MOST_PIXELS:
         raise InputError(f"{files[0].parent}: pieces of more than {MOST_PIXELS // 10**6} megapixels; make them smaller")
-    return ImagePieces(torch.stack([read_picture(file) for file in files]))
+    first = read_picture(files[0])
+    pixels = first.new_empty(len(files), *first.shape)
+    for place, file in zip(pixels, files, strict=True):
+        picture = read_picture(file)
+        if picture.shape != first.shape:
+            raise InputError(f"{file}: is turned by its EXIF orientation, others are not; save it as it is shown")
+        place.copy_(picture)
+    return ImagePieces(pixels)
 
 
 def split_picture(path: Path | str, board: Board) -> tuple[ImagePieces, tuple[str, ...]]:
@@ -85,7 +95,7 @@ def split_picture(path: Path | str, board: Board) -> tuple[ImagePieces, tuple[st
     return pieces, names
 
 
-def tiles(picture: Float[Tensor, "3 H W"], board: Board) -> Float[Tensor, "cells 3 h w"]:
+def tiles(picture: Num[Tensor, "3 H W"], board: Board) -> Num[Tensor, "cells 3 h w"]:
     """The cells of a picture whose sides are multiples of the board's, row by row."""
     height, width = picture.shape[-2] // board.rows, picture.shape[-1] // board.cols
     cells = picture.reshape(3, board.rows, height, board.cols, width)
@@ -115,6 +125,18 @@ def check_pieces(pieces: ImagePieces, names: Sequence[str], source: Path) -> Non
                 f"{source}: {names[twin]} and {names[index]} are identical, "
                 "so their places cannot be told apart; remove one, or cut a coarser grid"
             )
+
+
+def check_room(pieces: ImagePieces, board: Board, source: Path) -> None:
+    """Refuse boards that nobody could fill, and wholes that would fill the memory, before anything is made of them."""
+    grid, pixels = f"{board.rows}x{board.cols}", board.cells * pieces.height * pieces.width
+    if board.cells > LIMITS.spare_cells * len(pieces):
+        most = f"a grid may have {LIMITS.spare_cells} times as many cells as there are pieces"
+        raise InputError(f"{source}: grid {grid} has {board.cells} cells for {len(pieces)} pieces; {most}")
+    if pixels > MOST_PIXELS:
+        most = f"{MOST_PIXELS // 10**6} megapixels"
+        raise InputError(f"{source}: a whole of {grid} pieces has over {most}; make the pieces smaller")
+    check_memory(_WHOLE * pixels, f"{source}: a whole of {grid} pieces", "make the pieces smaller")
 
 
 def check_count(count: int, board: Board, source: Path) -> None:
@@ -162,6 +184,7 @@ def read_folder(folder: Path, document: dict[str, Any], wanted: Board | None) ->
     if (size := _size_field(pieces)) != field(document, "piece_size", type(size), source):
         raise InputError(f"{source}: 'piece_size' is not {size}, the size of the files in pieces")
     check_pieces(pieces, names, folder)
+    check_room(pieces, board, source)
     known = board == told and (folder / "truth.json").exists()
     puzzle = Puzzle(pieces, board, names)
     return replace(puzzle, truth=_read_truth(folder / "truth.json", names, puzzle.board)) if known else puzzle

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from diffassemble.squares.hybrid import HybridSolver
     from diffassemble.squares.upright import Uprighter
 
-UPRIGHT, EDGE_MODEL = "upright", "edge-model"
+EDGE_MODEL = "edge-model"
 # These only compare borders, which can't tell which way is up; where they know it, the classifier told them.
 BORDER_SOLVERS = frozenset({"gallagher", "yu", "huroyan"})
 # What tables compare, if nothing else is asked for.
@@ -38,26 +38,11 @@ Blender take them: the longer side of the board spans −1 to 1, y runs down.</l
 
 def bundled_uprighter() -> Uprighter | None:
     """The classifier that comes with the package; without it or its backbone, wholes stay as they were assembled."""
-    from diffassemble.network.encoders.efficientnet import load_efficientnet
-    from diffassemble.network.pretrained import bundled_models
-    from diffassemble.squares.upright import Upright, turn_to_upright
+    from diffassemble.network.upright import bundled_upright
+    from diffassemble.squares.upright import turn_to_upright
 
-    if UPRIGHT not in bundled_models():
-        return None
-    try:
-        load_efficientnet()
-    except InputError as error:
-        _tell(f"which way is up stays unknown: {error}")
-        return None
-    return partial(turn_to_upright, Upright.from_pretrained(UPRIGHT))
-
-
-@cache
-def _tell(line: str) -> None:
-    """Tell people something, once."""
-    from rich.console import Console
-
-    Console(stderr=True).print(line, highlight=False, soft_wrap=True)
+    model = bundled_upright()
+    return None if model is None else partial(turn_to_upright, model)
 
 
 def bundled_edge_model() -> CompareEdges | None:
@@ -96,6 +81,7 @@ def _content(name: str) -> Denoiser | None:
     """The network that tells where pieces belong by what they show; nobody, if its backbone is not there."""
     from diffassemble.network.denoiser import Denoiser
     from diffassemble.network.encoders.efficientnet import load_efficientnet
+    from diffassemble.network.upright import tell_once
 
     network = Denoiser.from_pretrained(name)
     _flat(network, name)
@@ -105,7 +91,7 @@ def _content(name: str) -> Denoiser | None:
         if network.config.backbone == "efficientnet":
             load_efficientnet()
     except InputError as error:
-        _tell(f"borders alone are looked at: {error}")
+        tell_once(f"borders alone are looked at: {error}")
         return None
     return network
 
@@ -170,6 +156,7 @@ def read_loose(path: Path, options: OpenOptions) -> Puzzle:
         pieces, names = files.split_picture(path, board)
     if not options.extra:
         files.check_count(len(pieces), board, path)
+    files.check_room(pieces, board, path)
     return Puzzle(pieces, board, names)
 
 
@@ -180,6 +167,7 @@ def read_photo(path: Path, options: OpenOptions, size: int | None = None) -> tup
     pieces, shown = find_pieces(path, size)
     board = options.board or find_board(pieces, options)
     files.check_count(len(pieces), board, path)
+    files.check_room(pieces, board, path)
     return Puzzle(pieces, board, tuple(f"piece_{index:03d}.png" for index in range(len(pieces)))), shown
 
 
@@ -203,7 +191,9 @@ def _set_aside(puzzle: Puzzle) -> tuple[Puzzle, tuple[str, ...]]:
 def _drawing() -> Drawing:
     from diffassemble.rendering import animation, picture
 
-    return Drawing(picture.draw_assembly, picture.draw_before_after, picture.draw_confidence, animation.animate)
+    return Drawing(
+        picture.draw_table, picture.draw_assembly, picture.draw_before_after, picture.draw_confidence, animation.animate
+    )
 
 
 def _right_by_turn(assembly: Assembly, truth: Poses) -> dict[int, int]:

@@ -1,148 +1,19 @@
-"""Which way is up: one score for "this stands upright", asked of the assembled picture in its four turns.
-
-The picture is looked at by EfficientNet-Lite0: its first blocks are those of the weights package, the later ones were
-learnt on and are stored with the head.
-"""
+"""Which way is up, asked of the picture that a placement makes on its board."""
 
 from __future__ import annotations
 
-import copy
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from diffassemble.core import Poses, Puzzle, turn_pixels
-from diffassemble.core.settings import Fraction, Width
-from diffassemble.network.encoders.efficientnet import load_efficientnet
-from diffassemble.network.pretrained import Pretrained
-
-FROZEN = 12
-"""the last block that is never learnt"""
-TURNS = 4
-_BANDS = 3
-_WIDTHS = 192, 1280
-_STRIDE = 32
-# More than so many times longer than wide, pictures are squeezed.
-_LONGEST = 30.0
-_MIRRORED_TURNS = [0, 3, 2, 1]
-# Above this probability nobody else is asked.
-_SURE = 0.95
+from diffassemble.network.upright import Upright, upright_turn
 
 Uprighter = Callable[..., tuple[int, float]]
 """Of a puzzle, the poses of its pieces and the turns allowed: by how many clockwise quarter turns the placement must be
 turned as a whole to be upright, and how probable that is; a fourth argument is who may be asked besides."""
-Views = Sequence[Float[Tensor, "b 192 _ _"]]
-"""maps of pictures after the last frozen block, turned clockwise by no, one, two and three quarters"""
-
-
-@dataclass(frozen=True)
-class UprightConfig:
-    """What the scoring network is made of."""
-
-    side: Width = 192
-    """pictures are looked at with about side × side pixels, in their own shape"""
-    hidden: Width = 128
-    """width of the head's hidden layer"""
-    dropout: Fraction = 0.4
-
-
-class Upright(Pretrained):
-    """Logits of the four turns. Turning the picture only shifts them, since each turn is scored by the same network."""
-
-    config_class = UprightConfig
-    halved = True
-    temperature: Tensor
-
-    def __init__(self, config: UprightConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.blocks = copy.deepcopy(load_efficientnet().blocks[FROZEN + 1 :]).requires_grad_(True)
-        pooled = _BANDS * sum(_WIDTHS)
-        self.norm = nn.BatchNorm1d(pooled, eps=0.01, affine=False)
-        self.head = nn.Sequential(nn.Dropout(config.dropout), nn.Linear(pooled, 1))
-        self.deep = nn.Sequential(
-            nn.Dropout(config.dropout), nn.Linear(pooled, config.hidden), nn.GELU(), nn.Linear(config.hidden, 1)
-        )
-        self.register_buffer("temperature", torch.ones(()))
-
-    def forward(self, pictures: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 4"]:
-        """Logit k: turning the picture clockwise by k quarter turns makes it upright.
-
-        Colours are in [0, 1], NaN where they are not known. Pictures of any shape are brought to the size that is
-        looked at first. The softmax of the logits is calibrated.
-        """
-        return self.judged(views_of(pictures, self.config.side))
-
-    def judged(self, views: Views) -> Float[Tensor, "b t"]:
-        """The logits of as many turns as there are views."""
-        pooled = []
-        for early in views:
-            maps = early.contiguous(memory_format=torch.channels_last)
-            for block in self.blocks:
-                maps = block(maps)
-            pooled.append(torch.cat([_bands(early), _bands(maps)], 1))
-        seen = self.norm(torch.cat(pooled))
-        return (self.head(seen) + self.deep(seen)).view(len(views), -1).T / self.temperature
-
-
-def _bands(maps: Float[Tensor, "b c h w"]) -> Float[Tensor, "b k"]:
-    """Means over bands from top to bottom."""
-    return F.adaptive_avg_pool2d(maps, (_BANDS, 1)).flatten(1)
-
-
-@torch.no_grad()
-def views_of(pictures: Float[Tensor, "b 3 h w"], side: int, turns: Sequence[int] = range(TURNS)) -> Views:
-    """What the frozen blocks show of pictures in their four turns, or some, with about side × side pixels."""
-    height, width = pictures.shape[-2:]
-    network, shown = load_efficientnet(), resized(pictures, looked_at(height, width, side))
-    return [network(torch.rot90(shown, -turn, (-2, -1)), FROZEN)[0] for turn in turns]
-
-
-def looked_at(height: int, width: int, side: int) -> tuple[int, int]:
-    """The size of about side × side pixels in the picture's shape whose sides are multiples of 32."""
-    stretch = math.sqrt(min(max(height, width) / min(height, width), _LONGEST))
-    short, long = (max(1, round(side * by / _STRIDE)) * _STRIDE for by in (1 / stretch, stretch))
-    return (short, long) if height <= width else (long, short)
-
-
-def resized(pictures: Float[Tensor, "b 3 h w"], size: tuple[int, int]) -> Float[Tensor, "b 3 h2 w2"]:
-    """Pictures at another size, what is not known filled in."""
-    pictures = filled(pictures)
-    if pictures.shape[-2:] == size:
-        return pictures
-    return F.interpolate(pictures, size, mode="bilinear", antialias=True)
-
-
-def filled(pictures: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
-    """Grey where colours are not known."""
-    return pictures.nan_to_num(0.5)
-
-
-@torch.no_grad()
-def upright_turn(
-    model: Upright,
-    picture: Float[Tensor, "3 H W"],
-    allowed: Sequence[int] = (0, 1, 2, 3),
-    more: Callable[[], Sequence[float]] | None = None,
-) -> tuple[int, float]:
-    """How many clockwise quarter turns, of those allowed, make the picture upright, and the probability of that.
-
-    Where that is not sure, the mirror image is asked too, which by symmetry needs the opposite turn, and `more` for log
-    odds of the turns allowed.
-    """
-    logits = model(picture[None])[0]
-    if logits[list(allowed)].softmax(0).max() < _SURE:
-        logits = (logits + model(picture[None].flip(-1))[0, _MIRRORED_TURNS]) / 2
-    chances = logits[list(allowed)].softmax(0)
-    if more is not None and float(chances.max()) < _SURE:
-        chances = (chances.log() + torch.tensor(more())).softmax(0)
-    best = int(chances.argmax())
-    return allowed[best], round(float(chances[best]), 4)
 
 
 def assembled_pixels(puzzle: Puzzle, cells: Int[Tensor, "n"], turns: Int[Tensor, "n"]) -> Float[Tensor, "3 H W"]:
