@@ -31,7 +31,7 @@ for library in (
     "numba",
     "roma",
     "torch_geometric.nn",
-    "viser",
+    "nicegui",
 ):
     import_module(library)
 install_import_hook("diffassemble", "beartype.beartype")

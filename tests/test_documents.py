@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import runpy
@@ -13,6 +14,7 @@ from unittest.mock import patch
 import pytest
 
 from diffassemble import kinds
+from diffassemble.core.limits import LIMITS
 from diffassemble.squares import pictures
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -58,3 +60,21 @@ def test_benchmarks_load(script: Path) -> None:
         names = runpy.run_path(str(script), run_name="not main")
     assert callable(names["main"])
     assert script.name in (script.parent / "README.md").read_text()
+
+
+def test_the_guide_shows_the_limits() -> None:
+    table = next(part for part in ast.parse((ROOT / "core" / "limits.py").read_text()).body if _is_limits(part))
+    assert isinstance(table, ast.ClassDef)
+    fields, words = table.body[1::2], table.body[2::2]
+    guide = (DOCS / "GUIDE.md").read_text()
+    for field, word in zip(fields, words, strict=True):
+        assert isinstance(field, ast.AnnAssign)
+        assert isinstance(field.target, ast.Name)
+        assert isinstance(word, ast.Expr)
+        value = getattr(LIMITS, field.target.id)
+        told = f"{value:,}" if isinstance(value, int) else f"{value:.0e}"
+        assert f"| {ast.literal_eval(word.value)} | {told} |" in guide
+
+
+def _is_limits(part: ast.stmt) -> bool:
+    return isinstance(part, ast.ClassDef) and part.name == "Limits"

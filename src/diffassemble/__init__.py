@@ -88,7 +88,16 @@ def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'diffassemble' has no attribute '{name}'")
     home, _, own = _HOMES[name].partition(":")
-    return getattr(import_module(f"diffassemble.{home}"), own or name)
+    found = getattr(import_module(f"diffassemble.{home}"), own or name)
+    # Puzzles and answers know nothing of drawings, which stand above them.
+    core = import_module("diffassemble.core")
+    core.Puzzle.drawn_by = core.Assembly.drawn_by = _picture
+    return found
+
+
+def _picture(shown: Puzzle | Assembly) -> bytes:
+    """What notebooks show; what draws it is loaded when they first do."""
+    return import_module("diffassemble.kinds").picture_of(shown)
 
 
 def __dir__() -> list[str]:

@@ -118,16 +118,14 @@ def solve(
         return assemble(puzzle, chosen, seed, lambda step: bar.update(task, completed=step.done))
 
 
-def _png(assembly: Assembly) -> bytes:
-    """What was assembled, as notebooks show it."""
+def picture_of(shown: Puzzle | Assembly) -> bytes:
+    """A PNG file of the pieces as they were given, or of what was assembled, as notebooks show it."""
     from diffassemble.files.pictures import png_bytes
 
-    drawing = kind_of(assembly.puzzle).drawing()
-    return png_bytes(drawing.assembly(drawing.standing(assembly)))
-
-
-# Answers know nothing of drawings, which stand above them.
-Assembly.drawn_by = _png
+    if isinstance(shown, Puzzle):
+        return png_bytes(kind_of(shown).drawing().pieces(shown))
+    drawing = kind_of(shown.puzzle).drawing()
+    return png_bytes(drawing.assembly(drawing.standing(shown)))
 
 
 class _Table(ModuleType):

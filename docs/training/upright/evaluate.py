@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F
 
 from diffassemble.files.pictures import read_picture
+from diffassemble.network.upright import Upright, upright_turn
 from diffassemble.squares.pictures import training_pictures
-from diffassemble.squares.upright import Upright, upright_turn
 from diffassemble.training.upright import with_lost_cells
 
 LEVELS = (0.0, 0.5, 0.8, 0.9, 0.99)

@@ -15,6 +15,7 @@ from PIL import Image
 from torch import Tensor
 
 from diffassemble.core import Board, InputError, Poses, Puzzle, Step
+from diffassemble.core.limits import check_memory
 from diffassemble.core.seeds import random_stream
 from diffassemble.evaluation.metrics import (
     bootstrap_interval,
@@ -23,8 +24,11 @@ from diffassemble.evaluation.metrics import (
     neighbour_accuracy,
 )
 from diffassemble.evaluation.sweep import CUTTING, Case, Interval, Measured, peak_megabytes, refuse
-from diffassemble.files.pictures import read_picture, to_image
+from diffassemble.files.pictures import MOST_PIXELS, read_picture, to_image
 from diffassemble.squares.cut import SMALLEST_PIECE, crop_to_board, cut_picture
+
+# Bytes of memory for each pixel of a puzzle that is cut and put together.
+_WHOLE = 60
 
 
 @dataclass(frozen=True)
@@ -141,6 +145,10 @@ class PictureCell:
         refuse("there are no pictures to evaluate on; pass a folder that holds some", not self.pictures)
         refuse(f"erode {self.erode} is below 0; pass the pixels lost at every side, such as 2", self.erode < 0)
         refuse(f"{small}; pass a larger size or less erosion", self.size - 2 * self.erode < SMALLEST_PIECE)
+        pixels = self.board.cells * self.size**2
+        large = f"{self.grid} pieces of {self.size} pixels a side have over {MOST_PIXELS // 10**6} megapixels"
+        refuse(f"{large}; pass a smaller size or grid", pixels > MOST_PIXELS)
+        check_memory(_WHOLE * pixels, f"{self.grid} pieces of {self.size} pixels a side", "pass a smaller size or grid")
 
     def small(self) -> PictureCell:
         """The first picture in nine pieces."""
