@@ -39,14 +39,15 @@ from diffassemble.fragments.matches import (
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.pair_search import GLANCE, QUICK, Effort
 from diffassemble.fragments.scale import misfit_of
-from diffassemble.fragments.surface import is_cloud
+from diffassemble.fragments.surface import closer_look, is_cloud
 
 SURE, LIKELY, POSSIBLE = 0.9, 0.5, 0.15
 _ALL, _SEVERAL, _AT_ONCE = 1000, 8, 200
 # Pieces whose break has fewer points than this at level 0 are not compared with others, only inserted into gaps.
 _LEAST = 8
-# Before this round small pieces, of at most this share of the whole surface, are inserted into the gaps of the largest
-# cluster, which are looked at in this part of the spacing of level 0; then again, for those whose gap another one took.
+# Before this round small pieces, of at most this share of the whole surface (less, if it is in very many pieces), are
+# inserted into the gaps of the largest cluster, which are looked at in this part of the spacing of level 0; then again,
+# for those whose gap another one took.
 _INSERTION, _SMALL, _GAP, _PASSES = 5, 0.006, 1 / 3, 3
 # Middles of two small pieces are at least this share of both widths apart.
 _CROWDED = 0.3
@@ -220,7 +221,8 @@ def crowded(small: Cluster, whole: Cluster, pose: Pose, limit: float) -> bool:
 
 def _small(state: AssemblyState) -> float:
     """The area below which a piece counts as small."""
-    return _SMALL * sum(fragment.area for fragment in state.fragments)
+    whole = sum(fragment.area for fragment in state.fragments)
+    return _SMALL * whole / closer_look(len(state.fragments))
 
 
 def _measure(cluster: Cluster, piece: int, pose: Pose) -> tuple[np.ndarray, float]:
