@@ -28,6 +28,8 @@ from urllib.parse import urlsplit
 WEBGL = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-sandbox")
 # Milliseconds that a busy machine may take for an action before it counts as failed.
 PATIENCE = 60_000
+# The same for leaving: a page that has opened nothing has nothing to forget.
+LEAVING = 15_000
 # Seconds after which a server ends the work of sessions that nobody looks at, and some more.
 AFTERWARDS = 120
 
@@ -125,9 +127,12 @@ class Visitors:
         """All forget their work and go."""
         for page in self.pages:
             try:
-                page.get_by_role("button", name="Forget my work").click()
-                page.get_by_role("button", name="Forget", exact=True).click()
-                self.done["forget"] += 1
+                page.set_default_timeout(LEAVING)
+                forget = page.get_by_role("button", name="Forget my work")
+                if forget.count():
+                    forget.click()
+                    page.get_by_role("button", name="Forget", exact=True).click()
+                    self.done["forget"] += 1
             except Exception as error:
                 self.failed[f"forget: {str(error).splitlines()[0]}"] += 1
             page.context.close()
@@ -151,11 +156,14 @@ def main() -> None:
         warm.leave()
         begun, most, refused = server.megabytes, 0, 0
         visitors = Visitors(browser, server, options.browsers, random.Random(options.seed), junk)
-        end = time.monotonic() + 60 * options.minutes
-        while time.monotonic() < end:
+        start, told = time.monotonic(), 0.0
+        while (passed := (time.monotonic() - start) / 60) < options.minutes:
             visitors.act()
             most = max(most, server.megabytes)
             refused += server.refuses()
+            if passed - told >= 1:
+                told = passed
+                print(f"{passed:.0f} min: {visitors.done.total()} done, {server.megabytes} MB", flush=True)
         visitors.leave()
         browser.close()
         time.sleep(AFTERWARDS)

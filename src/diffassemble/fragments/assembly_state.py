@@ -263,8 +263,13 @@ class AssemblyState:
                     known += review(other, both, found, self.models)
                 self.learn(other, both, known)
         for part in old:
-            if len(part.members) > 1:
-                part.let_go()
+            part.let_go()
+
+    def let_go_views(self) -> None:
+        """Forget other points of the fragments and their doubtful breaks, which take as much memory as all else."""
+        for one in (*self.fragments, *self.clusters):
+            for view in ("redrawn", "doubtful"):
+                one.__dict__.pop(view, None)
 
     def loose(self, first: Cluster, second: Cluster) -> Cluster:
         """Which of two clusters moves to the other: the smaller one, unless it has the anchor."""

@@ -115,6 +115,8 @@ def assemble(state: AssemblyState, least: float, rivals: list[AssemblyState], mo
             yield from insert_small(state, max(LIKELY, least))
         while len(state.clusters) > 1 and not state.search_late and search_some(state, number):
             yield from join(state, goal, rivals, most)
+        if closer_look(len(state.fragments)) > 1:
+            state.let_go_views()
     # What was found in haste was not verified beside the rest: then only what is likely is used.
     yield from join_apart(state, max(LIKELY, least) if state.late else least)
     state.polish()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import gc
 import secrets
 import socket
 import threading
@@ -106,10 +108,14 @@ class Workbench:
 
     async def _look_after(self) -> None:
         """While the server runs, end work that nobody waits for, and remove what is older than a day."""
+        before = 0
         while True:
             await asyncio.sleep(_LOOK)
             await asyncio.to_thread(self.sessions.retire, self.patience)
             await asyncio.to_thread(self.sessions.sweep)
+            if len(self.sessions.open) < before:
+                await asyncio.to_thread(_give_back)
+            before = len(self.sessions.open)
 
     def _begin(self, request: Request) -> Response:
         """A new session; who had one before is told how to get back to it."""
@@ -179,6 +185,13 @@ class Workbench:
         if session is None:
             raise _missing()
         return session
+
+
+def _give_back() -> None:
+    """Return memory of what is gone to the system, which glibc keeps otherwise; other C libraries have no such call."""
+    gc.collect()
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _sample(name: str) -> Response:
