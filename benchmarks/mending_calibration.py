@@ -28,9 +28,11 @@ import numpy as np
 import torch
 from manifold3d import Manifold
 
-from diffassemble.core import InputError, Mesh
+from diffassemble.core import InputError, Mesh, Step
 from diffassemble.core.seeds import random_stream, seeded
-from diffassemble.evaluation.fragments import Broken, ObjectCell
+from diffassemble.evaluation.fragments import Broken, ObjectCell, score_object
+from diffassemble.evaluation.metrics import anchored
+from diffassemble.evaluation.sweep import Case
 from diffassemble.fragments.breaking import bodies, fracture, mesh_of, solid_of
 from diffassemble.fragments.datasets import find_fractures
 from diffassemble.fragments.shapes.catalogue import SOLIDS, make_solid
@@ -141,14 +143,31 @@ def measure(cell: ObjectCell, pieces: int, file: Path) -> list[dict[str, Any]]:
             case, began = cell.case(number, 0), time.process_time()
             *_, step = solver.steps(case.given, random_stream(0, number, 3))
             spent = time.process_time() - began
-            score = cell.score(case, step, spent).largest
-            told, rest = torch.tensor(score.confidence or ()), score.rest
-            right = score.values("right")[rest]
             one: dict[str, Any] = {"name": cell.fractures[number].name, "seconds": round(spent, 2)}
-            one |= {"sure": told[rest].tolist(), "right": right.tolist()}
+            one |= told_and_true(cell, case, step)
             print(json.dumps(one), file=notes, flush=True)
             done.append(one)
     return done
+
+
+def told_and_true(cell: ObjectCell, case: Case, step: Step) -> dict[str, list[float]]:
+    """How sure each piece was told, and whether it is right; the largest is not counted.
+
+    Where the largest was left out, what was put together is seen from the largest of its own pieces, which is not
+    counted either: confidence is told of places beside each other.
+    """
+    assert step.confidence is not None
+    score = cell.score(case, step, 0.0).largest
+    right, counted = score.values("right"), score.rest
+    placed = step.confidence > 0
+    if bool(placed.any()) and not bool(placed[case.share.argmax()]):
+        own = int((case.share * placed).argmax())
+        truth = case.puzzle.truth
+        assert truth is not None
+        seen = score_object(case, anchored(step.poses, truth, own), "none")
+        right = torch.where(placed, seen.values("right"), right)
+        counted = counted & (torch.arange(len(placed)) != own)
+    return {"sure": step.confidence[counted].tolist(), "right": right[counted].tolist()}
 
 
 def draw(rows: dict[str, tuple[np.ndarray, np.ndarray]], file: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from diffassemble.core import Locks, Mesh, Poses, Puzzle, Solver, Step
 from diffassemble.core.poses import random_rotations
 from diffassemble.core.solver import SURE, assemble
 from diffassemble.core.surfaces import surface_area, triangle_normals
+from diffassemble.fragments.assembly_state import rarity
 from diffassemble.fragments.breaking import fracture, mesh_of, scatter
 from diffassemble.fragments.files import fragment_pieces
 from diffassemble.fragments.mend import MendSolver
@@ -183,3 +185,9 @@ def test_without_time_pieces_lie_beside_each_other(solver: MendSolver, halves: P
     assert sorted(last.confidence.tolist()) == [0, 0]
     corners = [last.poses[[i]].apply(halves.fragments.points[[i]])[0] for i in (0, 1)]
     assert corners[0][:, 0].max() < corners[1][:, 0].min() or corners[1][:, 0].max() < corners[0][:, 0].min()
+
+
+def test_of_many_fragments_fewer_pairs_touch_so_less_is_sure() -> None:
+    assert rarity(2) == rarity(7) == 0
+    # Of 100 fragments a pair touches in 5 of 99 cases, where verification learnt from 3 of 4.
+    assert rarity(100) == pytest.approx(math.log(0.75 / (5 / 99)))

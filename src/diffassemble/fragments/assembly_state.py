@@ -39,6 +39,9 @@ _DEGREES, _OFF = 8.0, 3.0
 _HOPELESS = 0.01
 # Two pieces touch about as much as two others if they do so at this part of as many points.
 AS_MUCH = 0.5
+# Of the searches that verification learnt from this share were of pieces that touch; a fragment has about so many
+# neighbours.
+_TOUCHING, _NEIGHBOURS = 0.75, 5
 # Matches of a lower probability don't speak against others; and no match is taken for surer than this.
 _RIVAL, _SUREST = 0.1, 0.995
 
@@ -129,6 +132,14 @@ def leaning(sure: Sequence[float], touching: Mapping[tuple[int, int], int], firs
     ]
     most = max(count for count, _ in pairs)
     return max(both for count, both in pairs if count >= AS_MUCH * most)
+
+
+def rarity(fragments: int) -> float:
+    """By how much log odds are lower than verification learnt: of many fragments fewer pairs touch.
+
+    So more of the fits that look right do so by chance.
+    """
+    return math.log(max(1.0, _TOUCHING * (fragments - 1) / _NEIGHBOURS))
 
 
 class AssemblyState:
@@ -327,6 +338,7 @@ class AssemblyState:
         total = log_odds(match.probability)
         if not match.slides:
             total = max(sum(value for value in support.values() if value > 0) or total, total)
+        total -= rarity(len(self.fragments))
         rival = sum(math.exp(value - total) for value in against.values())
         ceiling = min(match.ceiling, _SLIDING) if match.slides else match.ceiling
         return min(ceiling, 1 / (1 + math.exp(-total) + rival))

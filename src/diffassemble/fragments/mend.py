@@ -468,6 +468,8 @@ def look_again(state: AssemblyState) -> None:
         seed = mixed_seed(state.seed, len(ROUNDS), rest.members, loose.members)
         found = match_clusters(loose, rest, level_for(loose, rest), QUICK, state.models, seed)
         state.rivals[number] = state.rivals[number] + [(loose, rest, other) for other in found]
+        loose.let_go()
+        rest.let_go()
 
 
 def told_confidence(state: AssemblyState) -> list[float]:
