@@ -28,7 +28,7 @@ _ROUNDS = 5
 _LEAST = 12
 _KEPT = 6
 # What could slide along what it lies on is joined where it fits best, but told as no more than a guess.
-_SLIDING = 0.45
+SLIDING = 0.45
 Known = tuple[Cluster, Cluster, Match]
 """Two clusters and one of the matches that are known between them."""
 # This share of the time is for searching, the rest for joining what was found.
@@ -340,7 +340,7 @@ class AssemblyState:
             total = max(sum(value for value in support.values() if value > 0) or total, total)
         total -= rarity(len(self.fragments))
         rival = sum(math.exp(value - total) for value in against.values())
-        ceiling = min(match.ceiling, _SLIDING) if match.slides else match.ceiling
+        ceiling = min(match.ceiling, SLIDING) if match.slides else match.ceiling
         return min(ceiling, 1 / (1 + math.exp(-total) + rival))
 
     def shows(self, first: Cluster, second: Cluster, pose: Pose) -> bool | None:

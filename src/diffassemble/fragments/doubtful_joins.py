@@ -5,25 +5,26 @@ Its place is still the best guess, but it is not part of the answer.
 
 from __future__ import annotations
 
-from diffassemble.fragments.assembly_state import AS_MUCH, AssemblyState, leaning
+from diffassemble.fragments.assembly_state import AS_MUCH, SLIDING, AssemblyState, leaning
 from diffassemble.fragments.clusters import Cluster
 
 
 def take_off(state: AssemblyState, least: float) -> set[int]:
     """Part clusters where only joins less probable than this hold them together; the pieces that lost the anchor.
 
-    A join counts with what it leans on, and holds those pieces together that touch.
+    A join counts with what it leans on, and holds those pieces together that touch. One that could slide is never told
+    as likely, but holds what lies against several pieces, if it would be likely otherwise.
     """
     touching = state.touching()
     group = {piece: piece for piece in range(len(state.fragments))}
     for piece in state.locked:
         group[piece] = min(state.locked)
     sure = [1.0] * len(state.fragments)
-    for number, (first, second, _) in enumerate(state.joins):
+    for number, (first, second, match) in enumerate(state.joins):
         chance = state.posterior(number) * leaning(sure, touching, first, second)
         for piece in state.loose(first, second).members:
             sure[piece] *= chance
-        if chance >= least:
+        if chance >= (least * SLIDING if match.slides and _among_several(touching, first, second) else least):
             for one, two in _held(touching, first, second):
                 old, new = group[one], group[two]
                 group = {piece: new if own == old else own for piece, own in group.items()}
@@ -42,6 +43,12 @@ def _held(touching: dict[tuple[int, int], int], first: Cluster, second: Cluster)
     }
     most = max(count.values())
     return [pair for pair, own in count.items() if own >= AS_MUCH * most]
+
+
+def _among_several(touching: dict[tuple[int, int], int], first: Cluster, second: Cluster) -> bool:
+    """Whether more than two members of two clusters touch one of the other: planes at an angle hold each other."""
+    pairs = [(one, two) for one in first.members for two in second.members if (one, two) in touching]
+    return len({piece for pair in pairs for piece in pair}) > 2
 
 
 def _parts(cluster: Cluster, group: dict[int, int]) -> list[Cluster]:

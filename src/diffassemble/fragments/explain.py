@@ -84,6 +84,8 @@ def why_unsure(state: AssemblyState, piece: int, names: Sequence[str]) -> str:
         return f"as sure as {names[largest]}, to which it was joined before"
     if chance >= SURE:
         return "several joins lie between it and the largest fragment"
+    if state.joins[number][2].slides:
+        return SLIDES
     told = state.joins[number][2].probability
     count = len(rival_places(state, piece, told)) if len(loose.members) == 1 else 1
     return equally_well(count) or LOOSE
