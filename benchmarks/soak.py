@@ -85,7 +85,7 @@ class Visitors:
             if len(self.pages) < self.many:
                 self._come()
             else:
-                page = self.chance.choice(self.pages)
+                name, page = "act", self.chance.choice(self.pages)
                 name = self._choose(page)
             self.done[name] += 1
         except Exception as error:
