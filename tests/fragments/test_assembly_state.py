@@ -11,13 +11,12 @@ import torch
 from manifold3d import Manifold
 
 from diffassemble.fragments.assembly_state import AssemblyState, leaning
-from diffassemble.fragments.best_guess import best_guess
 from diffassemble.fragments.breaking import fracture, mesh_of, scatter
 from diffassemble.fragments.clusters import Cluster, Fragment
-from diffassemble.fragments.contact import IDENTITY, Pose, compose, inverse, pose_rows, poses_of
+from diffassemble.fragments.contact import IDENTITY, Pose, compose, inverse, pose_rows, poses_of, transformed
 from diffassemble.fragments.gap_insertion import INSERTED
 from diffassemble.fragments.matches import Match, prepare
-from diffassemble.fragments.mend import alike, assemble, assemble_best, entering, evidence, join
+from diffassemble.fragments.mend import alike, assemble, assemble_best, best_guess, entering, evidence, join
 from diffassemble.fragments.model import FractureModels
 
 Known = tuple[list[Fragment], list[Pose], FractureModels]
@@ -192,12 +191,17 @@ def test_what_holds_to_a_doubtful_piece_alone_is_as_doubtful(known: Known) -> No
     assert state.confidence[ends[1]] == pytest.approx(0.6 * 0.99, abs=1e-3)
 
 
-def test_what_is_laid_aside_is_guessed_at_a_match_that_is_no_mere_chance(known: Known) -> None:
+def test_what_is_laid_aside_is_guessed_where_it_fits_best_or_where_the_break_is_open(known: Known) -> None:
     fragments, truth, models = known
     state = AssemblyState(fragments, models, 0)
     anchor = state.anchor
-    loose = next(piece for piece in range(3) if piece != anchor)
-    learn(state, loose, anchor, beside(truth, loose, anchor), 0.2)
+    loose, lost = (piece for piece in range(3) if piece != anchor)
+    learn(state, loose, anchor, beside(truth, loose, anchor), 0.05)
     laid = poses_of(np.stack([IDENTITY + np.array([0.0] * 9 + [9.0 * piece, 0, 0]) for piece in range(3)]))
     rows = dict(enumerate(pose_rows(best_guess(state, laid))))
     assert beside(rows, loose, anchor) == pytest.approx(beside(truth, loose, anchor), abs=1e-5)
+    main, other = (Cluster(fragments, {piece: IDENTITY}) for piece in (anchor, lost))
+    side = main.side(0)
+    assert side is not None
+    middle = transformed(beside(rows, lost, anchor), other.body.points.mean(0)[None])[0]
+    assert middle == pytest.approx(side.points.mean(0), abs=1e-4)

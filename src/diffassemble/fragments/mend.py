@@ -21,7 +21,6 @@ from diffassemble.core import FragmentPieces, Poses, Puzzle, Step
 from diffassemble.core.seeds import mixed_seed
 from diffassemble.core.solver import in_content_order
 from diffassemble.fragments.assembly_state import AssemblyState, Known, alike
-from diffassemble.fragments.best_guess import best_guess
 from diffassemble.fragments.clusters import Cluster
 from diffassemble.fragments.contact import IDENTITY, Pose, compose, inverse, pose_rows, poses_of
 from diffassemble.fragments.copies import are_copies, congruent
@@ -63,8 +62,8 @@ _ENTERED = 0.1
 _PROBES = 160
 # No match counts for more than one of this probability.
 _SUREST = 0.95
-# What is joined with a probability between these is looked at once more; what is less likely is laid aside anyway.
-_DOUBTED = 0.5, 0.97
+# What is joined with a probability between these is looked at once more.
+_DOUBTED = 0.2, 0.97
 # Where all that may be of the break counted as such, no match is surer than this, and than this when it is looked at
 # again where it does not.
 _SUREST_DOUBTFUL, _SUREST_REVIEWED = 0.7, 0.89
@@ -512,9 +511,31 @@ def found_objects(state: AssemblyState, several: bool) -> Int[Tensor, "n"]:
     return objects
 
 
+def best_guess(state: AssemblyState, laid: Poses) -> Poses:
+    """What is laid aside, a cluster each, where it fits best, or with its middle where most of the break is open."""
+    rows = pose_rows(laid)
+    main = next(cluster for cluster in state.clusters if state.anchor in cluster.members)
+    stands = compose(rows[state.anchor], inverse(main.poses[state.anchor]))
+    for cluster in state.clusters:
+        if cluster is main:
+            continue
+        known = [*state.matches.get((cluster, main), [])]
+        known += [match.reversed() for match in state.matches.get((main, cluster), [])]
+        place = max(known, key=lambda match: match.probability).pose if known else _in_the_gap(cluster, main)
+        for piece in cluster.members:
+            rows[piece] = compose(compose(stands, place), cluster.poses[piece])
+    return poses_of(rows)
+
+
 def moved_by(motion: Poses, poses: Poses) -> Poses:
     """All poses after one motion."""
     return motion[[0] * len(poses)] @ poses
+
+
+def _in_the_gap(cluster: Cluster, main: Cluster) -> Pose:
+    side = main.side(0)
+    target = main.body.points if side is None else side.points
+    return np.concatenate([IDENTITY[:9], target.mean(0) - cluster.body.points.mean(0)])
 
 
 def lay_out(state: AssemblyState, pieces: FragmentPieces) -> Poses:
