@@ -11,7 +11,16 @@ import torch
 from diffassemble.core import FragmentPieces, InputError, Mesh
 from diffassemble.core.surfaces import triangle_normals
 from diffassemble.fragments.cloud_normals import outward_normals
-from diffassemble.fragments.spatial import INSIDE, OUTSIDE, Voxels, look_up, nearest_within, thin, voxelise
+from diffassemble.fragments.spatial import (
+    INSIDE,
+    OUTSIDE,
+    Voxels,
+    look_up,
+    nearest_across,
+    nearest_within,
+    thin,
+    voxelise,
+)
 from diffassemble.fragments.surface import (
     Sample,
     cloud_gap,
@@ -184,6 +193,16 @@ def test_the_nearest_point_is_found_or_none_is_near() -> None:
     far = np.linalg.norm(queries[:, None] - points, axis=-1)
     expected = np.where(far.min(1) < 0.15, far.argmin(1), -1)
     assert (nearest_within(queries, points, 0.15) == expected).all()
+
+
+def test_the_nearest_point_is_the_same_where_two_surfaces_meet_at_their_edges() -> None:
+    queries, points = cloud(2), cloud(3) + np.array([0.8, 0.1, -0.3], np.float32)
+    expected = nearest_within(queries, points, np.float32(0.1))
+    assert (nearest_across(queries, points, 0.1) == expected).all()
+    assert 0 < (expected >= 0).mean() < 0.5
+    assert (nearest_across(queries, points + 9, 0.1) == -1).all()
+    assert len(nearest_across(queries[:0], points, 0.1)) == 0
+    assert (nearest_across(queries, points[:0], 0.1) == -1).all()
 
 
 SPACING = 0.06

@@ -19,7 +19,7 @@ from diffassemble.fragments.contact import IDENTITY, Points, Pose, close, compos
 from diffassemble.fragments.gap_insertion import INSERTED
 from diffassemble.fragments.matches import Match, PairSearch, review
 from diffassemble.fragments.model import FractureModels
-from diffassemble.fragments.spatial import nearest_within
+from diffassemble.fragments.spatial import nearest_across
 
 # In spacings: how far touching points may be apart in the first and in the last round, and which deviation is doubtful.
 _FIRST, _LAST, _DOUBT = 1.6, 1.1, 0.25
@@ -98,7 +98,7 @@ def _add_pair(matrix, vector, parts, pair, number, limits) -> None:  # type: ign
     """Add the normal equations of the points of the first piece that lie on the second."""
     (first, second), (reach, doubt) = pair, limits
     (own, own_smooth), (other, other_smooth) = parts[first], parts[second]
-    near = nearest_within(own, other, np.float32(reach))
+    near = nearest_across(own, other, reach)
     found = np.flatnonzero(near >= 0)
     found = found[(own_smooth[found] * other_smooth[near[found]]).sum(1) < _FACING]
     if len(found) < _LEAST:
@@ -309,7 +309,7 @@ class AssemblyState:
             parts = {piece: moved(cluster.poses[piece], face.points, face.smooth) for piece, face in faces.items()}
             reach = _FIRST * self.fragments[0].spacing
             for one, two in _near_each_other({piece: part[0] for piece, part in parts.items()}, reach):
-                near = nearest_within(parts[one][0], parts[two][0], np.float32(reach))
+                near = nearest_across(parts[one][0], parts[two][0], reach)
                 on = np.flatnonzero(near >= 0)
                 count = int(((parts[one][1][on] * parts[two][1][near[on]]).sum(1) < _FACING).sum())
                 if count:

@@ -27,7 +27,7 @@ from diffassemble.fragments.descriptors import (
     smooth_probabilities,
 )
 from diffassemble.fragments.model import FractureModels
-from diffassemble.fragments.spatial import Voxels, nearest_within, voxelise
+from diffassemble.fragments.spatial import Voxels, nearest_across, voxelise
 from diffassemble.fragments.surface import Sample
 
 _PROBES = 400
@@ -274,7 +274,7 @@ def free_points(
         for b in range(len(points)):
             if groups[a] == groups[b] or (lows[a] > highs[b]).any() or (lows[b] > highs[a]).any():
                 continue
-            near = nearest_within(points[a], points[b], np.float32(reach))
+            near = nearest_across(points[a], points[b], reach)
             found = near >= 0
             opposed = (normals[a][found] * normals[b][near[found]]).sum(1) < facing
             free[a][np.flatnonzero(found)[opposed]] = False

@@ -17,7 +17,7 @@ from diffassemble.fragments.descriptors import FractureSurface
 from diffassemble.fragments.matches import Match
 from diffassemble.fragments.pair_search import distinct
 from diffassemble.fragments.proposals import propose_everywhere
-from diffassemble.fragments.spatial import bucket, kernel, sort_points, thin, voxelise
+from diffassemble.fragments.spatial import bucket, kernel, sort_points, thin, voxelise, within_box
 from diffassemble.fragments.surface import Sample, sample, sample_near, smoothed_normals
 
 # In spacings of the sample: how near a covering surface must be, and how far from its plane.
@@ -197,8 +197,9 @@ def walls(
     """The surface of an assembly within the radius of given points, sampled finely."""
     parts = []
     for piece in whole.members:
-        local, _ = moved(inverse(whole.poses[piece]), near, near)
-        found = sample_near(whole.fragments[piece].mesh, spacing, np.ascontiguousarray(local), radius, generator)
+        mesh, local = whole.fragments[piece].mesh, transformed(inverse(whole.poses[piece]), near)
+        local = np.ascontiguousarray(local[within_box(local, mesh.vertices.numpy(), radius)])
+        found = sample_near(mesh, spacing, local, radius, generator)
         parts.append(moved(whole.poses[piece], found.points, found.normals))
     points = np.ascontiguousarray(np.concatenate([part[0] for part in parts]))
     normals = np.ascontiguousarray(np.concatenate([part[1] for part in parts]))

@@ -238,10 +238,11 @@ def _measure(cluster: Cluster, piece: int, pose: Pose) -> tuple[np.ndarray, floa
 def assemble_best(state: AssemblyState, least: float, width: int) -> Iterator[float]:
     """Join what fits, as `assemble`; where it was not sure of all, also up to `width` − 1 other ways.
 
-    The state ends with the assembly that has most evidence; yields the probabilities of the joins of the first.
+    The state ends with the assembly that has most evidence; yields the probabilities of the joins of the first. Very
+    many pieces are joined one way only, since every way takes minutes.
     """
     rivals: list[AssemblyState] = []
-    yield from assemble(state, least, rivals, width - 1)
+    yield from assemble(state, least, rivals, width - 1 if closer_look(len(state.fragments)) == 1 else 0)
     if not rivals or (min(state.confidence) >= SURE and len(state.clusters) == 1):
         return
     ends = [state.branch()]
@@ -456,13 +457,18 @@ def with_those_aside(step: Step, pieces: FragmentPieces, kept: Int[Tensor, "k"],
 
 
 def look_again(state: AssemblyState) -> None:
-    """Search with other draws for places of what was joined in doubt; other places that are found speak against it."""
+    """Search with other draws for places of what was joined in doubt; other places that are found speak against it.
+
+    Of very many pieces only those that would be told as sure.
+    """
+    told = state.confidence if closer_look(len(state.fragments)) > 1 else [1.0] * len(state.fragments)
     for number, (first, second, match) in enumerate(state.joins):
         if state.search_late:
             return
-        if match.level == INSERTED or not _DOUBTED[0] <= state.posterior(number) < _DOUBTED[1]:
-            continue
         loose = state.loose(first, second)
+        doubted = match.level != INSERTED and _DOUBTED[0] <= state.posterior(number) < _DOUBTED[1]
+        if not doubted or max(told[piece] for piece in loose.members) < SURE:
+            continue
         whole = next(cluster for cluster in state.clusters if loose.members[0] in cluster.members)
         rest = Cluster(state.fragments, {one: pose for one, pose in whole.poses.items() if one not in loose.members})
         seed = mixed_seed(state.seed, len(ROUNDS), rest.members, loose.members)

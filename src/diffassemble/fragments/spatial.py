@@ -7,7 +7,7 @@ from inspect import unwrap
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int32
+from jaxtyping import Float32, Float64, Int32, Int64
 from numba import njit
 
 OUTSIDE, INSIDE = -1, -2
@@ -113,6 +113,29 @@ def nearest_within(queries, points, radius):
                             best = far
                             nearest[q] = j
     return nearest
+
+
+def nearest_across(
+    queries: Float32[np.ndarray, "q 3"], points: Float32[np.ndarray, "p 3"], radius: float
+) -> Int64[np.ndarray, "q"]:
+    """As `nearest_within`, fast where two surfaces meet at their edges: looks at what lies in the boxes of both."""
+    nearest = np.full(len(queries), -1, np.int64)
+    if not len(queries) or not len(points):
+        return nearest
+    asked = within_box(queries, points, radius)
+    told = within_box(points, queries, radius)
+    if len(asked) and len(told):
+        found = nearest_within(queries[asked], points[told], np.float32(radius))
+        nearest[asked] = np.where(found >= 0, told[found], -1)
+    return nearest
+
+
+def within_box(
+    points: Float32[np.ndarray, "p 3"], others: Float32[np.ndarray, "q 3"], margin: float
+) -> Int64[np.ndarray, "_"]:
+    """Numbers of the points within the box of others, or no farther than the margin from it."""
+    margin *= 1.001
+    return np.flatnonzero(((points >= others.min(0) - margin) & (points <= others.max(0) + margin)).all(1))
 
 
 class Voxels(NamedTuple):
