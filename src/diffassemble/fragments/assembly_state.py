@@ -46,10 +46,14 @@ _TOUCHING, _NEIGHBOURS = 0.75, 5
 _RIVAL, _SUREST = 0.1, 0.995
 
 
-def log_odds(probability: float) -> float:
-    """Of no probability above the surest that a single match is taken for."""
-    chance = min(max(probability, 1e-6), _SUREST)
-    return math.log(chance / (1 - chance))
+def log_odds(match: Match, fragments: int) -> float:
+    """Of a match among so many fragments; of no probability above the surest that a single match is taken for.
+
+    A match that was found by inserting a piece was compared with all other places already.
+    """
+    chance = min(max(match.probability, 1e-6), 1 - 1e-6)
+    rare = 0.0 if match.level == INSERTED else rarity(fragments)
+    return min(math.log(chance / (1 - chance)) - rare, math.log(_SUREST / (1 - _SUREST)))
 
 
 def alike(one: Pose, two: Pose, fragment: Fragment) -> bool:
@@ -137,9 +141,11 @@ def leaning(sure: Sequence[float], touching: Mapping[tuple[int, int], int], firs
 def rarity(fragments: int) -> float:
     """By how much log odds are lower than verification learnt: of many fragments fewer pairs touch.
 
-    So more of the fits that look right do so by chance.
+    So more of the fits that look right do so by chance. But joined is only the best of all that was found: of 222 joins
+    told above 0.98 none was wrong, of 26 above 0.9 none and of 22 above 0.5 two (five solids in 100 pieces). So half of
+    what the share of pairs that touch would ask for.
     """
-    return math.log(max(1.0, _TOUCHING * (fragments - 1) / _NEIGHBOURS))
+    return 0.5 * math.log(max(1.0, _TOUCHING * (fragments - 1) / _NEIGHBOURS))
 
 
 class AssemblyState:
@@ -334,11 +340,10 @@ class AssemblyState:
             # What was joined later is shown in any case, and planes lie on each other in many places at once.
             if shown is False or (shown and pair <= both and not known.slides):
                 kept = support if shown else against
-                kept[pair] = max(kept.get(pair, 0.0), log_odds(known.probability))
-        total = log_odds(match.probability)
+                kept[pair] = max(kept.get(pair, 0.0), log_odds(known, len(self.fragments)))
+        total = log_odds(match, len(self.fragments))
         if not match.slides:
             total = max(sum(value for value in support.values() if value > 0) or total, total)
-        total -= rarity(len(self.fragments))
         rival = sum(math.exp(value - total) for value in against.values())
         ceiling = min(match.ceiling, SLIDING) if match.slides else match.ceiling
         return min(ceiling, 1 / (1 + math.exp(-total) + rival))

@@ -5,26 +5,24 @@ Its place is still the best guess, but it is not part of the answer.
 
 from __future__ import annotations
 
-from diffassemble.fragments.assembly_state import AS_MUCH, SLIDING, AssemblyState, leaning
+from diffassemble.fragments.assembly_state import AS_MUCH, SLIDING, AssemblyState
 from diffassemble.fragments.clusters import Cluster
 
 
 def take_off(state: AssemblyState, least: float) -> set[int]:
     """Part clusters where only joins less probable than this hold them together; the pieces that lost the anchor.
 
-    A join counts with what it leans on, and holds those pieces together that touch. One that could slide is never told
-    as likely, but holds what lies against several pieces, if it would be likely otherwise.
+    A join counts by itself, however long the chain of joins to the anchor is, and holds those pieces together that
+    touch. One that could slide is never told as likely, but holds what lies against several pieces, if it would be
+    likely otherwise.
     """
     touching = state.touching()
     group = {piece: piece for piece in range(len(state.fragments))}
     for piece in state.locked:
         group[piece] = min(state.locked)
-    sure = [1.0] * len(state.fragments)
     for number, (first, second, match) in enumerate(state.joins):
-        chance = state.posterior(number) * leaning(sure, touching, first, second)
-        for piece in state.loose(first, second).members:
-            sure[piece] *= chance
-        if chance >= (least * SLIDING if match.slides and _among_several(touching, first, second) else least):
+        slides = match.slides and _among_several(touching, first, second)
+        if state.posterior(number) >= (least * SLIDING if slides else least):
             for one, two in _held(touching, first, second):
                 old, new = group[one], group[two]
                 group = {piece: new if own == old else own for piece, own in group.items()}
