@@ -194,15 +194,16 @@ def test_without_time_pieces_lie_beside_each_other(solver: MendSolver, halves: P
 def test_of_many_fragments_fewer_pairs_touch_so_less_is_sure() -> None:
     assert rarity(2) == rarity(7) == 0
     # Of 100 fragments a pair touches in 5 of 99 cases, where verification learnt from 3 of 4.
-    assert rarity(100) == pytest.approx(0.5 * math.log(0.75 / (5 / 99)))
+    assert rarity(100) == pytest.approx(math.log(0.75 / (5 / 99)))
 
 
 def test_only_what_was_found_among_pairs_is_doubted_for_their_number() -> None:
-    def told(probability: float, fragments: int, level: int = 1) -> float:
-        match = Match(IDENTITY, probability, level, 1, np.zeros(3, np.float32))
+    def told(probability: float, fragments: int, level: int = 1, slides: bool = False) -> float:
+        match = Match(IDENTITY, probability, level, 1, np.zeros(3, np.float32), slides)
         return 1 / (1 + math.exp(-log_odds(match, fragments)))
 
     assert told(0.8, 5) == told(0.8, 100, INSERTED) == pytest.approx(0.8)
-    assert told(0.8, 100) == pytest.approx(1 / (1 + 0.25 * math.exp(rarity(100))))
+    assert told(0.8, 100) == pytest.approx(1 / (1 + 0.25 * math.exp(0.5 * rarity(100))))
+    assert told(0.8, 100, slides=True) == pytest.approx(1 / (1 + 0.25 * math.exp(rarity(100))))
     # What is sure beyond doubt stays sure, if no surer than any single match may be.
     assert told(0.9999, 100) == told(0.999, 5) == pytest.approx(0.995)
