@@ -229,8 +229,8 @@ def test_the_command_sends_real_solvers_to_processes_of_its_own(
         "objects": ([broken], ["identity", "mend"]),
     }[kind]
     found = []
-    for more in ([], ["--scores", tmp_path / "scores.jsonl", "--ray", "local"]):
-        out = tmp_path / "rows.json"
+    for number, more in enumerate(([], ["--scores", tmp_path / "scores.jsonl", "--ray", "local"])):
+        out = tmp_path / f"rows {number}.json"
         words = ["evaluate", "--data", *data, "--limit", "2", "--solver", *names, "--json", out, *more]
         command = [sys.executable, "-m", "diffassemble", *map(str, words)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -246,7 +246,7 @@ def test_networks_are_taught_once_and_tested(
     assert [(row["graph"], row["degree"]) for row in found] == [("expander", 0.6), ("dropout", 0.6), ("complete", 1.0)]
     assert Image.open(files["figure"]).format == "PNG"
     assert [words[0] for words in asked] == ["train", "evaluate"] * 3
-    evaluate_pruning(options)
+    evaluate_pruning(replace(options, overwrite=True))
     assert [words[0] for words in asked[6:]] == ["evaluate"] * 3
 
 
