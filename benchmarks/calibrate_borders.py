@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from diffassemble.core import Board, Puzzle
-from diffassemble.files.pictures import read_picture
+from diffassemble.io.pictures import read_picture
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.edges import Borders, odds_terms
 from diffassemble.squares.pictures import picture_paths

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from diffassemble.assembly.answer import assemble
 from diffassemble.core import Board
 from diffassemble.core.seeds import seeded
-from diffassemble.core.solver import assemble
-from diffassemble.files.pictures import read_picture
+from diffassemble.io.pictures import read_picture
 from diffassemble.kinds import make_solver
 from diffassemble.squares.cut import cut_picture
 from diffassemble.training.pictures import split_paths

@@ -16,12 +16,12 @@ import torch
 from diffassemble.core import Board
 from diffassemble.core.seeds import seeded
 from diffassemble.evaluation.metrics import direct_comparison_free
-from diffassemble.files.pictures import read_picture
+from diffassemble.io.pictures import read_picture
+from diffassemble.kinds.squares import bundled_edge_model
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.edge_model import Evidence
 from diffassemble.squares.energy import Energy, place_terms
 from diffassemble.squares.hybrid import MATCHES, SURE, HybridSolver
-from diffassemble.squares.kind import bundled_edge_model
 from diffassemble.squares.pictures import picture_paths
 
 GRIDS = (4, 6, 6, 6, 8, 8, 10, 10, 12)

@@ -18,7 +18,7 @@ from skimage import data
 from torch import Tensor
 
 from diffassemble.core import Board, Puzzle
-from diffassemble.files.pictures import read_picture
+from diffassemble.io.pictures import read_picture
 from diffassemble.squares.baselines.filling import touching_sides
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.edges import _VARIANCE_FLOOR, Borders, Partners, side_lines

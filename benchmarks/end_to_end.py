@@ -29,7 +29,7 @@ def make(case: str, folder: Path) -> Path:
 
     import diffassemble as da
     from diffassemble.core.surfaces import sample_surface
-    from diffassemble.fragments.files import in_file_coordinates
+    from diffassemble.io.fragments import in_file_coordinates
 
     target = folder / case
     if case in ("36", "900"):

@@ -18,8 +18,8 @@ from jaxtyping import UInt8
 from PIL import Image
 from scipy import ndimage
 
+from diffassemble.assembly.answer import assemble
 from diffassemble.core import Puzzle, Step
-from diffassemble.core.solver import assemble
 from diffassemble.evaluation.outline_data import Layout, read_recorded
 from diffassemble.evaluation.outlines import score_outlines
 from diffassemble.outlines.grow import GrowSolver

@@ -16,9 +16,9 @@ import torch
 from diffassemble.core import Matches, Puzzle
 from diffassemble.core.solver import content_order
 from diffassemble.fragments.diffusion import FragmentDiffusionSolver
-from diffassemble.fragments.kind import ORIENTATION, find_matches
 from diffassemble.fragments.orientation import OrientationModel
 from diffassemble.fragments.shapes.catalogue import fracture_file
+from diffassemble.kinds.fragments import ORIENTATION, find_matches
 from diffassemble.network.denoiser import Denoiser
 
 

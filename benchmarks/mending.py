@@ -25,12 +25,12 @@ def measure(solver: str, pieces: int, model: str) -> dict[str, float | int | str
     """Read, solve and write one object in this process."""
     import torch
 
-    from diffassemble.core.kind import SolverOptions
-    from diffassemble.core.solver import assemble
-    from diffassemble.files.puzzles import read_puzzle, write_puzzle
+    from diffassemble.assembly.answer import assemble
+    from diffassemble.assembly.kind import SolverOptions
     from diffassemble.fragments.breaking import fracture, scatter
-    from diffassemble.fragments.files import object_contents
     from diffassemble.fragments.shapes.catalogue import make_solid
+    from diffassemble.io.fragments import object_contents
+    from diffassemble.io.puzzles import read_puzzle, write_puzzle
     from diffassemble.kinds import make_solver
 
     spent: dict[str, float] = {}

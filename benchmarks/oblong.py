@@ -14,14 +14,14 @@ from pathlib import Path
 
 import torch
 
-from diffassemble.core.kind import SolverOptions
-from diffassemble.core.solver import assemble
+from diffassemble.assembly.answer import assemble
+from diffassemble.assembly.kind import SolverOptions
 from diffassemble.evaluation.squares import score_placement
-from diffassemble.files.documents import parse_grid
-from diffassemble.files.pictures import read_picture
+from diffassemble.io.documents import parse_grid
+from diffassemble.io.pictures import read_picture
 from diffassemble.kinds import make_solver
+from diffassemble.kinds.squares import SQUARES
 from diffassemble.squares.cut import cut_picture
-from diffassemble.squares.kind import SQUARES
 from diffassemble.squares.pictures import is_picture
 
 

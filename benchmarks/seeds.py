@@ -23,13 +23,13 @@ from pathlib import Path
 
 import torch
 
-from diffassemble.core import Assembly, Mesh, Puzzle
-from diffassemble.core.solver import assemble
+from diffassemble.assembly.answer import Answer, assemble
+from diffassemble.core import Mesh, Puzzle
 from diffassemble.fragments.breaking import fracture, scatter
 from diffassemble.fragments.datasets import find_fractures
-from diffassemble.fragments.files import fragment_pieces, in_file_coordinates
 from diffassemble.fragments.mend import MendSolver
 from diffassemble.fragments.shapes.catalogue import make_solid
+from diffassemble.io.fragments import fragment_pieces, in_file_coordinates
 from diffassemble.kinds import make_solver
 
 SOLIDS = ("bowl", "vase", "statue", "plate", "mug", "cookie", "teapot", "cup", "bottle", "spoon", "toy figure", "ring")
@@ -55,7 +55,7 @@ def in_unit(meshes: Sequence[Mesh], unit: float) -> Puzzle:
     return Puzzle(fragment_pieces(scaled), None, tuple(f"fragment_{number:02d}" for number in range(len(meshes))))
 
 
-def compare(answers: Sequence[Assembly], line: float) -> tuple[bool, int, float, float]:
+def compare(answers: Sequence[Answer], line: float) -> tuple[bool, int, float, float]:
     """Whether the same pieces are placed, how many confidences cross the line, and how far poses are apart.
 
     Degrees and share of the whole's size, the largest over the pieces that all are sure of, seen from the first of

@@ -26,7 +26,7 @@ from PIL import Image, ImageDraw, ImageFont
 from scipy import ndimage
 
 from diffassemble.core import OutlinePieces
-from diffassemble.outlines.contour import outline_pieces
+from diffassemble.core.contours import outline_pieces
 
 Random = np.random.Generator
 

@@ -31,8 +31,8 @@ def measure(work: str, side: int, path: str, model: str, samples: int, steps: in
     import torch
     from skimage import data
 
+    from diffassemble.assembly.answer import assemble
     from diffassemble.core import Board
-    from diffassemble.core.solver import assemble
     from diffassemble.network.batch import pack
     from diffassemble.network.denoiser import Denoiser
     from diffassemble.squares.cut import cut_picture

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from diffassemble.assembly.answer import assemble
+from diffassemble.assembly.kind import SolverOptions
 from diffassemble.core import Board
-from diffassemble.core.kind import SolverOptions
-from diffassemble.core.solver import assemble
 from diffassemble.evaluation.metrics import direct_comparison_free
-from diffassemble.files.pictures import read_picture
+from diffassemble.io.pictures import read_picture
 from diffassemble.kinds import make_solver
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.pictures import picture_paths

@@ -21,10 +21,10 @@ from scipy import ndimage
 from scipy.spatial import cKDTree
 
 from diffassemble.core import Poses, Puzzle
-from diffassemble.files.pictures import read_picture
+from diffassemble.core.contours import outline_pieces
+from diffassemble.io.pictures import read_picture
 from diffassemble.outlines import arcs
 from diffassemble.outlines.arc_model import ArcConfig, ArcModel, Judge, evened
-from diffassemble.outlines.contour import outline_pieces
 from diffassemble.outlines.cut import cut_shapes
 from diffassemble.outlines.joining import SHORTEST, Groups, Ways
 from diffassemble.outlines.pose_graph import complex_of

@@ -23,11 +23,12 @@ import torch
 
 from diffassemble.core import Matches, Puzzle
 from diffassemble.core.seeds import random_stream
-from diffassemble.core.solver import SURE, content_order
+from diffassemble.core.solver import content_order
+from diffassemble.core.thresholds import SURE
 from diffassemble.evaluation.fragments import ObjectCell, score_object
 from diffassemble.fragments.datasets import find_fractures
 from diffassemble.fragments.diffusion import FragmentDiffusionSolver, TreeSolver
-from diffassemble.fragments.kind import find_matches
+from diffassemble.kinds.fragments import find_matches
 from diffassemble.network.denoiser import Denoiser
 from diffassemble.network.relative import spoilt
 

@@ -184,7 +184,7 @@ def cut() -> Callable[..., Puzzle]:
 @pytest.fixture(scope="session")
 def picture_folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Two folders of six small soft pictures each; nobody may write there."""
-    from diffassemble.files.pictures import write_picture
+    from diffassemble.io.pictures import write_picture
 
     root = tmp_path_factory.mktemp("pictures")
     for number in range(12):

@@ -16,8 +16,8 @@ from skimage import data
 
 import diffassemble as da
 from diffassemble.core import OutlinePieces, Puzzle
+from diffassemble.io.photo.outlines import read_photos
 from diffassemble.outlines.cut import cut_shapes
-from diffassemble.outlines.photo import read_photos
 from diffassemble.rendering.outlines import draw_assembly
 from diffassemble.rendering.picture import beside, under_title
 

@@ -16,7 +16,9 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # `as` with the same name tells type checkers that a name is public
-    from diffassemble.core import Assembly as Assembly
+    from diffassemble.assembly.answer import Answer as Answer
+    from diffassemble.assembly.answer import assemble as assemble
+    from diffassemble.assembly.kind import SolverOptions as SolverOptions
     from diffassemble.core import Board as Board
     from diffassemble.core import FragmentPieces as FragmentPieces
     from diffassemble.core import ImagePieces as ImagePieces
@@ -29,15 +31,13 @@ if TYPE_CHECKING:  # `as` with the same name tells type checkers that a name is 
     from diffassemble.core import Puzzle as Puzzle
     from diffassemble.core import Solver as Solver
     from diffassemble.core import Step as Step
-    from diffassemble.core.kind import SolverOptions as SolverOptions
-    from diffassemble.core.solver import assemble as assemble
-    from diffassemble.files.assemblies import read_assembly as read_assembly
-    from diffassemble.files.assemblies import render as render
-    from diffassemble.files.assemblies import write_assembly as write_assembly
-    from diffassemble.files.puzzles import open_input
-    from diffassemble.files.puzzles import read_puzzle as read_puzzle
-    from diffassemble.files.puzzles import write_puzzle as write_puzzle
     from diffassemble.fragments.shapes.catalogue import fracture_file
+    from diffassemble.io.assemblies import read_assembly as read_assembly
+    from diffassemble.io.assemblies import render as render
+    from diffassemble.io.assemblies import write_assembly as write_assembly
+    from diffassemble.io.puzzles import open_input
+    from diffassemble.io.puzzles import read_puzzle as read_puzzle
+    from diffassemble.io.puzzles import write_puzzle as write_puzzle
     from diffassemble.kinds import kinds as kinds
     from diffassemble.kinds import make_solver as make_solver
     from diffassemble.kinds import solve as solve
@@ -49,7 +49,7 @@ if TYPE_CHECKING:  # `as` with the same name tells type checkers that a name is 
 
 # Where each name is at home; a name of its own there stands behind the colon.
 _HOMES = {
-    "Assembly": "core",
+    "Answer": "assembly.answer",
     "Board": "core",
     "FragmentPieces": "core",
     "ImagePieces": "core",
@@ -61,21 +61,21 @@ _HOMES = {
     "Poses": "core",
     "Puzzle": "core",
     "Solver": "core",
-    "SolverOptions": "core.kind",
+    "SolverOptions": "assembly.kind",
     "Step": "core",
-    "assemble": "core.solver",
+    "assemble": "assembly.answer",
     "cut_image": "squares.cut",
     "cut_shape": "outlines.cut",
     "fracture": "fragments.shapes.catalogue:fracture_file",
     "kinds": "kinds",
     "make_solver": "kinds",
-    "open": "files.puzzles:open_input",
-    "read_assembly": "files.assemblies",
-    "read_puzzle": "files.puzzles",
-    "render": "files.assemblies",
+    "open": "io.puzzles:open_input",
+    "read_assembly": "io.assemblies",
+    "read_puzzle": "io.puzzles",
+    "render": "io.assemblies",
     "solve": "kinds",
-    "write_assembly": "files.assemblies",
-    "write_puzzle": "files.puzzles",
+    "write_assembly": "io.assemblies",
+    "write_puzzle": "io.puzzles",
 }
 
 if not TYPE_CHECKING:
@@ -90,12 +90,12 @@ def __getattr__(name: str) -> object:
     home, _, own = _HOMES[name].partition(":")
     found = getattr(import_module(f"diffassemble.{home}"), own or name)
     # Puzzles and answers know nothing of drawings, which stand above them.
-    core = import_module("diffassemble.core")
-    core.Puzzle.drawn_by = core.Assembly.drawn_by = _picture
+    puzzle, answer = import_module("diffassemble.core").Puzzle, import_module("diffassemble.assembly.answer").Answer
+    puzzle.drawn_by = answer.drawn_by = _picture
     return found
 
 
-def _picture(shown: Puzzle | Assembly) -> bytes:
+def _picture(shown: Puzzle | Answer) -> bytes:
     """What notebooks show; what draws it is loaded when they first do."""
     return import_module("diffassemble.kinds").picture_of(shown)
 

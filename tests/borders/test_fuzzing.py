@@ -26,11 +26,11 @@ from tests.borders.conftest import Given, mesh_files, picture_files
 
 from diffassemble.core import InputError
 from diffassemble.evaluation.outline_data import read_recorded
-from diffassemble.files.archives import unpacked
-from diffassemble.files.assemblies import read_assembly
-from diffassemble.files.meshes import read_precisely
-from diffassemble.files.pictures import read_cutout, read_picture
-from diffassemble.files.puzzles import open_input, read_puzzle
+from diffassemble.io.archives import unpacked
+from diffassemble.io.assemblies import read_assembly
+from diffassemble.io.meshes import read_precisely
+from diffassemble.io.pictures import read_cutout, read_picture
+from diffassemble.io.puzzles import open_input, read_puzzle
 from diffassemble.network.denoiser import Denoiser
 from diffassemble.training.config import read_config
 from diffassemble.training.presets import PRESETS

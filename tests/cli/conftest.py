@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from diffassemble.files.pictures import write_picture
+from diffassemble.io.pictures import write_picture
 
 
 @pytest.fixture

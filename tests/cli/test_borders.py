@@ -22,11 +22,11 @@ from diffassemble.core import InputError
 from diffassemble.core.limits import LIMITS, MEMORY_VARIABLE, check_memory
 from diffassemble.core.settings import broken_bounds
 from diffassemble.evaluation.sweep import Journal
-from diffassemble.files.archives import unpacked
-from diffassemble.files.atomic import check_file, sweep, temporary_folder, write_file
-from diffassemble.files.meshes import read_precisely
-from diffassemble.files.pictures import is_our_picture, png_bytes, read_picture
-from diffassemble.files.reading import opened, read_json
+from diffassemble.io.archives import unpacked
+from diffassemble.io.atomic import check_file, sweep, temporary_folder, write_file
+from diffassemble.io.meshes import read_precisely
+from diffassemble.io.pictures import is_our_picture, png_bytes, read_picture
+from diffassemble.io.reading import opened, read_json
 from diffassemble.training.tasks import TASKS
 
 

@@ -13,8 +13,8 @@ import torch
 from PIL import Image
 
 from diffassemble.core import Board
-from diffassemble.files.pictures import write_picture
-from diffassemble.files.puzzles import read_puzzle
+from diffassemble.io.pictures import write_picture
+from diffassemble.io.puzzles import read_puzzle
 
 Command = Callable[..., Any]
 Refused = Callable[..., None]

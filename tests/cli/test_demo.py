@@ -13,8 +13,8 @@ from PIL import Image
 from diffassemble.cli import demo
 from diffassemble.cli.main import run
 from diffassemble.core import InputError
-from diffassemble.files.assemblies import read_assembly
-from diffassemble.files.puzzles import read_puzzle
+from diffassemble.io.assemblies import read_assembly
+from diffassemble.io.puzzles import read_puzzle
 
 
 @pytest.fixture

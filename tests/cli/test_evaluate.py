@@ -16,14 +16,14 @@ import tyro
 from PIL import Image
 from rich.table import Table
 
+from diffassemble.assembly.kind import SolverOptions
 from diffassemble.cli import evaluate, sweep
 from diffassemble.cli.evaluate import EvaluateOptions
 from diffassemble.cli.progress import show
 from diffassemble.cli.sweep import check_places, evaluate_solvers
 from diffassemble.core import InputError
-from diffassemble.core.kind import SolverOptions
 from diffassemble.core.solver import ChanceSolver
-from diffassemble.squares.kind import COMPARED_SOLVERS, as_listed
+from diffassemble.kinds.squares import COMPARED_SOLVERS, as_listed
 
 
 def parsed(text: str) -> EvaluateOptions:

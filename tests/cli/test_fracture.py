@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trimesh
 
-from diffassemble.files.puzzles import read_puzzle
+from diffassemble.io.puzzles import read_puzzle
 
 Command = Callable[..., Any]
 

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 
 from diffassemble.core import Mesh
-from diffassemble.files.meshes import mesh_bytes
 from diffassemble.fragments.breaking import fracture
 from diffassemble.fragments.shapes.catalogue import make_solid
+from diffassemble.io.meshes import mesh_bytes
 
 
 def test_copies_other_units_and_files_inside_out_are_told(command: Callable[..., Any], tmp_path: Path) -> None:

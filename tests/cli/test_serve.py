@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from diffassemble.files.puzzles import write_puzzle
+from diffassemble.io.puzzles import write_puzzle
 from diffassemble.squares.cut import cut_image
 
 

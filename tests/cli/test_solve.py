@@ -20,11 +20,11 @@ from torch import Tensor
 
 import diffassemble.cli.progress  # noqa: F401 (loaded once, for all child processes)
 from diffassemble.core import Board
-from diffassemble.files.assemblies import read_assembly
-from diffassemble.files.meshes import mesh_bytes
-from diffassemble.files.pictures import write_picture
-from diffassemble.files.puzzles import read_puzzle, write_puzzle
 from diffassemble.fragments.breaking import fracture, mesh_of
+from diffassemble.io.assemblies import read_assembly
+from diffassemble.io.meshes import mesh_bytes
+from diffassemble.io.pictures import write_picture
+from diffassemble.io.puzzles import read_puzzle, write_puzzle
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import Denoiser
 from diffassemble.network.encoders import efficientnet

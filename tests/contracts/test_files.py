@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from diffassemble.core import Assembly, Board, InputError, Locks, Poses, Puzzle
-from diffassemble.files import assemblies
-from diffassemble.files.assemblies import (
+from diffassemble.assembly.answer import Answer
+from diffassemble.core import Board, InputError, Locks, Poses, Puzzle
+from diffassemble.core.contours import outline_pieces
+from diffassemble.fragments.shapes.catalogue import fracture_file
+from diffassemble.io import assemblies
+from diffassemble.io.assemblies import (
     ASSEMBLY_FILES,
     assembly_bytes,
     check_assembly_folder,
@@ -21,10 +24,8 @@ from diffassemble.files.assemblies import (
     read_locks,
     write_assembly,
 )
-from diffassemble.files.puzzles import open_input, read_puzzle, write_puzzle
-from diffassemble.fragments.shapes.catalogue import fracture_file
+from diffassemble.io.puzzles import open_input, read_puzzle, write_puzzle
 from diffassemble.kinds import kinds
-from diffassemble.outlines.contour import outline_pieces
 from diffassemble.rendering.report import Pictures
 from diffassemble.squares.cut import cut_picture
 
@@ -61,11 +62,11 @@ def puzzle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture
-def assembly(puzzle: Puzzle) -> Assembly:
+def assembly(puzzle: Puzzle) -> Answer:
     """The right answer, of which each piece is sure in its own way."""
     assert puzzle.truth is not None
     sure = torch.linspace(0, 1, len(puzzle))
-    return Assembly(puzzle, puzzle.truth, sure, (puzzle.truth,), "told", 1.5)
+    return Answer(puzzle, puzzle.truth, sure, (puzzle.truth,), "told", 1.5)
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -98,7 +99,7 @@ def test_any_input_is_opened(puzzle: Puzzle, tmp_path: Path) -> None:
         open_input(tmp_path / "nowhere")
 
 
-def test_an_assembly_comes_back_the_same(assembly: Assembly, tmp_path: Path) -> None:
+def test_an_assembly_comes_back_the_same(assembly: Answer, tmp_path: Path) -> None:
     write_assembly(assembly, tmp_path / "out", pictures=False)
     again = read_assembly(tmp_path / "out", assembly.puzzle)
     assert (again.solver, again.objects, again.extra) == ("told", None, ())
@@ -110,7 +111,7 @@ def test_an_assembly_comes_back_the_same(assembly: Assembly, tmp_path: Path) -> 
         read_assembly(tmp_path / "out", assembly.puzzle.reordered(torch.arange(len(assembly.puzzle) - 1)))
 
 
-def test_locked_pieces_are_marked_and_found(assembly: Assembly, tmp_path: Path) -> None:
+def test_locked_pieces_are_marked_and_found(assembly: Answer, tmp_path: Path) -> None:
     held = torch.arange(len(assembly.puzzle)) < 2
     locked = replace(assembly, puzzle=replace(assembly.puzzle, locks=Locks(held, assembly.poses)))
     write_assembly(locked, tmp_path / "out", pictures=False)
@@ -122,7 +123,7 @@ def test_locked_pieces_are_marked_and_found(assembly: Assembly, tmp_path: Path) 
         read_locks(tmp_path / "none.json", assembly.puzzle)
 
 
-def test_pieces_left_out_and_objects_are_kept(assembly: Assembly, tmp_path: Path) -> None:
+def test_pieces_left_out_and_objects_are_kept(assembly: Answer, tmp_path: Path) -> None:
     objects = (*range(len(assembly.puzzle) - 1), -1)
     write_assembly(replace(assembly, objects=objects), tmp_path / "out", pictures=False)
     assert read_assembly(tmp_path / "out", assembly.puzzle).objects == objects
@@ -134,7 +135,7 @@ def test_pieces_left_out_and_objects_are_kept(assembly: Assembly, tmp_path: Path
 
 
 def test_the_answer_is_there_first_and_pictures_are_drawn_once(
-    assembly: Assembly, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    assembly: Answer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn = dict.fromkeys(("assembled", "before_after", "confidence", "steps"), 0)
 
@@ -155,7 +156,7 @@ def test_the_answer_is_there_first_and_pictures_are_drawn_once(
 
 
 def test_what_was_written_before_a_fault_is_whole(
-    assembly: Assembly, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    assembly: Answer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Failing(Pictures):
         @property
@@ -172,7 +173,7 @@ def test_what_was_written_before_a_fault_is_whole(
     write_assembly(assembly, tmp_path / "out", overwrite=True, pictures=False)
 
 
-def test_nothing_is_overwritten_unasked(assembly: Assembly, tmp_path: Path) -> None:
+def test_nothing_is_overwritten_unasked(assembly: Answer, tmp_path: Path) -> None:
     check_assembly_folder(tmp_path / "answer")
     write_puzzle(assembly.puzzle, tmp_path / "puzzle")
     write_assembly(assembly, tmp_path / "answer", pictures=False)
@@ -197,7 +198,7 @@ def test_nothing_is_overwritten_unasked(assembly: Assembly, tmp_path: Path) -> N
     assert read_assembly(tmp_path / "answer", assembly.puzzle).solver == "other"
 
 
-def test_documents_of_another_kind_are_refused(assembly: Assembly, tmp_path: Path) -> None:
+def test_documents_of_another_kind_are_refused(assembly: Answer, tmp_path: Path) -> None:
     other = next(MAKE[kind]() for kind in kinds() if kind != assembly.puzzle.kind)
     (tmp_path / "assembly.json").write_bytes(assembly_bytes(assembly))
     with pytest.raises(InputError, match="this version reads schema 1, kind"):

@@ -17,15 +17,15 @@ import torch
 from manifold3d import Manifold
 from torch import Tensor
 
-from diffassemble.core import Assembly, Board, ImagePieces, Locks, Mesh, Poses, Puzzle, Solver, Step
-from diffassemble.core.kind import SolverOptions
+from diffassemble.assembly.answer import Answer, assemble
+from diffassemble.assembly.kind import SolverOptions
+from diffassemble.core import Board, ImagePieces, Locks, Mesh, Poses, Puzzle, Solver, Step
+from diffassemble.core.contours import outline_pieces
 from diffassemble.core.poses import plane_rotations, random_rotations
-from diffassemble.core.solver import assemble
 from diffassemble.fragments.breaking import fracture, mesh_of, scatter
 from diffassemble.kinds import KINDS, kinds, make_solver
-from diffassemble.outlines.contour import outline_pieces
+from diffassemble.kinds.squares import BORDER_SOLVERS
 from diffassemble.squares.cut import cut_picture
-from diffassemble.squares.kind import BORDER_SOLVERS
 
 CHANCE_SOLVERS = ("identity", "random")
 NAMES = {kind: tuple(KINDS[kind]().solvers) for kind in kinds()}
@@ -108,26 +108,26 @@ def puzzle_of(kind: str, case: str) -> Puzzle:
     return PUZZLES[kind, case]()
 
 
-def solve(solver: Solver, puzzle: Puzzle) -> tuple[Assembly, tuple[Step, ...]]:
+def solve(solver: Solver, puzzle: Puzzle) -> tuple[Answer, tuple[Step, ...]]:
     """The answer, and the steps on the way to it."""
     steps: list[Step] = []
     return assemble(puzzle, solver, seed=3, on_step=steps.append), tuple(steps)
 
 
 @cache
-def solved(kind: str, name: str, case: str) -> tuple[Assembly, tuple[Step, ...]]:
+def solved(kind: str, name: str, case: str) -> tuple[Answer, tuple[Step, ...]]:
     """The same for one of the puzzles above, solved once for all tests."""
     return solve(solver(kind, name), puzzle_of(kind, case))
 
 
-def assert_same(one: Assembly, two: Assembly) -> None:
+def assert_same(one: Answer, two: Answer) -> None:
     assert torch.equal(one.poses.rotation, two.poses.rotation)
     assert torch.equal(one.poses.translation, two.poses.translation)
     assert torch.equal(one.confidence, two.confidence)
     assert one.objects == two.objects
 
 
-def assert_sound(assembly: Assembly) -> None:
+def assert_sound(assembly: Answer) -> None:
     """One pose a piece, on cells of its own if there are cells, and one confidence a piece."""
     puzzle, poses = assembly.puzzle, assembly.poses
     assert len(poses) == len(assembly.confidence) == len(puzzle)

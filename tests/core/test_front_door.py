@@ -18,7 +18,7 @@ def test_lines_are_short(cut: Callable[..., da.Puzzle]) -> None:
     assert repr(puzzle) == "Puzzle(6 pieces of a picture, grid 2x3, truth known)"
     assert repr(puzzle.truth) == "Poses(6 in 2 dimensions)"
     answer = da.solve(puzzle, "identity")
-    assert repr(answer) == "Assembly(6 pieces of a picture by 'identity', 0 sure)"
+    assert repr(answer) == "Answer(6 pieces of a picture by 'identity', 0 sure)"
     one = torch.zeros(1, dtype=torch.long)
     found = da.Matches(one, one, da.Poses.identity(1, 2), one, torch.ones(1, 3))
     assert repr(found) == "Matches(1 ways for pieces to touch, 1 of them sure)"

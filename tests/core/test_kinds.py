@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 import torch
 
+from diffassemble.assembly.kind import SolverOptions
 from diffassemble.core import Board, FragmentPieces, InputError, Mesh, Poses, Puzzle, Solver, Step
-from diffassemble.core.kind import SolverOptions
 from diffassemble.kinds import KINDS, kind_of, kinds, make_solver, solve
+from diffassemble.kinds.squares import BORDER_SOLVERS, bundled_edge_model, bundled_uprighter
 from diffassemble.network import pretrained
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import Denoiser
@@ -24,7 +25,6 @@ from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.diffusion import DiffusionSolver
 from diffassemble.squares.edge_model import EdgeModel, EdgeModelConfig
 from diffassemble.squares.hybrid import HybridSolver
-from diffassemble.squares.kind import BORDER_SOLVERS, bundled_edge_model, bundled_uprighter
 
 
 @pytest.fixture

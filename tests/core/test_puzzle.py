@@ -8,7 +8,8 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 import torch
 
-from diffassemble.core import Assembly, Board, ImagePieces, InputError, Locks, Matches, Poses, Puzzle, Solver, Step
+from diffassemble.assembly.answer import Answer
+from diffassemble.core import Board, ImagePieces, InputError, Locks, Matches, Poses, Puzzle, Solver, Step
 from diffassemble.core.seeds import mixed_seed
 
 
@@ -89,7 +90,7 @@ def test_answers_stay_as_they_are() -> None:
     puzzle = Puzzle(ImagePieces(torch.zeros(2, 3, 4, 4)), Board(1, 2), ("a", "b"))
     (step,) = Idle().steps(puzzle, torch.Generator())
     assert step.confidence is None
-    assembly = Assembly(puzzle, step.poses, torch.ones(2), (step.poses,), "idle", 0.0)
+    assembly = Answer(puzzle, step.poses, torch.ones(2), (step.poses,), "idle", 0.0)
     with pytest.raises(FrozenInstanceError):
         assembly.solver = "another"  # type: ignore[misc]
 

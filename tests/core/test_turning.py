@@ -8,14 +8,15 @@ from dataclasses import replace
 import pytest
 import torch
 
-from diffassemble.core import Assembly, Board, FragmentPieces, InputError, Locks, Mesh, Poses, Puzzle
+from diffassemble.assembly.answer import Answer
+from diffassemble.core import Board, FragmentPieces, InputError, Locks, Mesh, Poses, Puzzle
 from diffassemble.kinds import kind_of
 from diffassemble.squares.cut import cut_picture
 
 
-def solved(puzzle: Puzzle) -> Assembly:
+def solved(puzzle: Puzzle) -> Answer:
     assert puzzle.truth is not None
-    return Assembly(puzzle, puzzle.truth, torch.ones(len(puzzle)), (puzzle.truth,), "told", 0.0, upright=0.5)
+    return Answer(puzzle, puzzle.truth, torch.ones(len(puzzle)), (puzzle.truth,), "told", 0.0, upright=0.5)
 
 
 @pytest.mark.parametrize("degrees", [90, 180, 270])

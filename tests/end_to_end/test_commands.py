@@ -18,8 +18,8 @@ from PIL import Image
 
 import diffassemble as da
 import diffassemble.cli.progress  # (loaded once, for the child processes)
-from diffassemble.files.meshes import mesh_bytes
 from diffassemble.fragments.breaking import fracture, mesh_of
+from diffassemble.io.meshes import mesh_bytes
 
 Command = Callable[..., Any]
 

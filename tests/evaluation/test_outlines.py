@@ -14,6 +14,7 @@ from PIL import Image
 from torch import Tensor
 
 from diffassemble.core import InputError, Poses, Puzzle, Step
+from diffassemble.core.contours import outline_pieces
 from diffassemble.core.poses import plane_rotations
 from diffassemble.core.solver import ChanceSolver
 from diffassemble.evaluation.metrics import outline_errors, right_outlines, right_pairs
@@ -29,11 +30,10 @@ from diffassemble.evaluation.outlines import (
     true_neighbours,
 )
 from diffassemble.evaluation.sweep import Draws, Sweep, run_sweep
-from diffassemble.files.pictures import write_picture
-from diffassemble.files.puzzles import write_puzzle
-from diffassemble.outlines.contour import outline_pieces
+from diffassemble.io.pictures import write_picture
+from diffassemble.io.puzzles import write_puzzle
+from diffassemble.kinds.outlines import at_random
 from diffassemble.outlines.cut import cut_shapes
-from diffassemble.outlines.kind import at_random
 
 JSON_FIELDS = [
     *("solver", "data", "pieces", "missing", "puzzles", "accuracy", "neighbours", "position_error"),

@@ -11,7 +11,6 @@ import torch
 import trimesh
 
 from diffassemble.core import InputError, Mesh
-from diffassemble.files.meshes import mesh_bytes
 from diffassemble.fragments.datasets import (
     HELD_OUT,
     PACKED_SCALE,
@@ -22,6 +21,7 @@ from diffassemble.fragments.datasets import (
     holds_fractures,
 )
 from diffassemble.fragments.shapes.catalogue import SOLIDS, make_solid
+from diffassemble.io.meshes import mesh_bytes
 
 OBJECTS = {"Bowl/a1": (2, 3), "Bowl/b2": (2, 12), "Cup/c3": (4,)}
 

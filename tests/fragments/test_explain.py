@@ -11,8 +11,9 @@ import pytest
 import torch
 from manifold3d import Manifold
 
+from diffassemble.assembly.answer import group_of
 from diffassemble.core import FragmentPieces, Mesh, Poses, Puzzle, Step
-from diffassemble.core.solver import group_of, in_content_order
+from diffassemble.core.solver import in_content_order
 from diffassemble.fragments.assembly_state import AssemblyState
 from diffassemble.fragments.breaking import fracture, mesh_of, scatter
 from diffassemble.fragments.clusters import Cluster, Fragment

@@ -16,14 +16,12 @@ import torch
 import trimesh
 from PIL import Image
 
-from diffassemble.core import Assembly, Board, FragmentPieces, InputError, Mesh, Puzzle
-from diffassemble.files.assemblies import assembly_bytes, write_assembly
-from diffassemble.files.meshes import mesh_bytes, read_mesh
-from diffassemble.files.puzzles import open_input as read_puzzle
-from diffassemble.files.puzzles import write_puzzle
-from diffassemble.fragments import files as fragments
+from diffassemble.assembly.answer import Answer
+from diffassemble.core import Board, FragmentPieces, InputError, Mesh, Puzzle
 from diffassemble.fragments.breaking import scatter
-from diffassemble.fragments.files import (
+from diffassemble.io import fragments as fragments
+from diffassemble.io.assemblies import assembly_bytes, write_assembly
+from diffassemble.io.fragments import (
     estimated_unit,
     file_matrices,
     fragment_pieces,
@@ -33,6 +31,9 @@ from diffassemble.fragments.files import (
     read_fragments,
     read_poses,
 )
+from diffassemble.io.meshes import mesh_bytes, read_mesh
+from diffassemble.io.puzzles import open_input as read_puzzle
+from diffassemble.io.puzzles import write_puzzle
 from diffassemble.rendering import mesh as drawing
 
 
@@ -84,7 +85,7 @@ def test_normals_and_colours_go_with_the_fragments(brick: list[Mesh], tmp_path: 
     write_puzzle(puzzle, tmp_path / "puzzle")
     puzzle = read_puzzle(tmp_path / "puzzle")
     assert puzzle.truth is not None
-    assembly = Assembly(puzzle, puzzle.truth, torch.ones(5), (), "none", 0.0)
+    assembly = Answer(puzzle, puzzle.truth, torch.ones(5), (), "none", 0.0)
     contents = dict(fragments.object_contents(assembly))
     scene = trimesh.load_scene(BytesIO(contents["assembled.glb"]), file_type="glb", process=False)
     kept = 0
@@ -320,16 +321,16 @@ def short_film(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def assembly(shards: Puzzle, tmp_path: Path) -> Assembly:
+def assembly(shards: Puzzle, tmp_path: Path) -> Answer:
     """The right answer to fragments that were read from files."""
     write_puzzle(shards, tmp_path / "puzzle", ending=".obj")
     puzzle = read_puzzle(tmp_path / "puzzle")
     assert puzzle.truth is not None
-    return Assembly(puzzle.without_truth(), puzzle.truth, torch.linspace(0, 1, 4), (), "test", 1.5)
+    return Answer(puzzle.without_truth(), puzzle.truth, torch.linspace(0, 1, 4), (), "test", 1.5)
 
 
 @pytest.fixture
-def folder(assembly: Assembly, tmp_path: Path) -> Path:
+def folder(assembly: Answer, tmp_path: Path) -> Path:
     write_assembly(assembly, tmp_path / "out")
     return tmp_path / "out"
 
@@ -343,7 +344,7 @@ def test_folder_holds_what_was_promised(folder: Path) -> None:
         assert getattr(steps, "n_frames", 1) > 1
 
 
-def test_matrices_move_the_files_together(assembly: Assembly, folder: Path, tmp_path: Path) -> None:
+def test_matrices_move_the_files_together(assembly: Answer, folder: Path, tmp_path: Path) -> None:
     document = json.loads((folder / "assembly.json").read_text())
     assert (document["schema"], document["kind"], document["solver"]) == (1, "fragments", "test")
     for record in document["pieces"]:
@@ -363,7 +364,7 @@ def test_scene_has_named_parts_of_distinct_colours(folder: Path) -> None:
     assert len(colours) == 4
 
 
-def test_matrices_as_cloudcompare_reads_them(assembly: Assembly) -> None:
+def test_matrices_as_cloudcompare_reads_them(assembly: Answer) -> None:
     lines = matrix_text(assembly).splitlines()
     assert len(lines) == 4 * 5
     records = json.loads(assembly_bytes(assembly))["pieces"]
@@ -373,7 +374,7 @@ def test_matrices_as_cloudcompare_reads_them(assembly: Assembly) -> None:
         assert np.allclose(rows, record["matrix"], rtol=1e-10)
 
 
-def test_same_answer_same_bytes(assembly: Assembly, folder: Path, tmp_path: Path) -> None:
+def test_same_answer_same_bytes(assembly: Answer, folder: Path, tmp_path: Path) -> None:
     write_assembly(replace(assembly, seconds=99.0), tmp_path / "again")
     # The report tells how long solving took.
     for path in (path for path in folder.rglob("*") if path.is_file() and path.name != "report.html"):
@@ -385,7 +386,7 @@ def test_clouds_are_posed_as_clouds(shards: Puzzle, tmp_path: Path) -> None:
     assert shards.truth is not None
     clouds = tuple(Mesh(points, torch.zeros(0, 3, dtype=torch.long)) for points in shards.fragments.points)
     puzzle = replace(shards, pieces=replace(shards.fragments, meshes=clouds))
-    meshes = posed_meshes(Assembly(puzzle, shards.truth, torch.ones(4), (), "test", 0.0))
+    meshes = posed_meshes(Answer(puzzle, shards.truth, torch.ones(4), (), "test", 0.0))
     moved = torch.stack([mesh.vertices for mesh in meshes])
     assert torch.allclose(moved, 60 * shards.truth.apply(shards.fragments.points))
 

@@ -11,18 +11,19 @@ import pytest
 import torch
 from manifold3d import Manifold
 
+from diffassemble.assembly.answer import assemble
 from diffassemble.core import Locks, Mesh, Poses, Puzzle, Solver, Step
 from diffassemble.core.poses import random_rotations
-from diffassemble.core.solver import SURE, assemble
 from diffassemble.core.surfaces import surface_area, triangle_normals
+from diffassemble.core.thresholds import SURE
 from diffassemble.fragments.assembly_state import log_odds, rarity
 from diffassemble.fragments.breaking import fracture, mesh_of, scatter
 from diffassemble.fragments.contact import IDENTITY
-from diffassemble.fragments.files import fragment_pieces
 from diffassemble.fragments.gap_insertion import INSERTED
 from diffassemble.fragments.matches import Match
 from diffassemble.fragments.mend import MendSolver
 from diffassemble.fragments.model import FractureModels
+from diffassemble.io.fragments import fragment_pieces
 
 
 @pytest.fixture(scope="module")

@@ -10,13 +10,13 @@ import torch
 
 from diffassemble.core import Mesh
 from diffassemble.core.surfaces import surface_area
-from diffassemble.files.meshes import mesh_bytes
 from diffassemble.fragments.breaking import fracture
-from diffassemble.fragments.files import fragment_pieces, read_fragments
 from diffassemble.fragments.mend import MendSolver
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.scale import Lengths, misfit, misfit_of
 from diffassemble.fragments.shapes.catalogue import make_solid
+from diffassemble.io.fragments import fragment_pieces, read_fragments
+from diffassemble.io.meshes import mesh_bytes
 
 
 def sizes(*lengths: float, grain: tuple[float, ...] = (), radii: tuple[float, ...] = ()) -> Lengths:

@@ -9,11 +9,12 @@ import torch
 from manifold3d import CrossSection, Manifold
 from torch import Tensor
 
-from diffassemble.core import Assembly, Locks, Poses, Puzzle
+from diffassemble.assembly.answer import Answer
+from diffassemble.core import Locks, Poses, Puzzle
 from diffassemble.core.poses import random_rotations
 from diffassemble.fragments.breaking import mesh_of, scatter
-from diffassemble.fragments.kind import FRAGMENTS
 from diffassemble.fragments.standing import settling, stood_up
+from diffassemble.kinds.fragments import FRAGMENTS
 
 DOWN = torch.tensor([0.0, -1.0, 0.0])
 
@@ -28,17 +29,17 @@ def cone() -> Puzzle:
 
 
 @pytest.fixture
-def tilted(cone: Puzzle) -> Assembly:
+def tilted(cone: Puzzle) -> Answer:
     """All but the last put together, turned anyhow; the last lies beside."""
     assert cone.truth is not None
     turn = Poses(random_rotations(1, torch.Generator().manual_seed(4)), torch.tensor([[0.3, 0.1, 0.0]]))
     poses = turn[[0] * 4] @ cone.truth
     poses.translation[3] = torch.tensor([2.0, 0.7, 0.1])
     sure = torch.tensor([1.0, 0.9, 0.9, 0.0])
-    return Assembly(cone.without_truth(), poses, sure, (poses,), "mend", 1.0, objects=(0, 0, 0, -1))
+    return Answer(cone.without_truth(), poses, sure, (poses,), "mend", 1.0, objects=(0, 0, 0, -1))
 
 
-def perfect(assembly: Assembly, cone: Puzzle, error: float = 0.0):  # type: ignore[no-untyped-def]
+def perfect(assembly: Answer, cone: Puzzle, error: float = 0.0):  # type: ignore[no-untyped-def]
     """What a network should say, but for a tilt about z."""
     assert cone.truth is not None
     c, s = torch.tensor(error).cos(), torch.tensor(error).sin()
@@ -47,17 +48,17 @@ def perfect(assembly: Assembly, cone: Puzzle, error: float = 0.0):  # type: igno
     return lambda cloud: turn
 
 
-def lowest(assembly: Assembly, piece: int) -> float:
+def lowest(assembly: Answer, piece: int) -> float:
     return float(corners(assembly, piece)[:, 1].min())
 
 
-def corners(assembly: Assembly, piece: int) -> Tensor:
+def corners(assembly: Answer, piece: int) -> Tensor:
     poses, mesh = assembly.poses, assembly.puzzle.fragments.meshes[piece]
     return mesh.vertices @ poses.rotation[piece].T + poses.translation[piece]
 
 
 @pytest.mark.parametrize("error", [0.0, 0.2])
-def test_it_stands_on_its_base(tilted: Assembly, cone: Puzzle, error: float) -> None:
+def test_it_stands_on_its_base(tilted: Answer, cone: Puzzle, error: float) -> None:
     assert cone.truth is not None
     shown = stood_up(tilted, perfect(tilted, cone, error))
     for piece in range(3):
@@ -68,7 +69,7 @@ def test_it_stands_on_its_base(tilted: Assembly, cone: Puzzle, error: float) -> 
     assert apart == pytest.approx(float((cone.truth.translation[1] - cone.truth.translation[0]).norm()), abs=1e-4)
 
 
-def test_what_was_left_out_lies_beside_on_the_same_table(tilted: Assembly, cone: Puzzle) -> None:
+def test_what_was_left_out_lies_beside_on_the_same_table(tilted: Answer, cone: Puzzle) -> None:
     shown = stood_up(tilted, perfect(tilted, cone))
     assert lowest(shown, 3) == pytest.approx(lowest(shown, 0), abs=1e-4)
     reach = max(float(corners(shown, piece)[:, 0].max()) for piece in range(3))
@@ -76,7 +77,7 @@ def test_what_was_left_out_lies_beside_on_the_same_table(tilted: Assembly, cone:
     assert torch.allclose(shown.poses.rotation[3], tilted.poses.rotation[3])
 
 
-def test_the_way_there_ends_where_the_object_stands(tilted: Assembly, cone: Puzzle) -> None:
+def test_the_way_there_ends_where_the_object_stands(tilted: Answer, cone: Puzzle) -> None:
     shown = stood_up(tilted, perfect(tilted, cone))
     assert torch.allclose(shown.history[-1].translation[:3], shown.poses.translation[:3], atol=1e-5)
     assert torch.allclose(shown.history[-1].rotation[:3], shown.poses.rotation[:3], atol=1e-5)
@@ -84,7 +85,7 @@ def test_the_way_there_ends_where_the_object_stands(tilted: Assembly, cone: Puzz
 
 
 @pytest.mark.parametrize("told", [True, False])
-def test_left_out_fragments_that_lie_together_stay_together(tilted: Assembly, cone: Puzzle, told: bool) -> None:
+def test_left_out_fragments_that_lie_together_stay_together(tilted: Answer, cone: Puzzle, told: bool) -> None:
     two = replace(tilted, objects=(0, 0, -1, -1), confidence=torch.tensor([1.0, 0.9, 0.0, 0.0]))
     two.poses.translation[2] = torch.tensor([2.1, 0.7, 0.1])
     before = two.poses.translation[3] - two.poses.translation[2]
@@ -95,7 +96,7 @@ def test_left_out_fragments_that_lie_together_stay_together(tilted: Assembly, co
     assert (float(edges[0].max()) < float(edges[1].min())) != told
 
 
-def test_a_second_object_stands_beside_the_first(tilted: Assembly, cone: Puzzle) -> None:
+def test_a_second_object_stands_beside_the_first(tilted: Answer, cone: Puzzle) -> None:
     two = replace(tilted, objects=(0, 0, 1, 1), confidence=torch.ones(4))
     shown = stood_up(two, None)
     edges = [torch.cat([corners(shown, piece)[:, 0] for piece in own]) for own in ((0, 1), (2, 3))]
@@ -110,7 +111,7 @@ def test_objects_without_a_side_to_stand_on_stay() -> None:
     assert torch.equal(settling(flat, flat.mean(0)), torch.eye(3))
 
 
-def test_what_is_locked_or_guessed_by_diffusion_is_drawn_as_it_stands(tilted: Assembly) -> None:
+def test_what_is_locked_or_guessed_by_diffusion_is_drawn_as_it_stands(tilted: Answer) -> None:
     standing = FRAGMENTS.drawing().standing
     locked = replace(tilted, puzzle=replace(tilted.puzzle, locks=Locks(torch.arange(4) == 0, tilted.poses)))
     assert standing(locked) is locked
@@ -127,7 +128,7 @@ def test_the_network_stands_a_bowl_up() -> None:
     assert puzzle.truth is not None
     turn = Poses(random_rotations(1, torch.Generator().manual_seed(7)), torch.zeros(1, 3))
     poses = turn[[0, 0]] @ puzzle.truth
-    assembly = Assembly(puzzle.without_truth(), poses, torch.ones(2), (), "mend", 1.0, objects=(0, 0))
+    assembly = Answer(puzzle.without_truth(), poses, torch.ones(2), (), "mend", 1.0, objects=(0, 0))
     shown = FRAGMENTS.drawing().standing(assembly)
     relative = shown.poses.rotation[0] @ puzzle.truth.rotation[0].T
     assert float((relative @ DOWN) @ DOWN) > 0.999

@@ -11,10 +11,10 @@ import torch
 from diffassemble.core import Mesh, Puzzle, Step
 from diffassemble.core.solver import content_order
 from diffassemble.fragments.breaking import fracture, scatter
-from diffassemble.fragments.files import file_matrices, in_file_coordinates, read_fragments
 from diffassemble.fragments.mend import MendSolver
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.shapes.catalogue import make_solid
+from diffassemble.io.fragments import file_matrices, in_file_coordinates, read_fragments
 
 
 @pytest.fixture(scope="module")

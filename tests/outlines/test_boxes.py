@@ -13,10 +13,10 @@ import torch
 from PIL import Image
 from skimage import data
 
-from diffassemble.core import Assembly, Locks, OutlinePieces, Poses, Puzzle
-from diffassemble.core.solver import assemble
+from diffassemble.assembly.answer import Answer, assemble
+from diffassemble.core import Locks, OutlinePieces, Poses, Puzzle
 from diffassemble.evaluation.metrics import right_outlines
-from diffassemble.files.puzzles import write_puzzle
+from diffassemble.io.puzzles import write_puzzle
 from diffassemble.outlines.cut import cut_shapes
 from diffassemble.outlines.grow import GrowSolver
 
@@ -43,13 +43,13 @@ BOXES: dict[str, tuple[tuple[str, int, int], tuple[str, int, int]]] = {
 
 
 @pytest.fixture(scope="module", params=BOXES)
-def box(request: pytest.FixtureRequest) -> tuple[Puzzle, Puzzle, Assembly]:
+def box(request: pytest.FixtureRequest) -> tuple[Puzzle, Puzzle, Answer]:
     (one, many, size), (two, few, wide) = BOXES[request.param]
     first, second = cut("coffee", one, many, 1, size), cut("chelsea", two, few, 2, wide)
     return first, second, assemble(in_one_box(first, second), GrowSolver(several=True))
 
 
-def test_each_is_put_together_by_itself(box: tuple[Puzzle, Puzzle, Assembly]) -> None:
+def test_each_is_put_together_by_itself(box: tuple[Puzzle, Puzzle, Answer]) -> None:
     first, second, assembly = box
     assert assembly.objects is not None
     numbers = torch.tensor(assembly.objects)
@@ -76,7 +76,7 @@ def test_strips_among_jigsaw_pieces_are_put_in_order_by_themselves() -> None:
     assert min(assembly.objects[12:]) > 0
 
 
-def test_they_lie_beside_each_other(box: tuple[Puzzle, Puzzle, Assembly]) -> None:
+def test_they_lie_beside_each_other(box: tuple[Puzzle, Puzzle, Answer]) -> None:
     assembly = box[2]
     moved = [
         contour @ turn.T + place

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from diffassemble.core import InputError
-from diffassemble.outlines.contour import middle, outline_pieces, perimeter, resample, signed_area, trace
+from diffassemble.core.contours import middle, outline_pieces, perimeter, resample, signed_area, trace
 
 
 def disc(size: int, radius: float, x: float, y: float) -> torch.Tensor:

@@ -11,7 +11,7 @@ from skimage import data
 from torch import Tensor
 
 from diffassemble.core import InputError, Puzzle
-from diffassemble.outlines.contour import signed_area
+from diffassemble.core.contours import signed_area
 from diffassemble.outlines.coverage import coverage
 from diffassemble.outlines.cut import SHAPES, cut_shape, cut_shapes, sheet_outlines
 from diffassemble.outlines.partition import joined, lattice_shape, tears
@@ -177,7 +177,7 @@ def test_cells_know_the_corners_amid_their_sides() -> None:
     ],
 )
 def test_what_can_not_be_cut(tmp_path, shape: str, pieces: int, options: dict, says: str, photo: Tensor) -> None:
-    from diffassemble.files.pictures import write_picture
+    from diffassemble.io.pictures import write_picture
 
     write_picture(photo, tmp_path / "photo.png")
     with pytest.raises(InputError, match=says):

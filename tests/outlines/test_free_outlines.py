@@ -161,7 +161,7 @@ def test_one_piece_is_an_answer() -> None:
 
 def test_straight_frame_edges_alone_are_no_match() -> None:
     white = torch.full((4, 60, 90), 255, dtype=torch.uint8)
-    from diffassemble.outlines.contour import outline_pieces
+    from diffassemble.core.contours import outline_pieces
 
     found = match_arcs(outline_pieces([white, white.clone(), white.clone()], coloured=False))
     assert bool((found.weight < 0.5).all())

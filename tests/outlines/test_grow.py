@@ -8,14 +8,14 @@ import pytest
 import torch
 from skimage import data
 
-from diffassemble.core import Assembly, Locks, OutlinePieces, Poses, Puzzle
-from diffassemble.core.solver import assemble
+from diffassemble.assembly.answer import Answer, assemble
+from diffassemble.core import Locks, OutlinePieces, Poses, Puzzle
 from diffassemble.evaluation.metrics import right_outlines
 from diffassemble.outlines.cut import cut_shapes
 from diffassemble.outlines.grow import GrowSolver
 
 
-def right(assembly: Assembly) -> torch.Tensor:
+def right(assembly: Answer) -> torch.Tensor:
     assert assembly.puzzle.truth is not None
     return right_outlines(assembly.puzzle.outlines, assembly.poses, assembly.puzzle.truth)
 
@@ -40,17 +40,17 @@ def other_puzzle(pieces: int = 20) -> Puzzle:
 
 
 @pytest.fixture(scope="module")
-def solved(jigsaw: Puzzle) -> Assembly:
+def solved(jigsaw: Puzzle) -> Answer:
     return assemble(jigsaw, GrowSolver())
 
 
-def test_a_jigsaw_is_put_together_surely(solved: Assembly) -> None:
+def test_a_jigsaw_is_put_together_surely(solved: Answer) -> None:
     assert bool(right(solved).all())
     assert solved.objects == (0,) * 20
     assert bool((solved.confidence > 0.9).all())
 
 
-def test_pieces_lie_where_their_outlines_meet(solved: Assembly) -> None:
+def test_pieces_lie_where_their_outlines_meet(solved: Answer) -> None:
     """Seen from the whole, no piece is further from its true place than two pixels."""
     truth = solved.puzzle.truth
     assert truth is not None
@@ -65,7 +65,7 @@ def test_shapes_alone_are_enough(jigsaw: Puzzle) -> None:
     assert bool(right(assembly).all())
 
 
-def test_the_steps_show_the_growth(solved: Assembly) -> None:
+def test_the_steps_show_the_growth(solved: Answer) -> None:
     last = solved.history[-1]
     there = [int((poses.translation == last.translation).all(1).sum()) for poses in solved.history]
     assert there == sorted(there)
@@ -117,7 +117,7 @@ def test_what_is_locked_stays_and_the_rest_grows_around_it(jigsaw: Puzzle) -> No
     assert bool((assembly.confidence[held] == 1).all())
 
 
-def test_the_order_of_the_pieces_changes_nothing(jigsaw: Puzzle, solved: Assembly) -> None:
+def test_the_order_of_the_pieces_changes_nothing(jigsaw: Puzzle, solved: Answer) -> None:
     order = torch.randperm(20, generator=torch.Generator().manual_seed(1))
     again = assemble(jigsaw.reordered(order), GrowSolver())
     assert torch.equal(again.poses.translation, solved.poses.translation[order])

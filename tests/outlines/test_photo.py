@@ -14,9 +14,9 @@ import torch
 from PIL import Image, ImageDraw, ImageFilter
 
 from diffassemble.core import InputError, Puzzle
-from diffassemble.files.pictures import read_picture
-from diffassemble.files.puzzles import open_input, read_puzzle
-from diffassemble.outlines.photo import find_pieces, read_photos
+from diffassemble.io.photo.outlines import find_pieces, read_photos
+from diffassemble.io.pictures import read_picture
+from diffassemble.io.puzzles import open_input, read_puzzle
 
 Colour = tuple[int, int, int]
 Shape = Sequence[tuple[float, float]]

@@ -14,13 +14,13 @@ import torch
 import torch.nn.functional as F
 from PIL import Image
 
+from diffassemble.assembly.answer import assemble
 from diffassemble.core import InputError, Puzzle
-from diffassemble.core.solver import assemble
 from diffassemble.evaluation.metrics import right_outlines
-from diffassemble.files.pictures import read_picture, write_picture
+from diffassemble.io.photo.outlines import read_photos
+from diffassemble.io.photo.sheet import FORMATS, find_corners, homography, paper_size, straighten
+from diffassemble.io.pictures import read_picture, write_picture
 from diffassemble.outlines.grow import GrowSolver
-from diffassemble.outlines.photo import read_photos
-from diffassemble.outlines.sheet import FORMATS, find_corners, homography, paper_size, straighten
 
 Lay = Callable[..., Image.Image]
 PAPER, TABLE = (108, 160, 214), (70, 52, 40)

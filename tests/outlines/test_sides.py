@@ -11,8 +11,8 @@ import torch
 from skimage import data
 
 from diffassemble.core import OutlinePieces, Puzzle
+from diffassemble.core.contours import signed_area
 from diffassemble.core.poses import plane_rotations
-from diffassemble.outlines.contour import signed_area
 from diffassemble.outlines.cut import cut_shapes
 from diffassemble.outlines.matches import family
 from diffassemble.outlines.sides import FLAT, HOLE, TAB, find_sides, outwards

@@ -10,7 +10,7 @@ import torch
 from PIL import Image, ImageDraw, ImageFont
 
 from diffassemble.core import Locks, OutlinePieces, Poses, Puzzle
-from diffassemble.outlines.contour import outline_pieces
+from diffassemble.core.contours import outline_pieces
 from diffassemble.outlines.cut import cut_shapes
 from diffassemble.outlines.grow import GrowSolver
 from diffassemble.outlines.matches import family

@@ -13,18 +13,19 @@ import pytest
 import torch
 from torch import Tensor
 
-from diffassemble.core import Assembly, Locks, Puzzle
+from diffassemble.assembly.answer import Answer, assemble
+from diffassemble.core import Locks, OutlinePieces, Poses, Puzzle
 from diffassemble.core.poses import plane_rotations
-from diffassemble.core.solver import assemble
-from diffassemble.files.assemblies import assembly_bytes, read_assembly
+from diffassemble.io.assemblies import assembly_bytes, read_assembly
 from diffassemble.outlines.cut import cut_shapes
 from diffassemble.outlines.grow import GrowSolver
-from diffassemble.rendering.outlines import draw_assembly
+from diffassemble.rendering.outlines import draw_assembly, picture_of
 from diffassemble.rendering.report import account
 
 
-def lighter_above(picture: Tensor) -> tuple[int, float]:
+def lighter_above(pieces: OutlinePieces, poses: Poses, chosen: np.ndarray) -> tuple[int, float]:
     """Stands in for the network: pictures are upright if they are lighter above than below."""
+    picture = picture_of(pieces, poses, chosen)
     worth = []
     for turn in range(4):
         seen = torch.rot90(picture, -turn, (-2, -1)).nan_to_num(0.5).mean((0, 2))
@@ -45,12 +46,12 @@ def gradient() -> Tensor:
 
 
 @pytest.fixture(scope="module", params=["tabs", "shards"])
-def solved(request: pytest.FixtureRequest) -> Assembly:
+def solved(request: pytest.FixtureRequest) -> Answer:
     puzzle = cut_shapes(gradient(), request.param, 12, torch.Generator().manual_seed(3), size=80)
     return assemble(puzzle, GrowSolver(upright=lighter_above))
 
 
-def test_the_whole_stands_upright_and_straight(solved: Assembly) -> None:
+def test_the_whole_stands_upright_and_straight(solved: Answer) -> None:
     truth = solved.puzzle.truth
     assert truth is not None
     lean = solved.poses.rotation.double() @ truth.rotation.double().mT
@@ -63,7 +64,7 @@ def test_the_whole_stands_upright_and_straight(solved: Assembly) -> None:
     assert solved.upright > 0.9
 
 
-def test_it_is_told_and_read_back(solved: Assembly, tmp_path: Path) -> None:
+def test_it_is_told_and_read_back(solved: Answer, tmp_path: Path) -> None:
     (tmp_path / "assembly.json").write_bytes(assembly_bytes(solved))
     document: dict[str, Any] = json.loads((tmp_path / "assembly.json").read_bytes())
     assert document["upright"] == {"probability": solved.upright}
@@ -71,7 +72,7 @@ def test_it_is_told_and_read_back(solved: Assembly, tmp_path: Path) -> None:
     assert dict(account(solved))["upright"].endswith("% sure")
 
 
-def test_columns_run_to_the_right(solved: Assembly) -> None:
+def test_columns_run_to_the_right(solved: Answer) -> None:
     if solved.cells is None:
         return
     rows, cols = solved.cells.T

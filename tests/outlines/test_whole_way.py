@@ -15,13 +15,13 @@ import torch
 from PIL import Image
 from skimage import data
 
-from diffassemble.core import Assembly, Puzzle
-from diffassemble.core.solver import assemble
+from diffassemble.assembly.answer import Answer, assemble
+from diffassemble.core import Puzzle
 from diffassemble.evaluation.metrics import right_outlines
-from diffassemble.files.assemblies import assembly_bytes, read_assembly
+from diffassemble.io.assemblies import assembly_bytes, read_assembly
+from diffassemble.io.photo.outlines import read_photos
 from diffassemble.outlines.cut import cut_shapes
 from diffassemble.outlines.grow import GrowSolver
-from diffassemble.outlines.photo import read_photos
 
 Lay = Callable[..., Image.Image]
 
@@ -40,7 +40,7 @@ def found_in(*photos: Image.Image, folder: Path) -> Puzzle:
     return found
 
 
-def check_cells(assembly: Assembly) -> None:
+def check_cells(assembly: Answer) -> None:
     """Rows run down and columns to the right where the pieces stand, each cell is taken once."""
     assert assembly.cells is not None
     for cells, places in zip(assembly.cells.T.float(), assembly.poses.translation.T.flip(0), strict=True):

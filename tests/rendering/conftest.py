@@ -9,7 +9,8 @@ import pytest
 import skimage.data
 import torch
 
-from diffassemble.core import Assembly, Board, Mesh, Poses, Puzzle
+from diffassemble.assembly.answer import Answer
+from diffassemble.core import Board, Mesh, Poses, Puzzle
 from diffassemble.fragments.breaking import scatter
 from diffassemble.squares.cut import cut_picture
 
@@ -30,13 +31,13 @@ def make_puzzle(cat: torch.Tensor) -> Callable[..., Puzzle]:
 
 
 @pytest.fixture
-def solved() -> Callable[..., Assembly]:
+def solved() -> Callable[..., Answer]:
     """The true assembly of a puzzle, come to by way of the given history."""
 
-    def make(puzzle: Puzzle, history: tuple[Poses, ...] = ()) -> Assembly:
+    def make(puzzle: Puzzle, history: tuple[Poses, ...] = ()) -> Answer:
         assert puzzle.truth is not None
         confidence = torch.linspace(0, 1, len(puzzle))
-        return Assembly(puzzle.without_truth(), puzzle.truth, confidence, history, "oracle", 0.1)
+        return Answer(puzzle.without_truth(), puzzle.truth, confidence, history, "oracle", 0.1)
 
     return make
 

@@ -11,12 +11,14 @@ import pytest
 import torch
 from PIL import Image
 
-from diffassemble.core import Assembly, Poses, Puzzle, turn_matrix
+from diffassemble.assembly.answer import Answer
+from diffassemble.core import Poses, Puzzle, turn_matrix
+from diffassemble.core.poses import angles
 from diffassemble.rendering.animation import animate, between, encode_gif
-from diffassemble.rendering.picture import angles, draw_poses
+from diffassemble.rendering.picture import draw_poses
 
 Make = Callable[..., Puzzle]
-Solved = Callable[..., Assembly]
+Solved = Callable[..., Answer]
 
 
 def noisy_history(puzzle: Puzzle, steps: int = 10) -> tuple[Poses, ...]:

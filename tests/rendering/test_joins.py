@@ -9,7 +9,8 @@ import pytest
 import torch
 import trimesh
 
-from diffassemble.core import Assembly, FragmentPieces, Mesh, Poses, Puzzle
+from diffassemble.assembly.answer import Answer
+from diffassemble.core import FragmentPieces, Mesh, Poses, Puzzle
 from diffassemble.rendering.joins import CONTACT, JOIN, MOST_JOINS, Seams, book, draw_joins, split
 from diffassemble.rendering.triangles import triangles_of
 
@@ -17,7 +18,7 @@ Bounds = tuple[tuple[float, float, float], tuple[float, float, float]]
 LEFT: Bounds = ((0, 0, 0), (0.5, 0.8, 0.4))
 
 
-def standing(*boxes: Bounds, sure: float = 0.8) -> Assembly:
+def standing(*boxes: Bounds, sure: float = 0.8) -> Answer:
     """Boxes where they are, as an assembly."""
     meshes = []
     for box in boxes:
@@ -28,14 +29,14 @@ def standing(*boxes: Bounds, sure: float = 0.8) -> Assembly:
     points = torch.stack([mesh.vertices for mesh in meshes])
     puzzle = Puzzle(FragmentPieces(points, tuple(meshes), torch.zeros(count, 3)), None, tuple(map(str, range(count))))
     poses, confidence = Poses.identity(count, 3), sure - 0.01 * torch.arange(count)
-    return Assembly(puzzle, poses, confidence, (), "mend", 1.0, objects=(0,) * count)
+    return Answer(puzzle, poses, confidence, (), "mend", 1.0, objects=(0,) * count)
 
 
 def right(low: float = 0.0, start: float = 0.5) -> Bounds:
     return (start, low, 0.0), (1.0, low + 0.8, 0.4)
 
 
-def touching_area(assembly: Assembly, first: int = 0, second: int = 1) -> float:
+def touching_area(assembly: Answer, first: int = 0, second: int = 1) -> float:
     seams = Seams(assembly)
     return float(seams.bodies[first].areas[seams.contact(first, second)].sum())
 

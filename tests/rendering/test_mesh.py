@@ -12,7 +12,8 @@ import roma
 import torch
 from PIL import Image
 
-from diffassemble.core import Assembly, FragmentPieces, Mesh, Poses, Puzzle
+from diffassemble.assembly.answer import Answer
+from diffassemble.core import FragmentPieces, Mesh, Poses, Puzzle
 from diffassemble.core.poses import random_rotations
 from diffassemble.rendering import mesh
 from diffassemble.rendering.animation import encode_gif
@@ -130,9 +131,9 @@ def small_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mesh, "PANEL", (240, 210))
 
 
-def assembled(puzzle: Puzzle, history: tuple[Poses, ...] = ()) -> Assembly:
+def assembled(puzzle: Puzzle, history: tuple[Poses, ...] = ()) -> Answer:
     assert puzzle.truth is not None
-    return Assembly(puzzle, puzzle.truth, torch.linspace(0, 1, len(puzzle)), history, "oracle", 0.1)
+    return Answer(puzzle, puzzle.truth, torch.linspace(0, 1, len(puzzle)), history, "oracle", 0.1)
 
 
 def coloured(picture: Image.Image) -> np.ndarray:

@@ -10,9 +10,11 @@ import pytest
 import torch
 from PIL import Image
 
-from diffassemble.core import Assembly, Poses, Puzzle
+from diffassemble.assembly.answer import Answer
+from diffassemble.core import Poses, Puzzle
+from diffassemble.core.contours import outline_pieces
 from diffassemble.core.poses import plane_rotations
-from diffassemble.outlines.contour import outline_pieces
+from diffassemble.core.puzzle import labels
 from diffassemble.outlines.cut import cut_shapes
 from diffassemble.rendering.outlines import (
     animate,
@@ -21,10 +23,9 @@ from diffassemble.rendering.outlines import (
     draw_confidence,
     draw_pair,
     laid_out,
-    placed_outlines,
 )
 from diffassemble.rendering.picture import TABLE, confidence_colour
-from diffassemble.rendering.plan import draw_plan, labels
+from diffassemble.rendering.plan import draw_plan
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +34,10 @@ def puzzle(cat: torch.Tensor) -> Puzzle:
     return cut_shapes(small, "tabs", 12, torch.Generator().manual_seed(0), size=42)
 
 
-def solved(puzzle: Puzzle, poses: Poses | None = None, **told: object) -> Assembly:
+def solved(puzzle: Puzzle, poses: Poses | None = None, **told: object) -> Answer:
     poses = puzzle.truth if poses is None else poses
     assert poses is not None
-    return replace(Assembly(puzzle, poses, torch.linspace(0, 1, len(puzzle)), (), "oracle", 0.1), **told)
+    return replace(Answer(puzzle, poses, torch.linspace(0, 1, len(puzzle)), (), "oracle", 0.1), **told)
 
 
 def levels(image: Image.Image) -> np.ndarray:
@@ -88,7 +89,7 @@ def test_confidence_is_shown_in_its_colours(puzzle: Puzzle) -> None:
     flat = tuple(torch.cat([torch.full_like(one[:3], 128), one[3:]]) for one in puzzle.outlines.textures)
     grey = replace(puzzle, pieces=replace(puzzle.outlines, textures=flat))
     shown = draw_confidence(solved(grey))
-    points = np.concatenate(placed_outlines(puzzle.outlines, puzzle.truth))
+    points = np.concatenate(puzzle.outlines.placed_contours(puzzle.truth))
     low, high = points.min(0), points.max(0)
     for index, sure in ((0, 0.0), (len(puzzle) - 1, 1.0)):
         x, y = (puzzle.truth.translation[index].numpy() - low + 20).astype(int).tolist()
@@ -99,7 +100,7 @@ def test_confidence_is_shown_in_its_colours(puzzle: Puzzle) -> None:
 
 
 def test_pieces_on_the_table_lie_apart(puzzle: Puzzle) -> None:
-    outlines = placed_outlines(puzzle.outlines, laid_out(puzzle.outlines))
+    outlines = puzzle.outlines.placed_contours(laid_out(puzzle.outlines))
     boxes = [(points.min(0), points.max(0)) for points in outlines]
     for index, (low, high) in enumerate(boxes):
         for other_low, other_high in boxes[:index]:

@@ -11,12 +11,14 @@ import pytest
 import torch
 from PIL import Image, ImageChops
 
-from diffassemble.core import Assembly, Board, Poses, Puzzle, turn_matrix
+from diffassemble.assembly.answer import Answer
+from diffassemble.core import Board, Poses, Puzzle, turn_matrix
+from diffassemble.core.colours import to_linear, to_srgb
+from diffassemble.core.poses import angles
 from diffassemble.rendering.picture import (
     EMPTY_CELL,
     OUTLINE,
     TABLE,
-    angles,
     beside,
     confidence_colour,
     draw_assembly,
@@ -28,8 +30,6 @@ from diffassemble.rendering.picture import (
     fragment_colours,
     lay_pieces,
     piece_images,
-    to_linear,
-    to_srgb,
     under_title,
     with_legend,
 )
@@ -175,7 +175,7 @@ def test_light_and_screen_numbers_are_inverse() -> None:
 
 
 Make = Callable[..., Puzzle]
-Solved = Callable[..., Assembly]
+Solved = Callable[..., Answer]
 
 
 def original(cat: torch.Tensor, board: Board) -> np.ndarray:

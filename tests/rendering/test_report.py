@@ -9,17 +9,18 @@ import pytest
 import skimage.data
 import torch
 
-from diffassemble.core import Assembly, Board, FragmentPieces, Locks, Mesh, Poses, Puzzle
+from diffassemble.assembly.answer import Answer
+from diffassemble.core import Board, FragmentPieces, Locks, Mesh, Poses, Puzzle
 from diffassemble.core.poses import random_rotations
 from diffassemble.rendering.report import Pictures, account, listed, report_html
 from diffassemble.squares.cut import cut_picture
 
 
-def answer() -> Assembly:
+def answer() -> Answer:
     picture = torch.from_numpy(skimage.data.coffee()).movedim(-1, 0).float() / 255
     puzzle = cut_picture(picture, Board(2, 3), torch.Generator().manual_seed(0), size=16)
     sure = torch.tensor([0.9, 0.2, 0.8, 1.0, 0.7, 0.6])
-    return Assembly(puzzle, puzzle.truth, sure, (puzzle.truth,), "hybrid", 1.25)
+    return Answer(puzzle, puzzle.truth, sure, (puzzle.truth,), "hybrid", 1.25)
 
 
 def test_it_is_self_contained_and_tells_what_was_done() -> None:
@@ -48,13 +49,13 @@ def test_what_is_odd_is_told() -> None:
 
 
 @pytest.fixture
-def mended() -> Assembly:
+def mended() -> Answer:
     points = torch.rand(5, 8, 3, generator=torch.Generator().manual_seed(0))
     clouds = tuple(Mesh(own, torch.zeros(0, 3, dtype=torch.long)) for own in points)
     puzzle = Puzzle(FragmentPieces(points, clouds, torch.zeros(5, 3)), None, tuple("abcde"))
     poses = Poses(random_rotations(5, torch.Generator().manual_seed(0)), torch.zeros(5, 3))
     sure = torch.tensor([1.0, 0.95, 0.7, 0.2, 0.0])
-    return Assembly(puzzle, poses, sure, (), "mend", 1.0, objects=(0, 0, 0, 0, -1))
+    return Answer(puzzle, poses, sure, (), "mend", 1.0, objects=(0, 0, 0, 0, -1))
 
 
 def test_joins_and_sides_of_objects_are_shown(broken_bowl: Puzzle) -> None:
@@ -62,7 +63,7 @@ def test_joins_and_sides_of_objects_are_shown(broken_bowl: Puzzle) -> None:
     sure, names = torch.linspace(0, 1, count), tuple(f"<{number}>" for number in range(count))
     puzzle, objects = replace(broken_bowl, names=names), (-1, *(0,) * (count - 1))
     notes = ("no break & no rim", *("",) * (count - 1))
-    bowl = Assembly(puzzle, puzzle.truth, sure, (), "hybrid", 1.0, objects=objects, notes=notes)
+    bowl = Answer(puzzle, puzzle.truth, sure, (), "hybrid", 1.0, objects=objects, notes=notes)
     page = report_html(Pictures(bowl))
     assert "What was left out is not shown here" in page
     assert "<td>left out</td><td>no break &amp; no rim</td>" in page
@@ -87,12 +88,12 @@ def test_joins_and_sides_of_objects_are_shown(broken_bowl: Puzzle) -> None:
         (None, {}),
     ],
 )
-def test_every_piece_is_told(mended: Assembly, objects: tuple[int, ...] | None, told: dict[str, str]) -> None:
+def test_every_piece_is_told(mended: Answer, objects: tuple[int, ...] | None, told: dict[str, str]) -> None:
     assert list(account(replace(mended, objects=objects)))[: len(told)] == list(told.items())
     assert bool(account(replace(mended, objects=objects))) == bool(told)
 
 
-def test_reasons_are_told_with_what_is_not_sure(mended: Assembly) -> None:
+def test_reasons_are_told_with_what_is_not_sure(mended: Answer) -> None:
     notes = ("", "", "as sure as b", "fits 2 places", "no break found")
     told = dict(account(replace(mended, notes=notes)))
     assert told["likely"] == "c (0.70; as sure as b)"
@@ -101,7 +102,7 @@ def test_reasons_are_told_with_what_is_not_sure(mended: Assembly) -> None:
 
 
 @pytest.mark.parametrize(("sure", "words"), [(0.97, "97 % sure"), (0.4, "40 % sure; which way is up is a guess")])
-def test_pictures_say_how_sure_up_is(mended: Assembly, sure: float, words: str) -> None:
+def test_pictures_say_how_sure_up_is(mended: Answer, sure: float, words: str) -> None:
     puzzle = replace(mended.puzzle, lattice=Board(1, len(mended.puzzle)))
     assert account(replace(mended, puzzle=puzzle, objects=None, upright=sure)) == [("upright", words)]
 

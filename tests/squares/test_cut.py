@@ -14,7 +14,7 @@ from torch import Tensor
 from diffassemble.core import Board, InputError, Puzzle, turn_pixels
 from diffassemble.core.pieces import surviving
 from diffassemble.core.seeds import seeded
-from diffassemble.files.pictures import write_picture
+from diffassemble.io.pictures import write_picture
 from diffassemble.squares.cut import SMALLEST_PIECE, cut_image, cut_picture, resize_to_board
 
 boards = st.builds(Board, st.integers(1, 6), st.integers(1, 6))

@@ -12,10 +12,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from diffassemble.assembly.answer import assemble
+from diffassemble.assembly.locks import hold, moved_to_locks
 from diffassemble.core import Board, InputError, Locks, Poses, Puzzle, Step
-from diffassemble.core.locks import hold, moved_to_locks
 from diffassemble.core.poses import random_rotations
-from diffassemble.core.solver import assemble
 from diffassemble.kinds import make_solver, solve
 from diffassemble.network.batch import pack
 from diffassemble.network.sampling import denoise

@@ -11,19 +11,19 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from diffassemble.assembly.answer import assemble
+from diffassemble.assembly.kind import OpenOptions, SolverOptions
 from diffassemble.core import Board, ImagePieces, InputError, Poses, Puzzle, turn_pixels
-from diffassemble.core.kind import OpenOptions, SolverOptions
-from diffassemble.core.solver import assemble
-from diffassemble.files.assemblies import read_assembly, write_assembly
-from diffassemble.files.puzzles import read_puzzle, write_puzzle
+from diffassemble.io.assemblies import read_assembly, write_assembly
+from diffassemble.io.puzzles import read_puzzle, write_puzzle
+from diffassemble.io.squares import split_picture
 from diffassemble.kinds import make_solver
+from diffassemble.kinds.squares import SQUARES, bundled_edge_model
 from diffassemble.rendering.picture import draw_assembly, draw_before_after, draw_confidence
-from diffassemble.squares.cut import cut_picture
+from diffassemble.squares.cut import cut_picture, tiles
 from diffassemble.squares.edge_model import Evidence
 from diffassemble.squares.edges import Borders
-from diffassemble.squares.files import split_picture, tiles
 from diffassemble.squares.grid import candidate_boards
-from diffassemble.squares.kind import SQUARES, bundled_edge_model
 
 BOARD = Board(5, 4)
 HEIGHT, WIDTH = 100, 240

@@ -12,8 +12,7 @@ import torch
 
 from diffassemble.core import InputError, Puzzle, turn_pixels
 from diffassemble.evaluation.metrics import direct_comparison_free
-from diffassemble.kinds import solve
-from diffassemble.squares.photo import (
+from diffassemble.io.photo.squares import (
     Square,
     Squares,
     cut_scattered,
@@ -21,6 +20,7 @@ from diffassemble.squares.photo import (
     fit_square,
     sharpen,
 )
+from diffassemble.kinds import solve
 
 Photograph = Callable[..., Any]
 

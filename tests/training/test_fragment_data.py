@@ -12,8 +12,8 @@ import torch
 import trimesh
 
 from diffassemble.core import Mesh
-from diffassemble.files.atomic import cache_folder
 from diffassemble.fragments.datasets import Fracture, break_solids, find_fractures
+from diffassemble.io.atomic import cache_folder
 from diffassemble.training.config import FragmentConfig
 from diffassemble.training.fragment_data import POOL_POINTS, FragmentStream, Pool, make_pool, pool_of
 

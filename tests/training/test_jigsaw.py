@@ -12,7 +12,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from diffassemble.core import Board, InputError, Puzzle
-from diffassemble.files.pictures import read_picture
+from diffassemble.io.pictures import read_picture
 from diffassemble.network.batch import pack
 from diffassemble.network.denoiser import Denoiser, Prediction
 from diffassemble.network.encoders.image import frozen_features

@@ -10,7 +10,7 @@ import torch
 
 from diffassemble.core import InputError
 from diffassemble.core.seeds import seeded
-from diffassemble.files.pictures import write_picture
+from diffassemble.io.pictures import write_picture
 from diffassemble.network.denoiser import Denoiser
 from diffassemble.network.encoders.outlines import OutlineEncoder
 from diffassemble.outlines.cut import SHAPES

@@ -14,7 +14,7 @@ from skimage import data
 from torch import Tensor
 
 from diffassemble.core import Board, Puzzle
-from diffassemble.squares.files import tiles
+from diffassemble.squares.cut import tiles
 from diffassemble.training.config import DataConfig, PictureConfig
 from diffassemble.training.pictures import (
     PictureStore,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from diffassemble.files.pictures import write_picture
+from diffassemble.io.pictures import write_picture
 from diffassemble.network.upright import UprightConfig, looked_at
 from diffassemble.training.config import Config
 from diffassemble.training.pictures import load_thin

@@ -12,8 +12,8 @@ import pytest
 import skimage.data
 from PIL import Image
 
-from diffassemble.core import Assembly, Puzzle
-from diffassemble.core.solver import assemble
+from diffassemble.assembly.answer import Answer, assemble
+from diffassemble.core import Puzzle
 from diffassemble.kinds import make_solver
 from diffassemble.web.server import Workbench
 from diffassemble.web.session import Session
@@ -78,13 +78,13 @@ def open_page(workbench: Workbench, chromium: Any) -> Iterator[Callable[..., Any
 
 
 @pytest.fixture(scope="session")
-def answer(cut: Callable[..., Puzzle]) -> Assembly:
+def answer(cut: Callable[..., Puzzle]) -> Answer:
     """A picture of 3 × 3 pieces, solved."""
     return assemble(cut(3, 3, size=40), make_solver("squares", "gallagher"))
 
 
 @pytest.fixture
-def session(workbench: Workbench, answer: Assembly) -> Session:
+def session(workbench: Workbench, answer: Answer) -> Session:
     """A session that shows that answer."""
     session = workbench.sessions.new()
     session.begin(answer, "coffee")

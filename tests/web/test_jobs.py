@@ -9,8 +9,8 @@ import pytest
 import torch
 import troublesome
 
+from diffassemble.assembly.answer import assemble
 from diffassemble.core import Board, ImagePieces, InputError, Puzzle, Solver, Step
-from diffassemble.core.solver import assemble
 from diffassemble.web.jobs import Cancelled, Job
 
 PIECES = ImagePieces(torch.rand(4, 3, 8, 8, generator=torch.Generator().manual_seed(0)))

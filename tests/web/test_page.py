@@ -14,11 +14,11 @@ import torch
 import trimesh
 from browsing import DESKTOP, PHONE, choose, drag, drawn, middle, press, status, swipe, until, upload, width
 
-from diffassemble.core import Assembly
-from diffassemble.files.archives import pack
-from diffassemble.files.assemblies import read_assembly
+from diffassemble.assembly.answer import Answer
+from diffassemble.io.archives import pack
+from diffassemble.io.assemblies import read_assembly
 from diffassemble.outlines.cut import cut_shape
-from diffassemble.rendering.outlines import blended, laid_out, placed_outlines, stage_around, textures_at
+from diffassemble.rendering.outlines import blended, laid_out, stage_around, textures_at
 from diffassemble.web import uploads
 from diffassemble.web.server import Workbench
 from diffassemble.web.session import Session
@@ -123,7 +123,7 @@ def test_correct_lock_solve_undo_reload_turn_download(
 
 
 def test_a_picture_lies_turned_and_is_turned_upright(
-    open_page: Callable[..., Any], workbench: Workbench, answer: Assembly
+    open_page: Callable[..., Any], workbench: Workbench, answer: Answer
 ) -> None:
     session = workbench.sessions.new()
     session.begin(answer.turned(180), "coffee")
@@ -233,7 +233,7 @@ def test_a_jigsaw_piece_is_drawn_to_its_neighbours(
 ) -> None:
     puzzle = cut_shape(str(photo), "tabs", 9, 1)
     session = workbench.sessions.new()
-    session.begin(Assembly(puzzle, puzzle.truth, torch.ones(len(puzzle)), (), "x", 1.0), "jigsaw")
+    session.begin(Answer(puzzle, puzzle.truth, torch.ones(len(puzzle)), (), "x", 1.0), "jigsaw")
     page = open_page(session)
     drawn(page)
     until(lambda: session.matches)
@@ -266,7 +266,7 @@ def sheet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     Image.fromarray(skimage.data.chelsea()).save(folder / "cat.png")
     puzzle = cut_shape(str(folder / "cat.png"), "tabs", 12, 3, size=110)
     pieces, places = puzzle.outlines, laid_out(puzzle.outlines, 1.4)
-    stage = stage_around(placed_outlines(pieces, places), 0.06)
+    stage = stage_around(pieces.placed_contours(places), 0.06)
     shown = torch.ones(len(pieces), dtype=torch.bool).numpy()
     blended(textures_at(pieces, 1.0), pieces, places, stage, shown).save(folder / "sheet.png")
     return folder / "sheet.png"

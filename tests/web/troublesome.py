@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import torch
 
+from diffassemble.assembly.kind import SolverOptions
 from diffassemble.core import Poses, Puzzle, Solver, Step
-from diffassemble.core.kind import SolverOptions
 from diffassemble.kinds import make_solver
 from diffassemble.web.arrangement import laid_out
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from diffassemble.files.pictures import read_picture
+from diffassemble.io.pictures import read_picture
 from diffassemble.network.upright import Upright, upright_turn
 from diffassemble.squares.pictures import training_pictures
 from diffassemble.training.upright import with_lost_cells

@@ -5,7 +5,7 @@ from __future__ import annotations
 from annotated_types import BaseMetadata, Ge, Gt, Interval, Le, Lt
 
 from diffassemble.core.limits import LIMITS
-from diffassemble.files.pictures import MOST_PIXELS
+from diffassemble.io.pictures import MOST_PIXELS
 
 _SHARE = (Ge(0), Lt(1))
 _PIXELS = Interval(ge=0, le=int(MOST_PIXELS**0.5))

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 if TYPE_CHECKING:
+    from diffassemble.assembly.kind import OpenOptions
     from diffassemble.core import Puzzle
-    from diffassemble.core.kind import OpenOptions
 
 
 def cut(
@@ -57,11 +57,11 @@ def cut(
         sheet: With --from-photo: the sheet of paper under the pieces, as solve has it.
         overwrite: Replace the folder if it holds a puzzle already.
     """
+    from diffassemble.assembly.kind import OpenOptions
     from diffassemble.core import InputError
-    from diffassemble.core.kind import OpenOptions
-    from diffassemble.files.atomic import check_free
-    from diffassemble.files.documents import parse_grid
-    from diffassemble.files.puzzles import PUZZLE_FILES, write_puzzle
+    from diffassemble.io.atomic import check_free
+    from diffassemble.io.documents import parse_grid
+    from diffassemble.io.puzzles import PUZZLE_FILES, write_puzzle
     from diffassemble.outlines.cut import cut_shape
     from diffassemble.squares.cut import cut_image
 
@@ -105,9 +105,9 @@ def _described(puzzle: Puzzle) -> str:
 def _photographed(photo: Path, out: Path, options: OpenOptions, size: int | None, overwrite: bool) -> Puzzle:
     """The pieces that lie in photographs; shows beside the folder where they were found."""
     from diffassemble.cli.progress import show_found
-    from diffassemble.outlines.loose import read_loose
-    from diffassemble.outlines.photo import shows_squares
-    from diffassemble.squares.kind import read_photo
+    from diffassemble.io.loose import read_loose
+    from diffassemble.io.photo.outlines import shows_squares
+    from diffassemble.kinds.squares import read_photo
 
     options = replace(options, show=partial(show_found, out, overwrite, print))
     alone = photo.is_file() and not options.more and options.colours is None

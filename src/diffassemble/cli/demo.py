@@ -34,10 +34,10 @@ def demo(
         seed: The same seed gives the same puzzles and the same answers.
         overwrite: Replace the folder if it holds an earlier demo.
     """
-    from diffassemble.core.kind import SolverOptions
+    from diffassemble.assembly.kind import SolverOptions
     from diffassemble.core.seeds import check_seed
-    from diffassemble.files.atomic import check_free, fresh_folder
     from diffassemble.fragments.shapes.catalogue import fracture_file
+    from diffassemble.io.atomic import check_free, fresh_folder
     from diffassemble.kinds import make_solver
 
     check_seed(seed)
@@ -79,9 +79,9 @@ def _jigsaw(name: str, pieces: int, seed: int) -> Puzzle:
 def _show(puzzle: Puzzle, solver: Solver, seed: int, folder: Path) -> None:
     """Solve it, tell how well, and write the puzzle, the assembly and two pictures of what was done."""
     from diffassemble.cli.progress import Output, summary
-    from diffassemble.files.assemblies import write_assembly
-    from diffassemble.files.atomic import write_file
-    from diffassemble.files.puzzles import write_puzzle
+    from diffassemble.io.assemblies import write_assembly
+    from diffassemble.io.atomic import write_file
+    from diffassemble.io.puzzles import write_puzzle
 
     assembly = Output().assembled(puzzle, solver, seed)
     print("  " + summary(assembly).replace("\n", "\n  "))

@@ -23,7 +23,7 @@ from diffassemble.core import Board, InputError, Puzzle
 from diffassemble.evaluation.footprints import COMPLETE, Footprint
 from diffassemble.evaluation.squares import score_placement
 from diffassemble.evaluation.sweep import answer, peak_megabytes
-from diffassemble.files.pictures import read_picture
+from diffassemble.io.pictures import read_picture
 from diffassemble.squares.cut import cut_picture
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ def fracture(
         format: The kind of the fragments' files.
         overwrite: Replace the folder if it holds a puzzle already.
     """
-    from diffassemble.files.puzzles import write_puzzle
     from diffassemble.fragments.shapes.catalogue import fracture_file
+    from diffassemble.io.puzzles import write_puzzle
 
     puzzle = fracture_file(mesh, pieces, seed, missing, chips)
     write_puzzle(puzzle, out, overwrite, f".{format}")

@@ -16,10 +16,10 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from diffassemble.core import Assembly, Puzzle, Solver, Step
-from diffassemble.core.solver import assemble
-from diffassemble.files.atomic import check_file, write_file
-from diffassemble.files.pictures import is_our_picture, png_bytes
+from diffassemble.assembly.answer import Answer, assemble
+from diffassemble.core import Puzzle, Solver, Step
+from diffassemble.io.atomic import check_file, write_file
+from diffassemble.io.pictures import is_our_picture, png_bytes
 from diffassemble.kinds import kind_of
 from diffassemble.rendering.report import account
 
@@ -49,7 +49,7 @@ class Output:
         else:
             sys.stdout.write(document.decode())
 
-    def assembled(self, puzzle: Puzzle, solver: Solver, seed: int) -> Assembly:
+    def assembled(self, puzzle: Puzzle, solver: Solver, seed: int) -> Answer:
         """Solve; people see a bar, programs a line for every step."""
         with bar("solving") as progress:
 
@@ -84,7 +84,7 @@ def show(table: Table) -> None:
     (screen if screen.is_terminal else Console(width=150)).print(table)
 
 
-def summary(assembly: Assembly) -> str:
+def summary(assembly: Answer) -> str:
     """What was done, in a line; which fragments are sure and which guessed; and the score if the truth is known."""
     puzzle = assembly.puzzle
     sure = int((assembly.confidence >= 0.5).sum())

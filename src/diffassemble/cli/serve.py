@@ -27,8 +27,8 @@ def serve(
         port: The port; 0 finds a free one.
         grid: Rows and columns of the pieces, such as 6x6; found out if not given.
     """
-    from diffassemble.files.documents import parse_grid
-    from diffassemble.files.puzzles import open_input
+    from diffassemble.io.documents import parse_grid
+    from diffassemble.io.puzzles import open_input
 
     board = None if grid is None else parse_grid(grid)
     opened = None if pieces is None else open_input(pieces, board, say=print)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 if TYPE_CHECKING:
+    from diffassemble.assembly.answer import Answer
     from diffassemble.cli.progress import Output
-    from diffassemble.core import Assembly
 
 Flag = tyro.conf.FlagCreatePairsOff
 
@@ -77,13 +77,13 @@ def solve(
         palette: Show and write each fragment in a colour that tells it from the others, not in those of its scan.
         overwrite: Replace the folder if it holds an assembly already.
     """
+    from diffassemble.assembly.kind import SolverOptions
     from diffassemble.cli.progress import Output, show_found
     from diffassemble.core import InputError
-    from diffassemble.core.kind import SolverOptions
     from diffassemble.core.seeds import check_seed
-    from diffassemble.files.assemblies import check_assembly_folder, read_locks
-    from diffassemble.files.documents import parse_grid
-    from diffassemble.files.puzzles import open_input
+    from diffassemble.io.assemblies import check_assembly_folder, read_locks
+    from diffassemble.io.documents import parse_grid
+    from diffassemble.io.puzzles import open_input
     from diffassemble.kinds import kind_of, make_solver
 
     check_seed(seed)
@@ -133,11 +133,11 @@ def _folder(pieces: Path, out: Path | None) -> Path | None:
 
 
 def _deliver(
-    assembly: Assembly, folder: Path | None, overwrite: bool, pictures: bool, output: Output, settings: dict[str, Any]
+    assembly: Answer, folder: Path | None, overwrite: bool, pictures: bool, output: Output, settings: dict[str, Any]
 ) -> None:
     """Write what was found, and say so; drawings come after the answer."""
     from diffassemble.cli.progress import bar, joined, summary
-    from diffassemble.files.assemblies import ASSEMBLY_FILES, assembly_bytes, write_assembly
+    from diffassemble.io.assemblies import ASSEMBLY_FILES, assembly_bytes, write_assembly
     from diffassemble.rendering.report import UPRIGHT
 
     output.say(summary(assembly))

@@ -13,10 +13,10 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from diffassemble.assembly.kind import SolverOptions
 from diffassemble.cli.evaluate import SIDE, EvaluateOptions
 from diffassemble.cli.progress import show
 from diffassemble.core import Board, InputError, Puzzle, Solver, Step
-from diffassemble.core.kind import SolverOptions
 from diffassemble.core.limits import LIMITS
 from diffassemble.evaluation import quoted
 from diffassemble.evaluation.cluster import on_cluster
@@ -29,13 +29,13 @@ from diffassemble.evaluation.report import Album, measurement_page
 from diffassemble.evaluation.squares import PictureCell
 from diffassemble.evaluation.sweep import Cell, Draws, Journal, Measured, Solved, Sweep, refuse, run_sweep, warm_up
 from diffassemble.evaluation.tables import comparison_table, groups_table, is_our_output, results_table, write_rows
-from diffassemble.files.atomic import check_file, write_file
-from diffassemble.files.documents import parse_grid
 from diffassemble.fragments.datasets import HELD_OUT, break_solids, find_fractures, holds_fractures
+from diffassemble.io.atomic import check_file, write_file
+from diffassemble.io.documents import parse_grid
 from diffassemble.kinds import KINDS, make_solver
+from diffassemble.kinds.squares import BORDER_SOLVERS, COMPARED_SOLVERS
 from diffassemble.network.pretrained import bundled_models
 from diffassemble.outlines.cut import USUAL_EROSION
-from diffassemble.squares.kind import BORDER_SOLVERS, COMPARED_SOLVERS
 from diffassemble.squares.pictures import held_out_pictures, short_name
 
 # Numbers of pieces that the benchmark of broken objects is about.

@@ -21,10 +21,10 @@ from diffassemble.evaluation.footprints import DROPOUT, EXPANDER, Footprint, Pru
 from diffassemble.evaluation.pairs import PairRow, measure_pairs, pair_figure, pair_table
 from diffassemble.evaluation.sweep import Draws, refuse
 from diffassemble.evaluation.tables import write_rows
-from diffassemble.files.atomic import write_file
-from diffassemble.files.documents import parse_grid
-from diffassemble.fragments.kind import FRACTURE_MATCHING
 from diffassemble.fragments.model import FractureModels
+from diffassemble.io.atomic import write_file
+from diffassemble.io.documents import parse_grid
+from diffassemble.kinds.fragments import FRACTURE_MATCHING
 from diffassemble.squares.pictures import COLLECTIONS
 
 SIDES = (6, 12, 20, 26, 30)

@@ -4,10 +4,9 @@ from diffassemble.core.board import Board
 from diffassemble.core.pieces import FragmentPieces, ImagePieces, Matches, Mesh, OutlinePieces, Texture
 from diffassemble.core.poses import Poses, nearest_turn, turn_matrix, turn_pixels
 from diffassemble.core.puzzle import InputError, Locks, Puzzle
-from diffassemble.core.solver import Assembly, Solver, Step
+from diffassemble.core.solver import Solver, Step
 
 __all__ = [
-    "Assembly",
     "Board",
     "FragmentPieces",
     "ImagePieces",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Float64, Int, Num, UInt8
@@ -188,6 +189,14 @@ class OutlinePieces:
             spread = torch.linalg.eigvalsh(moments / (cross.sum() / 2))[0].clamp(min=0)
             found.append(float((12 * spread).sqrt()))
         return torch.tensor(found)
+
+    def placed_contours(self, poses: Poses) -> list[Float64[np.ndarray, "_ 2"]]:
+        """The outlines where the pieces stand."""
+        turns, shifts = poses.rotation.cpu().double().numpy(), poses.translation.cpu().double().numpy()
+        return [
+            contour.double().numpy() @ turn.T + shift
+            for contour, turn, shift in zip(self.contours, turns, shifts, strict=True)
+        ]
 
     def corner(self, poses: Poses) -> tuple[int, int]:
         """The whole pixel (x, y) in which the whole begins, as the outlines tell: the top left of what is drawn."""

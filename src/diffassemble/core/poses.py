@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
-from jaxtyping import Float, Int, Num
+from jaxtyping import Float, Float64, Int, Num
 from torch import Tensor
 
 
@@ -90,3 +91,9 @@ def random_rotations(count: int, generator: torch.Generator) -> Float[Tensor, "n
 
     quaternions = torch.randn(count, 4, generator=generator)
     return roma.unitquat_to_rotmat(torch.nn.functional.normalize(quaternions, dim=-1))
+
+
+def angles(poses: Poses) -> Float64[np.ndarray, "n"]:
+    """Angle (radians, clockwise as seen) of the rotation nearest to each pose, which may be noisy."""
+    rotation = poses.rotation.detach().cpu().double().numpy()
+    return np.arctan2(rotation[:, 1, 0] - rotation[:, 0, 1], rotation[:, 0, 0] + rotation[:, 1, 1])

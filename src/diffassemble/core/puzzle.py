@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar, cast
 
@@ -127,3 +128,10 @@ class Puzzle:
     def without_truth(self) -> Puzzle:
         """What a solver may see."""
         return replace(self, truth=None)
+
+
+def labels(names: Sequence[str]) -> list[str]:
+    """Short names of pieces: the number in each file's name, if those differ, or else its place in the list."""
+    found = [re.findall(r"\d+", name.rsplit(".", 1)[0]) for name in names]
+    numbers = [str(int(digits[-1])) if digits else "" for digits in found]
+    return numbers if "" not in numbers and len(set(numbers)) == len(numbers) else [str(i) for i in range(len(names))]

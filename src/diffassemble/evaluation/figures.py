@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 
 from diffassemble.evaluation.quoted import ABSOLUTE, FREE, Comparison, Line, PaperTable
 from diffassemble.evaluation.sweep import Interval
-from diffassemble.files.pictures import MADE_BY
+from diffassemble.io.pictures import MADE_BY
 
 # Told apart by most colour-blind eyes (Okabe and Ito).
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999")

@@ -27,11 +27,11 @@ from torch import Tensor
 
 from diffassemble.core import InputError, Poses, Puzzle
 from diffassemble.core.poses import plane_rotations
-from diffassemble.files.documents import read_document
-from diffassemble.files.pictures import is_picture, read_picture
-from diffassemble.files.puzzles import open_input, read_puzzle
+from diffassemble.io.documents import read_document
+from diffassemble.io.photo.outlines import find_pieces
+from diffassemble.io.pictures import is_picture, read_picture
+from diffassemble.io.puzzles import open_input, read_puzzle
 from diffassemble.kinds import DOCUMENTS
-from diffassemble.outlines.photo import find_pieces
 
 Layout = Literal["free", "lattice", "strips"]
 """whether places are told in pixels, or by rows and columns, or by their order"""

@@ -23,7 +23,7 @@ from diffassemble.core.seeds import random_stream
 from diffassemble.evaluation.metrics import bootstrap_interval, outline_errors, right_pairs
 from diffassemble.evaluation.outline_data import Layout, read_recorded
 from diffassemble.evaluation.sweep import CUTTING, LOSING, Case, Interval, Measured, peak_megabytes, refuse
-from diffassemble.files.pictures import read_picture
+from diffassemble.io.pictures import read_picture
 from diffassemble.outlines.coverage import coverage
 from diffassemble.outlines.cut import check_cut, cut_shapes
 from diffassemble.outlines.neighbours import touching

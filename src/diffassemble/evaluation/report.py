@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from diffassemble.evaluation.figures import COLOURS, draw_bars, png
 from diffassemble.evaluation.sweep import Measured, Solved
-from diffassemble.files.pictures import png_bytes
+from diffassemble.io.pictures import png_bytes
 from diffassemble.kinds import kind_of
 from diffassemble.rendering.report import embedded, page, section, table, versions
 

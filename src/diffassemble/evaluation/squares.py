@@ -24,7 +24,7 @@ from diffassemble.evaluation.metrics import (
     neighbour_accuracy,
 )
 from diffassemble.evaluation.sweep import CUTTING, Case, Interval, Measured, peak_megabytes, refuse
-from diffassemble.files.pictures import MOST_PIXELS, read_picture, to_image
+from diffassemble.io.pictures import MOST_PIXELS, read_picture, to_image
 from diffassemble.squares.cut import SMALLEST_PIECE, crop_to_board, cut_picture
 
 # Bytes of memory for each pixel of a puzzle that is cut and put together.

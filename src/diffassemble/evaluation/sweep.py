@@ -22,10 +22,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from diffassemble.core import Assembly, InputError, Puzzle, Solver, Step
+from diffassemble.assembly.answer import Answer
+from diffassemble.core import InputError, Puzzle, Solver, Step
 from diffassemble.core.seeds import random_stream
-from diffassemble.files.atomic import check_file
-from diffassemble.files.reading import parse_json, read_bytes, reason
+from diffassemble.io.atomic import check_file
+from diffassemble.io.reading import parse_json, read_bytes, reason
 
 # What the random streams of a case are for; see `random_stream`.
 CUTTING, SOLVING, LOSING = 0, 1, 2
@@ -175,20 +176,20 @@ def answer(solver: Solver, puzzle: Puzzle, generator: torch.Generator) -> tuple[
     return last, time.perf_counter() - start
 
 
-def solve_case(solver: Solver, draws: Draws, number: int) -> tuple[Score, Assembly]:
+def solve_case(solver: Solver, draws: Draws, number: int) -> tuple[Score, Answer]:
     """Let a solver put together one case, and score its answer."""
     case, generator = draws.case(number)
     step, seconds = answer(solver, case.given, generator)
     sure = torch.zeros(len(case.given)) if step.confidence is None else step.confidence
     shown = replace(case.given, truth=case.puzzle.truth)
-    return draws.cell.score(case, step, seconds), Assembly(shown, step.poses, sure, (), solver.name, seconds)
+    return draws.cell.score(case, step, seconds), Answer(shown, step.poses, sure, (), solver.name, seconds)
 
 
-Scoring = Callable[[Solver, Draws, Sequence[int]], Iterator[tuple[int, Score, Assembly | None]]]
+Scoring = Callable[[Solver, Draws, Sequence[int]], Iterator[tuple[int, Score, Answer | None]]]
 """Scores a solver on the cases with these numbers, in any order; answers of other processes stay there."""
 
 
-def score_here(solver: Solver, draws: Draws, numbers: Sequence[int]) -> Iterator[tuple[int, Score, Assembly | None]]:
+def score_here(solver: Solver, draws: Draws, numbers: Sequence[int]) -> Iterator[tuple[int, Score, Answer | None]]:
     """A `Scoring` in this process, one case after the other."""
     for number in numbers:
         yield number, *solve_case(solver, draws, number)
@@ -271,7 +272,7 @@ class Solved:
     cell: Cell
     solver: str
     score: Score
-    assembly: Assembly | None
+    assembly: Answer | None
 
 
 def run_sweep(sweep: Sweep, report: Callable[[Solved], None] = lambda solved: None) -> Iterator[Measured]:
@@ -299,7 +300,7 @@ def warm_up(sweep: Sweep) -> None:
 
 def _scores(
     solver: Solver, draws: Draws, scoring: Scoring, journal: Journal | None
-) -> Iterator[tuple[int, Score, Assembly | None]]:
+) -> Iterator[tuple[int, Score, Answer | None]]:
     """The scores of all cases, each with its number: first those that the journal knows."""
     todo = []
     for number in range(len(draws)):

@@ -14,9 +14,9 @@ from rich.table import Table
 from diffassemble.core import InputError
 from diffassemble.evaluation.quoted import ABSOLUTE, FREE, Comparison, Line
 from diffassemble.evaluation.sweep import Measured
-from diffassemble.files.atomic import write_file
-from diffassemble.files.pictures import is_our_picture
-from diffassemble.files.reading import parse_json
+from diffassemble.io.atomic import write_file
+from diffassemble.io.pictures import is_our_picture
+from diffassemble.io.reading import parse_json
 
 # Columns that only our tables have.
 _ROW_NAMES = {"peak_mb", "solving_peak_mb", "sure_right"}

@@ -17,9 +17,9 @@ import torch
 
 from diffassemble.core import InputError, Mesh
 from diffassemble.core.seeds import seeded
-from diffassemble.files.meshes import read_mesh, read_precisely
 from diffassemble.fragments.breaking import fracture
 from diffassemble.fragments.shapes.catalogue import SOLIDS, make_solid
+from diffassemble.io.meshes import read_mesh, read_precisely
 
 PACKED_SCALE = 65_000
 Split = Literal["train", "val", "all"]

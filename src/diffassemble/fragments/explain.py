@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from diffassemble.core.solver import SURE, group_of
+from diffassemble.assembly.answer import group_of
+from diffassemble.core.thresholds import SURE
 from diffassemble.fragments.assembly_state import AssemblyState
 from diffassemble.fragments.clusters import Cluster
 from diffassemble.fragments.contact import IDENTITY, Pose, close, compose, inverse

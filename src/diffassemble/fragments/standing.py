@@ -15,7 +15,8 @@ from scipy.spatial import ConvexHull, QhullError
 from scipy.spatial.transform import Rotation
 from torch import Tensor
 
-from diffassemble.core import Assembly, Poses, Puzzle
+from diffassemble.assembly.answer import Answer
+from diffassemble.core import Poses, Puzzle
 from diffassemble.fragments.symmetry import completed_box
 
 # An object tilts by at most so many degrees onto a side that it can stand on.
@@ -54,7 +55,7 @@ def cloud_of(puzzle: Puzzle, poses: Poses, members: Bool[Tensor, "n"], count: in
     return poses[whose].apply(pieces.points[whose, which][:, None])[:, 0]
 
 
-def stood_up(assembly: Assembly, upright: CanonicalRotation | None) -> Assembly:
+def stood_up(assembly: Answer, upright: CanonicalRotation | None) -> Answer:
     """The assembly with every object turned upright, all on one table in a row; its way there is turned with it.
 
     `upright` says how a cloud of points must be turned; without it, objects are thought to stand nearly upright.
@@ -128,7 +129,7 @@ def _corners(puzzle: Puzzle, poses: Poses, members: Bool[Tensor, "n"]) -> Float[
     return torch.cat(found)
 
 
-def _left_out(assembly: Assembly) -> Bool[Tensor, "n"]:
+def _left_out(assembly: Answer) -> Bool[Tensor, "n"]:
     groups = assembly.groups or ("",) * len(assembly.puzzle)
     return torch.tensor([group == "left out" for group in groups])
 

@@ -15,8 +15,8 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int, Int64
 from torch import Tensor
 
+from diffassemble.assembly.forest import join
 from diffassemble.core import Matches, Poses, turn_matrix
-from diffassemble.core.forest import join
 
 POWERS = (1, 2, 4, 8, 16)
 THRESHOLDS = (0.9, 0.5, 0.1)

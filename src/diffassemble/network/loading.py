@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from diffassemble.files.reading import read_json
+from diffassemble.io.reading import read_json
 from diffassemble.network.baselines import OneShot
 from diffassemble.network.denoiser import Denoiser, PoseNetwork
 from diffassemble.network.pretrained import CONFIG, find_model

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from diffassemble.core import InputError
 from diffassemble.core.limits import LIMITS, check_memory
 from diffassemble.core.settings import read_settings
-from diffassemble.files.atomic import write_file
-from diffassemble.files.reading import file_size, read_bytes, read_json, reason
+from diffassemble.io.atomic import write_file
+from diffassemble.io.reading import file_size, read_bytes, read_json, reason
 
 Network = TypeVar("Network", bound="Pretrained")
 

@@ -1,7 +1,7 @@
 """How two rims lie against each other at a pose: loops that numba compiles.
 
 A pose (cosine, sine, x, y) takes working coordinates of the first piece into the frame of the second. Points of one rim
-are looked up in the other's grid of nearest points. Type checkers are kept away, as in `core/forest.py`.
+are looked up in the other's grid of nearest points. Type checkers are kept away, as in `assembly/forest.py`.
 """
 
 from __future__ import annotations

@@ -15,12 +15,12 @@ from scipy.spatial import cKDTree
 from torch import Tensor
 
 from diffassemble.core import InputError, Poses, Puzzle
+from diffassemble.core.contours import outline_pieces, perimeter, resample
 from diffassemble.core.limits import LIMITS
 from diffassemble.core.pieces import surviving
 from diffassemble.core.seeds import check_seed
-from diffassemble.files.pictures import MOST_PIXELS, read_picture
+from diffassemble.io.pictures import MOST_PIXELS, read_picture
 from diffassemble.outlines import lines, partition
-from diffassemble.outlines.contour import outline_pieces, perimeter, resample
 from diffassemble.outlines.coverage import coverage
 from diffassemble.outlines.lines import Outline
 

@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from diffassemble.assembly.locks import moved_to_locks
 from diffassemble.core import Locks, Matches, OutlinePieces, Poses
-from diffassemble.core.locks import moved_to_locks
 from diffassemble.core.poses import plane_rotations
 from diffassemble.outlines.lattice import Cell, Layout, Placed
 from diffassemble.outlines.pose_graph import relax

@@ -11,10 +11,11 @@ from jaxtyping import Bool, Float, Int
 from scipy.spatial import cKDTree
 from torch import Tensor
 
-from diffassemble.core import Assembly, OutlinePieces, Poses
-from diffassemble.core.kind import NextJoin
-from diffassemble.rendering.picture import angles
-from diffassemble.rendering.plan import labels
+from diffassemble.assembly.answer import Answer
+from diffassemble.assembly.kind import NextJoin
+from diffassemble.core import OutlinePieces, Poses
+from diffassemble.core.poses import angles
+from diffassemble.core.puzzle import labels
 
 # Outlines touch within this share of the narrower piece's width, or this many pixels if that is more; pieces are
 # neighbours if they do along this share of the width. Pieces that meet in a corner only are none.
@@ -56,7 +57,7 @@ def touching(pieces: OutlinePieces, poses: Poses) -> Contacts:
     return Contacts(torch.tensor(pairs, dtype=torch.long).reshape(-1, 2), torch.tensor(lengths), torch.tensor(gaps))
 
 
-def next_joins(assembly: Assembly, count: int = NEXT) -> list[NextJoin]:
+def next_joins(assembly: Answer, count: int = NEXT) -> list[NextJoin]:
     """The surest joins that are still to make: of pieces that have a place and are not both locked to it.
 
     A join is as sure as the less sure of its pieces; of equally sure ones, long and tight contacts come first.
@@ -78,7 +79,7 @@ def next_joins(assembly: Assembly, count: int = NEXT) -> list[NextJoin]:
     return joins
 
 
-def _made(assembly: Assembly, pairs: Int[Tensor, "m 2"]) -> Bool[Tensor, "m"]:
+def _made(assembly: Answer, pairs: Int[Tensor, "m 2"]) -> Bool[Tensor, "m"]:
     """Which pairs are locked to their places, or of different wholes, so that there is nothing to join."""
     locks, objects = assembly.puzzle.locks, assembly.objects
     made = torch.zeros(len(pairs), dtype=torch.bool) if locks is None else locks.held[pairs].all(1)

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float32, Int32, Int64
 from torch import Tensor
 
 from diffassemble.core import OutlinePieces
-from diffassemble.outlines.contour import perimeter, resample
+from diffassemble.core.contours import perimeter, resample
 
 # The root of the area of a middling piece, in working pixels.
 SIZE = 128.0

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from numba import njit
 
 from diffassemble.core import OutlinePieces
-from diffassemble.outlines.contour import perimeter, resample, signed_area
+from diffassemble.core.contours import perimeter, resample, signed_area
 
 FLAT, TAB, HOLE = 0, 1, -1
 POINTS = 128

@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from diffassemble.core import Locks, Matches, OutlinePieces, Poses
-from diffassemble.core.solver import LIKELY
+from diffassemble.core.thresholds import LIKELY
 from diffassemble.outlines.grown import Grown
 from diffassemble.outlines.strip_model import Comparison, load_strip_model
 from diffassemble.outlines.strip_order import best_path

@@ -7,23 +7,20 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float64
+from jaxtyping import Bool, Float64
 from torch import Tensor
 
+from diffassemble.assembly.answer import turned_cells
 from diffassemble.core import OutlinePieces, Poses
 from diffassemble.core.poses import plane_rotations
-from diffassemble.core.solver import turned_cells
 from diffassemble.outlines.grown import Grown
 from diffassemble.outlines.lattice_poses import lay_apart
 from diffassemble.outlines.strip_sides import looks_like_strips
-from diffassemble.rendering.outlines import light_of, placed_outlines, stage_around, textures_at
 
-Look = Callable[[Float[Tensor, "3 h w"]], tuple[int, float]]
-"""Of a picture, by how many clockwise quarter turns it becomes upright, and how probable that is."""
+Look = Callable[[OutlinePieces, Poses, Bool[np.ndarray, "n"]], tuple[int, float]]
+"""Clockwise quarter turns that make the chosen pieces upright at these poses, and the probability of that."""
 # How much of the smallest rectangle around it a whole fills, if its sides tell how it stands.
 _RECTANGULAR = 0.85
-# Pixels along the longer side of the picture that is looked at.
-_LOOK = 400
 
 
 def stand_up(look: Look, pieces: OutlinePieces, grown: Grown) -> tuple[Grown, float | None]:
@@ -60,12 +57,12 @@ def _upright_poses(
 ) -> tuple[Poses, int, float] | None:
     """Poses turned so that one whole is upright, by how many quarters beyond what makes it straight, and how surely."""
     inside = own.numpy()
-    points = np.concatenate([curve for curve, here in zip(placed_outlines(pieces, poses), inside, strict=True) if here])
+    points = np.concatenate([curve for curve, here in zip(pieces.placed_contours(poses), inside, strict=True) if here])
     lean, filled = _rectangle(points, float(pieces.areas[own].sum()))
     if filled < _RECTANGULAR:
         return None
     straight = _turned(poses, -lean)
-    turns, sure = look(_picture(pieces, straight, inside))
+    turns, sure = look(pieces, straight, inside)
     return _turned(straight, turns * math.pi / 2), turns, sure
 
 
@@ -87,13 +84,3 @@ def _rectangle(points: Float64[np.ndarray, "m 2"], area: float) -> tuple[float, 
         found.append((np.ptp(hull @ along) * np.ptp(hull @ np.array([-along[1], along[0]])), angle))
     least, angle = min(found)
     return float((angle + math.pi / 4) % (math.pi / 2) - math.pi / 4), area / float(least)
-
-
-def _picture(pieces: OutlinePieces, poses: Poses, own: Bool[np.ndarray, "n"]) -> Float[Tensor, "3 h w"]:
-    """What was put together, in colours from 0 to 1, not a number where nothing lies."""
-    outlines = [curve for curve, here in zip(placed_outlines(pieces, poses), own, strict=True) if here]
-    stage = stage_around(outlines, longest=_LOOK)
-    light = light_of(textures_at(pieces, stage.scale), pieces, poses, stage, own)
-    alpha = light[..., 3:] / 255
-    colours = np.where(alpha > 0.3, light[..., :3] / np.maximum(alpha, 0.3) / 255, np.nan)
-    return torch.from_numpy(colours.astype(np.float32)).movedim(-1, 0).clamp(0, 1)

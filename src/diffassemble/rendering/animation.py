@@ -11,15 +11,16 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from diffassemble.core import Assembly, Poses, Puzzle
-from diffassemble.core.poses import plane_rotations
-from diffassemble.rendering.picture import angles, centres, empty_board, lay_pieces, piece_images
+from diffassemble.assembly.answer import Answer
+from diffassemble.core import Poses, Puzzle
+from diffassemble.core.poses import angles, plane_rotations
+from diffassemble.rendering.picture import centres, empty_board, lay_pieces, piece_images
 
 WIDTH = 480
 GIF_WIDTHS = (480, 400, 340, 280, 220, 160)
 
 
-def animate(assembly: Assembly, frames: int = 48) -> list[Image.Image]:
+def animate(assembly: Answer, frames: int = 48) -> list[Image.Image]:
     """Pieces moving from where the solver first saw them to their places, turning as they go.
 
     Follows `assembly.history`; without one, the pieces set out from the table, in the order given. The last
@@ -65,7 +66,7 @@ def _encode(frames: Sequence[Image.Image], width: int, durations: list[int]) -> 
     return buffer.getvalue()
 
 
-def _key_poses(assembly: Assembly) -> list[Poses]:
+def _key_poses(assembly: Answer) -> list[Poses]:
     """The poses to pass through: at least two, the last one the answer."""
     keys, end = list(assembly.history), assembly.poses
     now = keys[-1] if keys else None

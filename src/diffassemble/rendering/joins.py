@@ -14,8 +14,8 @@ from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 from trimesh.triangles import closest_point
 
-from diffassemble.core import Assembly
-from diffassemble.core.kind import Join
+from diffassemble.assembly.answer import Answer
+from diffassemble.assembly.kind import Join
 from diffassemble.rendering.picture import fragment_colours
 from diffassemble.rendering.studio import expose, frame, orbit
 from diffassemble.rendering.triangles import Triangles, triangles_of
@@ -112,7 +112,7 @@ def _halved(values: Float32[np.ndarray, "f 3 3"]) -> Float32[np.ndarray, "g 3 3"
     return np.concatenate([np.stack([first, middle, third], 1), np.stack([middle, second, third], 1)])
 
 
-def draw_joins(assembly: Assembly) -> list[Join]:
+def draw_joins(assembly: Answer) -> list[Join]:
     """Of each fragment that has a place the join with the neighbour that it touches most, the least sure first.
 
     A join is shown once, at most two dozen are, and what touches nothing has none.
@@ -126,7 +126,7 @@ def draw_joins(assembly: Assembly) -> list[Join]:
 class Seams:
     """Where the fragments of an assembly touch each other."""
 
-    def __init__(self, assembly: Assembly) -> None:
+    def __init__(self, assembly: Answer) -> None:
         meshes, count = assembly.puzzle.fragments.meshes, len(assembly.puzzle)
         groups, self.objects = assembly.groups, assembly.objects or (0,) * count
         placed = [piece for piece in range(count) if groups is None or groups[piece] != "left out"]

@@ -18,7 +18,9 @@ from PIL import Image
 from scipy.spatial.transform import Rotation
 from torch import Tensor
 
-from diffassemble.core import Assembly, FragmentPieces, Poses, Puzzle
+from diffassemble.assembly.answer import Answer
+from diffassemble.assembly.shelves import shelves
+from diffassemble.core import FragmentPieces, Poses, Puzzle
 from diffassemble.rendering.animation import eased
 from diffassemble.rendering.picture import (
     beside,
@@ -28,7 +30,6 @@ from diffassemble.rendering.picture import (
     under_title,
     with_legend,
 )
-from diffassemble.rendering.shelves import shelves
 from diffassemble.rendering.studio import Exposure, expose, frame, orbit
 from diffassemble.rendering.triangles import triangles_of
 
@@ -167,7 +168,7 @@ _STILL_TRIANGLES, _MOVING_TRIANGLES = 300_000, 60_000
 class _Stills:
     """What the pictures of an assembly share."""
 
-    def __init__(self, assembly: Assembly) -> None:
+    def __init__(self, assembly: Answer) -> None:
         self.poses, self.lock = assembly.poses, Lock()
         self.things = triangles_of(assembly.puzzle.fragments.meshes, _STILL_TRIANGLES)
         self.extremes = self.things.extremes(len(assembly.puzzle))
@@ -199,11 +200,11 @@ class _Stills:
         return expose(self.things.placed(poses), camera, size, ground=float(reached[:, 1].min()))
 
 
-_made: WeakKeyDictionary[Assembly, _Stills] = WeakKeyDictionary()
+_made: WeakKeyDictionary[Answer, _Stills] = WeakKeyDictionary()
 _making = Lock()
 
 
-def _stills(assembly: Assembly) -> _Stills:
+def _stills(assembly: Answer) -> _Stills:
     """Pictures are drawn in threads: the first makes what they share, the others wait for it."""
     with _making:
         if assembly not in _made:
@@ -212,7 +213,7 @@ def _stills(assembly: Assembly) -> _Stills:
         return _made[assembly]
 
 
-def draw_assembly(assembly: Assembly) -> Image.Image:
+def draw_assembly(assembly: Answer) -> Image.Image:
     """The assembled object, upright, from the front and above, as its scans are coloured.
 
     Here and below each fragment that has no colours has one that tells it from the others.
@@ -230,7 +231,7 @@ def draw_pieces(puzzle: Puzzle) -> Image.Image:
     return seen.coloured(fragment_colours(len(puzzle)), own=True)
 
 
-def draw_before_after(assembly: Assembly) -> Image.Image:
+def draw_before_after(assembly: Answer) -> Image.Image:
     """The fragments on a table beside what became of them and, if it is known, what they once were; captioned."""
     puzzle = assembly.puzzle
     stills, colours = _stills(assembly), fragment_colours(len(puzzle))
@@ -243,7 +244,7 @@ def draw_before_after(assembly: Assembly) -> Image.Image:
     return beside(*panels)
 
 
-def draw_confidence(assembly: Assembly) -> Image.Image:
+def draw_confidence(assembly: Answer) -> Image.Image:
     """The assembled object from three sides in the colours of how sure each fragment is, with a legend."""
     colours = np.array([confidence_colour(sure) for sure in assembly.confidence.tolist()], np.float32) / 255
     return with_legend(
@@ -251,19 +252,19 @@ def draw_confidence(assembly: Assembly) -> Image.Image:
     )
 
 
-def draw_views(assembly: Assembly) -> Image.Image:
+def draw_views(assembly: Answer) -> Image.Image:
     """The assembled object from the front, the side and above; captioned."""
     return _three(assembly, fragment_colours(len(assembly.puzzle)), own=True)
 
 
-def _three(assembly: Assembly, colours: Float32[np.ndarray, "n 3"], own: bool) -> Image.Image:
+def _three(assembly: Answer, colours: Float32[np.ndarray, "n 3"], own: bool) -> Image.Image:
     stills = _stills(assembly)
     with stills.lock:
         sides = stills.sides
     return in_a_row([under_title(side.coloured(colours, own), name) for name, side in sides.items()])
 
 
-def animate(assembly: Assembly, frames: int = 48) -> list[Image.Image]:
+def animate(assembly: Answer, frames: int = 48) -> list[Image.Image]:
     """Fragments rising from a table and flying to their places, while the camera turns and comes nearer.
 
     They pass through `assembly.history`; the last frame shows what `draw_assembly` does.

@@ -15,19 +15,14 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Float32
 from PIL import Image
+from torch import Tensor
 
-from diffassemble.core import Assembly, OutlinePieces, Poses, Puzzle
+from diffassemble.assembly.answer import Answer
+from diffassemble.assembly.shelves import shelves
+from diffassemble.core import OutlinePieces, Poses, Puzzle
+from diffassemble.core.poses import angles
 from diffassemble.rendering.animation import between, eased
-from diffassemble.rendering.picture import (
-    PANEL,
-    TABLE,
-    angles,
-    beside,
-    confidence_colour,
-    under_title,
-    with_legend,
-)
-from diffassemble.rendering.shelves import shelves
+from diffassemble.rendering.picture import PANEL, TABLE, beside, confidence_colour, under_title, with_legend
 
 Place = Float[np.ndarray, "2"]
 
@@ -38,6 +33,8 @@ _MOMENTS = 6
 # Room between pieces on a table, as a share of their mean size, and around them, of the whole.
 _GAP, _EDGE = 0.12, 0.03
 MOVING, _PAIR = 440, 280
+# Pixels along the longer side of the picture that the network for upright views is given.
+_LONGEST = 400
 # Maps of confidence are no larger than this.
 _MAP = 1600
 
@@ -73,16 +70,7 @@ def stage_around(
     return Stage(left, top, width, height, min(scale, most))
 
 
-def placed_outlines(pieces: OutlinePieces, poses: Poses) -> list[Float[np.ndarray, "_ 2"]]:
-    """The outlines where the pieces stand."""
-    turns, shifts = poses.rotation.cpu().double().numpy(), poses.translation.cpu().double().numpy()
-    return [
-        contour.double().numpy() @ turn.T + shift
-        for contour, turn, shift in zip(pieces.contours, turns, shifts, strict=True)
-    ]
-
-
-def placed(assembly: Assembly) -> Bool[np.ndarray, "n"]:
+def placed(assembly: Answer) -> Bool[np.ndarray, "n"]:
     """Which pieces have a place; all, where none was left out or nobody could be placed."""
     groups = assembly.groups or ("",) * len(assembly.puzzle)
     kept = np.array([group != "left out" for group in groups])
@@ -170,10 +158,10 @@ def blended(
     return Image.fromarray(np.clip(np.rint(colours, out=colours), 0, 255, out=colours).astype(np.uint8))
 
 
-def draw_assembly(assembly: Assembly) -> Image.Image:
+def draw_assembly(assembly: Answer) -> Image.Image:
     """The whole at the pieces' own resolution, beginning where documents count from; what was left out is not shown."""
     pieces, poses, shown = assembly.puzzle.outlines, assembly.poses, placed(assembly)
-    outlines = placed_outlines(pieces, poses)
+    outlines = pieces.placed_contours(poses)
     left, top = pieces.corner(poses)
     right, bottom = np.max([points.max(0) for points, here in zip(outlines, shown, strict=True) if here], 0).tolist()
     stage = Stage(float(left), float(top), right - left, bottom - top)
@@ -195,12 +183,12 @@ def draw_pieces(puzzle: Puzzle) -> Image.Image:
     return _fitted(pieces, laid_out(pieces), PANEL, np.ones(len(pieces), bool))
 
 
-def draw_before_after(assembly: Assembly) -> Image.Image:
+def draw_before_after(assembly: Answer) -> Image.Image:
     """The pieces as they were given beside what became of them, captioned."""
     pieces = assembly.puzzle.outlines
     shown = placed(assembly)
     whole = stage_around(
-        [points for points, here in zip(placed_outlines(pieces, assembly.poses), shown, strict=True) if here]
+        [points for points, here in zip(pieces.placed_contours(assembly.poses), shown, strict=True) if here]
     )
     table = laid_out(pieces, min(max(whole.width / whole.height, 0.5), 2.0))
     before = _fitted(pieces, table, PANEL, np.ones(len(pieces), bool))
@@ -214,14 +202,14 @@ def draw_before_after(assembly: Assembly) -> Image.Image:
 
 def _fitted(pieces: OutlinePieces, poses: Poses, longest: int, shown: Bool[np.ndarray, "n"]) -> Image.Image:
     """Pieces wherever they stand, within a picture that long."""
-    stage = stage_around(placed_outlines(pieces, poses), _EDGE, longest)
+    stage = stage_around(pieces.placed_contours(poses), _EDGE, longest)
     return blended(textures_at(pieces, stage.scale), pieces, poses, stage, shown)
 
 
-def draw_confidence(assembly: Assembly) -> Image.Image:
+def draw_confidence(assembly: Answer) -> Image.Image:
     """The whole in the colours of how sure each piece is, with a legend."""
     pieces, poses, shown = assembly.puzzle.outlines, assembly.poses, placed(assembly)
-    outlines = [points for points, here in zip(placed_outlines(pieces, poses), shown, strict=True) if here]
+    outlines = [points for points, here in zip(pieces.placed_contours(poses), shown, strict=True) if here]
     stage = stage_around(outlines, longest=_MAP)
     images = [
         _tinted(image, float(sure))
@@ -239,7 +227,7 @@ def _tinted(image: Image.Image, sure: float) -> Image.Image:
     return shade
 
 
-def draw_pair(assembly: Assembly, first: int, second: int) -> Image.Image:
+def draw_pair(assembly: Answer, first: int, second: int) -> Image.Image:
     """Two pieces beside each other as they are to be joined, apart by a little so that both can be told."""
     chosen = torch.tensor([first, second])
     pieces, poses = assembly.puzzle.outlines[chosen], assembly.poses[chosen]
@@ -250,18 +238,18 @@ def draw_pair(assembly: Assembly, first: int, second: int) -> Image.Image:
     return _fitted(pieces, poses, _PAIR, np.ones(2, bool))
 
 
-def animate(assembly: Assembly, frames: int = 48) -> list[Image.Image]:
+def animate(assembly: Answer, frames: int = 48) -> list[Image.Image]:
     """Pieces moving from the table, through what the history tells, to their places, turning as they go.
 
     The last frame shows the whole as `draw_assembly` does, smaller. What was left out stays on the table.
     """
     pieces, end, shown = assembly.puzzle.outlines, assembly.poses, placed(assembly)
-    outlines = [points for points, here in zip(placed_outlines(pieces, end), shown, strict=True) if here]
+    outlines = [points for points, here in zip(pieces.placed_contours(end), shown, strict=True) if here]
     whole = stage_around(outlines)
     aspect = min(max(whole.width / whole.height, 0.5), 2.0)
     table = _beside(laid_out(pieces, aspect), whole)
     stations = [table, *(_onto(poses, table, shown) for poses in _moments(assembly.history)), _onto(end, table, shown)]
-    reached = [points for station in (stations[0], stations[-1]) for points in placed_outlines(pieces, station)]
+    reached = [points for station in (stations[0], stations[-1]) for points in pieces.placed_contours(station)]
     stage = stage_around(reached, _EDGE, MOVING)
     images = textures_at(pieces, stage.scale)
     moments = eased(np.linspace(0, 1, max(frames, 2))) * (len(stations) - 1)
@@ -293,3 +281,13 @@ def _onto(poses: Poses, table: Poses, shown: Bool[np.ndarray, "n"]) -> Poses:
         torch.where(here[:, None, None], rotation, table.rotation),
         torch.where(here[:, None], translation, table.translation),
     )
+
+
+def picture_of(pieces: OutlinePieces, poses: Poses, own: Bool[np.ndarray, "n"]) -> Float[Tensor, "3 h w"]:
+    """The chosen pieces where they stand, colours in [0, 1]; NaN where nothing lies."""
+    outlines = [curve for curve, here in zip(pieces.placed_contours(poses), own, strict=True) if here]
+    stage = stage_around(outlines, longest=_LONGEST)
+    light = light_of(textures_at(pieces, stage.scale), pieces, poses, stage, own)
+    alpha = light[..., 3:] / 255
+    colours = np.where(alpha > 0.3, light[..., :3] / np.maximum(alpha, 0.3) / 255, np.nan)
+    return torch.from_numpy(colours.astype(np.float32)).movedim(-1, 0).clamp(0, 1)

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
-from diffassemble.core import Assembly, Board, Poses, Puzzle, turn_pixels
-
-Colour = tuple[int, int, int]
+from diffassemble.assembly.answer import Answer
+from diffassemble.core import Board, Poses, Puzzle, turn_pixels
+from diffassemble.core.colours import Colour, to_srgb
+from diffassemble.core.poses import angles
 
 TABLE: Colour = (250, 250, 248)
 EMPTY_CELL: Colour = (221, 224, 227)
@@ -32,12 +33,6 @@ def piece_images(pixels: Float[Tensor, "n 3 h w"], cell: int) -> list[Image.Imag
         return images
     height = max(1, round(cell * pixels.shape[-2] / pixels.shape[-1]))
     return [image.resize((cell, height), Image.Resampling.LANCZOS) for image in images]
-
-
-def angles(poses: Poses) -> NDArray[np.float64]:
-    """Angle (radians, clockwise as seen) of the rotation nearest to each pose, which may be noisy."""
-    rotation = poses.rotation.detach().cpu().double().numpy()
-    return np.arctan2(rotation[:, 1, 0] - rotation[:, 0, 1], rotation[:, 0, 0] + rotation[:, 1, 1])
 
 
 def centres(board: Board, poses: Poses, cell: int) -> NDArray[np.float64]:
@@ -207,16 +202,6 @@ def fragment_colours(count: int) -> Float32[np.ndarray, "n 3"]:
     return to_srgb(linear.clip(0, 1)).astype(np.float32)
 
 
-def to_srgb(linear: Float64[np.ndarray, "*shape"]) -> Float64[np.ndarray, "*shape"]:
-    """Amounts of light (0…1) as screens and files count them."""
-    return np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
-
-
-def to_linear(srgb: Float64[np.ndarray, "*shape"]) -> Float64[np.ndarray, "*shape"]:
-    """The amounts of light (0…1) behind the numbers of screens and files."""
-    return np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
-
-
 PANEL = 480
 
 
@@ -236,7 +221,7 @@ def draw_poses(
     return canvas
 
 
-def draw_assembly(assembly: Assembly) -> Image.Image:
+def draw_assembly(assembly: Answer) -> Image.Image:
     """The assembled picture itself, pixel by pixel and without margins; empty cells stay grey."""
     board, pieces = assembly.puzzle.board, assembly.puzzle.pictures
     cells, turns = board.snap(assembly.poses)
@@ -259,7 +244,7 @@ def draw_table(puzzle: Puzzle, width: int = PANEL) -> Image.Image:
     return canvas
 
 
-def draw_before_after(assembly: Assembly) -> Image.Image:
+def draw_before_after(assembly: Answer) -> Image.Image:
     """The pieces as they were given beside what became of them, captioned."""
     before = draw_table(assembly.puzzle)
     after = draw_assembly(assembly).resize(before.size, Image.Resampling.LANCZOS)
@@ -269,7 +254,7 @@ def draw_before_after(assembly: Assembly) -> Image.Image:
     return beside(under_title(before, f"{count} pieces, shuffled and turned"), under_title(after, result))
 
 
-def draw_confidence(assembly: Assembly) -> Image.Image:
+def draw_confidence(assembly: Answer) -> Image.Image:
     """The assembled picture tinted by how sure each piece is, with a legend."""
     board = assembly.puzzle.board
     cell = max(assembly.puzzle.pictures.width, int(PANEL // board.extent))

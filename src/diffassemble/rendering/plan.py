@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
 from PIL import Image, ImageDraw, ImageFont
 
-from diffassemble.core import Assembly
-from diffassemble.rendering.outlines import blended, placed, placed_outlines, stage_around, textures_at
-from diffassemble.rendering.picture import INK, TABLE, Colour, angles
+from diffassemble.assembly.answer import Answer
+from diffassemble.core.colours import Colour
+from diffassemble.core.poses import angles
+from diffassemble.core.puzzle import labels
+from diffassemble.rendering.outlines import blended, placed, stage_around, textures_at
+from diffassemble.rendering.picture import INK, TABLE
 
 # Pixels across a piece, so that its number can be read, unless the plan becomes longer than this.
 _PIECE, _LONGEST = 96, 7000
@@ -22,17 +24,10 @@ _DOUBTFUL: Colour = (201, 52, 60)
 _ARROW: Colour = (20, 84, 158)
 
 
-def labels(names: Sequence[str]) -> list[str]:
-    """Short names of pieces: the number in each file's name, if those differ, or else its place in the list."""
-    found = [re.findall(r"\d+", name.rsplit(".", 1)[0]) for name in names]
-    numbers = [str(int(digits[-1])) if digits else "" for digits in found]
-    return numbers if "" not in numbers and len(set(numbers)) == len(numbers) else [str(i) for i in range(len(names))]
-
-
-def draw_plan(assembly: Assembly) -> Image.Image:
+def draw_plan(assembly: Answer) -> Image.Image:
     """The whole, pale, with outlines, numbers, arrows to where the top of each piece's picture points, and degrees."""
     pieces, shown = assembly.puzzle.outlines, placed(assembly)
-    outlines = placed_outlines(pieces, assembly.poses)
+    outlines = pieces.placed_contours(assembly.poses)
     chosen = [index for index, here in enumerate(shown.tolist()) if here]
     sizes = pieces.areas.sqrt().tolist()
     whole = stage_around([outlines[index] for index in chosen], 0.01)

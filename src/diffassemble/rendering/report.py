@@ -12,9 +12,9 @@ from html import escape
 from importlib.metadata import version
 from threading import Lock
 
-from diffassemble.core import Assembly
-from diffassemble.core.solver import SURE
-from diffassemble.files.pictures import png_bytes
+from diffassemble.assembly.answer import Answer
+from diffassemble.core.thresholds import SURE
+from diffassemble.io.pictures import png_bytes
 from diffassemble.kinds import kind_of
 from diffassemble.rendering.animation import encode_gif
 
@@ -53,17 +53,17 @@ CITATION = """@inproceedings{scarpellini2024diffassemble,
 class Pictures:
     """The pictures of one assembly as the contents of files, each drawn when it is first asked for, and only then."""
 
-    def __init__(self, assembly: Assembly) -> None:
+    def __init__(self, assembly: Answer) -> None:
         self.assembly = assembly
         self._drawing = kind_of(assembly.puzzle).drawing()
         self._lock = Lock()
 
     @cached_property
-    def _standing(self) -> Assembly:
+    def _standing(self) -> Answer:
         return self._drawing.standing(self.assembly)
 
     @property
-    def shown(self) -> Assembly:
+    def shown(self) -> Answer:
         """The assembly as it is drawn: upright, where that is known. Threads wait for the first that asks."""
         with self._lock:
             return self._standing
@@ -147,7 +147,7 @@ def report_html(pictures: Pictures, settings: Rows = ()) -> str:
     return page("What was put together", parts)
 
 
-def doubtful(assembly: Assembly) -> str:
+def doubtful(assembly: Answer) -> str:
     """A table of the least sure pieces, of those that are not sure: name, confidence, group, what is said of them."""
     count = len(assembly.puzzle)
     if bool((assembly.confidence >= SURE).all()):
@@ -183,7 +183,7 @@ def next_figures(pictures: Pictures) -> str:
     )
 
 
-def account(assembly: Assembly) -> list[tuple[str, str]]:
+def account(assembly: Answer) -> list[tuple[str, str]]:
     """Which pieces are sure, likely, guessed, or left out and why, and what belongs to which object: headings, names.
 
     Of pieces of pictures, which all have a place, only which way is up. The names of objects are numbers from 1; they
@@ -212,7 +212,7 @@ def account(assembly: Assembly) -> list[tuple[str, str]]:
     return [*found, *upright] + [(heading, listed(pieces)) for heading, pieces in told.items() if pieces]
 
 
-def upright_note(assembly: Assembly) -> str | None:
+def upright_note(assembly: Answer) -> str | None:
     """What to know about which way is up, if it is not sure; nothing where it is, or where what is locked tells it."""
     if (assembly.puzzle.lattice is None and not assembly.puzzle.pieces.flat) or assembly.puzzle.locks is not None:
         return None

@@ -18,7 +18,8 @@ from numba import njit
 from PIL import Image
 from scipy.ndimage import uniform_filter
 
-from diffassemble.rendering.picture import TABLE, to_linear, to_srgb
+from diffassemble.core.colours import to_linear, to_srgb
+from diffassemble.rendering.picture import TABLE
 from diffassemble.rendering.triangles import Triangles
 
 # The eye stands this many radii away: near enough for some perspective, far enough not to distort.

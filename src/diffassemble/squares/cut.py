@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Num, UInt8
 from torch import Tensor
 
 from diffassemble.core import Board, ImagePieces, InputError, Puzzle, turn_pixels
 from diffassemble.core.limits import check_memory
 from diffassemble.core.pieces import erode_pixels, surviving
 from diffassemble.core.seeds import check_seed
-from diffassemble.files.pictures import MOST_PIXELS, picture_size, read_picture
-from diffassemble.squares.files import SMALLEST_PIECE, check_pieces, tiles
+from diffassemble.io.pictures import MOST_PIXELS, picture_size, read_picture, to_levels
 
+SMALLEST_PIECE = 4
+"""pixels a side of the smallest piece"""
 # Bytes of memory for each pixel of the picture as it is read, and of all pieces: once as colours, thrice as levels.
 _READ, _CUT = 15, 21
 # Rows of a picture that are rounded at a time.
@@ -150,3 +152,35 @@ def cut_image(
     places = [divmod(cell, cols) for cell in board.snap(puzzle.truth)[0].tolist()]
     check_pieces(puzzle.pictures, [f"the piece of row {row}, column {col}" for row, col in places], Path(path))
     return puzzle
+
+
+def tiles(picture: Num[Tensor, "3 H W"], board: Board) -> Num[Tensor, "cells 3 h w"]:
+    """The cells of a picture whose sides are multiples of the board's, row by row."""
+    height, width = picture.shape[-2] // board.rows, picture.shape[-1] // board.cols
+    cells = picture.reshape(3, board.rows, height, board.cols, width)
+    return cells.permute(1, 3, 0, 2, 4).reshape(board.cells, 3, height, width)
+
+
+def check_pieces(pieces: ImagePieces, names: Sequence[str], source: Path) -> None:
+    """Refuse pieces that no solver could tell apart.
+
+    Identical pieces of one flat colour pass (a clear sky has many): swapping them changes nothing.
+    """
+    if len(pieces) < 2:
+        raise InputError(f"{source}: has only {len(pieces)} piece; a puzzle needs at least 2")
+    if (least := min(pieces.height, pieces.width)) < SMALLEST_PIECE:
+        raise InputError(f"{source}: pieces are {least} pixels wide; they need {SMALLEST_PIECE} or more")
+    flat = (pieces.pixels == pieces.pixels[..., :1, :1]).flatten(1).all(-1)
+    if flat.all():
+        raise InputError(f"{source}: every piece is one flat colour, so there is nothing to fit; use another picture")
+    seen: dict[bytes, int] = {}
+    for index in (~flat).nonzero().flatten().tolist():
+        levels = to_levels(pieces.pixels[index])
+        turned = (torch.rot90(levels, turns, (-2, -1)).contiguous().numpy().tobytes() for turns in range(4))
+        # The same bytes for a piece and its quarter turns, and for no other piece.
+        twin = seen.setdefault(min(hashlib.blake2b(content, digest_size=16).digest() for content in turned), index)
+        if twin != index:
+            raise InputError(
+                f"{source}: {names[twin]} and {names[index]} are identical, "
+                "so their places cannot be told apart; remove one, or cut a coarser grid"
+            )

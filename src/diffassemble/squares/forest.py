@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float64, Int64
 
+from diffassemble.assembly.forest import FREE, join
 from diffassemble.core import Board, turn_matrix
 from diffassemble.core.board import SIDES, WAYS
-from diffassemble.core.forest import FREE, join
 
 # The rotations by whole quarter turns.
 QUARTERS = turn_matrix(torch.arange(SIDES)).long().numpy()

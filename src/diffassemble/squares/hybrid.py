@@ -17,9 +17,9 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from diffassemble.assembly.locks import hold, settle
 from diffassemble.core import Locks, Matches, Puzzle, Step
 from diffassemble.core.board import Placement
-from diffassemble.core.locks import hold, settle
 from diffassemble.core.solver import in_content_order
 from diffassemble.network.batch import pack
 from diffassemble.network.denoiser import Denoiser

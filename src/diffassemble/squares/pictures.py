@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from diffassemble.core import InputError
-from diffassemble.files.pictures import PICTURE_ENDINGS, is_picture
+from diffassemble.io.pictures import PICTURE_ENDINGS, is_picture
 
 
 def picture_paths(folder: Path) -> list[Path]:

@@ -10,9 +10,9 @@ from jaxtyping import Float, Float64, Int
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
+from diffassemble.assembly.locks import settle_loose
 from diffassemble.core import Board, Matches, Poses, Puzzle, Step
 from diffassemble.core.board import Placement
-from diffassemble.core.locks import settle_loose
 from diffassemble.squares.upright import Uprighter
 
 # Cells up to which a placement is the best there is.

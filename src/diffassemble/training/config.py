@@ -29,7 +29,7 @@ from diffassemble.core.settings import (
     check_settings,
     read_settings,
 )
-from diffassemble.files.reading import read_json
+from diffassemble.io.reading import read_json
 from diffassemble.squares.cut import SMALLEST_PIECE
 
 SMALLEST_SIZE = 16

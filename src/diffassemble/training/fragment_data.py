@@ -21,11 +21,11 @@ from diffassemble.core import InputError, Locks, Matches, Mesh, Poses, Puzzle
 from diffassemble.core.pieces import surviving
 from diffassemble.core.seeds import seeded
 from diffassemble.core.surfaces import sample_surface, surface_area
-from diffassemble.files.atomic import cache_folder, write_file
 from diffassemble.fragments.breaking import POINTS, scatter, turned_apart
 from diffassemble.fragments.datasets import UNREADABLE, Fracture, MadeFracture
 from diffassemble.fragments.matches import PairSearch, find_matches, prepare
 from diffassemble.fragments.model import FractureModels
+from diffassemble.io.atomic import cache_folder, write_file
 from diffassemble.network.relative import spoilt
 from diffassemble.training.config import FragmentConfig
 from diffassemble.training.pictures import Portion, share_out, uniform

@@ -12,10 +12,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from diffassemble.core import Board, Puzzle
-from diffassemble.files.atomic import write_file
+from diffassemble.io.atomic import write_file
 from diffassemble.network.encoders.image import TURNS, frozen_features
-from diffassemble.squares.cut import crop_to_board, fitted
-from diffassemble.squares.files import tiles
+from diffassemble.squares.cut import crop_to_board, fitted, tiles
 from diffassemble.training.pictures import Portion, Source
 
 _SIZE = 32

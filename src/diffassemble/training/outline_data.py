@@ -23,11 +23,11 @@ from scipy.spatial import cKDTree
 from torch import Tensor
 
 from diffassemble.core import Locks, Matches, OutlinePieces, Poses, Puzzle
+from diffassemble.core.contours import middle, resample
 from diffassemble.core.pieces import surviving
 from diffassemble.core.poses import plane_rotations
 from diffassemble.core.seeds import seeded
-from diffassemble.files.pictures import read_picture
-from diffassemble.outlines.contour import middle, resample
+from diffassemble.io.pictures import read_picture
 from diffassemble.outlines.cut import cut_shapes, sheet_outlines
 from diffassemble.outlines.hearing import Heard, heard, standing
 from diffassemble.outlines.matches import find_matches

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from diffassemble.core import Board, InputError, Matches, Puzzle
 from diffassemble.core.seeds import seeded
-from diffassemble.files.pictures import read_picture, to_image, to_levels
+from diffassemble.io.pictures import read_picture, to_image, to_levels
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.pictures import short_names, training_pictures
 from diffassemble.training.config import SMALLEST_SIZE, DataConfig, PictureConfig

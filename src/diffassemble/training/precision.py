@@ -19,7 +19,7 @@ from typing import Literal
 import torch
 
 from diffassemble.core import InputError
-from diffassemble.files.atomic import cache_folder, write_file
+from diffassemble.io.atomic import cache_folder, write_file
 
 Verdict = Literal["faster", "slower", "fails"]
 FASTER = 1.1

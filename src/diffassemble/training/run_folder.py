@@ -22,8 +22,8 @@ from torch import Tensor
 
 from diffassemble.core import InputError
 from diffassemble.core.limits import LIMITS, check_memory
-from diffassemble.files.atomic import write_file
-from diffassemble.files.reading import file_size
+from diffassemble.io.atomic import write_file
+from diffassemble.io.reading import file_size
 from diffassemble.network.pretrained import Pretrained
 from diffassemble.training.config import Config
 from diffassemble.training.loggers import Log

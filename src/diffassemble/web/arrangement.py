@@ -10,7 +10,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from diffassemble.core import Assembly, Locks, Poses, Puzzle
+from diffassemble.assembly.answer import Answer
+from diffassemble.core import Locks, Poses, Puzzle
 from diffassemble.core.poses import plane_rotations
 from diffassemble.rendering.animation import on_the_table
 from diffassemble.rendering.outlines import laid_out as outlines_laid_out
@@ -23,7 +24,7 @@ class Arrangement:
     puzzle: Puzzle
     poses: Poses
     locked: Bool[Tensor, "n"]
-    answer: Assembly | None = None
+    answer: Answer | None = None
 
     @staticmethod
     def given(puzzle: Puzzle) -> Arrangement:
@@ -33,7 +34,7 @@ class Arrangement:
         return Arrangement(puzzle, puzzle.locks.applied(laid_out(puzzle)), puzzle.locks.held)
 
     @staticmethod
-    def of(answer: Assembly) -> Arrangement:
+    def of(answer: Answer) -> Arrangement:
         """An answer as the solver gave it."""
         held = None if answer.puzzle.locks is None else answer.puzzle.locks.held
         locked = torch.zeros(len(answer.puzzle), dtype=torch.bool) if held is None else held
@@ -55,7 +56,7 @@ class Arrangement:
         return ((apart > 1e-4) | (turned > 1e-4)).nonzero().flatten().tolist()
 
     @property
-    def assembly(self) -> Assembly | None:
+    def assembly(self) -> Answer | None:
         """The answer with all corrections, as it is scored and downloaded."""
         if self.answer is None:
             return None
@@ -121,10 +122,10 @@ class Arrangement:
         return Arrangement(replace(whole.puzzle, locks=None), whole.poses, self.locked, answer)
 
 
-def _unsolved(arrangement: Arrangement) -> Assembly:
+def _unsolved(arrangement: Arrangement) -> Answer:
     """The pieces as they stand, of which nothing is known."""
     puzzle, poses = arrangement.puzzle, arrangement.poses
-    return Assembly(puzzle, poses, torch.zeros(len(puzzle)), (), "by hand", 0.0)
+    return Answer(puzzle, poses, torch.zeros(len(puzzle)), (), "by hand", 0.0)
 
 
 def laid_out(puzzle: Puzzle) -> Poses:

@@ -17,9 +17,9 @@ from PIL import Image
 from torch import Tensor
 
 from diffassemble.core import Poses, Puzzle
-from diffassemble.core.poses import plane_rotations
-from diffassemble.files.pictures import png_bytes
-from diffassemble.rendering.picture import angles, piece_images
+from diffassemble.core.poses import angles, plane_rotations
+from diffassemble.io.pictures import png_bytes
+from diffassemble.rendering.picture import piece_images
 
 # All pieces' pictures together are no larger than this, in pixels, and none has a longer side.
 _MOST_PIXELS, _LONGEST = 24_000_000, 600

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from diffassemble.core import Assembly, InputError
-from diffassemble.files.archives import pack
-from diffassemble.files.assemblies import assembly_bytes, write_assembly
+from diffassemble.assembly.answer import Answer
+from diffassemble.core import InputError
+from diffassemble.io.archives import pack
+from diffassemble.io.assemblies import assembly_bytes, write_assembly
 from diffassemble.kinds import kind_of
 from diffassemble.rendering.report import Pictures, report_html
 
@@ -30,7 +31,7 @@ def offered(kind: str) -> list[str]:
     return [name for name in FILES if name not in absent]
 
 
-def content(assembly: Assembly, wanted: str, folder: Path) -> bytes:
+def content(assembly: Answer, wanted: str, folder: Path) -> bytes:
     """The content of one file; a zip file is made within `folder`, where nothing stays."""
     if wanted == ZIP:
         with TemporaryDirectory(dir=folder) as home:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from diffassemble.core import Matches, Poses, Puzzle
+from diffassemble.core.poses import angles
 from diffassemble.kinds import find_matches
-from diffassemble.rendering.picture import angles
 from diffassemble.web.jobs import Send
 
 # Matches less probable than this draw no piece, and no more than so many are told.

@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from scipy.spatial import cKDTree
 
-from diffassemble.core import Assembly, Mesh, Poses, Puzzle
+from diffassemble.assembly.answer import Answer
+from diffassemble.core import Mesh, Poses, Puzzle
 from diffassemble.core.surfaces import sample_surface
 from diffassemble.kinds import kind_of
 from diffassemble.rendering.picture import fragment_colours
@@ -114,7 +115,7 @@ def from_places(places: Sequence[Sequence[float]]) -> Poses:
     return Poses(rotation.float(), told[:, 9:].float())
 
 
-def upright(answer: Assembly) -> Poses:
+def upright(answer: Answer) -> Poses:
     """The motion that stands an answer up, as its pictures do."""
     stood = kind_of(answer.puzzle).drawing().standing(answer)
     objects = answer.objects or (0,) * len(answer.puzzle)

@@ -14,7 +14,8 @@ from typing import Any
 from nicegui import context, ui
 from nicegui.events import GenericEventArguments
 
-from diffassemble.core import Assembly, Poses
+from diffassemble.assembly.answer import Answer
+from diffassemble.core import Poses
 from diffassemble.web import board, objects, uploads
 from diffassemble.web.arrangement import Arrangement, laid_out
 from diffassemble.web.panels import DownloadPanel, PiecesPanel, PlanPanel, SettingsPanel, css_colour, labelled
@@ -375,7 +376,7 @@ class View:
         places, moved = self._places(now, now.answer.poses), set(now.moved_by_hand)
         return [place if number in moved else None for number, place in enumerate(places)]
 
-    def _get_ready_to_correct(self, answer: Assembly) -> None:
+    def _get_ready_to_correct(self, answer: Answer) -> None:
         """Find out, in the meantime, what likely matches, and how an object stands upright."""
         threading.Thread(target=self.session.find_matches, daemon=True).start()
         if answer.puzzle.pieces.flat or (answer.puzzle.locks is not None and self._stand is not None):

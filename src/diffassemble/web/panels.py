@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
-from diffassemble.core import Assembly, InputError
-from diffassemble.core.solver import group_of
+from diffassemble.assembly.answer import Answer, group_of
+from diffassemble.core import InputError
 from diffassemble.kinds import kind_of
 from diffassemble.network.pretrained import bundled_models
 from diffassemble.rendering.picture import confidence_colour
@@ -137,7 +137,7 @@ class PlanPanel:
 
     def __init__(self, view: View) -> None:
         self.view = view
-        self._drawn: Assembly | None = None
+        self._drawn: Answer | None = None
         with ui.expansion(
             "Plan and next joins", icon="format_list_numbered", on_value_change=self.refresh
         ) as self.element:
@@ -173,14 +173,14 @@ class PlanPanel:
                     ui.label(words)
 
 
-def _same(one: Assembly, other: Assembly | None) -> bool:
+def _same(one: Answer, other: Answer | None) -> bool:
     """Whether an assembly is the one that was drawn."""
     if other is None:
         return False
     return one.poses.translation.equal(other.poses.translation) and one.poses.rotation.equal(other.poses.rotation)
 
 
-def _planned(assembly: Assembly) -> tuple[str | None, list[tuple[str, str]]]:
+def _planned(assembly: Answer) -> tuple[str | None, list[tuple[str, str]]]:
     """Plan and joins, as addresses of pictures."""
     pictures = Pictures(assembly)
     return (

@@ -22,9 +22,10 @@ from nicegui import app as pages
 from nicegui import ui
 from starlette.requests import ClientDisconnect
 
-from diffassemble.core import Assembly, InputError, Puzzle
-from diffassemble.files.atomic import cache_folder, write_file
-from diffassemble.files.reading import reason
+from diffassemble.assembly.answer import Answer
+from diffassemble.core import InputError, Puzzle
+from diffassemble.io.atomic import cache_folder, write_file
+from diffassemble.io.reading import reason
 from diffassemble.kinds import make_solver
 from diffassemble.web import board, objects, uploads
 from diffassemble.web.guard import Guard, is_loopback
@@ -45,7 +46,7 @@ class First:
     """What `serve` was told to begin with."""
 
     title: str
-    puzzle: Puzzle | Assembly
+    puzzle: Puzzle | Answer
 
 
 class Workbench:
@@ -124,7 +125,7 @@ class Workbench:
         session = self.sessions.new()
         if self.first is not None:
             given, title = self.first.puzzle, self.first.title
-            session.begin(given, title) if isinstance(given, Assembly) else session.open(given, title)
+            session.begin(given, title) if isinstance(given, Answer) else session.open(given, title)
         known = self.sessions.find(before) if before else None
         asked = f"?before={before}" if known is not None and known.now is not None else ""
         answer = RedirectResponse(f"/work/{session.name}{asked}", 303, {"cache-control": "no-store"})

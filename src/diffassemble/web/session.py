@@ -21,10 +21,10 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from diffassemble.core import Assembly, InputError, Poses, Puzzle, Solver, Step
-from diffassemble.core.kind import SolverOptions
-from diffassemble.core.solver import assemble
-from diffassemble.files.atomic import write_file
+from diffassemble.assembly.answer import Answer, assemble
+from diffassemble.assembly.kind import SolverOptions
+from diffassemble.core import InputError, Poses, Puzzle, Solver, Step
+from diffassemble.io.atomic import write_file
 from diffassemble.web.arrangement import Arrangement
 from diffassemble.web.jobs import Cancelled, Job, Task
 from diffassemble.web.matching import Row, send_matches
@@ -82,7 +82,7 @@ class Session:
         self.now: Arrangement | None = None
         self.past: list[Arrangement] = []
         self.future: list[Arrangement] = []
-        self.answers: list[Assembly] = []
+        self.answers: list[Answer] = []
         self.found: bytes | None = None
         self.generation = ""
         self.work: Work | None = None
@@ -135,7 +135,7 @@ class Session:
             write_file(self.folder / _PIECES, pickle.dumps((self.generation, puzzle.pieces)))
             self.save()
 
-    def begin(self, answer: Assembly, title: str) -> None:
+    def begin(self, answer: Answer, title: str) -> None:
         """Begin with a puzzle and its answer."""
         self.open(replace(answer.puzzle, locks=None), title)
         self._keep(answer)
@@ -260,7 +260,7 @@ class Session:
         if (work := self.work) is not None:
             work.stop()
 
-    def _keep(self, answer: Assembly) -> None:
+    def _keep(self, answer: Answer) -> None:
         with self.lock:
             self.answers.append(answer)
             self.change(Arrangement.of(answer))

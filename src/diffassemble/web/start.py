@@ -7,7 +7,7 @@ import threading
 from nicegui import ui
 
 from diffassemble.core import Board, InputError
-from diffassemble.files.documents import parse_grid
+from diffassemble.io.documents import parse_grid
 from diffassemble.web import uploads
 from diffassemble.web.jobs import Task
 from diffassemble.web.session import Session

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 import torch
 
+from diffassemble.assembly.kind import OpenOptions
 from diffassemble.core import Board, InputError, Puzzle
-from diffassemble.core.kind import OpenOptions
 from diffassemble.core.limits import LIMITS
-from diffassemble.files.archives import is_zip
-from diffassemble.files.meshes import MESH_ENDINGS
-from diffassemble.files.pictures import png_bytes, read_picture
-from diffassemble.files.puzzles import open_input
-from diffassemble.files.reading import reason
+from diffassemble.io.archives import is_zip
+from diffassemble.io.meshes import MESH_ENDINGS
+from diffassemble.io.pictures import png_bytes, read_picture
+from diffassemble.io.puzzles import open_input
+from diffassemble.io.reading import reason
 from diffassemble.web.jobs import Send
 
 CUT = "a picture to cut into squares"
@@ -133,7 +133,7 @@ def read(send: Send, folder: Path, order: Order) -> None:
 
 def _read_one(send: Send, file: Path, order: Order) -> None:
     if order.what == SQUARES:
-        from diffassemble.squares.kind import read_photo
+        from diffassemble.kinds.squares import read_photo
 
         puzzle, picture = read_photo(file, OpenOptions(order.board, seed=order.seed))
         send("found", png_bytes(picture))
@@ -151,8 +151,7 @@ def _read_one(send: Send, file: Path, order: Order) -> None:
 
 
 def _squares(file: Path, board: Board, seed: int) -> Puzzle:
-    from diffassemble.squares.cut import cut_picture
-    from diffassemble.squares.files import check_pieces
+    from diffassemble.squares.cut import check_pieces, cut_picture
 
     picture, generator = read_picture(file), torch.Generator().manual_seed(seed)
     natural = min(picture.shape[-2] // board.rows, picture.shape[-1] // board.cols)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
-from diffassemble.core import Assembly
-from diffassemble.core.solver import group_of
+from diffassemble.assembly.answer import Answer, group_of
 from diffassemble.kinds import kind_of
 from diffassemble.rendering.report import UPRIGHT
 from diffassemble.web.arrangement import Arrangement
@@ -54,7 +53,7 @@ def _before_solving(session: Session, now: Arrangement) -> str:
     return f"{plural(held, 'piece')} locked. Press Solve." if held else "Press Solve."
 
 
-def _after_solving(now: Arrangement, assembly: Assembly) -> str:
+def _after_solving(now: Arrangement, assembly: Answer) -> str:
     moved, held = len(now.moved_by_hand), int(now.locked.sum())
     truth = assembly.puzzle.truth
     if moved:
@@ -70,7 +69,7 @@ def _after_solving(now: Arrangement, assembly: Assembly) -> str:
     return "Download it" + (", or turn the whole if it lies the wrong way up." if unsure else ".")
 
 
-def summary(assembly: Assembly) -> str:
+def summary(assembly: Answer) -> str:
     """How many pieces are right, if the truth is known, else how sure they are."""
     puzzle, count = assembly.puzzle, len(assembly.puzzle)
     kind = kind_of(puzzle)

@@ -12,10 +12,10 @@ from manifold3d import Error, Manifold
 from diffassemble.core import InputError, Mesh, Puzzle
 from diffassemble.core.seeds import check_seed
 from diffassemble.core.surfaces import clean_surface
-from diffassemble.files.meshes import MESH_ENDINGS, read_mesh
 from diffassemble.fragments.breaking import bounds, every_edge_joins_two, fracture_puzzle, mesh_of, surface_solid
 from diffassemble.fragments.shapes import figures, vessels
 from diffassemble.fragments.shapes.tools import Dice
+from diffassemble.io.meshes import MESH_ENDINGS, read_mesh
 
 ATTEMPTS = 20
 FEWEST_TRIANGLES, MOST_TRIANGLES = 2000, 8000

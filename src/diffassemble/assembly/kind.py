@@ -1,0 +1,205 @@
+"""What a kind of pieces is: everything that differs between pieces of a picture and fragments of an object.
+
+Each slice builds its own `Kind`; `diffassemble.kinds` holds the table of them. What stands between (files, reports,
+commands, the page) asks the puzzle's kind and never looks at the pieces' type.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jaxtyping import Bool, Float
+from PIL import Image
+from torch import Tensor
+
+from diffassemble.assembly.answer import Answer
+from diffassemble.core.board import Board
+from diffassemble.core.limits import LIMITS
+from diffassemble.core.pieces import Matches
+from diffassemble.core.poses import Poses
+from diffassemble.core.puzzle import InputError, Puzzle
+from diffassemble.core.solver import Solver
+
+
+@dataclass(frozen=True)
+class SolverOptions:
+    """What solvers are asked for; each takes what concerns it."""
+
+    model: str = ""
+    """a bundled name, a folder or a hub id; nothing stands for the kind's default"""
+    samples: int = 8
+    """answers to draw, to keep the best of them"""
+    steps: int = 20
+    """denoising steps"""
+    budget: float = math.inf
+    """seconds, after which solvers that search answer with the best so far"""
+    several: bool = False
+    """the pieces may be of more than one whole"""
+
+    def __post_init__(self) -> None:
+        if self.samples < 1 or self.steps < 1:
+            raise InputError(f"samples and steps must be 1 or more, not {self.samples} and {self.steps}")
+        if self.samples > LIMITS.samples or self.steps > LIMITS.steps:
+            most = f"at most {LIMITS.samples:,} samples and {LIMITS.steps:,} steps are drawn"
+            raise InputError(f"{most}, not {self.samples} and {self.steps}; ask for fewer")
+        if not self.budget > 0:
+            raise InputError(f"budget {self.budget:g} leaves no time to search; pass more than 0 seconds")
+
+
+@dataclass(frozen=True)
+class OpenOptions:
+    """What is told about input that does not tell everything itself."""
+
+    board: Board | None = None
+    """the grid of a picture; that of a puzzle folder is replaced by it"""
+    extra: bool = False
+    """there may be more pieces than cells"""
+    make: Callable[[str], Solver] | None = None
+    """makes the solver, for a kind, that finds out what is not told by trying; without it, a quick one"""
+    kind: str | None = None
+    """the kind of the pieces, if it is told"""
+    more: tuple[Path, ...] = ()
+    """further photographs of the same pieces"""
+    colours: Path | None = None
+    """a folder of photographs that show the colours of the pieces whose outlines others show"""
+    sheet: str = "auto"
+    """the format of the sheet of paper that pieces lie on in photographs; it is found out, if it is not told"""
+    show: Callable[[Image.Image], None] = lambda picture: None
+    """is shown what was found in photographs, also if that is then refused"""
+    seed: int = 0
+    say: Callable[[str], None] = lambda text: None
+    """is told what was found out"""
+
+
+class Join(NamedTuple):
+    """Two pieces that touch, a picture of how, and, if there is something to say, what to do."""
+
+    piece: int
+    neighbour: int
+    picture: Image.Image
+    words: str = ""
+
+
+class NextJoin(NamedTuple):
+    """Two pieces to join, how sure that is, and how, in words."""
+
+    piece: int
+    neighbour: int
+    sure: float
+    words: str
+
+
+class Drawing(NamedTuple):
+    """How puzzles and assemblies are drawn."""
+
+    pieces: Callable[[Puzzle], Image.Image]
+    """the pieces as they were given"""
+    assembly: Callable[[Answer], Image.Image]
+    """what was assembled, and nothing else"""
+    before_after: Callable[[Answer], Image.Image]
+    """the pieces as they were given beside what became of them, captioned"""
+    confidence: Callable[[Answer], Image.Image]
+    """what was assembled in the colours of how sure each piece is, with a legend"""
+    animation: Callable[[Answer, int], list[Image.Image]]
+    """that many frames of pieces on their way, as the history tells it; the last one shows the assembly"""
+    standing: Callable[[Answer], Answer] = lambda assembly: assembly
+    """the assembly as it is to be drawn, if it can be turned upright"""
+    views: Callable[[Answer], Image.Image | None] = lambda assembly: None
+    """what was assembled from several sides, captioned, if one does not show all"""
+    joins: Callable[[Answer], Sequence[Join]] = lambda assembly: ()
+    """how pieces touch each other, the least sure first, where that is worth looking at"""
+    plan: Callable[[Answer], Image.Image | None] = lambda assembly: None
+    """what was assembled with every piece's number and turn, if people have real pieces to lay by it"""
+    next_joins: Callable[[Answer], Sequence[Join]] = lambda assembly: ()
+    """the surest joins that are still to make, if people make them"""
+
+
+class Score(NamedTuple):
+    """How many pieces are right, as they stand and `free` of how the whole stands."""
+
+    right: int
+    free: int
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of pieces: its words, solvers, files, drawings and score."""
+
+    name: str
+    piece: str
+    """what one piece is called in messages"""
+    whole: str
+    """what the pieces make"""
+    free: str
+    """what a score is called that does not ask how the whole stands; nothing, if no score does"""
+
+    matches: Callable[[Puzzle], Matches]
+    """which pieces may touch, and how they then lie to each other"""
+    solvers: Mapping[str, Callable[[SolverOptions], Solver]]
+    default_solver: str
+    default_model: str
+    several: frozenset[str]
+    """solvers that tell the pieces of several wholes apart"""
+
+    prepare: Callable[[], None]
+    """compiles what solving and drawing compile at their first use, which then lies on disk"""
+
+    document: str
+    """what documents call this kind"""
+    recognises: Callable[[Path, OpenOptions], bool]
+    """whether a path that is no puzzle folder holds such pieces"""
+    read_loose: Callable[[Path, OpenOptions], Puzzle]
+    """the puzzle of pieces that lie in a folder or file"""
+    set_aside: Callable[[Puzzle], tuple[Puzzle, tuple[str, ...]]]
+    """the puzzle without pieces that do not belong to it, and the names of those"""
+    read_folder: Callable[[Path, dict[str, Any], Board | None], Puzzle]
+    """the puzzle of a puzzle folder, whose puzzle.json is read already; a board replaces the one that it tells"""
+    folder_contents: Callable[[Puzzle, Path, str], Iterator[tuple[str, bytes]]]
+    """names and contents of a puzzle folder's files, which end in that if there is a choice; refuses at once"""
+
+    fields: Callable[[Puzzle], dict[str, Any]]
+    """what an assembly's document tells of the whole"""
+    matrices: Callable[[Puzzle, Poses], Float[Tensor, "n 4 4"]]
+    """what moves each piece to its place, as other programs read it"""
+    places: Callable[[Puzzle, Poses], list[dict[str, Any]]]
+    """what an assembly's document tells of each piece's place beside its matrix"""
+    fitted: Callable[[Puzzle, dict[str, Any], Path], Puzzle]
+    """the puzzle as a document tells it: on its board, if that is another"""
+    read_poses: Callable[[Puzzle, list[dict[str, Any]], Path], Poses]
+    """the poses that records stand for"""
+    check_locks: Callable[[Puzzle, Poses, Bool[Tensor, "n"], Path], None]
+    """refuses pieces that can't be locked at once to where they stand"""
+    further_files: Callable[[Answer], Iterator[tuple[str, bytes]]]
+    """names and contents of files that an assembly folder has beside document and pictures"""
+
+    drawing: Callable[[], Drawing]
+    facts: Callable[[Puzzle], Sequence[tuple[str, str]]]
+    """what a report tells of the whole"""
+    opening: str
+    """how other programs open the result, for a report"""
+    count_right: Callable[[Answer, Poses], Score]
+    """an assembly against the truth"""
+    turned: Callable[[Answer, Poses], int] = lambda assembly, truth: 0
+    """by how many degrees the whole of an assembly lies turned clockwise from the truth, where that is told"""
+    photos: bool = False
+    """whether several photographs are read as one puzzle"""
+    next_joins: Callable[[Answer], Sequence[NextJoin]] | None = None
+    """the surest joins that are still to make, if people make them"""
+    in_palette: Callable[[Answer], Answer] | None = None
+    """the assembly without its pieces' own colours, so that each is shown in one that tells it from the others"""
+
+    def score(self, assembly: Answer) -> str | None:
+        """How much is right, in words, if the truth is known."""
+        truth, count = assembly.puzzle.truth, len(assembly.puzzle)
+        if truth is None:
+            return None
+        right, free = self.count_right(assembly, truth)
+        if free == right:
+            return f"{100 * right / count:.1f} % of the {self.piece}s right"
+        fitting = f"all {count} {self.piece}s" if free == count else f"{free} of {count} {self.piece}s"
+        by = self.turned(assembly, truth)
+        return f"{fitting} fit together, {f'turned by {by}° (--turn {360 - by} turns them)' if by else self.free}"

@@ -1,0 +1,4 @@
+"""The confidences from which on a place counts as sure and as likely; every module reads them here."""
+
+SURE = 0.9
+LIKELY = 0.5

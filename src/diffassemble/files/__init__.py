@@ -1,1 +1,0 @@
-"""Puzzles, pictures, meshes and assemblies in and out of files; nothing is left half written."""

@@ -1,0 +1,1 @@
+"""Photographs of loose pieces: where pieces lie, and what their outlines are."""
