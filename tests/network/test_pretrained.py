@@ -13,12 +13,12 @@ from safetensors.torch import save_file
 
 from diffassemble.core import InputError, Puzzle
 from diffassemble.network import pretrained
-from diffassemble.network.baselines import OneShot, OneShotConfig
 from diffassemble.network.batch import pack
 from diffassemble.network.denoiser import Denoiser
 from diffassemble.network.loading import load_network
 from diffassemble.network.pretrained import Pretrained, bundled_models, find_model
 from diffassemble.squares.edge_model import find_matches
+from diffassemble_research.baselines import OneShot, OneShotConfig
 
 Make = Callable[..., Denoiser]
 

@@ -12,7 +12,6 @@ import torch
 
 from diffassemble.fragments.model import FractureConfig
 from diffassemble.fragments.orientation import OrientationConfig
-from diffassemble.network.baselines import OneShotConfig
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.upright import UprightConfig
 from diffassemble.squares.edge_model import EdgeModelConfig
@@ -25,6 +24,7 @@ from diffassemble.training.loop import Task
 from diffassemble.training.orientation import OrientationTraining
 from diffassemble.training.outlines import OutlineTask
 from diffassemble.training.upright import UprightData, UprightTraining
+from diffassemble_research.baselines import OneShotConfig
 
 
 @pytest.fixture(scope="session")

@@ -31,14 +31,6 @@ For example:
 
 diffassemble train PRESET --help tells all options of a preset and their values."""
 
-# What presets are for, by how their names begin.
-_PURPOSES = {
-    "the paper's ablations, each one change away from its form": ("ablation-", "fragments-"),
-    "methods that the paper compares with": ("baseline-",),
-    "the paper's own form and sizes": ("jigsaw-paper", "fragments-paper"),
-}
-_IN_USE = "models that solvers use"
-
 
 @dataclass(frozen=True)
 class RunOptions:
@@ -112,11 +104,9 @@ def run(argv: list[str]) -> None:
 
 def _presets() -> str:
     """All presets, by what they are for."""
-    groups: dict[str, list[str]] = {purpose: [] for purpose in (_IN_USE, *reversed(_PURPOSES))}
-    for name in PRESETS:
-        # The longest beginning decides.
-        fitting = {start: purpose for purpose, of in _PURPOSES.items() for start in of if name.startswith(start)}
-        groups[fitting[max(fitting, key=len)] if fitting else _IN_USE].append(name)
+    groups: dict[str, list[str]] = {}
+    for name, preset in PRESETS.items():
+        groups.setdefault(preset.group, []).append(name)
     width = max(map(len, PRESETS))
     return "\n\n".join(
         "\n".join([f"{purpose}:", *(f"  {name:<{width}}  {PRESETS[name].purpose}" for name in names)])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
+from diffassemble.extensions import Registry
 from diffassemble.io.reading import read_json
-from diffassemble.network.baselines import OneShot
 from diffassemble.network.denoiser import Denoiser, PoseNetwork
 from diffassemble.network.pretrained import CONFIG, find_model
 
-KINDS: dict[str, type[PoseNetwork]] = {"Denoiser": Denoiser, "OneShot": OneShot}
+KINDS: Mapping[str, type[PoseNetwork]] = Registry("networks", {"Denoiser": Denoiser})
 
 
 def load_network(name: str | os.PathLike[str]) -> PoseNetwork:

@@ -18,7 +18,6 @@ from diffassemble.core.surfaces import chamfer_distance
 from diffassemble.evaluation.metrics import euler_error, piece_chamfer, right_pieces, translation_error
 from diffassemble.fragments.datasets import Fracture, break_files, break_solids, find_fractures
 from diffassemble.fragments.model import FractureModels
-from diffassemble.network.baselines import OneShot, OneShotConfig
 from diffassemble.network.batch import PuzzleBatch, pack, with_matches
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import PoseNetwork
@@ -100,13 +99,6 @@ class FragmentTask(Denoising):
         errors = [_errors(model, *known, number) for number, known in enumerate(self.held_apart)]
         turn, shift, right = torch.stack(errors).mean(0).tolist() if errors else (0.0, 0.0, 0.0)
         return {"score": right - turn, "part accuracy": right, "RMSE(R)": turn, "RMSE(T)": shift}
-
-
-class BaselineTask(FragmentTask):
-    """The same for a network that answers in one go."""
-
-    defaults = Config(OneShotConfig(), FragmentConfig(), FragmentTraining())
-    network = OneShot
 
 
 def gather(data: FragmentConfig) -> tuple[list[list[Broken]], list[Fracture]]:

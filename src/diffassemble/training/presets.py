@@ -10,19 +10,25 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from diffassemble.extensions import Registry
+
 if TYPE_CHECKING:
     from diffassemble.training.config import Config
+
+USED = "models that solvers use"
+PAPER = "the paper's own form and sizes"
 
 
 @dataclass(frozen=True)
 class Preset:
-    """In one line what it is for, its changes to the defaults of its task, and which of TASKS that is."""
+    """Its purpose in one line, changes to the defaults of its task, which of TASKS that is, and its group in help."""
 
     purpose: str
     model_changes: Mapping[str, Any] = field(default_factory=dict)
     training_changes: Mapping[str, Any] = field(default_factory=dict)
     data_changes: Mapping[str, Any] = field(default_factory=dict)
     task: str = "jigsaw"
+    group: str = USED
 
     @property
     def config(self) -> Config:
@@ -32,6 +38,18 @@ class Preset:
         run = TASKS[self.task].defaults
         model, data = replace(run.model, **self.model_changes), replace(run.data, **self.data_changes)
         return replace(run, model=model, data=data, training=replace(run.training, **self.training_changes))
+
+    def variant(
+        self,
+        purpose: str,
+        group: str,
+        model: Mapping[str, Any],
+        training: Mapping[str, Any] = MappingProxyType({}),
+        data: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Preset:
+        """The same with further changes."""
+        changes = {**self.model_changes, **model}, {**self.training_changes, **training}, {**self.data_changes, **data}
+        return Preset(purpose, *changes, self.task, group)
 
 
 _PAPER_FORM = {"edge_features": False, "votes": False}
@@ -62,32 +80,25 @@ _SMALL = {"learning_rate": 2e-3, "warmup": 100}
 _CLASSIFIER = {"learning_rate": 1.5e-3, "weight_decay": 0.05, "warmup": 100, "average": 0.998}
 
 
-def _paper_form(purpose: str, **model_changes: Any) -> Preset:
-    return Preset(purpose, _PAPER_FORM | _CELLS | model_changes, _CELLS_TRAINING, _CELLS_DATA)
-
-
-def _fragment_form(purpose: str, training_changes: Mapping[str, Any] = MappingProxyType({}), **changes: Any) -> Preset:
-    training = {**_FORM_TRAINING, **training_changes}
-    return Preset(purpose, {"posed": False} | changes, training, _FORM_DATA, task="fragments")
-
-
-def _baseline(purpose: str, baseline: str, **model_changes: Any) -> Preset:
-    model = {"baseline": baseline, **model_changes}
-    return Preset(purpose, model, _FORM_TRAINING | {"noises": 1}, _FORM_DATA, task="baseline")
-
-
-PRESETS: dict[str, Preset] = {
+_OWN = {
     "jigsaw": Preset(
         "one light network for all grids, with pairwise evidence; made for CPUs",
         _CELLS | {"edge_model": "edge-model"},
         _CELLS_TRAINING,
         _CELLS_DATA | {"erode_share": 0.2},
     ),
-    "jigsaw-paper-form": _paper_form("the paper's method, without pairwise evidence: X₀ as a distribution over cells"),
+    "jigsaw-paper-form": Preset(
+        "the paper's method, without pairwise evidence: X₀ as a distribution over cells",
+        _PAPER_FORM | _CELLS,
+        _CELLS_TRAINING,
+        _CELLS_DATA,
+        group=PAPER,
+    ),
     "jigsaw-paper": Preset(
         "the published sizes: group-equivariant ResNet18, four bare UniMP layers, Adagrad",
         _PAPER_FORM | _PUBLISHED,
         _PUBLISHED_TRAINING,
+        group=PAPER,
     ),
     "upright": Preset(
         "the classifier that tells which way up an assembled picture stands",
@@ -106,23 +117,6 @@ PRESETS: dict[str, Preset] = {
             **{"whole_share": 0.7, "erode": 4, "erode_share": 0.8, "smallest_crop": 0.8},
         },
         task="edge-model",
-    ),
-    # The paper's ablations, each one change away from the paper's form.
-    "ablation-regression": Preset(
-        "the paper's form with its bare regression of X₀",
-        _PAPER_FORM | _CELLS | {"head": "regression", "side_heads": False},
-        _CELLS_TRAINING | {"translation_weight": 2.0, "rotation_weight": 0.5},
-        _CELLS_DATA,
-    ),
-    "ablation-no-side-heads": _paper_form("the paper's form without heads that compare sides", side_heads=False),
-    "ablation-plain": _paper_form("the paper's form with a plain encoder", symmetry="plain"),
-    "ablation-invariant": _paper_form("the paper's form with an encoder blind to turns", symmetry="invariant"),
-    "ablation-no-diffusion": _paper_form("the paper's form in one step", times=1),
-    "ablation-gcn": _paper_form("the paper's form with plain graph convolutions", layer="gcn"),
-    "ablation-dropped-edges": _paper_form("the paper's form with four in five edges lost at random", dropped_edges=0.8),
-    "ablation-expander": _paper_form(
-        "the paper's sparse form: expanders of a fifth of all edges, and 8 virtual nodes",
-        **{"degree": 0.2, "virtual_nodes": 8, "sparse_solving": True},
     ),
     "outlines": Preset(
         "one light network for flat pieces, which hears the matches of their outlines",
@@ -158,26 +152,16 @@ PRESETS: dict[str, Preset] = {
         _FORM_TRAINING | {"noises": 1},
         _FORM_DATA | {"pieces": (2, 8), "joined": 0.7},
         task="fragments",
+        group=PAPER,
     ),
-    "fragments-regression": _fragment_form("the paper's method for broken objects with its bare regression of X₀"),
     "fragments-paper": Preset(
         "the published sizes for broken objects: VN-DGCNN, four bare UniMP layers, Adagrad",
         _PUBLISHED | {"posed": False, "backbone": "vn_dgcnn_published", "features": 256, "width": 832},
         _PUBLISHED_TRAINING | _PUBLISHED_LOSSES,
         {"points": 1000},
         task="fragments",
-    ),
-    "fragments-plain": _fragment_form("the bare regression with a plain encoder", backbone="dgcnn", symmetry="plain"),
-    "fragments-invariant": _fragment_form("the bare regression with an encoder blind to turns", symmetry="invariant"),
-    "fragments-no-diffusion": _fragment_form("the bare regression in one step", times=1),
-    "fragments-gcn": _fragment_form("the bare regression with plain graph convolutions", layer="gcn"),
-    "fragments-6d": _fragment_form("the bare regression with rotations as two vectors", space="six_d"),
-    "fragments-no-chamfer": _fragment_form("the bare regression without the shape's distance", {"chamfer_weight": 0.0}),
-    "baseline-global": _baseline("each piece beside the sum of all, in one go", "global"),
-    "baseline-lstm": _baseline("one piece after the other, in one go", "lstm"),
-    "baseline-dgl": _baseline("a graph that is weighed anew by every guess, in one go", "dgl"),
-    "baseline-nsm": _baseline("neural shape mating, extended to many pieces, in one go", "nsm"),
-    "baseline-se3-equiv": _baseline(
-        "equivariant rotations and invariant translations, in one go", "se3-equiv", backbone="vn_dgcnn"
+        group=PAPER,
     ),
 }
+
+PRESETS: Mapping[str, Preset] = Registry("presets", _OWN)

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from diffassemble.core.poses import random_rotations
-from diffassemble.network.baselines import BASELINES, OneShot, OneShotConfig
 from diffassemble.network.batch import PuzzleBatch
+from diffassemble_research.baselines import BASELINES, OneShot, OneShotConfig
 
 COUNTS = (3, 5)
 
