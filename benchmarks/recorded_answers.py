@@ -149,6 +149,19 @@ CASES = (
     Case("fragments-locked-hybrid", "fragments-5-mug", "--lock fragments-5-mug-locked.json --solver hybrid"),
     Case("fragments-locked-diffusion", "fragments-5-mug", "--lock fragments-5-mug-locked.json --solver diffusion"),
     Case("two-objects", "two-objects", "--objects auto"),
+    # Flat pieces of every family, with both solvers, losses, locks, and from a photograph.
+    Case("outlines-tabs-48", "tabs-48", written=True),
+    Case("outlines-tabs-150", "tabs-150"),
+    Case("outlines-tabs-missing", "tabs-missing"),
+    Case("outlines-tabs-locked", "tabs-48", "--lock tabs-48-locked.json"),
+    Case("outlines-tabs-diffusion", "tabs-24", "--solver diffusion"),
+    Case("outlines-torn-20", "torn-20"),
+    Case("outlines-shards-30", "shards-30"),
+    Case("outlines-shards-missing", "shards-missing"),
+    Case("outlines-shards-diffusion", "shards-15", "--solver diffusion"),
+    Case("outlines-shards-two", "shards-two", "--objects auto"),
+    Case("outlines-strips-24", "strips-24"),
+    Case("outlines-photographed", "pictures/tabs-table.png"),
 )
 
 
@@ -322,6 +335,7 @@ def make_inputs(folder: Path) -> None:
         _make_photograph()
         _make_fragments()
         _make_loose_fragments()
+        _make_outlines()
 
 
 def _make_pictures() -> None:
@@ -402,6 +416,33 @@ def _make_photograph() -> None:
         scene.paste(piece, middle, piece)
     scene.save("pictures/photograph.png")
     _cut("photograph", "photographed-3x3", "--from-photo --grid 3x3 --size 96")
+
+
+def _make_outlines() -> None:
+    """Puzzle folders of flat pieces as `cut` writes them, one with a document that locks pieces, and a photograph."""
+    _cut("coffee", "tabs-48", "--shape tabs --pieces 48 --seed 20")
+    _cut("rocket", "tabs-150", "--shape tabs --pieces 150 --seed 21")
+    _cut("astronaut", "tabs-24", "--shape tabs --pieces 24 --seed 22")
+    _cut("chelsea", "tabs-missing", "--shape tabs --pieces 40 --missing 0.2 --seed 23")
+    _cut("astronaut", "torn-20", "--shape torn --pieces 20 --seed 24")
+    _cut("coffee", "shards-30", "--shape shards --pieces 30 --seed 25")
+    _cut("chelsea", "shards-missing", "--shape shards --pieces 20 --missing 0.2 --seed 26")
+    _cut("rocket", "shards-15", "--shape shards --pieces 15 --seed 27")
+    _cut("camera", "strips-24", "--shape strips --pieces 24 --seed 28")
+    _cut("astronaut", "shards-a", "--shape shards --pieces 10 --size 90 --seed 29")
+    _cut("coffee", "shards-b", "--shape shards --pieces 10 --size 90 --seed 30")
+    _copy("shards-a", "shards-two")
+    _copy("shards-b", "shards-two", "other_")
+    document = json.loads(Path("tabs-48", "truth.json").read_bytes())
+    for index, record in enumerate(document["pieces"]):
+        record["confidence"] = 1.0
+        record["locked"] = index % 5 == 0
+    _write_json("tabs-48-locked.json", {**document, "solver": "grow"})
+    scene = Image.new("RGB", (1500, 1000), (40, 90, 160))
+    for index, path in enumerate(sorted(Path("tabs-24", "pieces").iterdir())):
+        piece = Image.open(path).convert("RGBA")
+        scene.paste(piece, (30 + 245 * (index % 6), 30 + 240 * (index // 6)), piece)
+    scene.save("pictures/tabs-table.png")
 
 
 def _make_fragments() -> None:
