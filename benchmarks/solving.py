@@ -71,7 +71,7 @@ def gather_along_edges(network: Denoiser) -> None:
     from torch import Tensor
     from torch_geometric.nn import TransformerConv
 
-    from diffassemble.core.pieces import CHANNELS
+    from diffassemble.core.matches import CHANNELS
     from diffassemble.network.graph.layout import EdgeGraph
 
     class Gathering(TransformerConv):

@@ -61,7 +61,7 @@ def main() -> None:
                 return heard
 
             diffusion = FragmentDiffusionSolver(network, options.steps, options.samples, find_matches=tell)
-            true = (heard.relative.rotation == known.relative.rotation).all(-1).all(-1).nonzero()[:, 0]
+            true = (heard.pose.rotation == known.pose.rotation).all(-1).all(-1).nonzero()[:, 0]
 
             def tell_true(given: Puzzle, left: Matches = heard[true]) -> Matches:
                 return left

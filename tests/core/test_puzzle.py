@@ -65,12 +65,12 @@ def test_indexing_chooses_whole_matings(matches: Matches, index: torch.Tensor) -
     assert len(chosen) == len(matches.first[index])
     for part in ("first", "second", "slot", "evidence"):
         assert torch.equal(getattr(chosen, part), getattr(matches, part)[index])
-    assert torch.equal(chosen.relative.rotation, matches.relative.rotation[index])
-    assert torch.equal(chosen.relative.translation, matches.relative.translation[index])
+    assert torch.equal(chosen.pose.rotation, matches.pose.rotation[index])
+    assert torch.equal(chosen.pose.translation, matches.pose.translation[index])
 
 
 def test_weight_is_the_probability_that_the_first_channel_tells(matches: Matches) -> None:
-    assert torch.equal(matches.weight, matches.evidence[:, 0])
+    assert torch.equal(matches.probability, matches.evidence[:, 0])
     assert torch.equal(matches[torch.tensor([3, 1])].weight, matches.evidence[[3, 1], 0])
 
 

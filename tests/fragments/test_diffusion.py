@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from diffassemble.core import FragmentPieces, Locks, Matches, Mesh, Poses, Puzzle
-from diffassemble.core.pieces import CHANNELS
+from diffassemble.core.matches import CHANNELS
 from diffassemble.core.poses import random_rotations
 from diffassemble.core.solver import content_order
 from diffassemble.fragments.diffusion import FragmentDiffusionSolver, TreeSolver
@@ -144,10 +144,7 @@ def test_where_matches_contradict_each_other_nobody_is_sure(network: Denoiser) -
     both = Matches(
         *(torch.cat([getattr(one, name) for one in (matches, wrong)]) for name in ("first", "second")),
         Poses(
-            *(
-                torch.cat([getattr(one.relative, name) for one in (matches, wrong)])
-                for name in ("rotation", "translation")
-            )
+            *(torch.cat([getattr(one.pose, name) for one in (matches, wrong)]) for name in ("rotation", "translation"))
         ),
         torch.cat([matches.slot, wrong.slot]),
         torch.cat([matches.evidence, wrong.evidence]),
@@ -188,6 +185,6 @@ def test_spoilt_matches_stay_as_probable_and_two_sided() -> None:
     half = len(found) // 2
     assert 0 < half < len(matches) // 2
     assert torch.equal(found.first[:half], found.second[half:])
-    back = found.relative[torch.arange(half)] @ found.relative[half + torch.arange(half)]
+    back = found.pose[torch.arange(half)] @ found.pose[half + torch.arange(half)]
     assert torch.allclose(back.rotation, torch.eye(3).expand(half, 3, 3), atol=1e-5)
-    assert torch.equal(spoilt(matches, 0.0, 0.0, torch.Generator()).relative.rotation, matches.relative.rotation)
+    assert torch.equal(spoilt(matches, 0.0, 0.0, torch.Generator()).pose.rotation, matches.pose.rotation)

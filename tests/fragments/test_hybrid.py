@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from diffassemble.core import FragmentPieces, Locks, Matches, Mesh, Poses, Puzzle, Solver, Step
-from diffassemble.core.pieces import CHANNELS
+from diffassemble.core.matches import CHANNELS
 from diffassemble.core.poses import random_rotations
 from diffassemble.fragments.diffusion import UNKNOWN, FragmentDiffusionSolver
 from diffassemble.fragments.hybrid import GUESS, FragmentHybridSolver
@@ -138,10 +138,10 @@ def test_bad_input_gets_an_answer_with_an_honest_confidence(what: str, seed: int
 def mirrored(matches: Matches) -> Matches:
     """The first half of some matches, then the same the other way round."""
     half = len(matches) // 2
-    forth = matches.relative[torch.arange(half)]
+    forth = matches.pose[torch.arange(half)]
     back = forth.inverse()
     rotation = torch.cat([forth.rotation, back.rotation])
-    return replace(matches, relative=Poses(rotation, torch.cat([forth.translation, back.translation])))
+    return replace(matches, pose=Poses(rotation, torch.cat([forth.translation, back.translation])))
 
 
 def test_the_order_of_fragments_does_not_matter(frame: Poses) -> None:

@@ -140,8 +140,8 @@ def test_if_the_second_stands_at_its_place_so_does_the_first(broken: Puzzle, mod
     assert broken.truth is not None
     for direction in (0, 1):
         rows = (matches.first == direction).nonzero()[:, 0]
-        best = rows[matches.weight[rows].argmax()][None]
-        implied = broken.truth[matches.second[best]] @ matches.relative[best]
+        best = rows[matches.probability[rows].argmax()][None]
+        implied = broken.truth[matches.second[best]] @ matches.pose[best]
         true = broken.truth[matches.first[best]]
         cosine = ((implied.rotation * true.rotation).sum() - 1) / 2
         assert torch.rad2deg(torch.arccos(cosine.clamp(-1, 1))) < 1.5

@@ -49,7 +49,7 @@ def surely(puzzle: Puzzle) -> PuzzleBatch:
     """The puzzle with its true matches alone, all of them very probable."""
     batch = pack([puzzle], find_matches)
     matches, truth, board = batch.matches, puzzle.truth, puzzle.board
-    wanted, found = truth[matches.second] @ matches.relative, truth[matches.first]
+    wanted, found = truth[matches.second] @ matches.pose, truth[matches.first]
     apart = (wanted.translation - found.translation).norm(dim=-1) + (wanted.rotation - found.rotation).norm(dim=(1, 2))
     true = matches[apart < 1e-4]
     assert len(true) == 2 * (board.rows * (board.cols - 1) + board.cols * (board.rows - 1))
@@ -130,7 +130,7 @@ def test_an_edge_model_comes_by_its_name_with_who_looks_at_pairs(
     again = Denoiser.from_pretrained(tmp_path / "model")
     assert again.state_dict().keys() == make_model().state_dict().keys()
     batch, plain = pack(puzzles, match_finder(again)), pack(puzzles, find_matches)
-    assert not torch.equal(batch.matches.weight, plain.matches.weight)
+    assert not torch.equal(batch.matches.probability, plain.matches.probability)
     assert match_finder(make_model(edge_features=False, votes=False, edge_model="nowhere")) is None
     with pytest.raises(InputError, match="nowhere"):
         match_finder(make_model(edge_model="nowhere"))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from diffassemble.core import Matches, Poses
-from diffassemble.core.pieces import CHANNELS
+from diffassemble.core.matches import CHANNELS
 from diffassemble.diffusion.so3 import SPAN, rotation_of
 from diffassemble.diffusion.spaces import SPACES
 from diffassemble.network.evidence import grow_clusters
@@ -113,7 +113,7 @@ def test_votes_are_unbiased_under_noise_on_the_group_and_take_it_away(dimension:
     shifts = 0.1 * torch.randn(COUNT, samples, dimension, generator=torch.Generator().manual_seed(1))
     place = truth.translation[:, None] + shifts
     nobody = Held(torch.zeros(COUNT, dtype=torch.bool), truth.rotation, truth.translation)
-    weight = matches.weight[:, None].expand(-1, samples)
+    weight = matches.probability[:, None].expand(-1, samples)
     rotation, moved = votes(matches, noisy, place, weight, nobody)
     for power in range(rotation.shape[2]):
         mean = nearest_rotation(rotation[:, :, power].mean(1))
@@ -127,10 +127,10 @@ def test_votes_are_unbiased_under_noise_on_the_group_and_take_it_away(dimension:
 @both_dimensions
 def test_a_match_that_little_noise_contradicts_is_not_heard(dimension: int) -> None:
     truth, matches = assembly(dimension)
-    wrong = matches.relative.rotation.clone()
+    wrong = matches.pose.rotation.clone()
     wrong[0] = wrong[0] @ torch.diag(torch.tensor([-1.0, -1.0, 1.0][:dimension]))
     spoilt = Matches(
-        matches.first, matches.second, Poses(wrong, matches.relative.translation), matches.slot, matches.evidence
+        matches.first, matches.second, Poses(wrong, matches.pose.translation), matches.slot, matches.evidence
     )
     clear, noisy = torch.full((COUNT, 1), 1e-4), torch.full((COUNT, 1), 50.0)
     poses = truth.rotation[:, None], truth.translation[:, None]
@@ -138,7 +138,7 @@ def test_a_match_that_little_noise_contradicts_is_not_heard(dimension: int) -> N
     assert float(known[0]) < 0.05
     assert float(known[1:].min()) > 0.99
     blind = true_given_poses(spoilt, *poses, noisy, noisy, UNIT)[:, 0]
-    assert torch.allclose(blind, matches.weight, atol=0.02)
+    assert torch.allclose(blind, matches.probability, atol=0.02)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -167,9 +167,7 @@ def test_the_order_of_pieces_and_matches_does_not_matter(dimension: int) -> None
     )
     order = torch.randperm(COUNT, generator=generator)
     number, shuffled = order.argsort(), matches[torch.randperm(len(matches), generator=generator)]
-    renamed = Matches(
-        number[shuffled.first], number[shuffled.second], shuffled.relative, shuffled.slot, shuffled.evidence
-    )
+    renamed = Matches(number[shuffled.first], number[shuffled.second], shuffled.pose, shuffled.slot, shuffled.evidence)
     one = heard(rotation, place, 0.5, matches, held_at(truth, 0))
     other = heard(rotation[order], place[order], 0.5, renamed, held_at(truth[order], int(number[0])))
     assert torch.allclose(one.rotation[order], other.rotation, atol=1e-3)
@@ -180,7 +178,7 @@ def test_the_order_of_pieces_and_matches_does_not_matter(dimension: int) -> None
 def test_nothing_is_heard_across_objects(dimension: int) -> None:
     truth, matches = assembly(dimension)
     apart = Matches(*(torch.cat([part, part + COUNT]) for part in (matches.first, matches.second)),
-                    matches.relative[torch.arange(len(matches)).repeat(2)], matches.slot.repeat(2),
+                    matches.pose[torch.arange(len(matches)).repeat(2)], matches.slot.repeat(2),
                     matches.evidence.repeat(2, 1))  # fmt: skip
     both = truth[torch.arange(COUNT).repeat(2)]
     generator = torch.Generator().manual_seed(0)
@@ -199,7 +197,7 @@ def test_nothing_is_heard_across_objects(dimension: int) -> None:
 def test_evidence_is_that_of_the_shown_matches_each_pair_once(dimension: int) -> None:
     truth, matches = assembly(dimension, chance=0.8)
     total, each = shown_evidence(matches, truth.rotation, truth.translation, UNIT)
-    odds = -torch.log(1 - matches.weight)
+    odds = -torch.log(1 - matches.probability)
     assert float(total) == pytest.approx(float(odds.sum()) / 2, rel=1e-4)
     assert float(each.sum()) == pytest.approx(float(odds.sum()), rel=1e-4)
     moved = truth.translation.clone()
@@ -230,14 +228,14 @@ def test_the_mean_of_what_cancels_out_is_still_a_rotation(dimension: int) -> Non
 @both_dimensions
 def test_verdicts_begin_with_what_matches_came_with_and_learn_which_are_true(dimension: int) -> None:
     truth, matches = assembly(dimension)
-    wrong = Poses(matches.relative.rotation, matches.relative.translation.clone())
+    wrong = Poses(matches.pose.rotation, matches.pose.translation.clone())
     wrong.translation[[0, 9]] += 0.5
-    told = replace(matches, relative=wrong)
+    told = replace(matches, pose=wrong)
     torch.manual_seed(0)
     verdicts, nodes = Verdicts(4), torch.zeros(COUNT, 1, 4)
     said = heard(truth.rotation[:, None], truth.translation[:, None], 0.999, told, held_at(truth, 0))
     chance = torch.sigmoid(verdicts(nodes, told, said, UNIT)).detach()[:, 0]
-    assert torch.allclose(chance, matches.weight, atol=1e-4)
+    assert torch.allclose(chance, matches.probability, atol=1e-4)
     optimiser = torch.optim.Adam(verdicts.parameters(), 0.02)
     for _ in range(60):
         loss = verdict_loss(verdicts(nodes, told, said, UNIT), told, truth, UNIT)

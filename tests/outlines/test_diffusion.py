@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from diffassemble.core import Locks, Matches, OutlinePieces, Poses, Puzzle, Step
-from diffassemble.core.pieces import CHANNELS
+from diffassemble.core.matches import CHANNELS
 from diffassemble.core.poses import plane_rotations
 from diffassemble.core.solver import content_order
 from diffassemble.network.batch import pack
@@ -84,9 +84,9 @@ def test_the_answer_is_blind_to_the_listing_and_to_which_way_round_matches_are_t
 
 def test_pieces_photographed_larger_are_put_together_alike(network: Denoiser) -> None:
     puzzle, matches = sheet()
-    pieces, relative = puzzle.outlines, matches.relative
+    pieces, relative = puzzle.outlines, matches.pose
     large = replace(puzzle, pieces=replace(pieces, contours=tuple(3 * contour for contour in pieces.contours)))
-    told = replace(matches, relative=Poses(relative.rotation, 3 * relative.translation))
+    told = replace(matches, pose=Poses(relative.rotation, 3 * relative.translation))
     one, other = last_step(network, puzzle, matches), last_step(network, large, told)
     assert apart(Poses(one.poses.rotation, 3 * one.poses.translation), other.poses) < 0.3
 
@@ -123,8 +123,8 @@ def test_a_piece_that_matches_contradict_is_left_out_and_the_rest_stands(network
     touching = (matches.first == 11) | (matches.second == 11)
     evidence = matches.evidence.clone()
     evidence[touching] = 0.05
-    shifts = matches.relative.translation + torch.where(touching[:, None], SIDE * torch.tensor([0.4, 1.3]), 0.0)
-    told = replace(matches, evidence=evidence, relative=Poses(matches.relative.rotation, shifts))
+    shifts = matches.pose.translation + torch.where(touching[:, None], SIDE * torch.tensor([0.4, 1.3]), 0.0)
+    told = replace(matches, evidence=evidence, pose=Poses(matches.pose.rotation, shifts))
     step = last_step(network, puzzle, told)
     assert step.objects is not None
     assert step.objects.tolist() == [0] * 11 + [-1]
@@ -141,7 +141,7 @@ def test_matches_are_told_both_ways_once_however_they_were_listed() -> None:
     assert len(again) == len(both)
     half = len(both) // 2
     assert torch.equal(both.first[:half], both.second[half:])
-    poses = both.relative[torch.arange(half)] @ both.relative[torch.arange(half, 2 * half)]
+    poses = both.pose[torch.arange(half)] @ both.pose[torch.arange(half, 2 * half)]
     assert torch.allclose(poses.translation, torch.zeros(half, 2), atol=1e-3)
 
 

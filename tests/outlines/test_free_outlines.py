@@ -107,12 +107,12 @@ def test_most_neighbours_are_matched_and_what_is_sure_is_true(puzzle: Puzzle, ma
     assert bool((matches.evidence <= 1).all())
     assert puzzle.truth is not None
     true = puzzle.truth[matches.second].inverse() @ puzzle.truth[matches.first]
-    apart = (true.translation - matches.relative.translation).norm(dim=1)
-    right = (apart < 10) & ((true.rotation * matches.relative.rotation).sum((1, 2)) / 2 > 0.99)
+    apart = (true.translation - matches.pose.translation).norm(dim=1)
+    right = (apart < 10) & ((true.rotation * matches.pose.rotation).sum((1, 2)) / 2 > 0.99)
     found = {(int(a), int(b)) for a, b in zip(matches.first[right], matches.second[right], strict=True)}
     wanted = neighbours(puzzle)
     assert len(found & set(wanted)) >= 0.8 * len(wanted)
-    sure = matches.weight > 0.9
+    sure = matches.probability > 0.9
     assert int(sure.sum()) >= 4
     assert bool(right[sure].all())
 

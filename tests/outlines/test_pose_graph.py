@@ -42,8 +42,8 @@ def test_consistent_matches_are_met_exactly() -> None:
     drift = turned(0.3 * torch.randn(12, generator=random).double(), 20 * torch.randn(12, 2, generator=random).double())
     found = relax(drift @ truth, matches, NOBODY, torch.ones(len(pairs)))
     relative = found[matches.second].inverse() @ found[matches.first]
-    assert torch.allclose(relative.translation, matches.relative.translation, atol=1e-5)
-    assert torch.allclose(relative.rotation, matches.relative.rotation, atol=1e-8)
+    assert torch.allclose(relative.translation, matches.pose.translation, atol=1e-5)
+    assert torch.allclose(relative.rotation, matches.pose.rotation, atol=1e-8)
 
 
 def test_held_pieces_and_pieces_without_matches_stay() -> None:
@@ -70,16 +70,16 @@ def test_a_gap_in_a_ring_is_shared_out_evenly() -> None:
     matches = matches_of(truth, ring(12))
     # Every seam is told 1 degree too far, as a ring of pieces that were all traced a little too small would.
     wrong = turned(torch.full((12,), math.radians(1)).double(), torch.zeros(12, 2).double())
-    told = Matches(matches.first, matches.second, matches.relative @ wrong, matches.slot, matches.evidence)
+    told = Matches(matches.first, matches.second, matches.pose @ wrong, matches.slot, matches.evidence)
     grown = [truth[[11]]]
     for k in range(10, -1, -1):
-        grown.insert(0, grown[0] @ told.relative[[k]])
+        grown.insert(0, grown[0] @ told.pose[[k]])
     start = Poses(torch.cat([p.rotation for p in grown]), torch.cat([p.translation for p in grown]))
     found = relax(start, told, NOBODY, torch.ones(12), tolerance=1e9)
     relative = found[told.second].inverse() @ found[told.first]
-    left = (relative.translation - told.relative.translation).norm(dim=1)
+    left = (relative.translation - told.pose.translation).norm(dim=1)
     assert left.std() < 0.01 * left.mean() + 1e-6
-    seams = (relative.inverse() @ matches.relative).rotation
+    seams = (relative.inverse() @ matches.pose).rotation
     assert torch.allclose(seams, seams[:1].expand_as(seams), atol=1e-4)
 
 
@@ -87,7 +87,7 @@ def test_a_match_that_contradicts_the_others_yields() -> None:
     truth = scattered(12, 5)
     pairs = ring(12) + [(k, (k + 3) % 12) for k in range(12)]
     matches = matches_of(truth, pairs)
-    matches.relative.translation[4] += 80
+    matches.pose.translation[4] += 80
     found = relax(truth, matches, NOBODY, torch.ones(len(pairs)))
     away = (found.translation - found.translation.mean(0)) - (truth.translation - truth.translation.mean(0))
     assert away.norm(dim=1).max() < 8

@@ -120,10 +120,10 @@ def test_page_is_put_in_order(puzzle: Puzzle, pieces: OutlinePieces) -> None:
     assert (told.translation - true.translation).norm(dim=1).max() < 5
     assert ((told.rotation - true.rotation).abs().amax((1, 2)) < 0.05).all()
     assert (grown.objects == 0).all()
-    likely = matches.weight > 0.5
+    likely = matches.probability > 0.5
     true = puzzle.truth[matches.second[likely]].inverse() @ puzzle.truth[matches.first[likely]]
     assert int(likely.sum()) >= 4
-    assert ((matches.relative[likely].translation - true.translation).norm(dim=1) < 5).float().mean() > 0.7
+    assert ((matches.pose[likely].translation - true.translation).norm(dim=1) < 5).float().mean() > 0.7
 
 
 def test_listing_order_does_not_matter(pieces: OutlinePieces) -> None:
@@ -134,7 +134,7 @@ def test_listing_order_does_not_matter(pieces: OutlinePieces) -> None:
         table = torch.zeros(2 * len(pieces), 2 * len(pieces))
         one = 2 * names[matches.first] + matches.slot // 8
         other = 2 * names[matches.second] + matches.slot % 4 // 2
-        table[one, other] = table[other, one] = matches.weight
+        table[one, other] = table[other, one] = matches.probability
         return table
 
     torch.testing.assert_close(chances(plain, torch.arange(len(pieces))), chances(listed, order), atol=1e-4, rtol=1e-3)
@@ -202,7 +202,7 @@ def test_locked_strips_stay_beside_each_other(puzzle: Puzzle, pieces: OutlinePie
     one, other = truth[0], truth[4]
     match = int(((matches.first == min(one, other)) & (matches.second == max(one, other))).nonzero()[0])
     second = Poses.identity(1, 2)
-    first = second @ matches.relative[[match]]
+    first = second @ matches.pose[[match]]
     poses = Poses.identity(len(pieces), 2)
     poses.rotation[matches.first[match]], poses.translation[matches.first[match]] = (
         first.rotation[0],

@@ -20,8 +20,8 @@ def is_true(puzzle: Puzzle, matches: Matches) -> torch.Tensor:
     truth = puzzle.truth
     assert truth is not None
     wanted = truth[matches.second].inverse() @ truth[matches.first]
-    apart = (wanted.translation - matches.relative.translation).norm(dim=1)
-    turned = (wanted.rotation - matches.relative.rotation).abs().amax((1, 2))
+    apart = (wanted.translation - matches.pose.translation).norm(dim=1)
+    turned = (wanted.rotation - matches.pose.rotation).abs().amax((1, 2))
     return (apart < 0.05 * find_sides(puzzle.outlines).length) & (turned < 0.05)
 
 
@@ -55,8 +55,8 @@ def test_the_best_partner_of_every_side_is_the_true_one(jigsaw: Puzzle) -> None:
     true = is_true(jigsaw, matches)
     # 31 seams, each told in both directions.
     assert int(true.sum()) == 62
-    assert bool((matches.weight[true] > 0.5).all())
-    assert bool((matches.weight[~true] < 0.2).all())
+    assert bool((matches.probability[true] > 0.5).all())
+    assert bool((matches.probability[~true] < 0.2).all())
     assert bool(((matches.evidence >= 0) & (matches.evidence <= 1)).all())
 
 
@@ -65,7 +65,7 @@ def test_shapes_alone_tell(jigsaw: Puzzle) -> None:
     matches = match_tabs(pieces)
     true = is_true(jigsaw, matches)
     assert int(true.sum()) == 62
-    assert bool((matches.weight[true] > matches.weight[~true].max()).all())
+    assert bool((matches.probability[true] > matches.probability[~true].max()).all())
 
 
 def test_a_match_and_its_reverse_say_the_same(jigsaw: Puzzle) -> None:
@@ -74,7 +74,7 @@ def test_a_match_and_its_reverse_say_the_same(jigsaw: Puzzle) -> None:
     one, two = (matches[torch.arange(half) + start] for start in (0, half))
     assert torch.equal(one.first, two.second)
     assert torch.equal(one.slot // 4, two.slot % 4)
-    nothing = one.relative @ two.relative
+    nothing = one.pose @ two.pose
     assert nothing.translation.abs().max() < 1e-3
     assert torch.allclose(nothing.rotation, torch.eye(2).expand(half, 2, 2), atol=1e-5)
 

@@ -89,9 +89,9 @@ def test_who_knows_the_neighbours_is_believed(
         small_puzzle.board.pitch, keep=4, edge_model=lambda pixels, borders: compatibility
     )
     first, _ = true_sides(small_puzzle.board, *small_puzzle.board.snap(small_puzzle.truth))
-    probable = matches[matches.weight > 0.5]
+    probable = matches[matches.probability > 0.5]
     assert len(probable) == len(first)
-    wanted, found = small_puzzle.truth[probable.second] @ probable.relative, small_puzzle.truth[probable.first]
+    wanted, found = small_puzzle.truth[probable.second] @ probable.pose, small_puzzle.truth[probable.first]
     torch.testing.assert_close(wanted.translation, found.translation, atol=1e-5, rtol=0)
 
 

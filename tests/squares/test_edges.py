@@ -114,7 +114,7 @@ def test_true_neighbours_are_the_best_match(
 def test_true_matings_are_exact_and_false_ones_are_not(photo_puzzle: Puzzle, true_sides: TrueSides) -> None:
     board, truth = photo_puzzle.board, photo_puzzle.truth
     matches = find_matches(photo_puzzle)
-    wanted = truth[matches.second] @ matches.relative
+    wanted = truth[matches.second] @ matches.pose
     apart = (wanted.translation - truth.translation[matches.first]).norm(dim=1)
     twist = (wanted.rotation - truth.rotation[matches.first]).flatten(1).norm(dim=1)
     touching = set(zip(*(side.tolist() for side in true_sides(board, *board.snap(truth))), strict=True))
@@ -184,11 +184,11 @@ def test_probabilities_are_calibrated(photo_puzzle: Puzzle, true_sides: TrueSide
     matches = find_matches(photo_puzzle)
     touching = set(zip(*(side.tolist() for side in true_sides(board, *board.snap(truth))), strict=True))
     true = torch.tensor([side_pair(matches, index) in touching for index in range(len(matches))])
-    assert (matches.weight[true] > 0.5).float().mean() > 0.85
-    assert (matches.weight[~true] < 0.5).float().mean() > 0.98
+    assert (matches.probability[true] > 0.5).float().mean() > 0.85
+    assert (matches.probability[~true] < 0.5).float().mean() > 0.98
     # As many neighbours are promised as there are.
-    assert matches.weight.sum() == pytest.approx(int(true.sum()), rel=0.1)
-    assert true[matches.weight > 0.9].float().mean() > 0.9
+    assert matches.probability.sum() == pytest.approx(int(true.sum()), rel=0.1)
+    assert true[matches.probability > 0.9].float().mean() > 0.9
 
 
 def test_a_lone_piece_has_no_matches() -> None:

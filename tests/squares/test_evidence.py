@@ -68,11 +68,11 @@ def test_one_round_goes_halfway_to_the_weighted_mean_of_what_the_matches_imply(
         torch.randn(count, dimension, dimension, generator=seeded(1)),
         torch.randn(count, dimension, generator=seeded(2)),
     )
-    implied = noisy[matches.second] @ matches.relative
+    implied = noisy[matches.second] @ matches.pose
     halfway = unflatten_poses(voted(matches, flatten_poses(noisy)[..., None])[:, 0, :, 0])
     for piece in range(count):
         mine = matches.first == piece
-        share = matches.weight[mine] / matches.weight[mine].sum()
+        share = matches.probability[mine] / matches.probability[mine].sum()
         mean_rotation = (share[:, None, None] * implied.rotation[mine]).sum(0)
         mean_translation = (share[:, None] * implied.translation[mine]).sum(0)
         torch.testing.assert_close(halfway.rotation[piece], (noisy.rotation[piece] + mean_rotation) / 2)
@@ -155,7 +155,7 @@ def test_clusters_are_what_hangs_together(solved: Solved, rows: int, cols: int, 
     truth, matches = solved(board, max(1, round(kept * board.cells)), seed)
     count = len(truth)
     for threshold, clusters in zip(THRESHOLDS, grow_clusters(matches, count), strict=True):
-        used = matches[matches.weight.double() >= threshold]
+        used = matches[matches.probability.double() >= threshold]
         links = coo_matrix((torch.ones(len(used)), (used.first, used.second)), shape=(count, count))
         label = torch.from_numpy(connected_components(links, directed=False)[1])
         assert torch.equal(together(clusters), label[:, None] == label)

@@ -23,7 +23,9 @@ def test_pair_terms_are_the_log_odds_of_the_listed_pairs_and_lowest_for_others(c
     assert torch.equal(gains, gains.T)
     assert gains.abs().max() <= STRONGEST
     own, other = 4 * matches.first + matches.slot // 4, 4 * matches.second + matches.slot % 4
-    torch.testing.assert_close(gains[own, other].sigmoid(), matches.weight.clamp(0.00248, 0.99752), rtol=0, atol=1e-4)
+    torch.testing.assert_close(
+        gains[own, other].sigmoid(), matches.probability.clamp(0.00248, 0.99752), rtol=0, atol=1e-4
+    )
     listed = torch.zeros_like(gains, dtype=torch.bool)
     listed[own, other] = listed[other, own] = True
     assert (gains[~listed] == -STRONGEST).all()

@@ -44,7 +44,7 @@ def test_processes_together_have_the_gradient_of_one(tiny: Callable[..., Config]
 def test_batches_go_to_another_device_as_a_whole(tiny: Callable[..., Config]) -> None:
     batch = pack(JigsawTask(tiny()).stream.batch(0).puzzles, find_matches)
     moved = batch.to(torch.device("meta"))
-    parts = [*vars(moved).values(), *vars(moved.matches).values(), *vars(moved.matches.relative).values()]
+    parts = [*vars(moved).values(), *vars(moved.matches).values(), *vars(moved.matches.pose).values()]
     tensors = [part for part in parts if isinstance(part, Tensor)]
     assert len(tensors) == 10
     assert all(part.is_meta for part in tensors)

@@ -49,11 +49,11 @@ def test_made_up_matches_are_true_as_often_as_they_say() -> None:
     for number in range(120):
         puzzle, matches = make_puzzle(sheets[number % 2], 0.2, seeded(2, number))
         assert puzzle.truth is not None
-        there = puzzle.truth[matches.second] @ matches.relative
+        there = puzzle.truth[matches.second] @ matches.pose
         size = float(puzzle.outlines.areas.median().sqrt())
         true = (there.translation - puzzle.truth[matches.first].translation).norm(dim=-1) < 0.2 * size
         true &= (there.rotation - puzzle.truth[matches.first].rotation).norm(dim=(-1, -2)) < 0.2
-        told.append(matches.weight)
+        told.append(matches.probability)
         right.append(true.float())
     chance, true = torch.cat(told), torch.cat(right)
     for low, high in ((0.0, 0.1), (0.1, 0.4), (0.4, 0.7), (0.7, 0.95), (0.95, 1.0)):
@@ -95,7 +95,7 @@ def test_pieces_of_pictures_are_compared_and_some_of_them_lost(tmp_path: Path) -
     assert len(left) == 3
     number = {name: index for index, name in enumerate(puzzle.names)}
     listed = {(*sorted(pair), round(chance, 5)) for *pair, chance in zip(
-        matches.first.tolist(), matches.second.tolist(), matches.weight.tolist(), strict=True)}  # fmt: skip
+        matches.first.tolist(), matches.second.tolist(), matches.probability.tolist(), strict=True)}  # fmt: skip
     own = [number[name] for name in left.names]
     for one, two, chance in zip(heard.first.tolist(), heard.second.tolist(), heard.weight.tolist(), strict=True):
         assert (*sorted((own[one], own[two])), round(chance, 5)) in listed

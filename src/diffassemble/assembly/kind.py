@@ -19,7 +19,7 @@ from torch import Tensor
 from diffassemble.assembly.answer import Answer
 from diffassemble.core.board import Board
 from diffassemble.core.limits import LIMITS
-from diffassemble.core.pieces import Matches
+from diffassemble.core.matches import Matches
 from diffassemble.core.poses import Poses
 from diffassemble.core.puzzle import InputError, Puzzle
 from diffassemble.core.solver import Solver

@@ -1,4 +1,4 @@
-"""What is given: pieces without their places, what time does to them, and which two of them may touch."""
+"""Pieces whose poses are unknown: pictures, meshes and clouds, flat outlines; and what erosion and loss do to them."""
 
 from __future__ import annotations
 
@@ -226,40 +226,3 @@ def surviving(count: int, missing: float, generator: torch.Generator) -> Int[Ten
     """Indices, in random order, of the pieces left when a share `missing` is lost; at least one stays."""
     kept = max(1, count - round(count * missing))
     return torch.randperm(count, generator=generator)[:kept]
-
-
-# Channels of evidence: probability, rank, absolute quality.
-CHANNELS = 3
-
-
-@dataclass(frozen=True)
-class Matches:
-    """If `second` stands at T, then `first` stands at T @ relative.
-
-    `slot` tells the ways in which one pair may touch apart (2D: 4·side of first + side of second);
-    `evidence` holds the channels, all in [0, 1], that say how well the two fit: the probability that
-    they really touch, how highly the fit ranks among all others, and how good it is in absolute terms.
-    """
-
-    first: Int[Tensor, "m"]
-    second: Int[Tensor, "m"]
-    relative: Poses
-    slot: Int[Tensor, "m"]
-    evidence: Float[Tensor, "m channels"]
-
-    def __len__(self) -> int:
-        return len(self.first)
-
-    def __repr__(self) -> str:
-        """A line; the numbers are in the fields."""
-        return f"Matches({len(self)} ways for pieces to touch, {int((self.weight >= 0.9).sum())} of them sure)"
-
-    @property
-    def weight(self) -> Float[Tensor, "m"]:
-        """How probable each match is: the first channel."""
-        return self.evidence[:, 0]
-
-    def __getitem__(self, index: Tensor) -> Matches:
-        return Matches(
-            self.first[index], self.second[index], self.relative[index], self.slot[index], self.evidence[index]
-        )

@@ -41,7 +41,7 @@ class PuzzleBatch:
         """The same on another device."""
         matches = self.matches
         if matches is not None:
-            relative = Poses(matches.relative.rotation.to(device), matches.relative.translation.to(device))
+            relative = Poses(matches.pose.rotation.to(device), matches.pose.translation.to(device))
             pair = matches.first.to(device), matches.second.to(device)
             matches = Matches(*pair, relative, matches.slot.to(device), matches.evidence.to(device))
         content, puzzle, board, room = (x.to(device) for x in (self.content, self.puzzle, self.board, self.room))
@@ -119,7 +119,7 @@ def join_matches(matches: Sequence[Matches], starts: Sequence[int]) -> Matches:
     return Matches(
         torch.cat([m.first + start for m, start in shifted]),
         torch.cat([m.second + start for m, start in shifted]),
-        Poses(torch.cat([m.relative.rotation for m in matches]), torch.cat([m.relative.translation for m in matches])),
+        Poses(torch.cat([m.pose.rotation for m in matches]), torch.cat([m.pose.translation for m in matches])),
         torch.cat([m.slot for m in matches]),
         torch.cat([m.evidence for m in matches]),
     )

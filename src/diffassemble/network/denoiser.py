@@ -19,7 +19,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from diffassemble.core import Matches, Poses
-from diffassemble.core.pieces import CHANNELS
+from diffassemble.core.matches import CHANNELS
 from diffassemble.core.settings import check_settings
 from diffassemble.diffusion.schedule import Schedule
 from diffassemble.diffusion.so3 import SPAN

@@ -32,17 +32,17 @@ def vote_matrix(matches: Matches, count: int) -> Float[Tensor, "flat flat"]:
     Halfway, because a lattice is a checkerboard: whole steps would only ever mix pieces of one colour.
     A piece without matches stays where it is, and a true assembly is a fixed point.
     """
-    dimension = matches.relative.translation.shape[-1]
+    dimension = matches.pose.translation.shape[-1]
     width = dimension + dimension**2
-    rows, cols, factors = _blocks(matches.relative)
+    rows, cols, factors = _blocks(matches.pose)
     everyone = torch.arange(count * width, device=matches.first.device)
     row = torch.cat([(matches.first[:, None] * width + rows).flatten(), everyone])
     col = torch.cat([(matches.second[:, None] * width + cols).flatten(), everyone])
     order = row.argsort(stable=True)
     starts = torch.cat([row.new_zeros(1), torch.bincount(row, minlength=count * width).cumsum(0)])
-    total = matches.weight.new_zeros(count).index_add(0, matches.first, matches.weight)
+    total = matches.probability.new_zeros(count).index_add(0, matches.first, matches.probability)
     heard = 0.5 * (total > 1e-9)
-    share = heard[matches.first] * matches.weight / total.clamp(min=1e-9)[matches.first]
+    share = heard[matches.first] * matches.probability / total.clamp(min=1e-9)[matches.first]
     value = torch.cat([(share[:, None] * factors).flatten(), (1 - heard).repeat_interleave(width)])[order]
     parts = starts, col[order], value, (count * width, count * width)
     return torch.sparse_csr_tensor(*parts, device=value.device, check_invariants=False)
@@ -164,9 +164,9 @@ def grow_clusters(
     A match that would put two pieces closer together than a share `apart` of its own distance is passed over, and so is
     one that would make a cluster too large for its board: `room` holds, for every piece, the sides of the board.
     """
-    ranked = matches[matches.weight.argsort(descending=True, stable=True)]
+    ranked = matches[matches.probability.argsort(descending=True, stable=True)]
     pairs = torch.stack([ranked.first, ranked.second], 1).cpu().numpy()
-    relative = torch.cat([ranked.relative.rotation, ranked.relative.translation[..., None]], -1).double().cpu().numpy()
+    relative = torch.cat([ranked.pose.rotation, ranked.pose.translation[..., None]], -1).double().cpu().numpy()
     closest = apart**2 * np.square(relative[..., -1]).sum(1)
     limits = np.full((count, relative.shape[1]), np.inf)
     if room is not None:
@@ -176,7 +176,7 @@ def grow_clusters(
     axes = tuple(range(relative.shape[1]))
     clusters, done = [], 0
     for threshold in THRESHOLDS:
-        enough = int((ranked.weight.double() >= threshold).sum())
+        enough = int((ranked.probability.double() >= threshold).sum())
         chosen, refused = slice(done, enough), np.empty(enough - done, np.bool_)
         along = pairs[chosen], relative[chosen], enough - done, refused
         join(*along, *trees, axes, closest=closest[chosen], room=limits, lookup=None, board=None)

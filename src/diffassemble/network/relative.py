@@ -44,14 +44,14 @@ def spoilt(matches: Matches, wrong: float, unheard: float, generator: torch.Gene
     assert mirrored, "matches are listed one way, then the other way round"
     kept = (torch.rand(half, generator=generator) >= unheard).nonzero()[:, 0]
     replaced = (torch.rand(half, generator=generator) < wrong)[kept]
-    forth = matches[kept].relative
+    forth = matches[kept].pose
     other = random_poses(len(kept), forth.translation.norm(dim=-1), forth.translation.shape[1], generator)
     rotation = torch.where(replaced[:, None, None], other.rotation, forth.rotation)
     forth = Poses(rotation, torch.where(replaced[:, None], other.translation, forth.translation))
     back = forth.inverse()
     both = matches[torch.cat([kept, kept + half])]
     rotation = torch.cat([forth.rotation, back.rotation])
-    return replace(both, relative=Poses(rotation, torch.cat([forth.translation, back.translation])))
+    return replace(both, pose=Poses(rotation, torch.cat([forth.translation, back.translation])))
 
 
 def random_poses(count: int, far: Float[Tensor, "n"], dimension: int, generator: torch.Generator) -> Poses:
@@ -157,7 +157,7 @@ def _believed(matches: Matches, found: Poses, held: Locks, unit: Float[Tensor, "
     known = Held(held.held, held.poses.rotation, held.poses.translation)
     angle, far = residuals(matches, *settled(matches, rotation, place, known, unit))
     shows = (angle < _BELIEVED * _TURN) & (far < _BELIEVED * _SHIFT * unit[matches.first, None])
-    return 0.5 * matches.weight[:, None] + 0.5 * shows
+    return 0.5 * matches.probability[:, None] + 0.5 * shows
 
 
 def tree_poses(matches: Matches, held: Locks) -> Poses:
@@ -190,7 +190,7 @@ def linked(matches: Matches, poses: Poses, held: Bool[Tensor, "n"], unit: Float[
     """
     count = len(held)
     borne_out = shown(matches, poses, unit)
-    chance = matches.weight.clamp(1e-6, 0.995)
+    chance = matches.probability.clamp(1e-6, 0.995)
     odds = chance / (1 - chance)
     pair = matches.first * count + matches.second
     against = odds.where(~borne_out & (chance >= _RIVAL), 0.0)

@@ -93,7 +93,7 @@ def residuals(
 def told(matches: Matches, rotation: Tensor, place: Tensor) -> tuple[Tensor, Tensor]:
     """Where each match puts its first piece if the second stands where it does; linear in the poses."""
     extra = (1,) * (place.dim() - 2)
-    relative = matches.relative
+    relative = matches.pose
     turn = relative.rotation.view(-1, *extra, *relative.rotation.shape[1:])
     shift = relative.translation.view(-1, *extra, relative.translation.shape[1], 1)
     theirs = rotation[matches.second]
@@ -111,7 +111,7 @@ def true_given_poses(
     """The probability that each match is true, given poses with so much noise an axis; wrong ones say anything."""
     angle, far = residuals(matches, rotation, place)
     first, second = matches.first, matches.second
-    reach = matches.relative.translation.square().sum(-1)[:, None]
+    reach = matches.pose.translation.square().sum(-1)[:, None]
     turn = turn_variance[first] + turn_variance[second] + _TURN**2
     shift = shift_variance[first] + shift_variance[second] + reach * turn_variance[second]
     shift = shift + (_SHIFT * unit[first, None]).square()
@@ -123,7 +123,7 @@ def true_given_poses(
     # Much noise is no normal distribution on a sphere, and tells nothing.
     known = torch.exp(-2 * turn), (_SPREAD**2 / (_SPREAD**2 + shift)).square()
     seen = known[0] * by_turn.clamp(_AGAINST, _FOR) + known[1] * by_shift.clamp(_AGAINST, _FOR)
-    chance = matches.weight.clamp(1e-4, 1 - 1e-4)
+    chance = matches.probability.clamp(1e-4, 1 - 1e-4)
     return torch.sigmoid(torch.log(chance / (1 - chance))[:, None] + seen)
 
 
@@ -181,7 +181,7 @@ def supported(
     angle, far = residuals(matches, rotation, place)
     far = far / unit[matches.first, None, None]
     shown = torch.exp(-0.5 * ((angle / _SHOWN_TURN).square() + (far / _SHOWN_SHIFT).square()))
-    known = matches.weight[:, None, None]
+    known = matches.probability[:, None, None]
     total = shown.new_zeros(place.shape[:3]).index_add(0, matches.first, known * shown)
     every = known.new_zeros(len(place), 1, 1).index_add(0, matches.first, known)
     return total, total / (every + 0.1)
@@ -249,7 +249,7 @@ def shown_evidence(
     angle, far = residuals(matches, rotation[:, None], place[:, None])
     far = far / unit[matches.first, None]
     shown = torch.exp(-0.5 * ((angle / _TURN).square() + (far / (2 * _SHIFT)).square()))[:, 0]
-    chance = matches.weight.clamp(max=0.995)
+    chance = matches.probability.clamp(max=0.995)
     worth = -torch.log(1 - chance) * shown
     # Of several matches of one pair only the best one counts.
     count = len(place)

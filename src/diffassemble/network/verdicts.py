@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from diffassemble.core import Matches, Poses
-from diffassemble.core.pieces import CHANNELS
+from diffassemble.core.matches import CHANNELS
 from diffassemble.network.spatial import OPINIONS, Opinions, residuals
 
 # Within these angles, in radians, and distances, in units, an opinion shows a match closely, and roughly.
@@ -42,7 +42,7 @@ class Verdicts(nn.Module):
         seen = [
             torch.exp(-0.5 * ((angle / turn).square() + (far / shift).square())) for turn, shift in (_CLOSE, _ROUGH)
         ]
-        chance = matches.weight.clamp(1e-4, 1 - 1e-4)
+        chance = matches.probability.clamp(1e-4, 1 - 1e-4)
         odds = torch.log(chance / (1 - chance))
         known = torch.cat([matches.evidence, odds[:, None] / 4], 1)[:, None].expand(-1, nodes.shape[1], -1)
         own = self.own(torch.cat([known, *seen], -1))

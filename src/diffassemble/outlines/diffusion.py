@@ -59,8 +59,8 @@ class OutlineDiffusionSolver:
         verdicts, locked = judged(self.model, seen, matches, found), puzzle.locks is not None
         answer, sure = assembled(matches, found, held, unit, verdicts, locked)
         borne_out = matches[(shown(matches, answer, unit) & (matches.first < matches.second)).nonzero()[:, 0]]
-        in_pixels = replace(borne_out, relative=resized(borne_out.relative, told.length))
-        poses = relax(told.in_pixels(own @ answer), in_pixels, held.held, borne_out.weight)
+        in_pixels = replace(borne_out, pose=resized(borne_out.pose, told.length))
+        poses = relax(told.in_pixels(own @ answer), in_pixels, held.held, borne_out.probability)
         sure = torch.where(held.held, 1.0, _SUREST * sure) if locked else _SUREST * sure
         placed = sure >= _LEFT_OUT
         yield Step(

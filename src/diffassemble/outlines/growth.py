@@ -86,8 +86,8 @@ def grow_free(
 
 def _ways(matches: Matches, scale: float) -> Ways:
     """Matches in working pixels with log odds, without the hopeless ones."""
-    turn, shift = complex_of(matches.relative)
-    likely = np.clip(matches.weight.double().numpy(), 1e-6, 1 - 1e-6)
+    turn, shift = complex_of(matches.pose)
+    likely = np.clip(matches.probability.double().numpy(), 1e-6, 1 - 1e-6)
     logit = np.log(likely / (1 - likely))
     kept = logit > HOPELESS
     first, second = matches.first.numpy(), matches.second.numpy()

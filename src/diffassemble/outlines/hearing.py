@@ -51,7 +51,7 @@ def heard(puzzle: Puzzle, matches: Matches) -> Heard:
         locks=None if locks is None else Locks(locks.held, resized(locks.poses, 1 / length)),
     )
     likely = _most_likely(both_ways(matches), len(puzzle))
-    likely = replace(likely, relative=resized(likely.relative, 1 / length), slot=torch.zeros_like(likely.slot))
+    likely = replace(likely, pose=resized(likely.pose, 1 / length), slot=torch.zeros_like(likely.slot))
     return Heard(told, likely, length)
 
 
@@ -62,13 +62,13 @@ def both_ways(matches: Matches) -> Matches:
     pairs = zip(matches.first.tolist(), matches.second.tolist(), strict=True)
     alone = torch.tensor([one > two and (two, one) not in ahead for one, two in pairs], dtype=torch.bool)
     kept = matches[(forth | alone).nonzero()[:, 0]]
-    back = kept.relative.inverse()
+    back = kept.pose.inverse()
     return Matches(
         torch.cat([kept.first, kept.second]),
         torch.cat([kept.second, kept.first]),
         Poses(
-            torch.cat([kept.relative.rotation, back.rotation]),
-            torch.cat([kept.relative.translation, back.translation]),
+            torch.cat([kept.pose.rotation, back.rotation]),
+            torch.cat([kept.pose.translation, back.translation]),
         ),
         kept.slot.repeat(2),
         kept.evidence.repeat(2, 1),
@@ -77,11 +77,11 @@ def both_ways(matches: Matches) -> Matches:
 
 def _most_likely(matches: Matches, count: int) -> Matches:
     """What is heard of matches that are listed both ways; a pair is, if either of its pieces has it among its best."""
-    order = (matches.first - matches.weight.double().clamp(max=0.999)).argsort(stable=True)
+    order = (matches.first - matches.probability.double().clamp(max=0.999)).argsort(stable=True)
     starts = torch.bincount(matches.first, minlength=count).cumsum(0) - torch.bincount(matches.first, minlength=count)
     rank = torch.empty_like(order)
     rank[order] = torch.arange(len(order)) - starts[matches.first[order]]
-    chosen = (rank < _MOST) & (matches.weight >= _LEAST)
+    chosen = (rank < _MOST) & (matches.probability >= _LEAST)
     half = len(matches) // 2
     either = chosen[:half] | chosen[half:]
     return matches[either.repeat(2).nonzero()[:, 0]]
@@ -89,5 +89,5 @@ def _most_likely(matches: Matches, count: int) -> Matches:
 
 def standing(matches: Matches, count: int) -> Float[Tensor, "n"]:
     """How much speaks for seeing all others from each piece: the size of its likely cluster, then its own matches."""
-    own = torch.zeros(count).index_add(0, matches.first, matches.weight)
+    own = torch.zeros(count).index_add(0, matches.first, matches.probability)
     return grow_clusters(matches, count, apart=0.0)[1].sizes() + own / (1 + own)

@@ -52,11 +52,13 @@ class Evidence:
         one = (4 * matches.first + matches.slot // 4).tolist()
         two = (4 * matches.second + matches.slot % 4).tolist()
         quality = matches.evidence[:, 2].double().clamp(1e-6, 1 - 1e-6)
-        for own, other, odds, probable in zip(one, two, quality.logit().tolist(), matches.weight.tolist(), strict=True):
+        for own, other, odds, probable in zip(
+            one, two, quality.logit().tolist(), matches.probability.tolist(), strict=True
+        ):
             self.partners[own][other] = max(odds + many, DUSTY)
             self.probable[own, other] = probable
         open_sides = max(1, sum(shape != FLAT for shape in self.shapes))
-        share = min(0.95, max(0.1, sum(matches.weight.tolist()) / open_sides))
+        share = min(0.95, max(0.1, sum(matches.probability.tolist()) / open_sides))
         self.prior = math.log(share / (1 - share)) - many
 
     def between(self, own: int, other: int) -> float:

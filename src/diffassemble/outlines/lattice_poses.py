@@ -93,7 +93,7 @@ def pose_layouts(
         within = matches[torch.tensor(chosen, dtype=torch.long)]
         where = torch.full((count,), -1)
         where[members] = torch.arange(len(members))
-        own = Matches(where[within.first], where[within.second], within.relative, within.slot, within.evidence)
+        own = Matches(where[within.first], where[within.second], within.pose, within.slot, within.evidence)
         poses = _along_tree(poses, own)
         fixed = held[members]
         if locks is not None and bool(fixed.any()):
@@ -157,8 +157,8 @@ def _along_tree(poses: Poses, matches: Matches) -> Poses:
     for first, second, turn, shift in zip(
         matches.first.tolist(),
         matches.second.tolist(),
-        matches.relative.rotation.double(),
-        matches.relative.translation.double(),
+        matches.pose.rotation.double(),
+        matches.pose.translation.double(),
         strict=True,
     ):
         if group[first] == group[second]:

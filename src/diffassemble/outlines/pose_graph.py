@@ -36,7 +36,7 @@ def relax(
         return poses
     first, second = matches.first.numpy(), matches.second.numpy()
     turn, place = complex_of(poses)
-    turned, shift = complex_of(matches.relative)
+    turned, shift = complex_of(matches.pose)
     lever = np.maximum(np.abs(shift) / math.sqrt(12), 1.0)
     touch = shift / 2  # in the frame of the second piece
     seen = np.conj(turned) * (touch - shift)  # the same point in the frame of the first

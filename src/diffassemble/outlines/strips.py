@@ -114,7 +114,7 @@ def order_strips(
     row = np.full((2 * count, 2 * count), -1)
     first = (2 * matches.first + matches.slot // 8).numpy()
     second = (2 * matches.second + matches.slot % 4 // 2).numpy()
-    told = matches.weight.double().clamp(1e-6, 1 - 1e-6).logit().numpy()
+    told = matches.probability.double().clamp(1e-6, 1 - 1e-6).logit().numpy()
     odds[first, second] = odds[second, first] = told
     row[first, second] = row[second, first] = np.arange(len(matches))
     worth = odds if locks is None else _with_locks(odds, matches, first, second, locks, frames)
@@ -176,7 +176,7 @@ def _laid(
             level = (here + frames[before // 2].length / 2) - (there + frames[side // 2].length / 2)
             relative = _relatives(frames, one, other, torch.tensor([level - here + there]))
         else:
-            relative = matches[torch.tensor([match])].relative
+            relative = matches[torch.tensor([match])].pose
             if int(matches.first[match]) != before // 2:
                 relative = relative.inverse()
         following = standing[-1] @ relative.inverse()
@@ -205,7 +205,7 @@ def _with_locks(
     worth = np.where(held[:, None] & held, -_LOCKED, odds)
     both = (locks.held[matches.first] & locks.held[matches.second]).nonzero().flatten()
     wanted = locks.poses[matches.second[both]].inverse() @ locks.poses[matches.first[both]]
-    given = matches.relative[both]
+    given = matches.pose[both]
     cosine = (wanted.rotation * given.rotation).sum((1, 2)) / 2
     missed = (wanted.translation - given.translation).norm(dim=1)
     for index, turn, apart in zip(both.tolist(), cosine.tolist(), missed.tolist(), strict=True):

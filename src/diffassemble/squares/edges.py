@@ -20,7 +20,7 @@ from torch import Tensor
 
 from diffassemble.core import Matches, Poses, turn_matrix
 from diffassemble.core.board import SIDES
-from diffassemble.core.pieces import CHANNELS
+from diffassemble.core.matches import CHANNELS
 
 # A side whose own pixels hardly vary would trust itself without limit. Two squared grey levels measured best.
 _VARIANCE_FLOOR = 2 / 255**2

@@ -190,15 +190,15 @@ def pair_terms(matches: Matches, count: int) -> Float[Tensor, "sides sides"]:
     """Log odds, for and against, that two sides are neighbours in the picture; against, for those without a match."""
     terms = torch.full((SIDES * count, SIDES * count), -STRONGEST)
     own, other = torch.from_numpy(match_sides(matches)).unbind(1)
-    terms[own, other] = torch.logit(matches.weight).clamp(-STRONGEST, STRONGEST)
+    terms[own, other] = matches.probability.logit().clamp(-STRONGEST, STRONGEST)
     return torch.maximum(terms, terms.T)
 
 
 def pair_lists(matches: Matches, count: int) -> PairLists:
     """The same as lists of likely pairs, both ways round; the better ones where both sides list the pair."""
-    matches = matches[matches.weight > _LISTED]
+    matches = matches[matches.probability > _LISTED]
     sides = match_sides(matches)
-    term = torch.logit(matches.weight).clamp(-STRONGEST, STRONGEST).float().numpy()
+    term = matches.probability.logit().clamp(-STRONGEST, STRONGEST).float().numpy()
     total = SIDES * count
     key = np.concatenate([sides[:, 0] * total + sides[:, 1], sides[:, 1] * total + sides[:, 0]])
     terms = np.concatenate([term, term])
@@ -244,12 +244,12 @@ def match_sides(matches: Matches) -> Int64[np.ndarray, "m 2"]:
 
 
 def _likely(matches: Matches) -> Int64[np.ndarray, "tried 2"]:
-    return match_sides(matches[matches.weight > _WORTH_TRYING])
+    return match_sides(matches[matches.probability > _WORTH_TRYING])
 
 
 def _doubt(matches: Matches, board: Board) -> float:
     """How improbable the best match of a side is, on the average over as many sides as have one on a full board."""
     own = SIDES * matches.first + matches.slot // SIDES
-    best = torch.zeros(SIDES * board.cells).scatter_reduce(0, own, matches.weight, "amax")
+    best = torch.zeros(SIDES * board.cells).scatter_reduce(0, own, matches.probability, "amax")
     inner = SIDES * board.cells - 2 * (board.rows + board.cols)
     return max(0.0, 1 - float(best.sum()) / max(1, inner))

@@ -91,7 +91,7 @@ def set_aside(puzzle: Puzzle) -> SetAside:
     matches = find_matches(puzzle)
     # How probably two pieces are neighbours, on whatever side.
     bonds = torch.zeros(len(puzzle), len(puzzle))
-    bonds.index_put_((matches.first, matches.second), matches.weight, accumulate=True)
+    bonds.index_put_((matches.first, matches.second), matches.probability, accumulate=True)
     bonds = ((bonds + bonds.T) / 2).clamp(max=1).fill_diagonal_(0)
     belongs = _heart(bonds) if puzzle.locks is None else puzzle.locks.held.clone()
     while int(belongs.sum()) < puzzle.board.cells:

@@ -154,7 +154,7 @@ class HybridSolver:
     def first_assembly(self, energy: Energy, matches: Matches, count: int) -> tuple[Placement, State]:
         """Pieces joined along their most probable borders and trimmed to the board; and polished, if there is doubt."""
         forest = Forest.of(count)
-        forest.grow(match_sides(matches[matches.weight.argsort(descending=True, stable=True)]), 0, count)
+        forest.grow(match_sides(matches[matches.probability.argsort(descending=True, stable=True)]), 0, count)
         joined = energy.filled(energy.state(*trim(forest, energy.board))).placement
         first = energy.state(*joined)
         if energy.certainty(first) < self.sure:

@@ -103,18 +103,18 @@ def place_by_logits(logits: Float[Tensor, "n c 4"], board: Board) -> Placement:
 def realised(poses: Poses, matches: Matches, pitch: float) -> Float[Tensor, ""]:
     """The evidence that a placement agrees with: the weights of all matches that it realises, added up."""
     apart, twist = _missed(poses, matches, pitch)
-    return matches.weight[(apart < 0.25) & (twist < 0.5)].sum()
+    return matches.probability[(apart < 0.25) & (twist < 0.5)].sum()
 
 
 def nearly_realised(poses: Poses, matches: Matches, pitch: float) -> Float[Tensor, ""]:
     """The same of loose poses: matches count in full when realised, and fade with distance."""
     apart, twist = _missed(poses, matches, pitch)
-    return (matches.weight * torch.exp(-4 * apart**2 - 2 * twist**2)).sum()
+    return (matches.probability * torch.exp(-4 * apart**2 - 2 * twist**2)).sum()
 
 
 def _missed(poses: Poses, matches: Matches, pitch: float) -> tuple[Float[Tensor, "m"], Float[Tensor, "m"]]:
     """How far the first of each match is from where the second wants it, in cells, and how far it is turned away."""
-    wanted = poses[matches.second] @ matches.relative
+    wanted = poses[matches.second] @ matches.pose
     apart = (wanted.translation - poses.translation[matches.first]).norm(dim=-1) / pitch
     return apart, (wanted.rotation - poses.rotation[matches.first]).flatten(1).norm(dim=-1)
 

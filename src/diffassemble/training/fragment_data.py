@@ -115,11 +115,11 @@ class Pool:
         number[kept] = torch.arange(len(kept))
         left = matches[((number[matches.first] >= 0) & (number[matches.second] >= 0)).nonzero()[:, 0]]
         first, second = number[left.first], number[left.second]
-        relative = truth[second].inverse() @ left.relative @ truth[first]
+        relative = truth[second].inverse() @ left.pose @ truth[first]
         largest = self.areas[kept].argmax()
         own = truth[largest.expand(len(kept))].inverse() @ truth
         locks = Locks(torch.arange(len(kept)) == largest, own)
-        return replace(puzzle, truth=own, locks=locks), replace(left, first=first, second=second, relative=relative)
+        return replace(puzzle, truth=own, locks=locks), replace(left, first=first, second=second, pose=relative)
 
     def _kept(self, missing: float, generator: torch.Generator) -> Int64[Tensor, "m"]:
         return surviving(len(self), min(missing, max(0.0, 1 - 2 / len(self))), generator)
@@ -167,7 +167,7 @@ def matches_of(fracture: Broken, models: FractureModels) -> Matches:
         puzzle = scatter(fracture.meshes(), seeded(MATCHES_VERSION))
         assert puzzle.truth is not None
         found = find_matches(PairSearch(prepare(puzzle.fragments, models, 0), models))
-        standing = puzzle.truth[found.second] @ found.relative @ puzzle.truth[found.first].inverse()
+        standing = puzzle.truth[found.second] @ found.pose @ puzzle.truth[found.first].inverse()
         # Fragments were shuffled when they were scattered.
         order = torch.randperm(len(puzzle), generator=seeded(MATCHES_VERSION))
         first, second = order[found.first], order[found.second]

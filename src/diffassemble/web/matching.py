@@ -23,14 +23,14 @@ def send_matches(send: Send, puzzle: Puzzle) -> None:
 
 def rows(matches: Matches) -> list[Row]:
     """Likely matches both ways round, the most probable first."""
-    order = matches.weight.argsort(descending=True)[: _MOST // 2]
-    kept = matches[order[matches.weight[order] >= _LEAST]]
-    both = ((kept.first, kept.second, kept.relative), (kept.second, kept.first, kept.relative.inverse()))
+    order = matches.probability.argsort(descending=True)[: _MOST // 2]
+    kept = matches[order[matches.probability[order] >= _LEAST]]
+    both = ((kept.first, kept.second, kept.pose), (kept.second, kept.first, kept.pose.inverse()))
     return [row for first, second, relative in both for row in _rows(first.tolist(), second.tolist(), relative, kept)]
 
 
 def _rows(first: list[int], second: list[int], relative: Poses, matches: Matches) -> list[Row]:
-    places, turns, sure = relative.translation.tolist(), angles(relative).tolist(), matches.weight.tolist()
+    places, turns, sure = relative.translation.tolist(), angles(relative).tolist(), matches.probability.tolist()
     return [
         (one, other, round(x, 2), round(y, 2), round(math.degrees(turn), 2), round(weight, 3))
         for one, other, (x, y), turn, weight in zip(first, second, places, turns, sure, strict=True)

@@ -58,7 +58,7 @@ def match_edges(matches: Matches, top: int, slots: int) -> Int[Tensor, "2 e"]:
     """
     sides = math.isqrt(slots)
     side = matches.first * sides + matches.slot // sides
-    order = matches.weight.argsort(descending=True, stable=True)
+    order = matches.probability.argsort(descending=True, stable=True)
     order = order[side[order].argsort(stable=True)]
     counts = torch.bincount(side)
     start = torch.cumsum(counts, 0) - counts
