@@ -79,7 +79,7 @@ def test_a_cluster_that_grew_has_the_same_breaks_open_as_one_made_at_once(
     assert np.array_equal(grown.body.points, whole.body.points)
     assert len(grown.body.points) < len(both.body.points) + len(single[2].body.points)
     before = grown.side(0)
-    grown.let_go()
+    grown.release()
     after = grown.side(0)
     assert before is not None
     assert after is not None

@@ -18,7 +18,7 @@ from diffassemble.fragments.matches import (
     match_clusters,
     match_features,
     prepare,
-    review,
+    reverify,
     verify,
 )
 from diffassemble.fragments.model import MATCH_FEATURES, FractureModels
@@ -128,11 +128,11 @@ def test_the_true_match_is_the_most_probable(
     assert np.allclose(compose(matches[0].reversed().pose, matches[0].pose), IDENTITY, atol=1e-6)
     swapped = match_clusters(second, first, level, Effort(), models, 1)
     assert np.allclose(swapped[0].reversed().pose, matches[0].pose, atol=0.02)
-    again = review(first, second, matches, models)
+    again = reverify(first, second, matches, models)
     assert np.allclose(again[0].pose, matches[0].pose, atol=0.01)
-    doubted = review(first, second, [match.below(0.6) for match in matches], models)
+    doubted = reverify(first, second, [match.capped(0.6) for match in matches], models)
     assert doubted[0].probability == min(0.6, again[0].probability) == 0.6, "looking again makes it no surer"
-    assert doubted[0].below(0.8).ceiling == 0.6
+    assert doubted[0].capped(0.8).ceiling == 0.6
 
 
 def test_if_the_second_stands_at_its_place_so_does_the_first(broken: Puzzle, models: FractureModels) -> None:

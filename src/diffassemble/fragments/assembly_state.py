@@ -17,7 +17,7 @@ from scipy.spatial.transform import Rotation
 from diffassemble.fragments.clusters import Cluster, Fragment
 from diffassemble.fragments.contact import IDENTITY, Points, Pose, close, compose, inverse, moved
 from diffassemble.fragments.gap_insertion import INSERTED
-from diffassemble.fragments.matches import Match, PairSearch, review
+from diffassemble.fragments.matches import Match, PairSearch, reverify
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.spatial import nearest_across
 
@@ -279,10 +279,10 @@ class AssemblyState:
                 if not self.late:  # insertions stay as they are, all else is verified anew
                     found = [match for match in known if match.level != INSERTED]
                     known = [match for match in known if match.level == INSERTED]
-                    known += review(other, both, found, self.models)
+                    known += reverify(other, both, found, self.models)
                 self.learn(other, both, known)
         for part in old:
-            part.let_go()
+            part.release()
 
     def let_go_views(self) -> None:
         """Forget other points of the fragments and their doubtful breaks, which take as much memory as all else."""

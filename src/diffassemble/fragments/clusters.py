@@ -192,7 +192,7 @@ class Cluster:
         placed = {piece: compose(pose, own) for piece, own in self.poses.items()}
         return Cluster(self.fragments, {**other.poses, **placed}, (self, other))
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Forget what takes much memory and is made again if it is asked for: of a cluster that became part of one."""
         self._sides.clear()
         for name in ("body", "doubtful", "redrawn"):

@@ -189,13 +189,13 @@ class Match:
     probability: float
     level: int
     votes: int
-    numbers: Float32[np.ndarray, "v"]
+    features: Float32[np.ndarray, "v"]
     slides: bool = False
     """whether the two could slide along each other, as two sawn planes do, and no rims say where to stop"""
     ceiling: float = 1.0
     """how sure it may be told at most, whatever it is verified against later, because of how it was found"""
 
-    def below(self, ceiling: float) -> Match:
+    def capped(self, ceiling: float) -> Match:
         """The same match, no surer than this."""
         ceiling = min(self.ceiling, ceiling)
         return replace(self, probability=min(self.probability, ceiling), ceiling=ceiling)
@@ -232,7 +232,7 @@ def match_clusters(
     return verify(search(own, other, spacing, effort, seed), own, other, spacing, level, models)[:most]
 
 
-def review(first: Cluster, second: Cluster, matches: Sequence[Match], models: FractureModels) -> list[Match]:
+def reverify(first: Cluster, second: Cluster, matches: Sequence[Match], models: FractureModels) -> list[Match]:
     """Matches that were found for members of two clusters, refined and verified anew for the clusters."""
     result: list[Match] = []
     for level, ceiling in sorted({(match.level, match.ceiling) for match in matches}):
@@ -248,7 +248,7 @@ def review(first: Cluster, second: Cluster, matches: Sequence[Match], models: Fr
         some = np.ascontiguousarray(own.points[::step]), np.ascontiguousarray(own.smooth[::step])
         poses = np.stack([refine(match.pose, *some, other.target, 1.6 * spacing, 1.0 * spacing, 5) for match in here])
         candidates = Candidates(poses, np.array([match.votes for match in here]))
-        verified = [match.below(ceiling) for match in verify(candidates, own, other, spacing, level, models)]
+        verified = [match.capped(ceiling) for match in verify(candidates, own, other, spacing, level, models)]
         result += [match.reversed() for match in verified] if swapped else verified
     return sorted(result, key=lambda match: -match.probability)
 
@@ -296,10 +296,10 @@ def prepare(pieces: FragmentPieces, models: FractureModels, seed: int) -> list[F
         fragment.fracture(min(1, fragment.finest))
         return fragment
 
-    return side_by_side(ready, range(len(pieces)))
+    return run_parallel(ready, range(len(pieces)))
 
 
-def side_by_side(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Result]:
+def run_parallel(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Result]:
     """The results of all jobs, in their order, by as many threads as torch has; each has memory of its own."""
     if torch.get_num_threads() == 1:
         return [work(job) for job in jobs]
@@ -347,7 +347,7 @@ class PairSearch:
         return found
 
 
-class SearchOnce:
+class PairSearchCache:
     """Makes the search of a puzzle's fragments, and gives the same one to all who then ask for the same fragments."""
 
     def __init__(self, models: FractureModels, draws: int = 0) -> None:
@@ -377,7 +377,7 @@ def find_matches(search: PairSearch, budget: float = math.inf) -> Matches:
     def look(pair: tuple[int, int]) -> list[Match]:
         return [] if time.monotonic() > until else search.thoroughly(*pair)
 
-    looked = zip(pairs, side_by_side(look, pairs), strict=True)
+    looked = zip(pairs, run_parallel(look, pairs), strict=True)
     found = [(*pair, match) for pair, matches in looked for match in matches if match.probability >= _LEAST]
     return as_matches(found, count)
 
@@ -387,7 +387,7 @@ def as_matches(found: Sequence[tuple[int, int, Match]], count: int) -> Matches:
     both = [*found, *((second, first, match.reversed()) for first, second, match in found)]
     numbers = torch.tensor([(first, second) for first, second, _ in both]).long().view(-1, 2)
     chance = torch.tensor([match.probability for _, _, match in both])
-    share = torch.tensor([float(match.numbers[4]) for _, _, match in both]).clamp(0, 1)
+    share = torch.tensor([float(match.features[4]) for _, _, match in both]).clamp(0, 1)
     best = torch.zeros(count).scatter_reduce(0, numbers[:, 0], chance, "amax")
     rank = chance / best[numbers].amax(1).clamp(min=1e-9)
     relative = poses_of(np.array([match.pose for _, _, match in both]).reshape(-1, 12))

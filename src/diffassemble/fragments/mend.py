@@ -29,17 +29,17 @@ from diffassemble.fragments.explain import explained
 from diffassemble.fragments.gap_insertion import INSERTED, find_gaps, insert_into_gaps
 from diffassemble.fragments.matches import (
     Match,
-    SearchOnce,
+    PairSearchCache,
     can_refine,
     level_for,
     match_clusters,
-    review,
-    side_by_side,
+    reverify,
+    run_parallel,
 )
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.pair_search import GLANCE, QUICK, Effort
 from diffassemble.fragments.scale import misfit_of
-from diffassemble.fragments.surface import closer_look, is_cloud
+from diffassemble.fragments.surface import is_cloud, oversampling
 
 SURE, LIKELY, POSSIBLE = 0.9, 0.5, 0.15
 _ALL, _SEVERAL, _AT_ONCE = 1000, 8, 200
@@ -115,7 +115,7 @@ def assemble(state: AssemblyState, least: float, rivals: list[AssemblyState], mo
             yield from insert_small(state, max(LIKELY, least))
         while len(state.clusters) > 1 and not state.search_late and search_some(state, number):
             yield from join(state, goal, rivals, most)
-        if closer_look(len(state.fragments)) > 1:
+        if oversampling(len(state.fragments)) > 1:
             state.let_go_views()
     # What was found in haste was not verified beside the rest: then only what is likely is used.
     yield from join_apart(state, max(LIKELY, least) if state.late else least)
@@ -159,7 +159,7 @@ def search_some(state: AssemblyState, number: int) -> bool:
             return state.pair_search.between(small.members[0], large.members[0], effort.finer, effort.effort)
         return match_clusters(small, large, level, effort.effort, state.models, seed)
 
-    for (small, large, _), matches in zip(jobs, side_by_side(look, jobs), strict=True):
+    for (small, large, _), matches in zip(jobs, run_parallel(look, jobs), strict=True):
         state.learn(small, large, matches)
     return bool(todo)
 
@@ -167,8 +167,8 @@ def search_some(state: AssemblyState, number: int) -> bool:
 def reviewed(state: AssemblyState, small: Cluster, large: Cluster, found: list[Match]) -> list[Match]:
     """Matches found where all that may be of the break counted as such, as sure as they are where it does not."""
     level = level_for(small, large)
-    closer = review(small, large, [replace(match, level=level) for match in found], state.models)
-    matches = [match.below(_SUREST_DOUBTFUL) for match in found] + [match.below(_SUREST_REVIEWED) for match in closer]
+    closer = reverify(small, large, [replace(match, level=level) for match in found], state.models)
+    matches = [match.capped(_SUREST_DOUBTFUL) for match in found] + [match.capped(_SUREST_REVIEWED) for match in closer]
     return sorted(matches, key=lambda match: -match.probability)
 
 
@@ -224,7 +224,7 @@ def crowded(small: Cluster, whole: Cluster, pose: Pose, limit: float) -> bool:
 def _small(state: AssemblyState) -> float:
     """The area below which a piece counts as small."""
     whole = sum(fragment.area for fragment in state.fragments)
-    return _SMALL * whole / closer_look(len(state.fragments))
+    return _SMALL * whole / oversampling(len(state.fragments))
 
 
 def _measure(cluster: Cluster, piece: int, pose: Pose) -> tuple[np.ndarray, float]:
@@ -242,7 +242,7 @@ def assemble_best(state: AssemblyState, least: float, width: int) -> Iterator[fl
     many pieces are joined one way only, since every way takes minutes.
     """
     rivals: list[AssemblyState] = []
-    yield from assemble(state, least, rivals, width - 1 if closer_look(len(state.fragments)) == 1 else 0)
+    yield from assemble(state, least, rivals, width - 1 if oversampling(len(state.fragments)) == 1 else 0)
     if not rivals or (min(state.confidence) >= SURE and len(state.clusters) == 1):
         return
     ends = [state.branch()]
@@ -297,7 +297,7 @@ def contradicted(state: AssemblyState, joined: Known, other: Known) -> bool:
     whole = next(cluster for cluster in state.clusters if set(second.members) < set(cluster.members))
     member = second.members[0]
     moved = compose(compose(whole.poses[member], inverse(second.poses[member])), match.pose)
-    verified = review(first, whole, [replace(match, pose=moved)], state.models)
+    verified = reverify(first, whole, [replace(match, pose=moved)], state.models)
     return not verified or verified[0].probability < _LEFT * match.probability
 
 
@@ -358,7 +358,7 @@ class MendSolver:
     several: bool = False
     beam: int = 3
     draws: int = 0
-    search: SearchOnce | None = None
+    search: PairSearchCache | None = None
     name: str = "mend"
 
     def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
@@ -379,7 +379,7 @@ class MendSolver:
     def _joining_steps(self, puzzle: Puzzle, until: float) -> Iterator[Step]:
         pieces, locks = puzzle.fragments, puzzle.locks
         locked = {} if locks is None else {i: row for i, row in enumerate(pose_rows(locks.poses)) if locks.held[i]}
-        search = (self.search or SearchOnce(self.models, self.draws))(pieces)
+        search = (self.search or PairSearchCache(self.models, self.draws))(pieces)
         state = AssemblyState(search.fragments, self.models, self.draws, until, locked, search)
         yield Step(lay_out(state, pieces), done=0.0)
         for joins, _ in enumerate(assemble_best(state, LIKELY if self.several else _GUESS, self.beam), 1):
@@ -461,7 +461,7 @@ def look_again(state: AssemblyState) -> None:
 
     Of very many pieces only those that would be told as sure.
     """
-    told = state.confidence if closer_look(len(state.fragments)) > 1 else [1.0] * len(state.fragments)
+    told = state.confidence if oversampling(len(state.fragments)) > 1 else [1.0] * len(state.fragments)
     for number, (first, second, match) in enumerate(state.joins):
         if state.search_late:
             return
@@ -474,8 +474,8 @@ def look_again(state: AssemblyState) -> None:
         seed = mixed_seed(state.seed, len(ROUNDS), rest.members, loose.members)
         found = match_clusters(loose, rest, level_for(loose, rest), QUICK, state.models, seed)
         state.rivals[number] = state.rivals[number] + [(loose, rest, other) for other in found]
-        loose.let_go()
-        rest.let_go()
+        loose.release()
+        rest.release()
 
 
 def told_confidence(state: AssemblyState) -> list[float]:

@@ -188,14 +188,14 @@ def spacing_of(pieces: FragmentPieces) -> float:
             finest = max(finest, gap)
         else:
             total += surface_area(mesh.vertices, mesh.faces)
-    points = POINTS * closer_look(len(pieces))
+    points = POINTS * oversampling(len(pieces))
     spacing = max(float(np.sqrt(total / points)), finest)
     if not spacing > 0 or not np.isfinite(spacing):
         raise InputError("the fragments have neither surface nor extent; give meshes or clouds of points")
     return spacing
 
 
-def closer_look(pieces: int) -> float:
+def oversampling(pieces: int) -> float:
     """How many times as many points as otherwise an object in so many pieces is looked at by."""
     return float(np.clip(pieces / _PIECES, 1, _TIMES))
 

@@ -16,7 +16,7 @@ from diffassemble.core.solver import ChanceSolver
 from diffassemble.io import fragments as files
 
 if TYPE_CHECKING:
-    from diffassemble.fragments.matches import SearchOnce
+    from diffassemble.fragments.matches import PairSearchCache
     from diffassemble.fragments.standing import CanonicalRotation
     from diffassemble.network.denoiser import PoseNetwork
 
@@ -44,29 +44,29 @@ def _spatial(network: PoseNetwork, model: str) -> PoseNetwork:
     return network
 
 
-def _mend(options: SolverOptions, search: SearchOnce | None = None) -> Solver:
+def _mend(options: SolverOptions, search: PairSearchCache | None = None) -> Solver:
     from diffassemble.fragments.mend import MendSolver
 
     models = (search or _search()).models
     return MendSolver(models, options.budget, options.several, search=search)
 
 
-def _search() -> SearchOnce:
+def _search() -> PairSearchCache:
     """Who compares fragments."""
-    from diffassemble.fragments.matches import SearchOnce
+    from diffassemble.fragments.matches import PairSearchCache
     from diffassemble.fragments.model import FractureModels
 
-    return SearchOnce(FractureModels.from_pretrained(FRACTURE_MATCHING))
+    return PairSearchCache(FractureModels.from_pretrained(FRACTURE_MATCHING))
 
 
-def find_matches(puzzle: Puzzle, budget: float = math.inf, search: SearchOnce | None = None) -> Matches:
+def find_matches(puzzle: Puzzle, budget: float = math.inf, search: PairSearchCache | None = None) -> Matches:
     """The few most probable ways in which every two fragments may touch."""
     from diffassemble.fragments import matches
 
     return matches.find_matches((search or _search())(puzzle.fragments), budget)
 
 
-def _diffusion(options: SolverOptions, search: SearchOnce | None = None) -> Solver:
+def _diffusion(options: SolverOptions, search: PairSearchCache | None = None) -> Solver:
     from diffassemble.fragments.diffusion import FragmentDiffusionSolver
     from diffassemble.network.loading import load_network
 

@@ -440,7 +440,7 @@ def match_examples(
             level += 1
         matches = match_clusters(first, second, level, Effort(), models, seed + number, Effort.kept)
         off = min(_OFF * fragments[0].spacing, _SHARE * float(np.linalg.norm(np.ptp(wholes[piece], axis=0))))
-        numbers += [match.numbers for match in matches]
+        numbers += [match.features for match in matches]
         true += [close(match.pose, wanted, wholes[piece].mean(0), _DEGREES, off) for match in matches]
     return MatchExamples(np.array(numbers, np.float32).reshape(-1, MATCH_FEATURES), np.array(true, bool))
 
