@@ -21,7 +21,7 @@ def test_lines_are_short(cut: Callable[..., da.Puzzle]) -> None:
     assert repr(answer) == "Answer(6 pieces of a picture by 'identity', 0 sure)"
     one = torch.zeros(1, dtype=torch.long)
     found = da.Matches(one, one, da.Poses.identity(1, 2), one, torch.ones(1, 3))
-    assert repr(found) == "Matches(1 ways for pieces to touch, 1 of them sure)"
+    assert repr(found) == "Matches(1 candidates, 1 of them at 0.9 or more)"
 
 
 def test_notebooks_show_what_was_assembled(cut: Callable[..., da.Puzzle]) -> None:

@@ -49,18 +49,7 @@ class Matches:
         return f"Matches({len(self)} candidates, {int((self.probability >= 0.9).sum())} of them at 0.9 or more)"
 
     def __getitem__(self, index: Tensor) -> Matches:
-        chosen = {
-            name: None if (kept := getattr(self, name)) is None else kept[index] for name in ("ceiling", "contact")
-        }
-        return replace(
-            self,
-            first=self.first[index],
-            second=self.second[index],
-            pose=self.pose[index],
-            slot=self.slot[index],
-            evidence=self.evidence[index],
-            **chosen,
-        )
+        return replace(self, **{name: value[index] for name, value in vars(self).items() if value is not None})
 
     @staticmethod
     def none(dimension: int) -> Matches:

@@ -87,8 +87,7 @@ def grow_free(
 def _ways(matches: Matches, scale: float) -> Ways:
     """Matches in working pixels with log odds, without the hopeless ones."""
     turn, shift = complex_of(matches.pose)
-    likely = np.clip(matches.probability.double().numpy(), 1e-6, 1 - 1e-6)
-    logit = np.log(likely / (1 - likely))
+    logit = matches.log_odds.numpy()
     kept = logit > HOPELESS
     first, second = matches.first.numpy(), matches.second.numpy()
     return Ways(first[kept], second[kept], turn[kept], shift[kept] * scale, logit[kept])

@@ -51,10 +51,8 @@ class Evidence:
         many = math.log(max(2, sum(shape != FLAT for shape in self.shapes) / 2))
         one = (4 * matches.first + matches.slot // 4).tolist()
         two = (4 * matches.second + matches.slot % 4).tolist()
-        quality = matches.evidence[:, 2].double().clamp(1e-6, 1 - 1e-6)
-        for own, other, odds, probable in zip(
-            one, two, quality.logit().tolist(), matches.probability.tolist(), strict=True
-        ):
+        quality, chance = matches.quality_log_odds.tolist(), matches.probability.tolist()
+        for own, other, odds, probable in zip(one, two, quality, chance, strict=True):
             self.partners[own][other] = max(odds + many, DUSTY)
             self.probable[own, other] = probable
         open_sides = max(1, sum(shape != FLAT for shape in self.shapes))

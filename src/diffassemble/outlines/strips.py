@@ -114,7 +114,7 @@ def order_strips(
     row = np.full((2 * count, 2 * count), -1)
     first = (2 * matches.first + matches.slot // 8).numpy()
     second = (2 * matches.second + matches.slot % 4 // 2).numpy()
-    told = matches.probability.double().clamp(1e-6, 1 - 1e-6).logit().numpy()
+    told = matches.log_odds.numpy()
     odds[first, second] = odds[second, first] = told
     row[first, second] = row[second, first] = np.arange(len(matches))
     worth = odds if locks is None else _with_locks(odds, matches, first, second, locks, frames)
