@@ -28,10 +28,10 @@ import numpy as np
 import torch
 from manifold3d import Manifold
 
+from diffassemble.assembly.scoring import anchored
 from diffassemble.core import InputError, Mesh, Step
 from diffassemble.core.seeds import random_stream, seeded
 from diffassemble.evaluation.fragments import Broken, ObjectCell, score_object
-from diffassemble.evaluation.metrics import anchored
 from diffassemble.evaluation.sweep import Case
 from diffassemble.fragments.breaking import bodies, fracture, mesh_of, solid_of
 from diffassemble.fragments.datasets import find_fractures

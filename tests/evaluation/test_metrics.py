@@ -10,20 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
+from diffassemble.assembly.scoring import RIGHT, anchored, piece_chamfer, piece_sizes, right_pieces
 from diffassemble.core import Board, FragmentPieces, Mesh, Poses
 from diffassemble.core.poses import random_rotations
 from diffassemble.evaluation.metrics import (
-    RIGHT,
-    anchored,
     direct_comparison,
     direct_comparison_free,
     euler_angles,
     euler_error,
     geodesic_error,
     neighbour_accuracy,
-    piece_chamfer,
-    piece_sizes,
-    right_pieces,
     shape_chamfer,
     translation_error,
 )

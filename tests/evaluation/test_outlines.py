@@ -13,11 +13,12 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from diffassemble.assembly.scoring import outline_errors, right_outlines
 from diffassemble.core import InputError, Poses, Puzzle, Step
 from diffassemble.core.contours import outline_pieces
 from diffassemble.core.poses import plane_rotations
 from diffassemble.core.solver import ChanceSolver
-from diffassemble.evaluation.metrics import outline_errors, right_outlines, right_pairs
+from diffassemble.evaluation.metrics import right_pairs
 from diffassemble.evaluation.outline_data import find_recorded, read_recorded
 from diffassemble.evaluation.outlines import (
     CutFromPictures,

@@ -14,8 +14,8 @@ from PIL import Image
 from skimage import data
 
 from diffassemble.assembly.answer import Answer, assemble
+from diffassemble.assembly.scoring import right_outlines
 from diffassemble.core import Locks, OutlinePieces, Poses, Puzzle
-from diffassemble.evaluation.metrics import right_outlines
 from diffassemble.io.puzzles import write_puzzle
 from diffassemble.outlines.cut import cut_shapes
 from diffassemble.outlines.grow import GrowSolver

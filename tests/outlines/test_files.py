@@ -13,10 +13,10 @@ import torch
 from PIL import Image
 
 from diffassemble.assembly.answer import Answer
+from diffassemble.assembly.scoring import right_outlines
 from diffassemble.core import InputError, Poses, Puzzle
 from diffassemble.core.contours import outline_pieces
 from diffassemble.core.poses import plane_rotations
-from diffassemble.evaluation.metrics import right_outlines
 from diffassemble.io.assemblies import assembly_bytes, read_assembly
 from diffassemble.io.outlines import file_matrices
 from diffassemble.io.puzzles import open_input, read_puzzle, write_puzzle

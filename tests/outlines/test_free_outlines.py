@@ -9,8 +9,8 @@ import pytest
 import torch
 from scipy.ndimage import zoom
 
+from diffassemble.assembly.scoring import right_outlines
 from diffassemble.core import Locks, Matches, OutlinePieces, Poses, Puzzle
-from diffassemble.evaluation.metrics import right_outlines
 from diffassemble.outlines.arcs import match_arcs
 from diffassemble.outlines.contact import FEATURES, describe, overlap, refine
 from diffassemble.outlines.cut import cut_shapes

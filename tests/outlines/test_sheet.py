@@ -15,8 +15,8 @@ import torch.nn.functional as F
 from PIL import Image
 
 from diffassemble.assembly.answer import assemble
+from diffassemble.assembly.scoring import right_outlines
 from diffassemble.core import InputError, Puzzle
-from diffassemble.evaluation.metrics import right_outlines
 from diffassemble.io.photo.outlines import read_photos
 from diffassemble.io.photo.sheet import FORMATS, find_corners, homography, paper_size, straighten
 from diffassemble.io.pictures import read_picture, write_picture

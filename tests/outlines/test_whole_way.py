@@ -16,8 +16,8 @@ from PIL import Image
 from skimage import data
 
 from diffassemble.assembly.answer import Answer, assemble
+from diffassemble.assembly.scoring import right_outlines
 from diffassemble.core import Puzzle
-from diffassemble.evaluation.metrics import right_outlines
 from diffassemble.io.assemblies import assembly_bytes, read_assembly
 from diffassemble.io.photo.outlines import read_photos
 from diffassemble.outlines.cut import cut_shapes

@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from diffassemble.assembly import scoring
 from diffassemble.core import Mesh, Poses, Puzzle, Step
 from diffassemble.core.pieces import surviving
 from diffassemble.core.seeds import random_stream
@@ -61,7 +62,7 @@ class ObjectScore:
     def values(self, name: str) -> Float[Tensor, "n"]:
         """What a field says of every piece; `right` is 1 where it stands where it belongs."""
         if name == "right":
-            return metrics.right_pieces(self.values("chamfer")).double()
+            return scoring.right_pieces(self.values("chamfer")).double()
         return torch.tensor(getattr(self, name), dtype=torch.double)
 
     def mean(self, name: str) -> float:
@@ -96,7 +97,7 @@ def score_object(
     points = puzzle.fragments.points
     answer = Poses(answer.rotation.to(points), answer.translation.to(points))
     if anchor == "largest":
-        answer = metrics.anchored(answer, truth, int(case.share.argmax()))
+        answer = scoring.anchored(answer, truth, int(case.share.argmax()))
     return ObjectScore(
         category=case.category,
         whole=case.whole,
@@ -104,7 +105,7 @@ def score_object(
         euler=tuple(metrics.euler_error(answer, truth).tolist()),
         geodesic=tuple(metrics.geodesic_error(answer, truth).tolist()),
         translation=tuple(metrics.translation_error(answer, truth).tolist()),
-        chamfer=tuple(metrics.piece_chamfer(points, answer, truth).tolist()),
+        chamfer=tuple(scoring.piece_chamfer(points, answer, truth).tolist()),
         shape=metrics.shape_chamfer(points, answer, truth),
         confidence=None if confidence is None else tuple(confidence.tolist()),
         seconds=seconds,
@@ -374,7 +375,7 @@ class ObjectCell:
         fracture = self.fractures[index]
         puzzle = scatter(fracture.meshes(), random_stream(seed, index, CUTTING))
         losing = random_stream(seed, index, LOSING)
-        share = metrics.piece_sizes(puzzle.fragments)
+        share = scoring.piece_sizes(puzzle.fragments)
         stay = surviving(len(puzzle), min(self.missing, max(0.0, 1 - 2 / len(puzzle))), losing)
         clean = puzzle.reordered(stay)
         # Breaks are worn where pieces were, lost ones, too.

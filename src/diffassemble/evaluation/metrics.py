@@ -9,20 +9,17 @@ rotations must be orthogonal. Of flat pieces lengths are pixels, and nobody asks
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from diffassemble.core import Board, FragmentPieces, OutlinePieces, Poses, turn_matrix
-from diffassemble.core.poses import plane_rotations
+from diffassemble.assembly.scoring import exact, flat_errors
+from diffassemble.core import Board, OutlinePieces, Poses, turn_matrix
 from diffassemble.core.surfaces import chamfer_distance
 
 Ints = Int[Tensor, "n"]
-# A piece whose Chamfer distance to its true place is below this counts as right.
-RIGHT = 0.01
 
 
 def direct_comparison(
@@ -105,96 +102,16 @@ def translation_error(answer: Poses, truth: Poses) -> Float[Tensor, "n"]:
     return (answer.translation.double() - truth.translation.double()).square().mean(-1).sqrt()
 
 
-def piece_chamfer(points: Float[Tensor, "n p 3"], answer: Poses, truth: Poses) -> Float[Tensor, "n"]:
-    """Chamfer distance of each piece's points where they are to where they belong."""
-    return chamfer_distance(answer.apply(points).double(), truth.apply(points).double())
-
-
-def right_pieces(chamfer: Float[Tensor, "n"]) -> Bool[Tensor, "n"]:
-    """Part accuracy is the share of these. It is loose for small pieces, which are right whichever way they turn."""
-    return chamfer < RIGHT
-
-
 def shape_chamfer(points: Float[Tensor, "n p 3"], answer: Poses, truth: Poses) -> float:
     """Chamfer distance of all points together: how like the whole is, whichever piece is where."""
     clouds = (poses.apply(points).double().flatten(0, 1)[None] for poses in (answer, truth))
     return float(chamfer_distance(*clouds))
 
 
-def anchored(answer: Poses, truth: Poses, piece: int) -> Poses:
-    """The answer moved as a whole such that the given piece stands at its true pose."""
-    whole = truth[piece : piece + 1] @ answer[piece : piece + 1].inverse()
-    return Poses(whole.rotation.expand(len(answer), 3, 3), whole.translation.expand(len(answer), 3)) @ answer
-
-
-def piece_sizes(pieces: FragmentPieces) -> Float[Tensor, "n"]:
-    """How large each piece is among the others, summing to 1."""
-    return pieces.areas / pieces.areas.sum()
-
-
-# A flat piece is right within this share of its width, and within these degrees.
-RIGHT_SHARE, RIGHT_DEGREES = 0.25, 5.0
-
-
-class Errors(NamedTuple):
-    """How far flat pieces are from where they belong, in pixels and degrees, and which of them are right."""
-
-    apart: Float[Tensor, "n"]
-    degrees: Float[Tensor, "n"]
-    right: Bool[Tensor, "n"]
-
-
-def flat_errors(answer: Poses, truth: Poses, width: Float[Tensor, "n"]) -> Errors:
-    """Errors as they stand."""
-    apart = (answer.translation - truth.translation).norm(dim=1)
-    between = answer.rotation.mT @ truth.rotation
-    degrees = torch.atan2(between[:, 1, 0], between[:, 0, 0]).rad2deg().abs()
-    return Errors(apart, degrees, (apart < RIGHT_SHARE * width) & (degrees < RIGHT_DEGREES))
-
-
-def outline_errors(pieces: OutlinePieces, answer: Poses, truth: Poses) -> Errors:
-    """Errors after the motion of the whole that makes most pieces right.
-
-    Motions that put one piece exactly right are tried, each once: no least squares, which one stray piece would spoil.
-    The best one is then fitted to all that it makes right.
-    """
-    width = pieces.widths.double()
-    given, wanted = _exact(answer), _exact(truth)
-    count = len(given)
-    wholes = wanted @ given.inverse()
-    tried = (flat_errors(wholes[[index] * count] @ given, wanted, width) for index in range(count))
-    best = max(tried, key=lambda errors: (int(errors.right.sum()), -float(errors.apart.median())))
-    fitted = flat_errors(_fitted(given, wanted, best.right) @ given, wanted, width)
-    return fitted if fitted.right.sum() >= best.right.sum() else best
-
-
-def _exact(poses: Poses) -> Poses:
-    return Poses(poses.rotation.detach().cpu().double(), poses.translation.detach().cpu().double())
-
-
-def _fitted(given: Poses, wanted: Poses, chosen: Bool[Tensor, "n"]) -> Poses:
-    """The motion of the whole, for every piece, that brings the chosen ones nearest to where they belong."""
-    turn = (wanted.rotation @ given.rotation.mT)[chosen].sum(0)
-    angle = torch.atan2(turn[1, 0] - turn[0, 1], turn[0, 0] + turn[1, 1])
-    places, goals = given.translation[chosen], wanted.translation[chosen]
-    if len(places) > 1:
-        first, second = places - places.mean(0), goals - goals.mean(0)
-        sine = (first[:, 0] * second[:, 1] - first[:, 1] * second[:, 0]).sum()
-        angle = torch.atan2(sine, (first * second).sum())
-    rotation = plane_rotations(angle[None])
-    shift = goals.mean(0) - rotation[0] @ places.mean(0)
-    return Poses(rotation.expand(len(given), 2, 2), shift.expand(len(given), 2))
-
-
-def right_outlines(pieces: OutlinePieces, answer: Poses, truth: Poses) -> Bool[Tensor, "n"]:
-    """Which flat pieces are where they belong after the motion of the whole that makes most of them right."""
-    return outline_errors(pieces, answer, truth).right
-
-
 def right_pairs(pieces: OutlinePieces, answer: Poses, truth: Poses, pairs: Int[Tensor, "m 2"]) -> Bool[Tensor, "m"]:
     """Which pairs stand to each other as in truth, wherever they stand."""
     width = pieces.widths[pairs].amin(1).double()
-    given, wanted = (exact[pairs[:, 0]].inverse() @ exact[pairs[:, 1]] for exact in (_exact(answer), _exact(truth)))
+    given, wanted = (exact[pairs[:, 0]].inverse() @ exact[pairs[:, 1]] for exact in (exact(answer), exact(truth)))
     return flat_errors(given, wanted, width).right
 
 

@@ -17,10 +17,11 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from diffassemble.assembly.scoring import outline_errors
 from diffassemble.core import OutlinePieces, Poses, Puzzle, Step
 from diffassemble.core.pieces import surviving
 from diffassemble.core.seeds import random_stream
-from diffassemble.evaluation.metrics import bootstrap_interval, outline_errors, right_pairs
+from diffassemble.evaluation.metrics import bootstrap_interval, right_pairs
 from diffassemble.evaluation.outline_data import Layout, read_recorded
 from diffassemble.evaluation.sweep import CUTTING, LOSING, Case, Interval, Measured, peak_megabytes, refuse
 from diffassemble.io.pictures import read_picture

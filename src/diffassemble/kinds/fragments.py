@@ -148,14 +148,14 @@ def _in_palette(assembly: Answer) -> Answer:
 
 def _count_right(assembly: Answer, truth: Poses) -> Score:
     """Fragments close to where they belong, as they stand and as seen from the largest."""
-    from diffassemble.evaluation import metrics
+    from diffassemble.assembly import scoring
 
     fragments = assembly.puzzle.fragments
-    largest = int(metrics.piece_sizes(fragments).argmax())
+    largest = int(scoring.piece_sizes(fragments).argmax())
     counts = []
-    for answer in (assembly.poses, metrics.anchored(assembly.poses, truth, largest)):
-        chamfer = metrics.piece_chamfer(fragments.points, answer, truth)
-        counts.append(int(metrics.right_pieces(chamfer).sum()))
+    for answer in (assembly.poses, scoring.anchored(assembly.poses, truth, largest)):
+        chamfer = scoring.piece_chamfer(fragments.points, answer, truth)
+        counts.append(int(scoring.right_pieces(chamfer).sum()))
     return Score(*counts)
 
 

@@ -104,7 +104,7 @@ def _next_joins(assembly: Answer) -> list[NextJoin]:
 
 
 def _count_right(assembly: Answer, truth: Poses) -> Score:
-    from diffassemble.evaluation.metrics import right_outlines
+    from diffassemble.assembly.scoring import right_outlines
 
     right = int(right_outlines(assembly.puzzle.outlines, assembly.poses, truth).sum())
     return Score(right, right)

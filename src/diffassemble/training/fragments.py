@@ -10,12 +10,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from diffassemble.assembly.scoring import piece_chamfer, right_pieces
 from diffassemble.core import InputError, Matches, Poses, Puzzle
 from diffassemble.core.limits import check_memory
 from diffassemble.core.seeds import seeded
 from diffassemble.core.settings import Weight
 from diffassemble.core.surfaces import chamfer_distance
-from diffassemble.evaluation.metrics import euler_error, piece_chamfer, right_pieces, translation_error
+from diffassemble.evaluation.metrics import euler_error, translation_error
 from diffassemble.fragments.datasets import Fracture, break_files, break_solids, find_fractures
 from diffassemble.fragments.model import FractureModels
 from diffassemble.network.batch import PuzzleBatch, pack, with_matches
