@@ -1,0 +1,138 @@
+"""Confidence: how strongly a piece is held by the core of its group, as a calibrated probability, for every kind.
+
+A piece may fit its neighbours perfectly and be wrong with all of them. So its strength is that of the weakest cut
+between it and the core of its group: the log odds of all contacts across the cut together. `Calibration` turns a
+strength into a probability; its numbers are data (`weights/calibration.json`), fitted on held-apart training data by
+`benchmarks/calibrate.py` for each kind and quality of data.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+from jaxtyping import Float64
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+STEEPEST = 30.0
+"""logits are clipped to ± this before the logistic function, far beyond what single precision tells from 0 and 1"""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Probability of being right by strength x, in log odds: min(ceiling, σ(slope · x + shift)).
+
+    Example:
+        >>> Calibration(slope=0.9, shift=-0.4)(np.array([5.0])).round(3)
+        array([0.984])
+    """
+
+    slope: float
+    shift: float
+    ceiling: float = 1.0
+
+    def __call__(self, strength: Float64[np.ndarray, "n"]) -> Float64[np.ndarray, "n"]:
+        logit = np.clip(self.slope * np.asarray(strength, float) + self.shift, -STEEPEST, STEEPEST)
+        return np.minimum(self.ceiling, 1 / (1 + np.exp(-logit)))
+
+
+@cache
+def calibration(kind: str, quality: str = "default") -> Calibration:
+    """The calibration of a kind of pieces, for data of a quality that was fitted by itself."""
+    table = json.loads(files("diffassemble").joinpath("weights", "calibration.json").read_text())[kind]
+    found = table.get(quality, table["default"])
+    return Calibration(found["slope"], found["shift"], found.get("ceiling", 1.0))
+
+
+def weakest_join(
+    count: int, joins: Sequence[tuple[int, int]], contacts: Sequence[tuple[int, int, float]], enough: float = 10.0
+) -> Float64[np.ndarray, "n"]:
+    """For each of `count` pieces of one group, the weakest cut between it and the core, in log odds.
+
+    `joins` are the n − 1 pairs along which the group grew; removing one cuts the group in two, and the cut is as strong
+    as all `contacts` (first, second, log odds) across it together. The core is the piece from which all others are
+    reached most strongly, where `enough` is as good as any more.
+    """
+    rows, cols = (np.array([join[side] for join in joins], int) for side in range(2))
+    sides, cuts = [], []
+    for left in range(len(joins)):
+        kept = np.arange(len(joins)) != left
+        graph = coo_matrix((np.ones(kept.sum()), (rows[kept], cols[kept])), (count, count))
+        label = connected_components(graph, directed=False)[1]
+        side = label == label[rows[left]]
+        sides.append(side)
+        cuts.append(sum(odds for first, second, odds in contacts if side[first] != side[second]))
+    best, most = np.full(count, np.inf), -np.inf
+    for core in range(count):
+        weakest = np.full(count, np.inf)
+        for side, cut in zip(sides, cuts, strict=True):
+            across = side != side[core]
+            weakest[across] = np.minimum(weakest[across], cut)
+        worth = np.minimum(weakest, enough).sum()
+        if worth > most:
+            best, most = weakest, worth
+    return np.where(np.isinf(best), best[np.isfinite(best)].max(initial=-np.inf), best)
+
+
+def weakest_group(
+    count: int, contacts: Sequence[tuple[int, int, float]], prior: float = 0.0
+) -> Float64[np.ndarray, "n"]:
+    """For each of `count` pieces of one group, the least log odds that hold any subgroup around it to the rest.
+
+    Subgroups are made by joining, again and again, the two with the strongest contacts between them; those of at most
+    half of all pieces are weighed: all their `contacts` (first, second, log odds) with others, and the `prior` that a
+    subgroup belongs where it is. A piece without contacts keeps +∞ only if it is alone.
+    """
+    between: list[dict[int, float]] = [{} for _ in range(count)]
+    for one, two, odds in contacts:
+        between[one][two] = between[two][one] = between[one].get(two, 0.0) + odds
+    members: list[list[int] | None] = [[piece] for piece in range(count)]
+    least = np.full(count, np.inf)
+    queue = [(-odds, one, two) for one, others in enumerate(between) for two, odds in others.items() if one < two]
+    heapq.heapify(queue)
+
+    def weigh(group: int) -> None:
+        inside = members[group]
+        if inside is not None and 2 * len(inside) <= count:
+            least[inside] = np.minimum(least[inside], sum(between[group].values()) + prior)
+
+    for piece in range(count):
+        weigh(piece)
+    while queue:
+        negative, one, two = heapq.heappop(queue)
+        if members[one] is None or members[two] is None or between[one].get(two) != -negative:
+            continue
+        if len(members[one] or ()) < len(members[two] or ()):
+            one, two = two, one
+        members[one], members[two] = (members[one] or []) + (members[two] or []), None
+        del between[one][two], between[two][one]
+        for other, odds in between[two].items():
+            del between[other][two]
+            between[one][other] = between[other][one] = total = between[one].get(other, 0.0) + odds
+            heapq.heappush(queue, (-total, min(one, other), max(one, other)))
+        between[two] = {}
+        weigh(one)
+    return least
+
+
+def path_confidence(probabilities: Float64[np.ndarray, "j"]) -> Float64[np.ndarray, "n"]:
+    """Confidence of n = j + 1 pieces along a path whose joins are independent: Π p of all joins up to the core.
+
+    The core is the piece from which the others are reached best.
+    """
+    doubt = np.concatenate([[0], np.cumsum(-np.log(np.maximum(probabilities, 1e-9)))])
+    reached = np.exp(-np.abs(doubt[:, None] - doubt))
+    return reached[reached.sum(1).argmax()]
+
+
+def log_odds(probability: float) -> float:
+    """log(p / (1 − p)), finite for 0 and 1."""
+    kept = min(max(probability, 1e-9), 1 - 1e-9)
+    return math.log(kept / (1 - kept))

@@ -1,0 +1,246 @@
+"""Best-first agglomeration: pieces join groups by the proposal with most evidence, for every kind of pieces.
+
+`grow` runs three stages. What pieces are, which joins are possible and what is evidence for them is known by a
+`Constraint` (occupancy of a lattice, overlap of outlines, collision of meshes, order along a path); when growth stops,
+how often pieces are taken out again and how many other beginnings are tried is said by a `GrowthPolicy`.
+
+    1. attempt     required joins, then the join with most evidence, again and again, while that is at least `least`
+    2. undo        pieces that their neighbours contradict are taken out, and the rest grows again; kept if better
+    3. rivals      joins that the best attempt contradicts begin further attempts; the attempt with most evidence wins
+
+Nothing is drawn at random, and ties are decided by the order of proposals, so the same input gives the same answer.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from diffassemble.core import Matches
+from diffassemble.core.puzzle import InputError
+
+State = TypeVar("State")
+Join = TypeVar("Join", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class GrowthPolicy:
+    """When growth stops and how much it looks for alternatives."""
+
+    least: float = 0.0
+    """log odds that a join needs"""
+    undo_rounds: int = 0
+    """how often contradicted pieces are taken out and grown again; 0 switches stage 2 off"""
+    rivals: int = 0
+    """how many other beginnings are tried; 0 switches stage 3 off"""
+    until: float = math.inf
+    """time of `time.monotonic` after which nothing is improved any more; the first attempt is always finished"""
+    gain: float = 1e-6
+    """total log odds by which another assembly must be better to be kept"""
+
+    @property
+    def late(self) -> bool:
+        """Whether the time for improvements is over."""
+        return time.monotonic() > self.until
+
+
+@dataclass(frozen=True)
+class Joined(Generic[Join]):
+    """A join that was made, and its log odds at that moment."""
+
+    join: Join
+    odds: float
+
+
+class Constraint(Generic[State, Join]):
+    """What a family of pieces knows about growing; a state holds the groups and is changed in place.
+
+    A subclass implements `begin`, `proposals`, `evidence` and `join`; the others have neutral defaults. Locked pieces
+    are one group from `begin` on, and `evidence` is −∞ for joins that would move them.
+    """
+
+    def begin(self) -> State:
+        """The state in which only locked pieces are joined."""
+        raise NotImplementedError
+
+    def proposals(self, state: State) -> Iterable[Join]:
+        """Joins to consider, in an order that does not depend on how pieces are listed."""
+        raise NotImplementedError
+
+    def evidence(self, state: State, join: Join) -> float:
+        """Log odds of a join as the state is now; −∞ if it is impossible or already made."""
+        raise NotImplementedError
+
+    def join(self, state: State, join: Join) -> Iterable[Join]:
+        """Make a join; returns proposals that are new, or whose evidence may have changed by it."""
+        raise NotImplementedError
+
+    def total(self, state: State) -> float:
+        """Log odds of the whole state, by which attempts are compared."""
+        raise NotImplementedError
+
+    def copy(self, state: State) -> State:
+        """A state that can be changed without changing this one."""
+        raise NotImplementedError
+
+    def undo(self, state: State) -> bool:
+        """Take out pieces that their neighbours contradict; whether there were any."""
+        return False
+
+    def contradicted(self, state: State) -> Sequence[Join]:
+        """Likely joins that the state contradicts, the likeliest first."""
+        return ()
+
+
+@dataclass
+class Attempt(Generic[State, Join]):
+    """A grown state, the joins that were made, in order, and the total of its log odds."""
+
+    state: State
+    joins: list[Joined[Join]] = field(default_factory=list)
+    total: float = -math.inf
+
+
+def best_first(
+    constraint: Constraint[State, Join], state: State, least: float, proposals: Iterable[Join] | None = None
+) -> Iterator[Joined[Join]]:
+    """Make joins, the one with most evidence first, until none has at least `least`; yields each as it is made.
+
+    Evidence is computed once for each proposal and again for those that `Constraint.join` returns. A proposal whose
+    evidence has fallen in the meantime is put back at its new value, so each join is the best at its time.
+    """
+    number: dict[Join, int] = {}
+    value: dict[Join, float] = {}
+    queue: list[tuple[float, int, Join]] = []
+
+    def look(changed: Iterable[Join]) -> None:
+        for one in changed:
+            found = constraint.evidence(state, one)
+            value[one] = found
+            if found >= least:
+                heapq.heappush(queue, (-found, number.setdefault(one, len(number)), one))
+
+    look(constraint.proposals(state) if proposals is None else proposals)
+    while queue:
+        promised, _, one = heapq.heappop(queue)
+        if value.get(one) != -promised:
+            continue  # there is a newer entry
+        now = constraint.evidence(state, one)
+        if now < -promised - 1e-9:
+            look([one])
+            continue
+        value.pop(one)
+        changed = constraint.join(state, one)
+        yield Joined(one, now)
+        look(changed)
+
+
+def grow(
+    constraint: Constraint[State, Join], policy: GrowthPolicy, required: Sequence[Join] = ()
+) -> Generator[Joined[Join], None, Attempt[State, Join]]:
+    """Groups grown from proposals: yields the joins of the first attempt, and returns the best attempt.
+
+    `required` joins (hints that two pieces belong together) are made first wherever they are possible.
+    """
+    # 1. The first attempt, which progress bars follow.
+    best: Attempt[State, Join] = Attempt(constraint.begin())
+    for made in _attempt(constraint, best.state, required, policy.least):
+        best.joins.append(made)
+        yield made
+    best.total = constraint.total(best.state)
+    # 2. Contradicted pieces are taken out, and what is left grows again.
+    best = _improved(constraint, best, policy)
+    # 3. Other beginnings.
+    tried: set[Join] = set()
+    for _ in range(policy.rivals):
+        rival = next((join for join in constraint.contradicted(best.state) if join not in tried), None)
+        if rival is None or policy.late:
+            break
+        tried.add(rival)
+        other: Attempt[State, Join] = Attempt(constraint.begin())
+        other.joins = list(_attempt(constraint, other.state, (*required, rival), policy.least))
+        other.total = constraint.total(other.state)
+        other = _improved(constraint, other, policy)
+        if other.total > best.total + policy.gain:
+            best = other
+    return best
+
+
+def grown(
+    constraint: Constraint[State, Join], policy: GrowthPolicy, required: Sequence[Join] = ()
+) -> Attempt[State, Join]:
+    """The result of `grow`, for callers that don't follow its steps."""
+    steps = grow(constraint, policy, required)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
+def _attempt(
+    constraint: Constraint[State, Join], state: State, required: Sequence[Join], least: float
+) -> Iterator[Joined[Join]]:
+    for join in required:
+        odds = constraint.evidence(state, join)
+        if odds > -math.inf:
+            constraint.join(state, join)
+            yield Joined(join, odds)
+    yield from best_first(constraint, state, least)
+
+
+def _improved(
+    constraint: Constraint[State, Join], best: Attempt[State, Join], policy: GrowthPolicy
+) -> Attempt[State, Join]:
+    """The attempt after rounds of taking out and growing again, as long as each gains."""
+    for _ in range(policy.undo_rounds):
+        if policy.late:
+            break
+        other = Attempt(constraint.copy(best.state), list(best.joins))
+        if not constraint.undo(other.state):
+            break
+        other.joins += best_first(constraint, other.state, policy.least)
+        other.total = constraint.total(other.state)
+        if other.total <= best.total + policy.gain:
+            break
+        best = other
+    return best
+
+
+@dataclass(frozen=True)
+class Hints:
+    """What a person knows of pairs of pieces, by their numbers: required joins and excluded joins."""
+
+    together: frozenset[frozenset[int]] = frozenset()
+    apart: frozenset[frozenset[int]] = frozenset()
+
+    def __post_init__(self) -> None:
+        if both := self.together & self.apart:
+            one, two = sorted(next(iter(both)))
+            raise InputError(f"pieces {one} and {two} are said to belong together and to be apart; keep one of the two")
+
+    def filtered(self, matches: Matches) -> Matches:
+        """Matches without those of excluded pairs."""
+        if not self.apart:
+            return matches
+        pairs = zip(matches.first.tolist(), matches.second.tolist(), strict=True)
+        kept = [index for index, pair in enumerate(pairs) if frozenset(pair) not in self.apart]
+        return matches[matches.first.new_tensor(kept)]
+
+    def required(self, matches: Matches) -> list[int]:
+        """The number of the most probable match of every required pair that has one, the most probable first."""
+        best: dict[frozenset[int], int] = {}
+        odds = matches.log_odds.tolist()
+        for index, pair in enumerate(map(frozenset, zip(matches.first.tolist(), matches.second.tolist(), strict=True))):
+            if pair in self.together and (pair not in best or odds[index] > odds[best[pair]]):
+                best[pair] = index
+        return sorted(best.values(), key=lambda index: (-odds[index], index))
+
+    def allows(self, first: Iterable[int], second: Iterable[int]) -> bool:
+        """Whether two groups of pieces may become one: no excluded pair would be in it."""
+        one, two = set(first), set(second)
+        return not any(len(pair & one) == 1 and len(pair & two) == 1 and pair <= one | two for pair in self.apart)
