@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -109,27 +109,45 @@ def test_another_model_does_not_go_on(quick: Callable[..., Config], tmp_path: Pa
     assert (tmp_path / FILE).read_bytes() == before
 
 
-def test_kill_9_at_any_moment(quick: Callable[..., Config], tmp_path: Path) -> None:
-    config = quick(steps=24, validate_every=12)
-    train(config, JigsawTask(config), tmp_path / "straight", resume=False)
-    delays = (0.05 + 0.4 * torch.rand(3)).tolist()
+@pytest.mark.parametrize("seed", range(3))
+def test_kill_9_at_any_moment(quick: Callable[..., Config], finished: Path, tmp_path: Path, seed: int) -> None:
+    """In a step, before and after the checkpoint is written, and half-way through writing it."""
+    chance = Random(seed)
     steps = []
-    for delay in [*delays, None]:
+    for kill in (True, True, False):
         child = os.fork()
         if child == 0:
             torch.set_num_threads(1)
-            train(config, JigsawTask(config), tmp_path / "killed", resume=True)
+            if kill:
+                die_at(chance)
+            train(quick(), JigsawTask(quick()), tmp_path / "killed", resume=True)
             os._exit(0)
-        if delay is not None:
-            time.sleep(delay)
-            os.kill(child, signal.SIGKILL)
+        chance.random()  # as the child has drawn, so that the next one dies elsewhere
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        assert status in ((0, -9) if delay is not None else (0,)), (status, delays)
+        assert status in ((0, -9) if kill else (0,))
         checkpoint = read_checkpoint(tmp_path / "killed")
         steps.append(checkpoint.step if checkpoint is not None else 0)
     assert steps == sorted(steps)
-    assert steps[-1] == 24
-    assert_same_end(tmp_path / "straight", tmp_path / "killed")
+    assert steps[-1] == 6
+    assert_same_end(finished, tmp_path / "killed")
+
+
+def die_at(chance: Random) -> None:
+    """End this process without warning at some of the calls that write and read files, or compute a loss."""
+    left, sync, loss = int(20 * chance.random()), os.fsync, JigsawTask.loss
+
+    def counted(call: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return call(*args)
+
+        return run
+
+    os.fsync = counted(sync)
+    JigsawTask.loss = counted(loss)  # type: ignore[method-assign]
 
 
 def learner_of(config: Config) -> Learner:

@@ -6,6 +6,7 @@ import io
 import os
 import pickle
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,6 @@ from rich.console import Console
 
 from diffassemble.core import InputError
 from diffassemble.network.denoiser import Denoiser
-from diffassemble.training import run_folder as module
 from diffassemble.training.config import Config
 from diffassemble.training.run_folder import FILE, Checkpoint, Progress, Record, read_checkpoint, write_checkpoint
 
@@ -81,10 +81,11 @@ def test_only_better_networks_are_kept(tiny: Callable[..., Config], tmp_path: Pa
     assert len(lines) == 4
 
 
-def test_a_row_a_minute(tiny: Callable[..., Config], tmp_path: Path, network: Denoiser, clock: list[float]) -> None:
-    record = Record(tmp_path, tiny(), 0, -1.0)
+def test_a_row_a_minute(tiny: Callable[..., Config], tmp_path: Path, network: Denoiser) -> None:
+    now = 1000.0
+    record = Record(tmp_path, tiny(), 0, -1.0, clock=lambda: now)
     for step in range(1, 8):
-        clock[0] += 20.0
+        now += 20.0
         record.passed(row(step))
     record.scored(network, row(8), {"score": 50.0})
     assert (tmp_path / "log.csv").read_text().splitlines() == ["step,minutes,score", "3,0.1,", "6,0.1,", "8,0.1,50.00"]
@@ -108,20 +109,13 @@ def test_steps_that_are_done_again_stand_there_once(
     assert not (tmp_path / "log.csv").exists()
 
 
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The time in seconds, to be changed by the test."""
-    now = [1000.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
-    return now
-
-
-def test_a_line_a_minute_in_a_log_file(clock: list[float]) -> None:
+def test_a_line_a_minute_in_a_log_file() -> None:
+    now = 1000.0
     console = Console(file=io.StringIO(), width=200)
-    progress = Progress(console, 1000, 0, 600.0, (100, "pieces"))
+    progress = Progress(console, 1000, 0, 600.0, (100, "pieces"), clock=lambda: now)
     with progress.bar:
         for step in range(1, 11):
-            clock[0] += 20.0
+            now += 20.0
             progress.advance(step, 2.0)
     lines = console.file.getvalue().splitlines()
     assert lines[0] == "step 4/1000 · loss 2.0000 · 5 pieces/s · 5 h 32 min left"
@@ -143,10 +137,9 @@ def test_a_live_bar_on_a_terminal() -> None:
     assert "validation: score 87.2 · faces 6x6 90.0" in text
 
 
-def test_other_processes_are_silent(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
-    progress = Progress(Console(quiet=True), 10, 0, 600.0, batch=(1, "pieces"))
+def test_other_processes_are_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = Progress(Console(quiet=True), 10, 0, 600.0, batch=(1, "pieces"), clock=count(step=100).__next__)
     with progress.bar:
-        clock[0] += 100
         progress.advance(1, 2.0)
         progress.report({"score": 1.0})
     assert capsys.readouterr() == ("", "")

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from PIL import Image
 from diffassemble.cli import train
 from diffassemble.cli.arguments import NotUnderstood
 from diffassemble.cli.train import parse_run
+from diffassemble.training import loop
 from diffassemble.training.config import Config
 from diffassemble.training.presets import PRESETS
 from diffassemble.training.run_folder import read_checkpoint
@@ -45,45 +45,59 @@ def test_help_lists_the_presets(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(len(line) <= 110 for line in text.splitlines())
 
 
+def timed_by(clock: Callable[[], float]) -> Callable[[], None]:
+    """What makes a child process time its run by this clock."""
+    return lambda: setattr(loop, "train", partial(loop.train, clock=clock))
+
+
+@pytest.mark.parametrize("seconds", [1, 61], ids=["quick", "slow"])
 @pytest.mark.parametrize(("preset", "tiny"), [("jigsaw", TINY), ("upright", TINY_UPRIGHT)])
 def test_minutes_then_resume(
-    command: Command, picture_folders: tuple[Path, Path], tmp_path: Path, preset: str, tiny: str
+    start: Command, picture_folders: tuple[Path, Path], tmp_path: Path, preset: str, tiny: str, seconds: int
 ) -> None:
+    """However long a step takes; slow ones print lines of progress between."""
+
+    def command(*words: str | Path) -> Any:
+        return start(*words, prepare=timed_by(count(step=seconds).__next__))[1]()
+
     out = tmp_path / "run"
-    begin = ["train", preset, *tiny.split(), *["--training.steps", "30", "--out"], out]
+    begin = ["train", preset, *tiny.split(), *["--training.steps", "6", "--out"], out]
     begin += ["--data.folders", *picture_folders]
-    first = command(*begin, "--training.minutes", "0.0005")
+    first = command(*begin, "--training.minutes", str(10 * seconds / 60))
     assert (first.code, first.err) == (0, "")
-    assert first.out == f"weights: {out / 'last'}; nothing was validated yet, go on with --resume\n"
-    assert read_checkpoint(out).step < 30
+    assert first.out.endswith(f"weights: {out / 'last'}; nothing was validated yet, go on with --resume\n")
+    assert first.out.startswith("step ") == (seconds > 60)
+    assert 0 < read_checkpoint(out).step < 6
     again = command(*begin)
     assert again.code == 2
     assert again.err == f"diffassemble: {out}: holds a run already; pass --resume to go on with it, or another --out\n"
     on = command("train", preset, "--resume", "--out", out)
     assert (on.code, on.err) == (0, "")
-    assert on.out.startswith("validation: score ")
-    assert f"weights: {out / 'best'} (best on pictures held apart) and {out / 'last'}" in on.out
-    assert read_checkpoint(out).step == 30
+    *_, validation, weights = on.out.splitlines()
+    assert validation.startswith("validation: score ")
+    assert weights.startswith(f"weights: {out / 'best'} (best on pictures held apart) and {out / 'last'}")
+    assert read_checkpoint(out).step == 6
 
 
 @pytest.mark.parametrize("wish", [signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_is_asked_to_stop_saves_and_says_how_to_go_on(
-    picture_folders: tuple[Path, Path], tmp_path: Path, wish: signal.Signals
+    start: Command, picture_folders: tuple[Path, Path], tmp_path: Path, wish: signal.Signals
 ) -> None:
+    readings = count()
+
+    def clock() -> float:
+        """Sends the signal at one of its readings, after the first step."""
+        if (reading := next(readings)) == 20:
+            os.kill(os.getpid(), wish)
+        return reading
+
     out = tmp_path / "run"
-    words = [sys.executable, "-m", "diffassemble", "train", "jigsaw", *TINY.split(), "--training.steps", "100000"]
-    words += ["--training.checkpoint-minutes", "60", "--data.folders", *map(str, picture_folders), "--out", str(out)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
-        end = time.monotonic() + 120
-        while not (out / "config.json").exists() and time.monotonic() < end:
-            time.sleep(0.1)
-        time.sleep(1.0)
-        running.send_signal(wish)
-        told, complaint = running.communicate(timeout=120)
-    assert running.returncode == 128 + wish, complaint
+    words = ["train", "jigsaw", *TINY.split(), "--training.steps", "100000", "--training.checkpoint-minutes", "60"]
+    done = start(*words, "--data.folders", *picture_folders, "--out", out, prepare=timed_by(clock))[1]()
+    assert done.code == 128 + wish, done.err
     step = read_checkpoint(out).step
-    assert 0 < step < 100000
-    assert told.endswith(
+    assert 0 < step < 100
+    assert done.out.endswith(
         f"stopped and saved at step {step}; go on with: diffassemble train jigsaw --resume --out {out}\n"
     )
 

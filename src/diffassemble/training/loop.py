@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -20,7 +21,7 @@ from diffassemble.network.pretrained import Pretrained
 from diffassemble.training.config import Config, TrainingConfig, check_config
 from diffassemble.training.loggers import LoggerName, make_log
 from diffassemble.training.precision import check_precision, choose_precision
-from diffassemble.training.run_folder import FILE, LAST, Checkpoint, Progress, Record, StopWish, read_checkpoint
+from diffassemble.training.run_folder import FILE, LAST, Checkpoint, Clock, Progress, Record, StopWish, read_checkpoint
 
 
 class Task(ABC):
@@ -155,11 +156,19 @@ class Stopped(Exception):
         self.signal = signal
 
 
-def train(config: Config, task: Task, folder: Path, resume: bool, logger: LoggerName = "csv") -> Pretrained:
+def train(
+    config: Config,
+    task: Task,
+    folder: Path,
+    resume: bool,
+    logger: LoggerName = "csv",
+    clock: Clock = time.monotonic,
+) -> Pretrained:
     """Train to the end of the configured steps or minutes; `folder` gets checkpoint, log and the best weights.
 
     Returns the averaged network. A resumed run ends where the uninterrupted one does; `minutes` limits this call.
-    Ctrl-C and SIGTERM end it after the step at hand, saved, with `Stopped`. `logger` hears the rows of the log, too.
+    Ctrl-C and SIGTERM end it after the step at hand, saved, with `Stopped`. Rows of the log also go to
+    `logger`. Times are read from `clock`, in seconds.
     """
     training = config.training
     checkpoint = read_checkpoint(folder) if resume else None
@@ -170,9 +179,9 @@ def train(config: Config, task: Task, folder: Path, resume: bool, logger: Logger
     spent, best = (0.0, -math.inf) if checkpoint is None else (checkpoint.minutes, checkpoint.best)
     record = None
     if fabric.is_global_zero:
-        record = Record(folder, config, learner.done, best, make_log(logger, folder, learner.done))
+        record = Record(folder, config, learner.done, best, make_log(logger, folder, learner.done), clock)
     console = Console(quiet=record is None)
-    progress = Progress(console, training.steps, learner.done, training.minutes, task.batch)
+    progress = Progress(console, training.steps, learner.done, training.minutes, task.batch, clock)
     with StopWish() as wish, progress.bar:
         # The first process alone looks at the clock and hears signals: all must stop after the same step.
         while learner.done < training.steps and fabric.broadcast(

@@ -10,6 +10,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ from diffassemble.training.loggers import Log
 FILE = "checkpoint.pt"
 BEST, LAST = "best", "last"
 QUIET_SECONDS = 60
+Clock = Callable[[], float]
+"""seconds since some moment"""
 
 
 @dataclass(frozen=True)
@@ -69,16 +72,24 @@ def read_checkpoint(folder: Path) -> Checkpoint | None:
 class Record:
     """Only one process keeps it. `best` is the highest score so far, −∞ before the first; `also` hears each row."""
 
-    def __init__(self, folder: Path, config: Config, done: int, best: float, also: Log | None = None) -> None:
-        self.folder, self.log, self.best, self._also = folder, folder / "log.csv", best, also
-        self._saved = time.monotonic()
+    def __init__(
+        self,
+        folder: Path,
+        config: Config,
+        done: int,
+        best: float,
+        also: Log | None = None,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self.folder, self.log, self.best, self._also, self._clock = folder, folder / "log.csv", best, also, clock
+        self._saved = clock()
         content = json.dumps(asdict(config), indent=2, default=os.fspath) + "\n"
         write_file(folder / "config.json", content.encode())
         # Rows of steps that are to be done again, or were cut short by a kill, would stand there twice.
         head, *rows = csv.reader(self.log.read_text().splitlines()) if self.log.exists() else [[]]
         whole = [row for row in rows if len(row) == len(head) and row[0].isdecimal()]
         self._rows = [dict(zip(head, row, strict=True)) for row in whole if int(row[0]) <= done]
-        self._noted = time.monotonic()
+        self._noted = self._clock()
         if self._rows:
             self._write()
         else:
@@ -93,12 +104,12 @@ class Record:
 
     def passed(self, row: dict[str, str]) -> None:
         """Take note of a step that was not validated, if the last row is a minute old."""
-        if time.monotonic() - self._noted >= QUIET_SECONDS:
+        if self._clock() - self._noted >= QUIET_SECONDS:
             self._note(row)
 
     def _note(self, row: dict[str, str]) -> None:
         self._rows.append(row)
-        self._noted = time.monotonic()
+        self._noted = self._clock()
         self._write()
         if self._also is not None:
             self._also({name: float(value) for name, value in row.items() if name != "step"}, int(row["step"]))
@@ -115,12 +126,12 @@ class Record:
     def save(self, checkpoint: Checkpoint) -> None:
         """Write the checkpoint."""
         write_checkpoint(checkpoint, self.folder)
-        self._saved = time.monotonic()
+        self._saved = self._clock()
 
     @property
     def age(self) -> float:
         """Minutes of work that a kill would cost now."""
-        return (time.monotonic() - self._saved) / 60
+        return (self._clock() - self._saved) / 60
 
 
 class StopWish:
@@ -158,9 +169,18 @@ class Progress:
     It is shown while its `bar` is entered.
     """
 
-    def __init__(self, console: Console, steps: int, first: int, limit: float, batch: tuple[int, str]) -> None:
+    def __init__(
+        self,
+        console: Console,
+        steps: int,
+        first: int,
+        limit: float,
+        batch: tuple[int, str],
+        clock: Clock = time.monotonic,
+    ) -> None:
         self.console, self.steps, self.first, self.limit, self.batch = console, steps, first, limit, batch
-        self.started = self.told = time.monotonic()
+        self._clock = clock
+        self.started = self.printed = clock()
         self.mean_loss = math.nan
         self.accuracy = math.nan
         columns = (BarColumn(bar_width=20), MofNCompleteColumn(), TextColumn("{task.description}"))
@@ -170,7 +190,7 @@ class Progress:
     @property
     def minutes(self) -> float:
         """Minutes since the start."""
-        return (time.monotonic() - self.started) / 60
+        return (self._clock() - self.started) / 60
 
     def advance(self, done: int, loss: float) -> None:
         """Take note of a finished step."""
@@ -182,9 +202,9 @@ class Progress:
         speed = f"{rate * number:.0f} {things}/s", f"{duration(left)} left"
         words = " · ".join([f"loss {self.mean_loss:.4f}", *validated, *speed])
         self.bar.update(self.job, completed=done, description=words)
-        now = time.monotonic()
-        if not self.console.is_terminal and now - self.told > QUIET_SECONDS:
-            self.told = now
+        now = self._clock()
+        if not self.console.is_terminal and now - self.printed > QUIET_SECONDS:
+            self.printed = now
             self.console.print(f"step {done}/{self.steps} · {words}", highlight=False, soft_wrap=True)
 
     def report(self, scores: dict[str, float]) -> None:
