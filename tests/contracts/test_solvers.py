@@ -260,9 +260,9 @@ def test_all_pieces_may_be_locked(kind: str, name: str) -> None:
 def test_a_budget_ends_the_search_soon(kind: str, name: str) -> None:
     solved(kind, name, "one")  # by now, what it needs is loaded and compiled
     hasty, puzzle = solver(kind, name, budget=1e-3), puzzle_of(kind, "large")
-    began = time.monotonic()
+    began = time.process_time()  # which other programs on this machine don't change
     assembly, _ = solve(hasty, puzzle)
-    assert time.monotonic() - began < SOON
+    assert time.process_time() - began < SOON
     assert_sound(assembly)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 
 import pytest
@@ -34,14 +33,13 @@ def test_the_answer_is_that_of_the_solver_itself() -> None:
 
 
 def test_it_can_be_stopped() -> None:
-    remote, began = job("random"), time.monotonic()
+    remote = job("random")
     steps = remote.steps(PUZZLE, torch.Generator())
     next(steps)
     remote.stop()
     with pytest.raises(Cancelled):
         next(steps)
     assert not remote.task.process.is_alive()
-    assert time.monotonic() - began < 50
     with pytest.raises(Cancelled):
         next(remote.steps(PUZZLE, torch.Generator()))
 
