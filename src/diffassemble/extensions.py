@@ -1,8 +1,9 @@
-"""What other installed packages add to the program: presets, tasks, kinds of networks, tables of `evaluate`.
+"""What other installed packages add to the program: verbs, presets, tasks, kinds of networks.
 
 A package registers its name under the entry point group `diffassemble.extensions`; its submodule `presets` then holds
-a dictionary PRESETS, `tasks` TASKS, and so on. Nothing of it is imported before a name is looked up that the program
-itself does not know, or all names are listed.
+a dictionary PRESETS, `tasks` TASKS, and so on. `verbs` holds VERBS: names of modules with a function `run` that parses
+the arguments; a verb of the program is replaced by one that takes its options and more. Nothing else of it is imported
+before a name is looked up that the program itself does not know, or all names are listed.
 """
 
 from __future__ import annotations

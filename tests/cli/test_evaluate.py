@@ -17,13 +17,14 @@ from PIL import Image
 from rich.table import Table
 
 from diffassemble.assembly.kind import SolverOptions
-from diffassemble.cli import evaluate, sweep
-from diffassemble.cli.evaluate import EvaluateOptions
+from diffassemble.cli import sweep
 from diffassemble.cli.progress import show
 from diffassemble.cli.sweep import check_places, evaluate_solvers
 from diffassemble.core import InputError
 from diffassemble.core.solver import ChanceSolver
 from diffassemble.kinds.squares import COMPARED_SOLVERS, as_listed
+from diffassemble_research import evaluate
+from diffassemble_research.evaluate import PaperOptions as EvaluateOptions
 
 
 def parsed(text: str) -> EvaluateOptions:
@@ -95,7 +96,7 @@ def test_rows_and_table(folder: Path, tmp_path: Path, asked: list[Any], capsys: 
         (["--size", "3"], "pieces of 3 pixels"),
         (["--json", "."], "is a folder"),
         (["--figure", "x.png"], "pass --table too"),
-        (["--table", "5"], "no table '5'; use one of: 1, 2, 3, 4, missing-3d, time, memory, pruning"),
+        (["--table", "5"], "no table '5'; use one of: 1, 2, 3, 4, missing-3d, time, pairs, memory, pruning"),
         (["--table", "4", "--missing", "0.3"], "leave --missing and --erode out"),
         (["--table", "time", "--figure", "x.jpg"], "ends in .png"),
         (["--data", "celeba-hq=nowhere"], "CelebAMask-HQ"),
@@ -123,7 +124,7 @@ def test_rows_measured_before_a_fault_are_kept(folder: Path, tmp_path: Path) -> 
 
 def test_help_needs_nothing_heavy() -> None:
     code = (
-        "import sys, diffassemble.cli.evaluate as verb\n"
+        "import sys, diffassemble_research.evaluate as verb\n"
         "try: verb.run(['--help'])\n"
         "finally: assert 'torch' not in sys.modules"
     )
@@ -137,7 +138,7 @@ def test_a_table_has_all_solvers_of_pictures(
 ) -> None:
     files = {"json": tmp_path / "rows.json", "figure": tmp_path / "drawn.png"}
     data = (str(picture_folders[0]),)
-    evaluate_solvers(EvaluateOptions(data=data, table="time", grid=("2",), size=8, limit=1, model="mine", **files))
+    evaluate.evaluate(EvaluateOptions(data=data, table="time", grid=("2",), size=8, limit=1, model="mine", **files))
     assert asked == [(name, "mine") for name in COMPARED_SOLVERS]
     assert "wrote 5 rows" in capsys.readouterr().out
     assert files["figure"].is_file()

@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from diffassemble.cli import evaluate
-from diffassemble.cli.evaluate import EvaluateOptions
-from diffassemble.cli.sweep import choose_models, kind_of_data, make_row, parse_rows
+from diffassemble.cli.sweep import kind_of_data, make_row, parse_rows
 from diffassemble.core import InputError, Solver
-from diffassemble.evaluation.quoted import TABLES
 from diffassemble.evaluation.sweep import Journal
 from diffassemble.network import pretrained
+from diffassemble_research import evaluate
+from diffassemble_research.evaluate import PaperOptions as EvaluateOptions
+from diffassemble_research.quoted import TABLES
+from diffassemble_research.tables import table_models
 
 SQUARES = np.array([(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)])
 TRIANGLES = np.concatenate([SQUARES[:, [0, 1, 2]], SQUARES[:, [0, 2, 3]]]).astype(np.uint16)
@@ -131,7 +132,7 @@ def test_table_1_without_weights_has_chance_rows_and_says_what_lacks(
     assert "diffusion is left out" in text
     for part in ("Table 1", "73.3", "27.5", "puzzlefusion++", "3 fractures of bad/everyday/val, anchor none"):
         assert part in " ".join(text.split())
-    assert text.endswith("drew table-1.png\nwrote 2 rows to table-1.json\n")
+    assert text.endswith("drew table-1.png\n")
     with Image.open("table-1.png") as picture:
         assert picture.format == "PNG"
 
@@ -254,7 +255,7 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def chosen(**options: Any) -> dict[str, str]:
     """The models of the rows of a table whose methods are METHODS."""
-    return choose_models(EvaluateOptions(table="1", **options), "fragments", replace(TABLES["1"], methods=METHODS))
+    return table_models(EvaluateOptions(table="1", **options), replace(TABLES["1"], methods=METHODS))
 
 
 @pytest.mark.usefixtures("shelf")

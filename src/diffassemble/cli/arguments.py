@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping
 from contextlib import redirect_stderr
 from dataclasses import is_dataclass
 from functools import wraps
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import tyro
+from annotated_types import BaseMetadata, GroupedMetadata
 
 _Result = TypeVar("_Result")
 _NOTHING = object()
@@ -36,7 +38,13 @@ def understand(wanted: Callable[..., _Result], arguments: list[str], prog: str, 
             raise
         raise NotUnderstood(f"{_line(said.getvalue())}; see {prog} --help") from None
     if is_dataclass(understood):
-        check_bounds(prog, vars(understood))
+        hints = get_type_hints(type(understood), include_extras=True)
+        marks = {
+            name: tuple(mark for mark in get_args(hint)[1:] if isinstance(mark, BaseMetadata | GroupedMetadata))
+            for name, hint in hints.items()
+            if get_origin(hint) is Annotated
+        }
+        check_bounds(prog, vars(understood), marks)
     return understood
 
 
@@ -51,15 +59,17 @@ def understood_call(function: Callable[..., None], arguments: list[str], prog: s
     return understand(later, arguments, prog)
 
 
-def check_bounds(prog: str, values: Mapping[str, Any]) -> None:
-    """Refuse numbers out of the bounds that `cli.bounds` has for the options of a verb."""
+def check_bounds(
+    prog: str, values: Mapping[str, Any], marks: Mapping[str, tuple[Any, ...]] = MappingProxyType({})
+) -> None:
+    """Refuse numbers out of their bounds: the `marks` of annotated-types, or those that `cli.bounds` has for a verb."""
     from diffassemble.cli.bounds import bounds_of
     from diffassemble.core import InputError
     from diffassemble.core.settings import broken_bounds
 
     for name, value in values.items():
         numbers = [one for one in (value if isinstance(value, tuple) else (value,)) if type(one) in (int, float)]
-        if numbers and (wanted := broken_bounds(numbers, bounds_of(prog.split()[1], name))):
+        if numbers and (wanted := broken_bounds(numbers, marks.get(name) or bounds_of(prog.split()[1], name))):
             told = " ".join(f"{number:g}" if isinstance(number, float) else str(number)[:40] for number in numbers)
             raise InputError(f"--{name.replace('_', '-')} {told}: must be {wanted}; see {prog} --help")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from annotated_types import BaseMetadata, Ge, Gt, Interval, Le, Lt
+from annotated_types import BaseMetadata, Ge, Gt, Interval, Lt
 
 from diffassemble.core.limits import LIMITS
 from diffassemble.io.pictures import MOST_PIXELS
@@ -25,8 +25,6 @@ BOUNDS: dict[str, tuple[BaseMetadata | Interval, ...]] = {
     "limit": (Interval(ge=1, le=LIMITS.cases),),
     "puzzles": (Interval(ge=1, le=LIMITS.cases),),
     "seeds": (Interval(ge=1, le=LIMITS.cases),),
-    "training_steps": (Interval(ge=1, le=LIMITS.count),),
-    "degree": (Gt(0), Le(LIMITS.cells)),
     "noise": _SHARE,
     "wear": _SHARE,
     "points": (Interval(ge=0, le=LIMITS.points),),

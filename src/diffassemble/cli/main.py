@@ -12,6 +12,8 @@ from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import version
 
+from diffassemble.extensions import contributed
+
 VERBS = {
     "demo": "cut, solve and score a sample picture; needs no data",
     "cut": "make a puzzle folder from a picture",
@@ -44,7 +46,7 @@ def main(argv: list[str] | None = None) -> int:
         return _guarded(lambda: print(f"diffassemble {version('diffassemble')}"))
     if arguments[0] == "--completion":
         return _complete(arguments[1:])
-    if arguments[0] not in VERBS:
+    if arguments[0] not in {*VERBS, *contributed("verbs")}:
         near = get_close_matches(arguments[0], VERBS, 1)
         meant = f"did you mean {near[0]!r}?" if near else "see diffassemble --help"
         return _fail(f"the verbs are {', '.join(VERBS)}; there is no {arguments[0]!r}, {meant}")
@@ -53,7 +55,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def run(verb: str, arguments: list[str]) -> None:
     """Do what a verb is asked for: by its function of that name, or by `run` where that has more to find out first."""
-    module = import_module(f"diffassemble.cli.{verb}")
+    module = import_module(contributed("verbs").get(verb, f"diffassemble.cli.{verb}"))
     if hasattr(module, "run"):
         module.run(arguments)
         return

@@ -21,7 +21,6 @@ from diffassemble.core import Mesh, Poses, Puzzle, Step
 from diffassemble.core.pieces import surviving
 from diffassemble.core.seeds import random_stream
 from diffassemble.evaluation import metrics
-from diffassemble.evaluation.quoted import ERROR_LABELS
 from diffassemble.evaluation.sweep import CUTTING, LOSING, Case, Interval, Measured, peak_megabytes, refuse
 from diffassemble.fragments.breaking import scatter
 from diffassemble.fragments.damage import Damage
@@ -31,6 +30,7 @@ LEAST_POINTS = 20
 # Where pieces are missing, it matters which: the mean over so many draws is told.
 MISSING_SEEDS = 5
 Anchor = Literal["none", "largest"]
+ERROR_LABELS = {"rmse_r": "RMSE(R), degrees", "rmse_t": "RMSE(T) × 100", "part_accuracy": "part accuracy, %"}
 
 
 @runtime_checkable

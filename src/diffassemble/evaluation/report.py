@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from diffassemble.evaluation.figures import COLOURS, draw_bars, png
-from diffassemble.evaluation.sweep import Measured, Solved
-from diffassemble.io.pictures import png_bytes
+from diffassemble.evaluation.sweep import Interval, Measured, Solved
+from diffassemble.io.pictures import MADE_BY, png_bytes
 from diffassemble.kinds import kind_of
 from diffassemble.rendering.report import embedded, page, section, table, versions
+
+# Told apart by most colour-blind eyes (Okabe and Ito).
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999")
 
 
 @dataclass
@@ -86,3 +91,33 @@ def _bars(results: Sequence[Measured], figures: Mapping[str, str]) -> bytes:
         draw_bars(panel, names, values, label, colours, reach)
         panel.tick_params(axis="y", labelsize=8)
     return png(figure)
+
+
+def draw_bars(
+    panel: Axes,
+    names: Sequence[str],
+    values: Sequence[float] | np.ndarray,
+    label: str,
+    colours: Sequence[str],
+    reach: Sequence[Interval],
+) -> None:
+    """A bar to the right for each name, the first at the top; `reach` is how far below and above it may be."""
+    panel.barh(range(len(names)), values, xerr=list(zip(*reach, strict=True)), color=colours)
+    panel.set_yticks(range(len(names)), names)
+    panel.set_ylim(len(names) - 0.5, -0.5)
+    panel.set_xlim(left=0)
+    panel.set_xlabel(label)
+    lined(panel, "x")
+
+
+def lined(panel: Axes, axis: Literal["both", "x", "y"] = "both") -> None:
+    """Pale lines behind what is drawn."""
+    panel.grid(axis=axis, color="#dddddd", linewidth=0.6)
+    panel.set_axisbelow(True)
+
+
+def png(figure: Figure) -> bytes:
+    """The figure as a PNG file's content."""
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=150, metadata={"Software": MADE_BY})
+    return content.getvalue()

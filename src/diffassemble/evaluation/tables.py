@@ -12,7 +12,6 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from diffassemble.core import InputError
-from diffassemble.evaluation.quoted import ABSOLUTE, FREE, Comparison, Line
 from diffassemble.evaluation.sweep import Measured
 from diffassemble.io.atomic import write_file
 from diffassemble.io.pictures import is_our_picture
@@ -73,42 +72,6 @@ def groups_table(rows: Sequence[Any]) -> Table:
         texts = ("" if one is None else f"{one['part_accuracy']:.1f}\n{one['rmse_r']:.1f}°" for one in means)
         lines.append([row.solver, row.describe(), *texts])
     return make_table(["solver", "objects", *map("\n".join, columns)], lines, caption=_GROUPS)
-
-
-def comparison_table(comparison: Comparison, *, explained: bool = True) -> Table:
-    """Methods down; columns across, ours and the quoted figures side by side; the best of each column is bold.
-
-    Fits 80 columns with four grids. `explained` tells below what the figures are.
-    """
-    scored = any(line.score in (ABSOLUTE, FREE) for line in comparison.lines)
-    headings = ["method", *(["score"] if scored else [])]
-    for number, column in enumerate(comparison.columns):
-        quoted = number < len(comparison.columns) - comparison.unquoted
-        headings += [f"{column}\n{source}" for source in ("ours", comparison.source)[: 1 + quoted]]
-    lines = [[line.method, *([line.score] if scored else []), *_beside(line, comparison)] for line in comparison.lines]
-    caption = comparison.note if explained else ""
-    return make_table(headings, lines, caption=caption, words=1 + scored, title=comparison.title)
-
-
-def _beside(line: Line, comparison: Comparison) -> list[str]:
-    """Ours and the quoted figure for every column; ours rival each other under the same score."""
-    cells = []
-    for column, (ours, quoted) in enumerate(zip(line.ours, line.quoted, strict=True)):
-        rivals = [other.ours[column] for other in comparison.lines if other.score == line.score]
-        others = [other.quoted[column] for other in comparison.lines]
-        spread = f" ±{high:.1f}" if comparison.best is None and line.reach and (high := line.reach[column][1]) else ""
-        cells.append(_figure(ours, rivals, comparison, 0) + spread)
-        if column < len(comparison.columns) - comparison.unquoted:
-            cells.append(_figure(quoted, others, comparison, 1))
-    return cells
-
-
-def _figure(value: float | None, rivals: Sequence[float | None], comparison: Comparison, source: int) -> str:
-    if value is None:
-        return ""
-    text = f"{value:{comparison.formats[source]}}"
-    known = [rival for rival in rivals if rival is not None]
-    return f"[bold]{text}[/bold]" if comparison.best is not None and value == comparison.best(known) else text
 
 
 def is_our_output(content: bytes) -> bool:

@@ -10,9 +10,9 @@ from manifold3d import Manifold
 
 from diffassemble.core import Mesh
 from diffassemble.evaluation.fragments import ObjectCell
-from diffassemble.evaluation.pairs import PairRow, measure_pairs, pair_figure, pair_groups, precision, recall
 from diffassemble.fragments.breaking import fracture, mesh_of
 from diffassemble.fragments.model import FractureModels
+from diffassemble_research.pairs import PairRow, measure_pairs, pair_figure, pair_groups, precision, recall
 
 
 @dataclass(frozen=True)

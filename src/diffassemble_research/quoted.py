@@ -25,15 +25,15 @@ from importlib.resources import files
 from operator import attrgetter
 from typing import Any, Literal
 
+from diffassemble.evaluation.fragments import ERROR_LABELS
 from diffassemble.evaluation.sweep import Interval, Measured
 
 FACES, PAINTINGS = "faces", "paintings"
 # What the paper calls the pictures.
 PAPER_NAMES = {FACES: "PuzzleCelebA", PAINTINGS: "PuzzleWikiArts"}
 CHANCE = ("identity", "random")
-# The fields of rows that tables about objects show; their headings and labels.
+# The fields of rows that tables about objects show, and their headings.
 ERRORS = {"rmse_r": "R", "rmse_t": "T", "part_accuracy": "PA"}
-ERROR_LABELS = {"rmse_r": "RMSE(R), degrees", "rmse_t": "RMSE(T) × 100", "part_accuracy": "part accuracy, %"}
 Values = tuple[float | None, ...]
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,12 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from diffassemble.evaluation.quoted import ABSOLUTE, FREE, Comparison, Line, PaperTable
+from diffassemble.evaluation.report import COLOURS, draw_bars, lined, png
 from diffassemble.evaluation.sweep import Interval
-from diffassemble.io.pictures import MADE_BY
+from diffassemble_research.quoted import ABSOLUTE, FREE, Comparison, Line, PaperTable
 
-# Told apart by most colour-blind eyes (Okabe and Ito).
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999")
 # Smaller puzzles tell little about growth: there, what is the same for all of them outweighs the rest.
 FITTED_FROM = 400
 _DIAMOND: dict[str, Any] = {"marker": "D", "color": "white", "markeredgecolor": "black", "linestyle": "none"}
@@ -129,42 +126,12 @@ def missing_figure(title: str, comparisons: Sequence[Comparison]) -> bytes:
     return png(figure)
 
 
-def draw_bars(
-    panel: Axes,
-    names: Sequence[str],
-    values: Sequence[float] | np.ndarray,
-    label: str,
-    colours: Sequence[str],
-    reach: Sequence[Interval],
-) -> None:
-    """A bar to the right for each name, the first at the top; `reach` is how far below and above it may be."""
-    panel.barh(range(len(names)), values, xerr=list(zip(*reach, strict=True)), color=colours)
-    panel.set_yticks(range(len(names)), names)
-    panel.set_ylim(len(names) - 0.5, -0.5)
-    panel.set_xlim(left=0)
-    panel.set_xlabel(label)
-    lined(panel, "x")
-
-
 def logarithmic(panel: Axes, sizes: Sequence[int]) -> None:
     """Both axes, with a mark for each number of pieces."""
     panel.set(xscale="log", yscale="log")
     panel.set_xticks(sizes, [str(size) for size in sizes])
     panel.minorticks_off()
     lined(panel)
-
-
-def lined(panel: Axes, axis: Literal["both", "x", "y"] = "both") -> None:
-    """Pale lines behind what is drawn."""
-    panel.grid(axis=axis, color="#dddddd", linewidth=0.6)
-    panel.set_axisbelow(True)
-
-
-def png(figure: Figure) -> bytes:
-    """The figure as a PNG file's content."""
-    content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=150, metadata={"Software": MADE_BY})
-    return content.getvalue()
 
 
 def _colours(methods: Sequence[str]) -> dict[str, str]:

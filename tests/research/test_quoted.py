@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from diffassemble.evaluation.fragments import ObjectRow
-from diffassemble.evaluation.quoted import (
+from diffassemble.evaluation.sweep import Measured
+from diffassemble_research.quoted import (
     ABSOLUTE,
     CHANCE,
     FACES,
@@ -19,7 +20,6 @@ from diffassemble.evaluation.quoted import (
     Comparison,
     compare_grids,
 )
-from diffassemble.evaluation.sweep import Measured
 
 GRIDS = ["6x6", "8x8", "10x10", "12x12"]
 OBJECTS = [name for name in TABLES if TABLES[name].kind == "fragments"]

@@ -14,13 +14,20 @@ from matplotlib.figure import Figure
 from rich.table import Table
 from scipy.spatial import cKDTree
 
-from diffassemble.evaluation.figures import png
-from diffassemble.evaluation.sweep import Case
-from diffassemble.evaluation.tables import make_table
+from diffassemble.cli.progress import show
+from diffassemble.cli.sweep import object_cells
+from diffassemble.evaluation.fragments import ObjectCell
+from diffassemble.evaluation.report import png
+from diffassemble.evaluation.sweep import Case, Draws
+from diffassemble.evaluation.tables import make_table, write_rows
 from diffassemble.fragments.clusters import Fragment
 from diffassemble.fragments.contact import close, compose, inverse, moved, pose_rows
 from diffassemble.fragments.matches import PairSearch, prepare
 from diffassemble.fragments.model import FractureModels
+from diffassemble.io.atomic import write_file
+from diffassemble.kinds.fragments import FRACTURE_MATCHING
+from diffassemble_research.evaluate import PaperOptions
+from diffassemble_research.tables import table_outputs
 
 # Points of level 0 lie on each other within so many spacings, near each other's planes, and facing; two fragments
 # touch from so many such points on, of the 40,000 that a whole object has.
@@ -143,3 +150,21 @@ def pair_figure(rows: Sequence[PairRow]) -> bytes:
     axes.invert_yaxis()
     axes.set(xlim=(0, 100), xlabel="touching pairs found (%)")
     return png(figure)
+
+
+def evaluate_pairs(options: PaperOptions) -> None:
+    """Match every two fragments of all broken objects."""
+    rows_file, figure = table_outputs(options, "pairs")
+    models, rows = FractureModels.from_pretrained(options.model or FRACTURE_MATCHING), list[PairRow]()
+    for cell in object_cells(options):
+        assert isinstance(cell, ObjectCell)
+        draws = Draws(cell, options.limit, options.puzzles, options.seed, options.seeds or 1)
+        draws.check()
+        for number in range(len(draws)):
+            case, _ = draws.case(number)
+            rows += measure_pairs(case, cell.noise, draws.place(number)[1], models)
+            print(f"{case.name}: {len(rows)} pairs so far", flush=True)
+            write_rows(rows, rows_file)
+    show(pair_table(rows))
+    write_file(figure, pair_figure(rows))
+    print(f"wrote {len(rows)} rows to {rows_file} and drew {figure}")

@@ -13,19 +13,12 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table
 
-from diffassemble.evaluation import figures
-from diffassemble.evaluation.figures import bars_figure, exponent, table_figure, time_figure
-from diffassemble.evaluation.footprints import (
-    Footprint,
-    PruningRow,
-    footprint_figure,
-    footprint_table,
-    growth,
-    pruning_figure,
-    pruning_table,
-)
 from diffassemble.evaluation.fragments import ObjectRow
-from diffassemble.evaluation.quoted import TABLES, Comparison
+from diffassemble_research import figures
+from diffassemble_research.figures import bars_figure, exponent, table_figure, time_figure
+from diffassemble_research.footprints import Footprint, footprint_figure, footprint_table, growth
+from diffassemble_research.pruning import PruningRow, pruning_figure, pruning_table
+from diffassemble_research.quoted import TABLES, Comparison
 
 Errors = Callable[..., list[Comparison]]
 Rows = Callable[..., ObjectRow]

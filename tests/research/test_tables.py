@@ -13,10 +13,11 @@ from rich.console import Console
 from rich.table import Table
 
 from diffassemble.evaluation.fragments import ObjectRow
-from diffassemble.evaluation.quoted import Comparison, Line
 from diffassemble.evaluation.squares import PictureRow
 from diffassemble.evaluation.sweep import Measured
-from diffassemble.evaluation.tables import comparison_table, groups_table, results_table, write_rows
+from diffassemble.evaluation.tables import groups_table, results_table, write_rows
+from diffassemble_research.quoted import Comparison, Line
+from diffassemble_research.tables import comparison_table
 
 INTERVALS = {"accuracy": (55.0, 67.5), "accuracy_free": (96.2, 98.8)}
 ROW = PictureRow("diffusion", "faces/val", "6x6", 25, 0.3, 2, 300, 61.25, 97.5, 96.4, 80.0, 0.125, 812.5, 0)
