@@ -71,7 +71,7 @@ def test_indexing_chooses_whole_matings(matches: Matches, index: torch.Tensor) -
 
 def test_weight_is_the_probability_that_the_first_channel_tells(matches: Matches) -> None:
     assert torch.equal(matches.probability, matches.evidence[:, 0])
-    assert torch.equal(matches[torch.tensor([3, 1])].weight, matches.evidence[[3, 1], 0])
+    assert torch.equal(matches[torch.tensor([3, 1])].probability, matches.evidence[[3, 1], 0])
 
 
 class Idle:

@@ -164,4 +164,4 @@ def test_straight_frame_edges_alone_are_no_match() -> None:
     from diffassemble.core.contours import outline_pieces
 
     found = match_arcs(outline_pieces([white, white.clone(), white.clone()], coloured=False))
-    assert bool((found.weight < 0.5).all())
+    assert bool((found.probability < 0.5).all())

@@ -151,7 +151,7 @@ def test_empty_paper_is_doubted() -> None:
         strips.append(texture)
     straight = outline_pieces(strips)
     assert looks_like_strips(blank)
-    assert match_strips(straight).weight.max() < 0.5
+    assert match_strips(straight).probability.max() < 0.5
     grown = order_strips(straight, match_strips(straight), None)
     assert int((grown.confidence > 0.9).sum()) == 1  # the one from which the others are seen
     assert sum(note != "" for note in grown.notes) == 6

@@ -97,7 +97,7 @@ def test_pieces_of_pictures_are_compared_and_some_of_them_lost(tmp_path: Path) -
     listed = {(*sorted(pair), round(chance, 5)) for *pair, chance in zip(
         matches.first.tolist(), matches.second.tolist(), matches.probability.tolist(), strict=True)}  # fmt: skip
     own = [number[name] for name in left.names]
-    for one, two, chance in zip(heard.first.tolist(), heard.second.tolist(), heard.weight.tolist(), strict=True):
+    for one, two, chance in zip(heard.first.tolist(), heard.second.tolist(), heard.probability.tolist(), strict=True):
         assert (*sorted((own[one], own[two])), round(chance, 5)) in listed
 
 
