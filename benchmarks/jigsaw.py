@@ -57,10 +57,8 @@ def _solve(label: str, puzzle: Puzzle, layout: Layout, foreign: int = 0) -> None
     began = time.process_time()
     assembly = assemble(puzzle, GrowSolver())
     seconds = time.process_time() - began
-    assert assembly.objects is not None
     own = torch.arange(len(puzzle) - foreign)
-    objects = torch.tensor(assembly.objects)
-    step = Step(assembly.poses[own], 1.0, assembly.confidence[own], objects[own])
+    objects, step = assembly.placements.numbers, Step.last(assembly.placements[own])
     score = score_outlines(puzzle.reordered(own), layout, step, seconds)
     told = f"{label}: {score.accuracy:.1f} % of {score.pieces} right, neighbours {score.neighbours:.1f} %"
     told += f", above 0.9 sure {score.sure}, of which right {score.sure_right}, {seconds:.1f} s"

@@ -156,10 +156,10 @@ def told_and_true(cell: ObjectCell, case: Case, step: Step) -> dict[str, list[fl
     Where the largest was left out, what was put together is seen from the largest of its own pieces, which is not
     counted either: confidence is told of places beside each other.
     """
-    assert step.confidence is not None
+    sure = step.placements.confidence
     score = cell.score(case, step, 0.0).largest
     right, counted = score.values("right"), score.rest
-    placed = step.confidence > 0
+    placed = sure > 0
     if bool(placed.any()) and not bool(placed[case.share.argmax()]):
         own = int((case.share * placed).argmax())
         truth = case.puzzle.truth
@@ -167,7 +167,7 @@ def told_and_true(cell: ObjectCell, case: Case, step: Step) -> dict[str, list[fl
         seen = score_object(case, anchored(step.poses, truth, own), "none")
         right = torch.where(placed, seen.values("right"), right)
         counted = counted & (torch.arange(len(placed)) != own)
-    return {"sure": step.confidence[counted].tolist(), "right": right[counted].tolist()}
+    return {"sure": sure[counted].tolist(), "right": right[counted].tolist()}
 
 
 def draw(rows: dict[str, tuple[np.ndarray, np.ndarray]], file: Path) -> None:

@@ -61,7 +61,7 @@ def compare(answers: Sequence[Answer], line: float) -> tuple[bool, int, float, f
     Degrees and share of the whole's size, the largest over the pieces that all are sure of, seen from the first of
     them.
     """
-    placed = torch.tensor([[own >= 0 for own in answer.objects or ()] for answer in answers])
+    placed = torch.stack([answer.placements.numbers >= 0 for answer in answers])
     sure = torch.stack([answer.confidence for answer in answers]) >= line
     crossing = int((sure.any(0) & ~sure.all(0)).sum())
     known = (sure.all(0) & placed.all(0)).nonzero()[:, 0]

@@ -72,7 +72,7 @@ def main() -> None:
                 *_, step = solver.steps(case.given, random_stream(0, number, 3))
                 row = solver.name, wrong
                 seconds[row].append(time.process_time() - began)
-                score = score_object(case, step.poses, "largest", step.confidence)
+                score = score_object(case, step.poses, "largest", step.placements.confidence)
                 right[row].append(100 * float(score.values("right").mean()))
                 turned[row].append(score.mean("euler"))
                 sure[row] += score.values("right")[score.rest & (score.values("confidence") > SURE)].tolist()

@@ -21,7 +21,7 @@ class BrightnessSolver:
     def steps(self, puzzle: da.Puzzle, generator: torch.Generator) -> Iterator[da.Step]:
         rank = puzzle.pixels.mean((1, 2, 3)).argsort().argsort()
         placed = puzzle.board.poses(rank, torch.zeros(len(puzzle), dtype=torch.long))
-        yield da.Step(placed, done=1.0, confidence=torch.full((len(puzzle),), 0.1))
+        yield da.Step.last(da.Placements(placed, confidence=torch.full((len(puzzle),), 0.1)))
 
 
 puzzle = da.cut_image(str(files("skimage.data") / "rocket.jpg"), rows=4, cols=6, size=32)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # `as` with the same name tells type checkers that a name is 
     from diffassemble.core import Matches as Matches
     from diffassemble.core import Mesh as Mesh
     from diffassemble.core import OutlinePieces as OutlinePieces
+    from diffassemble.core import Placements as Placements
     from diffassemble.core import Poses as Poses
     from diffassemble.core import Puzzle as Puzzle
     from diffassemble.core import Solver as Solver
@@ -58,6 +59,7 @@ _HOMES = {
     "Matches": "core",
     "Mesh": "core",
     "OutlinePieces": "core",
+    "Placements": "core",
     "Poses": "core",
     "Puzzle": "core",
     "Solver": "core",

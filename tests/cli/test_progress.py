@@ -11,7 +11,7 @@ import torch
 
 from diffassemble.assembly.answer import Answer
 from diffassemble.cli.progress import Output, joined, summary
-from diffassemble.core import Puzzle
+from diffassemble.core import Placements, Puzzle
 from diffassemble.core.solver import ChanceSolver
 from diffassemble.kinds.squares import as_listed
 from diffassemble.squares.cut import cut_image
@@ -54,7 +54,7 @@ def test_solving_is_silent_off_terminals(puzzle: Puzzle, capsys: pytest.CaptureF
 def test_summary_tells_the_score_only_where_the_truth_is_known(puzzle: Puzzle) -> None:
     assert puzzle.truth is not None
     sure = torch.tensor([1.0, 0.5, 0.25, 0.0, 0.0, 0.0, 0.0, 0.0])
-    assembly = Answer(puzzle, puzzle.truth, sure, (), "told", 1.25)
+    assembly = Answer(puzzle, Placements(puzzle.truth, sure), (), "told", 1.25)
     assert summary(assembly) == (
         "placed 8 pieces in 1.2 s; 2 with a confidence of one half or more\nscore: 100.0 % of the pieces right"
     )

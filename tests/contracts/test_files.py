@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from diffassemble.assembly.answer import Answer
-from diffassemble.core import Board, InputError, Locks, Poses, Puzzle
+from diffassemble.core import Board, InputError, Locks, Placements, Poses, Puzzle
 from diffassemble.core.contours import outline_pieces
 from diffassemble.fragments.shapes.catalogue import fracture_file
 from diffassemble.io import assemblies
@@ -66,7 +66,7 @@ def assembly(puzzle: Puzzle) -> Answer:
     """The right answer, of which each piece is sure in its own way."""
     assert puzzle.truth is not None
     sure = torch.linspace(0, 1, len(puzzle))
-    return Answer(puzzle, puzzle.truth, sure, (puzzle.truth,), "told", 1.5)
+    return Answer(puzzle, Placements(puzzle.truth, sure), (puzzle.truth,), "told", 1.5)
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -124,9 +124,9 @@ def test_locked_pieces_are_marked_and_found(assembly: Answer, tmp_path: Path) ->
 
 
 def test_pieces_left_out_and_objects_are_kept(assembly: Answer, tmp_path: Path) -> None:
-    objects = (*range(len(assembly.puzzle) - 1), -1)
-    write_assembly(replace(assembly, objects=objects), tmp_path / "out", pictures=False)
-    assert read_assembly(tmp_path / "out", assembly.puzzle).objects == objects
+    objects = torch.tensor((*range(len(assembly.puzzle) - 1), -1))
+    write_assembly(assembly.with_placements(objects=objects), tmp_path / "out", pictures=False)
+    assert torch.equal(read_assembly(tmp_path / "out", assembly.puzzle).placements.numbers, objects)
     document = json.loads((tmp_path / "out" / "assembly.json").read_text())
     document["pieces"][0]["object"] = "first"
     (tmp_path / "spoilt.json").write_text(json.dumps(document))

@@ -124,7 +124,8 @@ def assert_same(one: Answer, two: Answer) -> None:
     assert torch.equal(one.poses.rotation, two.poses.rotation)
     assert torch.equal(one.poses.translation, two.poses.translation)
     assert torch.equal(one.confidence, two.confidence)
-    assert one.objects == two.objects
+    assert (one.objects is None) == (two.objects is None)
+    assert torch.equal(one.placements.numbers, two.placements.numbers)
 
 
 def assert_sound(assembly: Answer) -> None:
@@ -211,7 +212,6 @@ def test_steps_lead_to_the_answer(kind: str, name: str) -> None:
     assert done[0] >= 0
     assert done[-1] == 1
     assert steps[-1].poses is assembly.poses
-    assert steps[-1].confidence is not None
     assert len(assembly.history) == len(steps)
     assert all(len(step.poses) == len(assembly.puzzle) for step in steps)
 
@@ -221,8 +221,7 @@ def test_the_order_of_the_pieces_changes_nothing(kind: str, name: str) -> None:
     puzzle, (one, _) = puzzle_of(kind, "missing"), solved(kind, name, "missing")
     order = torch.arange(len(puzzle)).flip(0)
     two, _ = solve(solver(kind, name), puzzle.reordered(order))
-    objects = None if two.objects is None else tuple(two.objects[place] for place in order.tolist())
-    assert_same(one, replace(two, poses=two.poses[order], confidence=two.confidence[order], objects=objects))
+    assert_same(one, replace(two, placements=two.placements[order]))
 
 
 @every_solver
@@ -272,8 +271,8 @@ def test_pieces_left_out_are_told(name: str) -> None:
     assembly, _ = solved("fragments", name, "foreign")
     assert_sound(assembly)
     assert assembly.objects is not None
-    assert assembly.objects[:2] == (0, 0)
+    assert assembly.objects[:2].tolist() == [0, 0]
     assert assembly.objects[2] == -1 or float(assembly.confidence[2]) < 0.15
     hasty, _ = solve(solver("fragments", name, budget=1e-3), puzzle_of("fragments", "whole"))
     assert hasty.objects is not None
-    assert sorted(hasty.objects) == [-1, 0]
+    assert sorted(hasty.objects.tolist()) == [-1, 0]

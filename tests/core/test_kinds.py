@@ -58,7 +58,7 @@ def clouds(count: int = 4) -> Puzzle:
 def only_step(solver: Solver, puzzle: Puzzle, seed: int = 0) -> Step:
     (step,) = solver.steps(puzzle, torch.Generator().manual_seed(seed))
     assert step.done == 1.0
-    assert not step.confidence.any()
+    assert not step.placements.confidence.any()
     return step
 
 
@@ -153,7 +153,7 @@ def test_without_the_pretrained_network_borders_alone_are_looked_at(
     assert "which way is up stays unknown" in told
     assert "pip install" in told
     *_, last = make_solver("squares", "gallagher").steps(picture(2, 3), torch.Generator())
-    assert last.upright is None
+    assert last.placements.upright is None
     efficientnet.load_efficientnet.cache_clear()
 
 

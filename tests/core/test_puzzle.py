@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from diffassemble.assembly.answer import Answer
-from diffassemble.core import Board, ImagePieces, InputError, Locks, Matches, Poses, Puzzle, Solver, Step
+from diffassemble.core import Board, ImagePieces, InputError, Locks, Matches, Placements, Poses, Puzzle, Solver, Step
 from diffassemble.core.seeds import mixed_seed
 
 
@@ -89,8 +89,8 @@ def test_a_solver_is_whoever_has_a_name_and_steps() -> None:
 def test_answers_stay_as_they_are() -> None:
     puzzle = Puzzle(ImagePieces(torch.zeros(2, 3, 4, 4)), Board(1, 2), ("a", "b"))
     (step,) = Idle().steps(puzzle, torch.Generator())
-    assert step.confidence is None
-    assembly = Answer(puzzle, step.poses, torch.ones(2), (step.poses,), "idle", 0.0)
+    assert step.result is None
+    assembly = Answer(puzzle, Placements(step.poses, torch.ones(2)), (step.poses,), "idle", 0.0)
     with pytest.raises(FrozenInstanceError):
         assembly.solver = "another"  # type: ignore[misc]
 

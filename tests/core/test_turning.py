@@ -9,14 +9,14 @@ import pytest
 import torch
 
 from diffassemble.assembly.answer import Answer
-from diffassemble.core import Board, FragmentPieces, InputError, Locks, Mesh, Poses, Puzzle
+from diffassemble.core import Board, FragmentPieces, InputError, Locks, Mesh, Placements, Poses, Puzzle
 from diffassemble.kinds import kind_of
 from diffassemble.squares.cut import cut_picture
 
 
 def solved(puzzle: Puzzle) -> Answer:
     assert puzzle.truth is not None
-    return Answer(puzzle, puzzle.truth, torch.ones(len(puzzle)), (puzzle.truth,), "told", 0.0, upright=0.5)
+    return Answer(puzzle, Placements(puzzle.truth, torch.ones(len(puzzle)), upright=0.5), (puzzle.truth,), "told", 0.0)
 
 
 @pytest.mark.parametrize("degrees", [90, 180, 270])
@@ -46,7 +46,7 @@ def test_a_turned_whole_is_no_failure(cut: Callable[..., Puzzle], degrees: int) 
     assert kind_of(turned.puzzle).score(turned.turned(360 - degrees)) == "100.0 % of the pieces right"
     rotation, translation = turned.poses.rotation.clone(), turned.poses.translation.clone()
     rotation[0] = -rotation[0]
-    words = kind_of(turned.puzzle).score(replace(turned, poses=Poses(rotation, translation)))
+    words = kind_of(turned.puzzle).score(turned.with_placements(poses=Poses(rotation, translation)))
     assert words is not None
     assert words.startswith("8 of 9 pieces fit together, turned by")
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 from PIL import Image
 
-from diffassemble.core import Board, Mesh, Poses, Puzzle, Solver, Step
+from diffassemble.core import Board, Mesh, Placements, Poses, Puzzle, Solver, Step
 from diffassemble.evaluation.fragments import ObjectCell
 from diffassemble.evaluation.squares import PictureCell
 from diffassemble.evaluation.sweep import Cell, Draws, Journal, Scoring, Sweep, run_sweep, score_here
@@ -32,7 +32,8 @@ class FakeSolver:
         self.shown.append(puzzle)
         # A first guess that must not be scored.
         yield Step(random_poses(puzzle, generator), 0.5)
-        yield Step(self.answer(puzzle, generator), 1.0, torch.ones(len(puzzle)) if self.sure else None)
+        answer = self.answer(puzzle, generator)
+        yield Step.last(Placements(answer, torch.ones(len(puzzle)))) if self.sure else Step(answer, 1.0)
 
 
 def random_poses(puzzle: Puzzle, generator: torch.Generator) -> Poses:

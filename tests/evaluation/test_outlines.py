@@ -14,7 +14,7 @@ from PIL import Image
 from torch import Tensor
 
 from diffassemble.assembly.scoring import outline_errors, right_outlines
-from diffassemble.core import InputError, Poses, Puzzle, Step
+from diffassemble.core import InputError, Placements, Poses, Puzzle, Step
 from diffassemble.core.contours import outline_pieces
 from diffassemble.core.poses import plane_rotations
 from diffassemble.core.solver import ChanceSolver
@@ -69,7 +69,7 @@ def test_rows_begin_with_the_promised_fields() -> None:
 def test_the_truth_is_all_right_however_the_whole_stands(shape: str) -> None:
     puzzle = made(shape)
     answer = whole(12, 1.1, -300.0, 40.0) @ truth_of(puzzle)
-    score = score_outlines(puzzle, "free", Step(answer, 1.0, torch.ones(12)), 0.5)
+    score = score_outlines(puzzle, "free", Step.last(Placements(answer, torch.ones(12))), 0.5)
     assert (score.accuracy, score.neighbours, score.sure, score.sure_right, score.left_out) == (100, 100, 12, 12, 0)
     assert score.position_error < 0.01
     assert score.rotation_error < 0.01
@@ -126,7 +126,9 @@ def test_what_was_left_out_is_wrong_but_has_no_error() -> None:
     objects[:3] = -1
     shift = truth.translation.clone()
     shift[:3] += 1000
-    score = score_outlines(puzzle, "free", Step(Poses(truth.rotation, shift), 1.0, objects=objects), 0.0)
+    score = score_outlines(
+        puzzle, "free", Step.last(Placements(Poses(truth.rotation, shift), torch.zeros(len(truth)), objects)), 0.0
+    )
     assert (score.accuracy, score.left_out) == (75, 3)
     assert score.position_error < 0.01
     pairs = true_neighbours(puzzle.outlines, truth, "free")

@@ -72,13 +72,12 @@ def test_one_of_two_copies_is_left_out(elsewhere: bool, models: FractureModels) 
     one, two = fracture(make_solid("statue", generator), 2, generator)
     puzzle = puzzle_of(moved(one) if elsewhere else one, two, one)
     *_, last = MendSolver(models).steps(puzzle, torch.Generator().manual_seed(0))
-    assert last.objects is not None
-    assert last.notes is not None
-    assert last.confidence is not None
-    assert last.objects.tolist() == [0, 0, -1]
-    assert last.notes == ("", "", "the same fragment as a.ply")
-    assert last.confidence[:2].min() > 0.9
-    assert last.confidence[2] == 0
+    assert last.placements.objects is not None
+    assert last.placements.notes is not None
+    assert last.placements.objects.tolist() == [0, 0, -1]
+    assert last.placements.notes == ("", "", "the same fragment as a.ply")
+    assert last.placements.confidence[:2].min() > 0.9
+    assert last.placements.confidence[2] == 0
 
 
 def test_copies_in_clouds_and_what_is_locked(halves: list[Mesh], models: FractureModels) -> None:
@@ -109,11 +108,10 @@ def test_a_moved_copy_that_sawing_could_explain_is_told_where_it_is_in_doubt(mod
     puzzle = puzzle_of(one, two, moved(one))
     assert set_aside(puzzle) == {}
     *_, last = MendSolver(models).steps(puzzle, torch.Generator().manual_seed(0))
-    assert last.notes is not None
-    assert last.confidence is not None
-    for sure, note in zip(last.confidence.tolist(), last.notes, strict=True):
+    assert last.placements.notes is not None
+    for sure, note in zip(last.placements.confidence.tolist(), last.placements.notes, strict=True):
         assert ("ply: a copy, or equal parts sawn apart?" in note) == (sure < 0.9)
-    assert last.confidence.min() < 0.9
+    assert last.placements.confidence.min() < 0.9
 
 
 @pytest.mark.parametrize("name", ["bowl", "statue"])

@@ -67,7 +67,7 @@ def test_true_matches_give_the_true_assembly(network: Denoiser, seed: int) -> No
     for solver in (TreeSolver(lambda _: matches), FragmentDiffusionSolver(network, 5, 2, 0.0, lambda _: matches)):
         step = last_step(solver, puzzle)
         assert apart(seen_from(step.poses, largest), seen_from(puzzle.truth, largest)) < 0.05
-        assert step.confidence.min() > 0.7
+        assert step.placements.confidence.min() > 0.7
 
 
 def test_the_answer_is_blind_to_the_listing(network: Denoiser) -> None:
@@ -100,7 +100,7 @@ def test_one_fragment_and_fragments_without_matches_get_an_honest_answer(network
             step = last_step(solver, puzzle)
             assert bool(step.poses.translation.isfinite().all())
             rest = torch.arange(count) != puzzle.fragments.areas.argmax()
-            assert bool((step.confidence[rest] <= 0.1).all())
+            assert bool((step.placements.confidence[rest] <= 0.1).all())
 
 
 def test_a_fragment_without_any_match_is_guessed_and_the_others_are_not(network: Denoiser) -> None:
@@ -109,8 +109,8 @@ def test_a_fragment_without_any_match_is_guessed_and_the_others_are_not(network:
     heard = matches[((matches.first != alone) & (matches.second != alone)).nonzero()[:, 0]]
     for solver in (TreeSolver(lambda _: heard), FragmentDiffusionSolver(network, 5, 2, 0.0, lambda _: heard)):
         step = last_step(solver, puzzle)
-        assert step.confidence[alone] <= 0.1
-        assert bool((step.confidence[torch.arange(COUNT) != alone] > 0.7).all())
+        assert step.placements.confidence[alone] <= 0.1
+        assert bool((step.placements.confidence[torch.arange(COUNT) != alone] > 0.7).all())
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -155,7 +155,7 @@ def test_where_matches_contradict_each_other_nobody_is_sure(network: Denoiser) -
     )
     step = last_step(TreeSolver(lambda _: both[order]), puzzle)
     rest = torch.arange(COUNT) != puzzle.fragments.areas.argmax()
-    assert bool((step.confidence[rest] < 0.75).all())
+    assert bool((step.placements.confidence[rest] < 0.75).all())
 
 
 def test_a_chain_is_as_sure_as_all_its_links() -> None:
@@ -176,7 +176,7 @@ def test_two_objects_mixed_are_not_joined_by_what_is_not_there(network: Denoiser
     step = last_step(FragmentDiffusionSolver(network, 3, 2, 0.0, lambda _: apart_only), puzzle)
     own = int(puzzle.fragments.areas.argmax()) < 3
     others = (torch.arange(COUNT) < 3) != own
-    assert bool((step.confidence[others] <= 0.1).all())
+    assert bool((step.placements.confidence[others] <= 0.1).all())
 
 
 def test_spoilt_matches_stay_as_probable_and_two_sided() -> None:

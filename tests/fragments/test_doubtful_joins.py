@@ -74,11 +74,10 @@ def test_a_fragment_of_another_object_is_left_out(models: FractureModels) -> Non
     puzzle = scatter([*statue, bowl[1]], torch.Generator().manual_seed(5))
     foreign = int(torch.randperm(4, generator=torch.Generator().manual_seed(5)).argmax())
     *_, last = MendSolver(models).steps(puzzle.without_truth(), torch.Generator())
-    assert last.objects is not None
-    assert last.notes is not None
-    assert last.confidence is not None
-    assert last.guess is not None
-    assert last.objects.tolist() == [-1 if piece == foreign else 0 for piece in range(4)]
-    assert last.confidence[foreign] == 0
-    assert last.notes[foreign]
-    assert torch.isfinite(last.guess.translation).all()
+    assert last.placements.objects is not None
+    assert last.placements.notes is not None
+    assert last.placements.guess is not None
+    assert last.placements.objects.tolist() == [-1 if piece == foreign else 0 for piece in range(4)]
+    assert last.placements.confidence[foreign] == 0
+    assert last.placements.notes[foreign]
+    assert torch.isfinite(last.placements.guess.translation).all()

@@ -11,8 +11,8 @@ import pytest
 import torch
 from manifold3d import Manifold
 
-from diffassemble.assembly.answer import group_of
-from diffassemble.core import FragmentPieces, Mesh, Poses, Puzzle, Step
+from diffassemble.core import FragmentPieces, Mesh, Placements, Poses, Puzzle, Step
+from diffassemble.core.placements import status_of
 from diffassemble.core.solver import in_content_order
 from diffassemble.fragments.assembly_state import AssemblyState
 from diffassemble.fragments.breaking import fracture, mesh_of, scatter
@@ -76,7 +76,7 @@ def heap(prepared: tuple[list[Fragment], list[Pose]], models: FractureModels) ->
 
 
 @pytest.mark.parametrize(
-    ("confidence", "own", "group"),
+    ("confidence", "own", "status"),
     [
         (1.0, 0, "sure"),
         (0.9, 1, "sure"),
@@ -84,13 +84,13 @@ def heap(prepared: tuple[list[Fragment], list[Pose]], models: FractureModels) ->
         (0.5, 0, "likely"),
         (0.499, 0, "guessed"),
         (0.001, 0, "guessed"),
-        (0.0, 0, "left out"),
-        (0.0, -1, "left out"),
+        (0.0, 0, "unplaced"),
+        (0.0, -1, "unplaced"),
         (0.5, -1, "guessed"),  # a network's guess of what was joined to nothing
     ],
 )
-def test_groups(confidence: float, own: int, group: str) -> None:
-    assert group_of(confidence, own) == group
+def test_statuses(confidence: float, own: int, status: str) -> None:
+    assert status_of(confidence, own) == status
 
 
 def test_what_matches_nothing_fits_nowhere(heap: Heap) -> None:
@@ -179,9 +179,9 @@ def test_notes_follow_their_pieces() -> None:
     puzzle = Puzzle(FragmentPieces(points, clouds, torch.zeros(4, 3)), None, tuple("wxyz"))
 
     def named(ordered: Puzzle) -> Iterator[Step]:
-        yield Step(Poses.identity(4, 3), 1.0, notes=ordered.names)
+        yield Step.last(Placements(Poses.identity(4, 3), torch.ones(4), notes=ordered.names))
 
-    assert next(in_content_order(puzzle, named)).notes == puzzle.names
+    assert next(in_content_order(puzzle, named)).placements.notes == puzzle.names
 
 
 def test_a_network_says_that_it_guessed() -> None:

@@ -17,7 +17,7 @@ import trimesh
 from PIL import Image
 
 from diffassemble.assembly.answer import Answer
-from diffassemble.core import Board, FragmentPieces, InputError, Mesh, Puzzle
+from diffassemble.core import Board, FragmentPieces, InputError, Mesh, Placements, Puzzle
 from diffassemble.fragments.breaking import scatter
 from diffassemble.io import fragments as fragments
 from diffassemble.io.assemblies import assembly_bytes, write_assembly
@@ -85,7 +85,7 @@ def test_normals_and_colours_go_with_the_fragments(brick: list[Mesh], tmp_path: 
     write_puzzle(puzzle, tmp_path / "puzzle")
     puzzle = read_puzzle(tmp_path / "puzzle")
     assert puzzle.truth is not None
-    assembly = Answer(puzzle, puzzle.truth, torch.ones(5), (), "none", 0.0)
+    assembly = Answer(puzzle, Placements(puzzle.truth, torch.ones(5)), (), "none", 0.0)
     contents = dict(fragments.object_contents(assembly))
     scene = trimesh.load_scene(BytesIO(contents["assembled.glb"]), file_type="glb", process=False)
     kept = 0
@@ -326,7 +326,7 @@ def assembly(shards: Puzzle, tmp_path: Path) -> Answer:
     write_puzzle(shards, tmp_path / "puzzle", ending=".obj")
     puzzle = read_puzzle(tmp_path / "puzzle")
     assert puzzle.truth is not None
-    return Answer(puzzle.without_truth(), puzzle.truth, torch.linspace(0, 1, 4), (), "test", 1.5)
+    return Answer(puzzle.without_truth(), Placements(puzzle.truth, torch.linspace(0, 1, 4)), (), "test", 1.5)
 
 
 @pytest.fixture
@@ -386,7 +386,7 @@ def test_clouds_are_posed_as_clouds(shards: Puzzle, tmp_path: Path) -> None:
     assert shards.truth is not None
     clouds = tuple(Mesh(points, torch.zeros(0, 3, dtype=torch.long)) for points in shards.fragments.points)
     puzzle = replace(shards, pieces=replace(shards.fragments, meshes=clouds))
-    meshes = posed_meshes(Answer(puzzle, shards.truth, torch.ones(4), (), "test", 0.0))
+    meshes = posed_meshes(Answer(puzzle, Placements(shards.truth, torch.ones(4)), (), "test", 0.0))
     moved = torch.stack([mesh.vertices for mesh in meshes])
     assert torch.allclose(moved, 60 * shards.truth.apply(shards.fragments.points))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 
-from diffassemble.core import FragmentPieces, Locks, Matches, Mesh, Poses, Puzzle, Solver, Step
+from diffassemble.core import FragmentPieces, Locks, Matches, Mesh, Placements, Poses, Puzzle, Solver, Step
 from diffassemble.core.matches import CHANNELS
 from diffassemble.core.poses import random_rotations
 from diffassemble.fragments.diffusion import UNKNOWN, FragmentDiffusionSolver
@@ -32,7 +32,7 @@ class KnownMend:
         truth = Poses(torch.eye(3).repeat(len(puzzle), 1, 1), puzzle.fragments.origins)
         sure = puzzle.fragments.points[:, -1, 0]
         poses = self.frame[[0] * len(puzzle)] @ truth
-        yield Step(poses, 1.0, sure, guess=poses if self.guesses else None)
+        yield Step.last(Placements(poses, sure, guess=poses if self.guesses else None))
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Oracle:
 
     def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
         self.seen.append(puzzle)
-        yield Step(Poses.identity(len(puzzle), 3), 1.0, torch.full((len(puzzle),), self.sure))
+        yield Step.last(Placements(Poses.identity(len(puzzle), 3), torch.full((len(puzzle),), self.sure)))
 
 
 def fragments(seed: int = 0) -> Puzzle:
@@ -73,8 +73,7 @@ def test_joined_fragments_keep_their_places_to_each_other_and_the_whole_is_stood
     assert isinstance(solver, Solver)
     *_, last = solver.steps(puzzle, torch.Generator().manual_seed(1))
     assert last.done == 1.0
-    assert last.confidence is not None
-    assert torch.allclose(last.confidence, torch.tensor([0.9, 0.8, GUESS, 0.95]))
+    assert torch.allclose(last.placements.confidence, torch.tensor([0.9, 0.8, GUESS, 0.95]))
     joined = torch.tensor([0, 1, 3])
     assert torch.allclose(last.poses.rotation[joined], torch.eye(3).expand(3, 3, 3), atol=1e-5)
     apart = last.poses.translation[joined] - last.poses.translation[0]
@@ -93,8 +92,7 @@ def test_where_no_matches_lead_a_guess_by_geometry_counts(frame: Poses, sure: fl
     *_, mended = mend.steps(puzzle, torch.Generator())
     wanted = mended.poses.translation[2] if sure == UNKNOWN else torch.zeros(3)
     assert torch.allclose(last.poses.translation[2], wanted, atol=1e-5)
-    assert last.confidence is not None
-    assert float(last.confidence[2]) == pytest.approx(GUESS * sure)
+    assert float(last.placements.confidence[2]) == pytest.approx(GUESS * sure)
 
 
 @dataclass(frozen=True)
@@ -105,7 +103,7 @@ class NothingFits:
 
     def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
         count = len(puzzle)
-        yield Step(Poses.identity(count, 3), 1.0, torch.zeros(count), torch.full((count,), -1))
+        yield Step.last(Placements(Poses.identity(count, 3), torch.zeros(count), torch.full((count,), -1)))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -126,13 +124,12 @@ def test_bad_input_gets_an_answer_with_an_honest_confidence(what: str, seed: int
     *_, last = FragmentHybridSolver(NothingFits(), diffusion).steps(puzzle, torch.Generator().manual_seed(0))
     assert bool(last.poses.rotation.isfinite().all())
     assert bool(last.poses.translation.isfinite().all())
-    assert last.confidence is not None
-    assert bool((last.confidence <= GUESS).all())
-    assert last.confidence.shape == (count,)
+    assert bool((last.placements.confidence <= GUESS).all())
+    assert last.placements.confidence.shape == (count,)
     if what == "no match":
-        assert bool((last.confidence < 0.1).all())
+        assert bool((last.placements.confidence < 0.1).all())
     if what == "all wrong":  # the same matches without contradiction give 0.475
-        assert bool((last.confidence < 0.4).all())
+        assert bool((last.placements.confidence < 0.4).all())
 
 
 def mirrored(matches: Matches) -> Matches:

@@ -55,8 +55,7 @@ def test_a_block_in_two_is_mended_to_a_degree(solver: MendSolver, halves: Puzzle
     assert off_by(halves, steps[-1], 0, 1) < 1
     assert [step.done for step in steps] == sorted(step.done for step in steps)
     assert steps[-1].done == 1
-    assert steps[-1].confidence is not None
-    assert steps[-1].confidence.min() > 0.5
+    assert steps[-1].placements.confidence.min() > 0.5
 
 
 def test_clouds_of_points_are_mended_too(solver: MendSolver, block: Mesh) -> None:
@@ -68,8 +67,7 @@ def test_clouds_of_points_are_mended_too(solver: MendSolver, block: Mesh) -> Non
     answer = solved(solver, puzzle)[-1]
     assert off_by(puzzle, answer, 0, 1) < 5
     # Estimated normals may be wrong, so nothing is sure.
-    assert answer.confidence is not None
-    assert 0.5 < answer.confidence.max() < SURE
+    assert 0.5 < answer.placements.confidence.max() < SURE
 
 
 def test_odd_pieces_get_an_answer(solver: MendSolver, halves: Puzzle, block: Mesh) -> None:
@@ -92,8 +90,7 @@ def test_odd_pieces_get_an_answer(solver: MendSolver, halves: Puzzle, block: Mes
         last = solved(replace(solver, budget=1.5), scatter(meshes, torch.Generator().manual_seed(1)))[-1]
         assert torch.isfinite(last.poses.translation).all(), kind
         assert torch.allclose(torch.linalg.det(last.poses.rotation), torch.ones(len(meshes)), atol=1e-3), kind
-        assert last.confidence is not None
-        assert ((last.confidence >= 0) & (last.confidence <= 1)).all(), kind
+        assert ((last.placements.confidence >= 0) & (last.placements.confidence <= 1)).all(), kind
 
 
 def test_pieces_inside_out_are_turned_round(solver: MendSolver, halves: Puzzle) -> None:
@@ -116,12 +113,12 @@ def heap(block: Mesh) -> Puzzle:
 
 def test_two_objects_are_told_apart(solver: MendSolver, heap: Puzzle) -> None:
     last = solved(replace(solver, several=True), heap)[-1]
-    assert last.objects is not None
-    assert last.objects[0] == last.objects[1] != last.objects[2] == last.objects[3]
-    assert sorted(set(last.objects.tolist())) == [0, 1]
+    assert last.placements.objects is not None
+    own = last.placements.objects.tolist()
+    assert own[0] == own[1] != own[2] == own[3]
+    assert sorted(set(own)) == [0, 1]
     assert off_by(heap, last, 0, 1) < 1
-    assert last.confidence is not None
-    assert last.confidence.min() > 0.5
+    assert last.placements.confidence.min() > 0.5
     corners = [last.poses[own].apply(heap.fragments.points[own]).flatten(0, 1) for own in ([0, 1], [2, 3])]
     assert corners[0][:, 0].max() < corners[1][:, 0].min() or corners[1][:, 0].max() < corners[0][:, 0].min()
 
@@ -135,11 +132,10 @@ def test_a_foreign_piece_is_left_out_though_it_is_the_largest(solver: MendSolver
     puzzle = Puzzle(fragment_pieces(meshes), None, ("a", "b", "foreign"))
     assert int(puzzle.fragments.areas.argmax()) == 2
     last = solved(solver, puzzle)[-1]
-    assert last.objects is not None
-    assert last.confidence is not None
-    assert last.objects.tolist() == [0, 0, -1]
-    assert last.confidence[2] == 0
-    assert last.confidence[:2].min() > 0.9
+    assert last.placements.objects is not None
+    assert last.placements.objects.tolist() == [0, 0, -1]
+    assert last.placements.confidence[2] == 0
+    assert last.placements.confidence[:2].min() > 0.9
 
 
 @pytest.mark.parametrize("strip", [True, False])
@@ -155,21 +151,19 @@ def test_a_wall_seen_from_one_side_gets_an_honest_answer(solver: MendSolver, str
         sheets.append(Mesh(mesh.vertices, mesh.faces[~inner if strip else outer]))
     puzzle = scatter(sheets, generator)
     last = solved(solver, puzzle)[-1]
-    assert last.confidence is not None
     assert torch.isfinite(last.poses.translation).all()
-    assert last.confidence.min() < 0.9 or off_by(puzzle, last, 0, 1) < 2
-    assert not strip or last.confidence.min() > 0.5
+    assert last.placements.confidence.min() < 0.9 or off_by(puzzle, last, 0, 1) < 2
+    assert not strip or last.placements.confidence.min() > 0.5
 
 
 def test_a_foreign_piece_is_left_out(solver: MendSolver, heap: Puzzle) -> None:
     puzzle = heap.reordered(torch.tensor([0, 1, 3]))
     last = solved(solver, puzzle)[-1]
-    assert last.objects is not None
-    assert last.confidence is not None
+    assert last.placements.objects is not None
     assert off_by(puzzle, last, 0, 1) < 1
     # It is laid beside, or its place is called a guess.
-    assert last.confidence[2] < 0.15
-    assert (last.objects[2] == -1) == (last.confidence[2] == 0)
+    assert last.placements.confidence[2] < 0.15
+    assert (last.placements.objects[2] == -1) == (last.placements.confidence[2] == 0)
 
 
 def test_locked_pieces_stay(solver: MendSolver, halves: Puzzle) -> None:
@@ -179,15 +173,14 @@ def test_locked_pieces_stay(solver: MendSolver, halves: Puzzle) -> None:
     assert torch.allclose(assembly.poses.rotation[0], poses.rotation[0], atol=1e-6)
     assert torch.allclose(assembly.poses.translation[0], poses.translation[0], atol=1e-6)
     assert off_by(puzzle, Step(assembly.poses, 1.0), 0, 1) < 1
-    assert assembly.objects == (0, 0)
+    assert assembly.placements.numbers.tolist() == [0, 0]
 
 
 def test_without_time_pieces_lie_beside_each_other(solver: MendSolver, halves: Puzzle) -> None:
     began = time.process_time()
     last = solved(replace(solver, budget=0.0), halves)[-1]
     assert time.process_time() - began < 10
-    assert last.confidence is not None
-    assert sorted(last.confidence.tolist()) == [0, 0]
+    assert sorted(last.placements.confidence.tolist()) == [0, 0]
     corners = [last.poses[[i]].apply(halves.fragments.points[[i]])[0] for i in (0, 1)]
     assert corners[0][:, 0].max() < corners[1][:, 0].min() or corners[1][:, 0].max() < corners[0][:, 0].min()
 

@@ -13,7 +13,7 @@ import trimesh
 from PIL import Image
 
 from diffassemble.assembly.answer import Answer
-from diffassemble.core import FragmentPieces, Mesh, Poses, Puzzle, Texture
+from diffassemble.core import FragmentPieces, Mesh, Placements, Poses, Puzzle, Texture
 from diffassemble.io.fragments import file_matrices, fragment_pieces, object_contents, read_fragments
 from diffassemble.io.meshes import mesh_bytes, read_mesh, textured_files
 from diffassemble.io.puzzles import read_puzzle, write_puzzle
@@ -60,7 +60,7 @@ def moved(puzzle: Puzzle) -> Answer:
     turns = torch.linalg.qr(torch.randn(3, 3, 3, generator=torch.Generator().manual_seed(1)))[0]
     turns = turns * torch.linalg.det(turns)[:, None, None]
     poses = Poses(turns, torch.tensor([[0.0, 0, 0], [0.5, 0, 0], [0, 0.5, 0]]))
-    return Answer(puzzle, poses, torch.ones(3), (), "none", 0.0)
+    return Answer(puzzle, Placements(poses, torch.ones(3)), (), "none", 0.0)
 
 
 def same_look(one: Mesh, two: Mesh) -> bool:
@@ -175,7 +175,7 @@ def test_pictures_show_own_colours_but_confidence_does_not() -> None:
     own = torch.stack([points] * 3)
     pieces = FragmentPieces(own, (blue, red, green), torch.zeros(3, 3))
     poses = Poses(torch.eye(3).repeat(3, 1, 1), torch.tensor([[-1.2, 0, 0], [0.0, 0, 0], [1.2, 0, 0]]))
-    assembly = Answer(Puzzle(pieces, None, ("a", "b", "c")), poses, torch.ones(3), (), "none", 0.0)
+    assembly = Answer(Puzzle(pieces, None, ("a", "b", "c")), Placements(poses, torch.ones(3)), (), "none", 0.0)
     assert (shades(draw_assembly(assembly)) > 0.02).all()
     assert (shades(draw_confidence(assembly)) < 0.01).all()
     assert FRAGMENTS.in_palette is not None

@@ -80,14 +80,13 @@ def test_the_rest_is_put_together_without_the_file_of_another_unit(
         puzzle = read_fragments(tmp_path)
     assert 0.5 < puzzle.fragments.unit < 2
     *_, last = MendSolver(models).steps(puzzle, torch.Generator().manual_seed(0))
-    assert last.objects is not None
-    assert last.notes is not None
-    assert last.confidence is not None
-    assert last.objects.tolist() == [0, 0, -1]
-    assert last.confidence[:2].min() > 0.5
-    assert last.confidence[2] == 0
-    assert "another unit?" in last.notes[2]
-    assert last.guess is not None
+    assert last.placements.objects is not None
+    assert last.placements.notes is not None
+    assert last.placements.objects.tolist() == [0, 0, -1]
+    assert last.placements.confidence[:2].min() > 0.5
+    assert last.placements.confidence[2] == 0
+    assert "another unit?" in last.placements.notes[2]
+    assert last.placements.guess is not None
     assert torch.isfinite(last.poses.translation).all()
 
 

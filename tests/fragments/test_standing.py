@@ -10,7 +10,7 @@ from manifold3d import CrossSection, Manifold
 from torch import Tensor
 
 from diffassemble.assembly.answer import Answer
-from diffassemble.core import Locks, Poses, Puzzle
+from diffassemble.core import Locks, Placements, Poses, Puzzle
 from diffassemble.core.poses import random_rotations
 from diffassemble.fragments.breaking import mesh_of, scatter
 from diffassemble.fragments.standing import settling, stood_up
@@ -36,7 +36,9 @@ def tilted(cone: Puzzle) -> Answer:
     poses = turn[[0] * 4] @ cone.truth
     poses.translation[3] = torch.tensor([2.0, 0.7, 0.1])
     sure = torch.tensor([1.0, 0.9, 0.9, 0.0])
-    return Answer(cone.without_truth(), poses, sure, (poses,), "mend", 1.0, objects=(0, 0, 0, -1))
+    return Answer(
+        cone.without_truth(), Placements(poses, sure, objects=torch.tensor((0, 0, 0, -1))), (poses,), "mend", 1.0
+    )
 
 
 def perfect(assembly: Answer, cone: Puzzle, error: float = 0.0):  # type: ignore[no-untyped-def]
@@ -86,7 +88,7 @@ def test_the_way_there_ends_where_the_object_stands(tilted: Answer, cone: Puzzle
 
 @pytest.mark.parametrize("told", [True, False])
 def test_left_out_fragments_that_lie_together_stay_together(tilted: Answer, cone: Puzzle, told: bool) -> None:
-    two = replace(tilted, objects=(0, 0, -1, -1), confidence=torch.tensor([1.0, 0.9, 0.0, 0.0]))
+    two = tilted.with_placements(objects=torch.tensor((0, 0, -1, -1)), confidence=torch.tensor([1.0, 0.9, 0.0, 0.0]))
     two.poses.translation[2] = torch.tensor([2.1, 0.7, 0.1])
     before = two.poses.translation[3] - two.poses.translation[2]
     shown = stood_up(two, perfect(tilted, cone) if told else None)
@@ -97,7 +99,7 @@ def test_left_out_fragments_that_lie_together_stay_together(tilted: Answer, cone
 
 
 def test_a_second_object_stands_beside_the_first(tilted: Answer, cone: Puzzle) -> None:
-    two = replace(tilted, objects=(0, 0, 1, 1), confidence=torch.ones(4))
+    two = tilted.with_placements(objects=torch.tensor((0, 0, 1, 1)), confidence=torch.ones(4))
     shown = stood_up(two, None)
     edges = [torch.cat([corners(shown, piece)[:, 0] for piece in own]) for own in ((0, 1), (2, 3))]
     assert edges[0].max() < edges[1].min()
@@ -115,7 +117,7 @@ def test_what_is_locked_or_guessed_by_diffusion_is_drawn_as_it_stands(tilted: An
     standing = FRAGMENTS.drawing().standing
     locked = replace(tilted, puzzle=replace(tilted.puzzle, locks=Locks(torch.arange(4) == 0, tilted.poses)))
     assert standing(locked) is locked
-    alone = replace(tilted, objects=None)
+    alone = tilted.with_placements(objects=None)
     assert standing(alone) is alone
 
 
@@ -128,7 +130,9 @@ def test_the_network_stands_a_bowl_up() -> None:
     assert puzzle.truth is not None
     turn = Poses(random_rotations(1, torch.Generator().manual_seed(7)), torch.zeros(1, 3))
     poses = turn[[0, 0]] @ puzzle.truth
-    assembly = Answer(puzzle.without_truth(), poses, torch.ones(2), (), "mend", 1.0, objects=(0, 0))
+    assembly = Answer(
+        puzzle.without_truth(), Placements(poses, torch.ones(2), objects=torch.tensor((0, 0))), (), "mend", 1.0
+    )
     shown = FRAGMENTS.drawing().standing(assembly)
     relative = shown.poses.rotation[0] @ puzzle.truth.rotation[0].T
     assert float((relative @ DOWN) @ DOWN) > 0.999

@@ -69,10 +69,9 @@ def test_true_matches_give_the_true_assembly(network: Denoiser) -> None:
     assert puzzle.truth is not None
     step = last_step(network, puzzle, matches)
     assert apart(seen_from(step.poses, 5), seen_from(puzzle.truth, 5)) < 0.5
-    assert step.confidence is not None
-    assert 0.8 < float(step.confidence.min()) <= float(step.confidence.max()) <= 0.9
-    assert step.objects is not None
-    assert not step.objects.any()
+    assert 0.8 < float(step.placements.confidence.min()) <= float(step.placements.confidence.max()) <= 0.9
+    assert step.placements.objects is not None
+    assert not step.placements.objects.any()
 
 
 def test_the_answer_is_blind_to_the_listing_and_to_which_way_round_matches_are_told(network: Denoiser) -> None:
@@ -108,10 +107,9 @@ def test_what_is_locked_stays_and_a_motion_of_it_moves_the_answer(network: Denoi
 def test_without_matches_nobody_is_sure_and_all_lie_apart(network: Denoiser, count: int) -> None:
     puzzle, matches = sheet(1, count)
     step = last_step(network, puzzle, matches[torch.zeros(0, dtype=torch.long)])
-    assert step.objects is not None
-    assert step.confidence is not None
-    assert int((step.objects == 0).sum()) == 1
-    assert int((step.confidence > 0).sum()) == 1
+    assert step.placements.objects is not None
+    assert int((step.placements.objects == 0).sum()) == 1
+    assert int((step.placements.confidence > 0).sum()) == 1
     distance = torch.cdist(step.poses.translation, step.poses.translation) + 1e6 * torch.eye(count)
     assert float(distance.min()) > SIDE
 
@@ -126,11 +124,11 @@ def test_a_piece_that_matches_contradict_is_left_out_and_the_rest_stands(network
     shifts = matches.pose.translation + torch.where(touching[:, None], SIDE * torch.tensor([0.4, 1.3]), 0.0)
     told = replace(matches, evidence=evidence, pose=Poses(matches.pose.rotation, shifts))
     step = last_step(network, puzzle, told)
-    assert step.objects is not None
-    assert step.objects.tolist() == [0] * 11 + [-1]
+    assert step.placements.objects is not None
+    assert step.placements.objects.tolist() == [0] * 11 + [-1]
     assert apart(seen_from(step.poses, 5)[:11], seen_from(puzzle.truth, 5)[:11]) < 0.5
-    assert step.notes is not None
-    assert step.notes[11].startswith("left out")
+    assert step.placements.notes is not None
+    assert step.placements.notes[11].startswith("left out")
 
 
 def test_matches_are_told_both_ways_once_however_they_were_listed() -> None:

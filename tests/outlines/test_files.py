@@ -14,7 +14,7 @@ from PIL import Image
 
 from diffassemble.assembly.answer import Answer
 from diffassemble.assembly.scoring import right_outlines
-from diffassemble.core import InputError, Poses, Puzzle
+from diffassemble.core import InputError, Placements, Poses, Puzzle
 from diffassemble.core.contours import outline_pieces
 from diffassemble.core.poses import plane_rotations
 from diffassemble.io.assemblies import assembly_bytes, read_assembly
@@ -72,7 +72,9 @@ def test_the_whole_may_stand_anywhere_and_the_document_stays_the_same() -> None:
     assert puzzle.truth is not None
     sure = torch.ones(3)
     shifted = Poses(puzzle.truth.rotation, puzzle.truth.translation + torch.tensor([-300.0, 1000.0]))
-    one, two = (assembly_bytes(Answer(puzzle, poses, sure, (), "told", 0.0)) for poses in (puzzle.truth, shifted))
+    one, two = (
+        assembly_bytes(Answer(puzzle, Placements(poses, sure), (), "told", 0.0)) for poses in (puzzle.truth, shifted)
+    )
     places = [[(r["x"], r["y"], r["degrees"]) for r in json.loads(content)["pieces"]] for content in (one, two)]
     assert np.allclose(places[0], places[1], atol=2e-3)
     assert places[0][1][2] == pytest.approx(math.degrees(0.7), abs=1e-3)
@@ -81,7 +83,7 @@ def test_the_whole_may_stand_anywhere_and_the_document_stays_the_same() -> None:
 def test_people_may_write_x_y_and_degrees(tmp_path: Path) -> None:
     puzzle = boxes()
     assert puzzle.truth is not None
-    document = json.loads(assembly_bytes(Answer(puzzle, puzzle.truth, torch.ones(3), (), "told", 0.0)))
+    document = json.loads(assembly_bytes(Answer(puzzle, Placements(puzzle.truth, torch.ones(3)), (), "told", 0.0)))
     record = document["pieces"][1]
     del record["matrix"]
     record.update(x=100.5, y=20.25, degrees=90)

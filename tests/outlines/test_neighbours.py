@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from diffassemble.assembly.answer import Answer
-from diffassemble.core import Locks, Poses, Puzzle
+from diffassemble.core import Locks, Placements, Poses, Puzzle
 from diffassemble.core.contours import outline_pieces
 from diffassemble.core.poses import plane_rotations
 from diffassemble.outlines.cut import cut_shapes
@@ -51,13 +51,13 @@ def test_pieces_apart_have_no_neighbours() -> None:
     puzzle = cut("tabs", 4, size=30)
     poses = Poses(torch.eye(2).repeat(4, 1, 1), 100.0 * torch.arange(4)[:, None].expand(4, 2))
     assert len(touching(puzzle.outlines, poses).pairs) == 0
-    assert next_joins(Answer(puzzle, poses, torch.ones(4), (), "x", 0.0)) == []
+    assert next_joins(Answer(puzzle, Placements(poses, torch.ones(4)), (), "x", 0.0)) == []
 
 
 def test_next_joins_are_the_surest_that_are_not_made() -> None:
     puzzle = cut("tabs", 12, size=40)
     assert puzzle.truth is not None
-    assembly = Answer(puzzle, puzzle.truth, torch.linspace(0.2, 0.9, 12), (), "x", 0.0)
+    assembly = Answer(puzzle, Placements(puzzle.truth, torch.linspace(0.2, 0.9, 12)), (), "x", 0.0)
     joins = next_joins(assembly, 30)
     assert len(joins) == 17
     assert [join.sure for join in joins] == sorted((join.sure for join in joins), reverse=True)
@@ -70,7 +70,7 @@ def test_next_joins_are_the_surest_that_are_not_made() -> None:
     locked = replace(assembly, puzzle=replace(puzzle, locks=Locks(held, puzzle.truth)))
     assert joins[0] not in next_joins(locked, 30)
     assert len(next_joins(locked, 30)) == 16
-    out = replace(assembly, objects=(-1, *[0] * 11))
+    out = assembly.with_placements(objects=torch.tensor((-1, *[0] * 11)))
     assert not [join for join in next_joins(out, 30) if 0 in (join.piece, join.neighbour)]
 
 
@@ -78,5 +78,5 @@ def test_words_tell_where_and_how() -> None:
     boxes = [torch.full((4, 40, 40), 255, dtype=torch.uint8)] * 2
     poses = Poses(plane_rotations(torch.tensor([0.0, torch.pi / 2])), torch.tensor([[0.0, 0.0], [41.0, 0.0]]))
     puzzle = Puzzle(outline_pieces(boxes), None, ("piece_004.png", "piece_007.png"))
-    (join,) = next_joins(Answer(puzzle, poses, torch.tensor([0.9, 0.8]), (), "x", 0.0))
+    (join,) = next_joins(Answer(puzzle, Placements(poses, torch.tensor([0.9, 0.8])), (), "x", 0.0))
     assert join.words == "7 right of 4, 0.80 sure: turn 4 by 0°, turn 7 by 90°"

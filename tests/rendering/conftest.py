@@ -10,7 +10,7 @@ import skimage.data
 import torch
 
 from diffassemble.assembly.answer import Answer
-from diffassemble.core import Board, Mesh, Poses, Puzzle
+from diffassemble.core import Board, Mesh, Placements, Poses, Puzzle
 from diffassemble.fragments.breaking import scatter
 from diffassemble.squares.cut import cut_picture
 
@@ -37,7 +37,7 @@ def solved() -> Callable[..., Answer]:
     def make(puzzle: Puzzle, history: tuple[Poses, ...] = ()) -> Answer:
         assert puzzle.truth is not None
         confidence = torch.linspace(0, 1, len(puzzle))
-        return Answer(puzzle.without_truth(), puzzle.truth, confidence, history, "oracle", 0.1)
+        return Answer(puzzle.without_truth(), Placements(puzzle.truth, confidence), history, "oracle", 0.1)
 
     return make
 

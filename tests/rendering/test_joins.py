@@ -10,7 +10,7 @@ import torch
 import trimesh
 
 from diffassemble.assembly.answer import Answer
-from diffassemble.core import FragmentPieces, Mesh, Poses, Puzzle
+from diffassemble.core import FragmentPieces, Mesh, Placements, Poses, Puzzle
 from diffassemble.rendering.joins import CONTACT, JOIN, MOST_JOINS, Seams, book, draw_joins, split
 from diffassemble.rendering.triangles import triangles_of
 
@@ -29,7 +29,7 @@ def standing(*boxes: Bounds, sure: float = 0.8) -> Answer:
     points = torch.stack([mesh.vertices for mesh in meshes])
     puzzle = Puzzle(FragmentPieces(points, tuple(meshes), torch.zeros(count, 3)), None, tuple(map(str, range(count))))
     poses, confidence = Poses.identity(count, 3), sure - 0.01 * torch.arange(count)
-    return Answer(puzzle, poses, confidence, (), "mend", 1.0, objects=(0,) * count)
+    return Answer(puzzle, Placements(poses, confidence, objects=torch.tensor((0,) * count)), (), "mend", 1.0)
 
 
 def right(low: float = 0.0, start: float = 0.5) -> Bounds:
@@ -81,8 +81,8 @@ def test_the_neighbour_is_the_one_that_is_touched_most() -> None:
 
 def test_what_is_left_out_or_of_another_object_is_no_neighbour() -> None:
     both = standing(LEFT, right())
-    assert not draw_joins(replace(both, confidence=torch.tensor([1.0, 0.0]), objects=(0, -1)))
-    assert not draw_joins(replace(both, objects=(0, 1)))
+    assert not draw_joins(both.with_placements(confidence=torch.tensor([1.0, 0.0]), objects=torch.tensor((0, -1))))
+    assert not draw_joins(both.with_placements(objects=torch.tensor((0, 1))))
 
 
 def test_a_book_lies_open_before_the_viewer() -> None:

@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from diffassemble.assembly.answer import Answer
-from diffassemble.core import FragmentPieces, Mesh, Poses, Puzzle
+from diffassemble.core import FragmentPieces, Mesh, Placements, Poses, Puzzle
 from diffassemble.core.poses import random_rotations
 from diffassemble.rendering import mesh
 from diffassemble.rendering.animation import encode_gif
@@ -133,7 +133,7 @@ def small_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def assembled(puzzle: Puzzle, history: tuple[Poses, ...] = ()) -> Answer:
     assert puzzle.truth is not None
-    return Answer(puzzle, puzzle.truth, torch.linspace(0, 1, len(puzzle)), history, "oracle", 0.1)
+    return Answer(puzzle, Placements(puzzle.truth, torch.linspace(0, 1, len(puzzle))), history, "oracle", 0.1)
 
 
 def coloured(picture: Image.Image) -> np.ndarray:
@@ -218,8 +218,8 @@ def test_three_sides_show_what_one_hides(broken_bowl: Puzzle) -> None:
     # What was left out does not change what is seen of the rest.
     beside = Poses(assembly.poses.rotation, assembly.poses.translation.clone())
     beside.translation[0] += 5
-    objects, sure = (-1, *(0,) * (len(broken_bowl) - 1)), torch.linspace(0, 1, len(broken_bowl))
-    near, far = (replace(assembly, poses=p, objects=objects, confidence=sure) for p in (assembly.poses, beside))
+    objects, sure = torch.tensor((-1, *(0,) * (len(broken_bowl) - 1))), torch.linspace(0, 1, len(broken_bowl))
+    near, far = (assembly.with_placements(poses=p, objects=objects, confidence=sure) for p in (assembly.poses, beside))
     assert draw_views(near).tobytes() == draw_views(far).tobytes() != picture.tobytes()
 
 

@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 from diffassemble.assembly.answer import Answer
-from diffassemble.core import Poses, Puzzle
+from diffassemble.core import Placements, Poses, Puzzle
 from diffassemble.core.contours import outline_pieces
 from diffassemble.core.poses import plane_rotations
 from diffassemble.core.puzzle import labels
@@ -37,7 +37,8 @@ def puzzle(cat: torch.Tensor) -> Puzzle:
 def solved(puzzle: Puzzle, poses: Poses | None = None, **told: object) -> Answer:
     poses = puzzle.truth if poses is None else poses
     assert poses is not None
-    return replace(Answer(puzzle, poses, torch.linspace(0, 1, len(puzzle)), (), "oracle", 0.1), **told)
+    answer = Answer(puzzle, Placements(poses, torch.linspace(0, 1, len(puzzle))), (), "oracle", 0.1)
+    return answer.with_placements(**told)
 
 
 def levels(image: Image.Image) -> np.ndarray:
@@ -76,12 +77,12 @@ def test_what_was_left_out_is_not_drawn(puzzle: Puzzle) -> None:
     corner = int(puzzle.truth.translation.sum(1).argmax())
     sure = torch.ones(len(puzzle))
     sure[corner] = 0
-    objects = tuple(-1 if index == corner else 0 for index in range(len(puzzle)))
+    objects = torch.tensor([-1 if index == corner else 0 for index in range(len(puzzle))])
     drawn = draw_assembly(solved(puzzle, confidence=sure, objects=objects))
     left, top = puzzle.outlines.corner(puzzle.truth)
     x, y = (puzzle.truth.translation[corner] - torch.tensor([left, top])).round().long().tolist()
     assert drawn.getpixel((x, y)) == TABLE
-    assert "left out" in (solved(puzzle, confidence=sure, objects=objects).groups or ())
+    assert "unplaced" in solved(puzzle, confidence=sure, objects=objects).status
 
 
 def test_confidence_is_shown_in_its_colours(puzzle: Puzzle) -> None:

@@ -10,7 +10,7 @@ import skimage.data
 import torch
 
 from diffassemble.assembly.answer import Answer
-from diffassemble.core import Board, FragmentPieces, Locks, Mesh, Poses, Puzzle
+from diffassemble.core import Board, FragmentPieces, Locks, Mesh, Placements, Poses, Puzzle
 from diffassemble.core.poses import random_rotations
 from diffassemble.rendering.report import Pictures, account, listed, report_html
 from diffassemble.squares.cut import cut_picture
@@ -20,7 +20,7 @@ def answer() -> Answer:
     picture = torch.from_numpy(skimage.data.coffee()).movedim(-1, 0).float() / 255
     puzzle = cut_picture(picture, Board(2, 3), torch.Generator().manual_seed(0), size=16)
     sure = torch.tensor([0.9, 0.2, 0.8, 1.0, 0.7, 0.6])
-    return Answer(puzzle, puzzle.truth, sure, (puzzle.truth,), "hybrid", 1.25)
+    return Answer(puzzle, Placements(puzzle.truth, sure), (puzzle.truth,), "hybrid", 1.25)
 
 
 def test_it_is_self_contained_and_tells_what_was_done() -> None:
@@ -41,9 +41,9 @@ def test_what_is_odd_is_told() -> None:
     locked = replace(given, puzzle=replace(given.puzzle, locks=Locks(held, given.poses)), extra=("<b>.png",))
     sure = given.confidence.clone()
     sure[5] = 0
-    page = report_html(Pictures(replace(locked, objects=(0, 1, 1, 0, 0, -1), confidence=sure)))
+    page = report_html(Pictures(locked.with_placements(objects=torch.tensor((0, 1, 1, 0, 0, -1)), confidence=sure)))
     assert "<th>object 2</th>" in page
-    assert "<th>left out, fits nowhere</th>" in page
+    assert "<th>unplaced, fits nowhere</th>" in page
     assert "&lt;b&gt;.png" in page
     assert "<th>locked</th><td>2</td>" in page
 
@@ -55,18 +55,18 @@ def mended() -> Answer:
     puzzle = Puzzle(FragmentPieces(points, clouds, torch.zeros(5, 3)), None, tuple("abcde"))
     poses = Poses(random_rotations(5, torch.Generator().manual_seed(0)), torch.zeros(5, 3))
     sure = torch.tensor([1.0, 0.95, 0.7, 0.2, 0.0])
-    return Answer(puzzle, poses, sure, (), "mend", 1.0, objects=(0, 0, 0, 0, -1))
+    return Answer(puzzle, Placements(poses, sure, objects=torch.tensor((0, 0, 0, 0, -1))), (), "mend", 1.0)
 
 
 def test_joins_and_sides_of_objects_are_shown(broken_bowl: Puzzle) -> None:
     count = len(broken_bowl)
     sure, names = torch.linspace(0, 1, count), tuple(f"<{number}>" for number in range(count))
-    puzzle, objects = replace(broken_bowl, names=names), (-1, *(0,) * (count - 1))
+    puzzle, objects = replace(broken_bowl, names=names), torch.tensor((-1, *(0,) * (count - 1)))
     notes = ("no break & no rim", *("",) * (count - 1))
-    bowl = Answer(puzzle, puzzle.truth, sure, (), "hybrid", 1.0, objects=objects, notes=notes)
+    bowl = Answer(puzzle, Placements(puzzle.truth, sure, objects=objects, notes=notes), (), "hybrid", 1.0)
     page = report_html(Pictures(bowl))
-    assert "What was left out is not shown here" in page
-    assert "<td>left out</td><td>no break &amp; no rim</td>" in page
+    assert "Unplaced fragments are not shown here" in page
+    assert "<td>unplaced</td><td>no break &amp; no rim</td>" in page
     captions = re.findall(r"<figcaption><b>&lt;(\d)&gt;</b> \(left\).*?confidence ([\d.]+), (\w+)</figcaption>", page)
     assert captions[0] == ("1", f"{1 / (count - 1):.2f}", "guessed")
     assert [number for number, *_ in captions] == sorted(number for number, *_ in captions)
@@ -81,7 +81,7 @@ def test_joins_and_sides_of_objects_are_shown(broken_bowl: Puzzle) -> None:
     [
         (
             (0, 0, 0, 0, -1),
-            {"sure": "a, b", "likely": "c (0.70)", "guessed": "d (0.20)", "left out, fits nowhere": "e"},
+            {"sure": "a, b", "likely": "c (0.70)", "guessed": "d (0.20)", "unplaced, fits nowhere": "e"},
         ),
         # Objects are named where there are several; solvers that leave nothing out say nothing.
         ((0, 1, 1, 0, -1), {"object 1": "a, d", "object 2": "b, c"}),
@@ -89,22 +89,23 @@ def test_joins_and_sides_of_objects_are_shown(broken_bowl: Puzzle) -> None:
     ],
 )
 def test_every_piece_is_told(mended: Answer, objects: tuple[int, ...] | None, told: dict[str, str]) -> None:
-    assert list(account(replace(mended, objects=objects)))[: len(told)] == list(told.items())
-    assert bool(account(replace(mended, objects=objects))) == bool(told)
+    answer = mended.with_placements(objects=None if objects is None else torch.tensor(objects))
+    assert list(account(answer))[: len(told)] == list(told.items())
+    assert bool(account(answer)) == bool(told)
 
 
 def test_reasons_are_told_with_what_is_not_sure(mended: Answer) -> None:
     notes = ("", "", "as sure as b", "fits 2 places", "no break found")
-    told = dict(account(replace(mended, notes=notes)))
+    told = dict(account(mended.with_placements(notes=notes)))
     assert told["likely"] == "c (0.70; as sure as b)"
     assert told["guessed"] == "d (0.20; fits 2 places)"
-    assert told["left out, no break found"] == "e"
+    assert told["unplaced, no break found"] == "e"
 
 
 @pytest.mark.parametrize(("sure", "words"), [(0.97, "97 % sure"), (0.4, "40 % sure; which way is up is a guess")])
 def test_pictures_say_how_sure_up_is(mended: Answer, sure: float, words: str) -> None:
     puzzle = replace(mended.puzzle, lattice=Board(1, len(mended.puzzle)))
-    assert account(replace(mended, puzzle=puzzle, objects=None, upright=sure)) == [("upright", words)]
+    assert account(replace(mended, puzzle=puzzle).with_placements(objects=None, upright=sure)) == [("upright", words)]
 
 
 def test_long_lists_are_cut() -> None:
@@ -114,7 +115,7 @@ def test_long_lists_are_cut() -> None:
 
 def test_doubt_is_told_only_where_there_is_some() -> None:
     given = answer()
-    page = report_html(Pictures(replace(given, confidence=torch.full((6,), 0.97))))
+    page = report_html(Pictures(given.with_placements(confidence=torch.full((6,), 0.97))))
     assert "The most doubtful first" not in page
     assert "All 6 are sure: 0.97 or more." in page
     assert "The most doubtful first" in report_html(Pictures(given))

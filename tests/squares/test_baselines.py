@@ -62,7 +62,7 @@ def test_the_whole_is_turned_as_the_uprighter_says(cut: Callable[..., Puzzle], s
     assert torch.equal(steps[-2].poses.translation, plain.translation)
     assert torch.equal(steps[-1].poses.translation, expected.translation)
     assert torch.equal(steps[-1].poses.rotation, expected.rotation)
-    assert steps[-1].upright == 0.5
+    assert steps[-1].placements.upright == 0.5
 
 
 def noise(count: int, size: int = 8) -> Tensor:
@@ -73,7 +73,7 @@ def test_steps_show_trees_that_grow(cut: Callable[..., Puzzle]) -> None:
     puzzle = cut(6, 6)
     steps = drained(puzzle, GallagherSolver())
     assert 5 < len(steps) < 20
-    assert [step.confidence is None for step in steps] == [True] * (len(steps) - 1) + [False]
+    assert [step.result is None for step in steps] == [True] * (len(steps) - 1) + [False]
     neighbours = [together(puzzle, step.poses) for step in steps]
     assert neighbours == sorted(neighbours)
     assert neighbours[0] < 5

@@ -41,9 +41,8 @@ def test_a_perfect_network_gives_the_exact_truth(
     puzzle = cut(*shape, missing=missing)
     steps = drained(DiffusionSolver(oracle(puzzle), denoising_steps=3, samples=2, eta=eta), puzzle)
     assert_same(steps[-1].poses, puzzle.truth)
-    assert steps[-1].confidence is not None
     if not missing:
-        assert steps[-1].confidence.min() > 0.9
+        assert steps[-1].placements.confidence.min() > 0.9
 
 
 @pytest.mark.parametrize(("times", "asked", "taken"), [(300, 5, 5), (1, 20, 1), (7, 20, 7)])
@@ -57,7 +56,7 @@ def test_steps_lead_from_noise_to_the_answer(
     assert done == sorted(done)
     assert done[0] > 0
     assert done[-1] == 1
-    assert all(step.confidence is None for step in steps[:-1])
+    assert all(step.result is None for step in steps[:-1])
     apart = [float((step.poses.translation - puzzle.truth.translation).norm()) for step in steps]
     assert apart[-1] == 0
     assert apart == sorted(apart, reverse=True)
@@ -67,8 +66,7 @@ def test_samples_that_differ_by_a_turn_of_the_whole_agree(cut: Callable[..., Puz
     puzzle = cut(3, 3)
     solver = DiffusionSolver(oracle(puzzle, wholes=(0, 1, 2, 3)), denoising_steps=2, samples=4)
     last = drained(solver, puzzle)[-1]
-    assert last.confidence is not None
-    assert last.confidence.min() > 0.9
+    assert last.placements.confidence.min() > 0.9
 
 
 @pytest.mark.parametrize(("shape", "allowed"), [((3, 3), (0, 1, 2, 3)), ((2, 4), (0, 2))])
@@ -89,7 +87,7 @@ def test_the_whole_is_turned_upright_where_the_board_allows_it(
         assert_same(steps[-1].poses, puzzle.truth)
         assert steps[-1].done == 1
         assert len(steps) == 4  # the turn of the whole is a step of its own
-        assert [step.upright for step in steps] == [None, None, None, 0.75]
+        assert [step.placements.upright for step in steps] == [None, None, None, 0.75]
     assert asked == [allowed] * len(allowed)
 
 

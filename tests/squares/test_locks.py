@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from diffassemble.assembly.answer import assemble
 from diffassemble.assembly.locks import hold, moved_to_locks
-from diffassemble.core import Board, InputError, Locks, Poses, Puzzle, Step
+from diffassemble.core import Board, InputError, Locks, Placements, Poses, Puzzle, Step
 from diffassemble.core.poses import random_rotations
 from diffassemble.kinds import make_solver, solve
 from diffassemble.network.batch import pack
@@ -110,7 +110,7 @@ class Stubborn:
 
     def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
         count = torch.arange(len(puzzle))
-        yield Step(puzzle.board.poses(count, count % 4), 1.0, torch.ones(len(puzzle)))
+        yield Step.last(Placements(puzzle.board.poses(count, count % 4), torch.ones(len(puzzle))))
 
 
 def test_solvers_that_know_nothing_of_locks(cut: Callable[..., Puzzle]) -> None:

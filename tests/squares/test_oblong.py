@@ -113,7 +113,7 @@ def test_missing_pieces_leave_holes(picture: Tensor) -> None:
 
 def test_drawn_as_they_are(puzzle: Puzzle, picture: Tensor) -> None:
     assert puzzle.truth is not None
-    assembly = replace(assemble(puzzle, make_solver("squares", "identity", SolverOptions())), poses=puzzle.truth)
+    assembly = assemble(puzzle, make_solver("squares", "identity", SolverOptions())).with_placements(poses=puzzle.truth)
     drawn = torch.from_numpy(np.asarray(draw_assembly(assembly)).copy()).permute(2, 0, 1)
     assert torch.equal(drawn, (picture * 255).round().byte())
     assert draw_before_after(assembly).width > 2 * 400

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from diffassemble.assembly.answer import Answer
-from diffassemble.core import Board, FragmentPieces, ImagePieces, Mesh, Poses, Puzzle
+from diffassemble.core import Board, FragmentPieces, ImagePieces, Mesh, Placements, Poses, Puzzle
 from diffassemble.core.poses import plane_rotations, random_rotations
 from diffassemble.kinds import make_solver
 from diffassemble.outlines.cut import cut_shape
@@ -62,7 +62,7 @@ def test_turning_a_piece_and_the_whole() -> None:
 
 def test_corrections_are_told_apart_from_the_answer(cut: Callable[..., Puzzle]) -> None:
     puzzle = cut(2, 2)
-    answer = Answer(puzzle, puzzle.truth, torch.ones(4), (), "x", 1.0, upright=0.9)
+    answer = Answer(puzzle, Placements(puzzle.truth, torch.ones(4), upright=0.9), (), "x", 1.0)
     arrangement = Arrangement.of(answer)
     assert arrangement.moved_by_hand == []
     assert arrangement.assembly.upright == 0.9
@@ -137,7 +137,7 @@ def test_a_session_comes_back_and_goes_after_a_day(tmp_path: Path, cut: Callable
     session = sessions.new()
     assert not session.folder.exists()
     puzzle = cut(2, 2)
-    session.begin(Answer(puzzle, puzzle.truth, torch.ones(4), (puzzle.truth,), "x", 1.0), "a photo")
+    session.begin(Answer(puzzle, Placements(puzzle.truth, torch.ones(4)), (puzzle.truth,), "x", 1.0), "a photo")
     session.correct(lambda now: now.with_lock([2], True))
     session.correct(lambda now: now.turned([0]))
     again = Sessions(tmp_path / "home", make_solver)

@@ -28,7 +28,7 @@ def test_the_answer_is_that_of_the_solver_itself() -> None:
     here = assemble(PUZZLE, troublesome.Gathering(), seed=4)
     assert len(steps) == 20
     assert torch.equal(answer.poses.translation, here.poses.translation)
-    assert (answer.solver, answer.objects) == ("gathering", (0, 0, 0, -1))
+    assert (answer.solver, answer.placements.numbers.tolist()) == ("gathering", [0, 0, 0, -1])
     assert assemble(PUZZLE, job(None)).solver == "hybrid"
 
 

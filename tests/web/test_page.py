@@ -15,6 +15,7 @@ import trimesh
 from browsing import DESKTOP, PHONE, choose, drag, drawn, middle, press, status, swipe, until, upload, width
 
 from diffassemble.assembly.answer import Answer
+from diffassemble.core import Placements
 from diffassemble.io.archives import pack
 from diffassemble.io.assemblies import read_assembly
 from diffassemble.outlines.cut import cut_shape
@@ -233,7 +234,7 @@ def test_a_jigsaw_piece_is_drawn_to_its_neighbours(
 ) -> None:
     puzzle = cut_shape(str(photo), "tabs", 9, 1)
     session = workbench.sessions.new()
-    session.begin(Answer(puzzle, puzzle.truth, torch.ones(len(puzzle)), (), "x", 1.0), "jigsaw")
+    session.begin(Answer(puzzle, Placements(puzzle.truth, torch.ones(len(puzzle))), (), "x", 1.0), "jigsaw")
     page = open_page(session)
     drawn(page)
     until(lambda: session.matches)

@@ -17,7 +17,7 @@ from PIL import Image
 
 from diffassemble.assembly.answer import Answer
 from diffassemble.assembly.kind import Drawing
-from diffassemble.core import Board, InputError, Mesh, Poses, Puzzle
+from diffassemble.core import Board, InputError, Mesh, Placements, Poses, Puzzle
 from diffassemble.fragments.breaking import scatter
 from diffassemble.io.archives import pack
 from diffassemble.io.assemblies import assembly_bytes
@@ -130,7 +130,7 @@ def test_names_stay_inside(picture: bytes, folder: Path, tmp_path: Path, name: s
 @pytest.fixture
 def solved(cut: Callable[..., Puzzle]) -> Answer:
     puzzle = cut(2, 2)
-    return Answer(puzzle, puzzle.truth, torch.ones(4), (), "x", 1.0)
+    return Answer(puzzle, Placements(puzzle.truth, torch.ones(4)), (), "x", 1.0)
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def broken() -> Answer:
     corners = torch.rand(30, 3, generator=torch.Generator().manual_seed(0))
     mesh = Mesh(corners, torch.arange(30).reshape(10, 3))
     puzzle = scatter([mesh, mesh], torch.Generator().manual_seed(0), points=50)
-    return Answer(puzzle, puzzle.truth, torch.ones(2), (), "x", 1.0, objects=(0, -1))
+    return Answer(puzzle, Placements(puzzle.truth, torch.ones(2), objects=torch.tensor((0, -1))), (), "x", 1.0)
 
 
 @pytest.mark.parametrize(
@@ -177,19 +177,19 @@ def test_each_download_renders_only_what_it_gives(
 def test_words_about_pictures(cut: Callable[..., Puzzle]) -> None:
     given = cut(3, 3)
     board, (cells, turns) = given.board, given.board.snap(given.truth)
-    answer = Answer(given, given.truth, torch.tensor([0.95] * 5 + [0.1] * 4), (), "x", 1.0)
+    answer = Answer(given, Placements(given.truth, torch.tensor([0.95] * 5 + [0.1] * 4)), (), "x", 1.0)
     assert summary(answer) == "All 9 pieces are right"
-    turned = replace(answer, poses=board.poses(*board.turned(cells, turns, 1)[1:]))
+    turned = answer.with_placements(poses=board.poses(*board.turned(cells, turns, 1)[1:]))
     assert summary(turned) == "All 9 pieces fit together, turned by 90°"
     unknown = replace(answer, puzzle=given.without_truth())
     assert summary(unknown) == "5 sure, 4 guessed"
-    assert summary(replace(unknown, confidence=torch.ones(9))) == "All 9 pieces are sure"
+    assert summary(unknown.with_placements(confidence=torch.ones(9))) == "All 9 pieces are sure"
 
 
 def test_words_about_objects(broken: Answer) -> None:
     assert summary(broken) == "All 2 fragments are right"
     away = Poses(broken.poses.rotation, broken.poses.translation + 5)
-    assert summary(replace(broken, poses=away)) == "All 2 fragments fit together as seen from the largest"
+    assert summary(broken.with_placements(poses=away)) == "All 2 fragments fit together as seen from the largest"
 
 
 def test_time_left() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import torch
 
 from diffassemble.assembly.kind import SolverOptions
-from diffassemble.core import Poses, Puzzle, Solver, Step
+from diffassemble.core import Placements, Poses, Puzzle, Solver, Step
 from diffassemble.kinds import make_solver
 from diffassemble.web.arrangement import laid_out
 
@@ -44,7 +44,8 @@ class Gathering:
         objects = -(torch.arange(len(puzzle)) == len(puzzle) - 1).long()
         for number in range(20):
             shrunk = Poses(poses.rotation, poses.translation * (1 - number / 20))
-            yield Step(shrunk, (number + 1) / 20, torch.full((len(puzzle),), 0.4), objects)
+            found = Placements(shrunk, torch.full((len(puzzle),), 0.4), objects)
+            yield Step(shrunk, (number + 1) / 20, found)
 
 
 def make(kind: str, name: str | None = None, options: SolverOptions | None = None) -> Solver:

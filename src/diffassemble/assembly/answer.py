@@ -7,40 +7,40 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from html import escape
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from diffassemble.assembly.locks import hold, moved_to_locks
+from diffassemble.core.placements import STATUSES, Placements
 from diffassemble.core.poses import Poses, turn_matrix
 from diffassemble.core.puzzle import Puzzle
 from diffassemble.core.seeds import check_seed
 from diffassemble.core.solver import Solver, Step
-from diffassemble.core.thresholds import LIKELY, SURE
-
-GROUPS = ("sure", "likely", "guessed", "left out")
+from diffassemble.core.thresholds import SURE
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A solved puzzle: final poses on the board, how sure each is (0…1), and how they got there.
+    """A solved puzzle.
 
-    `extra` names pieces that were given but do not belong to the puzzle; the fields after it are as in `Step`.
+    Arguments:
+        puzzle: what was solved, with what is locked in it.
+        placements: pose, confidence, object, cell and reason of every piece.
+        history: poses of all steps of the solver.
+        solver: its name.
+        seconds: how long it took.
+        extra: names of pieces that were given but do not belong to the puzzle.
     """
 
     puzzle: Puzzle
-    poses: Poses
-    confidence: Float[Tensor, "n"]
-    history: tuple[Poses, ...]
-    solver: str
-    seconds: float
+    placements: Placements
+    history: tuple[Poses, ...] = ()
+    solver: str = "by hand"
+    seconds: float = 0.0
     extra: tuple[str, ...] = ()
-    objects: tuple[int, ...] | None = None
-    upright: float | None = None
-    notes: tuple[str, ...] | None = None
-    cells: Int[Tensor, "n 2"] | None = None
     drawn_by: ClassVar[Callable[[Answer], bytes] | None] = None
 
     def __repr__(self) -> str:
@@ -53,31 +53,66 @@ class Answer:
         return None if Answer.drawn_by is None else Answer.drawn_by(self)
 
     def _repr_html_(self) -> str | None:
-        """The same, and below it how many pieces are sure, likely, guessed or left out."""
+        """The same, and below it how many pieces are sure, likely, guessed or unplaced."""
         if (picture := self._repr_png_()) is None:
             return None
-        groups = self.groups or [group_of(max(sure, 1e-9), 0) for sure in self.confidence.tolist()]
-        told = ", ".join(f"{groups.count(group)} {group}" for group in GROUPS if group in groups)
-        words = escape(f"{len(self.puzzle)} {self.puzzle.pieces.called} by {self.solver}, {self.seconds:.1f} s: {told}")
+        found = self.status
+        counts = ", ".join(f"{found.count(status)} {status}" for status in STATUSES if status in found)
+        words = escape(
+            f"{len(self.puzzle)} {self.puzzle.pieces.called} by {self.solver}, {self.seconds:.1f} s: {counts}"
+        )
         shown = f'<img src="data:image/png;base64,{b64encode(picture).decode()}" alt="{words}">'
         return f"<figure>{shown}<figcaption>{words}</figcaption></figure>"
 
     @property
-    def groups(self) -> tuple[str, ...] | None:
-        """Whether each piece is "sure", "likely", "guessed" or "left out", where solvers may leave some out."""
-        if self.objects is None:
-            return None
-        return tuple(group_of(sure, own) for sure, own in zip(self.confidence.tolist(), self.objects, strict=True))
+    def poses(self) -> Poses:
+        """Where the pieces are."""
+        return self.placements.poses
+
+    @property
+    def confidence(self) -> Float[Tensor, "n"]:
+        """How sure the place of each piece is, 0…1."""
+        return self.placements.confidence
+
+    @property
+    def objects(self) -> Int[Tensor, "n"] | None:
+        """The object of each piece, −1 for unplaced ones, where the solver may tell several apart."""
+        return self.placements.objects
+
+    @property
+    def notes(self) -> tuple[str, ...] | None:
+        """Why each piece is not surer, or is unplaced."""
+        return self.placements.notes
+
+    @property
+    def cells(self) -> Int[Tensor, "n 2"] | None:
+        """Row and column of each piece in the lattice of its object, −1 for those in none."""
+        return self.placements.cells
+
+    @property
+    def upright(self) -> float | None:
+        """Probability that the whole is the right way up."""
+        return self.placements.upright
+
+    @property
+    def status(self) -> tuple[str, ...]:
+        """Whether each piece is sure, likely, guessed or unplaced."""
+        return self.placements.status
+
+    def with_placements(self, **changes: Any) -> Answer:
+        """The same answer with some fields of its placements replaced."""
+        return replace(self, placements=replace(self.placements, **changes))
 
     @property
     def grids(self) -> dict[int, tuple[int, int]]:
         """Rows and columns of the lattices that were found, by the number of the object."""
-        if self.cells is None or self.objects is None:
+        cells, numbers = self.placements.cells, self.placements.numbers
+        if cells is None:
             return {}
         return {
             number: (int(inside[:, 0].max()) + 1, int(inside[:, 1].max()) + 1)
-            for number in sorted(set(self.objects))
-            if len(inside := self.cells[(torch.tensor(self.objects) == number) & (self.cells[:, 0] >= 0)])
+            for number in numbers.unique().tolist()
+            if len(inside := cells[(numbers == number) & (cells[:, 0] >= 0)])
         }
 
     def turned(self, degrees: int) -> Answer:
@@ -99,10 +134,10 @@ class Answer:
         truth = puzzle.truth if lattice == puzzle.lattice else None
         puzzle = replace(puzzle, lattice=lattice, locks=locks, truth=truth)
         history = tuple(moved(poses) for poses in self.history)
-        poses = moved(self.poses)
-        own = torch.tensor(self.objects or [0] * len(puzzle))
-        cells = None if self.cells is None else turned_cells(self.cells, own, by)
-        return replace(self, puzzle=puzzle, poses=poses, cells=cells, history=history, upright=None)
+        own = self.placements
+        cells = None if own.cells is None else turned_cells(own.cells, own.numbers, by)
+        placements = replace(own, poses=moved(own.poses), cells=cells, upright=None)
+        return replace(self, puzzle=puzzle, placements=placements, history=history)
 
 
 def turned_cells(cells: Int[Tensor, "n 2"], objects: Int[Tensor, "n"], turns: int) -> Int[Tensor, "n 2"]:
@@ -116,15 +151,6 @@ def turned_cells(cells: Int[Tensor, "n 2"], objects: Int[Tensor, "n"], turns: in
     return found
 
 
-def group_of(confidence: float, own: int) -> str:
-    """In which group a piece is, by its confidence and its object; a place beside all objects is at best guessed."""
-    if confidence <= 0:
-        return "left out"
-    if own < 0 or confidence < LIKELY:
-        return "guessed"
-    return "sure" if confidence >= SURE else "likely"
-
-
 def held_steps(puzzle: Puzzle, steps: Iterator[Step]) -> Iterator[Step]:
     """The same steps with the locked pieces in their places; in the last one no two pieces share a cell."""
     locks, lattice, last = puzzle.locks, None if puzzle.lattice is None else puzzle.board, None
@@ -132,11 +158,11 @@ def held_steps(puzzle: Puzzle, steps: Iterator[Step]) -> Iterator[Step]:
         yield from steps
         return
     for last in steps:
-        yield replace(last, poses=locks.applied(last.poses))
+        yield last.with_poses(locks.applied(last.poses))
     if last is not None and lattice is None:
-        yield replace(last, poses=locks.applied(moved_to_locks(last.poses, locks)))
+        yield last.with_poses(locks.applied(moved_to_locks(last.poses, locks)))
     elif last is not None and lattice is not None:
-        yield replace(last, poses=lattice.poses(*hold(lattice.snap(last.poses), lattice, locks)))
+        yield last.with_poses(lattice.poses(*hold(lattice.snap(last.poses), lattice, locks)))
 
 
 def assemble(puzzle: Puzzle, solver: Solver, seed: int = 0, on_step: Callable[[Step], None] | None = None) -> Answer:
@@ -153,8 +179,4 @@ def assemble(puzzle: Puzzle, solver: Solver, seed: int = 0, on_step: Callable[[S
         if on_step is not None:
             on_step(step)
     assert step is not None, f"{solver.name} yielded no step"
-    sure = torch.zeros(len(puzzle)) if step.confidence is None else step.confidence
-    seconds = time.monotonic() - began
-    objects = None if step.objects is None else tuple(step.objects.tolist())
-    told = (objects, step.upright, step.notes, step.cells)
-    return Answer(puzzle, step.poses, sure, tuple(history), solver.name, seconds, (), *told)
+    return Answer(puzzle, step.placements, tuple(history), solver.name, time.monotonic() - began)

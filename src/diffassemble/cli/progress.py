@@ -88,7 +88,7 @@ def summary(assembly: Answer) -> str:
     """What was done, in a line; which fragments are sure and which guessed; and the score if the truth is known."""
     puzzle = assembly.puzzle
     sure = int((assembly.confidence >= 0.5).sum())
-    placed = len(puzzle) if assembly.objects is None else sum(number >= 0 for number in assembly.objects)
+    placed = int((assembly.placements.numbers >= 0).sum())
     lines = [f"placed {placed} pieces in {assembly.seconds:.1f} s; {sure} with a confidence of one half or more"]
     lines += [f"{heading}: {names}" for heading, names in account(assembly)]
     known = kind_of(puzzle).score(assembly)

@@ -10,30 +10,41 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from diffassemble.core.placements import Placements
 from diffassemble.core.poses import Poses
 from diffassemble.core.puzzle import Puzzle
 
 
 @dataclass(frozen=True)
 class Step:
-    """Where the pieces stand at one moment of solving; the last step is the answer.
+    """One moment of solving: where the pieces are, and how much is done, 0…1; the last step carries the result.
 
-    `done` runs from 0 to 1. `confidence` is known at the last step at the latest. Solvers that leave pieces out or tell
-    several objects apart say in `objects` which one each piece belongs to: 0, 1, …, or −1 for those left out.
-    `upright` is how probable it is that a picture stands the right way up, where somebody looked. `notes` say in a line
-    why a piece is not surer, or was left out; it is empty where there is nothing to say. Where poses lay pieces aside,
-    `guess` has all at their best guess. Where pieces without a board turned out to lie on lattices, `cells` are row and
-    column of each piece in that of its object; −1 where it is in none.
+    Example:
+        >>> yield Step(poses, done=0.5)
+        >>> yield Step.last(Placements(poses, confidence))
     """
 
     poses: Poses
     done: float
-    confidence: Float[Tensor, "n"] | None = None
-    objects: Int[Tensor, "n"] | None = None
-    upright: float | None = None
-    notes: tuple[str, ...] | None = None
-    guess: Poses | None = None
-    cells: Int[Tensor, "n 2"] | None = None
+    result: Placements | None = None
+
+    @staticmethod
+    def last(result: Placements) -> Step:
+        """The step that ends solving."""
+        return Step(result.poses, 1.0, result)
+
+    @property
+    def placements(self) -> Placements:
+        """The result; of a step without one the poses, with confidence 0."""
+        return self.result or Placements(self.poses, torch.zeros(len(self.poses)))
+
+    def with_poses(self, poses: Poses) -> Step:
+        """The same step with the pieces elsewhere."""
+        return Step(poses, self.done, None if self.result is None else replace(self.result, poses=poses))
+
+    def reordered(self, order: Int[Tensor, "n"]) -> Step:
+        """The same step with the pieces listed in another order."""
+        return Step(self.poses[order], self.done, None if self.result is None else self.result[order])
 
 
 @runtime_checkable
@@ -62,12 +73,7 @@ def in_content_order(puzzle: Puzzle, solve: Callable[[Puzzle], Iterator[Step]]) 
     order = content_order(puzzle.pieces.content)
     back = order.argsort()
     for step in solve(puzzle.reordered(order)):
-        sure, objects = (None if told is None else told[back] for told in (step.confidence, step.objects))
-        notes = None if step.notes is None else tuple(step.notes[index] for index in back.tolist())
-        guess = None if step.guess is None else step.guess[back]
-        cells = None if step.cells is None else step.cells[back]
-        told = replace(step, confidence=sure, objects=objects, notes=notes, guess=guess, cells=cells)
-        yield replace(told, poses=step.poses[back])
+        yield step.reordered(back)
 
 
 @dataclass(frozen=True)
@@ -79,4 +85,4 @@ class ChanceSolver:
 
     def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
         """Yield one step, sure of nothing."""
-        yield Step(self.place(puzzle, generator), 1.0, torch.zeros(len(puzzle)))
+        yield Step.last(Placements(self.place(puzzle, generator), torch.zeros(len(puzzle))))

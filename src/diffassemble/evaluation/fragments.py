@@ -399,8 +399,10 @@ class ObjectCell:
     def score(self, case: Case, step: Step, seconds: float) -> AnchoredScores:
         """How far an answer is from the truth, seen with either anchor; what is laid aside counts at its best guess."""
         anchors: tuple[Anchor, ...] = ("none", "largest")
-        answer = step.poses if step.guess is None else step.guess
-        return AnchoredScores(*(score_object(case, answer, one, step.confidence, seconds) for one in anchors))
+        result = step.result
+        answer = step.poses if result is None or result.guess is None else result.guess
+        sure = None if result is None else result.confidence
+        return AnchoredScores(*(score_object(case, answer, one, sure, seconds) for one in anchors))
 
     def read_score(self, entry: dict[str, Any]) -> AnchoredScores:
         """A score that was written as JSON, which knows lists for tuples."""

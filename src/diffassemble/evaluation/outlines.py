@@ -98,8 +98,9 @@ class OutlineScore:
 def score_outlines(puzzle: Puzzle, layout: Layout, step: Step, seconds: float) -> OutlineScore:
     """How much of an answer is right."""
     pieces, truth, answer = puzzle.outlines, puzzle.truth, step.poses
+    result = step.placements
     assert truth is not None
-    placed = torch.ones(len(puzzle), dtype=torch.bool) if step.objects is None else step.objects.cpu() >= 0
+    placed = result.numbers.cpu() >= 0
     overlap = overlap_share(pieces, answer, placed)
     pairs = true_neighbours(pieces, truth, layout)
     if layout == "lattice":
@@ -110,7 +111,7 @@ def score_outlines(puzzle: Puzzle, layout: Layout, step: Step, seconds: float) -
     right = errors.right & placed
     joined = right_pairs(pieces, answer, truth, pairs) & placed[pairs].all(1)
     told = placed if placed.any() else torch.ones_like(placed)
-    sure = torch.zeros(len(puzzle)) if step.confidence is None else step.confidence.cpu()
+    sure = result.confidence.cpu()
     return OutlineScore(
         pieces=len(puzzle),
         accuracy=100 * float(right.double().mean()),

@@ -180,9 +180,8 @@ def solve_case(solver: Solver, draws: Draws, number: int) -> tuple[Score, Answer
     """Let a solver put together one case, and score its answer."""
     case, generator = draws.case(number)
     step, seconds = answer(solver, case.given, generator)
-    sure = torch.zeros(len(case.given)) if step.confidence is None else step.confidence
     shown = replace(case.given, truth=case.puzzle.truth)
-    return draws.cell.score(case, step, seconds), Answer(shown, step.poses, sure, (), solver.name, seconds)
+    return draws.cell.score(case, step, seconds), Answer(shown, step.placements, (), solver.name, seconds)
 
 
 Scoring = Callable[[Solver, Draws, Sequence[int]], Iterator[tuple[int, Score, Answer | None]]]

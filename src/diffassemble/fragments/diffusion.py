@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from diffassemble.core import Matches, Poses, Puzzle, Step
+from diffassemble.core import Matches, Placements, Poses, Puzzle, Step
 from diffassemble.core.solver import in_content_order
 from diffassemble.fragments.standing import CanonicalRotation, stood
 from diffassemble.network.batch import pack
@@ -62,7 +62,8 @@ class FragmentDiffusionSolver:
             yield Step(space.to_poses(noisy[:, 0]), done=number / total)
         poses, agreed = average([space.to_poses(sample) for sample in clean.unbind(1)])
         sure = UNSUPPORTED * agreed
-        yield Step(poses, done=1.0, confidence=sure if puzzle.locks is None else sure.where(~puzzle.locks.held, 1.0))
+        sure = sure if puzzle.locks is None else sure.where(~puzzle.locks.held, 1.0)
+        yield Step.last(Placements(poses, sure))
 
     def _heard_steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
         assert self.find_matches is not None, "this model hears matches: pass find_matches"
@@ -79,7 +80,7 @@ class FragmentDiffusionSolver:
             placed = centred(puzzle, placed)
             if self.canonical_rotation is not None:
                 placed = stood(puzzle, placed, sure >= 0.5, self.canonical_rotation)
-        yield Step(placed, 1.0, sure.clamp(min=UNKNOWN * (count > 1)).where(~held.held, 1.0))
+        yield Step.last(Placements(placed, sure.clamp(min=UNKNOWN * (count > 1)).where(~held.held, 1.0)))
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,8 @@ class TreeSolver:
         answer = tree_poses(matches, held)
         sure = linked(matches, answer, held.held, torch.ones(len(puzzle)))
         poses = own @ answer
-        yield Step(poses if puzzle.locks else centred(puzzle, poses), 1.0, sure.where(~held.held, 1.0))
+        poses = poses if puzzle.locks else centred(puzzle, poses)
+        yield Step.last(Placements(poses, sure.where(~held.held, 1.0)))
 
 
 def centred(puzzle: Puzzle, poses: Poses) -> Poses:

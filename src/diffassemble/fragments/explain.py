@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from diffassemble.assembly.answer import group_of
+from diffassemble.core.placements import UNPLACED, status_of
 from diffassemble.core.thresholds import SURE
 from diffassemble.fragments.assembly_state import AssemblyState
 from diffassemble.fragments.clusters import Cluster
@@ -40,11 +40,11 @@ def explained(
     """A line for every fragment; it is empty where a place is sure. Those that are `loose` fit, but not well."""
     notes = []
     for piece, (sure, own) in enumerate(zip(confidence, objects, strict=True)):
-        group = group_of(sure, own)
-        if group == "left out":
+        status = status_of(sure, own)
+        if status == UNPLACED:
             notes.append(why_left_out(state, piece, names, piece in loose))
         else:
-            notes.append("" if group == "sure" else why_unsure(state, piece, names))
+            notes.append("" if status == "sure" else why_unsure(state, piece, names))
     return tuple(notes)
 
 

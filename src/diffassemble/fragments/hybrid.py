@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from diffassemble.core import Locks, Puzzle, Solver, Step
+from diffassemble.core import Locks, Placements, Puzzle, Solver, Step
 from diffassemble.core.solver import in_content_order
 from diffassemble.fragments.diffusion import UNKNOWN
 from diffassemble.fragments.standing import CanonicalRotation, stood
@@ -49,10 +49,11 @@ class FragmentHybridSolver:
     def _ordered_steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
         for mended in self.mend.steps(puzzle, generator):
             yield replace(mended, done=_JOINING * mended.done)
-        sure, poses = mended.confidence, mended.poses
-        if puzzle.locks is not None or sure is None:
+        if puzzle.locks is not None or mended.result is None:
             yield mended
             return
+        result = mended.result
+        sure, poses = result.confidence, result.poses
         joined = sure > 0
         if not bool(joined.any()):  # where nothing fits, the largest fragment stands for the whole
             joined = torch.arange(len(puzzle)) == puzzle.fragments.areas.argmax()
@@ -60,15 +61,16 @@ class FragmentHybridSolver:
             for step in self.diffusion.steps(replace(puzzle, locks=Locks(joined, poses)), generator):
                 guessed = step
                 yield Step(step.poses, _JOINING + 0.9 * (1 - _JOINING) * step.done)
-            poses = Locks(joined, mended.poses).applied(guessed.poses)
-            if guessed.confidence is not None:
-                if mended.guess is not None:
-                    poses = Locks(~joined & (guessed.confidence <= UNKNOWN), mended.guess).applied(poses)
-                sure = torch.where(joined, sure, GUESS * guessed.confidence)
+            poses = Locks(joined, result.poses).applied(guessed.poses)
+            if guessed.result is not None:
+                likely = guessed.result.confidence
+                if result.guess is not None:
+                    poses = Locks(~joined & (likely <= UNKNOWN), result.guess).applied(poses)
+                sure = torch.where(joined, sure, GUESS * likely)
         if self.canonical_rotation is not None:
             poses = stood(puzzle, poses, joined, self.canonical_rotation)
-        notes = guessed_notes(mended.notes, ~joined & (sure > 0))
-        yield Step(poses, 1.0, sure, mended.objects, notes=notes)
+        notes = guessed_notes(result.notes, ~joined & (sure > 0))
+        yield Step.last(Placements(poses, sure, result.objects, notes=notes))
 
 
 def guessed_notes(notes: tuple[str, ...] | None, guessed: Bool[Tensor, "n"]) -> tuple[str, ...] | None:

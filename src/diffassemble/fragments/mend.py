@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from diffassemble.core import FragmentPieces, Poses, Puzzle, Step
+from diffassemble.core import FragmentPieces, Placements, Poses, Puzzle, Step
 from diffassemble.core.seeds import mixed_seed
 from diffassemble.core.solver import in_content_order
 from diffassemble.fragments.assembly_state import AssemblyState, Known, alike
@@ -396,7 +396,8 @@ class MendSolver:
         notes = explained(state, sure.tolist(), objects.tolist(), puzzle.names, loose)
         laid = lay_out(state, pieces)
         stays = laid[[state.anchor]] @ guess[[state.anchor]].inverse()
-        yield Step(laid, 1.0, sure, objects, notes=notes, guess=None if self.several else moved_by(stays, guess))
+        best = None if self.several else moved_by(stays, guess)
+        yield Step.last(Placements(laid, sure, objects, notes=notes, guess=best))
 
 
 def set_aside(puzzle: Puzzle) -> dict[int, str]:
@@ -421,15 +422,15 @@ def set_aside(puzzle: Puzzle) -> dict[int, str]:
 
 def with_equals_told(step: Step, puzzle: Puzzle) -> Step:
     """The last step, with a word on each fragment in doubt that has the shape of another one."""
-    if step.notes is None or step.confidence is None:
+    if step.result is None or step.result.notes is None:
         return step
-    notes, meshes = list(step.notes), puzzle.fragments.meshes
-    for piece, sure in enumerate(step.confidence.tolist()):
+    notes, meshes = list(step.result.notes), puzzle.fragments.meshes
+    for piece, sure in enumerate(step.result.confidence.tolist()):
         equal = (other for other in range(len(puzzle)) if other != piece and congruent(meshes[other], meshes[piece]))
         if sure < SURE and (same := next(equal, None)) is not None:
             told = f"of the same shape as {puzzle.names[same]}: a copy, or equal parts sawn apart?"
             notes[piece] = f"{notes[piece]}; {told}" if notes[piece] else told
-    return replace(step, notes=tuple(notes))
+    return Step.last(replace(step.result, notes=tuple(notes)))
 
 
 def with_those_aside(step: Step, pieces: FragmentPieces, kept: Int[Tensor, "k"], aside: Mapping[int, str]) -> Step:
@@ -443,17 +444,9 @@ def with_those_aside(step: Step, pieces: FragmentPieces, kept: Int[Tensor, "k"],
         poses.translation[piece] = -(low + high) / 2
         poses.translation[piece, 0] = edge + 0.1 - low[0]
         edge += 0.1 + float(high[0] - low[0])
-    if step.confidence is None or step.objects is None or step.notes is None:
-        return replace(step, poses=poses)
-    sure, objects = torch.zeros(len(pieces)), torch.full((len(pieces),), -1)
-    sure[kept], objects[kept] = step.confidence, step.objects
-    told = {**dict(zip(kept.tolist(), step.notes, strict=True)), **aside}
-    guess = None
-    if step.guess is not None:
-        guess = Poses(poses.rotation.clone(), poses.translation.clone())
-        guess.rotation[kept], guess.translation[kept] = step.guess.rotation, step.guess.translation
-    notes = tuple(told[piece] for piece in range(len(pieces)))
-    return replace(step, poses=poses, confidence=sure, objects=objects, notes=notes, guess=guess)
+    if step.result is None:
+        return step.with_poses(poses)
+    return Step.last(step.result.among(poses, kept).with_notes(aside))
 
 
 def look_again(state: AssemblyState) -> None:

@@ -60,9 +60,8 @@ def stood_up(assembly: Answer, upright: CanonicalRotation | None) -> Answer:
 
     `upright` says how a cloud of points must be turned; without it, objects are thought to stand nearly upright.
     """
-    puzzle, poses, left = assembly.puzzle, assembly.poses, _left_out(assembly)
-    objects = torch.zeros(len(puzzle), dtype=torch.long) if assembly.objects is None else torch.tensor(assembly.objects)
-    main = objects.clamp(min=0).masked_fill(left, -1)
+    puzzle, poses, left = assembly.puzzle, assembly.poses, ~torch.tensor(assembly.placements.placed)
+    main = assembly.placements.numbers.clamp(min=0).masked_fill(left, -1)
     if not bool((main == 0).any()):  # nothing has a place
         return assembly
     rotation, translation, edge, ground = poses.rotation.clone(), poses.translation.clone(), 0.0, 0.0
@@ -84,7 +83,7 @@ def stood_up(assembly: Answer, upright: CanonicalRotation | None) -> Answer:
         rotation[members] = turn @ poses.rotation[members]
         translation[members] = poses.translation[members] @ turn.T + shift
     history = tuple(motion[[0] * len(puzzle)] @ step for step in assembly.history)
-    return replace(assembly, poses=Poses(rotation, translation), history=history)
+    return replace(assembly.with_placements(poses=Poses(rotation, translation)), history=history)
 
 
 def standing_turn(
@@ -127,11 +126,6 @@ def _corners(puzzle: Puzzle, poses: Poses, members: Bool[Tensor, "n"]) -> Float[
         own = torch.cat([vertices, puzzle.fragments.points[piece]])
         found.append(own @ poses.rotation[piece].T + poses.translation[piece])
     return torch.cat(found)
-
-
-def _left_out(assembly: Answer) -> Bool[Tensor, "n"]:
-    groups = assembly.groups or ("",) * len(assembly.puzzle)
-    return torch.tensor([group == "left out" for group in groups])
 
 
 def _heaps(puzzle: Puzzle, poses: Poses, left: Bool[Tensor, "n"]) -> list[Bool[Tensor, "n"]]:

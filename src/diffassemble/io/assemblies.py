@@ -11,7 +11,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from diffassemble.assembly.answer import Answer
-from diffassemble.core import InputError, Locks, Puzzle
+from diffassemble.core import InputError, Locks, Placements, Puzzle
 from diffassemble.core.limits import LIMITS
 from diffassemble.io.atomic import add_files, check_free, fresh_folder, write_file
 from diffassemble.io.documents import document_bytes, field, named_records, read_document
@@ -68,20 +68,21 @@ def assembly_bytes(assembly: Answer) -> bytes:
     kind = kind_of(puzzle)
     moves, places = kind.matrices(puzzle, assembly.poses).tolist(), kind.places(puzzle, assembly.poses)
     held = [False] * len(puzzle) if puzzle.locks is None else puzzle.locks.held.tolist()
-    groups, notes = assembly.groups, assembly.notes
+    found = assembly.placements
+    status = found.status
     records: list[dict[str, Any]] = []
     for index, name in enumerate(puzzle.names):
         records.append({"file": name, "matrix": moves[index], "confidence": float(assembly.confidence[index])})
         records[-1].update(places[index])
-        if assembly.objects is not None:
-            number = assembly.objects[index]
+        if found.objects is not None:
+            number = int(found.objects[index])
             records[-1]["object"] = None if number < 0 else number
-        if assembly.cells is not None:
-            records[-1].update(_cell(assembly, index))
-        if groups is not None:
-            records[-1]["group"] = groups[index]
-        if notes is not None:
-            records[-1]["note"] = notes[index]
+        if found.cells is not None:
+            records[-1].update(_cell(found.cells, index))
+        if found.objects is not None:
+            records[-1]["group"] = status[index]
+        if found.notes is not None:
+            records[-1]["note"] = found.notes[index]
         if held[index]:
             records[-1]["locked"] = True
     extra = {"extra": list(assembly.extra)} if assembly.extra else {}
@@ -114,17 +115,18 @@ def read_assembly(path: Path | str, puzzle: Puzzle) -> Answer:
     confidence = [field(record, "confidence", float, source) for record in records]
     if not all(0 <= sure <= 1 for sure in confidence):
         raise InputError(f"{source}: a 'confidence' must lie between 0 and 1")
-    # Which whole each piece belongs to, −1 for those left out, if that is told.
+    # The object of each piece, −1 for unplaced ones, if the file has it.
     told = [record.get("object") for record in records]
     if not all(number is None or (type(number) is int and number >= 0) for number in told):
         raise InputError(f"{source}: an 'object' must be 0, 1, … or null")
     objects = tuple(-1 if number is None else number for number in told)
-    known = objects if any("object" in record for record in records) else None
+    known = torch.tensor(objects) if any("object" in record for record in records) else None
     solver = field(document, "solver", str, source)
     upright = _read_upright(document, source)
     notes = _read_notes(records, source)
     cells = _read_cells(records, source) if puzzle.lattice is None else None
-    return Answer(puzzle, poses, torch.tensor(confidence), (), solver, 0.0, extra, known, upright, notes, cells)
+    found = Placements(poses, torch.tensor(confidence), known, cells, notes, upright=upright)
+    return Answer(puzzle, found, solver=solver, extra=extra)
 
 
 def render(assembly: Answer, path: Path | str) -> None:
@@ -137,7 +139,7 @@ def _upright(assembly: Answer) -> dict[str, Any]:
     if (assembly.puzzle.lattice is None and not assembly.puzzle.pieces.flat) or assembly.puzzle.locks is not None:
         return {}
     note = upright_note(assembly)
-    return {"upright": {"probability": assembly.upright, **({"note": note} if note else {})}}
+    return {"upright": {"probability": assembly.placements.upright, **({"note": note} if note else {})}}
 
 
 def _read_upright(document: dict[str, Any], source: Path) -> float | None:
@@ -150,10 +152,9 @@ def _read_upright(document: dict[str, Any], source: Path) -> float | None:
     return sure
 
 
-def _cell(assembly: Answer, index: int) -> dict[str, int | None]:
+def _cell(cells: Int[Tensor, "n 2"], index: int) -> dict[str, int | None]:
     """Row and column of a piece in the lattice that was found; null if it is in none."""
-    assert assembly.cells is not None
-    row, col = assembly.cells[index].tolist()
+    row, col = cells[index].tolist()
     return {"row": None, "col": None} if row < 0 else {"row": row, "col": col}
 
 
@@ -189,7 +190,7 @@ def read_locks(path: Path | str, puzzle: Puzzle) -> Locks:
             raise InputError(f"{source}: 'locked' must be true or false, but is {mark!r}")
     if not any(marks):
         raise InputError(f'{source}: marks no piece as locked; write "locked": true into the lines of those you know')
-    # Pieces that were left out are loose, wherever they are put.
+    # Extra pieces are loose, wherever they are put.
     place = {name: index for index, name in enumerate(assembly.puzzle.names)}
     order = torch.tensor([place.get(name, 0) for name in puzzle.names])
     held = torch.tensor([name in place and marks[place[name]] for name in puzzle.names])

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from diffassemble.core import Matches, Poses, Puzzle, Step
+from diffassemble.core import Matches, Placements, Poses, Puzzle, Step
 from diffassemble.core.solver import in_content_order
 from diffassemble.network.batch import pack
 from diffassemble.network.denoiser import PoseNetwork
@@ -63,13 +63,14 @@ class OutlineDiffusionSolver:
         poses = relax(told.in_pixels(own @ answer), in_pixels, held.held, borne_out.probability)
         sure = torch.where(held.held, 1.0, _SUREST * sure) if locked else _SUREST * sure
         placed = sure >= _LEFT_OUT
-        yield Step(
-            laid_aside(puzzle, poses, placed),
-            1.0,
-            sure.where(placed, 0.0),
-            torch.where(placed, 0, -1),
-            notes=tuple("" if there else _NOTE for there in placed.tolist()),
-            guess=poses,
+        yield Step.last(
+            Placements(
+                laid_aside(puzzle, poses, placed),
+                sure.where(placed, 0.0),
+                torch.where(placed, 0, -1),
+                notes=tuple("" if there else _NOTE for there in placed.tolist()),
+                guess=poses,
+            )
         )
 
 

@@ -11,10 +11,9 @@ import numpy as np
 import torch
 from jaxtyping import Int
 
-from diffassemble.core import Matches, Poses, Puzzle
+from diffassemble.core import Matches, Placements, Poses, Puzzle
 from diffassemble.core.solver import Step, in_content_order
 from diffassemble.outlines.arcs import match_arcs
-from diffassemble.outlines.grown import Grown
 from diffassemble.outlines.growth import grow_free
 from diffassemble.outlines.lattice_growth import grow_lattice
 from diffassemble.outlines.lattice_poses import lay_apart, lay_aside
@@ -52,13 +51,13 @@ class GrowSolver:
     def _ordered_steps(self, puzzle: Puzzle, until: float) -> Iterator[Step]:
         apart = lay_aside(puzzle.outlines)
         yield Step(apart, done=0.0)
-        grown, sure = grow(puzzle, self.several, until), None
+        grown = grow(puzzle, self.several, until)
         if self.upright is not None and puzzle.locks is None:
-            grown, sure = stand_up(self.upright, puzzle.outlines, grown)
-        yield from growing(apart, grown, sure)
+            grown = stand_up(self.upright, puzzle.outlines, grown)
+        yield from growing(apart, grown)
 
 
-def grow(puzzle: Puzzle, several: bool = False, until: float = math.inf, matches: Matches | None = None) -> Grown:
+def grow(puzzle: Puzzle, several: bool = False, until: float = math.inf, matches: Matches | None = None) -> Placements:
     """Grow pieces in the way of their family; who has compared them already gives the `matches`."""
     pieces = puzzle.outlines
     if several and matches is None and len(groups := families(pieces)) > 1:
@@ -73,7 +72,7 @@ def grow(puzzle: Puzzle, several: bool = False, until: float = math.inf, matches
     return grow_free(pieces, match_arcs(pieces) if matches is None else matches, puzzle.locks, several, until)
 
 
-def _beside_each_other(puzzle: Puzzle, groups: list[Int[np.ndarray, "_"]], until: float) -> Grown:
+def _beside_each_other(puzzle: Puzzle, groups: list[Int[np.ndarray, "_"]], until: float) -> Placements:
     """Puzzles of several families, each grown by itself; the wholes are numbered by how many pieces they have."""
     count = len(puzzle)
     rotation, translation = torch.eye(2).repeat(count, 1, 1), torch.zeros(count, 2)
@@ -85,10 +84,10 @@ def _beside_each_other(puzzle: Puzzle, groups: list[Int[np.ndarray, "_"]], until
         grown = grow(part if held else replace(part, locks=None), True, until)
         rotation[members], translation[members] = grown.poses.rotation, grown.poses.translation
         sure[members] = grown.confidence
-        own[members] = torch.where(grown.objects < 0, -1, grown.objects + wholes)
+        own[members] = torch.where(grown.numbers < 0, -1, grown.numbers + wholes)
         cells[members] = -1 if grown.cells is None else grown.cells
         order[members] = (torch.zeros_like(members) if grown.order is None else grown.order) + int(order.max())
-        for piece, note in zip(members.tolist(), grown.notes, strict=True):
+        for piece, note in zip(members.tolist(), grown.notes or ("",) * len(grown), strict=True):
             notes[piece] = note
         wholes = int(own.max()) + 1
     fixed = torch.zeros(count, dtype=torch.bool) if locks is None else locks.held
@@ -99,19 +98,19 @@ def _beside_each_other(puzzle: Puzzle, groups: list[Int[np.ndarray, "_"]], until
     single = [piece.reshape(1) for piece in (own < 0).nonzero().flatten()]
     poses = Poses(rotation, translation)
     lay_apart(puzzle.outlines, poses, [*blocks, *single], fixed)
-    return Grown(poses, sure, own, tuple(notes), order, cells)
+    return Placements(poses, sure, own, cells, tuple(notes), order=order)
 
 
-def growing(apart: Poses, grown: Grown, upright: float | None = None) -> Iterator[Step]:
+def growing(apart: Poses, grown: Placements) -> Iterator[Step]:
     """The growth from pieces lying apart to the answer, in a few steps."""
     if grown.order is not None:
         ranks = grown.order.argsort(stable=True).argsort()
-        placed = int((grown.objects >= 0).sum())
+        placed = int((grown.numbers >= 0).sum())
         for shown in range(1, _SHOWN):
-            there = (ranks < placed * shown / _SHOWN) & (grown.objects >= 0)
+            there = (ranks < placed * shown / _SHOWN) & (grown.numbers >= 0)
             poses = Poses(
                 torch.where(there[:, None, None], grown.poses.rotation, apart.rotation),
                 torch.where(there[:, None], grown.poses.translation, apart.translation),
             )
             yield Step(poses, done=shown / _SHOWN)
-    yield Step(grown.poses, 1.0, grown.confidence, grown.objects, upright=upright, notes=grown.notes, cells=grown.cells)
+    yield Step.last(grown)

@@ -14,11 +14,10 @@ import numpy as np
 import torch
 from jaxtyping import Complex128, Float64, Int64
 
-from diffassemble.core import Locks, Matches, OutlinePieces, Poses
+from diffassemble.core import Locks, Matches, OutlinePieces, Placements, Poses
 from diffassemble.outlines.arc_model import ArcModel
 from diffassemble.outlines.arcs import bundled_model
 from diffassemble.outlines.contact import separation
-from diffassemble.outlines.grown import Grown
 from diffassemble.outlines.joining import Groups, Ways
 from diffassemble.outlines.pose_graph import complex_of, poses_of
 from diffassemble.outlines.rims import Rims, rims_of
@@ -61,7 +60,7 @@ def grow_free(
     several: bool = False,
     until: float = math.inf,
     model: ArcModel | None = None,
-) -> Grown:
+) -> Placements:
     """Join pieces along matches, best first; locked ones stay. Further attempts begin `until` that time is over.
 
     What fits nowhere is left out (object −1) and lies beside; parts that hold together by themselves are told apart,
@@ -154,7 +153,7 @@ def contradicted(found: Attempt) -> list[int]:
     return [int(way) for way in doubted[np.argsort(-ways.logit[doubted], kind="stable")]]
 
 
-def answer(found: Attempt, rims: Rims, several: bool) -> Grown:
+def answer(found: Attempt, rims: Rims, several: bool) -> Placements:
     """Poses in pixels with the wholes side by side, and how sure each place is."""
     groups = found.groups
     objects = _objects(groups)
@@ -178,7 +177,7 @@ def answer(found: Attempt, rims: Rims, several: bool) -> Grown:
     for number, way in reversed(list(enumerate(found.joins))):
         order[[groups.ways.first[way], groups.ways.second[way]]] = number
     sure_of = torch.from_numpy(confidence).float()
-    return Grown(told, sure_of, torch.from_numpy(objects), notes, torch.from_numpy(order))
+    return Placements(told, sure_of, torch.from_numpy(objects), notes=notes, order=torch.from_numpy(order))
 
 
 def _objects(groups: Groups) -> Int64[np.ndarray, "n"]:

@@ -15,8 +15,7 @@ from itertools import count
 
 import torch
 
-from diffassemble.core import Locks, Matches, OutlinePieces
-from diffassemble.outlines.grown import Grown
+from diffassemble.core import Locks, Matches, OutlinePieces, Placements
 from diffassemble.outlines.lattice import AROUND, Cell, Evidence, Layout, Placed
 from diffassemble.outlines.lattice_confidence import confidences
 from diffassemble.outlines.lattice_poses import locked_cells, pose_layouts, rows_and_columns
@@ -47,7 +46,7 @@ def grow_lattice(
     several: bool = False,
     until: float = math.inf,
     sides: Sides | None = None,
-) -> Grown:
+) -> Placements:
     """Assemble jigsaw pieces along matches of their sides; `locks` stay, and after `until` nothing is improved.
 
     With `several` every part that holds together is an object of its own; without, the largest one is the whole, and
@@ -304,7 +303,7 @@ def told(
     locks: Locks | None,
     several: bool,
     growth: Growth,
-) -> Grown:
+) -> Placements:
     """What is said of the parts: poses, confidence, objects and notes."""
     layouts, total = growth.layouts, len(pieces)
     objects, sure = torch.full((total,), -1), torch.zeros(total)
@@ -332,7 +331,8 @@ def told(
         notes = ["" if locks.held[piece] else note for piece, note in enumerate(notes)]
     order = torch.tensor([growth.order.get(piece, total) for piece in range(total)])
     poses = pose_layouts(pieces, matches, sides, layouts, locks)
-    return Grown(poses, sure, objects, tuple(notes), order, rows_and_columns(poses, sides, numbered))
+    cells = rows_and_columns(poses, sides, numbered)
+    return Placements(poses, sure, objects, cells, tuple(notes), order=order)
 
 
 def _unplaced(evidence: Evidence, piece: int) -> str:

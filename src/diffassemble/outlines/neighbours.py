@@ -84,7 +84,7 @@ def _made(assembly: Answer, pairs: Int[Tensor, "m 2"]) -> Bool[Tensor, "m"]:
     locks, objects = assembly.puzzle.locks, assembly.objects
     made = torch.zeros(len(pairs), dtype=torch.bool) if locks is None else locks.held[pairs].all(1)
     if objects is not None:
-        own = torch.tensor(objects)[pairs]
+        own = objects[pairs]
         made |= (own < 0).any(1) | (own[:, 0] != own[:, 1])
     return made
 

@@ -16,9 +16,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from diffassemble.core import Locks, Matches, OutlinePieces, Poses
+from diffassemble.core import Locks, Matches, OutlinePieces, Placements, Poses
 from diffassemble.core.thresholds import LIKELY
-from diffassemble.outlines.grown import Grown
 from diffassemble.outlines.strip_model import Comparison, load_strip_model
 from diffassemble.outlines.strip_order import best_path
 from diffassemble.outlines.strip_sides import LEFT, RIGHT, StripFrame, looks_like_strips, read_sides, strip_frame
@@ -101,7 +100,7 @@ def _relatives(
 
 def order_strips(
     pieces: OutlinePieces, matches: Matches, locks: Locks | None, several: bool = False, until: float = math.inf
-) -> Grown:
+) -> Placements:
     """Lay all strips side by side along the path of most evidence; `until` is when to stop, by the monotonic clock.
 
     With `several` pages, a path ends where a join is less likely than not, and strips that hold to nothing are left
@@ -145,7 +144,7 @@ def order_strips(
         ]
         if doubtful:
             notes[strip] = f"what lies to its {' and '.join(doubtful)} is a guess: too little runs across"
-    return Grown(poses, confidence, objects, tuple(notes))
+    return Placements(poses, confidence, objects, notes=tuple(notes))
 
 
 def _sureness(chances: Float[np.ndarray, "j"]) -> Float[np.ndarray, "n"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -11,9 +12,8 @@ from jaxtyping import Bool, Float64
 from torch import Tensor
 
 from diffassemble.assembly.answer import turned_cells
-from diffassemble.core import OutlinePieces, Poses
+from diffassemble.core import OutlinePieces, Placements, Poses
 from diffassemble.core.poses import plane_rotations
-from diffassemble.outlines.grown import Grown
 from diffassemble.outlines.lattice_poses import lay_apart
 from diffassemble.outlines.strip_sides import looks_like_strips
 
@@ -23,19 +23,19 @@ Look = Callable[[OutlinePieces, Poses, Bool[np.ndarray, "n"]], tuple[int, float]
 _RECTANGULAR = 0.85
 
 
-def stand_up(look: Look, pieces: OutlinePieces, grown: Grown) -> tuple[Grown, float | None]:
-    """The same answer with every whole turned upright, and how probable it is that the least sure one is.
+def stand_up(look: Look, pieces: OutlinePieces, grown: Placements) -> Placements:
+    """The same placements with every object turned upright; `upright` is the probability of the least sure one.
 
     A whole that is no rectangle stays as it is: nobody knows how it stood. Silhouettes show no picture, and of pages
     of text, which are shredded to strips, the network has learnt nothing.
     """
     if not pieces.coloured or looks_like_strips(pieces):
-        return grown, None
+        return grown
     cells = None if grown.cells is None else grown.cells.clone()
     poses = Poses(grown.poses.rotation.clone(), grown.poses.translation.clone())
     blocks, least = [], None
-    for number in range(int(grown.objects.max()) + 1):
-        own = grown.objects == number
+    for number in range(int(grown.numbers.max()) + 1):
+        own = grown.numbers == number
         blocks.append(own.nonzero().flatten())
         found = _upright_poses(look, pieces, poses, own) if len(blocks[-1]) > 1 else None
         if found is None:
@@ -43,13 +43,13 @@ def stand_up(look: Look, pieces: OutlinePieces, grown: Grown) -> tuple[Grown, fl
         turned, turns, sure = found
         poses.rotation[own], poses.translation[own] = turned.rotation[own], turned.translation[own]
         if cells is not None:
-            cells[own] = turned_cells(cells[own], grown.objects[own], turns)
+            cells[own] = turned_cells(cells[own], grown.numbers[own], turns)
         least = sure if least is None else min(least, sure)
     if least is None:
-        return grown, None
-    blocks += [piece.reshape(1) for piece in (grown.objects < 0).nonzero().flatten()]
+        return grown
+    blocks += [piece.reshape(1) for piece in (grown.numbers < 0).nonzero().flatten()]
     lay_apart(pieces, poses, blocks, torch.zeros(len(pieces), dtype=torch.bool))
-    return grown._replace(poses=poses, cells=cells), least
+    return replace(grown, poses=poses, cells=cells, upright=least)
 
 
 def _upright_poses(

@@ -128,8 +128,8 @@ class Seams:
 
     def __init__(self, assembly: Answer) -> None:
         meshes, count = assembly.puzzle.fragments.meshes, len(assembly.puzzle)
-        groups, self.objects = assembly.groups, assembly.objects or (0,) * count
-        placed = [piece for piece in range(count) if groups is None or groups[piece] != "left out"]
+        self.objects = assembly.placements.numbers.tolist()
+        placed = [piece for piece, there in enumerate(assembly.placements.placed) if there]
         things = triangles_of(meshes, _TRIANGLES).placed(assembly.poses)
         shown = things.corners[np.isin(things.owner, placed)].reshape(-1, 3)
         self.size = float(np.ptp(shown, axis=0).max()) if len(shown) else 1.0

@@ -172,8 +172,7 @@ class _Stills:
         self.poses, self.lock = assembly.poses, Lock()
         self.things = triangles_of(assembly.puzzle.fragments.meshes, _STILL_TRIANGLES)
         self.extremes = self.things.extremes(len(assembly.puzzle))
-        groups = assembly.groups or ("",) * len(assembly.puzzle)
-        self.placed = np.array([group != "left out" for group in groups])
+        self.placed = np.array(assembly.placements.placed)
 
     @cached_property
     def assembled(self) -> Exposure:

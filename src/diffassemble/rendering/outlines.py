@@ -72,8 +72,7 @@ def stage_around(
 
 def placed(assembly: Answer) -> Bool[np.ndarray, "n"]:
     """Which pieces have a place; all, where none was left out or nobody could be placed."""
-    groups = assembly.groups or ("",) * len(assembly.puzzle)
-    kept = np.array([group != "left out" for group in groups])
+    kept = np.array(assembly.placements.placed)
     return kept if kept.any() else np.ones(len(kept), bool)
 
 
@@ -196,7 +195,7 @@ def draw_before_after(assembly: Answer) -> Image.Image:
     after = blended(textures_at(pieces, whole.scale), pieces, assembly.poses, whole, shown)
     after = after.resize((max(1, round(after.width * before.height / after.height)), before.height))
     absent = int((~shown).sum())
-    result = "put together" + (f", {absent} left out" if absent else "")
+    result = "put together" + (f", {absent} unplaced" if absent else "")
     return beside(under_title(before, f"{len(pieces)} pieces, as they were given"), under_title(after, result))
 
 

@@ -13,6 +13,7 @@ from importlib.metadata import version
 from threading import Lock
 
 from diffassemble.assembly.answer import Answer
+from diffassemble.core.placements import UNPLACED
 from diffassemble.core.thresholds import SURE
 from diffassemble.io.pictures import png_bytes
 from diffassemble.kinds import kind_of
@@ -20,7 +21,7 @@ from diffassemble.rendering.animation import encode_gif
 
 FRAMES = 48
 _MOST_NAMES, _MOST_DOUBTFUL = 12, 10
-_WITHOUT = "<p>What was left out is not shown here.</p>"
+_WITHOUT = "<p>Unplaced fragments are not shown here.</p>"
 _HOW_TO_READ = """Each picture shows a fragment, on the left, and the neighbour that it touches most, taken apart and
 opened like a book, so that both breaks look at you. Where the two touch when they are put together, both are magenta.
 In a right join it covers most of the break between the two and has the same outline on both, mirrored. If there are
@@ -128,7 +129,7 @@ def report_html(pictures: Pictures, settings: Rows = ()) -> str:
     if puzzle.locks is not None:
         facts.append(("locked", str(int(puzzle.locks.held.sum()))))
     if assembly.extra:
-        facts.append(("left out, do not belong", ", ".join(assembly.extra)))
+        facts.append(("extra, do not belong", ", ".join(assembly.extra)))
     facts += account(assembly)
     if (score := kind.score(assembly)) is not None:
         facts.append(("score", score))
@@ -148,15 +149,15 @@ def report_html(pictures: Pictures, settings: Rows = ()) -> str:
 
 
 def doubtful(assembly: Answer) -> str:
-    """A table of the least sure pieces, of those that are not sure: name, confidence, group, what is said of them."""
+    """A table of the least sure pieces, of those that are not sure: name, confidence, status and reason."""
     count = len(assembly.puzzle)
     if bool((assembly.confidence >= SURE).all()):
         return f"<p>All {count} are sure: {float(assembly.confidence.min()):.2f} or more.</p>"
-    columns = assembly.groups or ("",) * count, assembly.notes or ("",) * count
+    columns = assembly.status, assembly.notes or ("",) * count
     rows = zip(assembly.puzzle.names, assembly.confidence.tolist(), *columns, strict=True)
     lines = [
-        f'<tr><td>{escape(name)}</td><td class="number">{sure:.2f}</td><td>{group}</td><td>{escape(note)}</td></tr>'
-        for name, sure, group, note in sorted(rows, key=lambda row: row[1])[:_MOST_DOUBTFUL]
+        f'<tr><td>{escape(name)}</td><td class="number">{sure:.2f}</td><td>{status}</td><td>{escape(note)}</td></tr>'
+        for name, sure, status, note in sorted(rows, key=lambda row: row[1])[:_MOST_DOUBTFUL]
         if sure < SURE
     ]
     return "<p>The most doubtful first:</p><table>" + "\n".join(lines) + "</table>"
@@ -165,11 +166,11 @@ def doubtful(assembly: Answer) -> str:
 def join_figures(pictures: Pictures) -> str:
     """The joins, each with both names, how sure the first piece is, and how to read it."""
     names, sure = pictures.assembly.puzzle.names, pictures.assembly.confidence.tolist()
-    groups = pictures.assembly.groups or ("",) * len(names)
+    status = pictures.assembly.status
     figures = []
     for piece, neighbour, picture in pictures.joins:
         both = f"<b>{escape(names[piece])}</b> (left) and {escape(names[neighbour])}"
-        told = ", ".join(text for text in (f"confidence {sure[piece]:.2f}", groups[piece]) if text)
+        told = f"confidence {sure[piece]:.2f}, {status[piece]}"
         alt = f"join of {names[piece]} and {names[neighbour]}"
         figures.append(f"<figure>{embedded(picture, alt)}<figcaption>{both}<br>{told}</figcaption></figure>")
     return f"<p>{_HOW_TO_READ}</p>" + "\n".join(figures)
@@ -184,41 +185,46 @@ def next_figures(pictures: Pictures) -> str:
 
 
 def account(assembly: Answer) -> list[tuple[str, str]]:
-    """Which pieces are sure, likely, guessed, or left out and why, and what belongs to which object: headings, names.
+    """Which pieces are sure, likely, guessed, or unplaced and why, and what belongs to which object: headings, names.
 
     Of pieces of pictures, which all have a place, only which way is up. The names of objects are numbers from 1; they
     are told where there are several.
     """
     note = upright_note(assembly)
-    words = f"{100 * (assembly.upright or 0):.0f} % sure" + (f"; {note}" if note else "")
-    upright = [] if assembly.upright is None else [("upright", words)]
-    if assembly.objects is None or assembly.groups is None:
+    found = assembly.placements
+    words = f"{100 * (found.upright or 0):.0f} % sure" + (f"; {note}" if note else "")
+    upright = [] if found.upright is None else [("upright", words)]
+    if found.objects is None:
         return upright
-    names, count = assembly.puzzle.names, max(assembly.objects) + 1
+    names, count = assembly.puzzle.names, int(found.objects.max()) + 1
     notes = assembly.notes or ("",) * len(names)
     told: dict[str, list[str]] = {f"object {number + 1}": [] for number in range(count) if count > 1}
     grids = {number: f"{rows} rows × {cols} columns" for number, (rows, cols) in assembly.grids.items()}
     told |= {"sure": [], "likely": [], "guessed": []}
-    rows = zip(names, assembly.groups, assembly.objects, assembly.confidence.tolist(), notes, strict=True)
-    for name, group, own, sure, note in rows:
+    rows = zip(names, found.status, found.objects.tolist(), found.confidence.tolist(), notes, strict=True)
+    for name, status, own, sure, note in rows:
         if count > 1 and own >= 0:
             told[f"object {own + 1}"].append(name)
-        if group == "left out":
-            told.setdefault(f"left out, {note.removeprefix('left out: ') or 'fits nowhere'}", []).append(name)
+        if status == UNPLACED:
+            reason = note.removeprefix("left out: ").removeprefix(f"{UNPLACED}: ")
+            told.setdefault(f"{UNPLACED}, {reason or 'fits nowhere'}", []).append(name)
         else:
             doubt = "; ".join(text for text in (f"{sure:.2f}", note) if text)
-            told[group].append(name if group == "sure" else f"{name} ({doubt})")
-    found = [(f"grid found{f' in object {number + 1}' if count > 1 else ''}", words) for number, words in grids.items()]
-    return [*found, *upright] + [(heading, listed(pieces)) for heading, pieces in told.items() if pieces]
+            told[status].append(name if status == "sure" else f"{name} ({doubt})")
+    shapes = [
+        (f"grid found{f' in object {number + 1}' if count > 1 else ''}", words) for number, words in grids.items()
+    ]
+    return [*shapes, *upright] + [(heading, listed(pieces)) for heading, pieces in told.items() if pieces]
 
 
 def upright_note(assembly: Answer) -> str | None:
     """What to know about which way is up, if it is not sure; nothing where it is, or where what is locked tells it."""
     if (assembly.puzzle.lattice is None and not assembly.puzzle.pieces.flat) or assembly.puzzle.locks is not None:
         return None
-    if assembly.upright is None:
+    upright = assembly.placements.upright
+    if upright is None:
         return "which way is up is not known"
-    return "which way is up is a guess" if assembly.upright < UPRIGHT else None
+    return "which way is up is a guess" if upright < UPRIGHT else None
 
 
 def listed(names: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from diffassemble.assembly.locks import settle_loose
-from diffassemble.core import Board, Matches, Poses, Puzzle, Step
+from diffassemble.core import Board, Matches, Placements, Poses, Puzzle, Step
 from diffassemble.core.board import Placement
 from diffassemble.squares.upright import Uprighter
 
@@ -37,12 +37,12 @@ def finish(
     board = puzzle.board
     for placement, confidence in answers:
         placed = board.poses(*placement)
-        yield Step(placed, done=1.0, confidence=confidence)
+        yield Step.last(Placements(placed, confidence))
     if upright is not None:
         turns = board.fitting_turns()
         wholes = [board.turned(*placement, by)[1:] for by in turns]
         by, probability = upright(puzzle, placed, turns, *([] if shown is None else [partial(shown, wholes)]))
-        yield Step(board.poses(*board.turned(*placement, by)[1:]), 1.0, confidence, upright=probability)
+        yield Step.last(Placements(board.poses(*board.turned(*placement, by)[1:]), confidence, upright=probability))
 
 
 def held_place(poses: Poses, puzzle: Puzzle) -> Placement:

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from diffassemble.assembly.answer import Answer
-from diffassemble.core import Locks, Poses, Puzzle
+from diffassemble.core import Locks, Placements, Poses, Puzzle
 from diffassemble.core.poses import plane_rotations
 from diffassemble.rendering.animation import on_the_table
 from diffassemble.rendering.outlines import laid_out as outlines_laid_out
@@ -62,8 +62,8 @@ class Arrangement:
             return None
         puzzle = replace(self.puzzle, locks=self.locks)
         # What was told of the whole was told of it as it lay.
-        upright = None if self.moved_by_hand else self.answer.upright
-        return replace(self.answer, puzzle=puzzle, poses=self.poses, upright=upright)
+        upright = None if self.moved_by_hand else self.answer.placements.upright
+        return replace(self.answer, puzzle=puzzle).with_placements(poses=self.poses, upright=upright)
 
     def moved(self, numbers: Sequence[int], to: Poses) -> Arrangement:
         """Some pieces put elsewhere; on a board they snap to cells, and who lies there takes the cells left free.
@@ -125,7 +125,7 @@ class Arrangement:
 def _unsolved(arrangement: Arrangement) -> Answer:
     """The pieces as they stand, of which nothing is known."""
     puzzle, poses = arrangement.puzzle, arrangement.poses
-    return Answer(puzzle, poses, torch.zeros(len(puzzle)), (), "by hand", 0.0)
+    return Answer(puzzle, Placements(poses, torch.zeros(len(puzzle))))
 
 
 def laid_out(puzzle: Puzzle) -> Poses:

@@ -118,8 +118,7 @@ def from_places(places: Sequence[Sequence[float]]) -> Poses:
 def upright(answer: Answer) -> Poses:
     """The motion that stands an answer up, as its pictures do."""
     stood = kind_of(answer.puzzle).drawing().standing(answer)
-    objects = answer.objects or (0,) * len(answer.puzzle)
-    one = [next((number for number, own in enumerate(objects) if own >= 0), 0)]
+    one = [next((number for number, own in enumerate(answer.placements.numbers.tolist()) if own >= 0), 0)]
     return stood.poses[one] @ answer.poses[one].inverse()
 
 

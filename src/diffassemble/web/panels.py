@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
-from diffassemble.assembly.answer import Answer, group_of
+from diffassemble.assembly.answer import Answer
 from diffassemble.core import InputError
 from diffassemble.kinds import kind_of
 from diffassemble.network.pretrained import bundled_models
@@ -92,11 +92,11 @@ class PiecesPanel:
             return
         self._shown = state
         order = sorted(range(len(now.puzzle)), key=lambda number: 0 if sure is None else sure[number])
-        objects = [0] * len(order) if now.answer is None else now.answer.objects or [0] * len(order)
+        status = () if now.answer is None else now.answer.status
         self.rows.clear()
         with self.rows:
             for number in order[: self.limit]:
-                told = None if sure is None else (sure[number], group_of(sure[number], objects[number]))
+                told = None if sure is None else (sure[number], status[number])
                 self._row(number, now.puzzle.names[number], told, bool(now.locked[number]))
             if len(order) > self.limit:
                 ui.button(f"Show more of {len(order)}", on_click=self._show_more).props("flat no-caps")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
-from diffassemble.assembly.answer import Answer, group_of
+from diffassemble.assembly.answer import Answer
+from diffassemble.core.placements import STATUSES
 from diffassemble.kinds import kind_of
 from diffassemble.rendering.report import UPRIGHT
 from diffassemble.web.arrangement import Arrangement
@@ -60,12 +61,12 @@ def _after_solving(now: Arrangement, assembly: Answer) -> str:
         return f"{plural(moved, 'piece')} moved by hand. Lock what is right and solve again, or download."
     if truth is not None and assembly.puzzle.pieces.flat and kind_of(assembly.puzzle).turned(assembly, truth):
         return "Press “Turn the whole” until it stands upright."
-    doubtful = sum(group_of(sure, 0) != "sure" for sure in assembly.confidence.tolist())
+    doubtful = sum(status != "sure" for status in assembly.status)
     if held:
         return f"{plural(held, 'piece')} locked. Lock more and solve again, or download."
     if doubtful:
         return "Check the doubtful ones: drag a piece where it belongs, lock it, solve again. Or download."
-    unsure = assembly.puzzle.pieces.flat and not (assembly.upright or 0) >= UPRIGHT
+    unsure = assembly.puzzle.pieces.flat and not (assembly.placements.upright or 0) >= UPRIGHT
     return "Download it" + (", or turn the whole if it lies the wrong way up." if unsure else ".")
 
 
@@ -79,9 +80,7 @@ def summary(assembly: Answer) -> str:
             by = kind.turned(assembly, puzzle.truth) if puzzle.pieces.flat else 0
             return f"{_all(free, count, kind.piece)} fit together{f', turned by {by}°' if by else f' {kind.free}'}"
         return f"{_all(right, count, kind.piece)} {'is' if right == 1 else 'are'} right"
-    told = assembly.confidence.tolist()
-    groups = assembly.groups or tuple(group_of(sure, 0) for sure in told)
-    numbers = {name: groups.count(name) for name in ("sure", "likely", "guessed", "left out")}
+    numbers = {status: assembly.status.count(status) for status in STATUSES}
     if numbers["sure"] == count:
         return f"All {count} {kind.piece}s are sure"
     return ", ".join(f"{number} {name}" for name, number in numbers.items() if number)

@@ -1,0 +1,153 @@
+"""Placements: what is known of every piece of a puzzle once it is solved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from diffassemble.core.poses import Poses
+from diffassemble.core.thresholds import LIKELY, SURE
+
+UNPLACED = "unplaced"
+STATUSES = ("sure", "likely", "guessed", UNPLACED)
+"""the status of a piece: confidence ≥ 0.9, ≥ 0.5, above 0, and 0"""
+
+
+class Placement(NamedTuple):
+    """One piece: its pose, its object and cell if it has any, how sure that is, and why it is not surer."""
+
+    pose: Poses
+    confidence: float
+    object: int | None
+    cell: tuple[int, int] | None
+    status: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Placements:
+    """The result of solving, as arrays over the n pieces.
+
+    Arguments:
+        poses: where the pieces are.
+        confidence: probability that each place is right, 0…1; 0 for unplaced pieces.
+        objects: number of the object that each piece belongs to, 0, 1, …, or −1 for unplaced ones; none where the
+            solver places all pieces in one whole.
+        cells: row and column of each piece in the lattice of its object, where pieces without a board turned out to
+            form one, counted from its top left corner; −1 for those in none.
+        notes: why each piece is not surer or is unplaced, a line each; empty where there is nothing to explain.
+        guess: the best guess for all poses, where `poses` lay unplaced pieces aside.
+        order: rank at which each piece was placed, the first ones lowest.
+        upright: probability that the whole is the right way up, where it was estimated.
+
+    Example:
+        >>> placements[placements.confidence >= 0.9].poses   # of the sure pieces
+    """
+
+    poses: Poses
+    confidence: Float[Tensor, "n"]
+    objects: Int[Tensor, "n"] | None = None
+    cells: Int[Tensor, "n 2"] | None = None
+    notes: tuple[str, ...] | None = None
+    guess: Poses | None = None
+    order: Int[Tensor, "n"] | None = None
+    upright: float | None = None
+
+    def __len__(self) -> int:
+        return len(self.poses)
+
+    def __repr__(self) -> str:
+        """A line; the numbers are in the fields."""
+        found = self.status
+        return f"Placements({', '.join(f'{found.count(name)} {name}' for name in dict.fromkeys(found)) or 'none'})"
+
+    def __getitem__(self, index: Tensor) -> Placements:
+        """Some of the pieces, or all in another order."""
+        chosen = {one.name: getattr(self, one.name) for one in fields(self)}
+        for name, value in chosen.items():
+            if isinstance(value, Tensor | Poses):
+                chosen[name] = value[index]
+        if self.notes is not None:
+            chosen["notes"] = tuple(self.notes[piece] for piece in torch.arange(len(self))[index].tolist())
+        return Placements(**chosen)
+
+    def among(self, poses: Poses, index: Int[Tensor, "n"]) -> Placements:
+        """These as the pieces `index` of a larger puzzle, whose other pieces are unplaced and lie at `poses`."""
+        count = len(poses)
+
+        def spread(own: Tensor | None, empty: float) -> Tensor | None:
+            if own is None:
+                return None
+            whole = torch.full((count, *own.shape[1:]), empty, dtype=own.dtype)
+            whole[index] = own
+            return whole
+
+        def moved(own: Poses) -> Poses:
+            rotation, translation = poses.rotation.clone(), poses.translation.clone()
+            rotation[index], translation[index] = own.rotation, own.translation
+            return Poses(rotation, translation)
+
+        confidence = spread(self.confidence, 0.0)
+        assert confidence is not None
+        notes = dict(zip(index.tolist(), self.notes or ("",) * len(self), strict=True))
+        return Placements(
+            moved(self.poses),
+            confidence,
+            spread(torch.zeros(len(self), dtype=torch.long) if self.objects is None else self.objects, -1),
+            spread(self.cells, -1),
+            tuple(notes.get(piece, "") for piece in range(count)),
+            None if self.guess is None else moved(self.guess),
+            spread(self.order, count),
+            self.upright,
+        )
+
+    def with_notes(self, notes: Mapping[int, str]) -> Placements:
+        """The same with other notes on some pieces."""
+        own = {**dict(enumerate(self.notes or ("",) * len(self))), **notes}
+        return replace(self, notes=tuple(own[piece] for piece in range(len(self))))
+
+    @property
+    def numbers(self) -> Int[Tensor, "n"]:
+        """The number of each piece's object; 0 for all where the solver knows one whole only."""
+        return torch.zeros(len(self), dtype=torch.long) if self.objects is None else self.objects
+
+    @property
+    def status(self) -> tuple[str, ...]:
+        """Whether each piece is "sure", "likely", "guessed" or "unplaced"; solvers without objects place all."""
+        if self.objects is None:
+            return tuple(status_of(max(sure, 1e-9), 0) for sure in self.confidence.tolist())
+        return tuple(
+            status_of(sure, own) for sure, own in zip(self.confidence.tolist(), self.objects.tolist(), strict=True)
+        )
+
+    @property
+    def placed(self) -> tuple[bool, ...]:
+        """Which pieces have a place."""
+        return tuple(status != UNPLACED for status in self.status)
+
+    def placement(self, piece: int) -> Placement:
+        """All that is known of one piece."""
+        number = int(self.numbers[piece])
+        cell = (-1, -1) if self.cells is None else tuple(self.cells[piece].tolist())
+        return Placement(
+            self.poses[[piece]],
+            float(self.confidence[piece]),
+            None if number < 0 else number,
+            None if cell[0] < 0 else (cell[0], cell[1]),
+            self.status[piece],
+            "" if self.notes is None else self.notes[piece],
+        )
+
+
+def status_of(confidence: float, number: int) -> str:
+    """The status of a piece by its confidence and its object; a place beside all objects is at best guessed."""
+    if confidence <= 0:
+        return UNPLACED
+    if number < 0 or confidence < LIKELY:
+        return "guessed"
+    return "sure" if confidence >= SURE else "likely"
