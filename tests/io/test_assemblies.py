@@ -131,7 +131,9 @@ def test_turned_board(assembly: Answer, puzzle: Puzzle, picture: Tensor, tmp_pat
     """A solver may turn the whole; then the board's sides change places."""
     cells, turns = puzzle.board.snap(assembly.poses)
     board, cells, turns = puzzle.board.turned(cells, turns, 1)
-    turned = replace(assembly, puzzle=replace(puzzle, lattice=board), poses=board.poses(cells, turns), history=())
+    turned = replace(assembly, puzzle=replace(puzzle, lattice=board), history=()).with_placements(
+        poses=board.poses(cells, turns)
+    )
     write_assembly(turned, tmp_path / "out")
     again = read_assembly(tmp_path / "out", puzzle)
     assert again.puzzle.board == Board(4, 3)

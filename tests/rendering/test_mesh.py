@@ -199,7 +199,7 @@ def test_the_truth_is_shown_only_if_it_is_known(broken_bowl: Puzzle) -> None:
 
 def test_confidence_colours_the_fragments(broken_bowl: Puzzle) -> None:
     for sure in (0.0, 1.0):
-        assembly = replace(assembled(broken_bowl), confidence=torch.full((len(broken_bowl),), sure))
+        assembly = assembled(broken_bowl).with_placements(confidence=torch.full((len(broken_bowl),), sure))
         picture = draw_confidence(assembly)
         object_ = np.asarray(picture)[20:430][coloured(picture)[20:430]].astype(float).mean(0)
         assert np.argmax(object_) == np.argmax(confidence_colour(sure))
