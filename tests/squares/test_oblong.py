@@ -12,10 +12,10 @@ from PIL import Image
 from torch import Tensor
 
 from diffassemble.assembly.answer import assemble
-from diffassemble.assembly.kind import OpenOptions, SolverOptions
+from diffassemble.assembly.kind import SolverOptions
 from diffassemble.core import Board, ImagePieces, InputError, Poses, Puzzle, turn_pixels
 from diffassemble.io.assemblies import read_assembly, write_assembly
-from diffassemble.io.puzzles import read_puzzle, write_puzzle
+from diffassemble.io.puzzles import open_input, read_puzzle, write_puzzle
 from diffassemble.io.squares import split_picture
 from diffassemble.kinds import make_solver
 from diffassemble.kinds.squares import SQUARES, bundled_edge_model
@@ -146,7 +146,7 @@ def test_grid_is_found(puzzle: Puzzle, tmp_path: Path, picture: Tensor) -> None:
     for index, pixels in enumerate(pieces.pixels):
         levels = (pixels * 255).round().byte().permute(1, 2, 0).numpy()
         Image.fromarray(levels).save(tmp_path / f"{index:02d}.png")
-    loose = SQUARES.read_loose(tmp_path, OpenOptions())
+    loose = open_input(tmp_path)
     assert loose.board == BOARD
     assert loose.board.oblong
 

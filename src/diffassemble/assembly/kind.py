@@ -61,7 +61,11 @@ class OpenOptions:
     make: Callable[[str], Solver] | None = None
     """makes the solver, for a kind, that finds out what is not told by trying; without it, a quick one"""
     kind: str | None = None
-    """the kind of the pieces, if it is told"""
+    """the kind of the pieces, if it is given"""
+    photographed: bool = False
+    """pictures are photographs of loose pieces, also if a board is given"""
+    size: int | None = None
+    """pixels of a side of square pieces that are cut out of a photograph; as many as they have there, if not given"""
     more: tuple[Path, ...] = ()
     """further photographs of the same pieces"""
     colours: Path | None = None
@@ -150,10 +154,8 @@ class Kind:
 
     document: str
     """what documents call this kind"""
-    recognises: Callable[[Path, OpenOptions], bool]
-    """whether a path that is no puzzle folder holds such pieces"""
-    read_loose: Callable[[Path, OpenOptions], Puzzle]
-    """the puzzle of pieces that lie in a folder or file"""
+    read: Callable[[Any, OpenOptions], Puzzle]
+    """the puzzle in an `io.detect.Input` of this kind"""
     set_aside: Callable[[Puzzle], tuple[Puzzle, tuple[str, ...]]]
     """the puzzle without pieces that do not belong to it, and the names of those"""
     read_folder: Callable[[Path, dict[str, Any], Board | None], Puzzle]
@@ -185,8 +187,6 @@ class Kind:
     """an assembly against the truth"""
     turned: Callable[[Answer, Poses], int] = lambda assembly, truth: 0
     """by how many degrees the whole of an assembly lies turned clockwise from the truth, where that is told"""
-    photos: bool = False
-    """whether several photographs are read as one puzzle"""
     next_joins: Callable[[Answer], Sequence[NextJoin]] | None = None
     """the surest joins that are still to make, if people make them"""
     in_palette: Callable[[Answer], Answer] | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 if TYPE_CHECKING:
-    from diffassemble.assembly.kind import OpenOptions
     from diffassemble.core import Puzzle
 
 
@@ -57,11 +55,11 @@ def cut(
         sheet: With --from-photo: the sheet of paper under the pieces, as solve has it.
         overwrite: Replace the folder if it holds a puzzle already.
     """
-    from diffassemble.assembly.kind import OpenOptions
+    from diffassemble.cli.progress import show_found
     from diffassemble.core import InputError
     from diffassemble.io.atomic import check_free
     from diffassemble.io.documents import parse_grid
-    from diffassemble.io.puzzles import PUZZLE_FILES, write_puzzle
+    from diffassemble.io.puzzles import PUZZLE_FILES, open_input, write_puzzle
     from diffassemble.outlines.cut import cut_shape
     from diffassemble.squares.cut import cut_image
 
@@ -80,8 +78,9 @@ def cut(
     elif pieces is not None:
         raise InputError(f"{photo}: --pieces is for other shapes than squares; pass --grid, or --shape tabs")
     elif from_photo:
-        options = OpenOptions(board, kind=kind, more=photos[1:], colours=colours, sheet=sheet, seed=seed, say=print)
-        puzzle = _photographed(photo, out, options, size, overwrite)
+        show = partial(show_found, out, overwrite, print)
+        asked = {"kind": kind, "more": photos[1:], "colours": colours, "sheet": sheet, "seed": seed, "size": size}
+        puzzle = open_input(photo, board, photographed=True, show=show, say=print, **asked)
     elif board is None:
         raise InputError(f"{photo}: pass --grid, such as --grid 6x6, to say into what the picture is cut")
     else:
@@ -100,22 +99,3 @@ def _described(puzzle: Puzzle) -> str:
         return f"pieces of {given.width}x{given.height} pixels, grid {board.rows}x{board.cols}"
     across = float(puzzle.outlines.areas.sqrt().mean())
     return f"pieces of about {across:.0f} pixels across"
-
-
-def _photographed(photo: Path, out: Path, options: OpenOptions, size: int | None, overwrite: bool) -> Puzzle:
-    """The pieces that lie in photographs; shows beside the folder where they were found."""
-    from diffassemble.cli.progress import show_found
-    from diffassemble.io.loose import read_loose
-    from diffassemble.io.photo.outlines import shows_squares
-    from diffassemble.kinds.squares import read_photo
-
-    options = replace(options, show=partial(show_found, out, overwrite, print))
-    alone = photo.is_file() and not options.more and options.colours is None
-    if options.kind == "squares" or (
-        options.kind is None and alone and (options.board is not None or shows_squares(photo))
-    ):
-        puzzle, shown = read_photo(photo, options, size)
-        options.show(shown)
-        print(f"found {len(puzzle)} pieces")
-        return puzzle
-    return read_loose(photo, options)

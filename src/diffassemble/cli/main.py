@@ -26,6 +26,12 @@ VERBS = {
 }
 # Characters of a line that tells what is wrong; names may be longer.
 _LONGEST = 1000
+
+
+class Unsolved(Exception):
+    """An answer was found and written, but no two pieces were joined in it."""
+
+
 _HELP = """usage: diffassemble VERB [OPTIONS]
 
 Puts broken things back together.
@@ -37,7 +43,7 @@ diffassemble --completion bash|zsh|fish prints what your shell completes them by
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one verb; 0 only when the work was done, 2 with one line on bad input, 130 when interrupted."""
+    """Run one verb; 0: the work was done; 1: an answer without a joined piece; 2: bad input; 130: interrupted."""
     arguments = sys.argv[1:] if argv is None else argv
     _mend_streams()
     if not arguments or arguments[0] in ("-h", "--help"):
@@ -92,7 +98,7 @@ def _guarded(work: Callable[[], None]) -> int:
         told = _told(error)
         if told is None:
             raise
-        return _fail(told)
+        return _fail(told) if not isinstance(error, Unsolved) else _fail(told, 1)
     return 0
 
 
@@ -100,7 +106,7 @@ def _told(error: Exception) -> str | None:
     """What users are told of an error, if it is one of what came from outside and not of the program."""
     from diffassemble.cli.arguments import NotUnderstood
 
-    if isinstance(error, NotUnderstood):
+    if isinstance(error, NotUnderstood | Unsolved):
         return str(error)
     # Known only here: the nouns bring torch with them, which help does without.
     from diffassemble.core import InputError
@@ -142,13 +148,13 @@ def _warn(message: Warning | str, category: type[Warning], *_: object, **__: obj
         print("diffassemble: note:", " ".join(str(message).split()), file=sys.stderr)
 
 
-def _fail(message: str) -> int:
+def _fail(message: str, code: int = 2) -> int:
     line = " ".join(message.split())
     line = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in line)
     if len(line) > _LONGEST:
         line = f"{line[: _LONGEST // 2]} … {line[-_LONGEST // 2 :]}"
     print("diffassemble:", line, file=sys.stderr)
-    return 2
+    return code
 
 
 def _help() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -122,6 +123,20 @@ def solve(
         for number, join in enumerate(joins(assembly), 1):
             output.say(f"next join {number}: {join.words}")
             output.event("next", pieces=[puzzle.names[join.piece], puzzle.names[join.neighbour]], sure=join.sure)
+    _check_joined(assembly)
+
+
+def _check_joined(assembly: Answer) -> None:
+    """Fail if a solver that may leave pieces out joined no two of them; what is locked was placed by a person."""
+    from diffassemble.cli.main import Unsolved
+
+    placed = [number for number in assembly.objects or () if number >= 0]
+    if assembly.objects is None or assembly.puzzle.locks is not None or len(set(placed)) < len(placed):
+        return
+    notes = Counter(note.removeprefix("left out: ") for note in assembly.notes or () if note)
+    why = f"; most often: {notes.most_common(1)[0][0]}" if notes else ""
+    advice = "are they of one picture or object, and is --kind right?"
+    raise Unsolved(f"no two of the {len(assembly.puzzle)} {assembly.puzzle.pieces.called} were joined{why}; {advice}")
 
 
 def _folder(pieces: Path, out: Path | None) -> Path | None:

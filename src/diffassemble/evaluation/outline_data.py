@@ -27,11 +27,10 @@ from torch import Tensor
 
 from diffassemble.core import InputError, Poses, Puzzle
 from diffassemble.core.poses import plane_rotations
-from diffassemble.io.documents import read_document
+from diffassemble.io.documents import DOCUMENTS, read_document
 from diffassemble.io.photo.outlines import find_pieces
 from diffassemble.io.pictures import is_picture, read_picture
 from diffassemble.io.puzzles import open_input, read_puzzle
-from diffassemble.kinds import DOCUMENTS
 
 Layout = Literal["free", "lattice", "strips"]
 """whether places are told in pixels, or by rows and columns, or by their order"""
@@ -81,7 +80,7 @@ def read_recorded(folder: Path) -> tuple[Puzzle, Layout]:
     if layout is None:
         told = "; ".join(",".join(("id", *columns)) for columns in _COLUMNS.values())
         raise InputError(f"{folder / TABLE}: has columns {','.join(rows[0])}; it must have {told}")
-    puzzle = open_input(_pictures(folder), kind="outlines")
+    puzzle = open_input(folder, kind="outlines")
     wanted = {row["id"]: row for row in rows}
     stems = [Path(name).stem for name in puzzle.names]
     absent = [stem for stem in stems if stem not in wanted]
@@ -107,11 +106,6 @@ def _read_photographed(table: Path, photo: Path) -> tuple[Puzzle, Layout]:
         raise InputError(f"{photo}: things were found at places where {table} tells of no piece")
     numbers = told[nearest][:, 2:]
     return replace(puzzle, truth=_truth(puzzle, "lattice", numbers)), "lattice"
-
-
-def _pictures(folder: Path) -> Path:
-    """Where the pictures are: beside the table, or in a folder of silhouettes."""
-    return folder / "silhouettes" if (folder / "silhouettes").is_dir() else folder
 
 
 def _rows(source: Path) -> list[dict[str, str]]:

@@ -14,12 +14,18 @@ from diffassemble.assembly.answer import Answer
 from diffassemble.core import InputError, Locks, Placements, Puzzle
 from diffassemble.core.limits import LIMITS
 from diffassemble.io.atomic import add_files, check_free, fresh_folder, write_file
-from diffassemble.io.documents import document_bytes, field, named_records, read_document
-from diffassemble.kinds import DOCUMENTS, kind_of
+from diffassemble.io.documents import (
+    ASSEMBLY_FILES,
+    DOCUMENTS,
+    document_bytes,
+    field,
+    named_records,
+    read_document,
+)
+from diffassemble.kinds import kind_of
 from diffassemble.rendering.report import Pictures, report_html, upright_note
 
 _DRAWN = {"assembled": "assembled.png", "steps": "steps.gif", "plan": "plan.png"}
-ASSEMBLY_FILES = ("assembly.json", *_DRAWN.values(), "report.html", "assembled.glb", "matrices.txt", "posed")
 
 
 def write_assembly(

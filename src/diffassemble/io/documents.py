@@ -18,6 +18,13 @@ from diffassemble.core.limits import LIMITS
 from diffassemble.io.reading import read_json
 
 SCHEMA = 1
+DOCUMENTS = {"image": "squares", "outlines": "outlines", "fragments": "fragments"}
+"""the kinds of pieces by what documents call them"""
+ASSEMBLY_FILES = (
+    "assembly.json",
+    *("assembled.png", "steps.gif", "plan.png", "report.html", "assembled.glb", "matrices.txt", "posed"),
+)
+"""what an assembly folder is made of, its document first"""
 _CROOKED = 1e-3
 _GRID = re.compile(r"([0-9]{1,3})(?:[xX×]([0-9]{1,3}))?")
 _Value = TypeVar("_Value")

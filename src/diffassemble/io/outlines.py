@@ -18,9 +18,11 @@ from jaxtyping import Float64, UInt8
 from PIL import Image
 from torch import Tensor
 
+from diffassemble.assembly.kind import OpenOptions
 from diffassemble.core import Board, InputError, OutlinePieces, Poses, Puzzle
 from diffassemble.core.contours import outline_pieces
 from diffassemble.core.limits import LIMITS
+from diffassemble.io.detect import Input
 from diffassemble.io.documents import (
     document_bytes,
     field,
@@ -29,52 +31,34 @@ from diffassemble.io.documents import (
     read_document,
     truth_records,
 )
-from diffassemble.io.pictures import MOST_PIXELS, has_alpha, is_picture, picture_size, png_bytes, read_cutout
+from diffassemble.io.pictures import MOST_PIXELS, has_alpha, picture_size, png_bytes, read_cutout
 
 # What documents call this kind.
 DOCUMENT = "outlines"
 MOST_PIECES = LIMITS.outlines
-MASKS, MASK_ENDING = "masks", "_mask"
 # Pixels and degrees by which x, y and degrees may differ from the matrix beside them.
 _ROUNDED = 0.01
 
 
-def pictures_in(folder: Path) -> list[Path]:
-    """The pictures of a folder in the order of their names, without masks; hidden ones are passed over."""
-    try:
-        found = sorted(file for file in folder.iterdir() if is_picture(file))
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be read ({error.strerror})") from error
-    names = {file.stem for file in found}
-    return [file for file in found if not _is_twin(file, names)]
+def read(found: Input, options: OpenOptions) -> Puzzle:
+    """The puzzle in cut-outs, pictures with masks, or photographs."""
+    if found.form == "pictures with masks":
+        options.say(f"taken for outlines: {len(found.files)} pictures with masks")
+        return read_masked(found.files, found.beside)
+    if found.form == "cut-outs":
+        options.say(f"taken for outlines: {len(found.files)} cut-outs with alpha")
+        return read_cutouts(found.files)
+    from diffassemble.io.photo.outlines import read_photos
 
-
-def _is_twin(file: Path, names: set[str]) -> bool:
-    """Whether a file is the mask of a picture beside it."""
-    return file.stem.endswith(MASK_ENDING) and file.stem.removesuffix(MASK_ENDING) in names
-
-
-def masks_of(folder: Path) -> tuple[list[Path], list[Path]] | None:
-    """The pictures and masks of a folder, if it has masks: twins named X_mask.png, or a folder `masks` of equal names.
-
-    Pictures lie beside `masks`, or in the one other folder there.
-    """
-    pictures = pictures_in(folder)
-    if (folder / MASKS).is_dir():
-        others = [inner for inner in sorted(folder.iterdir()) if inner.is_dir() and inner.name != MASKS]
-        if not pictures and len(others) == 1:
-            pictures = pictures_in(others[0])
-        masks = {file.stem.removesuffix(MASK_ENDING): file for file in pictures_in(folder / MASKS)}
-    else:
-        names = {file.stem for file in pictures}
-        found = (file for file in folder.iterdir() if is_picture(file) and _is_twin(file, names))
-        masks = {file.stem.removesuffix(MASK_ENDING): file for file in found}
-    if not pictures or not masks:
-        return None
-    for picture in pictures:
-        if picture.stem not in masks:
-            raise InputError(f"{picture}: has no mask, though others have; add {picture.stem}.png to the masks")
-    return pictures, [masks[picture.stem] for picture in pictures]
+    photos, colours = found.files, found.beside
+    puzzle, shown = read_photos(photos, colours or None, options.sheet, options.say)
+    options.show(shown)
+    if isinstance(puzzle, InputError):
+        raise puzzle
+    also = f", coloured by {colours[0].parent}" if colours else "" if puzzle.outlines.coloured else ", silhouettes"
+    number = f"{len(photos)} photo" + ("s" if len(photos) > 1 else "")
+    options.say(f"taken for outlines: {len(puzzle)} pieces in {number}{also}")
+    return puzzle
 
 
 def read_cutouts(files: Sequence[Path]) -> Puzzle:

@@ -7,11 +7,11 @@ from typing import Any
 
 from diffassemble.assembly.kind import OpenOptions
 from diffassemble.core import Board, InputError, Puzzle
-from diffassemble.io.archives import is_zip, unpacked
+from diffassemble.io.archives import unpacked
 from diffassemble.io.atomic import fresh_folder
-from diffassemble.io.documents import read_document
-from diffassemble.io.reading import check_name, reason
-from diffassemble.kinds import DOCUMENTS, KINDS, kind_of, recognise
+from diffassemble.io.detect import detect
+from diffassemble.io.documents import DOCUMENTS, read_document
+from diffassemble.kinds import KINDS, kind_of, named_kind
 
 PUZZLE_FILES = ("puzzle.json", "truth.json", "pieces")
 
@@ -20,33 +20,25 @@ def open_input(path: Path | str, board: Board | None = None, **options: Any) -> 
     """The puzzle in whatever a user may pass.
 
     A puzzle folder; a folder or zip file of meshes, of pictures of equal size, whose grid is found out, of cut-outs,
-    pictures with masks or photographs of pieces; one photograph, or several by `more`; or, with a board, one picture
-    that is a shuffled grid. A board given for a puzzle folder replaces the one it tells, and then
-    the truth, which belongs to that one, is left out. `options` are those of `OpenOptions`.
+    pictures with masks or photographs of pieces; one photograph of loose pieces, square or not, or several by `more`;
+    or, with a board, one picture that is a shuffled grid. A board given for a puzzle folder replaces the one in it, and
+    then the truth, which belongs to that one, is left out. `options` are those of `OpenOptions`.
     """
     return _opened(Path(path), OpenOptions(board, **options))
 
 
 def _opened(path: Path, options: OpenOptions) -> Puzzle:
-    if is_zip(path):
+    if options.kind is not None:
+        named_kind(options.kind)
+    found = detect(path, options)
+    if found.form == "archive":
         with unpacked(path) as folder:
             return _opened(folder, options)
-    for one in (path, *options.more, *filter(None, (options.colours,))):
-        _check_there(one)
-    known = (path / "puzzle.json").exists() and not options.more
-    return read_puzzle(path, options.board) if known else recognise(path, options).read_loose(path, options)
-
-
-def _check_there(path: Path) -> None:
-    """Refuse what is not there, or nobody may look at; and names that no document could tell."""
-    try:
-        path.stat()
-        path.is_dir() and (path / "puzzle.json").exists()
-    except FileNotFoundError as error:
-        raise InputError(f"{check_name(path)!s}: there is no such file or folder") from error
-    except (OSError, ValueError) as error:
-        raise InputError(f"{str(path)!a}: cannot be read ({reason(error)})") from error
-    check_name(path)
+    if found.form == "assembly":
+        raise InputError(f"{path}: is an assembly, not pieces; give the folder that it was made of")
+    if found.form == "puzzle folder":
+        return read_puzzle(path, options.board)
+    return named_kind(found.kind).read(found, options)
 
 
 def read_puzzle(folder: Path | str, board: Board | None = None) -> Puzzle:

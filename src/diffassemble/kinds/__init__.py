@@ -6,12 +6,11 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from diffassemble.assembly.answer import Answer, assemble
-from diffassemble.assembly.kind import Kind, OpenOptions, SolverOptions
+from diffassemble.assembly.kind import Kind, SolverOptions
 from diffassemble.core import InputError, Locks, Matches, Puzzle, Solver
 
 
@@ -33,12 +32,9 @@ def _squares() -> Kind:
     return SQUARES
 
 
-# Each is loaded when it is first asked for, so that nobody waits for a kind that he does not use. Loose input is shown
-# to one after another; the last one takes whatever is left, and says what it lacks.
+# Each is loaded when it is first asked for, so that a kind that is not used costs nothing.
 KINDS: dict[str, Callable[[], Kind]] = {"fragments": _fragments, "outlines": _outlines, "squares": _squares}
 DEFAULT_OPTIONS = SolverOptions()
-# What documents call the kinds.
-DOCUMENTS = {"image": "squares", "outlines": "outlines", "fragments": "fragments"}
 
 
 def kinds() -> tuple[str, ...]:
@@ -56,18 +52,6 @@ def named_kind(name: str) -> Kind:
 def kind_of(puzzle: Puzzle) -> Kind:
     """What is known about the puzzle's kind of pieces."""
     return KINDS[puzzle.kind]()
-
-
-def recognise(path: Path, options: OpenOptions) -> Kind:
-    """The kind of the pieces that lie in a folder or file, which is no puzzle folder."""
-    *others, last = KINDS.values()
-    if options.kind is not None:
-        found = named_kind(options.kind)
-    else:
-        found = next((kind() for kind in others if kind().recognises(path, options)), last())
-    if options.more and not found.photos:
-        raise InputError(f"{options.more[0]}: several files are photos of pieces that lie apart; else give one folder")
-    return found
 
 
 def make_solver(kind: str, name: str | None = None, options: SolverOptions = DEFAULT_OPTIONS) -> Solver:

@@ -14,7 +14,6 @@ from diffassemble.assembly.kind import Drawing, Join, Kind, NextJoin, Score, Sol
 from diffassemble.core import InputError, Matches, OutlinePieces, Poses, Puzzle, Solver
 from diffassemble.core.poses import plane_rotations
 from diffassemble.core.solver import ChanceSolver
-from diffassemble.io import loose
 from diffassemble.io import outlines as files
 
 _MODEL = "outlines"
@@ -127,8 +126,7 @@ OUTLINES = Kind(
     several=frozenset({"grow"}),
     prepare=_prepare,
     document=files.DOCUMENT,
-    recognises=loose.recognises,
-    read_loose=loose.read_loose,
+    read=files.read,
     set_aside=_set_aside,
     read_folder=files.read_folder,
     folder_contents=files.folder_contents,
@@ -143,6 +141,5 @@ OUTLINES = Kind(
     facts=lambda puzzle: [],
     opening=_OPENING,
     count_right=_count_right,
-    photos=True,
     next_joins=_next_joins,
 )

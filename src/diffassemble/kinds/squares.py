@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from PIL import Image
 
 from diffassemble.assembly.answer import Answer, assemble
 from diffassemble.assembly.kind import Drawing, Kind, OpenOptions, Score, SolverOptions
 from diffassemble.core import Board, ImagePieces, InputError, Matches, Poses, Puzzle, Solver
 from diffassemble.core.solver import ChanceSolver
 from diffassemble.io import squares as files
+from diffassemble.io.detect import Input
 
 if TYPE_CHECKING:
     from diffassemble.network.denoiser import Denoiser, PoseNetwork
@@ -140,36 +139,37 @@ def _prepare() -> None:
         assemble(puzzle, chosen)
 
 
-def read_loose(path: Path, options: OpenOptions) -> Puzzle:
-    """A folder of pictures of equal size, whose grid is found out if it is not told, or a shuffled grid in one picture.
+def read(found: Input, options: OpenOptions) -> Puzzle:
+    """Pictures of equal size, whose grid is found out if it is not given, a shuffled grid, or a photograph.
 
-    With `extra` there may be more pieces than cells; then the grid must be told.
+    With `extra` there may be more pieces than cells; then the grid must be given.
     """
-    board = options.board
+    board, path = options.board, found.path
     if board is None and options.extra:
         raise InputError(f"{path}: pass --grid with --extra, such as --grid 6x6, to say how large the picture is")
-    if path.is_dir():
-        pieces, names = files.read_pieces(path)
-        board = board or find_board(pieces, options)
+    if found.form == "photograph of squares":
+        pieces, names = _read_photo(found, options)
+    elif found.form == "equal pictures":
+        pieces, names = files.read_pieces(found.path)
     elif board is None:
         raise InputError(f"{path}: does not tell its grid; pass --grid, such as --grid 6x6")
     else:
         pieces, names = files.split_picture(path, board)
+    board = board or find_board(pieces, options)
     if not options.extra:
         files.check_count(len(pieces), board, path)
     files.check_room(pieces, board, path)
     return Puzzle(pieces, board, names)
 
 
-def read_photo(path: Path, options: OpenOptions, size: int | None = None) -> tuple[Puzzle, Image.Image]:
-    """The pieces that lie apart in a photograph, `size` pixels wide, and a picture of where they were found."""
+def _read_photo(found: Input, options: OpenOptions) -> tuple[ImagePieces, tuple[str, ...]]:
+    """The square pieces that lie apart in a photograph; a picture of where they were found is shown."""
     from diffassemble.io.photo.squares import find_pieces
 
-    pieces, shown = find_pieces(path, size)
-    board = options.board or find_board(pieces, options)
-    files.check_count(len(pieces), board, path)
-    files.check_room(pieces, board, path)
-    return Puzzle(pieces, board, tuple(f"piece_{index:03d}.png" for index in range(len(pieces)))), shown
+    pieces, shown = find_pieces(found.path, options.size)
+    options.show(shown)
+    options.say(f"taken for squares: {len(pieces)} pieces in 1 photo")
+    return pieces, tuple(f"piece_{index:03d}.png" for index in range(len(pieces)))
 
 
 def find_board(pieces: ImagePieces, options: OpenOptions) -> Board:
@@ -247,8 +247,7 @@ SQUARES = Kind(
     several=frozenset(),
     prepare=_prepare,
     document=files.DOCUMENT,
-    recognises=lambda path, options: True,
-    read_loose=read_loose,
+    read=read,
     set_aside=_set_aside,
     read_folder=files.read_folder,
     folder_contents=files.folder_contents,

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from diffassemble.assembly.kind import OpenOptions
 from diffassemble.core import Board, InputError, Puzzle
 from diffassemble.core.limits import LIMITS
 from diffassemble.io.archives import is_zip
@@ -29,6 +28,12 @@ PHOTOS = "photos of loose pieces: jigsaw, torn, any outline"
 SQUARES = "a photo of loose square pieces"
 SHUFFLED = "a shuffled grid in one picture"
 PIECES = "pieces or fragments, one file each, or zipped"
+READ_AS: dict[str, dict[str, Any]] = {
+    PHOTOS: {"kind": "outlines"},
+    SQUARES: {"kind": "squares", "photographed": True},
+    SHUFFLED: {"kind": "squares"},
+}
+"""options that say what was chosen on the page"""
 WHAT = (CUT, JIGSAW, PHOTOS, SQUARES, SHUFFLED, PIECES)
 # Those that ask for rows and columns, and those for which they may be left empty.
 WITH_GRID, GRID_FOUND = (CUT, SHUFFLED, SQUARES, PIECES), (SQUARES, PIECES)
@@ -114,40 +119,32 @@ def read(send: Send, folder: Path, order: Order) -> None:
     found = listed(folder)
     if not found:
         raise InputError("nothing was uploaded yet; drop a file first")
+    zipped = len(found) == 1 and is_zip(found[0])
     options: dict[str, Any] = {
+        **({} if zipped else READ_AS.get(order.what, {})),
         "seed": order.seed,
         "say": lambda text: send("say", text),
         "show": lambda picture: send("found", png_bytes(picture)),
     }
-    if order.what == PIECES or (len(found) == 1 and is_zip(found[0])):
+    if order.what == PIECES or zipped:
         board = order.board if order.what == PIECES else None
-        send("puzzle", open_input(found[0] if len(found) == 1 and is_zip(found[0]) else folder, board, **options))
+        send("puzzle", open_input(found[0] if zipped else folder, board, **options))
     elif order.what == PHOTOS:
-        puzzle = open_input(found[0], kind="outlines", more=tuple(found[1:]), **options)
-        send("puzzle", puzzle)
+        send("puzzle", open_input(found[0], more=tuple(found[1:]), **options))
     elif len(found) > 1:
         raise InputError(f"{len(found)} files are there, but this is one; remove the others, or choose what they are")
-    else:
-        _read_one(send, found[0], order)
-
-
-def _read_one(send: Send, file: Path, order: Order) -> None:
-    if order.what == SQUARES:
-        from diffassemble.kinds.squares import read_photo
-
-        puzzle, picture = read_photo(file, OpenOptions(order.board, seed=order.seed))
-        send("found", png_bytes(picture))
-        send("puzzle", puzzle)
+    elif order.what == SQUARES:
+        send("puzzle", open_input(found[0], order.board, **options))
     elif order.what == JIGSAW:
         from diffassemble.outlines.cut import cut_shape
 
-        send("puzzle", cut_shape(str(file), "tabs", order.pieces, order.seed))
+        send("puzzle", cut_shape(str(found[0]), "tabs", order.pieces, order.seed))
     elif order.board is None:
         raise InputError("write rows and columns, such as 4x4")
     elif order.what == SHUFFLED:
-        send("puzzle", open_input(file, order.board))
+        send("puzzle", open_input(found[0], order.board, **options))
     else:
-        send("puzzle", _squares(file, order.board, order.seed))
+        send("puzzle", _squares(found[0], order.board, order.seed))
 
 
 def _squares(file: Path, board: Board, seed: int) -> Puzzle:

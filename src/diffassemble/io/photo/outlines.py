@@ -67,6 +67,8 @@ _NECK_PIXELS = 100
 _SCALES = 1.25
 # Edges that rise over more than these pixels, and more than that share of a piece's size, are blurred.
 _SOFT, _BLURRED = 6.0, 0.03
+# Sides that differ by more than this factor are not those of squares of one size.
+_OBLONG = 1.2
 # What one picture may be, too.
 _GRID = "; if it is a shuffled grid, pass --grid, such as --grid 6x6"
 # Lab units between the lightest and darkest tenth of a piece that shows no picture.
@@ -220,16 +222,18 @@ def shows_pieces(path: Path, cropped: bool) -> bool:
 
 
 def shows_squares(path: Path) -> bool:
-    """Whether most of what lies in a photograph is square, or nothing can be told apart in it."""
+    """Whether most of what lies apart in a photograph is square, and most of the squares are of one size."""
     picture = read_picture(path)
     view = _look(picture, max(1.0, max(picture.shape[-2:]) / _LONGEST_SIDE))
     if view.crowded or not view.parts:
-        return True
-    return bool(np.mean([_is_square(part) for part, _ in view.parts]) > 0.5)
+        return False
+    sides = np.array([side for part, _ in view.parts if (side := _square_side(part)) is not None])
+    alike = np.abs(sides / np.median(sides) - 1) < _OBLONG - 1 if len(sides) else sides > 0
+    return bool(2 * alike.sum() > len(view.parts))
 
 
-def _is_square(part: Bool[np.ndarray, "h w"]) -> bool:
-    """Whether a part fills the smallest rectangle around it, whose sides are about equal."""
+def _square_side(part: Bool[np.ndarray, "h w"]) -> float | None:
+    """The side of a part that fills the smallest rectangle around it, whose sides are about equal; else nothing."""
     from scipy.spatial import ConvexHull
 
     points = np.argwhere(part ^ ndimage.binary_erosion(part)).astype(float)
@@ -239,7 +243,8 @@ def _is_square(part: Bool[np.ndarray, "h w"]) -> bool:
     for y, x in edges / np.linalg.norm(edges, axis=1, keepdims=True):
         sides.append(np.ptp(hull @ np.array([[y, -x], [x, y]]), axis=0) + 1)
     width, height = min(sides, key=np.prod)
-    return bool(part.sum() > 0.9 * width * height and max(width, height) < 1.2 * min(width, height))
+    square = part.sum() > 0.9 * width * height and max(width, height) < _OBLONG * min(width, height)
+    return math.sqrt(width * height) if square else None
 
 
 def find_pieces(path: Path, picture: Float[Tensor, "3 H W"], sheet: Straightening | None = None) -> Photo:
