@@ -1,6 +1,6 @@
 """Fit the log odds that two sides are true neighbours, and show how far the fitted probabilities can be trusted.
 
-Prints the ten coefficients `_ODDS` of squares/edges.py, then a table on the same pairs: of those that were told
+Prints the ten coefficients `EdgeConfig.odds` of squares/edges.py, then a table on the same pairs: of those given
 about this probability, how many are neighbours. Give folders of training pictures, each of which counts alike.
 Run: python benchmarks/calibrate_borders.py DIR [DIR …] [--pictures 120] [--seed 0]
 """
@@ -76,7 +76,7 @@ def main() -> None:
         found += [examples(cut_next(paths, number, generator)) for number in range(options.pictures)]
     terms, true = (torch.cat(part) for part in zip(*found, strict=True))
     odds = fit_odds(terms, true)
-    print(f"_ODDS = ({', '.join(f'{value:.4f}' for value in odds.tolist())})")
+    print(f"odds = ({', '.join(f'{value:.4f}' for value in odds.tolist())})")
     probability = (terms @ odds).sigmoid()
     print(f"{len(true)} pairs, {100 * true.mean():.1f} % of them neighbours")
     for low, high in pairwise(BOUNDS):

@@ -20,13 +20,14 @@ from diffassemble.io.pictures import read_picture
 from diffassemble.kinds.squares import bundled_edge_model
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.edge_model import Evidence
-from diffassemble.squares.energy import Energy, place_terms
-from diffassemble.squares.hybrid import MATCHES, SURE, HybridSolver
+from diffassemble.squares.energy import Energy
+from diffassemble.squares.hybrid import HybridSolver
 from diffassemble.squares.pictures import picture_paths
 
 GRIDS = (4, 6, 6, 6, 8, 8, 10, 10, 12)
 ERODED = (0, 0, 0, 0, 0, 0, 0, 0, 1, 2)
-THRESHOLDS = (0.0, 1.5, 3.0, 4.5, 6.0, SURE, 12.0)
+SOLVER = HybridSolver()
+THRESHOLDS = (0.0, 1.5, 3.0, 4.5, 6.0, SOLVER.config.sure, 12.0)
 
 
 def examine(paths: list[Path], number: int, seed: int) -> tuple[float, bool, int]:
@@ -36,9 +37,9 @@ def examine(paths: list[Path], number: int, seed: int) -> tuple[float, bool, int
     picture = read_picture(paths[int(torch.randint(len(paths), (), generator=generator))])
     puzzle = cut_picture(picture, Board(side, side), generator, size=32, erode=erode)
     board, count = puzzle.board, len(puzzle)
-    matches = Evidence.of(puzzle.pixels).matches(board.pitch, MATCHES, bundled_edge_model())
-    energy = Energy.dense(matches, place_terms(None, count, board), board)
-    _, first = HybridSolver().first_assembly(energy, matches, count)
+    matches = Evidence(puzzle.pixels).matches(board.pitch, SOLVER.config.energy.matches, bundled_edge_model())
+    energy = Energy.of_borders(matches, puzzle, listed=False)
+    _, first = SOLVER.first_assembly(energy, matches, count)
     assert puzzle.truth is not None
     right = direct_comparison_free(board, *first.placement, *board.snap(puzzle.truth)) > 99.99
     return energy.certainty(first), right, erode

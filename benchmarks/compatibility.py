@@ -19,9 +19,9 @@ from torch import Tensor
 
 from diffassemble.core import Board, Puzzle
 from diffassemble.io.pictures import read_picture
-from diffassemble.squares.baselines.filling import touching_sides
 from diffassemble.squares.cut import cut_picture
-from diffassemble.squares.edges import _VARIANCE_FLOOR, Borders, Partners, side_lines
+from diffassemble.squares.edges import DEFAULT, Borders, Partners, side_lines
+from diffassemble.squares.placement import touching_sides
 
 T = TypeVar("T")
 SIZE = 28
@@ -35,7 +35,7 @@ def one_way(lines: Tensor, first: int, second: int) -> float:
     edge, inner = lines[first]
     gradient = edge - inner
     mean = gradient.mean(0)
-    covariance = (gradient - mean).T @ (gradient - mean) / len(edge) + _VARIANCE_FLOOR * torch.eye(3)
+    covariance = (gradient - mean).T @ (gradient - mean) / len(edge) + DEFAULT.variance * torch.eye(3)
     beyond = lines[second, 0].flip(0) - edge - mean
     return float((beyond @ torch.linalg.inv(covariance) * beyond).sum())
 

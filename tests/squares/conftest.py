@@ -17,9 +17,9 @@ from diffassemble.core import Board, Matches, Poses, Puzzle, Step
 from diffassemble.network.batch import PuzzleBatch
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import Condition, Denoiser, Prediction
-from diffassemble.squares.baselines.filling import touching_sides
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.edges import Borders, matches_of_sides
+from diffassemble.squares.placement import touching_sides
 
 CHANNELS = 2
 

@@ -11,18 +11,24 @@ from torch import Tensor
 
 from diffassemble.core import Board, Poses, Puzzle, Solver, Step
 from diffassemble.evaluation.metrics import direct_comparison_free, neighbour_accuracy
-from diffassemble.squares.baselines.filling import Candidates, RatedPlacement, touching_sides
-from diffassemble.squares.baselines.gallagher import GallagherSolver, ranked_matches, trim
-from diffassemble.squares.baselines.huroyan import (
+from diffassemble.squares.edges import Borders
+from diffassemble.squares.forest import Forest, FramedForest
+from diffassemble.squares.gallagher import (
+    Candidates,
+    GallagherSolver,
+    RatedPlacement,
+    ranked_matches,
+    touching_sides,
+    trim,
+)
+from diffassemble.squares.huroyan import (
     HuroyanSolver,
     connections,
     first_connections,
     next_connections,
     recovered_turns,
 )
-from diffassemble.squares.baselines.yu import Caution, YuSolver, inconsistency, join_consistent
-from diffassemble.squares.edges import Borders
-from diffassemble.squares.forest import Forest, FramedForest
+from diffassemble.squares.yu import Caution, YuSolver, inconsistency, join_consistent
 
 SOLVERS = {"gallagher": GallagherSolver, "yu": YuSolver, "huroyan": HuroyanSolver}
 each = pytest.mark.parametrize("solver", SOLVERS)

@@ -17,7 +17,9 @@ from torch import Tensor
 from diffassemble.core import Board, Puzzle
 from diffassemble.core.board import SIDES
 from diffassemble.evaluation.metrics import direct_comparison_free
-from diffassemble.squares.baselines.filling import (
+from diffassemble.squares.edges import Borders
+from diffassemble.squares.forest import Forest, FramedForest
+from diffassemble.squares.gallagher import (
     Candidates,
     RatedPlacement,
     fill_board,
@@ -27,8 +29,6 @@ from diffassemble.squares.baselines.filling import (
     trim,
     turn_between,
 )
-from diffassemble.squares.edges import Borders
-from diffassemble.squares.forest import Forest, FramedForest
 
 
 def pixels(count: int) -> torch.Tensor:

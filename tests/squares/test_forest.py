@@ -8,8 +8,8 @@ import torch
 
 from diffassemble.core import Board
 from diffassemble.core.board import WAYS
-from diffassemble.squares.baselines.filling import lay_out, touching_sides
 from diffassemble.squares.forest import Forest, FramedForest, held_by_frames, turned
+from diffassemble.squares.gallagher import lay_out, touching_sides
 
 RIGHT, BOTTOM, LEFT, TOP = range(4)
 

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from diffassemble.core import Board, Locks, Puzzle
-from diffassemble.squares.baselines.filling import touching_sides
 from diffassemble.squares.edge_model import find_matches
 from diffassemble.squares.energy import STRONGEST, pair_lists, pair_terms, place_list, place_terms
+from diffassemble.squares.placement import touching_sides
 from diffassemble.squares.search import NOWHERE, UNLISTED, energy, margins, search
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from diffassemble.core import Board, Puzzle
 from diffassemble.network.upright import Upright, UprightConfig, looked_at, upright_turn
 from diffassemble.squares.cut import cut_picture, tiles
-from diffassemble.squares.upright import assembled_pixels, turn_to_upright
+from diffassemble.squares.placement import assembled_pixels, turn_to_upright
 
 SMALL = UprightConfig(side=64, hidden=8)
 

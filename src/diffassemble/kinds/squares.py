@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from diffassemble.network.denoiser import Denoiser, PoseNetwork
     from diffassemble.squares.edge_model import CompareEdges
     from diffassemble.squares.hybrid import HybridSolver
-    from diffassemble.squares.upright import Uprighter
+    from diffassemble.squares.placement import Uprighter
 
 EDGE_MODEL = "edge-model"
 # These only compare borders, which can't tell which way is up; where they know it, the classifier told them.
@@ -39,7 +39,7 @@ Blender take them: the longer side of the board spans −1 to 1, y runs down.</l
 def bundled_uprighter() -> Uprighter | None:
     """The classifier that comes with the package; without it or its backbone, wholes stay as they were assembled."""
     from diffassemble.network.upright import bundled_upright
-    from diffassemble.squares.upright import turn_to_upright
+    from diffassemble.squares.placement import turn_to_upright
 
     model = bundled_upright()
     return None if model is None else partial(turn_to_upright, model)
@@ -97,19 +97,19 @@ def _content(name: str) -> Denoiser | None:
 
 
 def _gallagher(options: SolverOptions) -> Solver:
-    from diffassemble.squares.baselines.gallagher import GallagherSolver
+    from diffassemble.squares.gallagher import GallagherSolver
 
     return GallagherSolver(options.budget, bundled_uprighter())
 
 
 def _yu(options: SolverOptions) -> Solver:
-    from diffassemble.squares.baselines.yu import YuSolver
+    from diffassemble.squares.yu import YuSolver
 
     return YuSolver(options.budget, bundled_uprighter())
 
 
 def _huroyan(options: SolverOptions) -> Solver:
-    from diffassemble.squares.baselines.huroyan import HuroyanSolver
+    from diffassemble.squares.huroyan import HuroyanSolver
 
     return HuroyanSolver(options.budget, bundled_uprighter())
 
@@ -135,8 +135,10 @@ def _prepare() -> None:
     noise = torch.rand(3, 48, 48, generator=torch.Generator().manual_seed(0))
     puzzle = cut_picture(noise, Board(6, 6), torch.Generator().manual_seed(0))
     solver = _hybrid(SolverOptions(SQUARES.default_model, samples=1, steps=1, budget=3.0))
-    for chosen in (replace(solver, sure=math.inf), replace(solver, listed_above=0)):
-        assemble(puzzle, chosen)
+    searched = replace(solver.config, sure=math.inf)
+    large = replace(solver.config, energy=replace(solver.config.energy, listed_above=0))
+    for config in (searched, large):
+        assemble(puzzle, replace(solver, config=config))
 
 
 def read(found: Input, options: OpenOptions) -> Puzzle:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -19,10 +20,21 @@ from diffassemble.io.pictures import MOST_PIXELS, picture_size, read_picture, to
 
 SMALLEST_PIECE = 4
 """pixels a side of the smallest piece"""
-# Bytes of memory for each pixel of the picture as it is read, and of all pieces: once as colours, thrice as levels.
-_READ, _CUT = 15, 21
-# Rows of a picture that are rounded at a time.
-_ROWS = 256
+
+
+@dataclass(frozen=True)
+class CutConfig:
+    """Memory that cutting takes."""
+
+    read: int = 15
+    """bytes for each pixel of the picture while it is read"""
+    cut: int = 21
+    """bytes for each pixel of all pieces: once as colours, three times as levels"""
+    rows: int = 256
+    """rows of a picture that are rounded at a time"""
+
+
+DEFAULT = CutConfig()
 
 
 def crop_to_board(picture: Float[Tensor, "3 H W"], board: Board) -> Float[Tensor, "3 h w"]:
@@ -42,7 +54,9 @@ def resize_to_board(picture: Float[Tensor, "3 H W"], board: Board, cell: tuple[i
     return F.interpolate(picture[None], shape, mode="bicubic", antialias=True)[0].clamp_(0, 1)
 
 
-def fitted(picture: Float[Tensor, "3 H W"], board: Board, cell: tuple[int, int]) -> UInt8[Tensor, "3 h w"]:
+def fitted(
+    picture: Float[Tensor, "3 H W"], board: Board, cell: tuple[int, int], config: CutConfig = DEFAULT
+) -> UInt8[Tensor, "3 h w"]:
     """The picture with cells of this height and width, in levels of 8 bits: cut, if they have that size, else resized.
 
     Real pieces are files of 8 bits: finer colours would give away which borders belong together.
@@ -55,8 +69,8 @@ def fitted(picture: Float[Tensor, "3 H W"], board: Board, cell: tuple[int, int])
     else:
         sharp = resize_to_board(picture, board, cell)
     levels = torch.empty(sharp.shape, dtype=torch.uint8)
-    for top in range(0, height, _ROWS):
-        levels[:, top : top + _ROWS] = (sharp[:, top : top + _ROWS] * 255).round()
+    for part, whole in zip(levels.split(config.rows, 1), sharp.split(config.rows, 1), strict=True):
+        part[:] = (whole * 255).round()
     return levels
 
 
@@ -91,7 +105,7 @@ def cut_picture(
         )
     cells = surviving(board.cells, missing, generator)
     levels = fitted(cropped, board, cell)
-    # Large pictures fill the memory: each form of them goes when the next is there.
+    # Large pictures fill the memory: each form of them is released when the next is made.
     del picture, cropped
     pixels = erode_pixels(tiles(levels, board)[cells], erode)
     ways = torch.arange(0, 4, 1 if pixels.shape[-1] == pixels.shape[-2] else 2)[: None if turn else 1]
@@ -117,7 +131,8 @@ def cut_image(
 
     Pieces are as large as the picture allows, or `size` pixels a side before `erode` of them are lost at
     every side; `missing` is the share of pieces taken away. The `whole` picture is cut into pieces that need not be
-    square, which are turned by half turns. The same seed gives the same puzzle. `say` is told what is cut away.
+    square, which are turned by half turns. The same seed gives the same puzzle. `say` receives a line about what is
+    cut away.
     """
     if min(rows, cols) < 1:
         raise InputError(f"a grid of {rows} rows and {cols} columns has no cells; give 1 or more of each")
@@ -133,13 +148,15 @@ def cut_image(
         )
     board, (width, height) = Board(rows, cols), picture_size(path)
     made = width * height if size is None else board.cells * size**2
-    needed = max(_READ * width * height, _CUT * made) + (0 if size is None else _READ * width * height)
+    needed = max(DEFAULT.read * width * height, DEFAULT.cut * made) + (
+        0 if size is None else DEFAULT.read * width * height
+    )
     check_memory(needed, f"{path}: cutting it", "use a smaller picture or --size")
     generator = torch.Generator().manual_seed(seed)
     given = [read_picture(path)]
     height, width = given[0].shape[-2:]  # upright
     try:
-        # Nobody else holds the picture, so that it goes as soon as it is cut.
+        # No other name refers to the picture, so that it is released as soon as it is cut.
         puzzle = cut_picture(
             given.pop(), board, generator, size=size, turn=turn, missing=missing, erode=erode, whole=whole
         )

@@ -1,4 +1,4 @@
-"""The paper's solver: noise becomes poses, step by step."""
+"""The paper's solver: reverse diffusion from noise to poses, in several samples."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from diffassemble.core.solver import in_content_order
 from diffassemble.network.batch import pack
 from diffassemble.network.denoiser import PoseNetwork
 from diffassemble.network.sampling import MOST_PAIRS, denoise, sample_count
-from diffassemble.squares.edge_model import match_finder
+from diffassemble.squares.edge_model import Evidence, match_finder
 from diffassemble.squares.energy import border_confidence
 from diffassemble.squares.placement import (
+    Uprighter,
     agreement,
     agreements,
     finish,
@@ -26,18 +27,14 @@ from diffassemble.squares.placement import (
     place_by_logits,
     realised,
 )
-from diffassemble.squares.upright import Uprighter
-
-# A challenger must be this much better to be shown instead of the leader, so that the eye can follow.
-_CLEARLY = 1.2
 
 
 @dataclass(frozen=True)
 class Samples:
-    """What several runs of the diffusion end with; `leader` is the one that was shown last.
+    """Results of several runs of the diffusion; `leader` is the one that was shown last.
 
-    `matches` are those that the network heard, if it hears any; `chances` the log probabilities of every cell and
-    turn, if it tells them.
+    `matches` are those that the network read, if any; `chances` the log probabilities of every cell and turn, if it has
+    such a head.
     """
 
     poses: list[Poses]
@@ -54,10 +51,14 @@ class Samples:
 
 @dataclass(frozen=True)
 class DiffusionSolver:
-    """Denoises several samples at once and keeps the best: the one the others agree with, and borders if known.
+    """Denoises several samples at once and keeps the best, by agreement with the others and by borders.
 
-    `upright` knows which way is up; without it, the whole stays as it was assembled. `eta` 0 is DDIM, 1 is DDPM. Large
-    puzzles get fewer samples: pieces attend to each other in pairs, of which there are at most `most_pairs` in all.
+    Arguments:
+        denoising_steps: reverse steps of each sample.
+        samples: samples drawn; large puzzles get fewer, so that at most `most_pairs` pairs of pieces attend in all.
+        eta: 0 is DDIM, 1 is DDPM.
+        upright: classifier of which way is up; without it, the whole stays as it was assembled.
+        clearly: factor by which another sample's border evidence must exceed the leader's to be shown in its place.
     """
 
     model: PoseNetwork
@@ -66,6 +67,7 @@ class DiffusionSolver:
     eta: float = 0.0
     upright: Uprighter | None = None
     most_pairs: int = MOST_PAIRS
+    clearly: float = 1.2
     name: str = "diffusion"
 
     def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
@@ -76,16 +78,17 @@ class DiffusionSolver:
         return in_content_order(puzzle, lambda ordered: self._ordered_steps(ordered, generator))
 
     def _ordered_steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
-        samples = yield from self.sample(puzzle, generator)
-        # What is locked says which way is up.
+        evidence = Evidence(puzzle.pixels)
+        samples = yield from self.sample(puzzle, generator, evidence)
         placement, agreed = best_sample(puzzle, samples)
-        # Samples of one network agree on its errors, too.
-        confidence = torch.minimum(agreed, border_confidence(puzzle, placement))
+        # Samples of one network share its errors, so agreement alone is not confidence.
+        confidence = torch.minimum(agreed, border_confidence(puzzle, placement, evidence))
+        # Locked pieces determine which way is up.
         yield from finish(puzzle, [(placement, confidence)], None if puzzle.locks else self.upright)
 
-    def sample(self, puzzle: Puzzle, generator: torch.Generator) -> Generator[Step, None, Samples]:
+    def sample(self, puzzle: Puzzle, generator: torch.Generator, evidence: Evidence) -> Generator[Step, None, Samples]:
         """Yield the poses of the leading sample after every reverse step; return all samples."""
-        batch = pack([puzzle], match_finder(self.model))
+        batch = pack([puzzle], match_finder(self.model, evidence))
         space, matches, pitch = self.model.space, batch.matches, puzzle.board.pitch
         count = sample_count(self.samples, len(puzzle), self.most_pairs)
         chain = denoise(self.model, batch, self.denoising_steps, count, generator, self.eta, puzzle.locks)
@@ -96,7 +99,7 @@ class DiffusionSolver:
             if matches is not None:
                 fits = [float(nearly_realised(sample, matches, pitch)) for sample in poses]
                 best = max(range(len(fits)), key=fits.__getitem__)
-                leader = best if fits[best] > _CLEARLY * fits[leader] else leader
+                leader = best if fits[best] > self.clearly * fits[leader] else leader
             yield Step(space.to_poses(noisy[:, leader]), done=number / total)
             if predicted.logits is not None:
                 chances = [*predicted.logits.flatten(2).log_softmax(-1).view_as(predicted.logits).unbind(1)]

@@ -1,9 +1,9 @@
-"""Learned edge compatibility: which sides continue each other, also across a gap, where gradients alone don't tell.
+"""Learned edge compatibility: which sides continue each other, also across a gap, where gradients fail.
 
-Every side predicts what its neighbour shows, colour by colour along the border, and how sure it is of each; besides
-it has a learned embedding. So a side is two vectors, what it predicts and what it shows, and all pairs of sides are
-one matrix product. Sides are numbered as in `edges`, and read clockwise. Border gradients and learned compatibility
-are weighed to one probability; how depends on how many pixels pieces have lost, so the weights come with the model.
+Every side predicts the colours of its neighbour along the border, each with a precision, and has a learned embedding.
+So a side is two vectors, what it predicts and what it shows, and all pairs of sides are one matrix product. Sides are
+numbered as in `edges`, and read clockwise. A logistic regression combines border gradients and learned compatibility
+to one probability; its coefficients depend on how many pixels pieces have lost and are saved with the model.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Annotated, ClassVar
-from weakref import WeakSet
+from typing import Annotated
 
 import torch
 import torch.nn.functional as F
@@ -28,34 +27,56 @@ from diffassemble.core.settings import Even, Few, Width
 from diffassemble.network.batch import MatchFinder
 from diffassemble.network.denoiser import PoseNetwork
 from diffassemble.network.pretrained import Pretrained, find_model
+from diffassemble.squares.edges import DEFAULT as BORDERS
 from diffassemble.squares.edges import (
-    FEWEST_ROWS,
     Borders,
-    certainty_evidence,
+    EdgeConfig,
     evidence,
     matches_of_partners,
+    quality_evidence,
     rank_evidence,
 )
 
-# How many scores are computed at once.
-_BLOCK = 2**20
-_NEVER = -1e4
-# Log odds beyond this are not told apart.
-_CERTAIN = 12.0
-# Added to border scores before their logarithm is taken.
-_SOFTENING = 0.02
-# Levels that differ by less are the same, whichever way they were computed.
-_SAME = 1e-4
+NEVER = -1e4
+"""the fit of two sides that cannot be neighbours, a log probability"""
 TERMS = 18
-# Above so many pieces border gradients alone are asked: learned edges take four times as long for all pairs of sides.
-_MOST_LEARNED = 1000
+"""regressors of a pair's log odds, see `Candidates.terms`"""
+
+
+@dataclass(frozen=True)
+class ComparisonConfig:
+    """Numbers of the comparison of all sides with a trained edge model."""
+
+    edges: EdgeConfig = BORDERS
+    """those of the border scores beside it"""
+    most_learned: int = 1000
+    """pieces up to which networks take matches from learned edges: four times as slow as border gradients alone"""
+    certain: float = 12.0
+    """bound of the log odds of a pair as the model gives them"""
+    bound: float = 40.0
+    """largest absolute value of every regressor"""
+    same: float = 1e-4
+    """logarithms of scores that differ by less are equal: rounding depends on the block they are computed in"""
+    worn_score: float = 3.0
+    """median border score of the best partners (true neighbours: near 1) above which pieces count as eroded"""
+    gap: int = 2
+    """pixels that eroded pieces are taken to have lost at every side; an error of one or two costs little"""
+    many_sides: int = 8000
+    """sides above which that median is taken over some of them only"""
+    sampled_sides: int = 400
+    """about how many sides these are"""
+    pieces_at_once: int = 1000
+    """pieces that the network reads at once; its maps take far more room than its results"""
+
+
+DEFAULT = ComparisonConfig()
 
 
 @dataclass(frozen=True)
 class EdgeCompatibility:
-    """What every side predicts and what it shows; their product, both ways, is how much a pair fits.
+    """What every side predicts and what it shows; their product, both ways, is the fit of a pair.
 
-    Over all sides and `alone`, the case that no partner is there, these are log probabilities but for a constant.
+    Over all sides and `alone`, the case that no partner is there, fits are log probabilities up to a constant.
     `odds` are the coefficients of `Candidates.terms`; `gap` is how many pixels pieces are taken to have lost at every
     side.
     """
@@ -70,10 +91,10 @@ class EdgeCompatibility:
         return len(self.observed)
 
     def fits(self, rows: Int[Tensor, "r"]) -> Float[Tensor, "r sides"]:
-        """How much some sides fit all sides; never within one piece. Symmetric."""
+        """The fits of some sides with all sides; NEVER within one piece. Symmetric."""
         piece = torch.arange(len(self), device=rows.device) // SIDES
         fits = self.predicted[rows] @ self.observed.T + self.observed[rows] @ self.predicted.T
-        return fits.masked_fill(piece[rows][:, None] == piece, _NEVER)
+        return fits.masked_fill(piece[rows][:, None] == piece, NEVER)
 
     def normaliser(self, fits: Float[Tensor, "r sides"]) -> Float[Tensor, "r"]:
         """What to subtract from the fits of some sides to get log probabilities."""
@@ -88,8 +109,7 @@ class Candidates:
     """The most promising partners of every side, with what is known of the pairs.
 
     `level` is the logarithm of a pair's border score; `lead` and `lead_there` by how much those of its rivals, the
-    best others of either side, are higher; `chance` and `chance_there` its log odds as the model sees it from
-    either side.
+    best others of either side, are higher; `chance` and `chance_there` its log odds by the model from either side.
     """
 
     side: Int[Tensor, "sides keep"]
@@ -99,47 +119,57 @@ class Candidates:
     chance: Float[Tensor, "sides keep"]
     chance_there: Float[Tensor, "sides keep"]
 
-    def terms(self) -> Float[Tensor, "sides keep 18"]:
-        """What the log odds of pairs are made of."""
+    def terms(self, config: ComparisonConfig = DEFAULT) -> Float[Tensor, "sides keep 18"]:
+        """The regressors of the log odds of pairs."""
         level, low, high = self.level, *_sorted(self.lead, self.lead_there)
         less, more = _sorted(self.chance, self.chance_there)
         plain = [torch.ones_like(level), level, low, high, less, more]
         squares = [level**2, low**2, high**2, less**2 / 4, more**2 / 4]
         products = [low * high, level * low, level * high]
         shared = [less * more / 4, less * low / 2, more * low / 2, level * less / 2]
-        return torch.stack([*plain, *squares, *products, *shared], -1).clamp(-40, 40)
+        return torch.stack([*plain, *squares, *products, *shared], -1).clamp(-config.bound, config.bound)
 
-    def evidence(self, odds: Float[Tensor, "terms"]) -> Float[Tensor, "sides keep 3"]:
-        """The channels of pairs as border gradients alone give them, but for the probability, which is learned."""
+    def evidence(
+        self, odds: Float[Tensor, "terms"], config: ComparisonConfig = DEFAULT
+    ) -> Float[Tensor, "sides keep 3"]:
+        """The channels of pairs as border gradients alone give them, except for the probability, which is learned."""
         behind = self.lead.clamp(max=0) + self.lead_there.clamp(max=0)
-        score = self.level.exp() - _SOFTENING
-        return torch.stack([(self.terms() @ odds).sigmoid(), rank_evidence(behind), certainty_evidence(score)], -1)
+        score, edges = self.level.exp() - config.edges.softening, config.edges
+        probability = (self.terms(config) @ odds).sigmoid()
+        return torch.stack([probability, rank_evidence(behind, edges), quality_evidence(score, edges)], -1)
 
 
 def _sorted(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
     return torch.minimum(one, other), torch.maximum(one, other)
 
 
-def find_candidates(borders: Borders, compatibility: EdgeCompatibility, keep: int) -> Candidates:
-    """The `keep` partners of every side that promise most to both, in blocks; none if there are not two others."""
+def find_candidates(
+    borders: Borders, compatibility: EdgeCompatibility, keep: int, config: ComparisonConfig = DEFAULT
+) -> Candidates:
+    """The `keep` partners of every side with the best sum of fit and −level, in blocks; none if there are not two."""
     every = torch.arange(len(borders))
     keep = min(keep, borders.rivals)
-    # Made beforehand: small pieces of memory kept between large ones that come and go would hold all of it.
+    # Allocated first: small results between large temporary arrays would fragment the heap.
     side, (level, fit) = every.new_empty(len(every), keep), torch.empty(2, len(every), keep).unbind()
     best, normaliser = torch.empty(len(every), 2), torch.empty(len(every))
-    for rows in every.split(max(FEWEST_ROWS, _BLOCK // len(borders))):
-        side[rows], level[rows], fit[rows], best[rows], normaliser[rows] = _look(rows, borders, compatibility, keep)
+    for rows in every.split(max(config.edges.fewest_rows, config.edges.block // len(borders))):
+        found = _best_of(rows, borders, compatibility, keep, config)
+        side[rows], level[rows], fit[rows], best[rows], normaliser[rows] = found
     first, second = best[:, :1], best[:, 1:]
-    lead = torch.where(level <= first + _SAME, second, first) - level
-    lead_there = torch.where(level <= first[side, 0] + _SAME, second[side, 0], first[side, 0]) - level
-    return Candidates(
-        side, level, lead, lead_there, _log_odds(fit - normaliser[:, None]), _log_odds(fit - normaliser[side])
+    lead = torch.where(level <= first + config.same, second, first) - level
+    lead_there = torch.where(level <= first[side, 0] + config.same, second[side, 0], first[side, 0]) - level
+    chance, chance_there = (
+        _log_odds(fit - total).clamp(-config.certain, config.certain)
+        for total in (normaliser[:, None], normaliser[side])
     )
+    return Candidates(side, level, lead, lead_there, chance, chance_there)
 
 
-def _look(rows: Int[Tensor, "r"], borders: Borders, compatibility: EdgeCompatibility, keep: int) -> tuple[Tensor, ...]:
+def _best_of(
+    rows: Int[Tensor, "r"], borders: Borders, compatibility: EdgeCompatibility, keep: int, config: ComparisonConfig
+) -> tuple[Tensor, ...]:
     """For some sides: their candidates, levels and fits, the two lowest levels of all, and the fits' normaliser."""
-    levels = torch.log(borders.scores(rows, torch.arange(len(borders))) + _SOFTENING)
+    levels = torch.log(borders.scores(rows, torch.arange(len(borders))) + config.edges.softening)
     fits = compatibility.fits(rows)
     chosen = (fits - levels).topk(keep).indices
     best = levels.topk(2, largest=False).values
@@ -148,27 +178,15 @@ def _look(rows: Int[Tensor, "r"], borders: Borders, compatibility: EdgeCompatibi
 
 def _log_odds(log_probability: Tensor) -> Tensor:
     probable = log_probability.clamp(max=-1e-6)
-    return (probable - torch.log(-torch.expm1(probable))).clamp(-_CERTAIN, _CERTAIN)
+    return probable - torch.log(-torch.expm1(probable))
 
 
 class Evidence:
-    """What borders say of the pieces of one puzzle; each part is computed when it is first asked for, and only once."""
-
-    _living: ClassVar[WeakSet[Evidence]] = WeakSet()
+    """The borders of the pieces of one puzzle; each part is computed when it is first needed, and only once."""
 
     def __init__(self, pixels: Float[Tensor, "n 3 h w"]) -> None:
         self.pixels = pixels
         self._learned: dict[CompareEdges, EdgeCompatibility] = {}
-
-    @staticmethod
-    def of(pixels: Float[Tensor, "n 3 h w"]) -> Evidence:
-        """The evidence of these pieces, shared with whoever holds that of the same pieces in the same order."""
-        for known in tuple(Evidence._living):
-            if known.pixels.shape == pixels.shape and torch.equal(known.pixels, pixels):
-                return known
-        fresh = Evidence(pixels)
-        Evidence._living.add(fresh)
-        return fresh
 
     @cached_property
     def borders(self) -> Borders:
@@ -181,34 +199,50 @@ class Evidence:
             self._learned[edge_model] = edge_model(self.pixels, self.borders)
         return self._learned[edge_model]
 
-    def matches(self, pitch: float, keep: int = 8, edge_model: CompareEdges | None = None) -> Matches:
+    def matches(
+        self,
+        pitch: float,
+        keep: int = 8,
+        edge_model: CompareEdges | None = None,
+        config: ComparisonConfig = DEFAULT,
+    ) -> Matches:
         """The `keep` most promising partners of every side, as matches on a lattice of the given pitch.
 
-        Without an edge model, border gradients alone say so.
+        Without an edge model they follow from border gradients alone.
         """
         if edge_model is None:
-            partners = self.borders.best(keep)
-            return matches_of_partners(partners.side, evidence(partners), pitch)
+            partners = self.borders.best(keep, config.edges)
+            return matches_of_partners(partners.side, evidence(partners, config.edges), pitch)
         compatibility = self.compatibility(edge_model)
-        found = find_candidates(self.borders, compatibility, keep)
-        return matches_of_partners(found.side, found.evidence(compatibility.odds), pitch)
+        found = find_candidates(self.borders, compatibility, keep, config)
+        return matches_of_partners(found.side, found.evidence(compatibility.odds, config), pitch)
 
 
 def find_matches(puzzle: Puzzle, edge_model: CompareEdges | None = None, keep: int = 8) -> Matches:
-    """Which pieces may touch, and how they then lie to each other: the `keep` best partners of every side."""
-    return Evidence.of(puzzle.pixels).matches(puzzle.board.pitch, keep, edge_model)
+    """The matcher of square and oblong pieces: candidate matches of every side with its `keep` best partners."""
+    return Evidence(puzzle.pixels).matches(puzzle.board.pitch, keep, edge_model)
 
 
-def match_finder(network: PoseNetwork) -> MatchFinder | None:
-    """Who finds the matches that a network hears: by border gradients, or by the learned edges its config names."""
+def match_finder(
+    network: PoseNetwork, evidence: Evidence | None = None, config: ComparisonConfig = DEFAULT
+) -> MatchFinder | None:
+    """The matcher whose matches a network reads: border gradients, or the learned edges that its config names.
+
+    With `evidence`, that of the one puzzle whose matches will be needed, nothing is computed twice.
+    """
     if not network.pairwise:
         return None
     edge_model = load_edge_model(network.config.edge_model) if network.config.edge_model else None
-    return lambda puzzle: find_matches(puzzle, edge_model if len(puzzle) <= _MOST_LEARNED else None)
+
+    def find(puzzle: Puzzle) -> Matches:
+        known, chosen = evidence or Evidence(puzzle.pixels), edge_model if len(puzzle) <= config.most_learned else None
+        return known.matches(puzzle.board.pitch, edge_model=chosen, config=config)
+
+    return find
 
 
 def load_edge_model(name: str) -> CompareEdges:
-    """Learned edge compatibility by its bundled name, folder or hub id; the same for all who ask."""
+    """Learned edge compatibility by its bundled name, folder or hub id; loaded once a process."""
     return _edge_model(find_model(name).resolve()).compare
 
 
@@ -219,23 +253,11 @@ def _edge_model(folder: Path) -> EdgeModel:
 
 # Brightness, red against blue, and green against both: nearly independent in pictures.
 _COLOURS = ((1 / 3, 1 / 3, 1 / 3), (0.5, 0.0, -0.5), (0.25, -0.5, 0.25))
-# No side is surer of a colour than to this deviation, about one and a half grey levels.
-_SUREST = 0.006
-# A strip of less contrast than this counts as flat.
-_FLAT = 0.01
-# Border scores (true neighbours: near 1) by which pieces count as worn: if the best of every side are higher, by their
-# median. Then this many pixels are taken to be lost at every side; being wrong by one or two costs little.
-_UNWORN = 3.0
-_USUAL_GAP = 2
-# Of more sides than this, only about so many are looked at for that.
-_TYPICAL, _SEEN = 8000, 400
-# Pieces that are compared at once.
-_TOGETHER = 1000
 
 
 @dataclass(frozen=True)
 class EdgeModelConfig:
-    """What the network is made of."""
+    """The size of the network, and the scales that its weights were trained with."""
 
     depth: Width = 8
     """pixels of a piece that are looked at, from the side inwards"""
@@ -250,6 +272,10 @@ class EdgeModelConfig:
     """channels of the learned embedding"""
     widest_gap: Few = 4
     """pixels that pieces may have lost at every side"""
+    least_deviation: Annotated[float, Interval(gt=0, le=1)] = 0.006
+    """least standard deviation of a predicted colour, about one and a half grey levels of 255"""
+    flat: Annotated[float, Interval(gt=0, le=1)] = 0.01
+    """added to the contrast of a strip, as a colour: strips of less count as flat"""
 
 
 class StripBlock(nn.Module):
@@ -268,9 +294,9 @@ class StripBlock(nn.Module):
 
 
 class EdgeModel(Pretrained):
-    """Compares sides of square pieces that lost a known number of pixels; `compare` finds out whether they did.
+    """Compares sides of pieces that lost a known number of pixels; `compare` estimates whether they did.
 
-    `odds` holds, for every gap, how the compatibility is weighed with border gradients.
+    `odds` (gaps, TERMS) are the coefficients of the regression on border gradients and fits, for every gap.
     """
 
     config_class = EdgeModelConfig
@@ -286,13 +312,13 @@ class EdgeModel(Pretrained):
         self.setting = nn.Linear(5 + gaps, width)
         self.blocks = nn.Sequential(*(StripBlock(width) for _ in range(config.blocks)))
         self.norm = nn.GroupNorm(1, width)
-        self.predict = nn.Conv1d(width, 4 * observed, 1)  # colour and certainty of two places
+        self.predict = nn.Conv1d(width, 4 * observed, 1)  # colour and log precision of two places
         self.embed = nn.Conv1d(width, 2 * config.embedding, 1)
         self.rare = nn.Linear(width, 1)
         for layer in (self.predict, self.rare):
             for parameter in layer.parameters():
                 nn.init.zeros_(parameter)
-        # At first a side shows its colours, then their slope inwards, which the neighbour sees the other way round.
+        # Initially a side shows its colours and their slope inwards, which has the opposite sign for the neighbour.
         sloping = torch.arange(observed)[:, None] >= 3
         slope = torch.arange(config.depth) == min(2, config.depth - 1)
         self.observe = nn.Parameter((torch.arange(config.depth) == 0).float() - (sloping & slope).float())
@@ -307,16 +333,16 @@ class EdgeModel(Pretrained):
         """Compare all sides of pieces that lost `gap` pixels at every side; colours in [0, 1]."""
         strips = torch.einsum("oc,ncdl->nodl", self.colours, side_strips(pixels, self.config) - 0.5)
         mean = strips.mean((2, 3), keepdim=True)
-        contrast = (strips - mean).square().mean((2, 3), keepdim=True).sqrt() + _FLAT
+        contrast = (strips - mean).square().mean((2, 3), keepdim=True).sqrt() + self.config.flat
         # Sides are as long as the piece is high, wide, high, wide.
         length = mean.new_tensor(pixels.shape[-2:]).repeat(2).repeat(len(pixels))[:, None]
         size = length / 32 - 0.75
-        told = F.one_hot(torch.tensor(gap), self.config.widest_gap + 1).to(size).expand(len(strips), -1)
-        setting = torch.cat([3 * mean[:, :1, 0, 0], contrast[..., 0, 0].log() + 3, size, told], 1)
+        lost = F.one_hot(torch.tensor(gap), self.config.widest_gap + 1).to(size).expand(len(strips), -1)
+        setting = torch.cat([3 * mean[:, :1, 0, 0], contrast[..., 0, 0].log() + 3, size, lost], 1)
         maps = self.stem(((strips - mean) / contrast).flatten(1, 2)) + self.setting(setting)[..., None]
         maps = F.relu(self.norm(self.blocks(maps)))
         predicted, observed = self._continuation(strips, contrast, maps)
-        # What is rare counts more when it fits.
+        # Rare content counts more when it fits.
         constant = self.rare(maps.mean(-1)).float()
         own, answer = self.embed(maps).float().chunk(2, 1)
         return EdgeCompatibility(
@@ -333,13 +359,13 @@ class EdgeModel(Pretrained):
         contrast: Float[Tensor, "sides 3 1 1"],
         maps: Float[Tensor, "sides w h"],
     ) -> tuple[Float[Tensor, "sides f"], Float[Tensor, "sides f"]]:
-        """The log likelihood of what one side shows under the Gaussian that another predicts, as a product."""
+        """The log likelihood of what one side shows under the Gaussian that another predicts, as a dot product."""
         colour = torch.arange(self.config.observed, device=strips.device) % 3
         observed = torch.einsum("kd,nkdl->nkl", self.observe, strips[:, colour])
         scale = contrast[:, colour, 0]
         change, certainty = self.predict(maps).float().unflatten(1, (2, -1, 2)).mT.flatten(-2).unbind(1)
         mean = observed * self.mirrored + scale * change
-        precision = ((self.level + certainty).exp() / scale.square()).clamp(max=_SUREST**-2)
+        precision = ((self.level + certainty).exp() / scale.square()).clamp(max=self.config.least_deviation**-2)
         constant = (0.5 * precision.log() - precision * mean.square()).sum((1, 2))[:, None]
         temperature = self.temperature.exp() / self.config.length**0.5
         predicted = temperature * torch.cat([-precision.flatten(1), (2 * precision * mean).flatten(1), constant], 1)
@@ -347,30 +373,31 @@ class EdgeModel(Pretrained):
         return predicted, torch.cat([facing.square().flatten(1), facing.flatten(1), torch.ones_like(constant)], 1)
 
     @torch.no_grad()
-    def compare(self, pixels: Float[Tensor, "n 3 h w"], borders: Borders) -> EdgeCompatibility:
-        """Compare all sides; whether pieces lost pixels at them is seen from how well the best `borders` fit."""
-        if len(borders) <= _TYPICAL:
-            best = borders.best(1).score
-        else:  # so many tell as much as all
+    def compare(
+        self, pixels: Float[Tensor, "n 3 h w"], borders: Borders, config: ComparisonConfig = DEFAULT
+    ) -> EdgeCompatibility:
+        """Compare all sides; whether pieces lost pixels follows from how well the best `borders` fit."""
+        if len(borders) <= config.many_sides:
+            best = borders.best(1, config.edges).score
+        else:
             every = torch.arange(len(borders), device=pixels.device)
-            best = borders.scores(every[:: len(borders) // _SEEN], every).amin(1)
-        worn = best.numel() > 0 and float(best.median()) > _UNWORN
-        gap = min(_USUAL_GAP, self.config.widest_gap) if worn else 0
-        # In blocks: what is computed on the way takes far more room than what comes of it.
-        parts: list[EdgeCompatibility] = [self(block, gap) for block in pixels.split(_TOGETHER)]
+            best = borders.scores(every[:: len(borders) // config.sampled_sides], every).amin(1)
+        worn = best.numel() > 0 and float(best.median()) > config.worn_score
+        gap = min(config.gap, self.config.widest_gap) if worn else 0
+        parts: list[EdgeCompatibility] = [self(block, gap) for block in pixels.split(config.pieces_at_once)]
         predicted, observed = (
             torch.cat([part.predicted for part in parts]),
             torch.cat([part.observed for part in parts]),
         )
         if borders.oblong:
-            # Two more columns, whose products rule out that an upright side lies against a level one.
+            # Two more columns, whose products exclude that an upright side touches a level one.
             marks = torch.eye(2).repeat(len(predicted) // 2, 1).to(predicted)
-            predicted, observed = torch.cat([predicted, _NEVER * marks], 1), torch.cat([observed, marks.flip(1)], 1)
+            predicted, observed = torch.cat([predicted, NEVER * marks], 1), torch.cat([observed, marks.flip(1)], 1)
         return EdgeCompatibility(predicted, observed, parts[0].alone, parts[0].odds, gap)
 
 
 def side_strips(pixels: Float[Tensor, "n 3 h w"], config: EdgeModelConfig) -> Float[Tensor, "sides 3 d l"]:
-    """What lies along every side, from the outermost line of pixels inwards; pieces may be of any size."""
+    """Pixels along every side, from the outermost line inwards, resampled to `length`; pieces may be of any size."""
     if pixels.shape[-1] == pixels.shape[-2]:
         return _strips(pixels, config, range(SIDES))
     apart = [_strips(pixels, config, sides).unflatten(0, (-1, 2)) for sides in ((0, 2), (1, 3))]

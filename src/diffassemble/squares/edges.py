@@ -5,7 +5,7 @@ gradient, with the covariance S of its own gradients; side j is scored by Σ_r (
 Expanded, all pairs of sides are one matrix product.
 
 Sides of a piece, clockwise from the right: 0 right, 1 bottom, 2 left, 3 top. Side a of piece i has index 4i + a.
-Oblong pieces fit at half turns only: upright sides lie against upright ones, level sides against level ones.
+Oblong pieces fit at half turns only: upright sides touch upright ones, level sides touch level ones.
 """
 
 from __future__ import annotations
@@ -22,17 +22,36 @@ from diffassemble.core import Matches, Poses, turn_matrix
 from diffassemble.core.board import SIDES
 from diffassemble.core.matches import CHANNELS
 
-# A side whose own pixels hardly vary would trust itself without limit. Two squared grey levels measured best.
-_VARIANCE_FLOOR = 2 / 255**2
-# The score of an upright side against a level one of oblong pieces.
-_NEVER = 1e9
-# How many scores are computed at once when only the best are kept.
-_BLOCK = 2**20
-# At least so many sides at once: products of fewer rows take more than twice as long a row.
-FEWEST_ROWS = 104
-# Log odds that two sides are true neighbours, fitted by `benchmarks/calibrate_borders.py` on training pictures:
-# constant, level, level², low, high, low², high², low·high, level·low, level·high (see `odds_terms`).
-_ODDS = (-1.3761, -0.0054, -0.0881, 1.8372, 2.5002, -0.1255, -0.5875, 0.4203, -0.1426, -0.2626)
+
+@dataclass(frozen=True)
+class EdgeConfig:
+    """Numbers of border scores and of the probabilities that follow from them."""
+
+    variance: float = 2 / 255**2
+    """added to the variances of a side's gradients, in squared colours (two squared grey levels), so that sides whose
+    own pixels hardly vary do not trust themselves without limit; the best of several tried"""
+    softening: float = 0.02
+    """added to scores (true neighbours: near 1) before logarithms or ratios are taken, for flat pieces score 0"""
+    odds: tuple[float, ...] = (-1.3761, -0.0054, -0.0881, 1.8372, 2.5002, -0.1255, -0.5875, 0.4203, -0.1426, -0.2626)
+    """log odds that two sides are neighbours, by `odds_terms`: constant, level, level², low, high, low², high²,
+    low·high, level·low, level·high; fitted by benchmarks/calibrate_borders.py on training pictures"""
+    bound: float = 20.0
+    """largest absolute value of every one of these terms"""
+    rank_slope: float = 3.0
+    """how fast the rank channel falls with the logarithm of the score behind the best"""
+    rank_softening: float = 0.001
+    """added to scores before that logarithm is taken"""
+    certain: float = 2.0
+    """score at which the quality channel is ½"""
+    block: int = 2**20
+    """scores computed at once when only the best are kept"""
+    fewest_rows: int = 104
+    """least sides at once: products of fewer rows take more than twice as long a row"""
+
+
+DEFAULT = EdgeConfig()
+NEVER = 1e9
+"""the score of an upright side against a level one of oblong pieces"""
 
 
 def side_lines(pixels: Float[Tensor, "n 3 h w"], sides: Sequence[int] = range(SIDES)) -> Float[Tensor, "m two l 3"]:
@@ -67,18 +86,18 @@ class Borders:
     oblong: bool = False
 
     @staticmethod
-    def of(pixels: Float[Tensor, "n 3 h w"]) -> Borders:
+    def of(pixels: Float[Tensor, "n 3 h w"], config: EdgeConfig = DEFAULT) -> Borders:
         """The borders of pieces; side a of piece i is number 4i + a."""
         if pixels.shape[-1] == pixels.shape[-2]:
-            return Borders._of_lines(side_lines(pixels))
-        upright, level = (Borders._of_lines(side_lines(pixels, sides)) for sides in ((0, 2), (1, 3)))
+            return Borders._of_lines(side_lines(pixels), config)
+        upright, level = (Borders._of_lines(side_lines(pixels, sides), config) for sides in ((0, 2), (1, 3)))
         widest = max(upright.predicted.shape[1], level.predicted.shape[1])
         tables = []
-        for names, apart in (("predicted", (0.0, _NEVER)), ("observed", (1.0, 0.0))):
+        for names, apart in (("predicted", (0.0, NEVER)), ("observed", (1.0, 0.0))):
             padded = [
                 F.pad(getattr(part, names), (0, widest - getattr(part, names).shape[1])) for part in (upright, level)
             ]
-            # Two more columns, whose products add up to _NEVER if one side is upright and the other is not.
+            # Two more columns, whose products add up to NEVER if one side is upright and the other is not.
             marks = padded[0].new_tensor([apart, apart[::-1]])
             marked = [torch.cat([part, mark.expand(len(part), 2)], 1) for part, mark in zip(padded, marks, strict=True)]
             # Sides 0 and 2, 1 and 3 of each piece, back in their order.
@@ -86,7 +105,7 @@ class Borders:
         return Borders(tables[0], tables[1], oblong=True)
 
     @staticmethod
-    def _of_lines(lines: Float[Tensor, "sides two l 3"]) -> Borders:
+    def _of_lines(lines: Float[Tensor, "sides two l 3"], config: EdgeConfig) -> Borders:
         lines = lines.double() - 0.5
         edge, inner = lines[:, 0], lines[:, 1]
         facing = edge.flip(1)  # the neighbour reads the common border the other way
@@ -94,7 +113,7 @@ class Borders:
         mean = gradient.mean(1, keepdim=True)
         size = edge.shape[1]
         covariance = (gradient - mean).transpose(1, 2) @ (gradient - mean) / size
-        precision = torch.linalg.inv(covariance + _VARIANCE_FLOOR * torch.eye(3).to(covariance))
+        precision = torch.linalg.inv(covariance + config.variance * torch.eye(3).to(covariance))
         continued = edge + mean
         weighted = continued @ precision
         constant = (weighted * continued).sum((1, 2))[:, None]
@@ -110,7 +129,7 @@ class Borders:
 
     @property
     def rivals(self) -> int:
-        """How many sides of other pieces might lie against a side."""
+        """How many sides of other pieces may touch a side."""
         return (len(self) - SIDES) // (2 if self.oblong else 1)
 
     def against(self, other: Borders) -> Float[Tensor, "r c"]:
@@ -123,25 +142,25 @@ class Borders:
         same = (rows // SIDES)[:, None] == cols // SIDES
         return self[rows].against(self[cols]).masked_fill_(same, torch.inf)
 
-    def best(self, keep: int) -> Partners:
-        """The `keep` best partners of every side, in blocks: the whole matrix is never there at once."""
+    def best(self, keep: int, config: EdgeConfig = DEFAULT) -> Partners:
+        """The `keep` best partners of every side, in blocks, so that the whole matrix is never in memory."""
         every = torch.arange(len(self), device=self.observed.device)
         keep = min(keep, self.rivals)
-        # Made beforehand: small pieces of memory kept between large ones that come and go would hold all of it.
+        # Allocated first: small results between large temporary arrays would fragment the heap.
         side, score = every.new_empty(len(self), keep), self.observed.new_empty(len(self), keep, dtype=torch.float32)
-        for rows in every.split(max(FEWEST_ROWS, _BLOCK // len(self))):
+        for rows in every.split(max(config.fewest_rows, config.block // len(self))):
             same = (rows // SIDES)[:, None] == every // SIDES
             scores = self[rows].against(self).masked_fill_(same, torch.inf)
             score[rows], side[rows] = scores.topk(keep, largest=False)
         return Partners(side, score)
 
 
-def odds_terms(partners: Partners) -> Float[Tensor, "sides keep 10"]:
-    """What the log odds of pairs are made of: a pair's own level, and its lower and higher lead over its rivals.
+def odds_terms(partners: Partners, config: EdgeConfig = DEFAULT) -> Float[Tensor, "sides keep 10"]:
+    """The regressors of a pair's log odds: the logarithm of its score, and its lower and higher lead over its rivals.
 
     A pair's rivals are the best other partner of each of its two sides.
     """
-    logs = torch.log(partners.score + 0.02)
+    logs = torch.log(partners.score + config.softening)
     best, second = logs[:, :1], logs[:, 1:2]
     own_rival = torch.cat([second, best.expand(-1, logs.shape[1] - 1)], 1)
     everyone = torch.arange(len(logs), device=logs.device)[:, None]
@@ -150,33 +169,35 @@ def odds_terms(partners: Partners) -> Float[Tensor, "sides keep 10"]:
     leads = own_rival - logs, their_rival - logs
     low, high = torch.minimum(*leads), torch.maximum(*leads)
     products = [low**2, high**2, low * high, logs * low, logs * high]
-    return torch.stack([torch.ones_like(logs), logs, logs**2, low, high, *products], -1).clamp(-20, 20)
+    return torch.stack([torch.ones_like(logs), logs, logs**2, low, high, *products], -1).clamp(
+        -config.bound, config.bound
+    )
 
 
-def evidence(partners: Partners) -> Float[Tensor, "sides keep 3"]:
-    """The channels of pairs: probability of being neighbours, rank among rivals, absolute certainty."""
+def evidence(partners: Partners, config: EdgeConfig = DEFAULT) -> Float[Tensor, "sides keep 3"]:
+    """The channels of pairs: probability of being neighbours, rank among rivals, quality whatever the rivals."""
     if not partners.side.numel():
         return partners.score.new_zeros(*partners.side.shape, CHANNELS)
-    probability = (odds_terms(partners) @ partners.score.new_tensor(_ODDS)).sigmoid()
-    levels = torch.log(partners.score + 1e-3)
+    probability = (odds_terms(partners, config) @ partners.score.new_tensor(config.odds)).sigmoid()
+    levels = torch.log(partners.score + config.rank_softening)
     behind = levels[:, :1] + levels[partners.side, 0] - 2 * levels
-    return torch.stack([probability, rank_evidence(behind), certainty_evidence(partners.score)], -1)
+    return torch.stack([probability, rank_evidence(behind, config), quality_evidence(partners.score, config)], -1)
 
 
-def rank_evidence(behind: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
-    """1 for pairs that are both sides' best, less by how far they are behind the best of both, in logarithms."""
-    return (3 * behind).exp()
+def rank_evidence(behind: Float[Tensor, "*s"], config: EdgeConfig = DEFAULT) -> Float[Tensor, "*s"]:
+    """exp(slope · behind): 1 for pairs that are both sides' best, less by the logarithm they are behind the best."""
+    return (config.rank_slope * behind).exp()
 
 
-def certainty_evidence(score: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
-    """Near 1 for border scores that only true neighbours have."""
-    return 1 / (1 + (score / 2) ** 2)
+def quality_evidence(score: Float[Tensor, "*s"], config: EdgeConfig = DEFAULT) -> Float[Tensor, "*s"]:
+    """1 / (1 + (score / certain)²): near 1 for border scores that only true neighbours have."""
+    return 1 / (1 + (score / config.certain) ** 2)
 
 
 def matches_of_partners(
     partners: Int[Tensor, "sides keep"], channels: Float[Tensor, "sides keep c"], pitch: float
 ) -> Matches:
-    """Every side with each of its partners (none, or two or more), with the evidence for them."""
+    """Every side with each of its partners (none, or two or more), with their channels of evidence."""
     rows = torch.arange(len(partners), device=partners.device).repeat_interleave(partners.shape[1])
     return matches_of_sides(rows, partners.flatten(), pitch, channels.flatten(0, 1))
 
@@ -184,7 +205,7 @@ def matches_of_partners(
 def matches_of_sides(
     first_side: Int[Tensor, "m"], second_side: Int[Tensor, "m"], pitch: float, channels: Float[Tensor, "m c"]
 ) -> Matches:
-    """Matings of side pairs: side a of first lies against side b of second, one pitch away from its centre."""
+    """Matches of side pairs: side a of first touches side b of second, one pitch away from its centre."""
     a, b = first_side % SIDES, second_side % SIDES
     outward = turn_matrix(b)[:, :, 0]  # where the right side's direction, (1, 0), is turned to
     relative = Poses(turn_matrix(b + 2 - a), pitch * outward)

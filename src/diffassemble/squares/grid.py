@@ -1,4 +1,4 @@
-"""The board of a puzzle that does not tell it, and pieces that do not belong to the picture."""
+"""The grid of a puzzle for which none is given, and pieces that do not belong to the picture."""
 
 from __future__ import annotations
 
@@ -10,29 +10,36 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from diffassemble.core import Board, ImagePieces, Puzzle, Solver
-from diffassemble.core.solver import content_order
 from diffassemble.squares.edge_model import Evidence, find_matches
-from diffassemble.squares.placement import realised
-from diffassemble.squares.upright import Uprighter
-
-# Boards are at most so many times as wide as high.
-STRETCH = 3.0
-# Neighbours expected in the rest of the picture, below which a piece does not belong to it.
-_FITS = 0.25
-_ROUNDS = 30
+from diffassemble.squares.placement import Uprighter, realised
 
 
-def candidate_boards(count: int, aspect: float = 1.0) -> list[Board]:
-    """Square and landscape boards, at most 3 : 1, that `count` pieces fill; of oblong pieces also upright ones.
+@dataclass(frozen=True)
+class GridConfig:
+    """Numbers of the choice of a grid and of its pieces."""
+
+    stretch: float = 3.0
+    """largest ratio of width to height, in cells, of a grid that is tried"""
+    belongs: float = 0.25
+    """expected number of neighbours in the rest of the picture from which a piece belongs to it"""
+    rounds: int = 30
+    """power iterations for the centre of the picture"""
+
+
+DEFAULT = GridConfig()
+
+
+def candidate_boards(count: int, aspect: float = 1.0, stretch: float = DEFAULT.stretch) -> list[Board]:
+    """Square and landscape boards, at most `stretch` : 1, that `count` pieces fill; of oblong pieces also upright ones.
 
     If there is none, those that hold them and of which neither a row nor a column could be spared.
     """
     most = count if aspect != 1 else math.ceil(count**0.5)
     boards = [Board(rows, math.ceil(count / rows), aspect) for rows in range(1, most + 1)]
     if aspect != 1:
-        shapely = [one for one in boards if 1 / STRETCH <= one.cols / (one.rows * aspect) <= STRETCH] or boards
+        shapely = [one for one in boards if 1 / stretch <= one.cols / (one.rows * aspect) <= stretch] or boards
     else:
-        shapely = [board for board in boards if board.rows <= board.cols <= STRETCH * board.rows]
+        shapely = [board for board in boards if board.rows <= board.cols <= stretch * board.rows]
     tight = [board for board in shapely if (board.rows - 1) * board.cols < count]
     return [board for board in tight if board.cells == count] or tight
 
@@ -40,23 +47,20 @@ def candidate_boards(count: int, aspect: float = 1.0) -> list[Board]:
 def choose_board(pieces: ImagePieces, solver: Solver, seed: int, upright: Uprighter | None = None) -> Board:
     """Solve on every candidate board and keep the one whose placement realises most border evidence.
 
-    Whether rows × cols or cols × rows is meant can't be told from borders of square pieces: `upright` looks at the
+    Borders of square pieces don't determine whether rows × cols or cols × rows is meant: `upright` classifies the
     picture; without it the wider one is taken.
     """
     boards = candidate_boards(len(pieces), pieces.height / pieces.width)
     if len(boards) == 1 and (upright is None or boards[0].oblong):
         return boards[0]
     names = tuple(str(index) for index in range(len(pieces)))
-    evidence = Evidence.of(pieces.pixels)
-    # Held, so that the solver, which takes pieces in this order, finds it there for every board.
-    ordered = Evidence.of(pieces.pixels[content_order(pieces.content)])
+    evidence = Evidence(pieces.pixels)
     trials = []
     for board in boards:
         puzzle = Puzzle(pieces, board, names)
         *_, last = solver.steps(puzzle, torch.Generator().manual_seed(seed))
         worth = float(realised(last.poses, evidence.matches(board.pitch), board.pitch))
         trials.append((puzzle, last.poses, worth))
-    del ordered
     puzzle, placed, _ = max(trials, key=lambda trial: trial[2])
     board = puzzle.board
     if upright is None or board.oblong or board.rows == board.cols or upright(puzzle, placed, (0, 1, 2, 3))[0] % 2 == 0:
@@ -77,37 +81,37 @@ def roomy_board(count: int) -> Board:
 
 @dataclass(frozen=True)
 class SetAside:
-    """A puzzle without the pieces that do not belong, and the names of those."""
+    """A puzzle without the pieces that do not belong to it, and their names."""
 
     puzzle: Puzzle
     extra: tuple[str, ...]
 
 
-def set_aside(puzzle: Puzzle) -> SetAside:
-    """Take away the pieces for which there is no cell, and those whose borders nobody in the picture continues.
+def set_aside(puzzle: Puzzle, config: GridConfig = DEFAULT) -> SetAside:
+    """Take away the pieces for which there is no cell, and those whose borders no other piece continues.
 
-    From its heart, or from what is locked, the picture grows by the piece that fits best to all that belong already.
+    From its centre, or from the locked pieces, the picture grows by the piece with the most expected neighbours in it.
     """
     matches = find_matches(puzzle)
-    # How probably two pieces are neighbours, on whatever side.
+    # The probability that two pieces are neighbours, on any side.
     bonds = torch.zeros(len(puzzle), len(puzzle))
     bonds.index_put_((matches.first, matches.second), matches.probability, accumulate=True)
     bonds = ((bonds + bonds.T) / 2).clamp(max=1).fill_diagonal_(0)
-    belongs = _heart(bonds) if puzzle.locks is None else puzzle.locks.held.clone()
+    belongs = _centre(bonds, config.rounds) if puzzle.locks is None else puzzle.locks.held.clone()
     while int(belongs.sum()) < puzzle.board.cells:
         fits = bonds[:, belongs].sum(1).masked_fill(belongs, -1.0)
-        # A puzzle needs two pieces, however little they fit.
-        if float(fits.max()) < (_FITS if int(belongs.sum()) > 1 else 0):
+        # A puzzle needs two pieces, however badly they fit.
+        if float(fits.max()) < (config.belongs if int(belongs.sum()) > 1 else 0):
             break
         belongs[fits.argmax()] = True
     names = tuple(name for name, kept in zip(puzzle.names, belongs.tolist(), strict=True) if not kept)
     return SetAside(puzzle.reordered(belongs.nonzero().flatten()), names)
 
 
-def _heart(bonds: Float[Tensor, "n n"]) -> Bool[Tensor, "n"]:
-    """The piece amid most bonds, those of its neighbours counted too, and so on."""
+def _centre(bonds: Float[Tensor, "n n"], rounds: int) -> Bool[Tensor, "n"]:
+    """The piece of highest eigenvector centrality in the graph of bonds."""
     central = torch.ones(len(bonds))
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         central = bonds @ central + 1e-6
         central = central / central.max()
     return torch.arange(len(bonds)) == central.argmax()

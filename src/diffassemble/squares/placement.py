@@ -1,8 +1,8 @@
-"""Placements: from loose poses to one piece a cell, how good that is, and the last steps of every solver."""
+"""Placements: from loose poses to one piece a cell, their agreement and evidence, and which way up is a whole."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 import torch
@@ -11,17 +11,17 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from diffassemble.assembly.locks import settle_loose
-from diffassemble.core import Board, Matches, Placements, Poses, Puzzle, Step
-from diffassemble.core.board import Placement
-from diffassemble.squares.upright import Uprighter
-
-# Cells up to which a placement is the best there is.
-_EXACTLY = 1000
-# The log probability of turns at which no piece fits.
-_NEVER = -1e4
+from diffassemble.core import Board, Matches, Placements, Poses, Puzzle, Step, turn_pixels
+from diffassemble.core.board import SIDES, Placement
+from diffassemble.network.upright import Upright, upright_turn
+from diffassemble.squares.edge_model import NEVER
 
 Answer = tuple[Placement, Float[Tensor, "n"]]
 """A placement and the confidence of each piece."""
+
+Uprighter = Callable[..., tuple[int, float]]
+"""Of a puzzle, the poses of its pieces and the turns allowed: by how many clockwise quarter turns the placement must be
+turned as a whole to be upright, and how probable that is; a fourth argument gives further log odds of those turns."""
 
 
 def finish(
@@ -30,9 +30,9 @@ def finish(
     upright: Uprighter | None,
     shown: Callable[[list[Placement]], list[float]] | None = None,
 ) -> Iterator[Step]:
-    """Yield better and better answers as steps, and the last one once more, turned as a whole as `upright` says.
+    """Yield better and better answers as steps, and the last one once more, turned as a whole by `upright`.
 
-    Where that is not sure, what `shown` tells of the placement in its turns counts, too.
+    Where that is uncertain, the log odds that `shown` gives to the placement in its turns are added.
     """
     board = puzzle.board
     for placement, confidence in answers:
@@ -52,14 +52,15 @@ def held_place(poses: Poses, puzzle: Puzzle) -> Placement:
     return settle_loose(poses, puzzle.board, puzzle.locks)
 
 
-def place(poses: Poses, board: Board) -> Placement:
+def place(poses: Poses, board: Board, exact_cells: int = 1000) -> Placement:
     """Cells and quarter turns: the one-to-one placement with the smallest sum of squared distances.
 
-    Large boards are halved again and again, and their pieces with them, until the halves are small enough for that.
+    The time of that grows with the cube of the cells, so that boards of more than `exact_cells` are halved again and
+    again, and their pieces with them.
     """
     cells = torch.empty(len(poses), dtype=torch.long)
     every = torch.arange(len(poses)), torch.arange(board.cells).view(board.rows, board.cols)
-    _place(poses.translation.double(), board.centres().double(), *every, cells)
+    _place(poses.translation.double(), board.centres().double(), *every, cells, exact_cells)
     return cells, board.nearest_turns(poses)
 
 
@@ -69,9 +70,10 @@ def _place(
     pieces: Int[Tensor, "m"],
     block: Int[Tensor, "rows cols"],
     cells: Int[Tensor, "n"],
+    exact_cells: int,
 ) -> None:
-    """Write the cells of some pieces, which are to lie within a block of the board."""
-    if block.numel() <= _EXACTLY:
+    """Write the cells of some pieces, which belong within a block of the board."""
+    if block.numel() <= exact_cells:
         free = block.flatten()
         distance = torch.cdist(points[pieces], centres[free]).square()
         rows, cols = linear_sum_assignment(distance.numpy())
@@ -82,17 +84,17 @@ def _place(
     first, second = block.split([half, block.shape[across] - half], across)
     along = points[pieces, 1 - across]
     border = (centres[first].select(across, -1) + centres[second].select(across, 0))[0, 1 - across] / 2
-    # As many on either side as stand there, if there is room.
+    # As many on either side as are there, if there is room.
     before = min(max(int((along < border).sum()), len(pieces) - second.numel()), first.numel())
     ordered = pieces[along.argsort(stable=True)]
-    _place(points, centres, ordered[:before], first, cells)
-    _place(points, centres, ordered[before:], second, cells)
+    _place(points, centres, ordered[:before], first, cells, exact_cells)
+    _place(points, centres, ordered[before:], second, cells, exact_cells)
 
 
 def place_by_logits(logits: Float[Tensor, "n c 4"], board: Board) -> Placement:
     """One piece a cell: the placement with the largest product of probabilities, each piece at its best turn there."""
     if board.oblong:
-        logits = logits.masked_fill(torch.arange(logits.shape[-1]) % 2 == 1, _NEVER)
+        logits = logits.masked_fill(torch.arange(logits.shape[-1]) % 2 == 1, NEVER)
     best, turns = logits[:, : board.cells].max(-1)
     log_probability = best - logits.flatten(1).logsumexp(1, keepdim=True)
     _, cells = linear_sum_assignment(-log_probability.double().numpy())
@@ -101,19 +103,19 @@ def place_by_logits(logits: Float[Tensor, "n c 4"], board: Board) -> Placement:
 
 
 def realised(poses: Poses, matches: Matches, pitch: float) -> Float[Tensor, ""]:
-    """The evidence that a placement agrees with: the weights of all matches that it realises, added up."""
+    """Σ probability of all matches that a placement realises: within a quarter cell and half a radian."""
     apart, twist = _missed(poses, matches, pitch)
     return matches.probability[(apart < 0.25) & (twist < 0.5)].sum()
 
 
 def nearly_realised(poses: Poses, matches: Matches, pitch: float) -> Float[Tensor, ""]:
-    """The same of loose poses: matches count in full when realised, and fade with distance."""
+    """The same of loose poses, with weights exp(−4 apart² − 2 twist²)."""
     apart, twist = _missed(poses, matches, pitch)
     return (matches.probability * torch.exp(-4 * apart**2 - 2 * twist**2)).sum()
 
 
 def _missed(poses: Poses, matches: Matches, pitch: float) -> tuple[Float[Tensor, "m"], Float[Tensor, "m"]]:
-    """How far the first of each match is from where the second wants it, in cells, and how far it is turned away."""
+    """The distance of the first of each match from where the second wants it, in cells, and of their rotations."""
     wanted = poses[matches.second] @ matches.pose
     apart = (wanted.translation - poses.translation[matches.first]).norm(dim=-1) / pitch
     return apart, (wanted.rotation - poses.rotation[matches.first]).flatten(1).norm(dim=-1)
@@ -129,7 +131,7 @@ def agreement(board: Board, chosen: Placement, others: list[Placement]) -> Float
 
 
 def agreements(board: Board, placements: list[Placement]) -> list[float]:
-    """For each placement the number of pieces that another one puts in the same place, on the average."""
+    """For each placement the mean number of pieces that another one puts in the same place."""
     turned = _turned(board, placements)
     same = (turned[:, 0, None, None] == turned).all(3).sum(-1).amax(-1)
     return ((same.sum(1) - same.diagonal()) / max(1, len(placements) - 1)).tolist()
@@ -140,3 +142,37 @@ def _turned(board: Board, placements: list[Placement]) -> Int[Tensor, "k t 2 n"]
     ways = board.fitting_turns()
     wholes = [[torch.stack(board.turned(*placement, by)[1:]) for by in ways] for placement in placements]
     return torch.stack([torch.stack(whole) for whole in wholes])
+
+
+def touching_sides(
+    board: Board, cells: Int[Tensor, "n"], turns: Int[Tensor, "n"]
+) -> tuple[Int[Tensor, "m"], Int[Tensor, "m"]]:
+    """All pairs of sides that touch, each pair both ways round."""
+    piece = torch.full((board.rows + 2, board.cols + 2), -1)
+    row, col = cells // board.cols + 1, cells % board.cols + 1
+    piece[row, col] = torch.arange(len(cells))
+    # A piece turned by t shows side a to the way a + t: right, below, left, above.
+    around = torch.stack([piece[row, col + 1], piece[row + 1, col], piece[row, col - 1], piece[row - 1, col]], 1)
+    first, way = (around >= 0).nonzero().unbind(1)
+    second = around[first, way]
+    return SIDES * first + (way - turns[first]) % SIDES, SIDES * second + (way + 2 - turns[second]) % SIDES
+
+
+def assembled_pixels(puzzle: Puzzle, cells: Int[Tensor, "n"], turns: Int[Tensor, "n"]) -> Float[Tensor, "3 H W"]:
+    """The picture that a placement makes; NaN in empty cells."""
+    board, height, width = puzzle.board, puzzle.pictures.height, puzzle.pictures.width
+    canvas = torch.full((board.cells, 3, height, width), torch.nan)
+    canvas[cells] = turn_pixels(puzzle.pixels, turns)
+    grid = canvas.view(board.rows, board.cols, 3, height, width).permute(2, 0, 3, 1, 4)
+    return grid.reshape(3, board.rows * height, board.cols * width)
+
+
+def turn_to_upright(
+    model: Upright,
+    puzzle: Puzzle,
+    placed: Poses,
+    allowed: tuple[int, ...],
+    more: Callable[[], Sequence[float]] | None = None,
+) -> tuple[int, float]:
+    """An `Uprighter`, once the network is given: it classifies the assembled picture."""
+    return upright_turn(model, assembled_pixels(puzzle, *puzzle.board.snap(placed)), allowed, more)

@@ -1,70 +1,107 @@
-"""Better placements, by taking parts of one away and putting them back: loops that numba compiles.
+"""Simulated annealing over placements: parts of one are taken away and put back. Loops that numba compiles.
 
 A placement is three arrays: `at` holds the piece on each cell or −1, `turn` and `where` each piece's turn and cell or
 −1. Sides of piece p are 4p … 4p + 3, clockwise from the right; at turn q its side s faces direction s + q.
 
 Its energy is a sum of log odds, the higher the better: a term for every two sides that meet and one for every piece
-on its cell. Terms come in one of two forms, and numba compiles the search for the one that is used:
+on its cell (see `Terms`).
 
-    dense    pairs[a, b] (symmetric) of sides a and b; places[c, p, q] of piece p at turn q on cell c
-    listed   pairs is (starts, partner, term): the partners of side a are those from starts[a] to starts[a + 1], in
-             ascending order, and any other pair counts UNLISTED; places is (cell or −1, turn, term) of each piece,
-             and any other place counts 0. So nothing is of the size pieces × pieces.
-
-Array operations, `min` and `max` are avoided: they take numba many times as long to compile as loops. Constants are
-passed on as np.int64: otherwise numba compiles a function anew for every one. Type checkers are
+Array operations, `min` and `max` are avoided: they take numba many times as long to compile as loops. Type checkers are
 kept away: they would wrap the functions, and then numba couldn't compile them.
 """
 
 from __future__ import annotations
 
-import heapq
-from typing import no_type_check
+from dataclasses import dataclass
+from typing import NamedTuple, no_type_check
 
 import numpy as np
-from numba import njit, types
-from numba.extending import overload
+from jaxtyping import Float32, Int64
+from numba import njit
 
 # Called by other compiled functions only, which keep its code with theirs.
 _inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 NOWHERE = -1
-# What pairs count that are not listed.
-UNLISTED = -6.0
-# Sides that meet with more than these log odds hold a segment together.
-_HOLDS = 1.0
 _MOVES = 6
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    """Numbers of the random moves, in the order in which the kernel takes them."""
+
+    holds: float = 1.0
+    """log odds above which two sides that meet hold a segment together"""
+    weak: float = 2.0
+    """mean, in log odds, of the random limit below which single pieces are taken away"""
+    taken: float = 0.7
+    """share of the small segments that one move takes from a large board (listed terms)"""
+    tries: int = 100
+    """likely pairs drawn on a large board until one is found whose sides do not meet yet; most do"""
+    gain: float = 1e-4
+    """log odds by which a placement must be better to replace the best; less is rounding"""
+
+
+class Terms(NamedTuple):
+    """The terms of an energy in log odds: dense tables where `pairs` is not empty, else lists.
+
+    One type for both forms, so that numba compiles every function once. Side a of piece i has number 4i + a.
+
+    dense: `pairs[a, b]` (symmetric) of sides a and b; `places[c, p, q]` of piece p at turn q on cell c.
+    listed: the partners of side a are `partner[starts[a] : starts[a + 1]]`, ascending, with their `term`; any other
+    pair counts `unlisted`. Piece p at turn `home_turn[p]` on cell `home[p]` (−1: none) counts `home_term[p]`, and any
+    other place 0. So nothing has the size pieces × pieces.
+    """
+
+    pairs: Float32[np.ndarray, "sides sides"]
+    places: Float32[np.ndarray, "cells n 4"]
+    starts: Int64[np.ndarray, "sides_and_one"]
+    partner: Int64[np.ndarray, "m"]
+    term: Float32[np.ndarray, "m"]
+    home: Int64[np.ndarray, "n"]
+    home_turn: Int64[np.ndarray, "n"]
+    home_term: Float32[np.ndarray, "n"]
+    unlisted: float
 
 
 @njit(cache=True)
 @no_type_check
-def search(at, turn, where, pairs, places, likely, cols, rounds, hot, cold, random):
-    """Improve a placement in place over so many rounds; gives its energy. Loose pieces are put down first.
+def search(at, turn, where, terms, likely, cols, rounds, hot, cold, random, holds, weak, taken, tries, gain):
+    """Improve a placement in place by simulated annealing; returns its energy.
 
-    Each round changes the current placement by a random move and keeps the change unless it is much worse; how much
-    is borne falls from `hot` to `cold`. The best of all is the answer. `likely` (m, 2) lists pairs of sides worth
-    trying.
+    Arguments:
+        at, turn, where: the placement; pieces at −1 are loose.
+        terms: of the energy.
+        likely: (m, 2) pairs of sides worth bringing together.
+        rounds: number of moves; the temperature, in log odds, falls from `hot` to `cold`.
+        random: numpy generator.
+        holds, weak, taken, tries, gain: see `SearchConfig`.
     """
-    put_down(at, turn, where, pairs, places, cols)
-    best = energy(at, turn, pairs, places, cols)
+    # 1. Loose pieces are put down.
+    put_down(at, turn, where, terms, cols)
+    best = energy(at, turn, terms, cols)
     current, label = best, np.empty(len(turn), np.int64)
     cells, count = len(at), len(turn)
     at_now, turn_now, where_now = np.empty(cells, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
     at_try, turn_try, where_try = np.empty(cells, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
     _copy(at, turn, where, at_now, turn_now, where_now)
     for number in range(rounds):
+        # 2. A copy of the current placement loses some of its pieces, by segments that hold together.
         _copy(at_now, turn_now, where_now, at_try, turn_try, where_try)
-        segments(at_try, turn_try, pairs, cols, label)
-        _disturb(at_try, turn_try, where_try, pairs, places, likely, label, cols, random)
-        put_down(at_try, turn_try, where_try, pairs, places, cols)
-        found = energy(at_try, turn_try, pairs, places, cols)
-        borne = (hot + (cold - hot) * number / rounds) * -np.log(1e-9 + random.random())
-        if found >= current - borne:
+        segments(at_try, turn_try, terms, cols, holds, label)
+        _disturb(at_try, turn_try, where_try, terms, likely, label, cols, random, weak, taken, tries)
+        # 3. They are put down again, the best first.
+        put_down(at_try, turn_try, where_try, terms, cols)
+        found = energy(at_try, turn_try, terms, cols)
+        # 4. What is not much worse becomes the current placement: Metropolis' rule.
+        allowed = (hot + (cold - hot) * number / rounds) * -np.log(1e-9 + random.random())
+        if found >= current - allowed:
             current = found
             at_now, at_try = at_try, at_now
             turn_now, turn_try = turn_try, turn_now
             where_now, where_try = where_try, where_now
-        if current > best + 1e-4:
+        # 5. The best of all is kept.
+        if current > best + gain:
             best = current
             _copy(at_now, turn_now, where_now, at, turn, where)
     return best
@@ -72,35 +109,35 @@ def search(at, turn, where, pairs, places, likely, cols, rounds, hot, cold, rand
 
 @njit(cache=True)
 @no_type_check
-def energy(at, turn, pairs, places, cols):
+def energy(at, turn, terms, cols):
     """The energy of a placement."""
     total = 0.0
     for cell in range(len(at)):
         piece = at[cell]
         if piece != NOWHERE:
-            total += place_term(places, cell, piece, turn[piece])
+            total += place_term(terms, cell, piece, turn[piece])
             for direction in range(2):
-                total += facing(piece, turn[piece], cell, direction, at, turn, pairs, cols)
+                total += facing(piece, turn[piece], cell, direction, at, turn, terms, cols)
     return total
 
 
 @njit(cache=True)
 @no_type_check
-def margins(at, turn, where, pairs, places, cols):
+def margins(at, turn, where, terms, cols):
     """By how much each piece's terms are higher where it lies than those of any rival piece or turn there.
 
     Of listed terms, only pieces that are listed with a neighbour are rivals, and none counts less than UNLISTED.
     """
     margin = np.empty(len(turn))
     for piece in range(len(turn)):
-        own = local_energy(piece, turn[piece], where[piece], at, turn, pairs, places, cols)
-        margin[piece] = own - best_rival(piece, at, turn, where, pairs, places, cols)
+        own = local_energy(piece, turn[piece], where[piece], at, turn, terms, cols)
+        margin[piece] = own - best_rival(piece, at, turn, where, terms, cols)
     return margin
 
 
 @njit(cache=True)
 @no_type_check
-def segment_margins(at, turn, where, pairs, places, cols, label, shift_only, margin):
+def segment_margins(at, turn, where, terms, cols, label, shift_only, margin):
     """By how much the terms of each segment are higher where it lies than anywhere else on the board.
 
     Elsewhere, what it covers is simply gone, so the margin is rather too small. Of the segment `shift_only` only the
@@ -135,14 +172,14 @@ def segment_margins(at, turn, where, pairs, places, cols, label, shift_only, mar
                         cell, quarter = row * cols + col, (turn[piece] + by) % 4
                         if mark == 0:
                             covered[cell] = tried
-                            total += place_term(places, cell, piece, quarter)
+                            total += place_term(terms, cell, piece, quarter)
                         elif alone:
                             for direction in range(4):
                                 other = beside(cell, direction, cells, cols)
                                 if other == NOWHERE or covered[other] == tried or at[other] == NOWHERE:
                                     continue
                                 if label[at[other]] != chosen:
-                                    total += facing(piece, quarter, cell, direction, at, turn, pairs, cols)
+                                    total += facing(piece, quarter, cell, direction, at, turn, terms, cols)
                     if not inside:
                         break
                 if not inside:
@@ -157,7 +194,7 @@ def segment_margins(at, turn, where, pairs, places, cols, label, shift_only, mar
 
 @njit(cache=True)
 @no_type_check
-def contacts(at, turn, pairs, cols, pieces, terms):
+def contacts(at, turn, terms, cols, pieces, values):
     """Write the two pieces and the pair term of every two sides that meet; gives how many there are."""
     count = 0
     for cell in range(len(at)):
@@ -165,7 +202,7 @@ def contacts(at, turn, pairs, cols, pieces, terms):
             other = beside(cell, direction, len(at), cols)
             if at[cell] != NOWHERE and other != NOWHERE and at[other] != NOWHERE:
                 pieces[count, 0], pieces[count, 1] = at[cell], at[other]
-                terms[count] = facing(at[cell], turn[at[cell]], cell, direction, at, turn, pairs, cols)
+                values[count] = facing(at[cell], turn[at[cell]], cell, direction, at, turn, terms, cols)
                 count += 1
     return count
 
@@ -185,198 +222,189 @@ def beside(cell, direction, cells, cols):
 
 @_inner
 @no_type_check
-def facing(piece, quarter, cell, direction, at, turn, pairs, cols):
+def facing(piece, quarter, cell, direction, at, turn, terms, cols):
     """The pair term of a piece with its neighbour in one direction."""
     other = beside(cell, direction, len(at), cols)
     if other == NOWHERE or at[other] == NOWHERE:
         return 0.0
     neighbour = at[other]
     own = 4 * piece + (direction - quarter) % 4
-    return pair_term(pairs, own, 4 * neighbour + (direction + 2 - turn[neighbour]) % 4)
+    return pair_term(terms, own, 4 * neighbour + (direction + 2 - turn[neighbour]) % 4)
 
 
 @_inner
 @no_type_check
-def local_energy(piece, quarter, cell, at, turn, pairs, places, cols):
+def local_energy(piece, quarter, cell, at, turn, terms, cols):
     """The terms that a piece has on a cell, given what lies around it."""
-    total = place_term(places, cell, piece, quarter)
+    total = place_term(terms, cell, piece, quarter)
     for direction in range(4):
-        total += facing(piece, quarter, cell, direction, at, turn, pairs, cols)
+        total += facing(piece, quarter, cell, direction, at, turn, terms, cols)
     return total
 
 
-# What depends on the form of the terms. Python never calls these; numba takes the implementation for its types.
-
-
-def pair_term(pairs, own, other):
+@_inner
+@no_type_check
+def pair_term(terms, own, other):
     """What two sides count if they meet."""
-
-
-def place_term(places, cell, piece, quarter):
-    """What a piece counts on a cell at a turn."""
-
-
-def best_rival(piece, at, turn, where, pairs, places, cols):
-    """The most that another piece or turn would count where a piece lies."""
-
-
-def put_down(at, turn, where, pairs, places, cols):
-    """Put all pieces that lie nowhere into empty cells, always the one that counts most next."""
-
-
-def _listed(terms):
-    return isinstance(terms, types.BaseTuple)
-
-
-@overload(pair_term)
-@no_type_check
-def _pair_term(pairs, own, other):
-    def dense(pairs, own, other):
+    if terms.pairs.shape[0] > 0:
         # The neighbour's side first: when many pieces are tried beside it, its row stays at hand.
-        return float(pairs[other, own])
-
-    def listed(pairs, own, other):
-        starts, partner, term = pairs
-        low, high = starts[own], starts[own + 1]
-        while low < high:
-            middle = (low + high) // 2
-            if partner[middle] < other:
-                low = middle + 1
-            else:
-                high = middle
-        if low < starts[own + 1] and partner[low] == other:
-            return float(term[low])
-        return UNLISTED
-
-    return listed if _listed(pairs) else dense
+        return float(terms.pairs[other, own])
+    low, high = terms.starts[own], terms.starts[own + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if terms.partner[middle] < other:
+            low = middle + 1
+        else:
+            high = middle
+    if low < terms.starts[own + 1] and terms.partner[low] == other:
+        return float(terms.term[low])
+    return terms.unlisted
 
 
-@overload(place_term)
+@_inner
 @no_type_check
-def _place_term(places, cell, piece, quarter):
-    def dense(places, cell, piece, quarter):
-        return float(places[cell, piece, quarter])
-
-    def listed(places, cell, piece, quarter):
-        home, home_turn, term = places
-        return float(term[piece]) if home[piece] == cell and home_turn[piece] == quarter else 0.0
-
-    return listed if _listed(places) else dense
+def place_term(terms, cell, piece, quarter):
+    """What a piece counts on a cell at a turn."""
+    if terms.pairs.shape[0] > 0:
+        return float(terms.places[cell, piece, quarter])
+    if terms.home[piece] == cell and terms.home_turn[piece] == quarter:
+        return float(terms.home_term[piece])
+    return 0.0
 
 
-@overload(best_rival)
+@_inner
 @no_type_check
-def _best_rival(piece, at, turn, where, pairs, places, cols):
-    def dense(piece, at, turn, where, pairs, places, cols):
+def best_rival(piece, at, turn, where, terms, cols):
+    """The most that another piece or turn would count on the cell of a piece."""
+    cell = where[piece]
+    if terms.pairs.shape[0] > 0:
         rival = -np.inf
         for other in range(len(turn)):
             for quarter in range(4):
                 if other != piece or quarter != turn[piece]:
-                    found = local_energy(other, quarter, where[piece], at, turn, pairs, places, cols)
+                    found = local_energy(other, quarter, cell, at, turn, terms, cols)
                     if found > rival:
                         rival = found
         return rival
-
-    def listed(piece, at, turn, where, pairs, places, cols):
-        rival, cell = UNLISTED, where[piece]
-        starts, partner, _ = pairs
-        for direction in range(4):
-            other = beside(cell, direction, len(at), cols)
-            if other == NOWHERE or at[other] == NOWHERE:
-                continue
-            side = 4 * at[other] + (direction + 2 - turn[at[other]]) % 4
-            for index in range(starts[side], starts[side + 1]):
-                candidate, quarter = partner[index] // 4, (direction - partner[index]) % 4
-                if candidate != piece or quarter != turn[piece]:
-                    found = local_energy(candidate, quarter, cell, at, turn, pairs, places, cols)
-                    if found > rival:
-                        rival = found
-        return rival
-
-    return listed if _listed(pairs) else dense
+    rival = terms.unlisted
+    for direction in range(4):
+        other = beside(cell, direction, len(at), cols)
+        if other == NOWHERE or at[other] == NOWHERE:
+            continue
+        side = 4 * at[other] + (direction + 2 - turn[at[other]]) % 4
+        for index in range(terms.starts[side], terms.starts[side + 1]):
+            candidate, quarter = terms.partner[index] // 4, (direction - terms.partner[index]) % 4
+            if candidate != piece or quarter != turn[piece]:
+                found = local_energy(candidate, quarter, cell, at, turn, terms, cols)
+                if found > rival:
+                    rival = found
+    return rival
 
 
-@overload(put_down)
+@_inner
 @no_type_check
-def _put_down(at, turn, where, pairs, places, cols):
-    def dense(at, turn, where, pairs, places, cols):
-        cells, count, left, free = len(at), len(turn), 0, 0
-        loose, empty = np.empty(count, np.int64), np.empty(cells, np.int64)
-        for piece in range(count):
-            if where[piece] == NOWHERE:
-                loose[left] = piece
-                left += 1
-        best_piece, best_turn = np.empty(cells, np.int64), np.empty(cells, np.int64)
-        best, stale = np.empty(cells), np.empty(cells, np.bool_)
-        for cell in range(cells):
-            stale[cell] = True
-            if at[cell] == NOWHERE:
-                empty[free] = cell
-                free += 1
-        while left > 0:
-            chosen = NOWHERE
-            for apart in range(2):  # cells apart from all others only if nothing fits elsewhere
-                for index in range(free):
-                    cell = empty[index]
-                    if _touches(cell, at, cols) == (apart == 1):
-                        continue
-                    if stale[cell] or where[best_piece[cell]] != NOWHERE:
-                        best[cell] = -np.inf
-                        for number in range(left):
-                            piece = loose[number]
-                            for quarter in range(4):
-                                found = local_energy(piece, quarter, cell, at, turn, pairs, places, cols)
-                                if found > best[cell]:
-                                    best[cell], best_piece[cell], best_turn[cell] = found, piece, quarter
-                        stale[cell] = False
-                    if chosen == NOWHERE or best[cell] > best[empty[chosen]]:
-                        chosen = index
-                if chosen != NOWHERE and (best[empty[chosen]] >= 0 or count >= cells):
-                    break
-            cell = empty[chosen]
-            piece = best_piece[cell]
-            at[cell], where[piece], turn[piece] = piece, cell, best_turn[cell]
-            free, left = free - 1, left - 1
-            empty[chosen] = empty[free]
-            number = 0
-            while loose[number] != piece:
-                number += 1
-            loose[number] = loose[left]
-            for direction in range(4):
-                other = beside(cell, direction, cells, cols)
-                if other != NOWHERE:
-                    stale[other] = True
+def put_down(at, turn, where, terms, cols):
+    """Put all loose pieces into empty cells, always the one that counts most next."""
+    if terms.pairs.shape[0] > 0:
+        _put_down_dense(at, turn, where, terms, cols)
+    else:
+        _put_down_listed(at, turn, where, terms, cols)
 
-    def listed(at, turn, where, pairs, places, cols):
-        # Where nothing likely is left, a piece goes where its place counts, or, as it lies, into the first empty cell.
-        cells, left = len(at), 0
-        for piece in range(len(turn)):
-            left += where[piece] == NOWHERE
-        known, heap = np.full(cells, -np.inf), [(0.0, 0, 0, 0)]
-        heap.pop()
-        if left:
-            for cell in range(cells):
-                if at[cell] == NOWHERE:
-                    _propose(cell, at, turn, where, pairs, places, cols, known, heap)
-        next_piece, next_cell = 0, 0
-        while left > 0:
-            cell, piece, quarter = _taken(at, turn, where, pairs, places, cols, known, heap)
-            if cell == NOWHERE:
-                while where[next_piece] != NOWHERE:
-                    next_piece += 1
-                while at[next_cell] != NOWHERE:
-                    next_cell += 1
-                piece, quarter, cell = next_piece, turn[next_piece], next_cell
-                if places[0][piece] != NOWHERE and at[places[0][piece]] == NOWHERE:
-                    cell, quarter = places[0][piece], places[1][piece]
-            at[cell], where[piece], turn[piece] = piece, cell, quarter
-            left -= 1
-            for direction in range(4):
-                other = beside(cell, direction, cells, cols)
-                if other != NOWHERE and at[other] == NOWHERE:
-                    _propose(other, at, turn, where, pairs, places, cols, known, heap)
 
-    return listed if _listed(pairs) else dense
+@_inner
+@no_type_check
+def _put_down_dense(at, turn, where, terms, cols):
+    cells, count, left, free = len(at), len(turn), 0, 0
+    loose, empty = np.empty(count, np.int64), np.empty(cells, np.int64)
+    for piece in range(count):
+        if where[piece] == NOWHERE:
+            loose[left] = piece
+            left += 1
+    best_piece, best_turn = np.empty(cells, np.int64), np.empty(cells, np.int64)
+    best, stale = np.empty(cells), np.empty(cells, np.bool_)
+    for cell in range(cells):
+        stale[cell] = True
+        if at[cell] == NOWHERE:
+            empty[free] = cell
+            free += 1
+    while left > 0:
+        chosen = NOWHERE
+        for apart in range(2):  # cells apart from all others only if nothing fits elsewhere
+            for index in range(free):
+                cell = empty[index]
+                if _touches(cell, at, cols) == (apart == 1):
+                    continue
+                if stale[cell] or where[best_piece[cell]] != NOWHERE:
+                    best[cell] = -np.inf
+                    for number in range(left):
+                        piece = loose[number]
+                        for quarter in range(4):
+                            found = local_energy(piece, quarter, cell, at, turn, terms, cols)
+                            if found > best[cell]:
+                                best[cell], best_piece[cell], best_turn[cell] = found, piece, quarter
+                    stale[cell] = False
+                if chosen == NOWHERE or best[cell] > best[empty[chosen]]:
+                    chosen = index
+            if chosen != NOWHERE and (best[empty[chosen]] >= 0 or count >= cells):
+                break
+        cell = empty[chosen]
+        piece = best_piece[cell]
+        at[cell], where[piece], turn[piece] = piece, cell, best_turn[cell]
+        free, left = free - 1, left - 1
+        empty[chosen] = empty[free]
+        number = 0
+        while loose[number] != piece:
+            number += 1
+        loose[number] = loose[left]
+        for direction in range(4):
+            other = beside(cell, direction, cells, cols)
+            if other != NOWHERE:
+                stale[other] = True
+
+
+@_inner
+@no_type_check
+def _put_down_listed(at, turn, where, terms, cols):
+    """Cells with their best proposals compete in a binary tree, whose node 1 is the best cell of all.
+
+    Where nothing likely is left, a piece goes to its listed place, or at its present turn into the first empty cell.
+    """
+    cells, left = len(at), 0
+    for piece in range(len(turn)):
+        left += where[piece] == NOWHERE
+    if left == 0:
+        return
+    known, best_piece, best_turn = np.full(cells, -np.inf), np.full(cells, NOWHERE), np.zeros(cells, np.int64)
+    leaves = 1
+    while leaves < cells:
+        leaves *= 2
+    tree = np.full(2 * leaves, NOWHERE)
+    for cell in range(cells):
+        if at[cell] == NOWHERE:
+            _propose(cell, at, turn, where, terms, cols, known, best_piece, best_turn, tree)
+    next_piece, next_cell = 0, 0
+    while left > 0:
+        cell = tree[1]
+        if cell != NOWHERE and where[best_piece[cell]] != NOWHERE:
+            _propose(cell, at, turn, where, terms, cols, known, best_piece, best_turn, tree)
+            continue
+        if cell == NOWHERE or (len(turn) < cells and known[cell] < 0):
+            while where[next_piece] != NOWHERE:
+                next_piece += 1
+            while at[next_cell] != NOWHERE:
+                next_cell += 1
+            piece, quarter, cell = next_piece, turn[next_piece], next_cell
+            if terms.home[piece] != NOWHERE and at[terms.home[piece]] == NOWHERE:
+                cell, quarter = terms.home[piece], terms.home_turn[piece]
+        else:
+            piece, quarter = best_piece[cell], best_turn[cell]
+        at[cell], where[piece], turn[piece] = piece, cell, quarter
+        left -= 1
+        _compete(cell, np.int64(NOWHERE), known, tree)
+        for direction in range(4):
+            other = beside(cell, direction, cells, cols)
+            if other != NOWHERE and at[other] == NOWHERE:
+                _propose(other, at, turn, where, terms, cols, known, best_piece, best_turn, tree)
 
 
 @_inner
@@ -391,43 +419,36 @@ def _touches(cell, at, cols):
 
 @_inner
 @no_type_check
-def _propose(cell, at, turn, where, pairs, places, cols, known, heap):
-    """Note the loose piece, among the partners of what lies around an empty cell, that counts most there."""
-    starts, partner, _ = pairs
-    best, best_piece, best_turn = -np.inf, NOWHERE, 0
+def _propose(cell, at, turn, where, terms, cols, known, best_piece, best_turn, tree):
+    """Note the loose piece, among the partners of the neighbours of an empty cell, that counts most there."""
+    best, best_piece[cell] = -np.inf, NOWHERE
     for direction in range(4):
         other = beside(cell, direction, len(at), cols)
         if other == NOWHERE or at[other] == NOWHERE:
             continue
         side = 4 * at[other] + (direction + 2 - turn[at[other]]) % 4
-        for index in range(starts[side], starts[side + 1]):
-            piece = partner[index] // 4
+        for index in range(terms.starts[side], terms.starts[side + 1]):
+            piece = terms.partner[index] // 4
             if where[piece] != NOWHERE:
                 continue
-            quarter = (direction - partner[index]) % 4
-            found = local_energy(piece, quarter, cell, at, turn, pairs, places, cols)
+            quarter = (direction - terms.partner[index]) % 4
+            found = local_energy(piece, quarter, cell, at, turn, terms, cols)
             if found > best:
-                best, best_piece, best_turn = found, piece, quarter
+                best, best_piece[cell], best_turn[cell] = found, piece, quarter
     known[cell] = best
-    if best_piece != NOWHERE:
-        heapq.heappush(heap, (-best, cell, best_piece, best_turn))
+    _compete(cell, cell if best_piece[cell] != NOWHERE else np.int64(NOWHERE), known, tree)
 
 
 @_inner
 @no_type_check
-def _taken(at, turn, where, pairs, places, cols, known, heap):
-    """The best proposal that still holds, as cell, piece and turn; −1 if there is none."""
-    while len(heap) > 0:
-        lost, cell, piece, quarter = heapq.heappop(heap)
-        if at[cell] != NOWHERE or -lost != known[cell]:
-            continue
-        if where[piece] != NOWHERE:
-            _propose(cell, at, turn, where, pairs, places, cols, known, heap)
-            continue
-        if len(turn) < len(at) and lost > 0:
-            continue
-        return cell, piece, quarter
-    return NOWHERE, 0, 0
+def _compete(cell, entrant, known, tree):
+    """Set the leaf of a cell to itself or −1 and renew the winners above it: the highest, of equals the first cell."""
+    node = len(tree) // 2 + cell
+    tree[node] = entrant
+    while node > 1:
+        node //= 2
+        one, two = tree[2 * node], tree[2 * node + 1]
+        tree[node] = two if one == NOWHERE or (two != NOWHERE and known[two] > known[one]) else one
 
 
 # Moves.
@@ -435,18 +456,18 @@ def _taken(at, turn, where, pairs, places, cols, known, heap):
 
 @_inner
 @no_type_check
-def _disturb(at, turn, where, pairs, places, likely, label, cols, random):
+def _disturb(at, turn, where, terms, likely, label, cols, random, weak, taken, tries):
     """One random move: segments or weak pieces go, a window is emptied, all is shifted, a segment turned or moved.
 
     Of listed terms, which are those of large boards, segments that go and windows are mostly small.
     """
-    move, count, rows, large = _below(np.int64(_MOVES), random), len(turn), len(at) // cols, isinstance(pairs, tuple)
+    move, count, rows, large = _below(np.int64(_MOVES), random), len(turn), len(at) // cols, terms.pairs.shape[0] == 0
     if move == 0:
-        _lift_segments(at, where, label, large, random)
+        _lift_segments(at, where, label, large, taken, random)
     elif move == 1:
-        limit = -2 * np.log(1e-9 + random.random())
+        limit = -weak * np.log(1e-9 + random.random())
         for piece in range(count):
-            if local_energy(piece, turn[piece], where[piece], at, turn, pairs, places, cols) < limit:
+            if local_energy(piece, turn[piece], where[piece], at, turn, terms, cols) < limit:
                 _lift(piece, at, where)
     elif move == 2:
         if large:
@@ -464,7 +485,7 @@ def _disturb(at, turn, where, pairs, places, likely, label, cols, random):
     elif move == 4:
         _turn_segment(at, turn, where, label, label[_below(count, random)], cols, random)
     else:
-        for _ in range(100 if large else 1):  # on large boards, most likely pairs lie together already
+        for _ in range(tries if large else 1):
             match = _below(len(likely), random)
             if label[likely[match, 0] // 4] != label[likely[match, 1] // 4]:
                 _bring(likely[match, 0], likely[match, 1], at, turn, where, label, cols)
@@ -489,7 +510,7 @@ def _copy(at, turn, where, at_copy, turn_copy, where_copy):
 
 @njit(cache=True)
 @no_type_check
-def segments(at, turn, pairs, cols, label):
+def segments(at, turn, terms, cols, holds, label):
     """Label pieces that hold together by sides that meet."""
     for piece in range(len(label)):
         label[piece] = piece
@@ -498,7 +519,7 @@ def segments(at, turn, pairs, cols, label):
         if piece == NOWHERE:
             continue
         for direction in range(2):
-            if facing(piece, turn[piece], cell, direction, at, turn, pairs, cols) > _HOLDS:
+            if facing(piece, turn[piece], cell, direction, at, turn, terms, cols) > holds:
                 one, two = _root(label, piece), _root(label, at[beside(cell, direction, len(at), cols)])
                 label[one] = two
     for piece in range(len(label)):
@@ -516,7 +537,7 @@ def _root(label, piece):
 
 @_inner
 @no_type_check
-def _lift_segments(at, where, label, large, random):
+def _lift_segments(at, where, label, large, taken, random):
     """Some segments go, all but one at most; on large boards, of those up to a random size, most."""
     count = len(where)
     size, chance = np.zeros(count, np.int64), np.empty(count)
@@ -530,7 +551,7 @@ def _lift_segments(at, where, label, large, random):
         limit = count ** random.random()
     for piece in range(count):
         own = label[piece]
-        if (size[own] < limit and chance[own] < 0.7) if large else (own != anchor and chance[own] > keep):
+        if (size[own] < limit and chance[own] < taken) if large else (own != anchor and chance[own] > keep):
             _lift(piece, at, where)
 
 

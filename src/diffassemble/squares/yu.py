@@ -5,8 +5,8 @@ rivals are (section 3.1); linear programs over the places of all pieces at once,
 the rest agrees (sections 3.2 to 3.4); unknown turns by copies of each piece in all of them (section
 3.5); what still lies apart is assembled like Gallagher's trees, trimmed to the frame and filled in.
 
-The authors run several settings and take the best result; so does this solver, with four readings of which matches
-are to be believed. Missing pieces, of which the paper does not speak, leave sides without a match that is clear.
+The authors run several settings and take the best result; so does this solver, with four settings of which matches
+are accepted. Missing pieces, which the paper does not treat, leave sides without a clear match.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from scipy.sparse import coo_array, csr_array, eye_array, hstack
 
 from diffassemble.core import Puzzle, Step
 from diffassemble.core.board import SIDES
-from diffassemble.squares.baselines.filling import (
+from diffassemble.squares.edges import Borders, Partners
+from diffassemble.squares.forest import QUARTERS, Forest, FramedForest
+from diffassemble.squares.gallagher import (
     BorderSolver,
     Candidates,
     Placing,
@@ -34,25 +36,21 @@ from diffassemble.squares.baselines.filling import (
     trim,
     turn_between,
 )
-from diffassemble.squares.edges import Borders, Partners
-from diffassemble.squares.forest import QUARTERS, Forest, FramedForest
 
-# Where pieces stand if as many matches as possible shall hold: a weighted L1 linear program (Yu 2015, section 3).
+# The places of the pieces at which as many matches as possible hold: a weighted L1 program (Yu 2015, section 3).
 #
-# If side a of piece i lies against side b of piece j, then P_i = P_j + R^(k_j) u_b and k_i = k_j + b + 2 − a, with
-# places P, quarter turns k, R the turn by one quarter, and u_b the way that side b looks. The program is
+# If side a of piece i touches side b of piece j, then P_i = P_j + R^(k_j) u_b and k_i = k_j + b + 2 − a, with
+# places P, quarter turns k, R the turn by one quarter, and u_b the direction of side b. The program is
 #
 #     minimise Σ w (|ex| + |ey|)   with   e = P_i − P_j − R^(k_j) u_b .
 #
 # For unknown turns (section 3.5) the paper takes four copies of each piece, one a turn, and every match holds four
 # times. Turning the whole maps its solutions to each other, and the mean of a solution and its turned ones is as good,
-# for the program is convex: one may ask that the copies of a piece stand at R^k p. Then all four equations are one,
+# for the program is convex: one may require that the copies of a piece are at R^k p. Then all four equations are one,
 #
 #     e = R^(b + 2 − a) p_i − p_j − u_b ,
 #
 # no turn is left in it, and two unknowns a piece suffice instead of eight.
-
-_OPTIMAL = 0
 
 
 def inconsistency(
@@ -75,14 +73,14 @@ def inconsistency(
         method="highs-ds",
         options={"time_limit": max(budget, 0.0)} if math.isfinite(budget) else {},
     )
-    if solved.status != _OPTIMAL:
+    if not solved.success:
         return np.full(len(sides), np.inf)
     missed = equations @ solved.x[:unknowns] - goal
     return np.abs(missed).reshape(-1, 2).max(1)
 
 
 def _equations(forest: Forest, sides: Int64[np.ndarray, "m 2"]) -> tuple[csr_array, Float64[np.ndarray, "equations"]]:
-    """Two equations a match in two unknowns a tree: those of its pieces, which stand and lie fast in its frame."""
+    """Two equations a match in two unknowns a tree, in whose frame its pieces are fixed."""
     tree = np.unique(forest.label, return_inverse=True)[1]
     first, second = (sides // SIDES).T
     quarters = (turn_between(sides % SIDES) + forest.turn[second] - forest.turn[first]) % SIDES
@@ -105,74 +103,79 @@ def _equations(forest: Forest, sides: Int64[np.ndarray, "m 2"]) -> tuple[csr_arr
 # program. Matches that do not hold in its solution are rejected for good, those that do join trees, which stay rigid
 # from then on; in the next round, others take the place of the rejected ones. It ends when nothing more can be joined.
 
-# In cells. Solutions lie on corners of the program: what holds, holds to many digits.
-_TOLERANCE = 1e-3
-
 
 @dataclass(frozen=True)
-class Caution:
-    """Which matches are believed: those whose ratio is below `clear` take part, and in the solution must hold.
+class Acceptance:
+    """Which matches are accepted: those whose ratio is below `clear` take part, and must hold in the solution.
 
-    SideMatches that close no cycle hold in any case: they must have a ratio below `sure`.
+    Those that close no cycle hold in any solution: they are accepted with a ratio below `bridge` only.
     """
 
     clear: float = 0.9
-    sure: float = 0.6
+    bridge: float = 0.6
     rounds: int = 20
+    tolerance: float = 1e-3
+    """cells by which a match that holds may be missed: solutions are on corners of the program, so to many digits"""
 
 
 def join_consistent(
     framed: FramedForest,
     candidates: Candidates,
     possible: Bool[np.ndarray, "sides keep"],
-    caution: Caution,
+    acceptance: Acceptance,
     until: float = math.inf,
 ) -> Iterator[None]:
-    """Join trees by one linear program after the other, and say so after each.
+    """Join trees by one linear program after the other, and yield after each.
 
-    `possible` tells which candidates may be thought of at all, `until` is when to stop, by the monotonic clock.
+    `possible` are the candidates that are considered at all; `until` is when to stop, by the monotonic clock.
     """
     pairs = candidates.pairs
     numbers = pairs.min(-1) * len(pairs) + pairs.max(-1)
-    for _ in range(caution.rounds):
+    for _ in range(acceptance.rounds):
         free = framed.open_sides()
         label = framed.forest.label[pairs // SIDES]
         possible = possible & free[:, None] & free[candidates.side] & (label[..., 0] != label[..., 1])
         matches = candidates.best(possible)
-        matches = matches[matches.ratio < caution.clear]
+        matches = matches[matches.ratio < acceptance.clear]
         if not len(matches) or time.monotonic() > until:
             return
         missed = inconsistency(framed.forest, matches.sides, matches.weight, until - time.monotonic())
-        holds = np.flatnonzero((missed < _TOLERANCE) & (matches.ratio < 1))
+        holds = np.flatnonzero((missed < acceptance.tolerance) & (matches.ratio < 1))
         tree = np.unique(framed.forest.label, return_inverse=True)[1]
         supported = on_cycles(*tree[matches.sides[holds] // SIDES].T)
-        accepted = matches[holds[supported | (matches.ratio[holds] < caution.sure)]]
+        accepted = matches[holds[supported | (matches.ratio[holds] < acceptance.bridge)]]
         accepted = accepted[np.argsort(accepted.ratio, kind="stable")]
         refused = framed.join(accepted.sides)
-        never = np.concatenate([matches.sides[missed >= _TOLERANCE], accepted.sides[refused]])
+        never = np.concatenate([matches.sides[missed >= acceptance.tolerance], accepted.sides[refused]])
         possible &= ~np.isin(numbers, never.min(-1) * len(pairs) + never.max(-1))
         yield
         if refused.all():
             return
 
 
-# Few but clear matches; all mutual ones; those on cycles only; cycles or not.
-_READINGS = (Caution(clear=0.8), Caution(clear=1.0), Caution(sure=0.0), Caution(sure=1.0))
-
-
+@dataclass(frozen=True)
 class YuSolver(BorderSolver):
-    """Finds the places of all pieces at once, in which the clearest matches of sides hold, by linear programs."""
+    """Finds the places of all pieces at once, in which the clearest matches of sides hold, by linear programs.
 
-    name = "yu"
+    Of the `settings` the best placement counts: few but clear matches; all mutual ones; on cycles only; also others.
+    """
+
+    settings: tuple[Acceptance, ...] = (
+        Acceptance(clear=0.8),
+        Acceptance(clear=1.0),
+        Acceptance(bridge=0.0),
+        Acceptance(bridge=1.0),
+    )
+    name: str = "yu"
 
     def place(self, puzzle: Puzzle, borders: Borders, partners: Partners, until: float) -> Placing:
         """Yield the trees after every linear program."""
-        board, candidates = puzzle.board, Candidates.of(partners)
+        board, candidates = puzzle.board, Candidates.of(partners, self.config)
         best: list[RatedPlacement] = []
-        for number, reading in enumerate(_READINGS):
+        for number, setting in enumerate(self.settings):
             framed = FramedForest.of(board, np.zeros(len(puzzle), np.int64))
-            for _ in join_consistent(framed, candidates, np.ones(candidates.side.shape, bool), reading, until):
-                yield Step(lay_out(framed.forest, board), done=(number + 0.5) / len(_READINGS))
+            for _ in join_consistent(framed, candidates, np.ones(candidates.side.shape, bool), setting, until):
+                yield Step(lay_out(framed.forest, board), done=(number + 0.5) / len(self.settings))
             framed.join(candidates.probable())
             trimmed = trim(framed.forest, board, candidates, borders)
             if not best or trimmed[0].fit > best[0].fit:

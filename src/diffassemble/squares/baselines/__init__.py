@@ -1,1 +1,0 @@
-"""Border solvers of other authors: Gallagher 2012, Yu 2015, Huroyan 2020."""
