@@ -1,10 +1,9 @@
-"""Trees of pieces joined along matches, one after the other: loops that numba compiles.
+"""Trees of pieces joined along matches, the most probable first: Kruskal's algorithm with constraints, for numba.
 
-Every tree has a frame of its own, in which its pieces stand. Motions are rotations with one more column, the shift
-(e = d + 1); those on a board are of whole numbers. `axes` are 0, 1, … d − 1: the length of a tuple is known when
-numba compiles, which makes loops over it several times as fast. Array operations, `min` and `max` are avoided: they
-take numba many times as long to compile as loops. Type checkers are kept away: they would wrap the functions, and
-then numba couldn't compile them.
+Every tree has a frame of its own, in which its pieces have poses (3, 4): a rotation and one more column, the shift. The
+plane is z = 0 and a board the whole numbers of it, so that numba compiles every function once for all kinds. Array
+operations, `min` and `max` are avoided: they take numba many times as long to compile as loops. Type checkers are kept
+away: they would wrap the functions, and then numba couldn't compile them.
 """
 
 from __future__ import annotations
@@ -22,71 +21,80 @@ FREE = -1
 
 @njit(cache=True)
 @no_type_check
-def join(pairs, relative, joins, refused, label, following, size, frame, axes, closest, room, lookup, board):
-    """Kruskal's way through the matches: join two trees, in place, unless the result could not be.
+def join(pairs, relative, joins, refused, label, following, size, frame, closest, room, lookup, held, rows, cols):
+    """Join two trees along each match, in place, unless a constraint forbids it.
 
-    If the second of a pair stands at T, then the first stands at T @ relative. `following` links the pieces of a tree
-    to a ring; `size` is that of the tree with this label; `frame` is where each piece stands in its tree. Ends after so
-    many joins; returns the first match not yet tried, and marks those that were refused.
+    Arguments:
+        pairs: (m, 2) first and second piece of each match; with a `lookup` first and second side, 4·piece + side.
+        relative: (m, 3, 4); if the second has pose T, the first has T @ relative. With a `lookup` (16, 3, 4), the pose
+            of the second piece seen from the first, by 4·side of first + side of second.
+        joins: the number of joins after which it ends.
+        refused: (m,) set for every match that a constraint forbids.
+        label, following, size, frame: the trees; `following` links the pieces of a tree to a ring, `size` is that of
+            the tree with this label, `frame` (n, 3, 4) the pose of each piece in its tree.
+        closest: (m,) squared distance that the pieces of the two trees must keep; empty: any.
+        room: (n, 3) sorted sides of the largest box for the tree of a piece; empty: any.
+        lookup: (h,) hash table of all cells that a tree of a board has taken; empty for poses that are not on a board.
+            A tree joined to another leaves its entries there, but its label is not used again.
+        held: (n,) how many pieces of the tree with this label the best frame of rows × cols holds; of the smaller
+            tree's pieces more than half must be held. With rows 0 there is no such frame.
 
-    In space, pieces must not come closer than the squared distance `closest` of their match, and the box of the whole,
-    its sides sorted, must not exceed `room` of its pieces.
-
-    On a board, where these are none, pairs are of sides, 4·piece + side: if the piece of the first, a, stands at T,
-    then that of the second, b, stands at T @ relative[4·a + b]. `lookup` is a hash table of all cells that a tree has
-    ever taken; one that was joined to another leaves its entries there, but its label never comes back. If trees shall
-    keep to a `board`, that is what its best frame holds of the tree with this label, its rows and its cols; of the
-    smaller tree's pieces more than half must be held.
+    Returns:
+        The number of matches tried.
     """
-    work = np.empty((3, len(axes), len(axes) + 1), frame.dtype)
+    work = np.empty((3, 3, 4))
     # As variables: numba would compile a function anew for every constant.
     goal, back, motion = np.int64(0), np.int64(1), np.int64(2)
+    on_board = len(lookup) > 0
     for match in range(len(pairs)):
         if joins == 0:
             return match
+        # 1. The motion that brings the tree of one piece, the mover, into the frame of the other's, the stayer.
         mover, stayer, way = pairs[match, 0], pairs[match, 1], match
-        if lookup is not None:
+        if on_board:
             way = 4 * (mover & 3) + (stayer & 3)
             mover, stayer = stayer >> 2, mover >> 2
         if label[mover] == label[stayer]:
             continue
-        _multiply(frame, stayer, relative, way, work, goal, axes)
-        _invert(frame, mover, work, back, axes)
-        _multiply(work, goal, work, back, work, motion, axes)
+        _multiply(frame, stayer, relative, way, work, goal)
+        _invert(frame, mover, work, back)
+        _multiply(work, goal, work, back, work, motion)
         if size[label[mover]] > size[label[stayer]]:  # the smaller tree moves
             mover, stayer = stayer, mover
-            _invert(work, motion, work, back, axes)
+            _invert(work, motion, work, back)
             motion, back = back, motion
-        movers, stayers, home = size[label[mover]], size[label[stayer]], label[stayer]
+        # 2. The constraints.
+        movers, stayers, home, most = size[label[mover]], size[label[stayer]], label[stayer], np.int64(0)
         refused[match] = True
-        collide = False
-        if closest is not None:
-            collide = _too_close(mover, movers, stayer, stayers, following, frame, work, motion, axes, closest[match])
-        if lookup is not None:
-            collide = _on_taken(mover, movers, home, following, frame, work, motion, axes, lookup)
-        if collide or _exceed(mover, movers, stayer, stayers, following, frame, work, motion, axes, room):
+        if len(closest) > 0 and _too_close(
+            mover, movers, stayer, stayers, following, frame, work, motion, closest[match]
+        ):
             continue
-        if board is not None:
-            held, rows, cols = board
-            most = _held_together(mover, movers, stayer, stayers, following, frame, work, motion, axes, rows, cols)
+        if on_board and _on_taken(mover, movers, home, following, frame, work, motion, lookup):
+            continue
+        if len(room) > 0 and _exceeds(mover, movers, stayer, stayers, following, frame, work, motion, room):
+            continue
+        if rows > 0:
+            most = _most_held(mover, movers, stayer, stayers, following, frame, work, motion, rows, cols)
             more, less = held[home], held[label[mover]]
             if more < less:
                 more, less = less, more
             if 2 * most <= 2 * more + less:
                 continue
             held[home] = most
+        # 3. The join.
         refused[match] = False
         joins -= 1
-        if lookup is not None:
+        if on_board:
             _note(stayer, home, frame, lookup)
         size[home] += movers
         for _ in range(movers):
-            _multiply(work, motion, frame, mover, work, goal, axes)
-            for a in range(len(axes)):
-                for b in range(len(axes) + 1):
+            _multiply(work, motion, frame, mover, work, goal)
+            for a in range(3):
+                for b in range(4):
                     frame[mover, a, b] = work[goal, a, b]
             label[mover] = home
-            if lookup is not None:
+            if on_board:
                 _note(mover, home, frame, lookup)
             mover = following[mover]
         following[mover], following[stayer] = following[stayer], following[mover]
@@ -95,14 +103,13 @@ def join(pairs, relative, joins, refused, label, following, size, frame, axes, c
 
 @_inner
 @no_type_check
-def _too_close(mover, movers, stayer, stayers, following, frame, work, motion, axes, closest):
-    """Whether the motion would bring one of the mover's ring too close to one of the stayer's."""
-    d = len(axes)
+def _too_close(mover, movers, stayer, stayers, following, frame, work, motion, closest):
+    """Whether the motion would bring a piece of the mover's tree too close to one of the stayer's."""
     for _ in range(movers):
         for _ in range(stayers):
             apart = 0.0
-            for a in range(d):
-                apart += (_moved(mover, frame, work, motion, axes, a) - frame[stayer, a, d]) ** 2
+            for a in range(3):
+                apart += (_moved(mover, frame, work, motion, a) - frame[stayer, a, 3]) ** 2
             if apart < closest:
                 return True
             stayer = following[stayer]
@@ -112,11 +119,10 @@ def _too_close(mover, movers, stayer, stayers, following, frame, work, motion, a
 
 @_inner
 @no_type_check
-def _on_taken(mover, movers, home, following, frame, work, motion, axes, lookup):
-    """Whether the motion would lay one of the mover's ring on a cell of the tree `home`."""
-    x, y = axes
+def _on_taken(mover, movers, home, following, frame, work, motion, lookup):
+    """Whether the motion would bring a piece of the mover's tree to a cell of the tree `home`."""
     for _ in range(movers):
-        across, down = _moved(mover, frame, work, motion, axes, x), _moved(mover, frame, work, motion, axes, y)
+        across, down = _moved(mover, frame, work, motion, 0), _moved(mover, frame, work, motion, 1)
         key = _key(home, across, down, len(following))
         if lookup[_slot(lookup, key)] == key:
             return True
@@ -126,49 +132,46 @@ def _on_taken(mover, movers, home, following, frame, work, motion, axes, lookup)
 
 @_inner
 @no_type_check
-def _exceed(mover, movers, stayer, stayers, following, frame, work, motion, axes, room):
-    """Whether the box around both rings after the motion is too large, whichever way it is turned."""
-    if room is None:
-        return False
-    d = len(axes)
-    spans = np.empty(d)
-    for a in range(d):
-        low, high = _extent(mover, movers, stayer, stayers, following, frame, work, motion, axes, a)
+def _exceeds(mover, movers, stayer, stayers, following, frame, work, motion, room):
+    """Whether the box around both trees after the motion is too large, in any order of its sides."""
+    spans = np.empty(3)
+    for a in range(3):
+        low, high = _extent(mover, movers, stayer, stayers, following, frame, work, motion, a)
         spans[a] = high - low
-    for a in range(d):  # as many sides as there are may be longer than the a-th shortest of the room
+    for a in range(3):  # as many sides as there are may be longer than the a-th shortest of the room
         longer = 0
-        for b in range(d):
+        for b in range(3):
             longer += spans[b] > room[mover, a]
-        if longer > d - 1 - a:
+        if longer > 2 - a:
             return True
     return False
 
 
 @_inner
 @no_type_check
-def _held_together(mover, movers, stayer, stayers, following, frame, work, motion, axes, rows, cols):
-    """How many pieces the best frame of a board would hold of both rings after the motion."""
-    x, y = axes
-    left, right = _extent(mover, movers, stayer, stayers, following, frame, work, motion, axes, x)
-    top, bottom = _extent(mover, movers, stayer, stayers, following, frame, work, motion, axes, y)
-    wide, high = right - left + 1, bottom - top + 1
+def _most_held(mover, movers, stayer, stayers, following, frame, work, motion, rows, cols):
+    """How many pieces the best frame of rows × cols, or of cols × rows, would hold of both trees after the motion."""
+    left, right = _extent(mover, movers, stayer, stayers, following, frame, work, motion, 0)
+    top, bottom = _extent(mover, movers, stayer, stayers, following, frame, work, motion, 1)
+    wide, high = int(right - left) + 1, int(bottom - top) + 1
     if (wide <= cols and high <= rows) or (wide <= rows and high <= cols):
         return movers + stayers
     taken = np.zeros((wide, high), np.int64)
     for _ in range(stayers):
-        taken[frame[stayer, x, 2] - left, frame[stayer, y, 2] - top] = 1
+        taken[int(frame[stayer, 0, 3] - left), int(frame[stayer, 1, 3] - top)] = 1
         stayer = following[stayer]
     for _ in range(movers):
-        taken[_moved(mover, frame, work, motion, axes, x) - left, _moved(mover, frame, work, motion, axes, y) - top] = 1
+        across, down = _moved(mover, frame, work, motion, 0), _moved(mover, frame, work, motion, 1)
+        taken[int(across - left), int(down - top)] = 1
         mover = following[mover]
-    upright, across = _most_held(taken, cols, rows), _most_held(taken, rows, cols)
+    upright, across = _best_window(taken, cols, rows), _best_window(taken, rows, cols)
     return upright if upright > across else across
 
 
 @_inner
 @no_type_check
-def _most_held(taken, wide, high):
-    """The most that a frame of this width and height holds; it slides over one strip after the other."""
+def _best_window(taken, wide, high):
+    """The largest sum in a window of this width and height, which slides along one strip after the other."""
     most = 0
     strip = np.zeros(taken.shape[1], np.int64)
     for x in range(taken.shape[0]):
@@ -187,16 +190,15 @@ def _most_held(taken, wide, high):
 
 @_inner
 @no_type_check
-def _extent(mover, movers, stayer, stayers, following, frame, work, motion, axes, a):
-    """From where to where both rings reach along one axis after the motion."""
-    d = len(axes)
-    low, high = frame[stayer, a, d], frame[stayer, a, d]
+def _extent(mover, movers, stayer, stayers, following, frame, work, motion, a):
+    """The least and the greatest position of both trees along one axis after the motion."""
+    low, high = frame[stayer, a, 3], frame[stayer, a, 3]
     for number in range(stayers + movers):
         if number < stayers:
-            at = frame[stayer, a, d]
+            at = frame[stayer, a, 3]
             stayer = following[stayer]
         else:
-            at = _moved(mover, frame, work, motion, axes, a)
+            at = _moved(mover, frame, work, motion, a)
             mover = following[mover]
         low, high = at if at < low else low, at if at > high else high
     return low, high
@@ -204,48 +206,45 @@ def _extent(mover, movers, stayer, stayers, following, frame, work, motion, axes
 
 @_inner
 @no_type_check
-def _moved(piece, frame, work, motion, axes, a):
-    """Where a piece stands along one axis after the motion."""
-    d = len(axes)
-    moved = work[motion, a, d]
-    for b in range(d):
-        moved += work[motion, a, b] * frame[piece, b, d]
+def _moved(piece, frame, work, motion, a):
+    """The position of a piece along one axis after the motion."""
+    moved = work[motion, a, 3]
+    for b in range(3):
+        moved += work[motion, a, b] * frame[piece, b, 3]
     return moved
 
 
 @_inner
 @no_type_check
-def _multiply(lefts, left, rights, right, products, product, axes):
-    """Write the product of two of the motions into a third."""
-    d = len(axes)
-    for a in range(d):
-        for b in range(d + 1):
-            total = products.dtype.type(0)
-            for c in range(d):
+def _multiply(lefts, left, rights, right, products, product):
+    """Write the product of two of the poses into a third."""
+    for a in range(3):
+        for b in range(4):
+            total = 0.0
+            for c in range(3):
                 total += lefts[left, a, c] * rights[right, c, b]
-            if b == d:
-                total += lefts[left, a, d]
+            if b == 3:
+                total += lefts[left, a, 3]
             products[product, a, b] = total
 
 
 @_inner
 @no_type_check
-def _invert(motions, motion, inverses, inverse, axes):
-    """Write the inverse of one of the motions into another."""
-    d = len(axes)
-    for a in range(d):
-        shift = inverses.dtype.type(0)
-        for b in range(d):
-            inverses[inverse, a, b] = motions[motion, b, a]
-            shift -= motions[motion, b, a] * motions[motion, b, d]
-        inverses[inverse, a, d] = shift
+def _invert(poses, pose, inverses, inverse):
+    """Write the inverse of one of the poses into another."""
+    for a in range(3):
+        shift = 0.0
+        for b in range(3):
+            inverses[inverse, a, b] = poses[pose, b, a]
+            shift -= poses[pose, b, a] * poses[pose, b, 3]
+        inverses[inverse, a, 3] = shift
 
 
 @_inner
 @no_type_check
 def _note(piece, home, frame, lookup):
-    """Note that a piece of the tree `home` has taken its cell; lone pieces need none, for no two of them collide."""
-    key = _key(home, frame[piece, 0, 2], frame[piece, 1, 2], len(frame))
+    """Enter the cell of a piece of the tree `home`; single pieces need none, for no two of them collide."""
+    key = _key(home, frame[piece, 0, 3], frame[piece, 1, 3], len(frame))
     lookup[_slot(lookup, key)] = key
 
 
@@ -254,13 +253,13 @@ def _note(piece, home, frame, lookup):
 def _key(label, x, y, count):
     """A number for a cell of a tree: within its frame, a tree of n pieces reaches no farther than n."""
     span = 2 * count + 1
-    return (label * span + x + count) * span + y + count
+    return (label * span + int(x) + count) * span + int(y) + count
 
 
 @_inner
 @no_type_check
 def _slot(lookup, key):
-    """Where the key stands, or where it would."""
+    """The place of the key in the table, or the free one for it."""
     mask = len(lookup) - 1
     slot = (key ^ (key >> 15)) * 0x9E3779B1 & mask
     while lookup[slot] != FREE and lookup[slot] != key:

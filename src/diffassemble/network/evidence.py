@@ -166,21 +166,24 @@ def grow_clusters(
     """
     ranked = matches[matches.probability.argsort(descending=True, stable=True)]
     pairs = torch.stack([ranked.first, ranked.second], 1).cpu().numpy()
-    relative = torch.cat([ranked.pose.rotation, ranked.pose.translation[..., None]], -1).double().cpu().numpy()
-    closest = apart**2 * np.square(relative[..., -1]).sum(1)
-    limits = np.full((count, relative.shape[1]), np.inf)
-    if room is not None:
-        limits = np.sort(room.double().cpu().numpy(), 1) + 1e-4
-    label, frame = np.arange(count), np.tile(np.eye(*relative.shape[1:]), (count, 1, 1))
+    dimension = matches.pose.translation.shape[-1]
+    # In the plane z is 0 and the box is flat.
+    relative = np.tile(np.eye(3, 4), (len(ranked), 1, 1))
+    relative[:, :dimension, :dimension] = ranked.pose.rotation.double().cpu().numpy()
+    relative[:, :dimension, 3] = ranked.pose.translation.double().cpu().numpy()
+    closest = apart**2 * np.square(relative[..., 3]).sum(1)
+    limits = np.zeros((count, 3))
+    limits[:, 3 - dimension :] = np.inf if room is None else np.sort(room.double().cpu().numpy(), 1) + 1e-4
+    label, frame = np.arange(count), np.tile(np.eye(3, 4), (count, 1, 1))
     trees = label, np.arange(count), np.ones(count, np.int64), frame
-    axes = tuple(range(relative.shape[1]))
+    none = np.zeros(0, np.int64)
     clusters, done = [], 0
     for threshold in THRESHOLDS:
         enough = int((ranked.probability.double() >= threshold).sum())
         chosen, refused = slice(done, enough), np.empty(enough - done, np.bool_)
         along = pairs[chosen], relative[chosen], enough - done, refused
-        join(*along, *trees, axes, closest=closest[chosen], room=limits, lookup=None, board=None)
-        clusters.append(_snapshot(label, frame, matches.first.device))
+        join(*along, *trees, closest[chosen], limits, none, none, 0, 0)
+        clusters.append(_snapshot(label, frame[:, :dimension, [*range(dimension), 3]], matches.first.device))
         done = enough
     return clusters
 

@@ -1,7 +1,7 @@
-"""Trees of pieces grown along matches of sides, and what the frames of a board hold of them.
+"""Trees of pieces grown along matches of sides, and the pieces that the frames of a board hold of them.
 
-In the frame of its tree, each piece has a place (x right, y down, in cells) and a turn. Trees may have to keep to the
-shape of a board (Gallagher 2012 and Yu 2015: trimming).
+In the frame of its tree, each piece has a place (x right, y down, in cells) and a turn. Trees may be required to fit
+the shape of a board (Gallagher 2012 and Yu 2015: trimming).
 """
 
 from __future__ import annotations
@@ -20,10 +20,16 @@ from diffassemble.core.board import SIDES, WAYS
 QUARTERS = turn_matrix(torch.arange(SIDES)).long().numpy()
 
 
-def _beside() -> Int64[np.ndarray, "16 2 3"]:
-    """How a piece stands, seen from another, if its side b lies against the other's side a: number 4·a + b."""
+def _in_space(turns: Int64[np.ndarray, "n"], places: Int64[np.ndarray, "n 2"]) -> Float64[np.ndarray, "n 3 4"]:
+    poses = np.tile(np.eye(3, 4), (len(turns), 1, 1))
+    poses[:, :2, :2], poses[:, :2, 3] = QUARTERS[turns], places
+    return poses
+
+
+def _beside() -> Float64[np.ndarray, "16 3 4"]:
+    """The pose of a piece, seen from another, if its side b touches the other's side a: number 4·a + b."""
     a, b = np.divmod(np.arange(SIDES**2), SIDES)
-    return np.concatenate([QUARTERS[(a + 2 - b) % SIDES], WAYS[a][:, :, None]], 2)
+    return _in_space((a + 2 - b) % SIDES, WAYS[a])
 
 
 _BESIDE = _beside()
@@ -33,38 +39,38 @@ _BESIDE = _beside()
 class Forest:
     """Pieces in trees, changed in place as they grow; pieces with the same `label` are in one tree.
 
-    `frame` is where each stands in its tree; the others are as in `core.forest.join`.
+    `frame` is the pose of each in its tree; the others are as in `assembly.forest.join`.
     """
 
     label: Int64[np.ndarray, "n"]
     following: Int64[np.ndarray, "n"]
     size: Int64[np.ndarray, "n"]
-    frame: Int64[np.ndarray, "n 2 3"]
+    frame: Float64[np.ndarray, "n 3 4"]
     lookup: Int64[np.ndarray, "h"]
 
     @staticmethod
     def of(count: int, turns: Int64[np.ndarray, "n"] | int = 0) -> Forest:
-        """Every piece for itself, as it lies or turned like that."""
+        """Every piece a tree of its own, turned by `turns`."""
         # The smaller tree moves, so a piece moves at most log2(n) times, and each time takes one more entry.
         entries = count * (count.bit_length() + 1)
         lookup = np.full(1 << (2 * entries).bit_length(), FREE, np.int64)
-        frame = np.pad(QUARTERS[np.broadcast_to(turns, count)], ((0, 0), (0, 0), (0, 1)))
+        frame = _in_space(np.broadcast_to(turns, count), np.zeros((count, 2), np.int64))
         return Forest(np.arange(count), np.arange(count), np.ones(count, np.int64), frame, lookup)
 
     @property
     def place(self) -> Int64[np.ndarray, "n 2"]:
-        """Where each piece stands in its tree; a view."""
-        return self.frame[:, :, 2]
+        """The place of each piece in its tree."""
+        return self.frame[:, :2, 3].astype(np.int64)
 
     @property
     def turn(self) -> Int64[np.ndarray, "n"]:
-        """How each piece is turned in its tree; a copy."""
-        cosine, sine = self.frame[:, 0, 0], self.frame[:, 1, 0]
+        """The quarter turns of each piece in its tree."""
+        cosine, sine = self.frame[:, 0, 0].astype(np.int64), self.frame[:, 1, 0].astype(np.int64)
         return np.where(sine == 0, 1 - cosine, 2 - sine)
 
     @property
     def trees(self) -> int:
-        """How many there are."""
+        """Their number."""
         return len(np.unique(self.label))
 
     @property
@@ -73,18 +79,23 @@ class Forest:
         return np.flatnonzero(self.label == self.label[self.size[self.label].argmax()])
 
     def grow(self, matches: Int64[np.ndarray, "m 2"], start: int, joins: int) -> int:
-        """Try the matches from `start` on until so many joins were made; returns the first match not yet tried."""
+        """Try the matches from `start` on until so many joins are made; returns the first match not yet tried."""
         return start + self.join(matches[start:], joins)[0]
 
     def join(
-        self, sides: Int64[np.ndarray, "m 2"], joins: int, board: tuple[Int64[np.ndarray, "n"], int, int] | None = None
+        self,
+        sides: Int64[np.ndarray, "m 2"],
+        joins: int,
+        held: Int64[np.ndarray, "n"] | None = None,
+        rows: int = 0,
+        cols: int = 0,
     ) -> tuple[int, Bool[np.ndarray, "m"]]:
         """Join trees along matches; how many were tried until so many joins were made, and which were refused."""
-        refused = np.zeros(len(sides), np.bool_)
+        refused, any_distance, any_box = np.zeros(len(sides), np.bool_), np.zeros(0), np.zeros((0, 3))
+        held = np.zeros(0, np.int64) if held is None else held
         trees = self.label, self.following, self.size, self.frame
-        tried = join(
-            sides, _BESIDE, joins, refused, *trees, (0, 1), closest=None, room=None, lookup=self.lookup, board=board
-        )
+        sides = np.ascontiguousarray(sides)
+        tried = join(sides, _BESIDE, joins, refused, *trees, any_distance, any_box, self.lookup, held, rows, cols)
         return int(tried), refused
 
 
@@ -101,19 +112,19 @@ class FramedForest:
 
     @staticmethod
     def of(board: Board, turns: Int64[np.ndarray, "n"]) -> FramedForest:
-        """Every piece for itself, turned like that."""
+        """Every piece a tree of its own, turned by `turns`."""
         return FramedForest(Forest.of(len(turns), turns), board, np.ones(len(turns), np.int64))
 
     def join(self, sides: Int64[np.ndarray, "m 2"]) -> Bool[np.ndarray, "m"]:
         """Join trees along matches, one after the other; which matches were refused.
 
-        A match is refused if pieces would lie on each other, or if of the smaller tree's pieces the best frame would
-        hold no more than half.
+        A match is refused if two pieces would share a cell, or if the best frame would hold no more than half of the
+        smaller tree's pieces.
         """
-        return self.forest.join(sides, len(sides), (self.held, self.board.rows, self.board.cols))[1]
+        return self.forest.join(sides, len(sides), self.held, self.board.rows, self.board.cols)[1]
 
     def open_sides(self) -> Bool[np.ndarray, "sides"]:
-        """Which sides look at a cell that their own tree leaves free."""
+        """Which sides face a cell that their own tree leaves free."""
         label, place, turn = self.forest.label, self.forest.place, self.forest.turn
         way = (turn[:, None] + np.arange(SIDES)) % SIDES
         beside = place[:, None] + WAYS[way]
@@ -126,7 +137,7 @@ class FramedForest:
 def held_by_frames(
     place: Int64[np.ndarray, "k 2"], weight: Float64[np.ndarray, "k"], shape: tuple[int, int]
 ) -> Float64[np.ndarray, "x y"]:
-    """What frames of this shape (x, y) hold of pieces at these places; frame 0, 0 starts one shape before the first."""
+    """The weight of the places in each frame of this shape (x, y); frame 0, 0 starts one shape before the first."""
     room = np.array(shape)
     taken = np.zeros(np.ptp(place, axis=0) + 2 * room)
     np.add.at(taken, tuple((place - place.min(0) + room).T), weight)
