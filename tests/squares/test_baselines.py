@@ -18,8 +18,7 @@ from diffassemble.squares.gallagher import (
     GallagherSolver,
     RatedPlacement,
     ranked_matches,
-    touching_sides,
-    trim,
+    trim_largest,
 )
 from diffassemble.squares.huroyan import (
     HuroyanSolver,
@@ -28,7 +27,8 @@ from diffassemble.squares.huroyan import (
     next_connections,
     recovered_turns,
 )
-from diffassemble.squares.yu import Caution, YuSolver, inconsistency, join_consistent
+from diffassemble.squares.placement import touching_sides
+from diffassemble.squares.yu import Acceptance, YuSolver, inconsistency, join_consistent
 
 SOLVERS = {"gallagher": GallagherSolver, "yu": YuSolver, "huroyan": HuroyanSolver}
 each = pytest.mark.parametrize("solver", SOLVERS)
@@ -113,7 +113,7 @@ def forest_of(places: list[tuple[int, int]], loose: int = 0) -> Forest:
     forest = Forest.of(len(places) + loose)
     forest.label[: len(places)] = 0
     forest.size[0] = len(places)
-    forest.place[: len(places)] = places
+    forest.frame[: len(places), :2, 3] = places
     return forest
 
 
@@ -133,7 +133,7 @@ SQUARE = [(x, y) for x in range(3) for y in range(2)]
 def test_the_frame_that_holds_most_is_kept(
     places: list[tuple[int, int]], board: Board, wanted: list[int], turn: int
 ) -> None:
-    cells, turns = trim(forest_of(places, loose=1), board)
+    cells, turns = trim_largest(forest_of(places, loose=1), board)
     assert cells.tolist() == [*wanted, -1]
     assert turns.tolist() == [turn] * len(places) + [0]
 
@@ -190,10 +190,10 @@ def test_what_is_not_possible_is_not_joined(cut: Callable[..., Puzzle]) -> None:
     candidates = Candidates.of(Borders.of(puzzle.pieces.pixels).best(20))
     framed = FramedForest.of(puzzle.board, turns.numpy())
     nothing = np.zeros(candidates.side.shape, bool)
-    assert list(join_consistent(framed, candidates, nothing, Caution())) == []
+    assert list(join_consistent(framed, candidates, nothing, Acceptance())) == []
     first, second = candidates.pairs[..., 0], candidates.pairs[..., 1]
     looks = (first + turns.numpy()[first // 4] - second - turns.numpy()[second // 4]) % 4
-    assert list(join_consistent(framed, candidates, looks == 2, Caution()))
+    assert list(join_consistent(framed, candidates, looks == 2, Acceptance()))
     assert (framed.forest.turn == turns.numpy()).all()
     assert framed.forest.trees < 5
 

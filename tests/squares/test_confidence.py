@@ -9,14 +9,14 @@ import torch
 
 from diffassemble.core import Board, ImagePieces, Puzzle
 from diffassemble.squares.edge_model import Evidence
-from diffassemble.squares.energy import MATCHES, Energy, border_confidence
+from diffassemble.squares.energy import DEFAULT, Energy, border_confidence
 
 Cut = Callable[..., Puzzle]
 
 
 def energy_of(puzzle: Puzzle, listed: bool = False) -> Energy:
-    matches = Evidence.of(puzzle.pixels).matches(puzzle.board.pitch, MATCHES, None)
-    return Energy.of_borders(matches, len(puzzle), puzzle.board, None, listed)
+    matches = Evidence(puzzle.pixels).matches(puzzle.board.pitch, DEFAULT.matches)
+    return Energy.of_borders(matches, puzzle, listed)
 
 
 def test_pieces_in_their_places_are_sure_and_one_that_is_turned_is_not(cut: Cut) -> None:

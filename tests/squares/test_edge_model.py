@@ -11,10 +11,10 @@ from skimage import data
 from torch import Tensor
 
 from diffassemble.core import Board, Puzzle, turn_pixels
-from diffassemble.squares import edge_model as module
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.edge_model import (
     TERMS,
+    ComparisonConfig,
     EdgeCompatibility,
     EdgeModel,
     EdgeModelConfig,
@@ -22,7 +22,7 @@ from diffassemble.squares.edge_model import (
     find_candidates,
     side_strips,
 )
-from diffassemble.squares.edges import Borders, evidence
+from diffassemble.squares.edges import Borders, EdgeConfig, evidence
 
 
 def random_compatibility(sides: int, seed: int = 0) -> EdgeCompatibility:
@@ -71,12 +71,11 @@ def test_chances_are_the_log_odds_of_either_side(small_puzzle: Puzzle) -> None:
     assert found.terms().shape == (len(borders), 6, TERMS)
 
 
-def test_blocks_make_no_difference(small_puzzle: Puzzle, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_make_no_difference(small_puzzle: Puzzle) -> None:
     borders = Borders.of(small_puzzle.pixels)
     compatibility = random_compatibility(len(borders))
     whole = find_candidates(borders, compatibility, keep=5)
-    monkeypatch.setattr(module, "_BLOCK", 1)
-    parts = find_candidates(borders, compatibility, keep=5)
+    parts = find_candidates(borders, compatibility, 5, ComparisonConfig(EdgeConfig(block=1, fewest_rows=1)))
     assert torch.equal(whole.side, parts.side)
     torch.testing.assert_close(whole.terms(), parts.terms(), atol=1e-3, rtol=1e-3)
 
@@ -181,12 +180,11 @@ def test_pieces_of_any_size_and_flat_ones(edge_model: EdgeModel, size: int) -> N
     assert 0 <= compatibility.gap <= 4
 
 
-def test_many_pieces_are_compared_in_blocks(edge_model: EdgeModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_pieces_are_compared_in_blocks(edge_model: EdgeModel) -> None:
     pixels = torch.rand(9, 3, 16, 16, generator=torch.Generator().manual_seed(0))
     whole = compared(edge_model, pixels)
-    for name, value in (("_TOGETHER", 4), ("_TYPICAL", 8), ("_SEEN", 6)):
-        monkeypatch.setattr(module, name, value)
-    blocks = compared(edge_model, pixels)
+    config = ComparisonConfig(pieces_at_once=4, many_sides=8, sampled_sides=6)
+    blocks = edge_model.compare(pixels, Borders.of(pixels), config)
     torch.testing.assert_close(blocks.predicted, whole.predicted)
     torch.testing.assert_close(blocks.observed, whole.observed)
     assert blocks.gap == whole.gap
@@ -199,16 +197,14 @@ def test_worn_pieces_are_recognised(edge_model: EdgeModel, erode: int) -> None:
     assert torch.equal(chosen.odds, edge_model.odds[chosen.gap])
 
 
-def test_evidence_is_computed_once_and_shared_while_it_is_held(edge_model: EdgeModel) -> None:
+def test_evidence_is_computed_once(edge_model: EdgeModel) -> None:
     pixels, asked = photo().pixels, []
 
     def compare(given: Tensor, borders: Borders) -> EdgeCompatibility:
         asked.append(borders)
         return edge_model.compare(given, borders)
 
-    held = Evidence.of(pixels)
-    assert Evidence.of(pixels.clone()) is held
-    assert Evidence.of(pixels.flip(0)) is not held
+    held = Evidence(pixels)
     first, again = held.matches(0.5, 3, compare), held.matches(0.5, 3, compare)
     assert len(asked) == 1
     assert asked[0] is held.borders

@@ -156,7 +156,7 @@ def test_of_several_frames_the_one_is_found_that_can_be_filled(cut: Callable[...
     inner = np.flatnonzero(cells % 6 > 0)
     forest = Forest.of(36, turns)
     forest.label[inner], forest.size[inner[0]] = inner[0], len(inner)
-    forest.place[inner] = np.stack([cells[inner] % 6, cells[inner] // 6], 1)
+    forest.frame[inner, :2, 3] = np.stack([cells[inner] % 6, cells[inner] // 6], 1)
     trimmed = trim(forest, puzzle.board, candidates, borders)
     assert len(trimmed) > 1
     found = place(trimmed, puzzle.board, candidates, borders, math.inf)

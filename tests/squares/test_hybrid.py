@@ -1,4 +1,4 @@
-"""The hybrid needs no network where borders speak, and listens to it where they are mute."""
+"""The hybrid needs no network where borders determine the picture, and follows it where they do not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from diffassemble.evaluation.metrics import direct_comparison_free
 from diffassemble.network.batch import PuzzleBatch
 from diffassemble.network.denoiser import Denoiser
 from diffassemble.squares.edge_model import EdgeModel, EdgeModelConfig
-from diffassemble.squares.hybrid import HybridSolver
+from diffassemble.squares.energy import EnergyConfig
+from diffassemble.squares.hybrid import HybridConfig, HybridSolver
 
 
 @pytest.fixture
@@ -86,7 +87,7 @@ def test_where_borders_are_mute_what_pieces_show_decides(
     cells, turns = puzzle.board.turned(*puzzle.board.snap(puzzle.truth), turn)[1:]
     content.truth = cells[order], turns[order]
     mute = Puzzle(ImagePieces(pixels), puzzle.board, puzzle.names, puzzle.board.poses(cells, turns))
-    last = drained(HybridSolver(content, trust=5.0), mute)[-1]
+    last = drained(HybridSolver(content, config=HybridConfig(trust=5.0)), mute)[-1]
     assert all(torch.equal(*pair) for pair in zip(mute.board.snap(last.poses), (cells, turns), strict=True))
 
 
@@ -96,13 +97,13 @@ def test_what_is_beyond_doubt_is_answered_at_once(cut: Callable[..., Puzzle], so
         puzzle = cut(6, 6, missing=missing, name="astronaut")
         order = content_order(puzzle.pixels)
         content.truth, content.asked = tuple(part[order] for part in puzzle.board.snap(puzzle.truth)), 0
-        assert right(puzzle, drained(HybridSolver(content, sure=sure), puzzle)[-1]) == 100
+        assert right(puzzle, drained(HybridSolver(content, config=HybridConfig(sure=sure)), puzzle)[-1]) == 100
         assert content.asked == asked
 
 
 def listed(solver: HybridSolver, budget: float = math.inf) -> HybridSolver:
     """The same, with the search of large boards."""
-    return replace(solver, listed_above=0, budget=budget)
+    return replace(solver, budget=budget, config=HybridConfig(energy=EnergyConfig(listed_above=0)))
 
 
 @pytest.mark.parametrize("budget", [1e-9, math.inf])

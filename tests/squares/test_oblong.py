@@ -78,7 +78,7 @@ def test_upright_sides_never_meet_level_ones(puzzle: Puzzle) -> None:
     model = bundled_edge_model()
     assert model is not None
     for edge_model in (None, model):
-        matches = Evidence.of(puzzle.pixels).matches(BOARD.pitch, 24, edge_model)
+        matches = Evidence(puzzle.pixels).matches(BOARD.pitch, 24, edge_model)
         assert ((matches.slot // 4 - matches.slot % 4) % 2 == 0).all()
 
 

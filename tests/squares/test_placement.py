@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from diffassemble.core import Board, Poses, turn_matrix
 from diffassemble.core.poses import random_rotations
 from diffassemble.network.sampling import average
-from diffassemble.squares import placement
 from diffassemble.squares.placement import agreement, agreements, place
 
 
@@ -84,15 +83,14 @@ def test_agreement_is_blind_to_turns_of_the_whole(rows: int, cols: int, others: 
 
 
 @pytest.mark.parametrize(("board", "lost"), [(Board(7, 9), 0), (Board(9, 7), 20), (Board(1, 40), 3), (Board(40, 1), 0)])
-def test_large_boards_are_halved(board: Board, lost: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placement, "_EXACTLY", 6)
+def test_large_boards_are_halved(board: Board, lost: int) -> None:
     generator, count = torch.Generator().manual_seed(0), board.cells - lost
     cells = torch.randperm(board.cells, generator=generator)[:count]
     near = board.centres()[cells] + 0.45 * board.pitch * (2 * torch.rand(count, 2, generator=generator) - 1)
     if not lost:  # every piece nearest to a cell of its own
-        assert torch.equal(place(Poses(turn_matrix(torch.zeros(count).long()), near), board)[0], cells)
+        assert torch.equal(place(Poses(turn_matrix(torch.zeros(count).long()), near), board, exact_cells=6)[0], cells)
     for poses in (Poses(loose(count, 1).rotation, 0.1 * near), loose(count, 2), Poses(loose(count, 3).rotation, near)):
-        assert len(place(poses, board)[0].unique()) == count
+        assert len(place(poses, board, exact_cells=6)[0].unique()) == count
 
 
 def samples() -> list[Poses]:

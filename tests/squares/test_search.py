@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import astuple
 
 import numpy as np
 import pytest
@@ -11,9 +12,12 @@ import torch
 
 from diffassemble.core import Board, Locks, Puzzle
 from diffassemble.squares.edge_model import find_matches
-from diffassemble.squares.energy import STRONGEST, pair_lists, pair_terms, place_list, place_terms
+from diffassemble.squares.energy import DEFAULT, pair_lists, pair_terms, place_lists, place_terms
 from diffassemble.squares.placement import touching_sides
-from diffassemble.squares.search import NOWHERE, UNLISTED, energy, margins, search
+from diffassemble.squares.search import NOWHERE, SearchConfig, Terms, energy, margins, search
+
+UNLISTED = -DEFAULT.strongest
+NUMBERS = astuple(SearchConfig())
 
 
 def test_pair_terms_are_the_log_odds_of_the_listed_pairs_and_lowest_for_others(cut: Callable[..., Puzzle]) -> None:
@@ -21,14 +25,14 @@ def test_pair_terms_are_the_log_odds_of_the_listed_pairs_and_lowest_for_others(c
     matches = find_matches(puzzle, keep=6)
     gains = pair_terms(matches, len(puzzle))
     assert torch.equal(gains, gains.T)
-    assert gains.abs().max() <= STRONGEST
+    assert gains.abs().max() <= DEFAULT.strongest
     own, other = 4 * matches.first + matches.slot // 4, 4 * matches.second + matches.slot % 4
     torch.testing.assert_close(
         gains[own, other].sigmoid(), matches.probability.clamp(0.00248, 0.99752), rtol=0, atol=1e-4
     )
     listed = torch.zeros_like(gains, dtype=torch.bool)
     listed[own, other] = listed[other, own] = True
-    assert (gains[~listed] == -STRONGEST).all()
+    assert (gains[~listed] == -DEFAULT.strongest).all()
 
 
 def test_places_count_by_their_log_odds_above_chance_within_bounds_and_locks_above_all() -> None:
@@ -42,7 +46,7 @@ def test_places_count_by_their_log_odds_above_chance_within_bounds_and_locks_abo
     assert terms[2, 0, 0] == pytest.approx(2 * math.log(2), abs=1e-4)
     locks = Locks(torch.tensor([False, False, True]), board.poses(torch.tensor([0, 0, 5]), torch.tensor([0, 0, 2])))
     assert place_terms(chances, 3, board, locks)[2, 2, 5] > 1000
-    cells, turns, term = place_list(3, board, locks)
+    cells, turns, term = place_lists(3, board, locks)
     assert (cells.tolist(), int(turns[2]), float(term[0])) == ([-1, -1, 5], 2, 0.0)
     assert term[2] > 1000
 
@@ -66,7 +70,18 @@ BOARDS = [(Board(3, 4), 12), (Board(3, 4), 7), (Board(1, 5), 4), (Board(4, 1), 4
 NO_PAIRS = np.zeros((0, 2), np.int64)
 
 
-def terms(form: str, count: int, cells: int, share: float = 0.3, seed: int = 0) -> tuple:
+def dense(pairs: np.ndarray, places: np.ndarray) -> Terms:
+    whole, real = np.zeros(0, np.int64), np.zeros(0, np.float32)
+    return Terms(pairs, places, whole, whole, real, whole, whole, real, UNLISTED)
+
+
+def listed(starts: np.ndarray, partner: np.ndarray, term: np.ndarray, *places: np.ndarray) -> Terms:
+    return Terms(
+        np.zeros((0, 0), np.float32), np.zeros((0, 0, 4), np.float32), starts, partner, term, *places, UNLISTED
+    )
+
+
+def random_terms(form: str, count: int, cells: int, share: float = 0.3, seed: int = 0) -> Terms:
     """Random terms, dense or listed, of which a share counts more than what is unlisted."""
     random = np.random.default_rng(seed)
     pairs = np.triu(random.normal(size=(4 * count, 4 * count))).astype(np.float32)
@@ -76,14 +91,14 @@ def terms(form: str, count: int, cells: int, share: float = 0.3, seed: int = 0) 
     term = random.random(count).astype(np.float32)
     if form == "listed":
         rows, partner = np.nonzero(pairs != UNLISTED)
-        return (np.searchsorted(rows, np.arange(4 * count + 1)), partner, pairs[rows, partner]), (home, turn, term)
+        return listed(np.searchsorted(rows, np.arange(4 * count + 1)), partner, pairs[rows, partner], home, turn, term)
     places = np.zeros((cells, count, 4), np.float32)
     known = home != NOWHERE
     places[home[known], np.arange(count)[known], turn[known]] = term[known]
-    return pairs, places
+    return dense(pairs, places)
 
 
-def line_up(form: str, rows: int, cols: int, strength: float = 3.0) -> tuple:
+def line_up(form: str, rows: int, cols: int, strength: float = 3.0) -> tuple[Terms, np.ndarray]:
     """Energy of pieces 0, 1, … that belong row by row, unturned, and the pairs of sides worth trying."""
     count, pairs = rows * cols, []
     for piece in range(count):
@@ -94,10 +109,10 @@ def line_up(form: str, rows: int, cols: int, strength: float = 3.0) -> tuple:
     if form == "listed":
         starts = np.searchsorted(likely[:, 0], np.arange(4 * count + 1))
         nowhere = np.full(count, NOWHERE), np.zeros(count, np.int64), np.zeros(count, np.float32)
-        return (starts, likely[:, 1].copy(), np.full(len(likely), strength, np.float32)), nowhere, likely
-    dense = np.full((4 * count, 4 * count), -strength, np.float32)
-    dense[tuple(likely.T)] = strength
-    return dense, np.zeros((count, count, 4), np.float32), likely
+        return listed(starts, likely[:, 1].copy(), np.full(len(likely), strength, np.float32), *nowhere), likely
+    table = np.full((4 * count, 4 * count), -strength, np.float32)
+    table[tuple(likely.T)] = strength
+    return dense(table, np.zeros((count, count, 4), np.float32)), likely
 
 
 def shuffled(count: int, cells: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -108,8 +123,8 @@ def shuffled(count: int, cells: int, seed: int = 0) -> tuple[np.ndarray, np.ndar
     return at, random.integers(0, 4, count), where
 
 
-def put_down(at: np.ndarray, turn: np.ndarray, where: np.ndarray, pairs: object, places: object, cols: int) -> None:
-    search(at, turn, where, pairs, places, NO_PAIRS, cols, 0, 0.0, 0.0, np.random.default_rng(0))
+def put_down(at: np.ndarray, turn: np.ndarray, where: np.ndarray, terms: Terms, cols: int) -> None:
+    search(at, turn, where, terms, NO_PAIRS, cols, 0, 0.0, 0.0, np.random.default_rng(0), *NUMBERS)
 
 
 def assert_whole(at: np.ndarray, turn: np.ndarray, where: np.ndarray) -> None:
@@ -123,13 +138,13 @@ both_forms = pytest.mark.parametrize("form", ["dense", "listed"])
 
 @pytest.mark.parametrize(("board", "count"), BOARDS)
 def test_energy_is_the_sum_over_touching_sides_and_places_in_both_forms(board: Board, count: int) -> None:
-    pairs, places = terms("dense", count, board.cells)
+    whole = random_terms("dense", count, board.cells)
     at, turn, where = shuffled(count, board.cells)
     first, second = touching_sides(board, torch.from_numpy(where), torch.from_numpy(turn))
-    expected = pairs[first, second].sum() / 2 + places[where, np.arange(count), turn].sum()
-    assert energy(at, turn, pairs, places, board.cols) == pytest.approx(float(expected), abs=1e-3)
-    listed = energy(at, turn, *terms("listed", count, board.cells), board.cols)
-    assert listed == pytest.approx(float(expected), abs=1e-3)
+    expected = whole.pairs[first, second].sum() / 2 + whole.places[where, np.arange(count), turn].sum()
+    assert energy(at, turn, whole, board.cols) == pytest.approx(float(expected), abs=1e-3)
+    found = energy(at, turn, random_terms("listed", count, board.cells), board.cols)
+    assert found == pytest.approx(float(expected), abs=1e-3)
 
 
 @both_forms
@@ -143,7 +158,7 @@ def test_every_loose_piece_gets_a_cell_of_its_own_and_none_that_lies_is_moved(
     fixed, fixed_turn, loose = where.copy(), turn.copy(), int(lost * count)
     for piece in range(loose):
         at[where[piece]] = where[piece] = NOWHERE
-    put_down(at, turn, where, *terms(form, count, board.cells, share), board.cols)
+    put_down(at, turn, where, random_terms(form, count, board.cells, share), board.cols)
     assert_whole(at, turn, where)
     assert np.array_equal(where[loose:], fixed[loose:])
     assert np.array_equal(turn[loose:], fixed_turn[loose:])
@@ -152,7 +167,7 @@ def test_every_loose_piece_gets_a_cell_of_its_own_and_none_that_lies_is_moved(
 def test_pieces_that_fit_nowhere_stay_apart_when_there_is_room() -> None:
     at, turn, where = np.full(9, NOWHERE), np.zeros(2, np.int64), np.array([4, NOWHERE])
     at[4] = 0
-    put_down(at, turn, where, np.full((8, 8), -5, np.float32), np.zeros((9, 2, 4), np.float32), 3)
+    put_down(at, turn, where, dense(np.full((8, 8), -5, np.float32), np.zeros((9, 2, 4), np.float32)), 3)
     assert where[1] in (0, 2, 6, 8)
 
 
@@ -160,7 +175,7 @@ def test_a_piece_without_likely_partners_goes_home() -> None:
     starts, partner, term = np.zeros(13, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32)
     homes = np.array([3, NOWHERE, 2]), np.array([1, 0, 3]), np.ones(3, np.float32)
     at, turn, where = np.full(4, NOWHERE), np.zeros(3, np.int64), np.full(3, NOWHERE)
-    put_down(at, turn, where, (starts, partner, term), homes, 2)
+    put_down(at, turn, where, listed(starts, partner, term, *homes), 2)
     assert where.tolist() == [3, 0, 2]
     assert turn.tolist() == [1, 0, 3]
 
@@ -168,14 +183,13 @@ def test_a_piece_without_likely_partners_goes_home() -> None:
 def test_margins_are_against_the_best_other_piece_or_turn() -> None:
     pairs, places = np.zeros((8, 8), np.float32), np.zeros((2, 2, 4), np.float32)
     places[0, 0, 1], places[0, 0, 2], places[0, 1, 0], places[1, 1, 3] = 5.0, 3.0, 4.0, 2.0
-    margin = margins(np.array([0, 1]), np.array([1, 3]), np.array([0, 1]), pairs, places, 2)
+    margin = margins(np.array([0, 1]), np.array([1, 3]), np.array([0, 1]), dense(pairs, places), 2)
     assert margin.tolist() == [1.0, 2.0]
 
 
 def test_listed_margins_are_against_what_is_listed_at_least() -> None:
-    pairs, places, _ = line_up("listed", 1, 3)
-    margin = margins(np.arange(3), np.zeros(3, np.int64), np.arange(3), pairs, places, 3)
-    # Turned back, an outer piece would meet its neighbour with a side that is not listed; nobody is listed otherwise.
+    margin = margins(np.arange(3), np.zeros(3, np.int64), np.arange(3), line_up("listed", 1, 3)[0], 3)
+    # Turned back, an outer piece would meet its neighbour with a side that is not listed.
     assert margin.tolist() == pytest.approx([3 - UNLISTED, 6 - UNLISTED, 3 - UNLISTED])
 
 
@@ -183,20 +197,20 @@ def test_listed_margins_are_against_what_is_listed_at_least() -> None:
 @pytest.mark.parametrize(("board", "count"), [*BOARDS, (Board(5, 5), 18), (Board(2, 1), 2)])
 def test_placements_stay_whole_and_never_lose_energy(form: str, board: Board, count: int) -> None:
     random = np.random.default_rng(1)
-    pairs, places = terms(form, count, board.cells, seed=1)
+    terms = random_terms(form, count, board.cells, seed=1)
     likely = random.integers(0, 4 * count, (5, 2))
     at, turn, where = shuffled(count, board.cells, 1)
-    before = energy(at, turn, pairs, places, board.cols)
-    found = search(at, turn, where, pairs, places, likely, board.cols, 200, 2.0, 0.0, random)
+    before = energy(at, turn, terms, board.cols)
+    found = search(at, turn, where, terms, likely, board.cols, 200, 2.0, 0.0, random, *NUMBERS)
     assert_whole(at, turn, where)
-    assert found == pytest.approx(energy(at, turn, pairs, places, board.cols), abs=1e-3)
+    assert found == pytest.approx(energy(at, turn, terms, board.cols), abs=1e-3)
     assert found >= before - 1e-4
 
 
 @both_forms
 @pytest.mark.parametrize("seed", range(2))
 def test_what_fits_together_is_found_from_any_start(form: str, seed: int) -> None:
-    pairs, places, likely = line_up(form, 5, 5)
+    terms, likely = line_up(form, 5, 5)
     random = np.random.default_rng(seed)
-    found = search(*shuffled(25, 25, seed), pairs, places, likely, 5, 1500, 3.0, 0.0, random)
+    found = search(*shuffled(25, 25, seed), terms, likely, 5, 1500, 3.0, 0.0, random, *NUMBERS)
     assert found == pytest.approx(3.0 * 40)  # 40 borders within a 5×5 board, all of them true

@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -81,44 +81,50 @@ def weakest_join(
     return np.where(np.isinf(best), best[np.isfinite(best)].max(initial=-np.inf), best)
 
 
-def weakest_group(
-    count: int, contacts: Sequence[tuple[int, int, float]], prior: float = 0.0
-) -> Float64[np.ndarray, "n"]:
-    """For each of `count` pieces of one group, the least log odds that hold any subgroup around it to the rest.
+def agglomerate(
+    count: int, contacts: Iterable[tuple[int, int, float]], least: float = -math.inf
+) -> Iterator[tuple[list[int], list[int], dict[int, float]]]:
+    """Groups of `count` pieces that arise by joining, again and again, the two with the strongest contacts.
 
-    Subgroups are made by joining, again and again, the two with the strongest contacts between them; those of at most
-    half of all pieces are weighed: all their `contacts` (first, second, log odds) with others, and the `prior` that a
-    subgroup belongs where it is. A piece without contacts keeps +∞ only if it is alone.
+    Yields every group as it arises, single pieces first: its members, of these the ones added last, and the sums of its
+    `contacts` (first, second, log odds) with other groups by their first members. Ends when no sum is at least `least`.
     """
     between: list[dict[int, float]] = [{} for _ in range(count)]
     for one, two, odds in contacts:
         between[one][two] = between[two][one] = between[one].get(two, 0.0) + odds
-    members: list[list[int] | None] = [[piece] for piece in range(count)]
-    least = np.full(count, np.inf)
+    members = [[piece] for piece in range(count)]
+    for piece in range(count):
+        yield members[piece], members[piece], between[piece]
     queue = [(-odds, one, two) for one, others in enumerate(between) for two, odds in others.items() if one < two]
     heapq.heapify(queue)
-
-    def weigh(group: int) -> None:
-        inside = members[group]
-        if inside is not None and 2 * len(inside) <= count:
-            least[inside] = np.minimum(least[inside], sum(between[group].values()) + prior)
-
-    for piece in range(count):
-        weigh(piece)
     while queue:
         negative, one, two = heapq.heappop(queue)
-        if members[one] is None or members[two] is None or between[one].get(two) != -negative:
+        if -negative < least or between[one].get(two) != -negative:  # too weak, or out of date
             continue
-        if len(members[one] or ()) < len(members[two] or ()):
+        if len(members[one]) < len(members[two]):
             one, two = two, one
-        members[one], members[two] = (members[one] or []) + (members[two] or []), None
+        members[one] += members[two]
         del between[one][two], between[two][one]
         for other, odds in between[two].items():
             del between[other][two]
             between[one][other] = between[other][one] = total = between[one].get(other, 0.0) + odds
             heapq.heappush(queue, (-total, min(one, other), max(one, other)))
         between[two] = {}
-        weigh(one)
+        yield members[one], members[two], between[one]
+
+
+def weakest_group(
+    count: int, contacts: Sequence[tuple[int, int, float]], prior: float = 0.0
+) -> Float64[np.ndarray, "n"]:
+    """For each of `count` pieces of one group, the least log odds that hold any subgroup around it to the rest.
+
+    Of the subgroups of `agglomerate`, those of at most half of all pieces are weighed: all their `contacts` with
+    others, and the `prior` that a subgroup belongs where it is. A piece without contacts keeps +∞ only if it is alone.
+    """
+    least = np.full(count, np.inf)
+    for inside, _, others in agglomerate(count, contacts):
+        if 2 * len(inside) <= count:
+            least[inside] = np.minimum(least[inside], sum(others.values()) + prior)
     return least
 
 

@@ -68,10 +68,6 @@ class Partners:
     side: Int[Tensor, "sides keep"]
     score: Float[Tensor, "sides keep"]
 
-    def first(self, keep: int) -> Partners:
-        """Only the best `keep` of them."""
-        return Partners(self.side[:, :keep], self.score[:, :keep])
-
 
 @dataclass(frozen=True)
 class Borders:

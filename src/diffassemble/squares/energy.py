@@ -6,7 +6,6 @@ two forms of its terms, dense and listed.
 
 from __future__ import annotations
 
-import heapq
 import math
 from dataclasses import astuple, dataclass, field
 
@@ -15,6 +14,7 @@ import torch
 from jaxtyping import Float, Float32, Float64, Int64
 from torch import Tensor
 
+from diffassemble.assembly.confidence import agglomerate, calibration
 from diffassemble.core import Board, Locks, Matches, Puzzle
 from diffassemble.core.board import SIDES, Placement
 from diffassemble.squares.edge_model import Evidence
@@ -51,8 +51,6 @@ class EnergyConfig:
     """bounds of what a piece shows for a place, over chance: it is never proof"""
     holds: float = 3.0
     """sum of the pair terms between two groups from which they count as one; benchmarks/calibrate_confidence.py"""
-    even: float = 0.8
-    """least margin at which a piece is as likely right as not; fitted by benchmarks/calibrate_confidence.py"""
     pull: float = 6.0
     """bonus of every pair that touches where borders are unsure, so that cells with many neighbours are filled first;
     on a full board all placements get the same, so it changes the search and not the best placement"""
@@ -152,41 +150,20 @@ class Energy:
         # What the pieces of one picture show is correlated, so that sums of it are divided by √size.
         shift = margin[largest] / math.sqrt(sizes[largest])
         least = np.minimum(np.minimum(self.margins(state), margin), shift)
-        return state.placement, chances(least, self.config)
+        return state.placement, calibrated(least)
 
     def groups(self, state: State) -> Int64[np.ndarray, "n"]:
         """Labels of groups that hold together, by agglomeration: the two with the highest sum of pair terms first.
 
         A label is one of the group's pieces. All sides that meet count, those with negative terms too.
         """
-        count = len(state.where)
         pieces, values = np.empty((2 * self.board.cells, 2), np.int64), np.empty(2 * self.board.cells)
         found = contacts(state.at, state.turn, self.terms, self.board.cols, pieces, values)
-        held: list[dict[int, float]] = [{} for _ in range(count)]
-        for (one, two), term in zip(pieces[:found].tolist(), values[:found].tolist(), strict=True):
-            held[one][two] = held[two][one] = held[one].get(two, 0.0) + term
-        label = list(range(count))
-        members = [[piece] for piece in range(count)]
-        heap = [(-term, one, two) for one, others in enumerate(held) for two, term in others.items() if one < two]
-        heapq.heapify(heap)
-        while heap:
-            lost, one, two = heapq.heappop(heap)
-            if -lost < self.config.holds or held[one].get(two) != -lost:  # does not hold, or is out of date
-                continue
-            if len(members[one]) < len(members[two]):
-                one, two = two, one
-            for piece in members[two]:
-                label[piece] = one
-            members[one] += members[two]
-            held[one].pop(two)
-            for other, term in held[two].items():
-                if other != one:
-                    held[other].pop(two)
-                    total = held[one].get(other, 0.0) + term
-                    held[one][other] = held[other][one] = total
-                    heapq.heappush(heap, (-total, min(one, other), max(one, other)))
-            held[two] = {}
-        return np.array(label)
+        meeting = zip(*pieces[:found].T.tolist(), values[:found].tolist(), strict=True)
+        label = np.arange(len(state.where))
+        for inside, added, _ in agglomerate(len(label), meeting, self.config.holds):
+            label[added] = inside[0]
+        return label
 
     def certainty(self, state: State) -> float:
         """The least margin of any piece; −∞ where there are several segments, which could be exchanged as wholes."""
@@ -208,9 +185,11 @@ def border_confidence(
     return energy.answer(energy.state(*placement))[1]
 
 
-def chances(margin: Float64[np.ndarray, "n"], config: EnergyConfig = DEFAULT) -> Float[Tensor, "n"]:
-    """The probability that pieces with these least margins are right: σ(margin − even)."""
-    return torch.from_numpy(margin - config.even).float().sigmoid()
+def calibrated(margin: Float64[np.ndarray, "n"]) -> Float[Tensor, "n"]:
+    """The probability that pieces with these least margins are right, by `assembly.confidence`, in single precision."""
+    numbers = calibration("squares")
+    logit = torch.from_numpy(numbers.slope * margin + numbers.shift).float()
+    return logit.sigmoid().clamp(max=numbers.ceiling)
 
 
 def _bounded(matches: Matches, config: EnergyConfig) -> Float[Tensor, "m"]:

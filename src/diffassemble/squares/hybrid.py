@@ -25,7 +25,7 @@ from diffassemble.network.batch import pack
 from diffassemble.network.denoiser import Denoiser
 from diffassemble.network.sampling import shown_alone, shown_together
 from diffassemble.squares.edge_model import CompareEdges, Evidence, match_finder
-from diffassemble.squares.energy import Energy, EnergyConfig, State, chances, match_sides, place_terms
+from diffassemble.squares.energy import Energy, EnergyConfig, State, calibrated, match_sides, place_terms
 from diffassemble.squares.forest import Forest
 from diffassemble.squares.gallagher import GallagherSolver, trim_largest
 from diffassemble.squares.placement import Answer, Uprighter, finish, place_by_logits
@@ -130,7 +130,7 @@ class HybridSolver:
         # 2. Join pieces along the most probable ones: the answer, if no piece has a rival.
         joined, first = self.first_assembly(energy, matches, count)
         if count == board.cells and locks is None and energy.certainty(first) >= config.sure:
-            yield first.placement, chances(energy.margins(first), config.energy)
+            yield first.placement, calibrated(energy.margins(first))
             return
         yield energy.answer(first)
         # 3. On large boards, search with the terms of likely pairs alone.
