@@ -18,7 +18,7 @@ from diffassemble.assembly.confidence import agglomerate, calibration
 from diffassemble.core import Board, Locks, Matches, Puzzle
 from diffassemble.core.board import SIDES, Placement
 from diffassemble.squares.edge_model import Evidence
-from diffassemble.squares.placement import Answer
+from diffassemble.squares.placement import ScoredPlacement
 from diffassemble.squares.search import (
     SearchConfig,
     Terms,
@@ -135,7 +135,7 @@ class Energy:
         search(*arrays, self.board.cols, rounds, hot, cold, random, *astuple(self.config.search))
         return found
 
-    def answer(self, state: State) -> Answer:
+    def answer(self, state: State) -> ScoredPlacement:
         """The placement, with the confidence of each piece.
 
         It follows from the least of three margins: over any other piece or turn on its cell, over any other place of

@@ -28,7 +28,7 @@ from diffassemble.squares.edge_model import CompareEdges, Evidence, match_finder
 from diffassemble.squares.energy import Energy, EnergyConfig, State, calibrated, match_sides, place_terms
 from diffassemble.squares.forest import Forest
 from diffassemble.squares.gallagher import GallagherSolver, trim_largest
-from diffassemble.squares.placement import Answer, Uprighter, finish, place_by_logits
+from diffassemble.squares.placement import ScoredPlacement, Uprighter, finish, place_by_logits
 from diffassemble.squares.yu import YuSolver
 
 Alone = Callable[[], Float[Tensor, "n c 4"]]
@@ -118,7 +118,7 @@ class HybridSolver:
         alone = cache(partial(shown_alone, self.content, puzzle)) if self.content is not None and small else None
         yield from finish(puzzle, self._answers(puzzle, alone), upright, partial(self._content_of, puzzle, alone))
 
-    def _answers(self, puzzle: Puzzle, alone: Alone | None) -> Iterator[Answer]:
+    def _answers(self, puzzle: Puzzle, alone: Alone | None) -> Iterator[ScoredPlacement]:
         """Placements of ever higher energy, with the confidence of each piece."""
         config, board, locks, count = self.config, puzzle.board, puzzle.locks, len(puzzle)
         until = time.monotonic() + self.budget
@@ -197,7 +197,7 @@ class HybridSolver:
 
     def _search(
         self, puzzle: Puzzle, energy: Energy, starts: list[State], until: float
-    ) -> Generator[Answer, None, State]:
+    ) -> Generator[ScoredPlacement, None, State]:
         """Yield what is better than all before, return the best."""
         config, count = self.config, len(puzzle)
         hard = min(1.0, count / config.hard[0], (config.hard[1] / count) ** 2)
@@ -218,7 +218,7 @@ class HybridSolver:
                 yield energy.answer(best)
         return best
 
-    def _large_search(self, energy: Energy, best: State, until: float) -> Iterator[Answer]:
+    def _large_search(self, energy: Energy, best: State, until: float) -> Iterator[ScoredPlacement]:
         random, phases = np.random.default_rng(0), self.config.large_phases
         yield energy.answer(best)
         for phase in range(phases):

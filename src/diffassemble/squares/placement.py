@@ -16,7 +16,7 @@ from diffassemble.core.board import SIDES, Placement
 from diffassemble.network.upright import Upright, upright_turn
 from diffassemble.squares.edge_model import NEVER
 
-Answer = tuple[Placement, Float[Tensor, "n"]]
+ScoredPlacement = tuple[Placement, Float[Tensor, "n"]]
 """A placement and the confidence of each piece."""
 
 Uprighter = Callable[..., tuple[int, float]]
@@ -26,7 +26,7 @@ turned as a whole to be upright, and how probable that is; a fourth argument giv
 
 def finish(
     puzzle: Puzzle,
-    answers: Iterable[Answer],
+    answers: Iterable[ScoredPlacement],
     upright: Uprighter | None,
     shown: Callable[[list[Placement]], list[float]] | None = None,
 ) -> Iterator[Step]:
