@@ -134,7 +134,7 @@ def assert_sound(assembly: Answer) -> None:
     assert len(poses) == len(assembly.confidence) == len(puzzle)
     assert bool(poses.translation.isfinite().all())
     assert torch.allclose(torch.linalg.det(poses.rotation), torch.ones(len(puzzle)), atol=1e-3)
-    assert bool(((assembly.confidence >= 0) & (assembly.confidence <= 1)).all())
+    assert bool(((assembly.placements.trust >= 0) & (assembly.placements.trust <= 1)).all())
     assert assembly.objects is None or len(assembly.objects) == len(puzzle)
     if puzzle.lattice is not None:
         cells, turns = puzzle.board.snap(poses)

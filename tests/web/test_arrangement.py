@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,9 +17,10 @@ from diffassemble.core import Board, FragmentPieces, ImagePieces, Mesh, Placemen
 from diffassemble.core.poses import plane_rotations, random_rotations
 from diffassemble.kinds import make_solver
 from diffassemble.outlines.cut import cut_shape
-from diffassemble.web import board, objects
+from diffassemble.web import board, downloads, objects
 from diffassemble.web.arrangement import Arrangement, laid_out
 from diffassemble.web.session import DAY, Sessions
+from diffassemble.web.words import summary
 
 BOARD = Board(2, 2)
 PUZZLE = Puzzle(ImagePieces(torch.rand(4, 3, 4, 4, generator=torch.Generator().manual_seed(0))), BOARD, tuple("abcd"))
@@ -60,16 +63,24 @@ def test_turning_a_piece_and_the_whole() -> None:
     assert torch.equal(whole.whole_turned(270).poses.translation, START.poses.translation)
 
 
-def test_corrections_are_told_apart_from_the_answer(cut: Callable[..., Puzzle]) -> None:
+def test_corrections_are_a_new_answer(cut: Callable[..., Puzzle], tmp_path: Path) -> None:
     puzzle = cut(2, 2)
-    answer = Answer(puzzle, Placements(puzzle.truth, torch.ones(4), upright=0.9), (), "x", 1.0)
-    arrangement = Arrangement.of(answer)
-    assert arrangement.moved_by_hand == []
-    assert arrangement.assembly.upright == 0.9
-    turned = arrangement.turned([1])
-    assert turned.moved_by_hand == [1]
-    assert turned.assembly.upright is None
-    assert turned.answer is answer
+    answer = Answer(puzzle, Placements(puzzle.truth, torch.full((4,), 0.97), upright=0.9), (), "x", 1.0)
+    session = Sessions(tmp_path, make_solver).new()
+    session.begin(answer, "a photo")
+    assert (session.now.moved_by_hand, session.assembly.upright) == ([], 0.9)
+    session.correct(lambda now: now.turned([1]).with_lock([1], True))
+    assert (session.now.moved_by_hand, session.assembly.upright) == ([1], None)
+    assert session.assembly.status == ("sure", "placed by a person", "sure", "sure")
+    assert session.now.answer is answer
+    written = json.loads(downloads.content(session.assembly, downloads.DOCUMENT, tmp_path))["pieces"]
+    assert [(one["confidence"], one.get("locked", False)) for one in written[:2]] == [
+        (pytest.approx(0.97), False),
+        (None, True),
+    ]
+    assert "3 sure, 1 placed by a person" in summary(replace(session.assembly, puzzle=puzzle.without_truth()))
+    session.undo()
+    assert session.assembly.status == ("sure",) * 4
 
 
 @pytest.fixture

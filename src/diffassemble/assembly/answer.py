@@ -13,10 +13,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from diffassemble.assembly.corrections import CORRECTION, CorrectionConfig, JoinEvidence, corrected_placements
 from diffassemble.assembly.locks import hold, moved_to_locks
+from diffassemble.core.matches import Matches
 from diffassemble.core.placements import STATUSES, Placements
 from diffassemble.core.poses import Poses, turn_matrix
-from diffassemble.core.puzzle import Puzzle
+from diffassemble.core.puzzle import Locks, Puzzle
 from diffassemble.core.seeds import check_seed
 from diffassemble.core.solver import Solver, Step
 from diffassemble.core.thresholds import SURE
@@ -29,6 +31,7 @@ class Answer:
     Arguments:
         puzzle: what was solved, with what is locked in it.
         placements: pose, confidence, object, cell and reason of every piece.
+        joins: evidence for what a person placed: the matches that it realises, where the matches are known.
         history: poses of all steps of the solver.
         solver: its name.
         seconds: how long it took.
@@ -41,6 +44,7 @@ class Answer:
     solver: str = "by hand"
     seconds: float = 0.0
     extra: tuple[str, ...] = ()
+    joins: tuple[JoinEvidence, ...] = ()
     drawn_by: ClassVar[Callable[[Answer], bytes] | None] = None
 
     def __repr__(self) -> str:
@@ -96,7 +100,7 @@ class Answer:
 
     @property
     def status(self) -> tuple[str, ...]:
-        """Whether each piece is sure, likely, guessed or unplaced."""
+        """The status of each piece: sure, likely, guessed, unplaced or placed by a person."""
         return self.placements.status
 
     def with_placements(self, **changes: Any) -> Answer:
@@ -114,6 +118,24 @@ class Answer:
             for number in numbers.unique().tolist()
             if len(inside := cells[(numbers == number) & (cells[:, 0] >= 0)])
         }
+
+    def corrected(
+        self,
+        moves: Poses | None = None,
+        locks: Locks | None = None,
+        matches: Matches | None = None,
+        config: CorrectionConfig = CORRECTION,
+    ) -> Answer:
+        """The answer with a person's corrections: what is moved or locked counts as placed by that person.
+
+        Arguments:
+            moves: poses of all pieces; those that differ from the answer's were moved.
+            locks: pieces that the person locked, which the new answer's puzzle locks.
+            matches: candidate matches of the puzzle; those that the corrected pieces realise become `joins`.
+            config: how near pieces must be to belong together.
+        """
+        placements, joins = corrected_placements(self.puzzle, self.placements, moves, locks, matches, config)
+        return replace(self, puzzle=replace(self.puzzle, locks=locks), placements=placements, joins=joins)
 
     def turned(self, degrees: int) -> Answer:
         """The whole turned clockwise, with what is locked and the way there; flat pieces, by quarters.
@@ -179,4 +201,5 @@ def assemble(puzzle: Puzzle, solver: Solver, seed: int = 0, on_step: Callable[[S
         if on_step is not None:
             on_step(step)
     assert step is not None, f"{solver.name} yielded no step"
-    return Answer(puzzle, step.placements, tuple(history), solver.name, time.monotonic() - began)
+    answer = Answer(puzzle, step.placements, tuple(history), solver.name, time.monotonic() - began)
+    return answer if puzzle.locks is None else answer.corrected(locks=puzzle.locks)

@@ -18,6 +18,7 @@ from rich.table import Table
 
 from diffassemble.assembly.answer import Answer, assemble
 from diffassemble.core import Puzzle, Solver, Step
+from diffassemble.core.thresholds import LIKELY
 from diffassemble.io.atomic import check_file, write_file
 from diffassemble.io.pictures import is_our_picture, png_bytes
 from diffassemble.kinds import kind_of
@@ -87,7 +88,7 @@ def show(table: Table) -> None:
 def summary(assembly: Answer) -> str:
     """What was done, in a line; which fragments are sure and which guessed; and the score if the truth is known."""
     puzzle = assembly.puzzle
-    sure = int((assembly.confidence >= 0.5).sum())
+    sure = int((assembly.placements.trust >= LIKELY).sum())
     placed = int((assembly.placements.numbers >= 0).sum())
     lines = [f"placed {placed} pieces in {assembly.seconds:.1f} s; {sure} with a confidence of one half or more"]
     lines += [f"{heading}: {names}" for heading, names in account(assembly)]

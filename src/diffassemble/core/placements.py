@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from diffassemble.core.poses import Poses
 from diffassemble.core.thresholds import LIKELY, SURE
 
-UNPLACED = "unplaced"
-STATUSES = ("sure", "likely", "guessed", UNPLACED)
-"""the status of a piece: confidence ≥ 0.9, ≥ 0.5, above 0, and 0"""
+UNPLACED, BY_PERSON = "unplaced", "placed by a person"
+STATUSES = ("sure", "likely", "guessed", UNPLACED, BY_PERSON)
+"""the status of a piece: confidence ≥ 0.9, ≥ 0.5, above 0, 0, and none"""
 
 
 class Placement(NamedTuple):
     """One piece: its pose, its object and cell if it has any, how sure that is, and why it is not surer."""
 
     pose: Poses
-    confidence: float
+    confidence: float | None
     object: int | None
     cell: tuple[int, int] | None
     status: str
@@ -35,7 +36,8 @@ class Placements:
 
     Arguments:
         poses: where the pieces are.
-        confidence: probability that each place is right, 0…1; 0 for unplaced pieces.
+        confidence: probability that each place is right, 0…1; 0 for unplaced pieces, NaN for those that a person
+            placed.
         objects: number of the object that each piece belongs to, 0, 1, …, or −1 for unplaced ones; none where the
             solver places all pieces in one whole.
         cells: row and column of each piece in the lattice of its object, where pieces without a board turned out to
@@ -108,8 +110,20 @@ class Placements:
 
     def with_notes(self, notes: Mapping[int, str]) -> Placements:
         """The same with other notes on some pieces."""
+        if not notes:
+            return self
         own = {**dict(enumerate(self.notes or ("",) * len(self))), **notes}
         return replace(self, notes=tuple(own[piece] for piece in range(len(self))))
+
+    @property
+    def by_person(self) -> Bool[Tensor, "n"]:
+        """Which pieces a person placed."""
+        return self.confidence.isnan()
+
+    @property
+    def trust(self) -> Float[Tensor, "n"]:
+        """The confidence, 1 for pieces that a person placed: what to sort and draw by."""
+        return self.confidence.nan_to_num(1.0)
 
     @property
     def numbers(self) -> Int[Tensor, "n"]:
@@ -118,9 +132,9 @@ class Placements:
 
     @property
     def status(self) -> tuple[str, ...]:
-        """Whether each piece is "sure", "likely", "guessed" or "unplaced"; solvers without objects place all."""
+        """The status of each piece, one of `STATUSES`; solvers without objects place all."""
         if self.objects is None:
-            return tuple(status_of(max(sure, 1e-9), 0) for sure in self.confidence.tolist())
+            return tuple(status_of(sure or 1e-9, 0) for sure in self.confidence.tolist())
         return tuple(
             status_of(sure, own) for sure, own in zip(self.confidence.tolist(), self.objects.tolist(), strict=True)
         )
@@ -136,7 +150,7 @@ class Placements:
         cell = (-1, -1) if self.cells is None else tuple(self.cells[piece].tolist())
         return Placement(
             self.poses[[piece]],
-            float(self.confidence[piece]),
+            None if self.by_person[piece] else float(self.confidence[piece]),
             None if number < 0 else number,
             None if cell[0] < 0 else (cell[0], cell[1]),
             self.status[piece],
@@ -145,7 +159,12 @@ class Placements:
 
 
 def status_of(confidence: float, number: int) -> str:
-    """The status of a piece by its confidence and its object; a place beside all objects is at best guessed."""
+    """The status of a piece by its confidence and its object; a place beside all objects is at best guessed.
+
+    The confidence of what a person placed is NaN.
+    """
+    if math.isnan(confidence):
+        return BY_PERSON
     if confidence <= 0:
         return UNPLACED
     if number < 0 or confidence < LIKELY:

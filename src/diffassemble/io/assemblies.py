@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ from jaxtyping import Int
 from torch import Tensor
 
 from diffassemble.assembly.answer import Answer
+from diffassemble.assembly.corrections import JoinEvidence
 from diffassemble.core import InputError, Locks, Placements, Puzzle
 from diffassemble.core.limits import LIMITS
+from diffassemble.core.placements import BY_PERSON
 from diffassemble.io.atomic import add_files, check_free, fresh_folder, write_file
 from diffassemble.io.documents import (
     ASSEMBLY_FILES,
@@ -75,18 +78,23 @@ def assembly_bytes(assembly: Answer) -> bytes:
     moves, places = kind.matrices(puzzle, assembly.poses).tolist(), kind.places(puzzle, assembly.poses)
     held = [False] * len(puzzle) if puzzle.locks is None else puzzle.locks.held.tolist()
     found = assembly.placements
-    status = found.status
+    status, by_person = found.status, found.by_person.tolist()
+    joins = [[join for join in assembly.joins if own and index in join[:2]] for index, own in enumerate(by_person)]
     records: list[dict[str, Any]] = []
     for index, name in enumerate(puzzle.names):
-        records.append({"file": name, "matrix": moves[index], "confidence": float(assembly.confidence[index])})
+        records.append({"file": name, "matrix": moves[index], "confidence": found.placement(index).confidence})
         records[-1].update(places[index])
         if found.objects is not None:
             number = int(found.objects[index])
             records[-1]["object"] = None if number < 0 else number
         if found.cells is not None:
             records[-1].update(_cell(found.cells, index))
-        if found.objects is not None:
+        if found.objects is not None or status[index] == BY_PERSON:
             records[-1]["group"] = status[index]
+        if beside := [(join, {join.first, join.second} - {index}) for join in joins[index]]:
+            records[-1]["evidence"] = [
+                {"file": puzzle.names[other], "log_odds": round(join.log_odds, 3)} for join, (other,) in beside
+            ]
         if found.notes is not None:
             records[-1]["note"] = found.notes[index]
         if held[index]:
@@ -118,9 +126,7 @@ def read_assembly(path: Path | str, puzzle: Puzzle) -> Answer:
     if records is None:
         raise InputError(f"{source}: is not an assembly of these {len(puzzle)} pieces; their names differ")
     poses = kind.read_poses(puzzle, records, source)
-    confidence = [field(record, "confidence", float, source) for record in records]
-    if not all(0 <= sure <= 1 for sure in confidence):
-        raise InputError(f"{source}: a 'confidence' must lie between 0 and 1")
+    confidence = [_read_confidence(record, source) for record in records]
     # The object of each piece, −1 for unplaced ones, if the file has it.
     told = [record.get("object") for record in records]
     if not all(number is None or (type(number) is int and number >= 0) for number in told):
@@ -132,7 +138,7 @@ def read_assembly(path: Path | str, puzzle: Puzzle) -> Answer:
     notes = _read_notes(records, source)
     cells = _read_cells(records, source) if puzzle.lattice is None else None
     found = Placements(poses, torch.tensor(confidence), known, cells, notes, upright=upright)
-    return Answer(puzzle, found, solver=solver, extra=extra)
+    return Answer(puzzle, found, solver=solver, extra=extra, joins=_read_joins(records, puzzle.names, source))
 
 
 def render(assembly: Answer, path: Path | str) -> None:
@@ -146,6 +152,29 @@ def _upright(assembly: Answer) -> dict[str, Any]:
         return {}
     note = upright_note(assembly)
     return {"upright": {"probability": assembly.placements.upright, **({"note": note} if note else {})}}
+
+
+def _read_confidence(record: dict[str, Any], source: Path) -> float:
+    """The confidence of a piece; NaN for what a person placed, which has none."""
+    if record.get("group") == BY_PERSON and record.get("confidence") is None:
+        return math.nan
+    sure = field(record, "confidence", float, source)
+    if not 0 <= sure <= 1:
+        raise InputError(f"{source}: a 'confidence' must lie between 0 and 1")
+    return sure
+
+
+def _read_joins(records: Sequence[dict[str, Any]], names: Sequence[str], source: Path) -> tuple[JoinEvidence, ...]:
+    """The evidence for what a person placed, each join once."""
+    number, joins = {name: index for index, name in enumerate(names)}, set()
+    for index, record in enumerate(records):
+        for entry in field(record, "evidence", list, source) if "evidence" in record else ():
+            other = number.get(field(entry, "file", str, source))
+            if other is None or other == index:
+                raise InputError(f"{source}: 'evidence' must name another piece of the assembly")
+            log_odds = field(entry, "log_odds", float, source)
+            joins.add(JoinEvidence(min(index, other), max(index, other), log_odds))
+    return tuple(sorted(joins))
 
 
 def _read_upright(document: dict[str, Any], source: Path) -> float | None:

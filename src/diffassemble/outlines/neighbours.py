@@ -64,7 +64,7 @@ def next_joins(assembly: Answer, count: int = NEXT) -> list[NextJoin]:
     """
     puzzle = assembly.puzzle
     contacts = touching(puzzle.outlines, assembly.poses)
-    sure = assembly.confidence[contacts.pairs].amin(1)
+    sure = assembly.placements.trust[contacts.pairs].amin(1)
     fit = contacts.length / (1 + contacts.gap)
     open_ = (sure > 0) & ~_made(assembly, contacts.pairs)
     order = sorted(open_.nonzero().flatten().tolist(), key=lambda i: (-round(float(sure[i]), 3), -float(fit[i])))

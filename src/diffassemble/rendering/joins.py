@@ -139,7 +139,7 @@ class Seams:
             piece: Body(fine.of(own), len(meshes[piece].faces) > 0) for piece, own in parts.items() if own.any()
         }
         self.middle = shown.mean(0) if len(shown) else np.zeros(3)
-        self.order = sorted(self.bodies, key=lambda piece: (float(assembly.confidence[piece]), piece))
+        self.order = sorted(self.bodies, key=lambda piece: (float(assembly.placements.trust[piece]), piece))
         self.colours = fragment_colours(count)
         self.found: dict[tuple[int, int], Bool[np.ndarray, "f"]] = {}
 

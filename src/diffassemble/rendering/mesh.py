@@ -247,7 +247,7 @@ def draw_confidence(assembly: Answer) -> Image.Image:
     """The assembled object from three sides in the colours of how sure each fragment is, with a legend."""
     colours = np.array([confidence_colour(sure) for sure in assembly.confidence.tolist()], np.float32) / 255
     return with_legend(
-        _three(assembly, colours, own=False), f"confidence, mean {float(assembly.confidence.mean()):.2f}"
+        _three(assembly, colours, own=False), f"confidence, mean {float(assembly.confidence.nanmean()):.2f}"
     )
 
 

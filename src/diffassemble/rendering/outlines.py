@@ -215,7 +215,7 @@ def draw_confidence(assembly: Answer) -> Image.Image:
         for image, sure in zip(textures_at(pieces, stage.scale), assembly.confidence, strict=True)
     ]
     picture = blended(images, pieces, poses, stage, shown)
-    return with_legend(picture, f"confidence, mean {float(assembly.confidence.mean()):.2f}")
+    return with_legend(picture, f"confidence, mean {float(assembly.confidence.nanmean()):.2f}")
 
 
 def _tinted(image: Image.Image, sure: float) -> Image.Image:

@@ -104,10 +104,13 @@ GAP = 56
 
 # Red to blue by way of yellow: told apart with every common kind of colour vision.
 _CONFIDENCE_RAMP: tuple[Colour, ...] = ((201, 52, 60), (246, 196, 84), (38, 110, 178))
+_BY_PERSON: Colour = (150, 154, 160)
 
 
 def confidence_colour(sure: float) -> Colour:
-    """Red for 0, yellow for one half, blue for 1."""
+    """Red for 0, yellow for one half, blue for 1; grey for NaN: what a person placed has no confidence."""
+    if math.isnan(sure):
+        return _BY_PERSON
     place = min(max(sure, 0.0), 1.0) * (len(_CONFIDENCE_RAMP) - 1)
     below = min(int(place), len(_CONFIDENCE_RAMP) - 2)
     low, high = list(pairwise(_CONFIDENCE_RAMP))[below]
@@ -261,7 +264,7 @@ def draw_confidence(assembly: Answer) -> Image.Image:
     cells, turns = board.snap(assembly.poses)
     poses = board.poses(cells, turns)
     picture = draw_poses(assembly.puzzle, poses, cell, confidence=assembly.confidence)
-    return with_legend(picture, f"confidence, mean {float(assembly.confidence.mean()):.2f}")
+    return with_legend(picture, f"confidence, mean {float(assembly.confidence.nanmean()):.2f}")
 
 
 def tinted(image: Image.Image, sure: float, share: float = 0.5) -> Image.Image:

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from threading import Lock
 
 from diffassemble.assembly.answer import Answer
-from diffassemble.core.placements import UNPLACED
+from diffassemble.core.placements import STATUSES, UNPLACED
 from diffassemble.core.thresholds import SURE
 from diffassemble.io.pictures import png_bytes
 from diffassemble.kinds import kind_of
@@ -150,11 +150,11 @@ def report_html(pictures: Pictures, settings: Rows = ()) -> str:
 
 def doubtful(assembly: Answer) -> str:
     """A table of the least sure pieces, of those that are not sure: name, confidence, status and reason."""
-    count = len(assembly.puzzle)
-    if bool((assembly.confidence >= SURE).all()):
-        return f"<p>All {count} are sure: {float(assembly.confidence.min()):.2f} or more.</p>"
+    count, trust = len(assembly.puzzle), assembly.placements.trust
+    if bool((trust >= SURE).all()):
+        return f"<p>All {count} are sure: {float(trust.min()):.2f} or more.</p>"
     columns = assembly.status, assembly.notes or ("",) * count
-    rows = zip(assembly.puzzle.names, assembly.confidence.tolist(), *columns, strict=True)
+    rows = zip(assembly.puzzle.names, trust.tolist(), *columns, strict=True)
     lines = [
         f'<tr><td>{escape(name)}</td><td class="number">{sure:.2f}</td><td>{status}</td><td>{escape(note)}</td></tr>'
         for name, sure, status, note in sorted(rows, key=lambda row: row[1])[:_MOST_DOUBTFUL]
@@ -165,12 +165,12 @@ def doubtful(assembly: Answer) -> str:
 
 def join_figures(pictures: Pictures) -> str:
     """The joins, each with both names, how sure the first piece is, and how to read it."""
-    names, sure = pictures.assembly.puzzle.names, pictures.assembly.confidence.tolist()
-    status = pictures.assembly.status
+    names, found = pictures.assembly.puzzle.names, pictures.assembly.placements
     figures = []
     for piece, neighbour, picture in pictures.joins:
         both = f"<b>{escape(names[piece])}</b> (left) and {escape(names[neighbour])}"
-        told = f"confidence {sure[piece]:.2f}, {status[piece]}"
+        own = found.placement(piece)
+        told = own.status if own.confidence is None else f"confidence {own.confidence:.2f}, {own.status}"
         alt = f"join of {names[piece]} and {names[neighbour]}"
         figures.append(f"<figure>{embedded(picture, alt)}<figcaption>{both}<br>{told}</figcaption></figure>")
     return f"<p>{_HOW_TO_READ}</p>" + "\n".join(figures)
@@ -200,8 +200,8 @@ def account(assembly: Answer) -> list[tuple[str, str]]:
     notes = assembly.notes or ("",) * len(names)
     told: dict[str, list[str]] = {f"object {number + 1}": [] for number in range(count) if count > 1}
     grids = {number: f"{rows} rows × {cols} columns" for number, (rows, cols) in assembly.grids.items()}
-    told |= {"sure": [], "likely": [], "guessed": []}
-    rows = zip(names, found.status, found.objects.tolist(), found.confidence.tolist(), notes, strict=True)
+    told |= {status: [] for status in STATUSES if status != UNPLACED}
+    rows = zip(names, found.status, found.objects.tolist(), found.trust.tolist(), notes, strict=True)
     for name, status, own, sure, note in rows:
         if count > 1 and own >= 0:
             told[f"object {own + 1}"].append(name)
@@ -210,7 +210,7 @@ def account(assembly: Answer) -> list[tuple[str, str]]:
             told.setdefault(f"{UNPLACED}, {reason or 'fits nowhere'}", []).append(name)
         else:
             doubt = "; ".join(text for text in (f"{sure:.2f}", note) if text)
-            told[status].append(name if status == "sure" else f"{name} ({doubt})")
+            told[status].append(name if sure >= SURE else f"{name} ({doubt})")
     shapes = [
         (f"grid found{f' in object {number + 1}' if count > 1 else ''}", words) for number, words in grids.items()
     ]

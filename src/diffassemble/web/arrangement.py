@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from diffassemble.assembly.answer import Answer
-from diffassemble.core import Locks, Placements, Poses, Puzzle
+from diffassemble.core import Locks, Matches, Placements, Poses, Puzzle
 from diffassemble.core.poses import plane_rotations
 from diffassemble.rendering.animation import on_the_table
 from diffassemble.rendering.outlines import laid_out as outlines_laid_out
@@ -55,15 +55,11 @@ class Arrangement:
         turned = (self.poses.rotation - there.rotation).abs().amax((1, 2))
         return ((apart > 1e-4) | (turned > 1e-4)).nonzero().flatten().tolist()
 
-    @property
-    def assembly(self) -> Answer | None:
-        """The answer with all corrections, as it is scored and downloaded."""
+    def corrected(self, matches: Matches | None = None) -> Answer | None:
+        """The answer with all corrections, as it is scored and downloaded; `matches` are evidence for new places."""
         if self.answer is None:
             return None
-        puzzle = replace(self.puzzle, locks=self.locks)
-        # What was told of the whole was told of it as it lay.
-        upright = None if self.moved_by_hand else self.answer.placements.upright
-        return replace(self.answer, puzzle=puzzle).with_placements(poses=self.poses, upright=upright)
+        return replace(self.answer, puzzle=self.puzzle).corrected(self.poses, self.locks, matches)
 
     def moved(self, numbers: Sequence[int], to: Poses) -> Arrangement:
         """Some pieces put elsewhere; on a board they snap to cells, and who lies there takes the cells left free.
@@ -116,7 +112,7 @@ class Arrangement:
 
     def whole_turned(self, degrees: int) -> Arrangement:
         """All pieces of a flat puzzle turned clockwise together, with the answer they come from."""
-        around = self.assembly or _unsolved(self)
+        around = self.corrected() or _unsolved(self)
         whole = replace(around, puzzle=replace(self.puzzle, locks=self.locks)).turned(degrees)
         answer = None if self.answer is None else self.answer.turned(degrees)
         return Arrangement(replace(whole.puzzle, locks=None), whole.poses, self.locked, answer)

@@ -17,8 +17,8 @@ Row = tuple[int, int, float, float, float, float]
 
 
 def send_matches(send: Send, puzzle: Puzzle) -> None:
-    """Find the likely matches of flat pieces that lie on no board, and send them."""
-    send("matches", rows(find_matches(puzzle)))
+    """Find the matches of flat pieces that lie on no board, and send them."""
+    send("matches", find_matches(puzzle))
 
 
 def rows(matches: Matches) -> list[Row]:

@@ -18,10 +18,11 @@ from diffassemble.assembly.answer import Answer
 from diffassemble.core import Poses
 from diffassemble.web import board, objects, uploads
 from diffassemble.web.arrangement import Arrangement, laid_out
+from diffassemble.web.matching import rows
 from diffassemble.web.panels import DownloadPanel, PiecesPanel, PlanPanel, SettingsPanel, css_colour, labelled
 from diffassemble.web.session import Session, Sessions
 from diffassemble.web.start import StartPanel
-from diffassemble.web.words import PRIVATE, advice
+from diffassemble.web.words import PRIVATE, advice, evidence
 
 # Seconds between looks at the session, and between steps while playing.
 _LOOK, _STEP = 0.1, 0.12
@@ -304,10 +305,11 @@ class View:
             cells, turns = now.puzzle.board.snap(now.poses)
             row, col = divmod(int(cells[number]), now.puzzle.board.cols)
             parts.append(f"row {row + 1}, column {col + 1}, turned by {90 * int(turns[number])}°")
-        if now.answer is not None:
-            parts.append(f"confidence {float(now.answer.confidence[number]):.2f}")
-            note = now.answer.notes[number] if now.answer.notes else ""
-            parts += [note] if note else []
+        if self.session.assembly is not None:
+            found = self.session.assembly.placements.placement(number)
+            parts.append(found.status if found.confidence is None else f"confidence {found.confidence:.2f}")
+            parts += [found.reason] if found.reason else []
+            parts += [text] if (text := evidence(self.session.assembly, number)) else []
         held = bool(now.locked[number])
         parts.append("locked: unlock it to move it" if held else "drag it, turn it, or lock it")
         return " · ".join(parts)
@@ -340,7 +342,8 @@ class View:
             state["busy"] = state["busy"] or self.compare.value > 0
         news = {key: value for key, value in state.items() if key not in self._sent or self._sent[key] != value}
         if session.matches is not self._matches:
-            self._matches = news["matches"] = session.matches
+            self._matches = session.matches
+            news["matches"] = [] if session.matches is None else rows(session.matches)
         fitted = (self._generation, None if answer is None else id(answer), now.puzzle.lattice, id(self._stand))
         if self._sent.get("fit") != fitted:
             news |= {"fit": True, "places": state["places"]}
@@ -391,10 +394,11 @@ class View:
         threading.Thread(target=stand, daemon=True).start()
 
     def _tints(self, now: Arrangement) -> list[str | None]:
-        if not self.colours.value or now.answer is None:
+        answer = self.session.assembly
+        if not self.colours.value or answer is None:
             return [None] * len(now.puzzle)
         opacity = _TINT if now.puzzle.pieces.flat else ""
-        return [css_colour(sure) + opacity for sure in now.answer.confidence.tolist()]
+        return [css_colour(sure) + opacity for sure in answer.confidence.tolist()]
 
     def _call(self, method: str, *arguments: Any) -> None:
         if self.stage is not None:

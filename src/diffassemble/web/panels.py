@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import math
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from nicegui import ui
 
 from diffassemble.assembly.answer import Answer
 from diffassemble.core import InputError
+from diffassemble.core.placements import Placement
 from diffassemble.kinds import kind_of
 from diffassemble.network.pretrained import bundled_models
 from diffassemble.rendering.picture import confidence_colour
@@ -85,23 +87,24 @@ class PiecesPanel:
         self.element.set_visibility(now is not None)
         if now is None or not self.element.value:
             return
-        sure = None if now.answer is None else [round(one, 3) for one in now.answer.confidence.tolist()]
+        answer = self.view.session.assembly
+        sure = None if answer is None else [round(one, 3) for one in answer.placements.trust.tolist()]
+        status = () if answer is None else answer.status
         hidden, selected = sorted(self.view.hidden), sorted(self.view.selected)
-        state = (self.view.session.generation, now.locked.tolist(), sure, hidden, selected, self.limit)
+        state = (self.view.session.generation, now.locked.tolist(), sure, status, hidden, selected, self.limit)
         if state == self._shown:
             return
         self._shown = state
         order = sorted(range(len(now.puzzle)), key=lambda number: 0 if sure is None else sure[number])
-        status = () if now.answer is None else now.answer.status
         self.rows.clear()
         with self.rows:
             for number in order[: self.limit]:
-                told = None if sure is None else (sure[number], status[number])
+                told = None if answer is None else answer.placements.placement(number)
                 self._row(number, now.puzzle.names[number], told, bool(now.locked[number]))
             if len(order) > self.limit:
                 ui.button(f"Show more of {len(order)}", on_click=self._show_more).props("flat no-caps")
 
-    def _row(self, number: int, name: str, told: tuple[float, str] | None, locked: bool) -> None:
+    def _row(self, number: int, name: str, told: Placement | None, locked: bool) -> None:
         view = self.view
         seen = number not in view.hidden
         chosen = " da-chosen" if number in view.selected else ""
@@ -112,15 +115,16 @@ class PiecesPanel:
                 view.toggle_hidden,
                 number,
             )
-            words = name if told is None else f"{name}, {told[1]}"
+            words = name if told is None else f"{name}, {told.status}"
             button = labelled(ui.element("button"), f"Select {words}").classes("da-name").props("type=button")
             with button:
                 ui.label(name)
             button.on("click", lambda: view.select([number]))
             if told is not None:
-                ui.label(f"{told[0]:.2f}").classes("da-chip").style(f"background: {css_colour(told[0])}").tooltip(
-                    told[1]
-                )
+                sure = math.nan if told.confidence is None else told.confidence
+                chip = ui.label("by hand" if told.confidence is None else f"{sure:.2f}").classes("da-chip")
+                chip.style(f"background: {css_colour(sure)}")
+                chip.tooltip(told.status)
             _small("lock" if locked else "lock_open", f"{'Unlock' if locked else 'Lock'} {name}", view.lock_one, number)
 
     def _show_more(self) -> None:
@@ -150,8 +154,8 @@ class PlanPanel:
         self.element.set_visibility(
             now is not None and now.answer is not None and kind_of(now.puzzle).next_joins is not None
         )
-        assembly = None if now is None else now.assembly
-        if not self.element.value or not self.element.visible or assembly is None or _same(assembly, self._drawn):
+        assembly = self.view.session.assembly
+        if not self.element.value or not self.element.visible or assembly is None or assembly is self._drawn:
             return
         self._drawn = assembly
         self.content.clear()
@@ -171,13 +175,6 @@ class PlanPanel:
                 with ui.row().classes("da-line da-join"):
                     ui.image(picture).props("aria-hidden=true").classes("da-joined")
                     ui.label(words)
-
-
-def _same(one: Answer, other: Answer | None) -> bool:
-    """Whether an assembly is the one that was drawn."""
-    if other is None:
-        return False
-    return one.poses.translation.equal(other.poses.translation) and one.poses.rotation.equal(other.poses.rotation)
 
 
 def _planned(assembly: Answer) -> tuple[str | None, list[tuple[str, str]]]:
@@ -216,7 +213,7 @@ class DownloadPanel:
     def _sender(self, wanted: str) -> Callable[[], Awaitable[None]]:
         async def send() -> None:
             session = self.view.session
-            assembly = None if session.now is None else session.now.assembly
+            assembly = session.assembly
             if assembly is None:
                 session.tell("there is no answer yet; press Solve first", wrong=True)
                 return

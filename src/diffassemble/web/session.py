@@ -23,11 +23,11 @@ from typing import Any
 
 from diffassemble.assembly.answer import Answer, assemble
 from diffassemble.assembly.kind import SolverOptions
-from diffassemble.core import InputError, Poses, Puzzle, Solver, Step
+from diffassemble.core import InputError, Matches, Poses, Puzzle, Solver, Step
 from diffassemble.io.atomic import write_file
 from diffassemble.web.arrangement import Arrangement
 from diffassemble.web.jobs import Cancelled, Job, Task
-from diffassemble.web.matching import Row, send_matches
+from diffassemble.web.matching import send_matches
 
 MakeSolver = Callable[..., Solver]
 DAY = 24 * 3600
@@ -88,13 +88,14 @@ class Session:
         self.work: Work | None = None
         self.notice: Notice | None = None
         self.made: tuple[str, bytes] | None = None
-        self.matches: list[Row] = []
+        self.matches: Matches | None = None
         self._matching: Task | None = None
         self.version = 0
         self.pages = 0
         self.seen = time.monotonic()
         self.lock, self.receiving = threading.RLock(), asyncio.Lock()
         self._notices = 0
+        self._corrected: tuple[Arrangement | None, Matches | None, Answer | None] | None = None
 
     @property
     def name(self) -> str:
@@ -108,6 +109,14 @@ class Session:
     @property
     def puzzle(self) -> Puzzle | None:
         return None if self.now is None else self.now.puzzle
+
+    @property
+    def assembly(self) -> Answer | None:
+        """The answer that is shown with all corrections, if there is one."""
+        now, matches = self.now, self.matches
+        if self._corrected is None or self._corrected[0] is not now or self._corrected[1] is not matches:
+            self._corrected = now, matches, None if now is None else now.corrected(matches)
+        return self._corrected[2]
 
     def changed(self) -> None:
         """Let pages look again."""
@@ -252,7 +261,7 @@ class Session:
     def _stop_matching(self) -> None:
         if self._matching is not None:
             self._matching.stop()
-        self._matching, self.matches = None, []
+        self._matching, self.matches = None, None
 
     def stop(self) -> None:
         """End the work in progress, if there is any."""

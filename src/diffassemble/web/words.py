@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from diffassemble.assembly.answer import Answer
 from diffassemble.core.placements import STATUSES
+from diffassemble.core.thresholds import SURE
 from diffassemble.kinds import kind_of
 from diffassemble.rendering.report import UPRIGHT
 from diffassemble.web.arrangement import Arrangement
@@ -34,7 +35,7 @@ def advice(session: Session, uploaded: int = 0) -> Advice:
         return Advice("What is to be put together?", "Drop files, or click a sample.")
     if now.answer is None:
         return Advice(described(now), _before_solving(session, now))
-    assembly = now.assembly
+    assembly = session.assembly
     assert assembly is not None
     clock = f" Solved in {_clock(now.answer.seconds)} by {now.answer.solver}." if now.answer.seconds else ""
     return Advice(summary(assembly), _after_solving(now, assembly) + clock)
@@ -61,7 +62,7 @@ def _after_solving(now: Arrangement, assembly: Answer) -> str:
         return f"{plural(moved, 'piece')} moved by hand. Lock what is right and solve again, or download."
     if truth is not None and assembly.puzzle.pieces.flat and kind_of(assembly.puzzle).turned(assembly, truth):
         return "Press “Turn the whole” until it stands upright."
-    doubtful = sum(status != "sure" for status in assembly.status)
+    doubtful = bool((assembly.placements.trust < SURE).any())
     if held:
         return f"{plural(held, 'piece')} locked. Lock more and solve again, or download."
     if doubtful:
@@ -84,6 +85,14 @@ def summary(assembly: Answer) -> str:
     if numbers["sure"] == count:
         return f"All {count} {kind.piece}s are sure"
     return ", ".join(f"{number} {name}" for name, number in numbers.items() if number)
+
+
+def evidence(assembly: Answer, piece: int) -> str:
+    """The matches that support a place given by a person: `fits a.png (log odds 2.1)`; empty where none is known."""
+    names = assembly.puzzle.names
+    beside = [(join.first + join.second - piece, join.log_odds) for join in assembly.joins if piece in join[:2]]
+    found = ", ".join(f"{names[other]} (log odds {log_odds:.1f})" for other, log_odds in beside)
+    return f"fits {found}" if found else ""
 
 
 def _all(number: int, count: int, piece: str) -> str:
