@@ -2,9 +2,9 @@
 
     python benchmarks/calibrate_colours.py --objects 24
 
-Candidates of all pairs are found by shape alone, then the fragments are painted several times over: stripes,
+Hypotheses of all pairs are found by shape alone, then the fragments are painted several times over: stripes,
 blotches, gradients, or one colour, with breaks of another one, noise, and light that differs from scan to scan.
-Prints the constants of `fragments.colours` that tell true and wrong candidates, each half of the weight, apart best.
+Prints the constants of `ColourConfig` that tell true and wrong candidates, each half of the weight, apart best.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import numpy as np
 import torch
 from scipy.optimize import minimize
 
-from diffassemble.fragments import colours
 from diffassemble.fragments.breaking import fracture, scatter
 from diffassemble.fragments.clusters import Cluster, FractureSide, Fragment
 from diffassemble.fragments.contact import IDENTITY, Pose, compose, inverse, moved, pose_rows, transformed
 from diffassemble.fragments.descriptors import rim_colours, true_breaks
-from diffassemble.fragments.matches import Match, level_for, match_clusters, prepare
+from diffassemble.fragments.matches import level_for, match_clusters, prepare
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.pair_search import Effort
 from diffassemble.fragments.shapes.catalogue import SOLIDS, make_solid
 from diffassemble.fragments.surface import Sample
+from diffassemble.fragments.verification import COLOURS, Match, contrasts
 
 PAINTS = ("stripes", "blotches", "gradient", "plain")
 
@@ -79,7 +79,7 @@ def examples(number: int, models: FractureModels, coats: int) -> Iterator[list[f
             seen = [scanned(PAINTS[kind], one.points, breaks[i], seed, i) for i, one in enumerate(standing)]
             for a, b, match in found:
                 sides = [painted(single[piece], match.level, seen[piece]) for piece in (a, b)]
-                contrast = colours.contrasts([match.pose], sides[0], sides[1], fragments[0].spacing / 2**match.level)
+                contrast = contrasts([match.pose], sides[0], sides[1], fragments[0].spacing / 2**match.level)
                 if contrast is not None:
                     label = is_true(match, truth[a], truth[b], fragments[a])
                     yield [label, match.probability, contrast[0], *contrast[1][0], kind, number]
@@ -106,8 +106,12 @@ def fit(rows: np.ndarray) -> None:
     true, _, weight, across, along, points, paint, _ = rows[rows[:, 5] > 0].T
 
     def entropy(constants: np.ndarray, some: np.ndarray) -> float:
-        told = np.clip(constants @ np.stack([np.ones_like(along), along, -across]), -colours.MOST, colours.MOST)
-        told = (weight * points / (points + colours.POINTS) * told)[some]
+        told = np.clip(
+            constants @ np.stack([np.ones_like(along), along, -across]),
+            -COLOURS.most,
+            COLOURS.most,
+        )
+        told = (weight * points / (points + COLOURS.points) * told)[some]
         right = true[some] == 1
         shares = np.where(right, 0.5 / max(1, right.sum()), 0.5 / max(1, (~right).sum()))
         return float((shares * np.logaddexp(0, np.where(right, -told, told))).sum())

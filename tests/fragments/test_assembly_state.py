@@ -10,14 +10,15 @@ import pytest
 import torch
 from manifold3d import Manifold
 
-from diffassemble.fragments.assembly_state import AssemblyState, leaning
+from diffassemble.fragments.assembly_state import AssemblyState, alike, support
 from diffassemble.fragments.breaking import fracture, mesh_of, scatter
 from diffassemble.fragments.clusters import Cluster, Fragment
 from diffassemble.fragments.contact import IDENTITY, Pose, compose, inverse, pose_rows, poses_of, transformed
 from diffassemble.fragments.gap_insertion import INSERTED
-from diffassemble.fragments.matches import Match, prepare
-from diffassemble.fragments.mend import alike, assemble, assemble_best, best_guess, entering, evidence, join
+from diffassemble.fragments.matches import PairSearch, prepare
+from diffassemble.fragments.mend import best_guess, entering, evidence, follow_rivals, grow, join
 from diffassemble.fragments.model import FractureModels
+from diffassemble.fragments.verification import Match
 
 Known = tuple[list[Fragment], list[Pose], FractureModels]
 
@@ -40,12 +41,12 @@ def beside(poses: Mapping[int, Pose] | Sequence[Pose], first: int, second: int) 
 def learn(state: AssemblyState, first: int, second: int, pose: Pose, chance: float, level: int = INSERTED) -> None:
     """Tell a state how two of its single pieces may belong to each other."""
     one, two = (next(c for c in state.clusters if c.members == (piece,)) for piece in (first, second))
-    state.learn(one, two, [Match(pose, chance, level, 3, np.zeros(3, np.float32))])
+    state.add_matches(one, two, [Match(pose, chance, level, 3, np.zeros(3, np.float32))])
 
 
 def test_joins_in_order_of_probability(known: Known) -> None:
     fragments, truth, models = known
-    state = AssemblyState(fragments, models, 0, -math.inf)
+    state = AssemblyState(PairSearch(fragments, models), 0, -math.inf)
     learn(state, 0, 1, beside(truth, 0, 1), 0.6)
     learn(state, 1, 2, beside(truth, 1, 2), 0.8)
     assert list(join(state, 0.7, [], 0)) == [0.8]
@@ -58,13 +59,13 @@ def test_joins_in_order_of_probability(known: Known) -> None:
 
 def test_what_is_locked_keeps_its_poses(known: Known) -> None:
     fragments, truth, models = known
-    state = AssemblyState(fragments, models, 0, locked={1: truth[1], 2: truth[2]})
+    state = AssemblyState(PairSearch(fragments, models), 0, locked={1: truth[1], 2: truth[2]})
     assert sorted(cluster.members for cluster in state.clusters) == [(0,), (1, 2)]
     assert state.anchor in (1, 2)
     assert state.ordered[0].members == (1, 2)
     pose = truth[0]
     locked, loose = state.ordered
-    state.learn(locked, loose, [Match(inverse(pose), 0.9, INSERTED, 1, np.zeros(3, np.float32))])
+    state.add_matches(locked, loose, [Match(inverse(pose), 0.9, INSERTED, 1, np.zeros(3, np.float32))])
     assert list(join(state, 0.5, [], 0)) == [0.9]
     state.polish()
     assert np.array_equal(state.clusters[0].poses[1], truth[1])
@@ -74,21 +75,21 @@ def test_what_is_locked_keeps_its_poses(known: Known) -> None:
 
 def test_polishing_keeps_what_is_known(known: Known) -> None:
     fragments, truth, models = known
-    state = AssemblyState(fragments, models, 0)
+    state = AssemblyState(PairSearch(fragments, models), 0)
     learn(state, 0, 1, beside(truth, 0, 1), 0.9)
     learn(state, 1, 2, beside(truth, 1, 2), 0.4)
     assert len(list(join(state, 0.5, [], 0))) == 1
     state.polish()
     assert all(cluster in state.clusters for pair in state.matches for cluster in pair)
     assert [match.probability for matches in state.matches.values() for match in matches] == [0.4]
-    state.forget(lambda first, second, match: match.probability < 0.5)
+    state.drop_matches(lambda first, second, match: match.probability < 0.5)
     assert list(join(state, 0.0, [], 0)) == []
 
 
 def state_of(known: Known, *, misled: bool) -> AssemblyState:
     """A state that searches for nothing and knows all true matches; misled, it is surer of a wrong one."""
     fragments, truth, models = known
-    state = AssemblyState(fragments, models, 0)
+    state = AssemblyState(PairSearch(fragments, models), 0)
     state.search_until = -math.inf
     for first, second, chance in ((0, 1, 0.75), (1, 2, 0.79), (0, 2, 0.78)):
         learn(state, first, second, beside(truth, first, second), chance, level=0)
@@ -107,9 +108,11 @@ def right(state: AssemblyState, truth: list[Pose]) -> bool:
 
 def test_the_beam_mends_what_the_surest_match_spoils(known: Known) -> None:
     greedy, several = state_of(known, misled=True), state_of(known, misled=True)
-    list(assemble(greedy, 0.1, [], 0))
+    list(grow(greedy, 0.1, [], 0))
     assert not right(greedy, known[1])
-    joins = list(assemble_best(several, 0.1, 3))
+    rivals = list[AssemblyState]()
+    joins = list(grow(several, 0.1, rivals, 2))
+    follow_rivals(several, 0.1, rivals)
     assert joins[0] == 0.8
     assert right(several, known[1])
     assert evidence(several) > evidence(greedy)
@@ -117,7 +120,8 @@ def test_the_beam_mends_what_the_surest_match_spoils(known: Known) -> None:
 
 def test_a_beam_of_one_is_greedy(known: Known) -> None:
     greedy, one = state_of(known, misled=True), state_of(known, misled=True)
-    assert list(assemble(greedy, 0.1, [], 0)) == list(assemble_best(one, 0.1, 1))
+    assert list(grow(greedy, 0.1, [], 0)) == list(grow(one, 0.1, [], 0))
+    follow_rivals(one, 0.1, [])
     assert np.allclose([*greedy.clusters[0].poses.values()], [*one.clusters[0].poses.values()])
 
 
@@ -135,13 +139,13 @@ def test_states_do_not_touch_each_other(known: Known) -> None:
     assert len(state.clusters) == 3
     assert state.joins == []
     assert state.confidence == [1.0] * 3
-    state.take_over(other)
+    state.copy_from(other)
     assert state.clusters == other.clusters
 
 
 def test_what_stands_in_each_other_is_seen(known: Known) -> None:
     fragments, truth, models = known
-    state = AssemblyState(fragments, models, 0)
+    state = AssemblyState(PairSearch(fragments, models), 0)
     state.clusters = [Cluster(fragments, {0: truth[0], 1: truth[0], 2: truth[2]})]
     assert entering(state)
 
@@ -149,7 +153,7 @@ def test_what_stands_in_each_other_is_seen(known: Known) -> None:
 def confidence_with(known: Known, *told: tuple[int, int, float, bool]) -> float:
     """How sure the least sure piece is, if matches of these pairs and probabilities are known, true ones or not."""
     fragments, truth, models = known
-    state = AssemblyState(fragments, models, 0, -math.inf)
+    state = AssemblyState(PairSearch(fragments, models), 0, -math.inf)
     for first, second, chance, true in told:
         away = np.array([0.0] * 9 + [0.0 if true else 0.5, 0.0, 0.0])
         learn(state, first, second, beside(truth, first, second) + away, chance)
@@ -170,15 +174,15 @@ def test_what_fits_elsewhere_as_well_is_a_doubt_and_what_agrees_is_none(known: K
 def test_a_join_leans_on_the_surest_of_those_that_touch_much(known: Known) -> None:
     fragments, _, _ = known
     lone, pair = Cluster(fragments, {0: IDENTITY}), Cluster(fragments, {1: IDENTITY, 2: IDENTITY})
-    assert leaning([1.0, 1.0, 0.6], {(0, 2): 50, (2, 0): 40, (1, 0): 10}, lone, pair) == 0.6
-    assert leaning([1.0, 1.0, 0.6], {(0, 2): 50, (2, 0): 40, (1, 0): 60}, lone, pair) == 1.0
-    assert leaning([0.5, 1.0, 0.6], {}, lone, pair) == 0.5
+    assert support([1.0, 1.0, 0.6], {(0, 2): 50, (2, 0): 40, (1, 0): 10}, lone, pair, 0.5) == 0.6
+    assert support([1.0, 1.0, 0.6], {(0, 2): 50, (2, 0): 40, (1, 0): 60}, lone, pair, 0.5) == 1.0
+    assert support([0.5, 1.0, 0.6], {}, lone, pair, 0.5) == 0.5
 
 
 def test_what_holds_to_a_doubtful_piece_alone_is_as_doubtful(known: Known) -> None:
     fragments, truth, models = known
-    state = AssemblyState(fragments, models, 0, -math.inf)
-    touching = AssemblyState(fragments, models, 0, -math.inf, dict(enumerate(truth))).touching()
+    state = AssemblyState(PairSearch(fragments, models), 0, -math.inf)
+    touching = AssemblyState(PairSearch(fragments, models), 0, -math.inf, dict(enumerate(truth))).touching()
     middle = max(range(3), key=lambda piece: sum(count for pair, count in touching.items() if piece in pair))
     ends = [piece for piece in range(3) if piece != middle]
     state.anchor = ends[0]
@@ -186,14 +190,14 @@ def test_what_holds_to_a_doubtful_piece_alone_is_as_doubtful(known: Known) -> No
     list(join(state, 0.5, [], 0))
     whole, last = state.clusters[::-1]
     held = compose(whole.poses[middle], beside(truth, ends[1], middle))
-    state.learn(last, whole, [Match(held, 0.99, INSERTED, 3, np.zeros(3, np.float32))])
+    state.add_matches(last, whole, [Match(held, 0.99, INSERTED, 3, np.zeros(3, np.float32))])
     list(join(state, 0.5, [], 0))
     assert state.confidence[ends[1]] == pytest.approx(0.6 * 0.99, abs=1e-3)
 
 
 def test_what_is_laid_aside_is_guessed_where_it_fits_best_or_where_the_break_is_open(known: Known) -> None:
     fragments, truth, models = known
-    state = AssemblyState(fragments, models, 0)
+    state = AssemblyState(PairSearch(fragments, models), 0)
     anchor = state.anchor
     loose, lost = (piece for piece in range(3) if piece != anchor)
     learn(state, loose, anchor, beside(truth, loose, anchor), 0.05)

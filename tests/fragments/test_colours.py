@@ -13,14 +13,13 @@ import trimesh
 
 from diffassemble.core import Mesh, Puzzle
 from diffassemble.fragments.clusters import BodySurface, Cluster, FractureSide, Fragment
-from diffassemble.fragments.colours import colour_evidence
 from diffassemble.fragments.contact import IDENTITY, pose_rows, transformed
 from diffassemble.fragments.descriptors import fracture_surface, rim_colours
-from diffassemble.fragments.matches import Match, verify
 from diffassemble.fragments.model import FractureModels
-from diffassemble.fragments.pair_search import Candidates
+from diffassemble.fragments.pair_search import Hypotheses
 from diffassemble.fragments.spatial import voxelise
 from diffassemble.fragments.surface import sample
+from diffassemble.fragments.verification import Match, colour_evidence, verify
 
 Paint = Callable[[np.ndarray], np.ndarray]
 """Colours in [0, 1] of places in the whole."""
@@ -94,7 +93,7 @@ def verified(
             judge.verification = lambda numbers: np.full(len(numbers), by_shape)  # type: ignore[method-assign]
         sides = painted(clusters[0], first), painted(clusters[1], second)
         poses = np.stack([true_pose, true_pose + 1.2 * spacing * np.eye(12)[9:].sum(0)])
-        return verify(Candidates(poses, np.array([3, 3])), *sides, spacing / 2**level, level, judge)
+        return verify(Hypotheses(poses, np.array([3, 3])), *sides, spacing / 2**level, level, judge)
 
     return verify_in
 

@@ -13,9 +13,9 @@ from diffassemble.core import Mesh, Puzzle
 from diffassemble.core.poses import random_rotations
 from diffassemble.core.puzzle import Locks
 from diffassemble.fragments.breaking import fracture, mesh_of
-from diffassemble.fragments.copies import are_copies, congruent, has_plane, is_regular
-from diffassemble.fragments.mend import MendSolver, set_aside
+from diffassemble.fragments.mend import MendSolver
 from diffassemble.fragments.model import FractureModels
+from diffassemble.fragments.screening import are_copies, congruent, has_plane, is_regular, set_aside
 from diffassemble.fragments.shapes.catalogue import make_solid
 from diffassemble.io.fragments import fragment_pieces
 

@@ -7,16 +7,16 @@ import pytest
 import torch
 from manifold3d import Manifold
 
-from diffassemble.fragments.assembly_state import AssemblyState
+from diffassemble.fragments.assembly_state import AssemblyState, prune_unsupported
 from diffassemble.fragments.breaking import fracture, mesh_of, scatter
 from diffassemble.fragments.contact import compose, inverse, pose_rows
-from diffassemble.fragments.doubtful_joins import take_off
 from diffassemble.fragments.explain import ALONE, BADLY, SLIDES, explained
 from diffassemble.fragments.gap_insertion import INSERTED
-from diffassemble.fragments.matches import Match, prepare
-from diffassemble.fragments.mend import MendSolver, choose_anchor, told_confidence
+from diffassemble.fragments.matches import PairSearch, prepare
+from diffassemble.fragments.mend import MendSolver, choose_anchor, piece_confidence
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.shapes.catalogue import make_solid
+from diffassemble.fragments.verification import Match
 
 
 def joined(models: FractureModels, chances: dict[tuple[int, int], float], slides: bool = False) -> AssemblyState:
@@ -26,12 +26,12 @@ def joined(models: FractureModels, chances: dict[tuple[int, int], float], slides
     puzzle = puzzle.reordered(puzzle.fragments.areas.argsort(descending=True))
     assert puzzle.truth is not None
     truth = pose_rows(puzzle.truth)
-    state = AssemblyState(prepare(puzzle.fragments, models, 0), models, 0)
+    state = AssemblyState(PairSearch(prepare(puzzle.fragments, models, 0), models))
     for (one, two), chance in chances.items():
         pose = compose(inverse(truth[two]), truth[one])
         match = Match(pose, chance, INSERTED, 3, np.zeros(3, np.float32), slides)
-        state.learn(*(state.pair_search.singles[piece] for piece in (one, two)), [match])
-    while (best := state.surest()) is not None:
+        state.add_matches(*(state.pair_search.singles[piece] for piece in (one, two)), [match])
+    while (best := state.best_match()) is not None:
         state.join(*best)
     return state
 
@@ -42,14 +42,14 @@ def members(state: AssemblyState) -> list[tuple[int, ...]]:
 
 def test_likely_joins_stay(models: FractureModels) -> None:
     state = joined(models, {(1, 0): 0.8, (2, 1): 0.7})
-    assert take_off(state, 0.5) == set()
+    assert prune_unsupported(state, 0.5) == set()
     assert members(state) == [(0, 1, 2)]
 
 
 @pytest.mark.parametrize("slides", [False, True])
 def test_guesses_are_taken_off_with_a_reason(slides: bool, models: FractureModels) -> None:
     state = joined(models, {(1, 0): 0.6 if slides else 0.3}, slides)
-    assert take_off(state, 0.5) == {1}
+    assert prune_unsupported(state, 0.5) == {1}
     assert members(state) == [(0,), (1,), (2,)]
     notes = explained(state, [0.0, 0.0, 0.0], [0, -1, -1], "abc", {1})
     assert notes[0] == ALONE
@@ -59,11 +59,11 @@ def test_guesses_are_taken_off_with_a_reason(slides: bool, models: FractureModel
 def test_what_holds_together_is_chosen_instead_of_a_largest_that_nothing_fits(models: FractureModels) -> None:
     state = joined(models, {(2, 1): 0.95, (1, 0): 0.3})
     assert state.anchor == 0
-    assert take_off(state, 0.5) == {1, 2}
+    assert prune_unsupported(state, 0.5) == {1, 2}
     assert members(state) == [(0,), (1, 2)]
     choose_anchor(state)
     assert state.anchor == 1
-    sure = told_confidence(state)
+    sure = piece_confidence(state)
     assert sure[1] == sure[2] > 0.9
 
 

@@ -21,8 +21,9 @@ from diffassemble.fragments.contact import Pose, compose, inverse, pose_rows
 from diffassemble.fragments.explain import LATE, LOOSE, NO_BREAK, NOWHERE, SMALL, explained, open_places
 from diffassemble.fragments.gap_insertion import INSERTED
 from diffassemble.fragments.hybrid import guessed_notes
-from diffassemble.fragments.matches import Match, prepare
+from diffassemble.fragments.matches import PairSearch, prepare
 from diffassemble.fragments.model import FractureModels
+from diffassemble.fragments.verification import Match
 
 NAMES = ("a", "b", "c")
 
@@ -35,7 +36,7 @@ class Heap:
         self.until(math.inf)
 
     def until(self, time: float) -> None:
-        self.state = AssemblyState(self.fragments, self.models, 0, time)
+        self.state = AssemblyState(PairSearch(self.fragments, self.models), 0, time)
 
     def pose(self, first: int, second: int, shift: float = 0.0) -> Pose:
         """Where a piece stands beside another, too far up by a shift."""
@@ -48,10 +49,10 @@ class Heap:
 
     def learn(self, first: int, second: int, pose: Pose, chance: float) -> None:
         match = Match(pose, chance, INSERTED, 3, np.zeros(3, np.float32))
-        self.state.learn(self.single(first), self.single(second), [match])
+        self.state.add_matches(self.single(first), self.single(second), [match])
 
     def join(self) -> None:
-        best = self.state.surest()
+        best = self.state.best_match()
         assert best is not None
         self.state.join(*best)
 

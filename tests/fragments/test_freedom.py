@@ -11,9 +11,9 @@ from diffassemble.core import Mesh, Puzzle
 from diffassemble.fragments.breaking import mesh_of, scatter
 from diffassemble.fragments.clusters import Cluster, FractureSide
 from diffassemble.fragments.contact import IDENTITY, Pose, compose, inverse, pose_rows
-from diffassemble.fragments.freedom import hold, information
-from diffassemble.fragments.matches import can_slide, prepare
+from diffassemble.fragments.matches import prepare
 from diffassemble.fragments.model import FractureModels
+from diffassemble.fragments.verification import can_slide, hold, information
 
 Sides = tuple[FractureSide, FractureSide, float]
 

@@ -11,10 +11,17 @@ from diffassemble.core import Puzzle
 from diffassemble.fragments.assembly_state import AssemblyState
 from diffassemble.fragments.clusters import Cluster, Fragment
 from diffassemble.fragments.contact import IDENTITY
-from diffassemble.fragments.gap_insertion import INSERTED, find_gaps, insert_into_gaps, insertion_probability
-from diffassemble.fragments.matches import prepare
-from diffassemble.fragments.mend import assemble, crowded, insert_small, search_some
+from diffassemble.fragments.gap_insertion import (
+    GAP_INSERTION,
+    INSERTED,
+    find_gaps,
+    insert_into_gaps,
+    insertion_probability,
+)
+from diffassemble.fragments.matches import PairSearch, prepare
+from diffassemble.fragments.mend import crowded, grow, insert_small, search_some
 from diffassemble.fragments.model import FractureModels
+from diffassemble.fragments.verification import Match
 
 
 def test_a_hole_in_the_seam_invites_and_closed_seams_are_covered(
@@ -22,7 +29,7 @@ def test_a_hole_in_the_seam_invites_and_closed_seams_are_covered(
 ) -> None:
     whole, chip, truth = standing
     gaps = find_gaps(whole, chip.spacing / 3)
-    inviting = gaps.inviting(0.03)
+    inviting = gaps.inviting(0.03, GAP_INSERTION)
     assert not (inviting & ~gaps.bare).any()
     away = np.linalg.norm(gaps.points - truth[9:].astype(np.float32), axis=1)
     assert (away[inviting] < 0.12).sum() > 50
@@ -54,8 +61,8 @@ def test_what_touches_more_is_more_probable() -> None:
 
 
 def test_halves_and_their_chip_become_one(chipped: Puzzle, models: FractureModels) -> None:
-    state = AssemblyState(prepare(chipped.fragments, models, 0), models, 0)
-    joins = list(assemble(state, 0.02, [], 0))
+    state = AssemblyState(PairSearch(prepare(chipped.fragments, models, 0), models))
+    joins = list(grow(state, 0.02, [], 0))
     assert [cluster.members for cluster in state.clusters] == [(0, 1, 2)]
     assert len(joins) == 2
     assert chipped.truth is not None
@@ -72,7 +79,7 @@ def test_threads_change_nothing(chipped: Puzzle, models: FractureModels, monkeyp
     found = []
     for threads in (1, 2):
         monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
-        state = AssemblyState(prepare(chipped.fragments, models, 0), models, 0)
+        state = AssemblyState(PairSearch(prepare(chipped.fragments, models, 0), models))
         assert search_some(state, 0)
         assert not search_some(state, 0)
         found.append([match for matches in state.matches.values() for match in matches])
@@ -81,7 +88,7 @@ def test_threads_change_nothing(chipped: Puzzle, models: FractureModels, monkeyp
 
 
 def test_single_pieces_have_no_gaps(chipped: Puzzle, models: FractureModels) -> None:
-    state = AssemblyState(prepare(chipped.fragments, models, 0), models, 0)
+    state = AssemblyState(PairSearch(prepare(chipped.fragments, models, 0), models))
     assert list(insert_small(state, 0.5)) == []
     assert not state.matches
 
@@ -91,6 +98,7 @@ def test_no_two_chips_in_one_hole(chipped: Puzzle, models: FractureModels) -> No
     chip, far = Cluster(fragments, {2: IDENTITY}), IDENTITY + np.eye(12)[9]
     whole = Cluster(fragments, {0: IDENTITY, 2: far})
     limit = 2 * fragments[2].area
-    assert crowded(chip, whole, far, limit)
-    assert not crowded(chip, whole, IDENTITY, limit)
-    assert not crowded(chip, whole, far, 0.0)
+    there, here = (Match(pose, 0.9, INSERTED, 1, np.zeros(3, np.float32)) for pose in (far, IDENTITY))
+    assert crowded(chip, whole, there, limit)
+    assert not crowded(chip, whole, here, limit)
+    assert not crowded(chip, whole, there, 0.0)

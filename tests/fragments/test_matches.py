@@ -12,18 +12,16 @@ from diffassemble.fragments.clusters import Cluster, FractureSide
 from diffassemble.fragments.contact import IDENTITY, close, compose, inverse, pose_rows, transformed
 from diffassemble.fragments.matches import (
     PairSearch,
-    _contact,
     find_matches,
     level_for,
     match_clusters,
-    match_features,
     prepare,
     reverify,
-    verify,
 )
 from diffassemble.fragments.model import MATCH_FEATURES, FractureModels
-from diffassemble.fragments.pair_search import QUICK, Candidates, Effort, distinct, guesses, rating, search
+from diffassemble.fragments.pair_search import QUICK, Effort, Hypotheses, distinct, proposed, rating, search
 from diffassemble.fragments.proposals import company, largest
+from diffassemble.fragments.verification import VERIFICATION, _contact_of_bodies, match_features, verify
 
 
 @pytest.fixture
@@ -46,7 +44,7 @@ def test_the_largest_of_each_row_come_in_order() -> None:
 def test_company_is_neither_near_nor_far_or_nobody() -> None:
     points = np.random.default_rng(0).random((200, 3), np.float32)
     points[0] += 50
-    others = company(points, 0.3, 0.6, 5, 11)
+    others = company(points, 0.3, 0.6, 5, 8, 11)
     far = np.linalg.norm(points[:, None] - points[others], axis=-1)
     alone = others == np.arange(len(points))[:, None]
     assert alone[0].all()
@@ -58,8 +56,8 @@ def test_guesses_are_hardly_alike_and_the_true_pose_is_among_the_best(
     sides: tuple[FractureSide, FractureSide, float], true_pose: np.ndarray
 ) -> None:
     own, other, spacing = sides
-    poses, scores, chosen = guesses(own, other, spacing, QUICK, np.random.default_rng(0))
-    kept, _ = distinct(poses, scores, own.points, 10.0, 4 * spacing, len(poses))
+    poses, scores, chosen = proposed(own, other, spacing, QUICK, np.random.default_rng(0))
+    kept, _ = distinct(poses, scores, own.points, 10.0, 4.0, spacing, len(poses))
     assert len(poses) > 5
     assert len(kept) > 0.8 * len(poses)
     assert len(chosen) == len(poses)
@@ -81,7 +79,7 @@ def test_the_first_candidate_is_the_true_pose(
 
 def test_poses_alike_are_counted_as_votes(true_pose: np.ndarray) -> None:
     poses = np.stack([true_pose, true_pose, true_pose + np.array([0] * 9 + [0.5, 0, 0])])
-    kept, votes = distinct(poses, np.array([1.0, 2.0, 0.5]), np.zeros((1, 3), np.float32), 5.0, 0.1, 9)
+    kept, votes = distinct(poses, np.array([1.0, 2.0, 0.5]), np.zeros((1, 3), np.float32), 5.0, 0.1, 1.0, 9)
     assert list(kept) == [1, 2]
     assert list(votes) == [2, 1]
 
@@ -109,11 +107,11 @@ def test_contact_of_breaks_is_told_from_contact_of_what_is_intact(
         outside = np.abs(transformed(pose, cluster.body.points)) > np.array([0.5, 0.4, 0.25]) - 1e-4
         bodies.append(cluster.body._replace(broken=~outside.any(1)))
     first, second = bodies
-    breaks, mixed, intact = _contact(true_pose, first, second)
+    breaks, mixed, intact = _contact_of_bodies(true_pose, first, second, VERIFICATION)
     assert breaks > 50 * (intact + mixed)
     upright = broken.truth.rotation[0].double().numpy()
     above = np.concatenate([np.eye(3).ravel(), upright.T @ np.array([0, 0, 0.5])])  # as high as the block is thick
-    breaks, mixed, intact = _contact(above, first, first)
+    breaks, mixed, intact = _contact_of_bodies(above, first, first, VERIFICATION)
     assert intact > 10 * (breaks + mixed)
 
 
@@ -175,7 +173,7 @@ def test_what_can_slide_is_never_sure(models: FractureModels) -> None:
     cut = np.linalg.svd(own.points - own.points.mean(0))[2][0] @ right[:9].reshape(3, 3).T
     slid = right.copy()
     slid[9:] += 0.25 * cut
-    for match in verify(Candidates(np.stack([right, slid]), np.array([9, 9])), own, other, spacing, 1, models):
+    for match in verify(Hypotheses(np.stack([right, slid]), np.array([9, 9])), own, other, spacing, 1, models):
         if np.allclose(match.pose, slid):
             assert match.slides or match.probability < 0.1
         assert match.probability < 0.61 or not match.slides

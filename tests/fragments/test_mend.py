@@ -20,9 +20,9 @@ from diffassemble.fragments.assembly_state import log_odds, rarity
 from diffassemble.fragments.breaking import fracture, mesh_of, scatter
 from diffassemble.fragments.contact import IDENTITY
 from diffassemble.fragments.gap_insertion import INSERTED
-from diffassemble.fragments.matches import Match
 from diffassemble.fragments.mend import MendSolver
 from diffassemble.fragments.model import FractureModels
+from diffassemble.fragments.verification import Match
 from diffassemble.io.fragments import fragment_pieces
 
 

@@ -13,7 +13,7 @@ from diffassemble.core.surfaces import surface_area
 from diffassemble.fragments.breaking import fracture
 from diffassemble.fragments.mend import MendSolver
 from diffassemble.fragments.model import FractureModels
-from diffassemble.fragments.scale import Lengths, misfit, misfit_of
+from diffassemble.fragments.screening import Lengths, misfit, misfit_of
 from diffassemble.fragments.shapes.catalogue import make_solid
 from diffassemble.io.fragments import fragment_pieces, read_fragments
 from diffassemble.io.meshes import mesh_bytes
@@ -30,7 +30,7 @@ def test_the_fewer_differ_from_the_more() -> None:
     found = misfit(sizes(1, 900, 1.5, 0.8))
     assert found is not None
     assert found.members == (1,)
-    assert found.leaves_out
+    assert found.unplaced
     assert found.text == "about 900 times as large as the others: another unit?"
     found = misfit(sizes(1, 0.001, 1.5, 0.002))
     assert found is not None
@@ -42,10 +42,10 @@ def test_the_factor_decides() -> None:
     assert misfit(sizes(1, 0.5, 0.5 / 24)) is None
     told = misfit(sizes(1, 0.5, 0.5 / 26))
     assert told is not None
-    assert not told.leaves_out
+    assert not told.unplaced
     left = misfit(sizes(1, 1, 1 / 101))
     assert left is not None
-    assert left.leaves_out
+    assert left.unplaced
     # Ever smaller chips are no second group, and a thin rod is not large for being long.
     assert misfit(sizes(*(0.2**number for number in range(6)))) is None
     assert misfit(sizes(1, 0.95, 0.055, radii=(3.0, 2.0, 0.03))) is None
@@ -109,7 +109,7 @@ def test_one_file_of_another_unit_is_told_by_the_grain_of_its_surface(category: 
     found = misfit_of(pieces.points, pieces.meshes)
     assert found is not None
     assert found.members == (odd,)
-    assert found.leaves_out
+    assert found.unplaced
     assert found.factor == pytest.approx(factor)
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from diffassemble.fragments.symmetry import completed_box, find_axis
+from diffassemble.fragments.standing import completed_box, find_axis
 
 GENERATOR = torch.Generator().manual_seed(0)
 

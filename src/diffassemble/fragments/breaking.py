@@ -19,26 +19,44 @@ from diffassemble.core.pieces import surviving
 from diffassemble.core.poses import random_rotations
 from diffassemble.core.surfaces import clean_surface, sample_surface
 
-BEND = 0.8
-ROUGHNESS = 0.1
-# Waves across the solid, and how high each kind stands.
-FREQUENCIES = (2.0, 6.0, 16.0, 40.0)
-WEIGHTS = (0.55, 0.28, 0.14, 0.07)
-WAVES = 3
-FEWEST_CELLS = 10
-MOST_CELLS = 32
-_MARGIN = 1.05
 POINTS = 1000
-MOST_PIECES = 200
-VOLUME_ERROR = 1e-4
-# A fragment has at least this share of what would be its part if all were alike; a chip lies between such shares.
-SLIVER = 0.02
-CHIP = (0.01, 0.12)
-ATTEMPTS = 60
-# Broken objects keep one large part: a break takes half of u^UNEVENNESS off a piece, u drawn evenly from [0, 1].
-UNEVENNESS = 2.6
-# Files keep 24 bits of a number: what lies closer to each other than this share of the largest one is one place.
-_GRAIN = 2.0**-22
+"""points that a puzzle gives of each fragment, as the benchmark does"""
+
+
+@dataclass(frozen=True)
+class BreakingConfig:
+    """How solids break. Lengths are shares of the solid's longest side."""
+
+    bend: float = 0.8
+    """curvature of a break"""
+    roughness: float = 0.1
+    """height of its waves"""
+    frequencies: tuple[float, ...] = (2.0, 6.0, 16.0, 40.0)
+    """waves across the solid"""
+    weights: tuple[float, ...] = (0.55, 0.28, 0.14, 0.07)
+    """and how high those of each frequency are"""
+    waves: int = 3
+    """waves of each frequency"""
+    cells: tuple[int, int] = (10, 32)
+    """least and greatest number of cells along a break"""
+    margin: float = 1.05
+    """how far a break reaches beyond the piece, as a factor"""
+    most_pieces: int = 200
+    volume_error: float = 1e-4
+    """greatest difference between the volume of the whole and of its fragments"""
+    sliver: float = 0.02
+    """least volume of a fragment, as a share of what all would have if they were alike"""
+    chip: tuple[float, float] = (0.01, 0.12)
+    """volumes of chips, as such shares"""
+    attempts: int = 60
+    """breaks that are tried for each fragment"""
+    unevenness: float = 2.6
+    """a break takes half of u^unevenness off a piece, u drawn evenly from [0, 1]: broken objects keep one large part"""
+    grain: float = 2.0**-22
+    """places nearer to each other than this share of the largest coordinate are one: files keep 24 bits"""
+
+
+BREAKING = BreakingConfig()
 
 
 @dataclass(frozen=True)
@@ -58,7 +76,11 @@ def across(normal: Float[np.ndarray, "3"], centre: Float[np.ndarray, "3"], gener
 
 
 def block_below(
-    sheet: Sheet, points: Float[np.ndarray, "p 3"], generator: torch.Generator, roughness: float = 1.0
+    sheet: Sheet,
+    points: Float[np.ndarray, "p 3"],
+    generator: torch.Generator,
+    roughness: float = 1.0,
+    config: BreakingConfig = BREAKING,
 ) -> Manifold:
     """A closed block that reaches from the sheet to below all points, with the break as its top.
 
@@ -66,15 +88,16 @@ def block_below(
     """
     local = (points - sheet.centre) @ sheet.frame.T
     low, high = local.min(0), local.max(0)
-    middle, half = (low + high) / 2, _MARGIN * (high - low) / 2 + 1e-3
+    middle, half = (low + high) / 2, config.margin * (high - low) / 2 + 1e-3
     size = float(half[:2].max())
-    cells = [max(FEWEST_CELLS, min(MOST_CELLS, math.ceil(2 * side * MOST_CELLS))) for side in half[:2]]
+    fewest, most = config.cells
+    cells = [max(fewest, min(most, math.ceil(2 * side * most))) for side in half[:2]]
     grid = np.stack(np.meshgrid(*(np.linspace(-1, 1, side + 1) for side in cells), indexing="ij"), -1)
     # Corners within are moved about, so that no lattice shows.
     jitter = torch.rand(cells[0] - 1, cells[1] - 1, 2, generator=generator, dtype=torch.double).numpy() - 0.5
     grid[1:-1, 1:-1] += 1.2 * jitter / cells
     plane = middle[:2] + grid.reshape(-1, 2) * half[:2]
-    height = roughness * size * _relief(plane / max(size, 1e-6), 2 * size, generator)
+    height = roughness * size * _relief(plane / max(size, 1e-6), 2 * size, generator, config)
     floor = min(low[2], float(height.min())) - 0.1 * size
     top = np.column_stack([plane, height])
     border, faces = _block_faces(cells[0] + 1, cells[1] + 1)
@@ -83,15 +106,17 @@ def block_below(
     return surface_solid(np.concatenate([top, bottom]) @ sheet.frame + sheet.centre, faces)
 
 
-def _relief(plane: Float[np.ndarray, "p 2"], extent: float, generator: torch.Generator) -> Float[np.ndarray, "p"]:
+def _relief(
+    plane: Float[np.ndarray, "p 2"], extent: float, generator: torch.Generator, config: BreakingConfig
+) -> Float[np.ndarray, "p"]:
     """Heights over the plane, both in half sizes of the piece: bent, with waves of several lengths upon it."""
-    bend = BEND * torch.randn(3, generator=generator, dtype=torch.double).numpy() / 2
+    bend = config.bend * torch.randn(3, generator=generator, dtype=torch.double).numpy() / 2
     x, y = plane.T
     height = bend[0] * (x * x - 0.3) + bend[1] * (y * y - 0.3) + bend[2] * x * y
-    for frequency, weight in zip(FREQUENCIES, WEIGHTS, strict=True):
-        angle, phase = 2 * math.pi * torch.rand(2, WAVES, generator=generator, dtype=torch.double).numpy()
+    for frequency, weight in zip(config.frequencies, config.weights, strict=True):
+        angle, phase = 2 * math.pi * torch.rand(2, config.waves, generator=generator, dtype=torch.double).numpy()
         waves = math.pi * frequency * np.stack([np.cos(angle), np.sin(angle)])
-        height = height + ROUGHNESS * weight * np.sin(plane @ waves * max(extent, 0.3) + phase).sum(1)
+        height = height + config.roughness * weight * np.sin(plane @ waves * max(extent, 0.3) + phase).sum(1)
     return height
 
 
@@ -151,7 +176,12 @@ class _Part:
 
 
 def fracture(
-    mesh: Mesh, pieces: int, generator: torch.Generator, chips: float = 0.0, roughness: float = 1.0
+    mesh: Mesh,
+    pieces: int,
+    generator: torch.Generator,
+    chips: float = 0.0,
+    roughness: float = 1.0,
+    config: BreakingConfig = BREAKING,
 ) -> list[Mesh]:
     """Break a solid into exactly so many fragments, which stand where they were in the whole.
 
@@ -159,8 +189,8 @@ def fracture(
     fragment is watertight and in one part. A share `chips` of the fragments (but never all) are small ones, off the
     edges of the others.
     """
-    if not 2 <= pieces <= MOST_PIECES:
-        raise InputError(f"cannot break into {pieces} pieces; ask for 2 to {MOST_PIECES}")
+    if not 2 <= pieces <= config.most_pieces:
+        raise InputError(f"cannot break into {pieces} pieces; ask for 2 to {config.most_pieces}")
     if not 0 <= chips < 1:
         raise InputError(f"share of chips {chips} is not at least 0 and under 1; 0.3 makes 30 % of the pieces small")
     low, high = mesh.vertices.amin(0), mesh.vertices.amax(0)
@@ -170,10 +200,10 @@ def fracture(
     if len(parts) > pieces:
         raise InputError(f"has {len(parts)} separate parts; ask for at least {len(parts)} pieces")
     small = min(round(pieces * chips), pieces - len(parts))
-    parts = _broken(parts, pieces - small, pieces, generator, roughness)
-    parts = _chipped(parts, pieces, generator, roughness)
+    parts = _broken(parts, pieces - small, pieces, generator, roughness, config)
+    parts = _chipped(parts, pieces, generator, roughness, config)
     volume = whole.volume()
-    if abs(sum(part.volume for part in parts) - volume) > VOLUME_ERROR * volume:
+    if abs(sum(part.volume for part in parts) - volume) > config.volume_error * volume:
         raise InputError("intersects itself, so that it cannot be broken cleanly; repair it and try again")
     return [mesh_of(part.solid, unit, middle) for part in parts]
 
@@ -192,60 +222,74 @@ def fracture_puzzle(
     return Puzzle(kept.pieces, None, puzzle.names[: len(kept)], kept.truth)
 
 
-def _broken(parts: list[_Part], wanted: int, pieces: int, generator: torch.Generator, roughness: float) -> list[_Part]:
+def _broken(
+    parts: list[_Part], wanted: int, pieces: int, generator: torch.Generator, roughness: float, config: BreakingConfig
+) -> list[_Part]:
     """Break part after part, large ones rather than small ones, until there are so many."""
     total = sum(part.volume for part in parts)
-    least, failures = SLIVER * total / pieces, 0
+    least, failures = config.sliver * total / pieces, 0
     while len(parts) < wanted:
         volumes = torch.tensor([part.volume for part in parts])
         chosen = int(torch.multinomial(volumes, 1, generator=generator))
-        found = _split(parts[chosen].solid, _break_through(parts[chosen].solid, generator), generator, roughness)
+        found = _split(
+            parts[chosen].solid,
+            _break_through(parts[chosen].solid, generator, config.unevenness),
+            generator,
+            roughness,
+            config,
+        )
         room = wanted - len(parts) + 1
         if 2 <= len(found) <= room and min(part.volume for part in found) > least:
             parts = [*parts[:chosen], *parts[chosen + 1 :], *found]
             continue
         failures += 1
-        if failures % ATTEMPTS == 0:
+        if failures % config.attempts == 0:
             least /= 4
-        if failures > ATTEMPTS * (3 + wanted):
+        if failures > config.attempts * (3 + wanted):
             raise InputError(f"cannot be broken into {pieces} pieces; ask for fewer")
     return parts
 
 
-def _chipped(parts: list[_Part], pieces: int, generator: torch.Generator, roughness: float) -> list[_Part]:
+def _chipped(
+    parts: list[_Part], pieces: int, generator: torch.Generator, roughness: float, config: BreakingConfig
+) -> list[_Part]:
     """Take chips off parts that are none until there are so many fragments; the depth of a break is found by trying."""
     mean, failures, depth = sum(part.volume for part in parts) / pieces, 0, 0.1
     while len(parts) < pieces:
         volumes = torch.tensor([0.0 if part.chip else part.volume for part in parts])
         chosen = int(torch.multinomial(volumes, 1, generator=generator))
-        found = _split(parts[chosen].solid, _break_off(parts[chosen].solid, depth, generator), generator, roughness)
+        found = _split(
+            parts[chosen].solid, _break_off(parts[chosen].solid, depth, generator), generator, roughness, config
+        )
         found.sort(key=lambda part: part.volume)
-        if len(found) == 2 and CHIP[0] * mean < found[0].volume < CHIP[1] * mean:
+        if len(found) == 2 and config.chip[0] * mean < found[0].volume < config.chip[1] * mean:
             chip = _Part(found[0].solid, found[0].volume, chip=True)
             parts = [*parts[:chosen], *parts[chosen + 1 :], chip, found[1]]
             continue
         taken = sum(part.volume for part in found[:-1])
-        depth = max(depth / 1.5, 0.003) if taken > CHIP[0] * mean else min(depth * 1.3, 0.3)
+        depth = max(depth / 1.5, 0.003) if taken > config.chip[0] * mean else min(depth * 1.3, 0.3)
         failures += 1
-        if failures > ATTEMPTS * (3 + pieces):
+        if failures > config.attempts * (3 + pieces):
             raise InputError(f"cannot be broken into {pieces} pieces with so many chips; ask for fewer")
     return parts
 
 
-def _split(solid: Manifold, sheet: Sheet, generator: torch.Generator, roughness: float) -> list[_Part]:
+def _split(
+    solid: Manifold, sheet: Sheet, generator: torch.Generator, roughness: float, config: BreakingConfig
+) -> list[_Part]:
     """What a break along the sheet leaves of a solid."""
-    halves = solid.split(block_below(sheet, _corners(solid), generator, roughness))
+    halves = solid.split(block_below(sheet, _corners(solid), generator, roughness, config))
     return [_Part(body, body.volume()) for half in halves if not half.is_empty() for body in bodies(half)]
 
 
-def _break_through(solid: Manifold, generator: torch.Generator) -> Sheet:
+def _break_through(solid: Manifold, generator: torch.Generator, unevenness: float) -> Sheet:
     """Where a piece breaks: mostly across its long axes, some way off its middle."""
     points = _corners(solid)
     spread, axes = np.linalg.eigh(np.cov(points.T) + 1e-12 * np.eye(3))
     drawn = torch.randn(3, generator=generator, dtype=torch.double).numpy()
     normal = axes @ (np.sqrt(spread) * drawn)
     share, along, side = torch.rand(3, generator=generator, dtype=torch.double).tolist()
-    share = max(0.02, 0.5 * share**UNEVENNESS)
+    share = max(0.02, 0.5 * share**unevenness)
     normal = normal / np.linalg.norm(normal)
     offset = np.quantile(points @ normal, share if side < 0.5 else 1 - share)
     nearest = points[np.argsort(np.abs(points @ normal - offset))[: max(1, len(points) // 10)]]
@@ -299,7 +343,7 @@ def mesh_of(solid: Manifold, unit: float = 1.0, middle: Float[Tensor, "3"] | Non
     surface = solid.to_mesh64()
     vertices = torch.from_numpy(np.array(surface.vert_properties[:, :3])) * unit + (0 if middle is None else middle)
     faces = torch.from_numpy(np.array(surface.tri_verts, np.int64))
-    grain = float(vertices.abs().max()) * _GRAIN
+    grain = float(vertices.abs().max()) * BREAKING.grain
     rounded = (vertices / grain).round() * grain
     welded, triangles, *_ = clean_surface(rounded.float(), faces)
     return Mesh(welded, triangles) if every_edge_joins_two(triangles) else Mesh(rounded.float(), faces)

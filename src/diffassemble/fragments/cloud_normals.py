@@ -9,6 +9,9 @@ point inwards instead of 5.5 %, and those more than 30 degrees off are half as m
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 from jaxtyping import Float, Float32, Int64
 from scipy import ndimage
@@ -18,35 +21,56 @@ from scipy.spatial import cKDTree
 
 from diffassemble.fragments.spatial import kernel
 
-_NEIGHBOURS, _LINKS = 16, 8
-# Cubes are so many gaps between points wide, though at most so many stand side by side.
-_CUBE, _SIDE_BY_SIDE = 1.8, 200
-# The way out is looked for in so many steps of half a cube; the sides differ if it is so many steps shorter on one.
-_STEPS, _SHORTER = 24, 3
-# Votes of neighbours are added so often, and turn a normal round if they are below this.
-_ROUNDS, _AGAINST = 20, -0.3
-# How fast neighbours lose their weight as they face another way, and with the distance, of the farthest's.
-_LIKE, _WIDE, _AGAIN = 6, 0.7, 2
-_AT_ONCE = 20_000
+
+@dataclass(frozen=True)
+class NormalsConfig:
+    """How normals are estimated."""
+
+    neighbours: int = 16
+    """points that a plane is laid through"""
+    links: int = 8
+    """neighbours along which sides spread"""
+    cube: float = 1.8
+    """width of the cubes that are walls, in distances between points"""
+    most_cubes: int = 200
+    """along the longest side"""
+    steps: int = 24
+    """half cubes that the way out is followed"""
+    shorter: int = 3
+    """steps by which the way out must be shorter on one side, to count"""
+    rounds: int = 20
+    """times that neighbours' votes are added"""
+    against: float = -0.3
+    """votes below this turn a normal round"""
+    like: int = 6
+    """power of the cosine with which neighbours that face another way lose their weight"""
+    wide: float = 0.7
+    """distance at which weights fall to 1/e, as a share of the farthest neighbour's"""
+    again: int = 2
+    """times that planes are laid again through neighbours that face the same way"""
+    at_once: int = 20_000
+    """points that are computed together, for memory"""
 
 
-def outward_normals(points: Float32[np.ndarray, "p 3"]) -> Float32[np.ndarray, "p 3"]:
+NORMALS = NormalsConfig()
+
+
+def outward_normals(points: Float32[np.ndarray, "p 3"], config: NormalsConfig = NORMALS) -> Float32[np.ndarray, "p 3"]:
     """Unit normals that agree with those of their neighbours and point away from the inside."""
     if len(points) < 4:
         return np.tile(np.array([[0, 0, 1]], np.float32), (len(points), 1))
-    far, near = cKDTree(points).query(points, min(_NEIGHBOURS, len(points)))
-    parts = np.split(np.arange(len(points)), range(_AT_ONCE, len(points), _AT_ONCE))
+    far, near = cKDTree(points).query(points, min(config.neighbours, len(points)))
+    parts = np.split(np.arange(len(points)), range(config.at_once, len(points), config.at_once))
     plain = np.concatenate([_planes(points, near[rows], np.ones((len(rows), near.shape[1]))) for rows in parts])
-    normals = _agreeing(points, near, plain)
-    votes = _spread(
-        points, normals, near, _ways_out(points, normals, float(np.median(far[:, min(4, far.shape[1] - 1)])))
-    )
-    normals = np.where(votes[:, None] < _AGAINST, -normals, normals)
-    for _ in range(_AGAIN):
+    normals = _agreeing(points, near[:, : config.links + 1], plain)
+    gap = float(np.median(far[:, min(4, far.shape[1] - 1)]))
+    votes = _spread(points, normals, near, _ways_out(points, normals, gap, config), parts, config.rounds)
+    normals = np.where(votes[:, None] < config.against, -normals, normals)
+    for _ in range(config.again):
         sharp = []
         for rows in parts:
             alike = np.clip((normals[near[rows]] * normals[rows, None]).sum(-1), 0, 1)
-            weight = alike**_LIKE * np.exp(-((far[rows] / (_WIDE * far[rows, -1:] + 1e-30)) ** 2))
+            weight = alike**config.like * np.exp(-((far[rows] / (config.wide * far[rows, -1:] + 1e-30)) ** 2))
             plane = _planes(points, near[rows], weight)
             sharp.append(np.where((plane * normals[rows]).sum(1, keepdims=True) < 0, -plane, plane))
         normals = np.concatenate(sharp)
@@ -69,8 +93,8 @@ def _agreeing(
     """Normals on one side, which spreads along a tree that prefers neighbours in one plane; each tree encloses a
     positive volume."""
     normals = plain.copy()
-    first = np.repeat(np.arange(len(points)), min(_LINKS, near.shape[1] - 1))
-    second = near[:, 1 : _LINKS + 1].reshape(-1)
+    first = np.repeat(np.arange(len(points)), near.shape[1] - 1)
+    second = near[:, 1:].reshape(-1)
     across = points[second] - points[first]
     across /= np.linalg.norm(across, axis=1, keepdims=True) + 1e-12
     off_plane = np.abs((across * normals[first]).sum(1)) + np.abs((across * normals[second]).sum(1))
@@ -102,11 +126,11 @@ def _spread_side(normals, order, before):
 
 
 def _ways_out(
-    points: Float32[np.ndarray, "p 3"], normals: Float[np.ndarray, "p 3"], gap: float
+    points: Float32[np.ndarray, "p 3"], normals: Float[np.ndarray, "p 3"], gap: float, config: NormalsConfig
 ) -> Float[np.ndarray, "p"]:
     """1 where the way out is shorter along the normal, −1 where it is shorter the other way, else 0."""
     low, margin = points.min(0), 4
-    side = max(_CUBE * gap, float(np.ptp(points, axis=0).max()) / _SIDE_BY_SIDE, 1e-30)
+    side = max(config.cube * gap, float(np.ptp(points, axis=0).max()) / config.most_cubes, 1e-30)
     cubes = np.floor((points - low) / side).astype(np.int64) + margin
     walls = np.zeros(cubes.max(0) + margin + 1, bool)
     walls[tuple(cubes.T)] = True
@@ -115,15 +139,15 @@ def _ways_out(
     outside = ndimage.binary_dilation(parts == parts[0, 0, 0]) & ~walls
     steps = []
     for way in (normals, -normals):
-        first = np.full(len(points), _STEPS)
-        for step in range(_STEPS, 0, -1):
+        first = np.full(len(points), config.steps)
+        for step in range(config.steps, 0, -1):
             at = np.floor((points + way * (0.5 * step * side) - low) / side).astype(np.int64) + margin
             beyond = ((at < 0) | (at >= walls.shape)).any(1)
             at = np.clip(at, 0, np.array(walls.shape) - 1)
             first[beyond | outside[tuple(at.T)]] = step
         steps.append(first)
     shorter = steps[1] - steps[0]
-    return np.where(np.abs(shorter) >= _SHORTER, np.sign(shorter), 0).astype(np.float64)
+    return np.where(np.abs(shorter) >= config.shorter, np.sign(shorter), 0).astype(np.float64)
 
 
 def _spread(
@@ -131,16 +155,18 @@ def _spread(
     normals: Float[np.ndarray, "p 3"],
     near: Int64[np.ndarray, "p k"],
     votes: Float[np.ndarray, "p"],
+    parts: Sequence[Int64[np.ndarray, "_"]],
+    rounds: int,
 ) -> Float[np.ndarray, "p"]:
     """Votes added over neighbours in one plane, whichever of its sides their normals are on."""
     weight = np.empty(near.shape)
-    for rows in np.split(np.arange(len(near)), range(_AT_ONCE, len(near), _AT_ONCE)):
+    for rows in parts:
         like, way = (normals[near[rows]] * normals[rows, None]).sum(-1), points[near[rows]] - points[rows, None]
         # What stands beside the plane may be the other side of a wall.
         off = np.abs((way * normals[rows, None]).sum(-1)) / np.maximum(np.linalg.norm(way, axis=-1), 1e-30)
         weight[rows] = np.sign(like) * like**4 * np.maximum(0, 1 - 2 * off)
     total = np.maximum(np.abs(weight).sum(1), 1e-30)
-    told = votes
-    for _ in range(_ROUNDS):
-        told = 0.5 * votes + (weight * told[near]).sum(1) / total
-    return told
+    added = votes
+    for _ in range(rounds):
+        added = 0.5 * votes + (weight * added[near]).sum(1) / total
+    return added

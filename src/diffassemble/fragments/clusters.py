@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -19,6 +20,8 @@ from diffassemble.core import Mesh
 from diffassemble.fragments.contact import Pose, Target, compose, count_buried, moved
 from diffassemble.fragments.descriptors import (
     COUNTERPART_SIGNS,
+    DESCRIPTORS,
+    DescriptorConfig,
     FractureSurface,
     SurfacePyramid,
     finest_level,
@@ -28,18 +31,44 @@ from diffassemble.fragments.descriptors import (
 )
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.spatial import Voxels, nearest_across, voxelise
-from diffassemble.fragments.surface import Sample
+from diffassemble.fragments.surface import SAMPLING, Sample, SamplingConfig
 
-_PROBES = 400
-# The body's place among what is known of levels: it is all of level 0.
 _BODY = -1
-# Seeds of fragments are numbered from one on; those of other points of them from here on.
-_REDRAWN = 100_000
-# What either of the segmentation's two outputs must exceed where a point is of the break; finer levels look where the
-# coarser one has at least these suspicions.
-_BROKEN, _SUSPECTED = np.array([0.4, 0.75], np.float32), np.array([0.25, 0.65], np.float32)
-# The same for doubtful breaks.
-_DOUBTFUL = np.array([0.12, 0.3], np.float32)
+"""the body's place among what is known of levels: it is all of level 0"""
+Pair = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class FragmentConfig:
+    """How a fragment's break is found, and what of clusters counts as covered.
+
+    Thresholds are pairs, for the two outputs of the segmentation: natural prior, and balanced in each piece. A point is
+    of the break if either is exceeded.
+    """
+
+    sampling: SamplingConfig = SAMPLING
+    descriptors: DescriptorConfig = DESCRIPTORS
+    broken: Pair = (0.4, 0.75)
+    """probabilities from which on a point is of the break"""
+    suspected: Pair = (0.25, 0.65)
+    """probabilities from which on finer levels look at the surroundings of a point"""
+    doubtful: Pair = (0.12, 0.3)
+    """probabilities from which on a point may be of the break"""
+    redrawn: int = 100_000
+    """seeds of fragments are numbered from the puzzle's on, those of their other samples from so many later"""
+    probes: int = 400
+    """points of the body that are looked up to see whether it enters another"""
+    fewest: int = 20
+    """breaks with fewer points are not matched"""
+    covered: Pair = (2.2, -0.2)
+    """a point of the break is covered by one of another member within so many spacings, below this cosine of normals"""
+    covered_body: Pair = (1.3, -0.3)
+    """the same for points of the body"""
+    near_break: float = 2.0
+    """surroundings of the break, in spacings of level 0, in which small pieces are inserted"""
+
+
+FRAGMENT = FragmentConfig()
 
 
 class BodySurface(NamedTuple):
@@ -81,11 +110,12 @@ class FractureSide(NamedTuple):
 class Fragment:
     """One piece; `fracture(level)` looks closer where level 0 sees a break. All that is drawn comes from one seed."""
 
-    def __init__(self, mesh: Mesh, spacing: float, models: FractureModels, seed: int) -> None:
-        self.mesh, self.spacing, self.models, self.seed = mesh, spacing, models, seed
-        self.broken_above, self.suspected_above = _BROKEN, _SUSPECTED
+    def __init__(
+        self, mesh: Mesh, spacing: float, models: FractureModels, seed: int, config: FragmentConfig = FRAGMENT
+    ) -> None:
+        self.mesh, self.spacing, self.models, self.seed, self.config = mesh, spacing, models, seed, config
         self.generator = torch.Generator().manual_seed(seed)
-        self.pyramid = SurfacePyramid.of(mesh, spacing, self.generator)
+        self.pyramid = SurfacePyramid.of(mesh, spacing, self.generator, config.descriptors, config.sampling)
         self.chances: list[Float32[np.ndarray, "p 2"]] = []
         self.found: list[Bool[np.ndarray, "p"]] = []
         self.suspects: list[Bool[np.ndarray, "p"]] = []
@@ -111,8 +141,8 @@ class Fragment:
             if finer == len(self.chances):
                 self.chances.append(self._segmented(finer))
             chance = self.chances[finer]
-            self.found.append(np.any(chance > self.broken_above, axis=1))
-            self.suspects.append(np.any(chance > self.suspected_above, axis=1))
+            self.found.append(np.any(chance > np.array(self.config.broken, np.float32), axis=1))
+            self.suspects.append(np.any(chance > np.array(self.config.suspected, np.float32), axis=1))
         return self.found[level]
 
     def _segmented(self, level: int) -> Float32[np.ndarray, "p 2"]:
@@ -121,16 +151,17 @@ class Fragment:
         if not len(here):
             return np.zeros((0, 2), np.float32)
         chance = self.models.segmentation(level, self.pyramid.features(level))
-        return smooth_probabilities(here, self.spacing / 2**level, chance)
+        return smooth_probabilities(here, self.spacing / 2**level, chance, self.config.descriptors)
 
     def fracture(self, level: int) -> FractureSurface:
         """The break at a level, with descriptors."""
         if level not in self.made:
             broken = self.broken(level)
-            surface, features = fracture_surface(self.pyramid.levels[level], broken, self.spacing / 2**level)
+            spacing, described = self.spacing / 2**level, self.config.descriptors
+            surface, features = fracture_surface(self.pyramid.levels[level], broken, spacing, described)
             whole = self.pyramid.levels[0]
             if whole.colours is not None:
-                surface = surface._replace(colours=rim_colours(surface, whole, whole.colours, self.spacing))
+                surface = surface._replace(colours=rim_colours(surface, whole, whole.colours, self.spacing, described))
             self.made[level] = surface._replace(
                 descriptors=self.models.descriptors(level, features),
                 counterparts=self.models.descriptors(level, features * COUNTERPART_SIGNS),
@@ -141,22 +172,24 @@ class Fragment:
     def doubtful(self) -> Fragment:
         """The same piece, where all that may be of the break counts as such."""
         other = copy.copy(self)
-        other.broken_above = other.suspected_above = _DOUBTFUL
+        other.config = replace(self.config, broken=self.config.doubtful, suspected=self.config.doubtful)
         other.chances, other.found, other.suspects, other.made, other.sampled = self.chances[:1], [], [], {}, {}
-        other.pyramid = SurfacePyramid(self.spacing, self.pyramid.levels[:1], self.pyramid.coarse)
+        other.pyramid = replace(self.pyramid, levels=self.pyramid.levels[:1])
         return other
 
     @cached_property
     def redrawn(self) -> Fragment:
         """The same piece by other points of its surface."""
-        return Fragment(self.mesh, self.spacing, self.models, self.seed + _REDRAWN)
+        return Fragment(self.mesh, self.spacing, self.models, self.seed + self.config.redrawn, self.config)
 
     def near_break(self, spacing: float) -> Sample:
         """The surface where level 0 suspects a break, at any spacing; all of it if the fragment is small."""
         if spacing not in self.sampled:
             self.broken(0)
             near = self.pyramid.levels[0].points[self.suspects[0]]
-            self.sampled[spacing] = self.pyramid.sampled(self.mesh, spacing, near, 2 * self.spacing, self.generator)
+            self.sampled[spacing] = self.pyramid.sampled(
+                self.mesh, spacing, near, self.config.near_break * self.spacing, self.generator
+            )
         return self.sampled[spacing]
 
 
@@ -169,6 +202,7 @@ class Cluster:
         self.fragments, self.poses, self.halves = fragments, dict(poses), halves
         self.members = tuple(sorted(self.poses))
         self.area = sum(fragments[i].area for i in self.members)
+        self.config = fragments[0].config
         self._sides: dict[int, FractureSide] = {}
         self._free: dict[int, dict[int, Bool[np.ndarray, "_"]]] = {}
 
@@ -210,7 +244,7 @@ class Cluster:
         wholes = [(self.poses[piece], self.fragments[piece].pyramid.levels[0]) for piece in self.members]
         parts = [moved(pose, whole.points, whole.normals) for pose, whole in wholes]
         points, normals = zip(*parts, strict=True)
-        kept = np.concatenate(self._uncovered(_BODY, points, normals, 1.3 * spacing, -0.3))
+        kept = np.concatenate(self._uncovered(_BODY, points, normals, spacing, self.config.covered_body))
         if not kept.any():
             kept[:] = True
         breaks = [self.fragments[piece].broken(0) for piece in self.members]
@@ -222,12 +256,12 @@ class Cluster:
         spacing = self.fragments[0].spacing / 2**level
         parts = [self.fragments[piece].fracture(level).moved(self.poses[piece]) for piece in self.members]
         surfaces = [p.points for p in parts], [p.smooth for p in parts]
-        free = self._uncovered(level, *surfaces, 2.2 * spacing, -0.2)
+        free = self._uncovered(level, *surfaces, spacing, self.config.covered)
         left = [part.part(kept) for part, kept in zip(parts, free, strict=True)]
         return FractureSurface(*(np.concatenate(columns) for columns in zip(*left, strict=True)))
 
     def _uncovered(
-        self, level: int, points: Sequence[np.ndarray], normals: Sequence[np.ndarray], reach: float, facing: float
+        self, level: int, points: Sequence[np.ndarray], normals: Sequence[np.ndarray], spacing: float, limits: Pair
     ) -> list[Bool[np.ndarray, "_"]]:
         """Which points of each member no other one covers; what the two halves of a cluster know of theirs is kept."""
         if level not in self._free:
@@ -238,6 +272,7 @@ class Cluster:
                     known.update(half._free[level])
                     group.update(dict.fromkeys(half.members, half.members[0]))
             start = [known.get(piece) for piece in self.members]
+            reach, facing = limits[0] * spacing, limits[1]
             free = free_points(points, normals, reach, facing, [group[piece] for piece in self.members], start)
             self._free[level] = dict(zip(self.members, free, strict=True))
         return [self._free[level][piece] for piece in self.members]
@@ -246,10 +281,10 @@ class Cluster:
         """Break and body, ready to be matched; none where hardly any break is left."""
         if level not in self._sides:
             face = self.fracture(level)
-            if len(face.points) < 20:
+            if len(face.points) < self.config.fewest:
                 return None
             voxels = voxelise(face.points, self.fragments[0].spacing / 2**level, closed=False)
-            step = max(1, len(self.body.points) // _PROBES)
+            step = max(1, len(self.body.points) // self.config.probes)
             probe = np.ascontiguousarray(self.body.points[::step])
             self._sides[level] = FractureSide(face, voxels, self.body, probe)
         return self._sides[level]

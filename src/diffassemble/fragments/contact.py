@@ -6,11 +6,11 @@ frame.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float32, Float64
+from jaxtyping import Bool, Float32, Float64, Int64
 from numba import types
 from numba.extending import intrinsic
 
@@ -23,6 +23,41 @@ Points = Float32[np.ndarray, "_ 3"]
 Target = tuple[Voxels, Points, Points]
 """A surface to be met: voxels, points and normals."""
 IDENTITY = np.array([1.0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0])
+
+
+class Touch(NamedTuple):
+    """When a point counts as lying on another surface."""
+
+    reach: float
+    """greatest distance from the nearest point, in spacings"""
+    plane: float
+    """greatest distance from the tangent plane there, in spacings"""
+    facing: float
+    """greatest cosine between the two outward normals"""
+
+
+LOOSE, TIGHT = Touch(2.2, 1.2, -0.4), Touch(1.5, 0.5, -0.7)
+
+
+class Contact(NamedTuple):
+    """Points of one surface, seen from another: the nearest point there (−1 if there is none), the distance to it, the
+    height above its tangent plane (both in spacings), and the cosine between the normals."""
+
+    near: Int64[np.ndarray, "p"]
+    far: Float32[np.ndarray, "p"]
+    height: Float32[np.ndarray, "p"]
+    facing: Float32[np.ndarray, "p"]
+
+    @staticmethod
+    def of(pose: Pose, points: Points, normals: Points, target: Target, spacing: float) -> Contact:
+        """The contact of points that are moved by the pose."""
+        near, numbers = meet(pose, points, normals, *target)
+        return Contact(near, numbers[:, 0] / spacing, np.abs(numbers[:, 1]) / spacing, numbers[:, 2])
+
+    def touching(self, limits: Touch) -> Bool[np.ndarray, "p"]:
+        """Which of the points touch."""
+        close = (self.near >= 0) & (self.far < limits.reach) & (self.height < limits.plane)
+        return close & (self.facing < limits.facing)
 
 
 def compose(outer: Pose, inner: Pose) -> Pose:

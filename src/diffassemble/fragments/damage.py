@@ -16,11 +16,21 @@ from diffassemble.core.poses import Poses
 from diffassemble.core.surfaces import distinct_rows, sample_surface
 from diffassemble.fragments.surface import sample, sample_near
 
-# A corner whose surroundings within so many radii are averaged becomes round with that radius.
-_BALL = 1.4
-_NEIGHBOURS = 48
-# Triangles are cut in two so often, at most.
-_CUTS = 40
+
+@dataclass(frozen=True)
+class ErosionConfig:
+    """How breaks are rounded. Lengths in radii of the erosion."""
+
+    ball: float = 1.4
+    """a corner whose surroundings within this radius are averaged becomes round with radius 1"""
+    neighbours: int = 48
+    cuts: int = 40
+    """times that triangles are cut in two, at most"""
+    facing: float = -0.3
+    """surroundings whose normals have a smaller cosine are of the other side of a wall"""
+
+
+EROSION = ErosionConfig()
 
 
 @dataclass(frozen=True)
@@ -83,7 +93,9 @@ def as_cloud(mesh: Mesh, points: int, generator: torch.Generator) -> Mesh:
     return Mesh(draw(mesh, points, generator), torch.zeros(0, 3, dtype=torch.long))
 
 
-def worn(standing: Sequence[Mesh], radius: float, generator: torch.Generator) -> list[Mesh]:
+def worn(
+    standing: Sequence[Mesh], radius: float, generator: torch.Generator, config: ErosionConfig = EROSION
+) -> list[Mesh]:
     """Fragments that stand assembled, with their breaks smoothed and the rims rounded with a radius.
 
     Only what lies within two radii of another fragment changes.
@@ -98,25 +110,25 @@ def worn(standing: Sequence[Mesh], radius: float, generator: torch.Generator) ->
         if not len(near):
             worn_meshes.append(mesh)
             continue
-        fine = _refined(mesh, tree, radius)
+        fine = _refined(mesh, tree, radius, config.cuts)
         support = sample_near(mesh, radius / 3, near, 3 * radius, generator)
         vertices = fine.vertices.numpy()
         share = np.clip(2 - tree.query(vertices, distance_upper_bound=3 * radius)[0] / radius, 0, 1)
         rows = np.flatnonzero(share > 0)
-        middle = _averaged(vertices[rows], support.points, support.normals, _BALL * radius)
+        middle = _averaged(vertices[rows], support.points, support.normals, radius, config)
         moved = vertices.copy()
         moved[rows] += (share[rows, None] * (middle - vertices[rows])).astype(np.float32)
         worn_meshes.append(Mesh(torch.from_numpy(moved), fine.faces))
     return worn_meshes
 
 
-def _refined(mesh: Mesh, others: cKDTree, radius: float) -> Mesh:
+def _refined(mesh: Mesh, others: cKDTree, radius: float, cuts: int) -> Mesh:
     """The mesh with triangles no longer than the radius where other fragments are near, cut across their longest sides.
 
     Corners of neighbours meet no longer, but their surfaces still do.
     """
     done, triangles = [], mesh.vertices.numpy()[mesh.faces.numpy()]
-    for _ in range(_CUTS):
+    for _ in range(cuts):
         sides = np.linalg.norm(triangles - np.roll(triangles, -1, 1), axis=2)
         middle, longest = triangles.mean(1), sides.max(1)
         far = others.query(middle, distance_upper_bound=float(longest.max() + 3 * radius))[0]
@@ -136,14 +148,20 @@ def _refined(mesh: Mesh, others: cKDTree, radius: float) -> Mesh:
 
 
 def _averaged(
-    points: Float32[np.ndarray, "p 3"], support: np.ndarray, normals: np.ndarray, radius: float
+    points: Float32[np.ndarray, "p 3"],
+    support: np.ndarray,
+    normals: np.ndarray,
+    radius: float,
+    config: ErosionConfig,
 ) -> Float[np.ndarray, "p 3"]:
     """The middle of what lies around each point on its own side of a wall."""
-    far, near = cKDTree(support).query(points, min(_NEIGHBOURS, len(support)), distance_upper_bound=radius)
+    far, near = cKDTree(support).query(
+        points, min(config.neighbours, len(support)), distance_upper_bound=config.ball * radius
+    )
     found = np.isfinite(far)
     near = np.where(found, near, 0)
     own = normals[near[:, 0]]
-    weight = found & ((normals[near] * own[:, None]).sum(-1) > -0.3)
+    weight = found & ((normals[near] * own[:, None]).sum(-1) > config.facing)
     total = weight.sum(1)
     middle = (support[near] * weight[..., None]).sum(1) / np.maximum(total, 1)[:, None]
     return np.where(total[:, None] > 3, middle, points)

@@ -7,18 +7,21 @@ moved. Two points that lay on each other see the negative of each other's relief
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float32, Int64
+from scipy.spatial import cKDTree
 
 from diffassemble.core import Mesh
-from diffassemble.fragments.contact import Pose
+from diffassemble.fragments.contact import Pose, Touch
 from diffassemble.fragments.spatial import bucket, inner, kernel, nearest_within, sort_points
 from diffassemble.fragments.surface import (
+    SAMPLING,
     Sample,
+    SamplingConfig,
     cloud_gap,
     is_cloud,
     sample,
@@ -33,19 +36,41 @@ NAMES = (
 )
 SIGNS = np.array([-1.0 if name in ("height", "height_skew", "bulge") else 1.0 for name in NAMES], np.float32)
 LEVELS = 3
-# Around the break, a finer level reaches this far, in spacings of the coarser one.
-_MARGIN = 1.6
-# Fragments with fewer points than this at level 0 are looked at as a whole.
-_SMALL = 700
-_SMOOTHING = 2.2
-_RADII = (4.0, 8.0, 16.0)
-_RIM = 6.0
-# Colours beside a rim are those of surface at least so far from the break, at most so far, and means over such a
-# radius, all in spacings of level 0; its normal is that at the rim, or has at least this cosine with it.
-_CLEAR, _REACH, _PATCH, _SAME_SIDE = 1.5, 4.0, 2.0, 0.5
-FACE_FEATURES = len(NAMES) * len(_RADII) + 4
+
+
+@dataclass(frozen=True)
+class DescriptorConfig:
+    """How the surroundings of points are described; the networks were trained with these numbers. Lengths in spacings
+    of the level."""
+
+    nearest: float = 2.5
+    """smallest radius of surroundings, and that of smoothed normals"""
+    margin: float = 1.6
+    """how far around the break a finer level reaches, in spacings of the coarser one"""
+    small: int = 700
+    """fragments with fewer points than this at level 0 are looked at as a whole"""
+    smoothing: float = 2.2
+    """radius of the means of probabilities of the break"""
+    radii: tuple[float, float, float] = (4.0, 8.0, 16.0)
+    """radii of the surroundings within the break"""
+    rim: float = 6.0
+    """greatest distance to the rim that is known"""
+    clear: float = 1.5
+    """colours beside a rim are those of surface at least so far from the break, in spacings of level 0"""
+    reach: float = 4.0
+    """at most so far from the rim"""
+    patch: float = 2.0
+    """and means over this radius"""
+    same_side: float = 0.5
+    """the surface's normal there has at least this cosine with that at the rim"""
+
+
+DESCRIPTORS = DescriptorConfig()
+BREAK = Touch(1.2, 0.35, -0.3)
+"""when a point of a fragment that stands assembled is of a break"""
+FACE_FEATURES = len(NAMES) * len(DESCRIPTORS.radii) + 4
 """How many numbers describe a point of a break for matching."""
-COUNTERPART_SIGNS = np.concatenate([np.tile(SIGNS, len(_RADII)), np.ones(4, np.float32)])
+COUNTERPART_SIGNS = np.concatenate([np.tile(SIGNS, len(DESCRIPTORS.radii)), np.ones(4, np.float32)])
 """What a point's features are multiplied with to become those that its counterpart should have."""
 
 
@@ -185,50 +210,57 @@ class SurfacePyramid:
     spacing: float
     levels: tuple[Sample, ...]
     coarse: tuple[Sample, Sample]
+    config: DescriptorConfig = DESCRIPTORS
+    sampling: SamplingConfig = SAMPLING
 
     @staticmethod
-    def of(mesh: Mesh, spacing: float, generator: torch.Generator) -> SurfacePyramid:
+    def of(
+        mesh: Mesh,
+        spacing: float,
+        generator: torch.Generator,
+        config: DescriptorConfig = DESCRIPTORS,
+        sampling: SamplingConfig = SAMPLING,
+    ) -> SurfacePyramid:
         """The whole surface at level 0."""
-        whole = sample(mesh, spacing, generator)
-        return SurfacePyramid(spacing, (whole,), (whole.thinned(2 * spacing), whole.thinned(4 * spacing)))
+        whole = sample(mesh, spacing, generator, sampling)
+        coarse = whole.thinned(2 * spacing, sampling), whole.thinned(4 * spacing, sampling)
+        return SurfacePyramid(spacing, (whole,), coarse, config, sampling)
 
     def refined(self, mesh: Mesh, near: Float32[np.ndarray, "k 3"], generator: torch.Generator) -> SurfacePyramid:
         """With one more, finer level around given points of the break; all of a small fragment."""
         fine = self.spacing / 2 ** len(self.levels)
-        finer = self.sampled(mesh, fine, near, 2 * _MARGIN * fine, generator)
-        return SurfacePyramid(self.spacing, (*self.levels, finer), self.coarse)
+        finer = self.sampled(mesh, fine, near, 2 * self.config.margin * fine, generator)
+        return replace(self, levels=(*self.levels, finer))
 
     def sampled(
         self, mesh: Mesh, spacing: float, near: Float32[np.ndarray, "k 3"], radius: float, generator: torch.Generator
     ) -> Sample:
         """The surface within the radius of given points at any spacing; all of it if the fragment is small."""
-        if len(self.levels[0]) < _SMALL:
-            return sample(mesh, spacing, generator)
-        return sample_near(mesh, spacing, near, radius, generator)
+        if len(self.levels[0]) < self.config.small:
+            return sample(mesh, spacing, generator, self.sampling)
+        return sample_near(mesh, spacing, near, radius, generator, self.sampling)
 
     def features(self, level: int, chosen: Int64[np.ndarray, "k"] | slice = slice(None)) -> Float32[np.ndarray, "k f"]:
         """Surroundings of all or some points, at radii from 2.5 spacings of the level, doubling, to 20 of level 0."""
         here = self.levels[level]
         points, normals = here.points[chosen], here.normals[chosen]
         supports = [here, here, *reversed(self.levels[:level]), *self.coarse]
-        radius = 2.5 * self.spacing / 2**level
+        radius = self.config.nearest * self.spacing / 2**level
         columns = [neighbourhood(points, normals, one, radius * 2**number) for number, one in enumerate(supports)]
         return np.concatenate(columns, 1)
 
 
 def smooth_probabilities(
-    here: Sample, spacing: float, probability: Float32[np.ndarray, "p c"]
+    here: Sample, spacing: float, probability: Float32[np.ndarray, "p c"], config: DescriptorConfig = DESCRIPTORS
 ) -> Float32[np.ndarray, "p c"]:
     """Probabilities averaged twice over close neighbours that face the same way."""
     for _ in range(2):
-        probability = smoothed(here.points, here.normals, probability, np.float32(_SMOOTHING * spacing))
+        probability = smoothed(here.points, here.normals, probability, np.float32(config.smoothing * spacing))
     return probability
 
 
-def true_breaks(standing: Sequence[Sample], spacing: float) -> list[Bool[np.ndarray, "p"]]:
+def true_breaks(standing: Sequence[Sample], spacing: float, touch: Touch = BREAK) -> list[Bool[np.ndarray, "p"]]:
     """Which points of fragments that stand assembled lie on another fragment that faces them."""
-    from scipy.spatial import cKDTree
-
     trees = [cKDTree(piece.points) if len(piece) else None for piece in standing]
     labels = []
     for piece in standing:
@@ -236,12 +268,12 @@ def true_breaks(standing: Sequence[Sample], spacing: float) -> list[Bool[np.ndar
         for other, tree in zip(standing, trees, strict=True):
             if tree is None or other is piece:
                 continue
-            far, near = tree.query(piece.points, 1, distance_upper_bound=1.2 * spacing)
+            far, near = tree.query(piece.points, 1, distance_upper_bound=touch.reach * spacing)
             close = np.isfinite(far)
             at = near[close]
             apart = ((piece.points[close] - other.points[at]) * other.normals[at]).sum(1)
             facing = (piece.normals[close] * other.normals[at]).sum(1)
-            touches[close] |= (np.abs(apart) < 0.35 * spacing) & (facing < -0.3)
+            touches[close] |= (np.abs(apart) < touch.plane * spacing) & (facing < touch.facing)
         labels.append(touches)
     return labels
 
@@ -278,46 +310,52 @@ class FractureSurface(NamedTuple):
 
 
 def fracture_surface(
-    here: Sample, broken: Bool[np.ndarray, "p"], spacing: float
+    here: Sample, broken: Bool[np.ndarray, "p"], spacing: float, config: DescriptorConfig = DESCRIPTORS
 ) -> tuple[FractureSurface, Float32[np.ndarray, "b f"]]:
     """The broken points without the rest of the surface, and what each is described by; descriptors are still empty."""
     points, normals = here.points[broken], here.normals[broken]
-    smooth = smoothed_normals(points, normals, 2.5 * spacing)
-    rim, original, way = _rim(here, broken, spacing)
+    smooth = smoothed_normals(points, normals, config.nearest * spacing)
+    rim, original, way = _rim(here, broken, spacing, config)
     face = Sample(points, smooth, here.area)
     supports = (face, face.thinned(1.6 * spacing), face.thinned(3.2 * spacing))
     columns = [
         neighbourhood(points, smooth, support, radius * spacing)
-        for support, radius in zip(supports, _RADII, strict=True)
+        for support, radius in zip(supports, config.radii, strict=True)
     ]
-    at_rim = (rim < _RIM).astype(np.float32)
+    at_rim = (rim < config.rim).astype(np.float32)
     angle = (smooth * original).sum(1)
-    edge = np.stack([rim / _RIM, at_rim, angle * at_rim, (rim < 2).astype(np.float32)], 1)
+    edge = np.stack([rim / config.rim, at_rim, angle * at_rim, (rim < 2).astype(np.float32)], 1)
     empty = np.zeros((len(points), 0), np.float32)
     unknown = np.full_like(points, np.nan)
     surface = FractureSurface(points, normals, smooth, rim, original, way, empty, empty, unknown)
     return surface, np.concatenate([*columns, edge], 1)
 
 
-def _rim(here: Sample, broken: np.ndarray, spacing: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _rim(
+    here: Sample, broken: np.ndarray, spacing: float, config: DescriptorConfig
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Distance of the broken points to the rim in spacings, the original surface's normal there, and the way to it."""
     points = here.points[broken]
-    rim = np.full(len(points), _RIM, np.float32)
+    rim = np.full(len(points), config.rim, np.float32)
     original, way = np.zeros((len(points), 3), np.float32), np.zeros((len(points), 3), np.float32)
     if broken.all() or not len(points):
         return rim, original, way
     outer = here.points[~broken]
-    smooth = smoothed_normals(outer, here.normals[~broken], 2.5 * spacing)
-    near = nearest_within(points, outer, np.float32(_RIM * spacing))
+    smooth = smoothed_normals(outer, here.normals[~broken], config.nearest * spacing)
+    near = nearest_within(points, outer, np.float32(config.rim * spacing))
     found = near >= 0
     way[found] = outer[near[found]] - points[found]
     rim[found] = np.linalg.norm(way[found], axis=1) / spacing
     original[found] = smooth[near[found]]
-    return np.minimum(rim, np.float32(_RIM)), original, way
+    return np.minimum(rim, np.float32(config.rim)), original, way
 
 
 def rim_colours(
-    surface: FractureSurface, whole: Sample, colours: Float32[np.ndarray, "q 3"], spacing: float
+    surface: FractureSurface,
+    whole: Sample,
+    colours: Float32[np.ndarray, "q 3"],
+    spacing: float,
+    config: DescriptorConfig = DESCRIPTORS,
 ) -> Float32[np.ndarray, "p 3"]:
     """Colours of the original surface at the rim beside each point of a break; NaN where there are none.
 
@@ -325,13 +363,13 @@ def rim_colours(
     its own colour must not count: the original surface is looked at a little away from it.
     """
     result = np.full((len(surface.points), 3), np.nan, np.float32)
-    clear = nearest_within(whole.points, surface.points, np.float32(_CLEAR * spacing)) < 0
+    clear = nearest_within(whole.points, surface.points, np.float32(config.clear * spacing)) < 0
     points, normals = (np.ascontiguousarray(column[clear]) for column in (whole.points, whole.normals))
     if not len(points):
         return result
-    seen = smoothed(points, normals, np.ascontiguousarray(colours[clear]), np.float32(_PATCH * spacing))
-    near = nearest_within(surface.points, points, np.float32(_REACH * spacing))
+    seen = smoothed(points, normals, np.ascontiguousarray(colours[clear]), np.float32(config.patch * spacing))
+    near = nearest_within(surface.points, points, np.float32(config.reach * spacing))
     found = np.flatnonzero(near >= 0)
-    found = found[(surface.original[found] * normals[near[found]]).sum(1) > _SAME_SIDE]
+    found = found[(surface.original[found] * normals[near[found]]).sum(1) > config.same_side]
     result[found] = seen[near[found]]
     return result

@@ -1,12 +1,13 @@
-"""Why a fragment is not surer of its place, or was left out: a line for people, read off the end of a search.
+"""Why the place of a fragment is not sure, or why it has none: a line for people, read off the state after a search.
 
-Nothing is searched anew. What counts are the matches that are still known between clusters, those of two single
-fragments, the joins that were made, and how much of a fragment is break.
+Nothing is searched again. What counts are the matches still known between clusters, those of two single fragments, the
+joins that were made, and how much of a fragment is break.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 from diffassemble.core.placements import UNPLACED, status_of
 from diffassemble.core.thresholds import SURE
@@ -18,16 +19,30 @@ NO_BREAK, SMALL, LATE = "no break found", "too small to compare, and fits into n
 NOWHERE, LOOSE = "fits nowhere", "fits here best, but not well"
 BADLY, ALONE = "fits nowhere well: of another object, or without its neighbours?", "nothing fits it"
 SLIDES = "fits, but could slide along what it lies on"
-# A break has hardly any points if there are fewer than this at level 0; it is found if it is this share of the surface.
-_HARDLY, _FOUND = 8, 0.2
-# Places are about as good as the best if they are at least this part as probable, and count if all together are so.
-_ABOUT, _COUNTS = 0.5, 0.1
-# Places are the same within so many degrees and spacings.
-_DEGREES, _OFF = 8.0, 3.0
-# A place is taken if more than this share of the surface would lie inside other fragments.
-_ENTERED, _PROBES = 0.1, 160
+
+
+@dataclass(frozen=True)
+class ExplainConfig:
+    """When places count as equally good, and breaks as found."""
+
+    fewest: int = 8
+    """a break with fewer points at level 0 can hardly be compared"""
+    found: float = 0.2
+    """a fragment is small, and not without a break, if its break is more than this share of its surface"""
+    about: float = 0.5
+    """places are about as good as the best if they are at least this share as probable"""
+    counts: float = 0.1
+    """and count if their probabilities add up to this"""
+    alike: tuple[float, float] = (8.0, 3.0)
+    """places that differ by fewer degrees and spacings are one"""
+    entered: float = 0.1
+    """a place is taken if more than this share of the surface would lie inside other fragments"""
+    probes: int = 160
+
+
+EXPLAIN = ExplainConfig()
 Place = tuple[Pose, float]
-"""Where a fragment may stand, and how probable it is."""
+"""a pose that a fragment may have, and its probability"""
 
 
 def explained(
@@ -35,24 +50,27 @@ def explained(
     confidence: Sequence[float],
     objects: Sequence[int],
     names: Sequence[str],
-    loose: Collection[int] = (),
+    unsupported: Collection[int] = (),
+    config: ExplainConfig = EXPLAIN,
 ) -> tuple[str, ...]:
-    """A line for every fragment; it is empty where a place is sure. Those that are `loose` fit, but not well."""
+    """A line for every fragment, empty where a place is sure; `unsupported` are those whose joins were taken off."""
     notes = []
     for piece, (sure, own) in enumerate(zip(confidence, objects, strict=True)):
         status = status_of(sure, own)
         if status == UNPLACED:
-            notes.append(why_left_out(state, piece, names, piece in loose))
+            notes.append(why_unplaced(state, piece, names, piece in unsupported, config))
         else:
-            notes.append("" if status == "sure" else why_unsure(state, piece, names))
+            notes.append("" if status == "sure" else why_unsure(state, piece, names, config))
     return tuple(notes)
 
 
-def why_left_out(state: AssemblyState, piece: int, names: Sequence[str], loose: bool = False) -> str:
-    """Why a fragment has no place beside the anchor; one that is loose was joined to it, but not with likelihood."""
-    cluster = _cluster_of(state, piece)
+def why_unplaced(
+    state: AssemblyState, piece: int, names: Sequence[str], unsupported: bool, config: ExplainConfig
+) -> str:
+    """Why a fragment has no place beside the anchor; an unsupported one was joined to it, but by no likely join."""
+    cluster = state.cluster_of(piece)
     others = [other for other in cluster.members if other != piece]
-    fits = _why_loose(state, cluster) if loose else equally_well(len(open_places(state, cluster)))
+    fits = _why_taken_off(state, cluster) if unsupported else equally_well(len(open_places(state, cluster, config)))
     if piece == state.anchor and not others:
         return ALONE
     if others:
@@ -60,35 +78,35 @@ def why_left_out(state: AssemblyState, piece: int, names: Sequence[str], loose: 
     if fits:
         return fits
     broken = state.fragments[piece].broken(0)
-    if broken.sum() < _HARDLY:
-        return SMALL if broken.sum() > _FOUND * len(broken) else NO_BREAK
-    return LATE if state.search_late else NOWHERE
+    if broken.sum() < config.fewest:
+        return SMALL if broken.sum() > config.found * len(broken) else NO_BREAK
+    return LATE if state.search_over else NOWHERE
 
 
-def _why_loose(state: AssemblyState, cluster: Cluster) -> str:
-    """Why a cluster was taken off again."""
+def _why_taken_off(state: AssemblyState, cluster: Cluster) -> str:
+    """Why the join of a cluster was taken off again."""
     joins = [
-        match for first, second, match in state.joins if {*cluster.members} <= {*state.loose(first, second).members}
+        match for first, second, match in state.joins if {*cluster.members} <= {*state.moving(first, second).members}
     ]
     return SLIDES if any(match.slides for match in joins) else BADLY
 
 
-def why_unsure(state: AssemblyState, piece: int, names: Sequence[str]) -> str:
+def why_unsure(state: AssemblyState, piece: int, names: Sequence[str], config: ExplainConfig) -> str:
     """What makes the place of a fragment doubtful: the least probable of the joins that hold it to the anchor."""
-    moved = [(number, state.loose(first, second)) for number, (first, second, _) in enumerate(state.joins)]
-    held = [(state.posterior(number), number, loose) for number, loose in moved if piece in loose.members]
+    moved = [(number, state.moving(first, second)) for number, (first, second, _) in enumerate(state.joins)]
+    held = [(state.posterior(number), number, part) for number, part in moved if piece in part.members]
     if not held:
         return ""
-    chance, number, loose = min(held, key=lambda join: join[:2])
-    largest = state.largest(loose.members)
-    if len(loose.members) > 1 and largest != piece:
+    chance, number, part = min(held, key=lambda join: join[:2])
+    largest = state.largest(part.members)
+    if len(part.members) > 1 and largest != piece:
         return f"as sure as {names[largest]}, to which it was joined before"
     if chance >= SURE:
         return "several joins lie between it and the largest fragment"
-    if state.joins[number][2].slides:
+    if state.joins[number].match.slides:
         return SLIDES
-    told = state.joins[number][2].probability
-    count = len(rival_places(state, piece, told)) if len(loose.members) == 1 else 1
+    probability = state.joins[number].match.probability
+    count = len(rival_places(state, piece, probability, config)) if len(part.members) == 1 else 1
     return equally_well(count) or LOOSE
 
 
@@ -97,7 +115,7 @@ def equally_well(count: int) -> str:
     return f"fits {count} places about equally well" if count > 1 else ""
 
 
-def open_places(state: AssemblyState, cluster: Cluster) -> list[Place]:
+def open_places(state: AssemblyState, cluster: Cluster, config: ExplainConfig = EXPLAIN) -> list[Place]:
     """The places beside other clusters at which one fits about as well as at its best."""
     beside: dict[Cluster, list[Place]] = {}
     for (first, second), matches in state.matches.items():
@@ -105,15 +123,15 @@ def open_places(state: AssemblyState, cluster: Cluster) -> list[Place]:
             own = matches if first is cluster else [match.reversed() for match in matches]
             places = beside.setdefault(second if first is cluster else first, [])
             places += [(match.pose, match.probability) for match in own]
-    found = [place for places in beside.values() for place in _distinct(places, cluster)]
+    found = [place for places in beside.values() for place in _distinct(places, cluster, config)]
     best = max((chance for _, chance in found), default=0.0)
-    found = [place for place in found if place[1] >= _ABOUT * best]
-    return found if sum(chance for _, chance in found) >= _COUNTS else []
+    found = [place for place in found if place[1] >= config.about * best]
+    return found if sum(chance for _, chance in found) >= config.counts else []
 
 
-def rival_places(state: AssemblyState, piece: int, chance: float) -> list[Place]:
+def rival_places(state: AssemblyState, piece: int, chance: float, config: ExplainConfig = EXPLAIN) -> list[Place]:
     """The place of a joined fragment, of this probability, and free ones in its cluster that are about as probable."""
-    cluster, single = _cluster_of(state, piece), Cluster(state.fragments, {piece: IDENTITY})
+    cluster, single = state.cluster_of(piece), Cluster(state.fragments, {piece: IDENTITY})
     found = [(cluster.poses[piece], 1.0)]
     for (one, two), matches in state.pairs.items():
         other = two if one == piece else one
@@ -121,27 +139,20 @@ def rival_places(state: AssemblyState, piece: int, chance: float) -> list[Place]
             for match in matches:
                 pose = match.pose if one == piece else inverse(match.pose)
                 found.append((compose(cluster.poses[other], pose), match.probability))
-    own, *rivals = _distinct((place for place in found if place[1] >= _ABOUT * chance), single)
+    own, *rivals = _distinct((place for place in found if place[1] >= config.about * chance), single, config)
     rest = {other: pose for other, pose in cluster.poses.items() if other != piece}
-    return [own, *(rival for rival in rivals if _is_free(rival[0], single, Cluster(state.fragments, rest)))]
+    body, points = Cluster(state.fragments, rest).body, single.body.points
+    step = max(1, len(points) // config.probes)
+    most = config.entered * len(points[::step])
+    return [own, *(rival for rival in rivals if body.holds(rival[0], points, step) <= most)]
 
 
-def _is_free(pose: Pose, single: Cluster, rest: Cluster) -> bool:
-    """Whether a fragment can stand at a pose without entering the others."""
-    points = single.body.points
-    step = max(1, len(points) // _PROBES)
-    return rest.body.holds(pose, points, step) <= _ENTERED * len(points[::step])
-
-
-def _distinct(places: Iterable[Place], cluster: Cluster) -> list[Place]:
+def _distinct(places: Iterable[Place], cluster: Cluster, config: ExplainConfig) -> list[Place]:
     """Of places that are the same the most probable."""
-    middle, off = cluster.body.points.mean(0), _OFF * cluster.fragments[0].spacing
+    degrees, off = config.alike
+    middle, off = cluster.body.points.mean(0), off * cluster.fragments[0].spacing
     kept: list[Place] = []
     for pose, chance in sorted(places, key=lambda place: -place[1]):
-        if not any(close(pose, other, middle, _DEGREES, off) for other, _ in kept):
+        if not any(close(pose, other, middle, degrees, off) for other, _ in kept):
             kept.append((pose, chance))
     return kept
-
-
-def _cluster_of(state: AssemblyState, piece: int) -> Cluster:
-    return next(cluster for cluster in state.clusters if piece in cluster.members)

@@ -1,8 +1,7 @@
-"""Which fragments and clusters of them may touch along their breaks, and how they then lie to each other.
+"""The matcher of broken objects: every two fragments, or clusters of them, are searched for poses at which they fit.
 
-Two clusters are matched at a few poses, each with the probability that it is true: `match_features` are the numbers
-that tell how two sides meet, of which the verification network makes a probability; where both have colours, these
-speak for or against it.
+Pair search proposes poses, verification gives each a probability; `find_matches` returns the candidates of a whole
+puzzle as `Matches`.
 """
 
 from __future__ import annotations
@@ -11,228 +10,90 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Float32
 from torch import Tensor
 
 from diffassemble.core import FragmentPieces, Matches
 from diffassemble.core.seeds import mixed_seed
-from diffassemble.fragments.clusters import BodySurface, Cluster, FractureSide, Fragment
-from diffassemble.fragments.colours import colour_evidence
-from diffassemble.fragments.contact import IDENTITY, Pose, inverse, meet, poses_of, refine, transformed
-from diffassemble.fragments.descriptors import FractureSurface
-from diffassemble.fragments.freedom import hold
+from diffassemble.core.thresholds import LIKELY
+from diffassemble.fragments.clusters import FRAGMENT, Cluster, Fragment, FragmentConfig
+from diffassemble.fragments.contact import IDENTITY, poses_of, refine
 from diffassemble.fragments.model import FractureModels
-from diffassemble.fragments.pair_search import QUICK, Candidates, Effort, rating, search
+from diffassemble.fragments.pair_search import PAIR_SEARCH, QUICK, Effort, Hypotheses, PairSearchConfig, search
 from diffassemble.fragments.surface import facing_outward, spacing_of, with_normals
+from diffassemble.fragments.verification import VERIFICATION, Match, VerificationConfig, verify
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
-_MOST = 2500
-# Breaks with fewer points than this at level 1 are looked at one level finer.
-_FEW = 150
-# Breaks with more points than this are not looked at any finer.
-_MANY = 12_000
-_KEPT = 4
-_LIKELY = 0.5
-# Colours make no match surer than this: what they are worth was fitted on painted solids alone.
-_SURE = 0.9
-# What touches can slide if its breaks hold it less firmly than this, and with the outer surfaces that run on less than
-# this, or these run on at less than this share of the rim; no such match is surer than this.
-_FIRM, _PINNED, _AROUND, _SLIDING = 0.08, 0.05, 0.6, 0.6
-# How a match that is less likely could slide is not asked: it speaks for nothing.
-_ASKED = 0.1
-# Matches of a lower probability are left out.
-_LEAST = 0.02
-
-
-def match_features(
-    pose: Pose, first: FractureSide, second: FractureSide, spacing: float, level: int, votes: int, margin: float
-) -> Float32[np.ndarray, "v"]:
-    """How the first side, moved by the pose, meets the second; lengths in spacings, areas in their squares.
-
-    `votes` guesses led to this pose, and `margin` is its rating over that of the best other pose of the same two sides.
-    """
-    here, there = _meeting(pose, first, second, spacing), _meeting(inverse(pose), second, first, spacing)
-    body, other = first.body, second.body
-    sunk = other.holds(pose, first.probe) / len(first.probe)
-    held = body.holds(inverse(pose), second.probe) / len(second.probe)
-    area = min(here["tight"], there["tight"])
-    entered = (sunk * len(body.points) + held * len(other.points)) * (body.spacing / spacing) ** 2
-    breaks, mixed, intact = _contact(pose, body, other)
-    everything = breaks + mixed + intact
-    numbers = [
-        np.log1p(area),
-        np.log1p(max(here["tight"], there["tight"])),
-        np.log1p(here["loose"]),
-        here["tight"] / max(1.0, here["loose"]),
-        here["tight"] / len(first.points),
-        there["tight"] / len(second.points),
-        here["loose"] / len(first.points),
-        there["loose"] / len(second.points),
-        here["height"],
-        there["height"],
-        here["facing"],
-        there["facing"],
-        np.log1p(entered),
-        entered / max(10.0, area),
-        here["rim"],
-        there["rim"],
-        here["original"],
-        np.log1p(here["rims"]),
-        here["likeness"],
-        float(level),
-        np.log1p(len(first.points)),
-        np.log1p(len(second.points)),
-        here["relief"],
-        here["stretch"],
-        np.log1p(votes),
-        np.clip(margin, 0, 5),
-        np.log1p(breaks),
-        np.log1p(mixed),
-        np.log1p(intact),
-        breaks / max(5.0, everything),
-        here["ledge"],
-        here["even"],
-        here["hold"],
-        here["width"],
-    ]
-    return np.array(numbers, np.float32)
-
-
-def _contact(pose: Pose, first: BodySurface, second: BodySurface) -> tuple[int, int, int]:
-    """Points of the whole first surface that lie on the second: break on break, break on intact, intact on intact."""
-    step = max(1, len(first.points) // _MOST)
-    points, normals = first.points[::step], first.normals[::step]
-    near, numbers = meet(pose, points, normals, second.voxels, second.points, second.normals)
-    far, height, facing = numbers[:, 0] / first.spacing, np.abs(numbers[:, 1]) / first.spacing, numbers[:, 2]
-    touching = (near >= 0) & (far < 1.5) & (height < 0.5) & (facing < -0.7)
-    count = first.broken[::step][touching].astype(int) + second.broken[near[touching]]
-    breaks, mixed, intact = (step * int((count == number).sum()) for number in (2, 1, 0))
-    return breaks, mixed, intact
-
-
-def _meeting(pose: np.ndarray, first: FractureSide, second: FractureSide, spacing: float) -> dict[str, float]:
-    """Sums over the points of the first break that touch the second."""
-    step = max(1, len(first.points) // _MOST)
-    own = slice(None, None, step)
-    points, smooth = np.ascontiguousarray(first.points[own]), np.ascontiguousarray(first.smooth[own])
-    near, numbers = meet(pose, points, smooth, *second.target)
-    far, height, facing = numbers[:, 0] / spacing, np.abs(numbers[:, 1]) / spacing, numbers[:, 2]
-    loose = (near >= 0) & (far < 2.2) & (height < 1.2) & (facing < -0.4)
-    tight = loose & (far < 1.5) & (height < 0.5) & (facing < -0.7)
-    count = max(1, int(loose.sum()))
-    candidates = near[tight]
-    rim, other_rim = first.surface.rim[own][tight], second.surface.rim[candidates]
-    both = (rim < 2.5) & (other_rim < 2.5)
-    either = (rim < 2.0) | (other_rim < 2.0)
-    turned = first.surface.original[own][tight] @ pose[:9].reshape(3, 3).T.astype(np.float32)
-    alike = (turned * second.surface.original[candidates]).sum(1)
-    likeness = (first.surface.counterparts[own][tight] * second.surface.descriptors[candidates]).sum(1)
-    held = max(1, int(tight.sum()))
-    rows = np.flatnonzero(tight)[both] * step
-    ledge = _ledges(pose, first.surface, rows, second.surface, candidates[both]) / spacing
-    return {
-        "tight": float(tight.sum()) * step,
-        "loose": float(loose.sum()) * step,
-        "height": float(height[loose].sum()) / count,
-        "facing": float(facing[loose].sum()) / count,
-        "rim": float((np.abs(rim - other_rim)[either] < 1.5).sum()) / max(1, int(either.sum())),
-        "rims": float(both.sum()) * step,
-        "original": float(alike[both].sum()) / max(1, int(both.sum())),
-        "likeness": float(likeness.sum()) / held,
-        "ledge": float(np.minimum(ledge, 3).mean()) if len(ledge) else 3.0,
-        "even": float((ledge < 0.5).mean()) if len(ledge) else 0.0,
-        "width": float(rim.mean()) if len(rim) else 0.0,
-        **_spread(points[tight], smooth[tight], spacing),
-    }
-
-
-def _ledges(
-    pose: Pose, first: FractureSurface, own: np.ndarray, second: FractureSurface, other: np.ndarray
-) -> Float32[np.ndarray, "p"]:
-    """How high the step between the original surfaces is beside points of two rims that lie on each other."""
-    apart = transformed(pose, first.points[own] + first.edge[own]) - second.points[other] - second.edge[other]
-    return np.abs((apart * second.original[other]).sum(1))
-
-
-def _spread(points: np.ndarray, normals: np.ndarray, spacing: float) -> dict[str, float]:
-    """How rough the touching part is, how far it stretches across its length, and how firmly it holds against sliding.
-
-    The last is the root of the least of the six numbers of the normals' information about a motion, turns taken at
-    the distance that the touching part has from its middle: 0 where one motion changes nothing.
-    """
-    if len(points) < 6:
-        return {"relief": 0.0, "stretch": 0.0, "hold": 0.0}
-    centred = points - points.mean(0)
-    widths = np.sqrt(np.maximum(np.linalg.eigvalsh(centred.T @ centred / len(points)), 0)) / spacing
-    turned = np.sqrt(np.maximum(np.linalg.eigvalsh(normals.T @ normals / len(points)), 0))
-    size = max(float(np.sqrt((centred**2).sum(1).mean())), 1e-9)
-    rows = np.concatenate([np.cross(centred, normals) / size, normals], 1)
-    least = max(0.0, float(np.linalg.eigvalsh(rows.T @ rows / len(points))[0]))
-    return {
-        "relief": float(turned[0] + turned[1]),
-        "stretch": float(np.log1p(widths[1])),
-        "hold": float(np.sqrt(least)),
-    }
 
 
 @dataclass(frozen=True)
-class Match:
-    """If the second cluster stays, the first stands at the pose."""
+class MatchingConfig:
+    """How fragments are prepared, searched and verified."""
 
-    pose: Pose
-    probability: float
-    level: int
-    votes: int
-    features: Float32[np.ndarray, "v"]
-    slides: bool = False
-    """whether the two could slide along each other, as two sawn planes do, and no rims say where to stop"""
-    ceiling: float = 1.0
-    """how sure it may be told at most, whatever it is verified against later, because of how it was found"""
-
-    def capped(self, ceiling: float) -> Match:
-        """The same match, no surer than this."""
-        ceiling = min(self.ceiling, ceiling)
-        return replace(self, probability=min(self.probability, ceiling), ceiling=ceiling)
-
-    def reversed(self) -> Match:
-        """The same match with first and second exchanged."""
-        return replace(self, pose=inverse(self.pose))
+    fragment: FragmentConfig = FRAGMENT
+    search: PairSearchConfig = PAIR_SEARCH
+    verification: VerificationConfig = VERIFICATION
+    few: int = 150
+    """breaks with fewer points at level 1 are compared one level finer"""
+    many: int = 12_000
+    """breaks with more points are not compared any finer"""
+    kept: int = 4
+    """matches of two clusters that are kept"""
+    settled: int = 1500
+    """points by which a match is refined for a grown cluster, about"""
+    settling: tuple[float, float, int] = (1.6, 1.0, 5)
+    """first and last radius of that refinement in spacings, and its rounds"""
+    least: float = 0.02
+    """matches of a lower probability are no candidates of a puzzle"""
 
 
-def level_for(first: Cluster, second: Cluster) -> int:
+MATCHING = MatchingConfig()
+
+
+def level_for(first: Cluster, second: Cluster, config: MatchingConfig = MATCHING) -> int:
     """The coarsest level at which both breaks show enough: level 1, or finer where one has few points there."""
     level = min(1, *(cluster.finest for cluster in (first, second)))
-    few = any(side is None or len(side.points) < _FEW for side in (first.side(level), second.side(level)))
-    return level + 1 if few and can_refine(first, second, level + 1) else level
+    few = any(side is None or len(side.points) < config.few for side in (first.side(level), second.side(level)))
+    return level + 1 if few and can_refine(first, second, level + 1, config) else level
 
 
-def can_refine(first: Cluster, second: Cluster, level: int) -> bool:
+def can_refine(first: Cluster, second: Cluster, level: int, config: MatchingConfig = MATCHING) -> bool:
     """Whether data show a level, and neither break has too many points to handle there, by what the coarser one has."""
     sides = first.side(level - 1), second.side(level - 1)
     shown = level <= min(first.finest, second.finest)
-    return shown and all(side is None or len(side.points) < _MANY for side in sides)
+    return shown and all(side is None or len(side.points) < config.many for side in sides)
 
 
 def match_clusters(
-    first: Cluster, second: Cluster, level: int, effort: Effort, models: FractureModels, seed: int, most: int = _KEPT
+    first: Cluster,
+    second: Cluster,
+    level: int,
+    effort: Effort,
+    models: FractureModels,
+    seed: int,
+    most: int | None = None,
+    config: MatchingConfig = MATCHING,
 ) -> list[Match]:
-    """Search for matches of two clusters at one level, the most probable first."""
+    """Matches of two clusters at one level, the `most` most probable ones (`config.kept`, if not given)."""
     own, other = first.side(level), second.side(level)
     if own is None or other is None:
         return []
     if len(own.points) > len(other.points):
-        return [match.reversed() for match in match_clusters(second, first, level, effort, models, seed, most)]
+        return [match.reversed() for match in match_clusters(second, first, level, effort, models, seed, most, config)]
     spacing = first.fragments[0].spacing / 2**level
-    return verify(search(own, other, spacing, effort, seed), own, other, spacing, level, models)[:most]
+    found = search(own, other, spacing, effort, seed, config.search)
+    verified = verify(found, own, other, spacing, level, models, config.verification, config.search)
+    return verified[: config.kept if most is None else most]
 
 
-def reverify(first: Cluster, second: Cluster, matches: Sequence[Match], models: FractureModels) -> list[Match]:
+def reverify(
+    first: Cluster, second: Cluster, matches: Sequence[Match], models: FractureModels, config: MatchingConfig = MATCHING
+) -> list[Match]:
     """Matches that were found for members of two clusters, refined and verified anew for the clusters."""
     result: list[Match] = []
     for level, ceiling in sorted({(match.level, match.ceiling) for match in matches}):
@@ -244,55 +105,29 @@ def reverify(first: Cluster, second: Cluster, matches: Sequence[Match], models: 
         swapped = len(own.points) > len(other.points)
         if swapped:
             own, other, here = other, own, [match.reversed() for match in here]
-        step = max(1, len(own.points) // 1500)
+        step = max(1, len(own.points) // config.settled)
+        start, end, rounds = config.settling
         some = np.ascontiguousarray(own.points[::step]), np.ascontiguousarray(own.smooth[::step])
-        poses = np.stack([refine(match.pose, *some, other.target, 1.6 * spacing, 1.0 * spacing, 5) for match in here])
-        candidates = Candidates(poses, np.array([match.votes for match in here]))
-        verified = [match.capped(ceiling) for match in verify(candidates, own, other, spacing, level, models)]
+        poses = np.stack(
+            [refine(match.pose, *some, other.target, start * spacing, end * spacing, rounds) for match in here]
+        )
+        candidates = Hypotheses(poses, np.array([match.votes for match in here]))
+        anew = verify(candidates, own, other, spacing, level, models, config.verification, config.search)
+        verified = [match.capped(ceiling) for match in anew]
         result += [match.reversed() for match in verified] if swapped else verified
     return sorted(result, key=lambda match: -match.probability)
 
 
-def verify(
-    candidates: Candidates, own: FractureSide, other: FractureSide, spacing: float, level: int, models: FractureModels
-) -> list[Match]:
-    """Poses of one side against another with the probabilities that they are true, by shapes and colours."""
-    poses, votes = candidates
-    if not len(poses):
-        return []
-    worth = np.array([rating(pose, own, other, spacing) for pose in poses])
-    numbers = []
-    for i, pose in enumerate(poses):
-        others = np.delete(worth, i)
-        margin = worth[i] / max(10.0, others.max()) if len(others) else 5.0
-        numbers.append(match_features(pose, own, other, spacing, level, int(votes[i]), float(margin)))
-    table = np.stack(numbers)
-    chance = models.verification(table)
-    colours = colour_evidence(poses, own, other, spacing)
-    told = colours != 0
-    both = chance[told] / (chance[told] + (1 - chance[told]) * np.exp(-colours[told]))
-    chance[told] = np.minimum(both, np.maximum(chance[told], _SURE))
-    slides = np.array(
-        [one >= _ASKED and can_slide(pose, own, other, spacing) for pose, one in zip(poses, chance, strict=True)]
-    )
-    chance = np.where(slides, np.minimum(chance, _SLIDING), chance)
-    rows = zip(poses, chance, votes, table, slides, strict=True)
-    matches = [Match(pose, float(sure), level, int(vote), row, bool(loose)) for pose, sure, vote, row, loose in rows]
-    return sorted(matches, key=lambda match: -match.probability)
-
-
-def can_slide(pose: Pose, own: FractureSide, other: FractureSide, spacing: float) -> bool:
-    """Whether one side could move along the other without leaving it, and no rim says where to stop."""
-    held = hold(pose, own, other, spacing)
-    return held.breaks < _FIRM and (held.rims < _PINNED or held.around < _AROUND)
-
-
-def prepare(pieces: FragmentPieces, models: FractureModels, seed: int) -> list[Fragment]:
+def prepare(
+    pieces: FragmentPieces, models: FractureModels, seed: int, config: FragmentConfig = FRAGMENT
+) -> list[Fragment]:
     """Fragments ready for matching; what is drawn for each depends on the seed and its place in the list."""
-    spacing = spacing_of(pieces)
+    spacing = spacing_of(pieces, config.sampling)
 
     def ready(number: int) -> Fragment:
-        fragment = Fragment(with_normals(facing_outward(pieces.meshes[number])), spacing, models, seed + number)
+        fragment = Fragment(
+            with_normals(facing_outward(pieces.meshes[number], config.sampling)), spacing, models, seed + number, config
+        )
         fragment.fracture(min(1, fragment.finest))
         return fragment
 
@@ -308,21 +143,27 @@ def run_parallel(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Res
 
 
 class PairSearch:
-    """Matches of every two fragments by themselves: a pair is searched once, whoever asks.
+    """Matches of every two single fragments; the result of each search is kept.
 
-    What is drawn depends on `draws` and the fragments alone.
+    Random draws depend on `draws` and the fragments alone.
     """
 
-    def __init__(self, fragments: Sequence[Fragment], models: FractureModels, draws: int = 0) -> None:
-        self.fragments, self.models, self.draws = fragments, models, draws
+    def __init__(
+        self, fragments: Sequence[Fragment], models: FractureModels, draws: int = 0, config: MatchingConfig = MATCHING
+    ) -> None:
+        self.fragments, self.models, self.draws, self.config = fragments, models, draws, config
         self.singles = [Cluster(self.fragments, {piece: IDENTITY}) for piece in range(len(self.fragments))]
         self._found: dict[tuple[int, int, int, Effort], list[Match]] = {}
 
     def level(self, first: int, second: int, finer: int = 0) -> int | None:
         """The level at which two fragments are compared, so much finer than needed; none where that shows nothing."""
         one, two = self.singles[first], self.singles[second]
-        level = level_for(one, two) + finer
-        if (finer and not can_refine(one, two, level)) or one.side(level) is None or two.side(level) is None:
+        level = level_for(one, two, self.config) + finer
+        if (
+            (finer and not can_refine(one, two, level, self.config))
+            or one.side(level) is None
+            or two.side(level) is None
+        ):
             return None
         return level
 
@@ -335,34 +176,37 @@ class PairSearch:
             if level is not None:
                 seed = mixed_seed(self.draws, finer, first, second)
                 pair = self.singles[first], self.singles[second]
-                found = match_clusters(*pair, level, effort, self.models, seed)
+                found = match_clusters(*pair, level, effort, self.models, seed, config=self.config)
             self._found[first, second, finer, effort] = found
         return self._found[first, second, finer, effort]
 
     def thoroughly(self, first: int, second: int) -> list[Match]:
         """The same, and once more at a finer level where none is likely."""
         found = self.between(first, second)
-        if max((match.probability for match in found), default=0.0) < _LIKELY:
-            found = sorted(found + self.between(first, second, 1), key=lambda match: -match.probability)[:_KEPT]
+        if max((match.probability for match in found), default=0.0) < LIKELY:
+            found = sorted(found + self.between(first, second, 1), key=lambda match: -match.probability)[
+                : self.config.kept
+            ]
         return found
 
 
 class PairSearchCache:
-    """Makes the search of a puzzle's fragments, and gives the same one to all who then ask for the same fragments."""
+    """Makes the pair search of a puzzle's fragments, and keeps the last one: solvers of the same puzzle share it."""
 
-    def __init__(self, models: FractureModels, draws: int = 0) -> None:
-        self.models, self.draws = models, draws
+    def __init__(self, models: FractureModels, draws: int = 0, config: MatchingConfig = MATCHING) -> None:
+        self.models, self.draws, self.config = models, draws, config
         self._last: tuple[Tensor, PairSearch] | None = None
 
     def __call__(self, pieces: FragmentPieces) -> PairSearch:
         if self._last is None or not torch.equal(self._last[0], pieces.points):
-            search = PairSearch(prepare(pieces, self.models, self.draws), self.models, self.draws)
+            fragments = prepare(pieces, self.models, self.draws, self.config.fragment)
+            search = PairSearch(fragments, self.models, self.draws, self.config)
             self._last = pieces.points, search
         return self._last[1]
 
 
 def find_matches(search: PairSearch, budget: float = math.inf) -> Matches:
-    """The few most probable matches of every two fragments, in both directions; all fragments have slot 0.
+    """The few most probable matches of every two fragments, in both directions.
 
     Channels of evidence: the probability that the match is true, the same over that of the best match of either
     fragment, and the share of the smaller fracture surface that touches. After `budget` seconds pairs are left out.
@@ -378,7 +222,9 @@ def find_matches(search: PairSearch, budget: float = math.inf) -> Matches:
         return [] if time.monotonic() > until else search.thoroughly(*pair)
 
     looked = zip(pairs, run_parallel(look, pairs), strict=True)
-    found = [(*pair, match) for pair, matches in looked for match in matches if match.probability >= _LEAST]
+    found = [
+        (*pair, match) for pair, matches in looked for match in matches if match.probability >= search.config.least
+    ]
     return as_matches(found, count)
 
 

@@ -18,19 +18,33 @@ from diffassemble.core.surfaces import is_closed, surface_area
 from diffassemble.fragments.cloud_normals import outward_normals
 from diffassemble.fragments.spatial import bucket, kernel, sort_points, thin
 
-POINTS = 40_000
-# From so many pieces on the whole has more points, up to so many times as many: pieces are looked at by their own size.
-_PIECES, _TIMES = 25, 4
-# Points at a mutual distance of at least 0.74 d, drawn from many, have about the density of one in d².
-_DISTANCE = 0.74
-_DRAWN = 5
-_MOST_DRAWN = 4_000_000
-# Open surfaces are turned by their winding number about themselves, at so many points, if it is surely negative.
-_PROBES, _ENCLOSING = 800, 0.25
-# Triangles are cut in four so often, at most.
-_CUTS = 8
-# Normals that came with a cloud are no use if more than this share of them oppose those of their nearest points.
-_OPPOSED = 0.1
+
+@dataclass(frozen=True)
+class SamplingConfig:
+    """How densely surfaces are sampled, and how their outside is found."""
+
+    points: int = 40_000
+    """points of the whole object at level 0"""
+    pieces: int = 25
+    """from so many pieces on the whole has more points, in proportion: pieces are looked at by their own size"""
+    times: float = 4.0
+    """up to so many times as many"""
+    distance: float = 0.74
+    """points at least this many spacings d apart, drawn from many, have about the density of one in d²"""
+    drawn: float = 5.0
+    """points that are drawn for each that is kept, about"""
+    drawn_range: tuple[int, int] = (50, 4_000_000)
+    probes: int = 800
+    """points at which the winding number of an open surface is measured"""
+    enclosing: float = 0.25
+    """open surfaces are turned if their mean winding number about themselves is below minus this"""
+    cuts: int = 8
+    """rounds in which large triangles are cut in four, at most"""
+    opposed: float = 0.1
+    """normals that came with a cloud are dropped if more than this share of them oppose those of their neighbours"""
+
+
+SAMPLING = SamplingConfig()
 
 
 def draw(
@@ -114,9 +128,9 @@ class Sample:
         colours = None if self.colours is None else self.colours[kept]
         return Sample(self.points[kept], self.normals[kept], self.area, colours)
 
-    def thinned(self, spacing: float) -> Sample:
+    def thinned(self, spacing: float, config: SamplingConfig = SAMPLING) -> Sample:
         """Fewer points of the same surface, evenly spaced."""
-        kept = thin(self.points, _DISTANCE * spacing)
+        kept = thin(self.points, config.distance * spacing)
         return replace(self.part(kept), area=self.area * len(self) / max(1, len(kept)))
 
 
@@ -125,7 +139,7 @@ def is_cloud(mesh: Mesh) -> bool:
     return not len(mesh.faces) or surface_area(mesh.vertices, mesh.faces) == 0
 
 
-def facing_outward(mesh: Mesh) -> Mesh:
+def facing_outward(mesh: Mesh, config: SamplingConfig = SAMPLING) -> Mesh:
     """The mesh with its triangles turned round if they face inwards, as in files that are inside out.
 
     Closed surfaces tell it by the volume they enclose, open ones by how much of itself the surface has behind it. Mere
@@ -133,36 +147,36 @@ def facing_outward(mesh: Mesh) -> Mesh:
     the normals of clouds turned; where they have no common side, they are dropped.
     """
     if is_cloud(mesh):
-        return mesh if mesh.normals is None else _with_outward_normals(mesh, mesh.normals.numpy())
+        return mesh if mesh.normals is None else _with_outward_normals(mesh, mesh.normals.numpy(), config.opposed)
     if is_closed(mesh.faces):
         corners = mesh.vertices.double()[mesh.faces] - mesh.vertices.double().mean(0)
         inward = bool(torch.linalg.det(corners).sum() < 0)
     else:
-        inward = enclosure(mesh) < -_ENCLOSING
+        inward = enclosure(mesh, config.probes) < -config.enclosing
     return mesh.inside_out() if inward else mesh
 
 
-def enclosure(mesh: Mesh) -> float:
+def enclosure(mesh: Mesh, probes: int = SAMPLING.probes) -> float:
     """The mean winding number of a surface about its own points: ½ if it is closed and faces outwards, −½ if inwards.
 
     Of a sheet it is near 0, positive where the sheet bulges to the side that it faces.
     """
-    chance = torch.rand(_PROBES, 3, generator=torch.Generator().manual_seed(0)).numpy()
+    chance = torch.rand(probes, 3, generator=torch.Generator().manual_seed(0)).numpy()
     corners = mesh.vertices.double() - mesh.vertices.double().mean(0)
     corners = (corners / corners.abs().max()).float()
     points, normals = draw(corners.numpy(), mesh.faces.numpy(), chance)
-    area = surface_area(corners, mesh.faces) / _PROBES
+    area = surface_area(corners, mesh.faces) / probes
     apart = points[None].astype(np.float64) - points[:, None]
     far = np.maximum(np.linalg.norm(apart, axis=-1), np.sqrt(area))
     return float(((apart * normals).sum(-1) / far**3).sum(1).mean() * area / (4 * np.pi))
 
 
-def _with_outward_normals(mesh: Mesh, normals: Float32[np.ndarray, "v 3"]) -> Mesh:
+def _with_outward_normals(mesh: Mesh, normals: Float32[np.ndarray, "v 3"], opposed: float) -> Mesh:
     """A cloud with given normals, turned such that it encloses a positive volume, or with none if they are no use."""
     points = mesh.vertices.numpy().astype(np.float64)
     far, near = cKDTree(points).query(points, min(7, len(points)))
     beside = normals[near[:, min(1, near.shape[1] - 1)]]
-    if ((normals * beside).sum(1) < -0.5).mean() > _OPPOSED:
+    if ((normals * beside).sum(1) < -0.5).mean() > opposed:
         return replace(mesh, normals=None)
     # By the theorem of Gauss; a point stands for an area that goes with the square of the distance to its neighbours.
     volume = (far[:, -1] ** 2 * ((points - points.mean(0)) * normals).sum(1)).sum()
@@ -178,7 +192,7 @@ def with_normals(mesh: Mesh) -> Mesh:
     return Mesh(mesh.vertices[which], mesh.faces, normals, None if mesh.colours is None else mesh.colours[which])
 
 
-def spacing_of(pieces: FragmentPieces) -> float:
+def spacing_of(pieces: FragmentPieces, config: SamplingConfig = SAMPLING) -> float:
     """The spacing s of level 0, from the surface of all pieces together; no finer than the sparsest cloud of points."""
     finest, total = 0.0, 0.0
     for mesh in pieces.meshes:
@@ -188,16 +202,16 @@ def spacing_of(pieces: FragmentPieces) -> float:
             finest = max(finest, gap)
         else:
             total += surface_area(mesh.vertices, mesh.faces)
-    points = POINTS * oversampling(len(pieces))
+    points = config.points * oversampling(len(pieces), config)
     spacing = max(float(np.sqrt(total / points)), finest)
     if not spacing > 0 or not np.isfinite(spacing):
         raise InputError("the fragments have neither surface nor extent; give meshes or clouds of points")
     return spacing
 
 
-def oversampling(pieces: int) -> float:
-    """How many times as many points as otherwise an object in so many pieces is looked at by."""
-    return float(np.clip(pieces / _PIECES, 1, _TIMES))
+def oversampling(pieces: int, config: SamplingConfig = SAMPLING) -> float:
+    """Factor on the number of points of an object in so many pieces."""
+    return float(np.clip(pieces / config.pieces, 1, config.times))
 
 
 def cloud_gap(mesh: Mesh) -> float:
@@ -209,7 +223,7 @@ def cloud_gap(mesh: Mesh) -> float:
     return float(np.sqrt(np.pi * np.median(far) ** 2 / 6.5))
 
 
-def sample(mesh: Mesh, spacing: float, generator: torch.Generator) -> Sample:
+def sample(mesh: Mesh, spacing: float, generator: torch.Generator, config: SamplingConfig = SAMPLING) -> Sample:
     """An even sample of the whole surface; clouds of points are thinned, and given normals if they have none."""
     corners = _with_colours(mesh)
     if is_cloud(mesh):
@@ -219,10 +233,10 @@ def sample(mesh: Mesh, spacing: float, generator: torch.Generator) -> Sample:
         order = torch.randperm(len(drawn), generator=generator).numpy()
     else:
         area = surface_area(mesh.vertices, mesh.faces)
-        order = np.arange(int(np.clip(_DRAWN * area / spacing**2, 50, _MOST_DRAWN)))
+        order = np.arange(int(np.clip(config.drawn * area / spacing**2, *config.drawn_range)))
         chance = torch.rand(len(order), 3, generator=generator).numpy()
         drawn, outward = draw(corners, mesh.faces.numpy(), chance)
-    kept = order[thin(_places(drawn)[order], _DISTANCE * spacing)]
+    kept = order[thin(_places(drawn)[order], config.distance * spacing)]
     colours = None if mesh.colours is None else drawn[kept, 3:]
     return Sample(_places(drawn)[kept], outward[kept], area / max(1, len(kept)), colours)
 
@@ -238,11 +252,16 @@ def _places(corners: Float32[np.ndarray, "v c"]) -> Float32[np.ndarray, "v 3"]:
 
 
 def sample_near(
-    mesh: Mesh, spacing: float, near: Float32[np.ndarray, "k 3"], radius: float, generator: torch.Generator
+    mesh: Mesh,
+    spacing: float,
+    near: Float32[np.ndarray, "k 3"],
+    radius: float,
+    generator: torch.Generator,
+    config: SamplingConfig = SAMPLING,
 ) -> Sample:
     """An even sample of that part of the surface that lies within the radius of given points."""
     if not is_cloud(mesh):
-        corners = _triangles_near(_with_colours(mesh)[mesh.faces.numpy()], near, radius)
+        corners = _triangles_near(_with_colours(mesh)[mesh.faces.numpy()], near, radius, config.cuts)
         if not len(corners):
             nothing = np.zeros((0, 3), np.float32)
             return Sample(nothing, nothing, spacing**2, None if mesh.colours is None else nothing)
@@ -250,16 +269,16 @@ def sample_near(
         levels = None if mesh.colours is None else torch.from_numpy((255 * places[:, 3:]).round().astype(np.uint8))
         faces = torch.arange(len(places)).reshape(-1, 3)
         mesh = Mesh(torch.from_numpy(_places(places)), faces, colours=levels)
-    drawn = sample(mesh, spacing, generator)
+    drawn = sample(mesh, spacing, generator, config)
     return drawn.part(_close(drawn.points, near, radius))
 
 
 def _triangles_near(
-    corners: Float32[np.ndarray, "f 3 c"], near: Float32[np.ndarray, "k 3"], radius: float
+    corners: Float32[np.ndarray, "f 3 c"], near: Float32[np.ndarray, "k 3"], radius: float, cuts: int
 ) -> Float32[np.ndarray, "g 3 c"]:
     """The parts of triangles that may lie within the radius of given points; large ones are cut in four for it."""
     done = [corners[:0]]
-    for _ in range(_CUTS):
+    for _ in range(cuts):
         places = np.ascontiguousarray(corners[..., :3])
         centres = places.mean(1)
         reach = np.sqrt(((places - centres[:, None]) ** 2).sum(-1).max(1, initial=0.0))

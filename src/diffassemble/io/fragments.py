@@ -17,7 +17,7 @@ from diffassemble.assembly.answer import Answer
 from diffassemble.core import Board, FragmentPieces, InputError, Mesh, Poses, Puzzle
 from diffassemble.core.limits import LIMITS
 from diffassemble.core.surfaces import is_closed, sample_surface
-from diffassemble.fragments.scale import misfit_of
+from diffassemble.fragments.screening import misfit_of
 from diffassemble.io.documents import document_bytes, field, motion_fields, piece_names, read_document, truth_records
 from diffassemble.io.meshes import (
     MESH_ENDINGS,
@@ -144,7 +144,7 @@ def fragment_pieces(meshes: Sequence[Mesh], unit: float | None = None, points: i
     centred = drawn - origins[:, None]
     if unit is None:
         odd = misfit_of(centred, meshes)
-        beyond = odd.members if odd is not None and odd.leaves_out else ()
+        beyond = odd.members if odd is not None and odd.unplaced else ()
         unit = estimated_unit(centred[[piece for piece in range(len(meshes)) if piece not in beyond]])
     own = [mesh.placed(((mesh.vertices - origin) / unit).float()) for mesh, origin in zip(meshes, origins, strict=True)]
     return FragmentPieces((centred / unit).float(), tuple(own), origins, unit)
