@@ -23,11 +23,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from diffassemble.assembly import scoring
 from diffassemble.core import Mesh, Puzzle
 from diffassemble.core.pieces import surviving
 from diffassemble.core.seeds import seeded
 from diffassemble.core.thresholds import SURE
-from diffassemble.evaluation import metrics
+from diffassemble.evaluation.metrics import euler_error
 from diffassemble.fragments import assembly_state, matches, mend
 from diffassemble.fragments.breaking import scatter
 from diffassemble.fragments.clusters import Cluster
@@ -235,14 +236,14 @@ def _makers(group: str, data: Path, count: int, seed: int) -> Iterator[Example]:
         if group == "foreign" or (group == "damaged" and number % 4 == 3):
             other = replace(break_solids(1, 1, (4, 4), HELD_OUT + draw + 2)[0], pieces=4).meshes()
             sizes = [float(np.ptp(mesh.vertices.numpy(), axis=0).prod()) for mesh in other]
-            chosen = other[int(np.argmax(sizes)) if group == "foreign" else 1]
+            stranger = other[int(np.argmax(sizes)) if group == "foreign" else 1]
             scale = 2.0 if group == "foreign" else 1.0
-            meshes, whose = [*meshes, Mesh(scale * chosen.vertices, chosen.faces)], [*whose, 1]
+            meshes, whose = [*meshes, Mesh(scale * stranger.vertices, stranger.faces)], [*whose, 1]
         if group == "unit":
             meshes[0] = Mesh(25.4 * meshes[0].vertices, meshes[0].faces)
         if group == "copy":
             meshes, whose = [*meshes, meshes[1]], [*whose, 1]
-        order = torch.randperm(len(meshes), generator=torch.Generator().manual_seed(seed + number))
+        drawn = torch.randperm(len(meshes), generator=torch.Generator().manual_seed(seed + number))
         if group == "clouds":
             puzzle = Damage(points=9000).of_puzzle(scatter(meshes, seeded(seed, number)), generator)
         else:
@@ -251,7 +252,7 @@ def _makers(group: str, data: Path, count: int, seed: int) -> Iterator[Example]:
         if group == "damaged" and number % 4 < 2:
             damage = Damage(noise=0.001) if number % 4 == 0 else Damage(wear=0.005)
             puzzle = damage.of_puzzle(puzzle, generator)
-        owners = [whose[place] for place in order.tolist()]
+        owners = [whose[place] for place in drawn.tolist()]
         if group == "damaged" and number % 4 == 2:
             stay = surviving(len(puzzle), 0.25, generator)
             puzzle, owners = puzzle.reordered(stay), [owners[place] for place in stay.tolist()]
@@ -268,22 +269,22 @@ def solved(example: Example, variant: str, same: SameFragments, shared: Shared) 
     solver = MendSolver(same.models, search=same.search(matching), config=config, matching=matching)
     *_, last = solver.steps(example.puzzle.without_truth(), torch.Generator())
     seconds = time.process_time() - began + shared.saved - saved
-    assert last.confidence is not None
-    assert last.objects is not None
+    placed = last.placements
+    assert placed.objects is not None
     pieces, areas = example.puzzle.fragments, example.puzzle.fragments.areas
     own = torch.tensor([whose == 0 for whose in example.whose])
     largest = int(areas.where(own, 0).argmax())
-    guess = last.poses if last.guess is None else last.guess
-    moved = metrics.anchored(guess, truth, largest)
-    right = metrics.right_pieces(metrics.piece_chamfer(pieces.points, moved, truth))
-    euler = metrics.euler_error(moved, truth)
-    sure = (last.confidence >= SURE) & (last.objects >= 0)
+    guess = placed.poses if placed.guess is None else placed.guess
+    moved = scoring.anchored(guess, truth, largest)
+    right = scoring.right_pieces(scoring.piece_chamfer(pieces.points, moved, truth))
+    euler = euler_error(moved, truth)
+    sure = (placed.confidence >= SURE) & (placed.objects >= 0)
     # What is sure must be right as seen from the largest piece that is sure and of the object.
     held = sure & own
     sure_right = torch.zeros(len(pieces), dtype=torch.bool)
     if bool(held.any()):
-        seen = metrics.anchored(last.poses, truth, int(areas.where(held, 0).argmax()))
-        sure_right = metrics.right_pieces(metrics.piece_chamfer(pieces.points, seen, truth)) & own
+        seen = scoring.anchored(placed.poses, truth, int(areas.where(held, 0).argmax()))
+        sure_right = scoring.right_pieces(scoring.piece_chamfer(pieces.points, seen, truth)) & own
     return Result(
         *(variant, example.group, example.name, 100 * float(right[own].double().mean()), float(euler[own].mean())),
         *(int(sure.sum()), int((sure & sure_right).sum()), seconds),
