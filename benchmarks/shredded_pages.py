@@ -1,9 +1,10 @@
 """Shredded pages made by code, to learn from and to calibrate by: text, tables, signatures, stamps and pictures.
 
-    python benchmarks/shredded_pages.py OUT [--seed 0] [--pictures FOLDER]
+    python benchmarks/shredded_pages.py OUT [--pages 1] [--seed 0] [--pictures FOLDER]
+    diffassemble train strips --data.folders OUT
 
-writes the strips of one page, listed from the left as 00.png, 01.png, …, some of them upside down; `diffassemble solve
-OUT` puts them together. `fit_strips.py` learns from many.
+writes a folder for each page: its strips, listed from the left as 00.png, 01.png, …, some of them upside down, and
+where they belong in truth.csv. `diffassemble solve OUT/0000` puts one together; the task `strips` learns from many.
 
 Pages look scanned, are cut along curves that wave and slant, lose a pixel or two at every cut and fray; strips lie
 askew or upside down on a background, and part of them may be scanned in a second batch that is cut off elsewhere.
@@ -253,17 +254,22 @@ def _lay(page, sides, ends, angle: float, background: int, rim: float, soft: boo
 
 
 def main() -> None:
-    """Read the options, make a page, and write its strips."""
+    """Read the options, make pages, and write their strips."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
+    parser.add_argument("--pages", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--pictures", type=Path)
     options = parser.parse_args()
     pictures = tuple(sorted(options.pictures.iterdir())[:300]) if options.pictures else ()
-    page = make_shredded_page(np.random.default_rng(options.seed), pictures)
-    options.out.mkdir(parents=True, exist_ok=True)
-    for texture, position in zip(page.pieces.textures, page.position, strict=True):
-        Image.fromarray(texture.permute(1, 2, 0).numpy()).save(options.out / f"{position:02d}.png")
+    for number in range(options.seed, options.seed + options.pages):
+        page, folder = make_shredded_page(np.random.default_rng(number), pictures), options.out / f"{number:04d}"
+        folder.mkdir(parents=True, exist_ok=True)
+        rows = ["id,position,turned"]
+        for texture, position, turned in zip(page.pieces.textures, page.position, page.turned, strict=True):
+            Image.fromarray(texture.permute(1, 2, 0).numpy()).save(folder / f"{position:02d}.png")
+            rows.append(f"{position:02d},{position},{180 * turned}")
+        (folder / "truth.csv").write_text("\n".join(rows) + "\n")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,15 @@ import torch
 
 from diffassemble.fragments.model import FractureConfig
 from diffassemble.fragments.orientation import OrientationConfig
+from diffassemble.io.puzzles import write_puzzle
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.upright import UprightConfig
+from diffassemble.outlines.arc_model import ArcConfig
+from diffassemble.outlines.cut import cut_shape
+from diffassemble.outlines.strip_model import StripModelConfig
 from diffassemble.squares.edge_model import EdgeModelConfig
-from diffassemble.training.config import Config, DataConfig, FragmentConfig
+from diffassemble.training.arcs import ArcDataConfig, ArcTraining
+from diffassemble.training.config import Config, DataConfig, FragmentConfig, RecordedConfig
 from diffassemble.training.denoising import DenoisingTraining
 from diffassemble.training.edge_model import EdgeModelTraining
 from diffassemble.training.fracture_matching import FractureDataConfig, FractureMatchingTraining
@@ -23,6 +29,7 @@ from diffassemble.training.fragments import FragmentTask, FragmentTraining
 from diffassemble.training.loop import Task
 from diffassemble.training.orientation import OrientationTraining
 from diffassemble.training.outlines import OutlineTask
+from diffassemble.training.strips import StripTraining
 from diffassemble.training.upright import UprightData, UprightTraining
 from diffassemble_research.baselines import OneShotConfig
 
@@ -86,9 +93,27 @@ def tiny_edge_model(picture_folders: tuple[Path, Path]) -> Callable[..., Config]
     return make
 
 
+@pytest.fixture(scope="session")
+def recorded(picture_folders: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A folder of four puzzles of pieces of a shape, whose places are known; nobody may write there."""
+    root = tmp_path_factory.mktemp("recorded")
+
+    @cache
+    def make(shape: str) -> Path:
+        for number in range(4):
+            picture = picture_folders[0] / f"{number}.png"
+            write_puzzle(cut_shape(picture, shape, 4, number, size=40, erode=0), root / shape / str(number))
+        return root / shape
+
+    return make
+
+
 @pytest.fixture
 def configs(
-    tiny: Callable[..., Config], tiny_upright: Callable[..., Config], tiny_edge_model: Callable[..., Config]
+    tiny: Callable[..., Config],
+    tiny_upright: Callable[..., Config],
+    tiny_edge_model: Callable[..., Config],
+    recorded: Callable[[str], Path],
 ) -> dict[str, Config]:
     """A small run of every task."""
     broken = FragmentConfig(solids=2, breaks=1, pieces=(2, 3), points=64)
@@ -107,6 +132,16 @@ def configs(
             model=replace(flat.model, width=16, layers=1, heads=2, join_hidden=16, features=4),
             data=replace(flat.data, sheets=4, held_apart=2, pieces=(4, 8)),
             training=replace(flat.training, pieces=16, **quick),
+        ),
+        "arcs": Config(
+            ArcConfig(width=8),
+            ArcDataConfig(folders=(recorded("shards"),), held_apart=1),
+            ArcTraining(examples=64, **quick),
+        ),
+        "strips": Config(
+            StripModelConfig(hidden=8, width=4),
+            RecordedConfig(folders=(recorded("strips"),), held_apart=1),
+            StripTraining(together=3, **quick),
         ),
         "baseline": Config(OneShotConfig("global", "pointnet", 8, 16), broken, learning),
         "fracture-matching": Config(FractureConfig(width=8), matching, FractureMatchingTraining(points=160, **quick)),

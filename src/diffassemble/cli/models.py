@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import time
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +17,7 @@ def models(prepare: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False) -> No
     """List the models that come with the package or were fetched from the hub before, with their scores.
 
     Args:
-        prepare: Compile now what else the first puzzle of each kind would wait for, and list nothing.
+        prepare: Compile now all that any command would otherwise compile at its first use, and list nothing.
     """
     if prepare:
         _prepare()
@@ -36,18 +33,12 @@ def models(prepare: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False) -> No
 
 
 def _prepare() -> None:
-    """Compile for all kinds at once, each in a process of its own; what is on disk already takes a moment."""
-    from diffassemble.core import InputError
     from diffassemble.kinds import kinds
+    from diffassemble.kinds.compiling import prepare_all
 
-    began = time.monotonic()
     print(f"compiling for {' and '.join(kinds())}; under a minute the first time", flush=True)
-    code = "import sys; from diffassemble.kinds import KINDS; KINDS[sys.argv[1]]().prepare()"
-    children = {kind: subprocess.Popen([sys.executable, "-c", code, kind]) for kind in kinds()}
-    for kind, child in children.items():
-        if child.wait():
-            raise InputError(f"compiling for {kind} failed; see above")
-        print(f"{kind} are ready after {time.monotonic() - began:.0f} s", flush=True)
+    for kind, seconds in prepare_all():
+        print(f"{kind} are ready after {seconds:.0f} s", flush=True)
 
 
 def _table(folders: list[tuple[str, Path]]) -> Table:

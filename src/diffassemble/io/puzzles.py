@@ -12,6 +12,7 @@ from diffassemble.io.atomic import fresh_folder
 from diffassemble.io.detect import detect
 from diffassemble.io.documents import DOCUMENTS, read_document
 from diffassemble.kinds import KINDS, kind_of, named_kind
+from diffassemble.kinds.compiling import compile_in_background
 
 PUZZLE_FILES = ("puzzle.json", "truth.json", "pieces")
 
@@ -38,6 +39,7 @@ def _opened(path: Path, options: OpenOptions) -> Puzzle:
         raise InputError(f"{path}: is an assembly, not pieces; give the folder that it was made of")
     if found.form == "puzzle folder":
         return read_puzzle(path, options.board)
+    compile_in_background(found.kind)
     return named_kind(found.kind).read(found, options)
 
 

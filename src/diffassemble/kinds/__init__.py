@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from types import ModuleType
 from typing import Any
 
 from diffassemble.assembly.answer import Answer, assemble
 from diffassemble.assembly.kind import Kind, SolverOptions
 from diffassemble.core import InputError, Locks, Matches, Puzzle, Solver
+from diffassemble.kinds.compiling import announce_compilation
 
 
 def _fragments() -> Kind:
@@ -119,24 +119,3 @@ class _Table(ModuleType):
 
 # The package's public function bears the name of this module, which takes its place there as soon as it is loaded.
 sys.modules[__name__].__class__ = _Table
-
-
-@cache
-def announce_compilation() -> None:
-    """From now on, tell once when something of ours has to be compiled; code found on disk needs no word."""
-    from numba.core import event
-
-    class Announcer(event.Listener):
-        """Says on the error stream that compilation takes a while."""
-
-        said = False
-
-        def on_start(self, event: event.Event) -> None:
-            if not self.said and event.data["dispatcher"].py_func.__module__.startswith("diffassemble."):
-                self.said = True
-                print("compiling the search, once; about 10 s", file=sys.stderr, flush=True)
-
-        def on_end(self, event: event.Event) -> None:
-            """What matters was said at the start."""
-
-    event.register("numba:compile", Announcer())

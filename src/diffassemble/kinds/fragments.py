@@ -108,15 +108,19 @@ def at_random(puzzle: Puzzle, generator: torch.Generator) -> Poses:
 
 
 def _prepare() -> None:
-    """Solve and draw a broken bowl and clouds of its points."""
+    """Solve and draw a broken bowl with and without colours, and clouds of its points, by solvers of every sort."""
     from diffassemble.fragments.shapes.catalogue import fracture_file
 
     puzzle = fracture_file("bowl", 3, 0)
     nothing = torch.zeros(0, 3, dtype=torch.long)
     clouds = tuple(Mesh(points, nothing) for points in puzzle.fragments.points)
-    for pieces in (puzzle.fragments, replace(puzzle.fragments, meshes=clouds)):
-        assembly = assemble(replace(puzzle, pieces=pieces), _mend(SolverOptions()))
-        _drawing().assembly(assembly)
+    coloured = tuple(
+        replace(mesh, colours=(200 * mesh.vertices).int().to(torch.uint8)) for mesh in puzzle.fragments.meshes
+    )
+    mend, diffusion = _mend(SolverOptions()), _diffusion(SolverOptions(FRAGMENTS.default_model, samples=1, steps=1))
+    for meshes, solver in ((puzzle.fragments.meshes, diffusion), (coloured, mend), (clouds, mend)):
+        pieces = replace(puzzle.fragments, meshes=meshes)
+        _drawing().before_after(assemble(replace(puzzle, pieces=pieces), solver))
 
 
 def _set_aside(puzzle: Puzzle) -> tuple[Puzzle, tuple[str, ...]]:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from importlib.resources import files as resources
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
 from jaxtyping import Bool
+from PIL import Image
 
 from diffassemble.assembly.answer import Answer, assemble
-from diffassemble.assembly.kind import Drawing, Join, Kind, NextJoin, Score, SolverOptions
+from diffassemble.assembly.kind import Drawing, Join, Kind, NextJoin, OpenOptions, Score, SolverOptions
 from diffassemble.core import InputError, Matches, OutlinePieces, Poses, Puzzle, Solver
 from diffassemble.core.poses import plane_rotations
 from diffassemble.core.solver import ChanceSolver
 from diffassemble.io import outlines as files
+from diffassemble.io.detect import detect
 
 _MODEL = "outlines"
 _OPENING = """
@@ -72,12 +76,21 @@ def _diffusion(options: SolverOptions) -> Solver:
 
 
 def _prepare() -> None:
-    """Solve and draw a small jigsaw and a few shards."""
+    """Solve and draw a few pieces of every sort, and read a photograph of loose pieces."""
+    from diffassemble.io.pictures import png_bytes
     from diffassemble.outlines.cut import cut_shape
 
-    for shape in ("tabs", "shards"):
+    for shape in ("tabs", "shards", "strips"):
         puzzle = cut_shape(str(resources("skimage.data") / "coffee.png"), shape, 12)
         _drawing().assembly(assemble(puzzle, _grow(SolverOptions())))
+    with TemporaryDirectory() as folder:
+        photo = Path(folder) / "photo.png"
+        ground = Image.new("RGB", (640, 480), "white")
+        for left, top, right, bottom in ((60, 60, 260, 220), (360, 60, 560, 220), (60, 280, 260, 440)):
+            ground.paste((60, left // 3, bottom // 2), (left, top, right, bottom))
+        photo.write_bytes(png_bytes(ground))
+        options = OpenOptions(kind=OUTLINES.name)
+        files.read(detect(photo, options), options)
 
 
 def _drawing() -> Drawing:

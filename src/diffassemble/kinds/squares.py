@@ -129,7 +129,7 @@ def at_random(puzzle: Puzzle, generator: torch.Generator) -> Poses:
 
 
 def _prepare() -> None:
-    """Solve pieces of noise, searched as on small and as on large boards."""
+    """Solve pieces of noise by every solver, searched as on small and as on large boards."""
     from diffassemble.squares.cut import cut_picture
 
     noise = torch.rand(3, 48, 48, generator=torch.Generator().manual_seed(0))
@@ -137,8 +137,11 @@ def _prepare() -> None:
     solver = _hybrid(SolverOptions(SQUARES.default_model, samples=1, steps=1, budget=3.0))
     searched = replace(solver.config, sure=math.inf)
     large = replace(solver.config, energy=replace(solver.config.energy, listed_above=0))
-    for config in (searched, large):
-        assemble(puzzle, replace(solver, config=config))
+    quick = SolverOptions(SQUARES.default_model, samples=1, steps=1, budget=3.0)
+    others = (make(quick) for name, make in SQUARES.solvers.items() if name != SQUARES.default_solver)
+    chosen = [replace(solver, config=config) for config in (searched, large)]
+    for one in (*chosen, *others):
+        assemble(puzzle, one)
 
 
 def read(found: Input, options: OpenOptions) -> Puzzle:

@@ -365,7 +365,7 @@ def expose(things: Triangles, camera: Camera, size: tuple[int, int], *, ground: 
     layers.nearness[free], layers.normal[free] = table[free], up
     # Darkness changes slowly, so it's found for whole pixels only.
     every = (layers.owner, layers.nearness, layers.normal, layers.paint)
-    whole = Layers(*(layer[::samples, ::samples] for layer in every))
+    whole = Layers(*(layer[::samples, ::samples].copy() for layer in every))
     coarse = (camera.focal, *camera.middle)
     occlusion, shade = (
         layer.repeat(samples, 0).repeat(samples, 1) for layer in _darkness(whole, seen, normals, things, coarse)
@@ -443,5 +443,8 @@ def _occlusion(layers: Layers, place: tuple[float, float, float]) -> Float32[np.
     around = int(focal * _REACH * float(layers.nearness[shown].max())) + 1
     top, left = max(0, int(rows[0]) - around), max(0, int(columns[0]) - around)
     near = (slice(top, int(rows[-1]) + around), slice(left, int(columns[-1]) + around))
-    find_occlusion(layers.nearness[near], layers.normal[near], focal, x - left, y - top, _REACH, occlusion[near])
+    nearness, normal = (np.ascontiguousarray(layer[near]) for layer in (layers.nearness, layers.normal))
+    found = np.zeros_like(nearness)
+    find_occlusion(nearness, normal, focal, x - left, y - top, _REACH, found)
+    occlusion[near] = found
     return occlusion

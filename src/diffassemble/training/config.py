@@ -179,6 +179,20 @@ class OutlineConfig(Settings):
 
 
 @dataclass(frozen=True)
+class RecordedConfig(Settings):
+    """Which puzzles of flat pieces, whose places are known."""
+
+    folders: tuple[Path, ...] = ()
+    """folders of puzzle folders, or of pictures of pieces with a truth.csv, as `evaluate` takes them"""
+    held_apart: Natural = 10
+    """puzzles that choose the checkpoint and are never trained on; at most a quarter of all"""
+
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        if not self.folders:
+            yield "folders", "folders of puzzles with known places; pass --data.folders DIR [DIR ...]"
+
+
+@dataclass(frozen=True)
 class TrainingConfig(Settings):
     """How long and how hard, whatever is learnt."""
 

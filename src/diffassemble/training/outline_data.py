@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from pathlib import Path
 
 import torch
@@ -22,16 +23,17 @@ from jaxtyping import Float, Int
 from scipy.spatial import cKDTree
 from torch import Tensor
 
-from diffassemble.core import Locks, Matches, OutlinePieces, Poses, Puzzle
+from diffassemble.core import InputError, Locks, Matches, OutlinePieces, Poses, Puzzle
 from diffassemble.core.contours import middle, resample
 from diffassemble.core.pieces import surviving
 from diffassemble.core.poses import plane_rotations
 from diffassemble.core.seeds import seeded
+from diffassemble.evaluation.outline_data import find_recorded, read_recorded
 from diffassemble.io.pictures import read_picture
 from diffassemble.outlines.cut import cut_shapes, sheet_outlines
 from diffassemble.outlines.hearing import Heard, heard, standing
 from diffassemble.outlines.matches import find_matches
-from diffassemble.training.config import OutlineConfig
+from diffassemble.training.config import OutlineConfig, RecordedConfig
 from diffassemble.training.pictures import Portion, share_out, uniform
 
 _SIDE = 1000
@@ -165,6 +167,18 @@ def seen_from_one(told: Heard) -> tuple[Puzzle, Matches]:
     first = standing(matches, len(puzzle)).argmax()
     own = truth[first.expand(len(puzzle))].inverse() @ truth
     return replace(puzzle, truth=own, locks=Locks(torch.arange(len(puzzle)) == first, own)), matches
+
+
+def recorded_puzzles(data: RecordedConfig) -> tuple[list[Puzzle], list[Puzzle]]:
+    """Puzzles of flat pieces with known places to learn from, and those held apart, evenly spread over all."""
+    found = [path for folder in data.folders for path in find_recorded(folder)]
+    if not found:
+        raise InputError(f"--data.folders {data.folders[0]}: holds no puzzles of flat pieces whose places are known")
+    count = min(data.held_apart, len(found) // 4)
+    apart = {len(found) * (2 * i + 1) // (2 * count) for i in range(count)} if count else set()
+    puzzles = [read_recorded(path)[0] for path in found]
+    chosen = [index not in apart for index in range(len(found))]
+    return [*compress(puzzles, chosen)], [puzzles[index] for index in sorted(apart)]
 
 
 class OutlineStream:

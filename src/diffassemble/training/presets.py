@@ -123,6 +123,8 @@ _OWN = {
         training_changes={"steps": 1400, "validate_every": 200, "precision": "32-true"},
         task="outlines",
     ),
+    "arcs": Preset("small networks that judge contacts of shards and torn paper", task="arcs"),
+    "strips": Preset("the comparison of the long sides of shredded strips", task="strips"),
     # Broken objects.
     "fracture-matching": Preset(
         "small networks that find breaks, match and verify; --data.learn surface, then fits",

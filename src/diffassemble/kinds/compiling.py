@@ -1,0 +1,100 @@
+"""Compilation of the loops that numba compiles, before anything waits for them.
+
+`prepare_all` (the command `models --prepare`) compiles for all kinds in two processes. `compile_in_background` begins
+when the kind of an input is known, in a process of its own, while the files are read. Whatever is compiled lies in
+numba's cache on disk, where every later process finds it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from diffassemble.core import InputError
+
+# The slowest to compile comes first, so that two processes end at about the same time.
+_ORDER = ("fragments", "outlines", "squares")
+# One kernel of each kind, compiled among the last: once it is in the cache, so are the others.
+_LAST = {
+    "fragments": ("diffassemble.rendering.studio", "shine"),
+    "outlines": ("diffassemble.outlines.coverage", "_add_edges"),
+    "squares": ("diffassemble.squares.search", "segments"),
+}
+
+
+def prepare(kind: str) -> None:
+    """Compile for one kind by solving small puzzles."""
+    import torch
+
+    from diffassemble.kinds import named_kind
+
+    torch.set_num_threads(1)
+    named_kind(kind).prepare()
+
+
+def prepare_all() -> Iterator[tuple[str, float]]:
+    """Compile for all kinds in two processes; gives each kind, and the seconds after which it was ready."""
+    began = time.monotonic()
+    context = multiprocessing.get_context("spawn" if sys.platform == "win32" else "forkserver")
+    if sys.platform != "win32":
+        context.set_forkserver_preload(["torch", "numba", "diffassemble.kinds"])  # loaded once for both
+    with ProcessPoolExecutor(2, context) as pool:
+        jobs = {pool.submit(prepare, kind): kind for kind in _ORDER}
+        for job in as_completed(jobs):
+            if (error := job.exception()) is not None:
+                raise InputError(f"compiling for {jobs[job]} failed: {error!r}")
+            yield jobs[job], time.monotonic() - began
+
+
+def is_compiled(kernel: Any) -> bool:
+    """Whether the cache on disk holds code of a function that numba compiles."""
+    code = kernel.py_func.__code__
+    name = f"{Path(code.co_filename).stem}.{kernel.py_func.__qualname__}-{code.co_firstlineno}.py*.nbi"
+    return any(Path(kernel.stats.cache_path).glob(name))
+
+
+@cache
+def compile_in_background(kind: str) -> None:
+    """Begin to compile for a kind in a process of its own, unless it is done, or there is no processor to spare."""
+    if sys.platform != "linux" or (os.cpu_count() or 1) < 2:
+        return
+    module, name = _LAST[kind]
+    if not is_compiled(getattr(import_module(module), name)):
+        # Forked, so that nothing is loaded twice; ended with this process.
+        multiprocessing.get_context("fork").Process(target=_silently, args=(kind,), daemon=True).start()
+
+
+def _silently(kind: str) -> None:
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    os.dup2(nothing, 2)
+    prepare(kind)
+
+
+@cache
+def announce_compilation() -> None:
+    """Print one line to the error stream when a loop of this package has to be compiled, and is not in the cache."""
+    from numba.core import event
+
+    class Announcer(event.Listener):
+        """Prints at the first compilation."""
+
+        printed = False
+
+        def on_start(self, event: event.Event) -> None:
+            if not self.printed and event.data["dispatcher"].py_func.__module__.startswith("diffassemble."):
+                self.printed = True
+                print("compiling the search, once; about 10 s", file=sys.stderr, flush=True)
+
+        def on_end(self, event: event.Event) -> None:
+            """Nothing to print."""
+
+    event.register("numba:compile", Announcer())
