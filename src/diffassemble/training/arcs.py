@@ -173,11 +173,12 @@ class ArcTask(Task):
                 likeness = colour * lesson.rims.like
                 seeds = arcs.seed_poses(found, first, blur, likeness, 0.0, arcs.PAIR_SEEDS, arcs.PIECE_SEEDS)
                 for second, poses in enumerate(seeds, first + 1):
-                    pair = np.full((2, len(poses)), [[first], [second]])
-                    right = self.is_true(lesson, *pair, poses)
+                    one, two = np.full(len(poses), first), np.full(len(poses), second)
+                    right = self.is_true(lesson, one, two, poses)
                     few = random.permutation(len(poses))[: self.config.data.wrong_seeds]
                     chosen = np.arange(len(poses)) if right.any() else few
-                    numbers.append(arcs.judged(lesson.rims, model, "seeds", *pair[:, chosen], poses[chosen]).features)
+                    seen = arcs.judged(lesson.rims, model, "seeds", one[chosen], two[chosen], poses[chosen])
+                    numbers.append(seen.features)
                     true.append(right[chosen])
         return Examples(np.concatenate(numbers), np.concatenate(true))
 

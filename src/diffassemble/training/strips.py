@@ -149,5 +149,5 @@ def _calibration(logits: Float[Tensor, "m"], true: Float[Tensor, "m"]) -> Float[
             value.backward()
         return value
 
-    solver.step(loss)  # type: ignore[arg-type]
+    solver.step(loss)
     return numbers.detach()
