@@ -1,8 +1,8 @@
-"""Solvers on cells: the one sweep for every kind of pieces, whoever solves the cases, and how a killed one goes on.
+"""The sweep: solvers on the cases of cells, for every kind of pieces, in this or in other processes, resumable.
 
-A cell is what a row of a table is measured on. Each kind of pieces has one (`evaluation.squares`,
-`evaluation.fragments`), which makes its cases, scores answers and turns scores into rows; nothing here knows more.
-A case follows from a seed and the item's index in its collection alone, so every solver gets the same ones.
+A cell is what a row of a table is measured on. Each kind of pieces has one (`evaluation.squares`, `outlines`,
+`fragments`), which makes its cases and scores answers. A case depends on a seed and the item's index in its collection
+alone, so every solver gets the same ones.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from torch import Tensor
 from diffassemble.assembly.answer import Answer
 from diffassemble.core import InputError, Puzzle, Solver, Step
 from diffassemble.core.seeds import random_stream
+from diffassemble.evaluation.rows import Part, Row, Score, Scores, read_scores, summarise, deviations
 from diffassemble.io.atomic import check_file
 from diffassemble.io.reading import parse_json, read_bytes, reason
 
@@ -33,7 +34,6 @@ CUTTING, SOLVING, LOSING = 0, 1, 2
 # How every line of a journal begins.
 _LINE = b'{"puzzle": {'
 Identity = Mapping[str, str | int | float]
-Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -51,44 +51,35 @@ class Case:
     share: Float[Tensor, "n"]
 
 
-Score = Any
-"""How good an answer to one case is: a dataclass of what JSON can hold."""
-
-
 @dataclass(frozen=True)
-class Measured:
-    """A row with the 95 % intervals of some of its fields.
+class Look:
+    """How a kind of pieces is shown: what its cases are called, columns and caption of its table, figures that are
+    drawn with their labels, and the figures by which answers are ranked (`-name`: less is better).
 
-    A row is a dataclass with the fields of `evaluate --json`; for people it has HEADINGS and a CAPTION, `cells` under
-    them, `describe` for what it was measured on, and `groups`: figures of parts of that, by kind and name of the part.
+    A column is a heading and a format string over the fields of a row; `NAME_low` and `NAME_high` are the ends of the
+    interval of a figure, `plain_NAME` its plain mean.
     """
 
-    row: Any
-    intervals: Mapping[str, Interval]
-
-    def reach(self, name: str) -> Interval:
-        """How far below and above a field may be: to the ends of its interval, or by its deviation over seeds."""
-        value, deviation = getattr(self.row, name), getattr(self.row, "deviation", None)
-        if name in self.intervals:
-            low, high = self.intervals[name]
-            return max(0.0, value - low), max(0.0, high - value)
-        spread = 0.0 if deviation is None else getattr(deviation, name)
-        return spread, spread
+    things: str
+    columns: tuple[tuple[str, str], ...]
+    caption: str
+    drawn: Mapping[str, str]
+    rank: tuple[str, ...]
 
 
 @runtime_checkable
 class Cell(Protocol):
     """What a row is measured on: a collection of items (`len` of them), of which each makes a case.
 
-    `data` names the collection, THINGS the cases; FIGURES are the fields of rows that are drawn, and their labels.
-    Items are drawn with `usual_seeds` seeds, if nobody says otherwise. `check` refuses what no cases can be made of;
-    `small` is a cell to warm up on. `identity` holds all that a case follows from, first the item's name. `read_score`
-    reads a score back from JSON, with a TypeError or KeyError if it is none. `rows` are those of a solver, given its
-    scores for every draw of the items. `rank` tells better scores (higher) from worse, `words` tells one to people.
+    `data` names the collection. Items are drawn with `usual_seeds` seeds by default. MEDIANS are figures of which
+    medians are reported, too. `check` refuses what no cases can be made of; `small` is a cell to warm up on. `setting`
+    are the fields of rows that say what was done to the items, `words` the same for people. `identity` holds all that a
+    case depends on, first the item's name. `score` compares an answer with the truth, under each of the `views`.
+    `parts` are means over parts of the scores.
     """
 
-    THINGS: ClassVar[str]
-    FIGURES: ClassVar[Mapping[str, str]]
+    LOOK: ClassVar[Look]
+    MEDIANS: ClassVar[tuple[str, ...]]
 
     @property
     def data(self) -> str: ...
@@ -96,16 +87,49 @@ class Cell(Protocol):
     def missing(self) -> float: ...
     @property
     def usual_seeds(self) -> int: ...
+    @property
+    def views(self) -> tuple[str, ...]: ...
+    @property
+    def setting(self) -> Mapping[str, str | int | float]: ...
+    @property
+    def words(self) -> tuple[str, ...]: ...
     def __len__(self) -> int: ...
     def check(self) -> None: ...
     def small(self) -> Cell: ...
     def case(self, index: int, seed: int) -> Case: ...
     def identity(self, index: int, seed: int) -> Identity: ...
-    def score(self, case: Case, step: Step, seconds: float) -> Score: ...
-    def read_score(self, entry: dict[str, Any]) -> Score: ...
-    def rows(self, solver: str, seed: int, draws: Sequence[Sequence[Score]]) -> list[Measured]: ...
-    def rank(self, score: Score) -> tuple[float, ...]: ...
-    def words(self, score: Score) -> str: ...
+    def score(self, case: Case, step: Step, seconds: float) -> Scores: ...
+    def parts(self, scores: Sequence[Score]) -> tuple[Part, ...]: ...
+
+
+class FlatCell:
+    """What cells of pictures and of flat pieces have in common: one view, one seed, and no parts or medians."""
+
+    MEDIANS: ClassVar[tuple[str, ...]] = ()
+    usual_seeds = 1
+    views = ("",)
+
+    def parts(self, scores: Sequence[Score]) -> tuple[Part, ...]:
+        """None."""
+        return ()
+
+
+def make_rows(cell: Cell, solver: str, seed: int, draws: Sequence[Sequence[Scores]]) -> Iterator[Row]:
+    """A row for each view, from the scores of every draw of the items."""
+    for view in cell.views:
+        seen = [[one[view] for one in draw] for draw in draws]
+        scores = [score for draw in seen for score in draw]
+        pieces = sum(score.pieces for score in scores)
+        sure, right, false = (sum(getattr(one, name) for one in scores) for name in ("sure", "sure_right", "false_joins"))
+        yield Row(
+            *(solver, cell.data, {**cell.setting, **({"anchor": view} if view else {})}),
+            *((*cell.words, *([f"anchor {view}"] if view else [])), len(scores), len(draws[0]), pieces / len(scores)),
+            *(seed, len(draws), *summarise(scores, cell.MEDIANS), deviations(seen), sure, right, false),
+            sure_share=100 * sure / pieces,
+            seconds_per_puzzle=sum(score.seconds for score in scores) / len(scores),
+            peak_mb=round(peak_megabytes(), 1),
+            parts=cell.parts(scores),
+        )
 
 
 @dataclass(frozen=True)
@@ -113,7 +137,7 @@ class Draws:
     """The cases of a cell, by number; any can be made without the others.
 
     `limit` takes that many items, evenly spread over the collection, since neighbours in a sorted folder often come
-    from one source. All are drawn with `seeds` seeds from `seed` on (as many as usual if nobody says otherwise), and
+    from one source. All are drawn with `seeds` seeds from `seed` on (by default as many as usual for the cell), and
     with further ones until there are `puzzles` cases.
     """
 
@@ -135,7 +159,7 @@ class Draws:
     def check(self) -> None:
         """Refuse what no cases can be made of."""
         self.cell.check()
-        things, missing, limit, least = self.cell.THINGS, self.cell.missing, self.limit, self.puzzles
+        things, missing, limit, least = self.cell.LOOK.things, self.cell.missing, self.limit, self.puzzles
         refuse(f"limit {limit} leaves no {things}; pass a limit of at least 1", limit is not None and limit < 1)
         few = f"puzzles {least} is below 1; pass how many {things} there must be at least, such as 100"
         refuse(few, least is not None and least < 1)
@@ -160,9 +184,9 @@ class Draws:
         return self.cell.identity(*self.place(number))
 
 
-def refuse(message: str, *wishes: object) -> None:
-    """Tell a wish that can't be granted, if there is one."""
-    if any(wishes):
+def refuse(message: str, *values: object) -> None:
+    """Raise an InputError with the message if any of the values is set."""
+    if any(values):
         raise InputError(message)
 
 
@@ -176,7 +200,7 @@ def answer(solver: Solver, puzzle: Puzzle, generator: torch.Generator) -> tuple[
     return last, time.perf_counter() - start
 
 
-def solve_case(solver: Solver, draws: Draws, number: int) -> tuple[Score, Answer]:
+def solve_case(solver: Solver, draws: Draws, number: int) -> tuple[Scores, Answer]:
     """Let a solver put together one case, and score its answer."""
     case, generator = draws.case(number)
     step, seconds = answer(solver, case.given, generator)
@@ -184,11 +208,11 @@ def solve_case(solver: Solver, draws: Draws, number: int) -> tuple[Score, Answer
     return draws.cell.score(case, step, seconds), Answer(shown, step.placements, (), solver.name, seconds)
 
 
-Scoring = Callable[[Solver, Draws, Sequence[int]], Iterator[tuple[int, Score, Answer | None]]]
+Scoring = Callable[[Solver, Draws, Sequence[int]], Iterator[tuple[int, Scores, Answer | None]]]
 """Scores a solver on the cases with these numbers, in any order; answers of other processes stay there."""
 
 
-def score_here(solver: Solver, draws: Draws, numbers: Sequence[int]) -> Iterator[tuple[int, Score, Answer | None]]:
+def score_here(solver: Solver, draws: Draws, numbers: Sequence[int]) -> Iterator[tuple[int, Scores, Answer | None]]:
     """A `Scoring` in this process, one case after the other."""
     for number in numbers:
         yield number, *solve_case(solver, draws, number)
@@ -197,23 +221,22 @@ def score_here(solver: Solver, draws: Draws, numbers: Sequence[int]) -> Iterator
 class Journal:
     """Scores as they come, one line of JSON each, by solver, its settings and case; a sweep that was killed goes on.
 
-    `settings` are by solver; `read` is the cells' `read_score`. A line that was being written when the program died is
-    dropped.
+    `settings` are by solver. A line that was being written when the program died is dropped.
     """
 
-    def __init__(self, path: Path, settings: Mapping[str, Identity], read: Callable[[dict[str, Any]], Score]) -> None:
+    def __init__(self, path: Path, settings: Mapping[str, Identity]) -> None:
         self.path, self.settings = path, settings
-        self.known = {json.dumps(entry, sort_keys=True): score for entry, score in self._read(read)}
+        self.known = {json.dumps(entry, sort_keys=True): scores for entry, scores in self._read()}
 
-    def look_up(self, solver: str, case: Identity) -> Score | None:
+    def look_up(self, solver: str, case: Identity) -> Scores | None:
         """The score of this case, if it was solved with the same settings before."""
         return self.known.get(self._key(solver, case))
 
-    def note(self, solver: str, case: Identity, score: Any) -> None:
+    def note(self, solver: str, case: Identity, scores: Scores) -> None:
         """Add a line, which is on the disk when this returns."""
         key = self._key(solver, case)
-        self.known[key] = score
-        line = json.dumps({**json.loads(key), "score": asdict(score)}) + "\n"
+        self.known[key] = scores
+        line = json.dumps({**json.loads(key), "score": {view: asdict(one) for view, one in scores.items()}}) + "\n"
         try:
             with self.path.open("a") as file:
                 file.write(line)
@@ -224,11 +247,11 @@ class Journal:
 
     def _key(self, solver: str, case: Identity) -> str:
         # An endless budget is no number of JSON's.
-        told = {name: "endless" if value == float("inf") else value for name, value in self.settings[solver].items()}
-        return json.dumps({"solver": solver, "settings": told, "puzzle": dict(case)}, sort_keys=True)
+        given = {name: "endless" if value == float("inf") else value for name, value in self.settings[solver].items()}
+        return json.dumps({"solver": solver, "settings": given, "puzzle": dict(case)}, sort_keys=True)
 
-    def _read(self, read: Callable[[dict[str, Any]], Score]) -> Iterator[tuple[dict[str, Any], Score]]:
-        """Solver, settings and case of every whole line, and its score."""
+    def _read(self) -> Iterator[tuple[dict[str, Any], Scores]]:
+        """Solver, settings and case of every whole line, and its scores."""
         check_file(self.path, lambda content: True, overwrite=True)
         text = read_bytes(self.path, "file of scores") if self.path.exists() and self.path.stat().st_size else b""
         whole = text[: text.rfind(b"\n") + 1]
@@ -238,10 +261,10 @@ class Journal:
         for number, line in enumerate(whole.splitlines(), 1):
             try:
                 entry = parse_json(line, "", "")
-                score = read(entry.pop("score"))
+                scores = read_scores(entry.pop("score"))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise InputError(f"{self.path}, line {number}: is no score; pass another --scores file") from error
-            yield entry, score
+            yield entry, scores
         if whole != text:
             os.truncate(self.path, len(whole))
 
@@ -270,25 +293,30 @@ class Solved:
 
     cell: Cell
     solver: str
-    score: Score
+    scores: Scores
     assembly: Answer | None
 
+    @property
+    def score(self) -> Score:
+        """The score under the last view of the cell."""
+        return self.scores[self.cell.views[-1]]
 
-def run_sweep(sweep: Sweep, report: Callable[[Solved], None] = lambda solved: None) -> Iterator[Measured]:
-    """Measure cell by cell, the solvers side by side on each; `report` hears of every case.
 
-    All wishes are checked before the first case is solved.
+def run_sweep(sweep: Sweep, report: Callable[[Solved], None] = lambda solved: None) -> Iterator[Row]:
+    """Measure cell by cell, the solvers side by side on each; `report` is called with every case.
+
+    All draws are checked before the first case is solved.
     """
     for draws in sweep.draws:
         draws.check()
     for draws, solver in product(sweep.draws, sweep.solvers):
-        found = dict[int, Score]()
-        for number, score, assembly in _scores(solver, draws, sweep.scoring or score_here, sweep.journal):
-            found[number] = score
-            report(Solved(draws.cell, solver.name, score, assembly))
-        scores = [found[number] for number in range(len(draws))]
-        by_seed = [scores[start : start + draws.taken] for start in range(0, len(scores), draws.taken)]
-        yield from draws.cell.rows(solver.name, draws.seed, by_seed)
+        found = dict[int, Scores]()
+        for number, scores, assembly in _scores(solver, draws, sweep.scoring or score_here, sweep.journal):
+            found[number] = scores
+            report(Solved(draws.cell, solver.name, scores, assembly))
+        every = [found[number] for number in range(len(draws))]
+        by_seed = [every[start : start + draws.taken] for start in range(0, len(every), draws.taken)]
+        yield from make_rows(draws.cell, solver.name, draws.seed, by_seed)
 
 
 def warm_up(sweep: Sweep) -> None:
@@ -299,7 +327,7 @@ def warm_up(sweep: Sweep) -> None:
 
 def _scores(
     solver: Solver, draws: Draws, scoring: Scoring, journal: Journal | None
-) -> Iterator[tuple[int, Score, Answer | None]]:
+) -> Iterator[tuple[int, Scores, Answer | None]]:
     """The scores of all cases, each with its number: first those that the journal knows."""
     todo = []
     for number in range(len(draws)):
@@ -308,10 +336,10 @@ def _scores(
             todo.append(number)
         else:
             yield number, known, None
-    for number, score, assembly in scoring(solver, draws, todo):
+    for number, scores, assembly in scoring(solver, draws, todo):
         if journal is not None:
-            journal.note(solver.name, draws.identity(number), score)
-        yield number, score, assembly
+            journal.note(solver.name, draws.identity(number), scores)
+        yield number, scores, assembly
 
 
 def peak_megabytes(usage: resource.struct_rusage | None = None) -> float:
