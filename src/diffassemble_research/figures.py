@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from diffassemble.evaluation.report import COLOURS, draw_bars, lined, png
-from diffassemble.evaluation.sweep import Interval
+from diffassemble.evaluation.rows import Interval
 from diffassemble_research.quoted import ABSOLUTE, FREE, Comparison, Line, PaperTable
 
 # Smaller puzzles tell little about growth: there, what is the same for all of them outweighs the rest.

@@ -26,10 +26,9 @@ from rich.table import Table
 from diffassemble.cli.progress import show
 from diffassemble.cli.sweep import SIDE
 from diffassemble.core import Board, InputError, Puzzle
-from diffassemble.evaluation.report import COLOURS, png
+from diffassemble.evaluation.report import COLOURS, make_table, png, write_rows
 from diffassemble.evaluation.squares import score_placement
 from diffassemble.evaluation.sweep import answer, peak_megabytes, refuse
-from diffassemble.evaluation.tables import make_table, write_rows
 from diffassemble.io.atomic import write_file
 from diffassemble.io.documents import parse_grid
 from diffassemble.io.pictures import read_picture
@@ -140,7 +139,7 @@ def _solve(job: Job) -> Run:
 
     def run(puzzle: Puzzle) -> float | None:
         step, seconds = answer(solver, puzzle, torch.Generator().manual_seed(job.seed))
-        return score_placement(puzzle, step.poses, seconds).accuracy_free if known else None
+        return score_placement(puzzle, step.placements, seconds).figures["accuracy_free"] if known else None
 
     return run
 

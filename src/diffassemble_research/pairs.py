@@ -17,9 +17,8 @@ from scipy.spatial import cKDTree
 from diffassemble.cli.progress import show
 from diffassemble.cli.sweep import object_cells
 from diffassemble.evaluation.fragments import ObjectCell
-from diffassemble.evaluation.report import png
+from diffassemble.evaluation.report import make_table, png, write_rows
 from diffassemble.evaluation.sweep import Case, Draws
-from diffassemble.evaluation.tables import make_table, write_rows
 from diffassemble.fragments.clusters import Fragment
 from diffassemble.fragments.contact import close, compose, inverse, moved, pose_rows
 from diffassemble.fragments.matches import PairSearch, prepare

@@ -18,9 +18,8 @@ from rich.table import Table
 
 from diffassemble.cli.progress import show
 from diffassemble.core import Board
-from diffassemble.evaluation.report import COLOURS, lined, png
+from diffassemble.evaluation.report import COLOURS, lined, make_table, png, write_rows
 from diffassemble.evaluation.sweep import refuse
-from diffassemble.evaluation.tables import make_table, write_rows
 from diffassemble.io.atomic import write_file
 from diffassemble.io.documents import parse_grid
 from diffassemble.squares.pictures import COLLECTIONS

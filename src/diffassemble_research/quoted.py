@@ -22,11 +22,10 @@ import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from operator import attrgetter
 from typing import Any, Literal
 
 from diffassemble.evaluation.fragments import ERROR_LABELS
-from diffassemble.evaluation.sweep import Interval, Measured
+from diffassemble.evaluation.rows import Interval, Row
 
 FACES, PAINTINGS = "faces", "paintings"
 # What the paper calls the pictures.
@@ -137,45 +136,46 @@ _ERRORS = (
 
 
 def compare_grids(
-    table: PaperTable, group: str, solvers: Sequence[Sequence[Measured]], borders_only: Collection[str] = ()
+    table: PaperTable, group: str, solvers: Sequence[Sequence[Row]], borders_only: Collection[str] = ()
 ) -> Comparison:
     """Accuracies or seconds on one kind of pictures, from the results of each solver, grid by grid.
 
     Percent right as it stands and at the best turn of the whole; of solvers in `borders_only` the latter alone.
     """
-    grids = tuple(result.row.grid for result in solvers[0])
+    grids = tuple(str(row.setting["grid"]) for row in solvers[0])
     if table.figures == "seconds":
-        seconds = [Line(one[0].row.solver, "", tuple(r.row.seconds_per_puzzle for r in one)) for one in solvers]
+        seconds = [Line(one[0].solver, "", tuple(row.seconds_per_puzzle for row in one)) for one in solvers]
         lines = _beside(table, group, grids, seconds)
-        sizes, note = tuple(str(result.row.pieces) for result in solvers[0]), _BESIDE + "Seconds a puzzle."
+        sizes, note = tuple(f"{row.pieces:g}" for row in solvers[0]), _BESIDE + "Seconds a puzzle."
         return Comparison(
             table.title, "", group, sizes, ("seconds a puzzle",), lines, (".2f", "g"), best=min, note=note
         )
     ours = []
     for results in solvers:
         for name, score in (("accuracy", ABSOLUTE), ("accuracy_free", FREE)):
-            if score == FREE or results[0].row.solver not in borders_only:
-                values = tuple(getattr(result.row, name) for result in results)
-                reach = tuple(result.reach(name) for result in results)
-                ours.append(Line(results[0].row.solver, score, values, reach=reach))
+            if score == FREE or results[0].solver not in borders_only:
+                values = tuple(row[name] for row in results)
+                reach = tuple(row.reach(name) for row in results)
+                ours.append(Line(results[0].solver, score, values, reach=reach))
     title, labels = f"{group} ({PAPER_NAMES[group]} in the paper)", tuple(f"{grid}, % right" for grid in grids)
     lines = _beside(table, group, grids, ours)
     return Comparison(title, title, group, grids, labels, lines, note=_BESIDE + _SCORES)
 
 
-def compare_errors(table: PaperTable, results: Sequence[Measured]) -> list[Comparison]:
+def compare_errors(table: PaperTable, results: Sequence[Row]) -> list[Comparison]:
     """Errors on broken objects: one comparison for each collection, anchor and share of missing pieces."""
     names = (*ERRORS, "geodesic")
-    found, figures = [], attrgetter(*names)
-    groups: dict[tuple[str, str, float], list[Measured]] = {}
-    for result in results:
-        groups.setdefault((result.row.data, result.row.anchor, result.row.missing), []).append(result)
+    found = []
+    groups: dict[tuple[str, str, float], list[Row]] = {}
+    for row in results:
+        key = row.data, str(row.setting["anchor"]), float(row.setting["missing"])
+        groups.setdefault(key, []).append(row)
     for (data, anchor, missing), own in groups.items():
-        ours = [Line(one.row.solver, "", figures(one.row), reach=tuple(map(one.reach, names))) for one in own]
+        ours = [Line(row.solver, "", tuple(row[name] for name in names), reach=spread(row, names)) for row in own]
         share = f", {missing:.0%} missing" if missing else ""
         found.append(
             Comparison(
-                f"{table.title}{share}; ours: {own[0].row.objects} fractures of {data}, anchor {anchor}",
+                f"{table.title}{share}; ours: {own[0].items} fractures of {data}, anchor {anchor}",
                 *(f"{data}, anchor {anchor}", missing, (*ERRORS.values(), "geodesic"), tuple(ERROR_LABELS.values())),
                 _beside(table, missing, names, ours),
                 formats=(".1f", f".{table.digits}f"),
@@ -186,3 +186,9 @@ def compare_errors(table: PaperTable, results: Sequence[Measured]) -> list[Compa
             )
         )
     return found
+
+
+def spread(row: Row, names: Sequence[str]) -> tuple[Interval, ...]:
+    """How far figures may be off: by their deviation over seeds, 0 without several."""
+    own = row.deviation or {}
+    return tuple((own.get(name, 0.0), own.get(name, 0.0)) for name in names)

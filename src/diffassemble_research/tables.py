@@ -21,9 +21,10 @@ from diffassemble.cli.sweep import (
     parse_rows,
 )
 from diffassemble.core import Board, InputError
+from diffassemble.evaluation.report import make_table
+from diffassemble.evaluation.rows import Row
 from diffassemble.evaluation.squares import PictureCell
-from diffassemble.evaluation.sweep import Cell, Measured, refuse
-from diffassemble.evaluation.tables import make_table
+from diffassemble.evaluation.sweep import Cell, refuse
 from diffassemble.io.atomic import write_file
 from diffassemble.io.documents import parse_grid
 from diffassemble.kinds import KINDS
@@ -141,7 +142,7 @@ def timed_pictures(data: Sequence[str], table: str) -> tuple[str, Sequence[Path]
     return "samples", [Path(str(files("skimage.data") / name)) for name in SAMPLES]
 
 
-def compare(table: PaperTable, results: Sequence[Measured], cells: int) -> list[Comparison]:
+def compare(table: PaperTable, results: Sequence[Row], cells: int) -> list[Comparison]:
     """The results of all cells, the solvers side by side on each, beside the quoted ones."""
     if table.figures == "errors":
         return quoted.compare_errors(table, results)

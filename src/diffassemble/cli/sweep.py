@@ -21,10 +21,17 @@ from diffassemble.evaluation.cluster import on_cluster
 from diffassemble.evaluation.fragments import Broken, ObjectCell
 from diffassemble.evaluation.outline_data import find_recorded
 from diffassemble.evaluation.outlines import CutFromPictures, OutlineCell, Recorded
-from diffassemble.evaluation.report import Album, measurement_page
+from diffassemble.evaluation.report import (
+    Album,
+    is_our_output,
+    measurement_page,
+    parts_table,
+    results_table,
+    write_rows,
+)
+from diffassemble.evaluation.rows import Row
 from diffassemble.evaluation.squares import PictureCell
-from diffassemble.evaluation.sweep import Cell, Draws, Journal, Measured, Solved, Sweep, refuse, run_sweep, warm_up
-from diffassemble.evaluation.tables import groups_table, is_our_output, results_table, write_rows
+from diffassemble.evaluation.sweep import Cell, Draws, Journal, Solved, Sweep, refuse, run_sweep, warm_up
 from diffassemble.fragments.datasets import HELD_OUT, break_solids, find_fractures, holds_fractures
 from diffassemble.io.atomic import check_file, write_file
 from diffassemble.io.documents import parse_grid
@@ -62,7 +69,7 @@ def evaluate_cells(
     json: Path | None,
     limit: int | None = None,
     warm: bool = False,
-) -> list[Measured]:
+) -> list[Row]:
     """Measure solvers, given with their models, on cells; print the tables, and write rows and report.
 
     `limit` is that of items per cell if the options have none; `warm` solvers answer a small case beforehand.
@@ -73,26 +80,25 @@ def evaluate_cells(
     solvers = [make_row(kind, name, model, options) for name, model in models.items()]
     asked = {name: getattr(options, name) for name in SETTINGS}
     settings = {name: {"model": model, **asked} for name, model in models.items()}
-    journal = None if options.scores is None else Journal(options.scores, settings, cells[0].read_score)
+    journal = None if options.scores is None else Journal(options.scores, settings)
     album = Album()
     with nullcontext() if options.ray is None else on_cluster(options.ray) as scoring:
         draws = [Draws(cell, options.limit or limit, options.puzzles, options.seed, options.seeds) for cell in cells]
         sweep = Sweep(solvers, draws, scoring, journal)
         if warm:
             warm_up(sweep)
-        results = measure(sweep, json, album)
-    show(results_table(results))
-    rows = [result.row for result in results]
-    if any(row.groups() for row in rows):
-        show(groups_table(rows))
+        rows = measure(sweep, json, album)
+    show(results_table(rows, cells[0].LOOK))
+    if any(row.parts for row in rows):
+        show(parts_table(rows))
     if json is not None:
         print(f"wrote {len(rows)} rows to {json}")
     if options.report is not None:
         told = [("models", ", ".join(dict.fromkeys(models.values())))]
         told += [(name, str(getattr(options, name))) for name in (*SETTINGS, "seed", "size", "split")]
-        write_file(options.report, measurement_page(results, cells[0].FIGURES, album, told).encode())
+        write_file(options.report, measurement_page(rows, cells[0].LOOK, album, told).encode())
         print(f"wrote {options.report}")
-    return results
+    return rows
 
 
 def kind_of_data(data: Sequence[str], shape: str = "squares") -> str:
@@ -233,13 +239,13 @@ def make_row(kind: str, name: str, model: str, options: EvaluateOptions) -> Solv
     return NamedSolver(name, make_solver(kind, DIFFUSION if own else name, asked))
 
 
-def measure(sweep: Sweep, rows: Path | None, album: Album) -> list[Measured]:
+def measure(sweep: Sweep, rows: Path | None, album: Album) -> list[Row]:
     """Run a sweep; the bar is on the error stream, if that is a terminal. The album gets every case.
 
     The file `rows` is written anew with each row, so that a run which is broken off keeps what it has measured.
     """
-    results: list[Measured] = []
-    columns = TextColumn(sweep.draws[0].cell.THINGS), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    results: list[Row] = []
+    columns = TextColumn(sweep.draws[0].cell.LOOK.things), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=sweep.total)
@@ -251,7 +257,7 @@ def measure(sweep: Sweep, rows: Path | None, album: Album) -> list[Measured]:
         for result in run_sweep(sweep, on_solved):
             results.append(result)
             if rows is not None:
-                write_rows([measured.row for measured in results], rows)
+                write_rows(results, rows)
     return results
 
 

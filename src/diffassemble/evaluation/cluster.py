@@ -19,7 +19,8 @@ from typing import Any
 import torch
 
 from diffassemble.core import InputError, Solver
-from diffassemble.evaluation.sweep import Draws, Score, Scoring, solve_case
+from diffassemble.evaluation.rows import Scores
+from diffassemble.evaluation.sweep import Draws, Scoring, solve_case
 
 LOCAL, AUTO = "local", "auto"
 SECONDS_TO_CONNECT, SECONDS_TO_JOIN = 4.0, 30.0
@@ -38,7 +39,7 @@ def on_cluster(address: str, processes: int | None = None) -> Iterator[Scoring]:
         yield partial(_score_there, ray)
 
 
-def _score_there(ray: Any, solver: Solver, draws: Draws, numbers: Sequence[int]) -> Iterator[tuple[int, Score, None]]:
+def _score_there(ray: Any, solver: Solver, draws: Draws, numbers: Sequence[int]) -> Iterator[tuple[int, Scores, None]]:
     """A `Scoring`, once it is given the module ray."""
     task = ray.remote(num_cpus=1, max_retries=MOST_DEATHS)(_score_one)
     given, drawn = ray.put(solver), ray.put(draws)
@@ -56,7 +57,7 @@ def _score_there(ray: Any, solver: Solver, draws: Draws, numbers: Sequence[int])
         yield number, score, None
 
 
-def _score_one(solver: Solver, draws: Draws, number: int, folder: Path) -> Score:
+def _score_one(solver: Solver, draws: Draws, number: int, folder: Path) -> Scores:
     """What the other processes do, which find it by its name.
 
     They are as many as there are cores, so each keeps to one; names of files are as seen from `folder`.

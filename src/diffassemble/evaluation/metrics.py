@@ -29,6 +29,7 @@ from diffassemble.assembly.scoring import (
     right_pieces,
 )
 from diffassemble.core import Board, OutlinePieces, Poses, turn_matrix
+from diffassemble.core.placements import Placements
 from diffassemble.core.surfaces import chamfer_distance
 from diffassemble.core.thresholds import SURE
 
@@ -185,20 +186,19 @@ class Confirmed(NamedTuple):
 
 
 def confirmed(
-    confidence: Float[Tensor, "n"] | None,
-    objects: Int[Tensor, "n"] | None,
-    right: Bool[Tensor, "n"],
-    agree: Callable[[Ints], Bool[Tensor, "m m"]],
+    found: Placements, agree: Callable[[Ints], Bool[Tensor, "m m"]], right: Bool[Tensor, "n"] | None = None
 ) -> Confirmed:
-    """Count what is confirmed; `agree` compares the pieces with the given indices, all pieces are one object without
-    `objects`, and those of object −1 are unplaced."""
-    if confidence is None:
+    """Count what is confirmed; `agree` compares the poses of the pieces with the given indices.
+
+    Without `right`, right are the largest number of confirmed pieces that agree with one of them.
+    """
+    member = found.numbers.cpu()
+    chosen = ((found.confidence.cpu() >= SURE) & (member >= 0)).nonzero()[:, 0]
+    if not len(chosen):
         return Confirmed(0, 0, 0)
-    member = torch.zeros(len(right), dtype=torch.long) if objects is None else objects.cpu()
-    chosen = ((confidence.cpu() >= SURE) & (member >= 0)).nonzero()[:, 0]
-    together = member[chosen][:, None] == member[chosen]
-    wrong = together & ~agree(chosen) if len(chosen) > 1 else together[:0]
-    return Confirmed(len(chosen), int(right[chosen].sum()), int(wrong.triu(1).sum()) if len(wrong) else 0)
+    together, same = member[chosen][:, None] == member[chosen], agree(chosen)
+    count = int((together & same).sum(1).max()) if right is None else int(right[chosen].sum())
+    return Confirmed(len(chosen), count, int((together & ~same).triu(1).sum()))
 
 
 def wilson_interval(right: int, count: int) -> tuple[float, float]:

@@ -1,15 +1,14 @@
-"""Flat pieces of any outline as a benchmark: real ones, or cut from pictures; how the whole stands does not matter.
+"""Flat pieces of any outline as a benchmark: real ones, or cut from pictures; scores ignore how the whole is moved.
 
 Where only rows and columns are known, the steps of the lattice are those of the answer's own neighbours; where only an
-order is known, the answer is looked at as an order, too: shredded pages do not tell how far strips were moved along.
+order is known, the answer is scored as an order, too: shredded pages do not tell how far strips were shifted along.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,27 +17,38 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from diffassemble.assembly.scoring import outline_errors
-from diffassemble.core import OutlinePieces, Poses, Puzzle, Step
+from diffassemble.core import OutlinePieces, Poses, Puzzle
 from diffassemble.core.pieces import surviving
+from diffassemble.core.placements import Placements
 from diffassemble.core.seeds import random_stream
-from diffassemble.evaluation.metrics import bootstrap_interval, right_pairs
+from diffassemble.evaluation.metrics import confirmed, flat_pairs_agree, right_pairs
 from diffassemble.evaluation.outline_data import Layout, read_recorded
-from diffassemble.evaluation.sweep import CUTTING, LOSING, Case, Interval, Measured, peak_megabytes, refuse
+from diffassemble.evaluation.rows import Score, make_score
+from diffassemble.evaluation.sweep import CUTTING, LOSING, Case, Cell, Look, refuse
 from diffassemble.io.pictures import read_picture
 from diffassemble.outlines.coverage import coverage
 from diffassemble.outlines.cut import check_cut, cut_shapes
 from diffassemble.outlines.neighbours import touching
 
-SURE = 0.9
-# Overlap is measured with pieces about so many pixels wide, and with no more pixels in all.
-_WIDE, _MOST_PIXELS = 48.0, 8e6
-# Neighbours of an answer tell the steps of a lattice if they lie within these shares of what areas suggest.
-_LIKELY = (0.8, 1.25)
+
+@dataclass(frozen=True)
+class FlatScoring:
+    """How overlap and lattices of answers are measured."""
+
+    piece_pixels: float = 48.0
+    """overlap is measured with pieces about so many pixels wide"""
+    most_pixels: float = 8e6
+    """and with no more pixels in all"""
+    likely_step: tuple[float, float] = (0.8, 1.25)
+    """neighbours in an answer give the steps of a lattice if they are within these shares of what areas suggest"""
+
+
+SCORING = FlatScoring()
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """Folders of pieces whose places are known; the same whatever the seed, but listed in an order by chance."""
+    """Folders of pieces whose places are known; the same whatever the seed, but listed in random order."""
 
     folders: tuple[Path, ...]
 
@@ -75,32 +85,14 @@ class CutFromPictures:
         return cut_shapes(picture, self.shape, self.pieces, cutting, size=size, erode=self.erode), "free"
 
 
-@dataclass(frozen=True)
-class OutlineScore:
-    """One puzzle: percent of pieces and of neighbour pairs right, mean errors in pixels and degrees, percent overlap.
+def score_outlines(puzzle: Puzzle, layout: Layout, found: Placements, seconds: float) -> Score:
+    """Percent of pieces and of neighbour pairs right, mean errors in pixels and degrees, percent of overlap.
 
-    `sure` counts the pieces told above 0.9, `sure_right` those of them that are right; what was left out is wrong, but
-    has no error.
+    Unplaced pieces are wrong, but have no error.
     """
-
-    pieces: int
-    accuracy: float
-    neighbours: float
-    position_error: float
-    rotation_error: float
-    overlap: float
-    left_out: int
-    sure: int
-    sure_right: int
-    seconds: float
-
-
-def score_outlines(puzzle: Puzzle, layout: Layout, step: Step, seconds: float) -> OutlineScore:
-    """How much of an answer is right."""
-    pieces, truth, answer = puzzle.outlines, puzzle.truth, step.poses
-    result = step.placements
+    pieces, truth, answer = puzzle.outlines, puzzle.truth, found.poses
     assert truth is not None
-    placed = result.numbers.cpu() >= 0
+    placed = found.numbers.cpu() >= 0
     overlap = overlap_share(pieces, answer, placed)
     pairs = true_neighbours(pieces, truth, layout)
     if layout == "lattice":
@@ -110,20 +102,19 @@ def score_outlines(puzzle: Puzzle, layout: Layout, step: Step, seconds: float) -
     errors = outline_errors(pieces, answer, truth)
     right = errors.right & placed
     joined = right_pairs(pieces, answer, truth, pairs) & placed[pairs].all(1)
-    told = placed if placed.any() else torch.ones_like(placed)
-    sure = result.confidence.cpu()
-    return OutlineScore(
-        pieces=len(puzzle),
-        accuracy=100 * float(right.double().mean()),
-        neighbours=100 * float(joined.double().mean()) if len(joined) else 100.0,
-        position_error=float(errors.apart[told].mean()),
-        rotation_error=float(errors.degrees[told].mean()),
-        overlap=100 * overlap,
-        left_out=int((~placed).sum()),
-        sure=int((sure > SURE).sum()),
-        sure_right=int((right & (sure > SURE)).sum()),
-        seconds=seconds,
-    )
+    counted = placed if placed.any() else torch.ones_like(placed)
+    accuracy = 100 * float(right.double().mean())
+    figures = {
+        "accuracy": accuracy,
+        "neighbours": 100 * float(joined.double().mean()) if len(joined) else 100.0,
+        "position_error": float(errors.apart[counted].mean()),
+        "rotation_error": float(errors.degrees[counted].mean()),
+        "overlap": 100 * overlap,
+        "perfect": 100.0 * (accuracy == 100),
+        "unplaced": float((~placed).sum()),
+    }
+    sure = confirmed(found, lambda some: flat_pairs_agree(pieces.widths[some], answer[some], truth[some]), right)
+    return make_score(len(puzzle), figures, sure, seconds)
 
 
 def true_neighbours(pieces: OutlinePieces, truth: Poses, layout: Layout) -> Int[Tensor, "m 2"]:
@@ -137,16 +128,16 @@ def true_neighbours(pieces: OutlinePieces, truth: Poses, layout: Layout) -> Int[
 
 
 def lattice_truth(answer: Poses, truth: Poses, pairs: Int[Tensor, "m 2"], step: float) -> Poses:
-    """A truth told by rows and columns, whose steps are those between pieces that the answer puts beside each other."""
+    """The truth of rows and columns, with the median steps between true neighbours in the answer."""
     way = truth.translation[pairs[:, 1]] - truth.translation[pairs[:, 0]]
-    # Seen in the frame in which the first piece stands as in truth.
+    # In the frame in which the first piece is as in truth.
     back = truth.rotation[pairs[:, 0]] @ answer.rotation[pairs[:, 0]].cpu().mT
     moved = answer.translation[pairs[:, 1]] - answer.translation[pairs[:, 0]]
     moved = (back @ moved.cpu()[..., None])[..., 0]
     scale = torch.ones(2)
     for axis in range(2):
         found = (moved * way.sign())[way[:, axis].abs() > step / 2, axis] / step
-        likely = found[(found > _LIKELY[0]) & (found < _LIKELY[1])]
+        likely = found[(found > SCORING.likely_step[0]) & (found < SCORING.likely_step[1])]
         if len(likely):
             scale[axis] = likely.median()
     return Poses(truth.rotation, truth.translation * scale)
@@ -155,7 +146,7 @@ def lattice_truth(answer: Poses, truth: Poses, pairs: Int[Tensor, "m 2"], step: 
 def ordered_strips(answer: Poses, truth: Poses, placed: Bool[Tensor, "n"], step: float) -> Poses:
     """Strips in the order in which an answer puts them, level with each other and one step apart.
 
-    What was left out is far away. Whether the order runs to the right or to the left is how the whole is turned.
+    Unplaced strips are far away. Whether the order runs to the right or to the left depends on how the whole is turned.
     """
     across = (answer.rotation.cpu() @ truth.rotation.mT)[:, :, 0].double()
     # Strips that are upside down run the other way: doubled, both angles are the same.
@@ -177,7 +168,9 @@ def overlap_share(pieces: OutlinePieces, poses: Poses, placed: Bool[Tensor, "n"]
     moved = [pieces.contours[index].double().numpy() @ turns[index].T + shifts[index] for index in chosen]
     low, high = (np.stack([getattr(points, name)(0) for points in moved]) for name in ("min", "max"))
     extent = high.max(0) - low.min(0) + 1e-6
-    scale = min(_WIDE / float(pieces.widths.median()), float(np.sqrt(_MOST_PIXELS / extent.prod())))
+    scale = min(
+        SCORING.piece_pixels / float(pieces.widths.median()), float(np.sqrt(SCORING.most_pixels / extent.prod()))
+    )
     width, height = (np.ceil(extent * scale).astype(int) + 2).tolist()
     cover = np.zeros((height, width), int)
     for points in moved:
@@ -193,83 +186,43 @@ def overlap_share(pieces: OutlinePieces, poses: Poses, placed: Bool[Tensor, "n"]
 
 
 @dataclass(frozen=True)
-class OutlineRow:
-    """Means over puzzles: accuracy, neighbours and overlap in percent, errors in pixels and degrees.
-
-    `pieces` is the mean number of pieces given, `missing` the share that is not. `left_out` are pieces a puzzle. `sure`
-    is the percentage of pieces told above 0.9, `precision` how many percent of these are right, over all puzzles; it is
-    nothing where no piece is sure. `erode` and `shape` are those of pieces cut from pictures.
-    """
-
-    HEADINGS: ClassVar[tuple[str, ...]] = (
-        *("solver", "puzzles", "count", "accuracy", "neigh-\nbours", "position\nangle", "over-\nlap", "sure\nright"),
-        "cost",
-    )
-    CAPTION: ClassVar[str] = (
-        "Percent of pieces at their place, within a quarter of a piece and 5°, after the best motion of the whole; "
-        "below it the 95 % interval over puzzles. Neighbours: percent of true neighbours that stand to each other as "
-        "in truth. Mean errors of what was placed in pixels and degrees. Overlap: percent of the area. Sure: percent "
-        "of pieces told above 0.9, and below it how many percent of these are right. Seconds per puzzle; most memory "
-        "so far."
-    )
-
-    solver: str
-    data: str
-    pieces: float
-    missing: float
-    puzzles: int
-    accuracy: float
-    neighbours: float
-    position_error: float
-    rotation_error: float
-    overlap: float
-    seconds_per_puzzle: float
-    perfect: float
-    left_out: float
-    sure: float
-    precision: float | None
-    shape: str
-    erode: int
-    peak_mb: float
-    seed: int
-
-    def describe(self) -> str:
-        """What the row was measured on."""
-        words = [f"{self.pieces:g} pieces" + (f", {self.shape}" if self.shape else "")]
-        words += [f"{self.missing:.0%} missing"] if self.missing else []
-        words += [f"{self.erode} px eroded"] if self.erode else []
-        return f"{self.data}\n{', '.join(words)}"
-
-    def cells(self, intervals: Mapping[str, Interval]) -> list[str]:
-        """Two lines: what matters, and what stands below it."""
-        low, high = intervals["accuracy"]
-        precision = "–" if self.precision is None else f"{self.precision:.1f}"
-        return [
-            *(self.solver, self.describe(), str(self.puzzles), f"{self.accuracy:.1f}\n{low:.1f}–{high:.1f}"),
-            *(f"{self.neighbours:.1f}", f"{self.position_error:.1f} px\n{self.rotation_error:.1f}°"),
-            *(f"{self.overlap:.1f}", f"{self.sure:.1f}\n{precision}"),
-            f"{self.seconds_per_puzzle:.2f} s\n{self.peak_mb:.0f} MB",
-        ]
-
-    def groups(self) -> Mapping[tuple[str, str], Mapping[str, float]]:
-        """Puzzles are not told apart."""
-        return {}
-
-
-@dataclass(frozen=True)
-class OutlineCell:
+class OutlineCell(Cell):
     """Puzzles of flat pieces, and the share of them that is missing."""
 
-    THINGS: ClassVar[str] = "puzzles"
-    FIGURES: ClassVar[Mapping[str, str]] = {"accuracy": "pieces right, %"}
+    LOOK: ClassVar[Look] = Look(
+        things="puzzles",
+        columns=(
+            ("accuracy", "{accuracy:.1f}\n{accuracy_low:.1f}–{accuracy_high:.1f}"),
+            ("neighb.\nperfect", "{neighbours:.1f}\n{perfect:.1f}"),
+            ("position\nangle", "{position_error:.1f} px\n{rotation_error:.1f}°"),
+            ("overlap\nunplaced", "{overlap:.1f}\n{unplaced:.1f}"),
+        ),
+        caption="Percent of pieces at their place, within a quarter of a piece and 5°, after the best motion of the "
+        "whole; below it the 95 % interval over puzzles. Neighbours: percent of true neighbours with the relative pose "
+        "of the truth. Perfect: percent of puzzles. Mean errors of placed pieces in pixels and degrees. Overlap: "
+        "percent of the area; unplaced: pieces a puzzle.",
+        drawn={"accuracy": "pieces right, %"},
+        rank=("accuracy",),
+    )
 
     data: str
     source: Recorded | CutFromPictures
     missing: float = 0.0
 
     @property
-    def usual_seeds(self) -> int:
-        return 1
+    def setting(self) -> Mapping[str, str | int | float]:
+        """Share of missing pieces, and shape and erosion of pieces that are cut from pictures."""
+        cut = self.source if isinstance(self.source, CutFromPictures) else CutFromPictures((), "", 0)
+        return {"missing": self.missing, "shape": cut.shape, "erode": cut.erode}
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The same for people."""
+        missing = (f"{self.missing:.0%} missing",) if self.missing else ()
+        if not isinstance(self.source, CutFromPictures):
+            return missing or ("as recorded",)
+        cut = self.source
+        return (f"{cut.pieces} {cut.shape}", *missing, *((f"{cut.erode} px eroded",) if cut.erode else ()))
 
     def __len__(self) -> int:
         return len(self.source)
@@ -285,7 +238,7 @@ class OutlineCell:
         return OutlineCell(self.data, self.source)
 
     def case(self, index: int, seed: int) -> Case:
-        """Some of the pieces, in an order that tells nothing."""
+        """Some of the pieces, in random order."""
         puzzle, layout = self.source.puzzle(index, seed)
         whole = len(puzzle)
         puzzle = puzzle.reordered(surviving(whole, self.missing, random_stream(seed, index, LOSING)))
@@ -293,48 +246,10 @@ class OutlineCell:
         return Case(self.source.name(index), layout, puzzle, puzzle.without_truth(), whole, share)
 
     def identity(self, index: int, seed: int) -> dict[str, str | int | float]:
-        """All that a puzzle follows from."""
+        """All that a puzzle depends on."""
         return {"puzzle": self.source.name(index), "index": index, "seed": seed, "missing": self.missing}
 
-    def score(self, case: Case, step: Step, seconds: float) -> OutlineScore:
+    def score(self, case: Case, found: Placements, seconds: float) -> dict[str, Score]:
         """How much of an answer is right."""
         layout: Any = case.category
-        return score_outlines(case.puzzle, layout, step, seconds)
-
-    def read_score(self, entry: dict[str, Any]) -> OutlineScore:
-        """A score that was written as JSON."""
-        return OutlineScore(**entry)
-
-    def rows(self, solver: str, seed: int, draws: Sequence[Sequence[OutlineScore]]) -> list[Measured]:
-        """One row, with the intervals of its percentages."""
-        scores = [score for draw in draws for score in draw]
-
-        def mean(name: str) -> float:
-            return fmean(getattr(score, name) for score in scores)
-
-        sure = sum(score.sure for score in scores)
-        right = sum(score.sure_right for score in scores)
-        cut = self.source if isinstance(self.source, CutFromPictures) else None
-        row = OutlineRow(
-            *(solver, self.data, round(mean("pieces"), 1), self.missing, len(scores)),
-            *(mean("accuracy"), mean("neighbours"), mean("position_error"), mean("rotation_error"), mean("overlap")),
-            seconds_per_puzzle=mean("seconds"),
-            perfect=100 * fmean(score.accuracy == 100 for score in scores),
-            left_out=mean("left_out"),
-            sure=100 * sure / sum(score.pieces for score in scores),
-            precision=100 * right / sure if sure else None,
-            shape="" if cut is None else cut.shape,
-            erode=0 if cut is None else cut.erode,
-            peak_mb=round(peak_megabytes(), 1),
-            seed=seed,
-        )
-        names = ("accuracy", "neighbours")
-        return [Measured(row, {name: bootstrap_interval([getattr(one, name) for one in scores]) for name in names})]
-
-    def rank(self, score: OutlineScore) -> tuple[float, ...]:
-        """By what is right."""
-        return (score.accuracy,)
-
-    def words(self, score: OutlineScore) -> str:
-        """A score for people."""
-        return f"{score.accuracy:.1f} % right, {score.neighbours:.1f} % of neighbours, {score.seconds:.1f} s"
+        return {"": score_outlines(case.puzzle, layout, found, seconds)}

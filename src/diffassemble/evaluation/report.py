@@ -1,58 +1,167 @@
-"""A page about a measurement: its tables, a plot, and the best and worst answers as pictures."""
+"""Results for people and for programs: tables, rows as JSON, and a page with a plot and the best and worst answers."""
 
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
 
-from diffassemble.evaluation.sweep import Interval, Measured, Solved
-from diffassemble.io.pictures import MADE_BY, png_bytes
+from diffassemble.core import InputError
+from diffassemble.evaluation.rows import Interval, Row
+from diffassemble.evaluation.sweep import Look, Solved
+from diffassemble.io.atomic import write_file
+from diffassemble.io.pictures import MADE_BY, is_our_picture, png_bytes
+from diffassemble.io.reading import parse_json
 from diffassemble.kinds import kind_of
 from diffassemble.rendering.report import embedded, page, section, table, versions
 
-# Told apart by most colour-blind eyes (Okabe and Ito).
+# Distinguishable by most colour-blind eyes (Okabe and Ito).
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999")
+# Columns that only our tables have.
+_ROW_NAMES = {"peak_mb", "solving_peak_mb", "sure_right"}
+_COMMON = (
+    ("right\nof sure\njoins", "{sure_right}/{sure}\n{false_joins} false"),
+    ("cost", "{seconds_per_puzzle:.2f} s\n{peak_mb:.0f} MB"),
+)
+_CAPTION = (
+    "Sure right: pieces right of those at confidence ≥ 0.9; false joins: pairs of these in one object whose relative "
+    "pose is wrong. Cost: seconds a puzzle; most memory of the process so far."
+)
+_PARTS = (
+    "Percent of pieces at their place, RMSE of Euler angles in degrees below: by pieces that the object broke into, "
+    "by the piece's share of the object's area, and by the confidence in it."
+)
+
+
+def make_table(
+    headings: Sequence[str], lines: Sequence[Sequence[str]], *, caption: str = "", words: int = 2, title: str = ""
+) -> Table:
+    """A table that fits narrow terminals; the first `words` columns are words, the others numbers."""
+    table = Table(
+        title=title or None,
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 0, 0, 1),
+        pad_edge=False,
+        show_edge=not title,
+        caption=caption,
+        caption_justify="left",
+    )
+    for number, heading in enumerate(headings):
+        # What was measured may take several lines, numbers and names may not.
+        folds = heading in ("puzzles", "objects")
+        table.add_column(
+            heading,
+            justify="left" if number < words else "right",
+            no_wrap=not folds,
+            overflow="fold" if folds else "ellipsis",
+        )
+    for line in lines:
+        table.add_row(*line)
+    return table
+
+
+def results_table(rows: Sequence[Row], look: Look) -> Table:
+    """Two lines per row; fits 80 columns."""
+    columns = (*look.columns, *_COMMON)
+    lines = []
+    for row in rows:
+        texts = [template.format_map(_values(row)) for _, template in columns]
+        count = f"{row.items}\n×{row.seeds}" if row.seeds > 1 else str(row.items)
+        lines.append([row.solver, row.describe(), count, *texts])
+    headings = ("solver", look.things, "count", *(heading for heading, _ in columns))
+    return make_table(headings, lines, caption=f"{look.caption} {_CAPTION}")
+
+
+def _values(row: Row) -> dict[str, Any]:
+    """The fields of a row, with NAME_low, NAME_high and plain_NAME."""
+    ends = {f"{name}_{end}": pair[i] for name, pair in row.intervals.items() for i, end in enumerate(("low", "high"))}
+    return {**row.fields(), **ends, **{f"plain_{name}": value for name, value in row.plain.items()}}
+
+
+def parts_table(rows: Sequence[Row]) -> Table:
+    """Where solvers are good and where not: by pieces, area and confidence."""
+    found = [{(part.by, part.name): part.figures for part in row.parts} for row in rows]
+    columns = list(
+        dict.fromkeys(key for by in ("pieces", "area", "confidence") for one in found for key in one if key[0] == by)
+    )
+    lines = []
+    for row, parts in zip(rows, found, strict=True):
+        means = (parts.get(column) for column in columns)
+        texts = ("" if one is None else f"{one['part_accuracy']:.1f}\n{one['rmse_r']:.1f}°" for one in means)
+        lines.append([row.solver, row.describe(), *texts])
+    return make_table(["solver", "objects", *map("\n".join, columns)], lines, caption=_PARTS)
+
+
+def is_our_output(content: bytes) -> bool:
+    """Whether a file holds what `evaluate` writes: a figure, a page, or the rows of a table."""
+    if is_our_picture(content):
+        return True
+    if content[:9].lower() == b"<!doctype":
+        return b'<meta name="generator" content="diffassemble">' in content[:2000]
+    try:
+        rows = parse_json(content, "", "")
+    except InputError:
+        return False
+    return (
+        isinstance(rows, list) and bool(rows) and all(isinstance(row, dict) and row.keys() & _ROW_NAMES for row in rows)
+    )
+
+
+def write_rows(rows: Sequence[Any], path: Path) -> None:
+    """Write rows, of a sweep or other dataclasses, as a JSON list, one row a line, whole or not at all."""
+    values = [asdict(row) if not isinstance(row, Row) else row.fields() for row in rows]
+    lines = ",\n".join(f"  {json.dumps(value, allow_nan=False)}" for value in values)
+    write_file(path, f"[\n{lines}\n]\n".encode())
 
 
 @dataclass
 class Album:
-    """The best and the worst answer of every solver, by the rank that its cell gives it."""
+    """The best and the worst answer of every solver, by the rank of its kind."""
 
     best: dict[str, Solved] = field(default_factory=dict)
     worst: dict[str, Solved] = field(default_factory=dict)
 
     def add(self, solved: Solved) -> None:
-        """A case was solved and scored."""
-        name, rank = solved.solver, solved.cell.rank
-        if name not in self.best or rank(solved.score) > rank(self.best[name].score):
+        """Compare a solved case with those seen so far."""
+        name = solved.solver
+        if name not in self.best or rank(solved) > rank(self.best[name]):
             self.best[name] = solved
-        if name not in self.worst or rank(solved.score) < rank(self.worst[name].score):
+        if name not in self.worst or rank(solved) < rank(self.worst[name]):
             self.worst[name] = solved
 
 
-def measurement_page(
-    results: Sequence[Measured], figures: Mapping[str, str], album: Album, settings: Sequence[tuple[str, str]]
-) -> str:
-    """A self-contained page; `figures` are the fields of rows that the plot shows, and their labels."""
-    rows = [result.row for result in results]
-    # The fields that are words or numbers.
-    plain = [{name: told for name, told in asdict(row).items() if isinstance(told, str | int | float)} for row in rows]
-    groups = [
-        {"solver": row.solver, "measured on": row.describe(), "by": kind, "group": name, **means}
-        for row in rows
-        for (kind, name), means in row.groups().items()
-    ]
+def rank(solved: Solved) -> tuple[float, ...]:
+    """Larger for better answers."""
+    names = solved.cell.LOOK.rank
+    return tuple(-solved.score.figures[one[1:]] if one[0] == "-" else solved.score.figures[one] for one in names)
+
+
+def measurement_page(rows: Sequence[Row], look: Look, album: Album, settings: Sequence[tuple[str, str]]) -> str:
+    """A self-contained page with the rows, a plot of the figures that are drawn, and the best and worst answers."""
+    plain = [{name: one for name, one in row.fields().items() if isinstance(one, str | int | float)} for row in rows]
     parts = [
-        section("Results", rows_table(plain) + f"<p>{escape(rows[0].CAPTION)}</p>"),
-        section("Compared", embedded(_bars(results, figures), ", ".join(figures.values()))),
-        *([section("By kind of object and piece", rows_table(groups))] if groups else []),
+        {"solver": row.solver, "measured on": row.describe(), "by": part.by, "part": part.name, **part.figures}
+        for row in rows
+        for part in row.parts
+        if part.by != "class"
+    ]
+    shown = ("solver", "measured on", "by", "part", "part_accuracy", "rmse_r", "rmse_t")
+    table_of_parts = rows_table([{name: one[name] for name in shown} for one in parts]) if parts else ""
+    sections = [
+        section("Results", rows_table(plain) + f"<p>{escape(f'{look.caption} {_CAPTION}')}</p>"),
+        section("Compared", embedded(_bars(rows, look.drawn), ", ".join(look.drawn.values()))),
+        *([section("By kind of object and piece", table_of_parts)] if parts else []),
         *(
             section(f"{word} answer of {name}", _answer(found[name]))
             for name in album.best
@@ -60,7 +169,7 @@ def measurement_page(
         ),
         section("Settings", table([*settings, *versions()])),
     ]
-    return page("How well solvers did", parts)
+    return page("How well solvers did", sections)
 
 
 def rows_table(rows: Sequence[dict[str, Any]]) -> str:
@@ -75,20 +184,20 @@ def _answer(solved: Solved) -> str:
     assert solved.assembly is not None
     drawing = kind_of(solved.assembly.puzzle).drawing()
     shown = drawing.before_after(drawing.standing(solved.assembly))
-    return f"<p>{escape(solved.cell.words(solved.score))}</p>" + embedded(png_bytes(shown), "pieces and answer")
+    words = [f"{name.replace('_', ' ')} {value:.1f}" for name, value in solved.score.figures.items()]
+    words.append(f"{solved.score.seconds:.1f} s")
+    return f"<p>{escape(', '.join(words))}</p>" + embedded(png_bytes(shown), "pieces and answer")
 
 
-def _bars(results: Sequence[Measured], figures: Mapping[str, str]) -> bytes:
-    """A panel for each figure, a bar for each row with its interval or deviation."""
-    figure = Figure(figsize=(5 + 2 * len(figures), 1.2 + 0.5 * len(results)), layout="constrained")
+def _bars(rows: Sequence[Row], figures: Mapping[str, str]) -> bytes:
+    """A panel for each figure, a bar for each row with its interval."""
+    figure = Figure(figsize=(5 + 2 * len(figures), 1.2 + 0.5 * len(rows)), layout="constrained")
     panels = figure.subplots(1, len(figures), sharey=True, squeeze=False)[0]
-    rows = [result.row for result in results]
     solvers = sorted({row.solver for row in rows})
     colours = [COLOURS[solvers.index(row.solver) % len(COLOURS)] for row in rows]
     for panel, (name, label) in zip(panels, figures.items(), strict=True):
-        values, reach = [getattr(row, name) for row in rows], [result.reach(name) for result in results]
         names = [f"{row.solver}\n{row.describe()}" for row in rows]
-        draw_bars(panel, names, values, label, colours, reach)
+        draw_bars(panel, names, [row[name] for row in rows], label, colours, [row.reach(name) for row in rows])
         panel.tick_params(axis="y", labelsize=8)
     return png(figure)
 

@@ -12,11 +12,12 @@ import os
 import resource
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -24,8 +25,9 @@ from torch import Tensor
 
 from diffassemble.assembly.answer import Answer
 from diffassemble.core import InputError, Puzzle, Solver, Step
+from diffassemble.core.placements import Placements
 from diffassemble.core.seeds import random_stream
-from diffassemble.evaluation.rows import Part, Row, Score, Scores, read_scores, summarise, deviations
+from diffassemble.evaluation.rows import Part, Row, Score, Scores, deviations, read_scores, summarise
 from diffassemble.io.atomic import check_file
 from diffassemble.io.reading import parse_json, read_bytes, reason
 
@@ -67,50 +69,62 @@ class Look:
     rank: tuple[str, ...]
 
 
-@runtime_checkable
-class Cell(Protocol):
+class Cell(ABC):
     """What a row is measured on: a collection of items (`len` of them), of which each makes a case.
 
-    `data` names the collection. Items are drawn with `usual_seeds` seeds by default. MEDIANS are figures of which
-    medians are reported, too. `check` refuses what no cases can be made of; `small` is a cell to warm up on. `setting`
-    are the fields of rows that say what was done to the items, `words` the same for people. `identity` holds all that a
-    case depends on, first the item's name. `score` compares an answer with the truth, under each of the `views`.
-    `parts` are means over parts of the scores.
+    `data` names the collection, `missing` is the share of pieces that are taken away. Items are drawn with
+    `usual_seeds` seeds by default. MEDIANS are figures of which medians are reported, too.
     """
 
     LOOK: ClassVar[Look]
-    MEDIANS: ClassVar[tuple[str, ...]]
-
-    @property
-    def data(self) -> str: ...
-    @property
-    def missing(self) -> float: ...
-    @property
-    def usual_seeds(self) -> int: ...
-    @property
-    def views(self) -> tuple[str, ...]: ...
-    @property
-    def setting(self) -> Mapping[str, str | int | float]: ...
-    @property
-    def words(self) -> tuple[str, ...]: ...
-    def __len__(self) -> int: ...
-    def check(self) -> None: ...
-    def small(self) -> Cell: ...
-    def case(self, index: int, seed: int) -> Case: ...
-    def identity(self, index: int, seed: int) -> Identity: ...
-    def score(self, case: Case, step: Step, seconds: float) -> Scores: ...
-    def parts(self, scores: Sequence[Score]) -> tuple[Part, ...]: ...
-
-
-class FlatCell:
-    """What cells of pictures and of flat pieces have in common: one view, one seed, and no parts or medians."""
-
     MEDIANS: ClassVar[tuple[str, ...]] = ()
-    usual_seeds = 1
-    views = ("",)
+    data: str
+    missing: float
+
+    @property
+    def usual_seeds(self) -> int:
+        return 1
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """The ways in which an answer is scored."""
+        return ("",)
+
+    @property
+    @abstractmethod
+    def setting(self) -> Mapping[str, str | int | float]:
+        """The fields of rows that say what was done to the items."""
+
+    @property
+    @abstractmethod
+    def words(self) -> tuple[str, ...]:
+        """The same for people."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def check(self) -> None:
+        """Refuse what no cases can be made of."""
+
+    @abstractmethod
+    def small(self) -> Cell:
+        """A cell to warm up on."""
+
+    @abstractmethod
+    def case(self, index: int, seed: int) -> Case:
+        """The puzzle of an item."""
+
+    @abstractmethod
+    def identity(self, index: int, seed: int) -> Identity:
+        """All that a case depends on, first the item's name."""
+
+    @abstractmethod
+    def score(self, case: Case, found: Placements, seconds: float) -> Scores:
+        """An answer compared with the truth, under each of the views."""
 
     def parts(self, scores: Sequence[Score]) -> tuple[Part, ...]:
-        """None."""
+        """Means over parts of the scores."""
         return ()
 
 
@@ -119,12 +133,25 @@ def make_rows(cell: Cell, solver: str, seed: int, draws: Sequence[Sequence[Score
     for view in cell.views:
         seen = [[one[view] for one in draw] for draw in draws]
         scores = [score for draw in seen for score in draw]
-        pieces = sum(score.pieces for score in scores)
-        sure, right, false = (sum(getattr(one, name) for one in scores) for name in ("sure", "sure_right", "false_joins"))
+        pieces, sure = (sum(getattr(score, name) for score in scores) for name in ("pieces", "sure"))
+        figures, intervals, plain = summarise(scores, cell.MEDIANS)
         yield Row(
-            *(solver, cell.data, {**cell.setting, **({"anchor": view} if view else {})}),
-            *((*cell.words, *([f"anchor {view}"] if view else [])), len(scores), len(draws[0]), pieces / len(scores)),
-            *(seed, len(draws), *summarise(scores, cell.MEDIANS), deviations(seen), sure, right, false),
+            solver=solver,
+            data=cell.data,
+            setting={**cell.setting, **({"anchor": view} if view else {})},
+            words=(*cell.words, *((f"anchor {view}",) if view else ())),
+            puzzles=len(scores),
+            items=len(draws[0]),
+            pieces=pieces / len(scores),
+            seed=seed,
+            seeds=len(draws),
+            figures=figures,
+            intervals=intervals,
+            plain=plain,
+            deviation=deviations(seen),
+            sure=sure,
+            sure_right=sum(score.sure_right for score in scores),
+            false_joins=sum(score.false_joins for score in scores),
             sure_share=100 * sure / pieces,
             seconds_per_puzzle=sum(score.seconds for score in scores) / len(scores),
             peak_mb=round(peak_megabytes(), 1),
@@ -205,7 +232,7 @@ def solve_case(solver: Solver, draws: Draws, number: int) -> tuple[Scores, Answe
     case, generator = draws.case(number)
     step, seconds = answer(solver, case.given, generator)
     shown = replace(case.given, truth=case.puzzle.truth)
-    return draws.cell.score(case, step, seconds), Answer(shown, step.placements, (), solver.name, seconds)
+    return draws.cell.score(case, step.placements, seconds), Answer(shown, step.placements, (), solver.name, seconds)
 
 
 Scoring = Callable[[Solver, Draws, Sequence[int]], Iterator[tuple[int, Scores, Answer | None]]]
