@@ -178,7 +178,7 @@ def test_only_our_own_files_are_replaced(tmp_path: Path) -> None:
 def test_scores_of_others_stay(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "notes").write_bytes(content)
     with pytest.raises(InputError, match="pass another --scores file"):
-        Journal(tmp_path / "notes", {}, lambda entry: entry)
+        Journal(tmp_path / "notes", {})
     assert (tmp_path / "notes").read_bytes() == content
 
 

@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from statistics import fmean, stdev
 from typing import Any
 
 import pytest
 import torch
 
-from diffassemble.core import InputError, Poses
-from diffassemble.evaluation.fragments import (
-    LEAST_POINTS,
-    Broken,
-    Calibration,
-    ObjectCell,
-    ObjectRow,
-    ObjectScore,
-    by_pieces,
-    calibration,
-    class_figures,
-    piece_groups,
-    plain_figures,
-    score_object,
-)
+from diffassemble.core import InputError, Placements, Poses
+from diffassemble.evaluation.fragments import LEAST_POINTS, Broken, ObjectCell, piece_parts, score_object
+from diffassemble.evaluation.rows import Score, summarise
 from diffassemble.evaluation.sweep import Case, Draws
 
-PROMISED = [
-    *("solver", "data", "objects", "missing", "anchor", "rmse_r", "rmse_t", "part_accuracy", "all_right", "chamfer"),
-    *("geodesic", "geodesic_median", "seconds_per_object", "seed"),
-]
 Rows = Callable[..., list[Any]]
 
 
@@ -38,10 +22,6 @@ def cases(fractures: list[Any], **damage: Any) -> list[Case]:
     draws = Draws(ObjectCell("bars", fractures, **damage), seeds=1)
     draws.check()
     return [draws.case(number)[0] for number in range(len(draws))]
-
-
-def test_rows_have_the_promised_fields() -> None:
-    assert set(PROMISED) <= {field.name for field in fields(ObjectRow)}
 
 
 def test_the_truth_puts_the_object_together(fractures: list[Any]) -> None:
@@ -106,70 +86,49 @@ def test_bad_wishes(fractures: list[Any], options: dict[str, Any], message: str)
         cases([])
 
 
-def score(category: str, errors: list[float], right: list[bool], share: list[float] | None = None) -> ObjectScore:
-    count = len(errors)
-    return ObjectScore(
-        category=category,
-        whole=count,
-        share=tuple(share or [1 / count] * count),
-        euler=tuple(errors),
-        geodesic=tuple(2 * error for error in errors),
-        translation=tuple(error / 1000 for error in errors),
-        chamfer=tuple(0.001 if one else 0.5 for one in right),
-        shape=0.004,
-        confidence=None,
-        seconds=1.0,
+def score(category: str, errors: list[float], right: list[float], area: list[float]) -> Score:
+    """Of pieces with these errors; the figures are means, as `score_object` makes them."""
+    columns = {
+        **{"area": area, "confidence": [0.0] * len(right), "right": right, "rmse_r": errors},
+        **{"rmse_t": [error / 10 for error in errors], "geodesic": [2 * error for error in errors]},
+    }
+    figures = {name: fmean(columns[name]) for name in ("rmse_r", "rmse_t", "geodesic")}
+    figures |= {"part_accuracy": 100 * fmean(right), "all_right": 100.0 * all(right)}
+    return Score(
+        len(right), figures, category=category, columns={name: tuple(column) for name, column in columns.items()}
     )
 
 
-ONE = score("beam", [10.0, 20.0], [True, True], [0.9, 0.1])
-TWO = score("beam", [30.0, 30.0, 60.0], [True, False, False], [0.5, 0.48, 0.02])
-THREE = score("rod", [90.0, 100.0, 80.0, 90.0], [False, False, False, True], [0.4, 0.3, 0.295, 0.005])
+ONE = score("beam", [10.0, 20.0], [1, 1], [0.9, 0.1])
+TWO = score("beam", [30.0, 30.0, 60.0], [1, 0, 0], [0.5, 0.48, 0.02])
+THREE = score("rod", [90.0, 100.0, 80.0, 90.0], [0, 0, 0, 1], [0.4, 0.3, 0.295, 0.005])
 
 
 def test_means_over_pieces_then_objects_then_classes() -> None:
-    plain, classes = plain_figures([ONE, TWO, THREE]), class_figures([ONE, TWO, THREE])
-    assert plain.rmse_r == pytest.approx((15 + 40 + 90) / 3)
-    assert classes.rmse_r == pytest.approx(((15 + 40) / 2 + 90) / 2)
-    assert plain.rmse_t == pytest.approx(100 * plain.rmse_r / 1000)
-    assert plain.part_accuracy == pytest.approx(100 * (1 + 1 / 3 + 1 / 4) / 3)
-    assert classes.part_accuracy == pytest.approx(100 * ((1 + 1 / 3) / 2 + 1 / 4) / 2)
-    assert plain.part_accuracy_rest == pytest.approx(100 * (1 + 0 + 1 / 3) / 3)
-    assert (plain.all_right, classes.all_right) == pytest.approx((100 / 3, 25.0))
-    assert plain.chamfer == pytest.approx(4.0)
-    assert plain.geodesic == pytest.approx(2 * plain.rmse_r)
-    assert plain.geodesic_median == classes.geodesic_median == pytest.approx(80.0)
-
-
-def test_groups_by_number_of_pieces() -> None:
-    many = [replace(ONE, whole=whole) for whole in (2, 3, 4, 5, 8, 9, 20, 21)]
-    found = [("2", 1), ("3–4", 2), ("5–8", 2), ("9–20", 2), ("over 20", 1)]
-    assert [(group.name, group.objects) for group in by_pieces(many)] == found
-    assert [group.name for group in by_pieces([replace(TWO, whole=8)])] == ["5–8"]
+    classes, intervals, plain = summarise([ONE, TWO, THREE], ("geodesic",))
+    assert plain["rmse_r"] == pytest.approx((15 + 40 + 90) / 3)
+    assert classes["rmse_r"] == pytest.approx(((15 + 40) / 2 + 90) / 2)
+    assert plain["part_accuracy"] == pytest.approx(100 * (1 + 1 / 3 + 1 / 4) / 3)
+    assert classes["part_accuracy"] == pytest.approx(100 * ((1 + 1 / 3) / 2 + 1 / 4) / 2)
+    assert (plain["all_right"], classes["all_right"]) == pytest.approx((100 / 3, 25.0))
+    assert plain["geodesic_median"] == pytest.approx(80.0)
+    low, high = intervals["rmse_r"]
+    assert 15 <= low < classes["rmse_r"] < high <= 90
 
 
 def test_groups_by_size_count_pieces() -> None:
-    tiny, small, large = piece_groups("share", [ONE, TWO, THREE])
-    assert [(group.name, group.pieces) for group in (tiny, small, large)] == [("< 1 %", 1), ("1–4 %", 1), ("> 4 %", 7)]
-    assert (tiny.part_accuracy, tiny.rmse_r, tiny.rmse_t, tiny.geodesic) == pytest.approx((100.0, 90.0, 9.0, 180.0))
-    assert small.part_accuracy == 0.0
-    assert large.part_accuracy == pytest.approx(100 * 3 / 7)
+    tiny, small, large = piece_parts("area", [ONE, TWO, THREE])
+    assert [(part.name, part.count) for part in (tiny, small, large)] == [("< 1 %", 1), ("1–4 %", 1), ("≥ 4 %", 7)]
+    assert tiny.figures == pytest.approx({"part_accuracy": 100.0, "rmse_r": 90.0, "rmse_t": 9.0, "geodesic": 180.0})
+    assert small.figures["part_accuracy"] == 0.0
+    assert large.figures["part_accuracy"] == pytest.approx(100 * 3 / 7)
 
 
-def test_groups_by_confidence_tell_how_far_it_can_be_trusted() -> None:
-    assert piece_groups("confidence", [ONE, TWO]) == ()
-    sure = replace(TWO, confidence=(0.95, 0.6, 0.1))
-    groups = piece_groups("confidence", [ONE, sure, replace(ONE, confidence=(1.0, 0.92))])
-    found = [("< 0.5", 1, 0.0), ("0.5–0.9", 1, 0.0), ("> 0.9", 3, 100.0)]
-    assert [(group.name, group.pieces, group.part_accuracy) for group in groups] == found
-
-
-def test_calibration_leaves_the_anchor_out() -> None:
-    told = replace(THREE, confidence=(1.0, 0.12, 0.18, 1.0))
-    doubtful, sure = calibration([told, replace(ONE, confidence=None)])
-    assert sure == Calibration(1, 1.0, 100.0)
-    assert (doubtful.pieces, doubtful.confidence, doubtful.right) == (2, pytest.approx(0.15), 0.0)
-    assert calibration([ONE]) == ()
+def test_groups_by_confidence_show_how_far_it_can_be_trusted() -> None:
+    sure = replace(TWO, columns={**TWO.columns, "confidence": (0.95, 0.6, 0.1)})
+    full = replace(ONE, columns={**ONE.columns, "confidence": (1.0, 0.9)})
+    found = [(part.name, part.count, part.figures["part_accuracy"]) for part in piece_parts("confidence", [sure, full])]
+    assert found == [("< 0.5", 1, 0.0), ("0.5–0.9", 1, 0.0), ("≥ 0.9", 3, 100.0)]
 
 
 @pytest.fixture
@@ -182,13 +141,32 @@ def test_a_whole_that_is_turned_is_right_by_its_anchor_only(case: Case) -> None:
     assert truth is not None
     upside = torch.diag(torch.tensor([1.0, -1.0, -1.0])).double()
     turned = Poses(upside @ truth.rotation.double(), truth.translation.double() @ upside + 0.5)
-    absolute, relative = (score_object(case, turned, anchor) for anchor in ("none", "largest"))
-    assert not absolute.values("right").any()
-    assert min(absolute.geodesic) > 179
-    assert relative.values("right").all()
-    assert max(relative.geodesic) < 1e-2
-    held = score_object(case, Poses.identity(len(case.puzzle), 3), "largest")
-    assert max(held.geodesic[largest], held.translation[largest]) < 1e-2
+    found = Placements(turned, torch.ones(len(turned)))
+    absolute, relative = (score_object(case, found, anchor) for anchor in ("none", "largest"))
+    assert absolute["part_accuracy"] == 0
+    assert min(absolute.columns["geodesic"]) > 179
+    assert relative["part_accuracy"] == relative["all_right"] == 100
+    assert max(relative.columns["geodesic"]) < 1e-2
+    # What is confirmed does not depend on the pose of the whole.
+    assert all((one.sure, one.sure_right, one.false_joins) == (10, 10, 0) for one in (absolute, relative))
+    held = score_object(case, Placements(Poses.identity(len(turned), 3), torch.zeros(len(turned))), "largest")
+    assert max(held.columns["geodesic"][largest], held.columns["rmse_t"][largest]) < 1e-2
+    assert (held.sure, held.false_joins) == (0, 0)
+
+
+def test_one_piece_that_is_sure_and_wrong_makes_a_false_join_with_every_other(case: Case) -> None:
+    truth = case.puzzle.truth
+    assert truth is not None
+    largest = int(case.share.argmax())
+    moved = truth.translation.clone()
+    moved[largest] += 0.5
+    wrong = Poses(truth.rotation, moved)
+    score = score_object(case, Placements(wrong, torch.ones(10)), "none")
+    assert (score.sure, score.sure_right, score.false_joins) == (10, 9, 9)
+    objects = torch.zeros(10, dtype=torch.long)
+    objects[largest] = 1
+    alone = score_object(case, Placements(wrong, torch.ones(10), objects), "none")
+    assert (alone.sure, alone.false_joins) == (10, 0)
 
 
 @pytest.mark.parametrize("damage", [{}, {"missing": 0.3}, {"noise": 0.005}, {"points": 500}])
@@ -197,33 +175,34 @@ def test_an_oracle_gets_everything(
 ) -> None:
     cell = ObjectCell("bars", fractures, **damage)
     (row,) = rows(cell, oracle([cell], seeds=1), seeds=1)
-    assert (row.part_accuracy, row.part_accuracy_rest, row.all_right) == (100.0, 100.0, 100.0)
-    assert max(row.rmse_r, row.geodesic, row.rmse_t, row.chamfer) < 0.01
-    assert (row.solver, row.data, row.objects, row.anchor) == ("oracle", "bars", 5, "none")
-    assert (row.missing, row.noise, row.points) == (cell.missing, cell.noise, cell.points)
+    assert [row[name] for name in ("part_accuracy", "part_accuracy_rest", "all_right")] == [100.0] * 3
+    assert max(row[name] for name in ("rmse_r", "geodesic", "rmse_t", "chamfer")) < 0.01
+    assert (row.solver, row.data, row.items, row.setting["anchor"]) == ("oracle", "bars", 5, "none")
+    assert row.setting == {**cell.setting, "anchor": "none"}
+    assert (row.sure_right, row.false_joins) == (row.sure, 0)
     assert row.deviation is None
 
 
 def test_one_answer_is_seen_with_both_anchors(fractures: list[Any], nothing: Any, rows: Rows) -> None:
     absolute, relative = rows(ObjectCell("bars", fractures, anchors=("none", "largest")), nothing)
     assert len(nothing.shown) == 5
-    assert (absolute.anchor, relative.anchor) == ("none", "largest")
+    assert (absolute.setting["anchor"], relative.setting["anchor"]) == ("none", "largest")
     # With the largest piece in place, at least that one is right.
-    assert relative.plain.part_accuracy >= 100 * fmean(1 / len(puzzle) for puzzle in nothing.shown) - 1e-9
-    assert absolute.seconds_per_object == relative.seconds_per_object > 0
+    assert relative.plain["part_accuracy"] >= 100 * fmean(1 / len(puzzle) for puzzle in nothing.shown) - 1e-9
+    assert absolute.seconds_per_puzzle == relative.seconds_per_puzzle > 0
 
 
 def test_missing_pieces_are_drawn_five_times(fractures: list[Any], nothing: Any, rows: Rows) -> None:
     nothing.sure, fractures = False, fractures[1:3]
     (whole,), (damaged,) = (rows(ObjectCell("bars", fractures, missing), nothing) for missing in (0.0, 0.3))
     assert len(nothing.shown) == 2 + 10
-    assert (whole.seeds, whole.objects, whole.deviation) == (1, 2, None)
-    assert (damaged.seeds, damaged.objects) == (5, 2)
+    assert (whole.seeds, whole.items, whole.deviation) == (1, 2, None)
+    assert (damaged.seeds, damaged.items) == (5, 2)
     cell = ObjectCell("bars", fractures, 0.3)
     single = [rows(cell, nothing, seed=seed, seeds=1)[0] for seed in range(5)]
-    assert damaged.rmse_r == pytest.approx(fmean(row.rmse_r for row in single))
-    assert damaged.part_accuracy == pytest.approx(fmean(row.part_accuracy for row in single))
-    assert damaged.deviation.rmse_r == pytest.approx(stdev(row.rmse_r for row in single))
+    assert damaged["rmse_r"] == pytest.approx(fmean(row["rmse_r"] for row in single))
+    assert damaged["part_accuracy"] == pytest.approx(fmean(row["part_accuracy"] for row in single))
+    assert damaged.deviation["rmse_r"] == pytest.approx(stdev(row["rmse_r"] for row in single))
 
 
 def test_a_last_draw_of_fewer_objects_counts_but_does_not_deviate(
@@ -232,16 +211,18 @@ def test_a_last_draw_of_fewer_objects_counts_but_does_not_deviate(
     cell = ObjectCell("bars", fractures)
     (row,) = rows(cell, nothing, puzzles=12)
     assert len(nothing.shown) == 12
-    assert (row.objects, row.seeds) == (5, 3)
-    assert sum(group.objects for group in row.classes) == 12
+    assert (row.items, row.seeds, row.puzzles) == (5, 3, 12)
+    assert sum(part.count for part in row.parts if part.by == "class") == 12
     single = [rows(cell, nothing, seed=seed)[0] for seed in range(2)]
-    assert row.deviation.rmse_t == pytest.approx(stdev(one.rmse_t for one in single))
+    assert row.deviation["rmse_t"] == pytest.approx(stdev(one["rmse_t"] for one in single))
 
 
-def test_groups_cover_all_objects_and_pieces(fractures: list[Any], nothing: Any, rows: Rows) -> None:
+def test_parts_cover_all_objects_and_pieces(fractures: list[Any], nothing: Any, rows: Rows) -> None:
     (row,) = rows(ObjectCell("bars", fractures), nothing)
-    assert [(group.name, group.objects) for group in row.classes] == [("beam", 2), ("rod", 3)]
-    assert row.rmse_r == pytest.approx(fmean(group.figures.rmse_r for group in row.classes))
-    assert [(group.name, group.objects) for group in row.by_pieces] == [("2", 1), ("3–4", 1), ("5–8", 2), ("9–20", 1)]
-    assert sum(group.pieces for group in row.by_size) == 2 + 4 + 6 + 10 + 6
-    assert [(group.name, group.pieces) for group in row.by_confidence] == [("> 0.9", 28)]
+    parts = {by: [(part.name, part.count) for part in row.parts if part.by == by] for by in ("class", "pieces")}
+    assert parts["class"] == [("beam", 2), ("rod", 3)]
+    assert parts["pieces"] == [("2", 1), ("3–4", 1), ("5–8", 2), ("9–20", 1)]
+    means = [part.figures["rmse_r"] for part in row.parts if part.by == "class"]
+    assert row["rmse_r"] == pytest.approx(fmean(means))
+    assert sum(part.count for part in row.parts if part.by == "area") == 2 + 4 + 6 + 10 + 6
+    assert [(part.name, part.count) for part in row.parts if part.by == "confidence"] == [("≥ 0.9", 28)]

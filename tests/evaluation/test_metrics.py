@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -12,16 +13,22 @@ from scipy.spatial.transform import Rotation
 
 from diffassemble.assembly.scoring import RIGHT, anchored, piece_chamfer, piece_sizes, right_pieces
 from diffassemble.core import Board, FragmentPieces, Mesh, Poses
-from diffassemble.core.poses import random_rotations
+from diffassemble.core.poses import plane_rotations, random_rotations
 from diffassemble.evaluation.metrics import (
+    board_pairs_agree,
+    bootstrap_intervals,
+    class_means,
     direct_comparison,
     direct_comparison_free,
     euler_angles,
     euler_error,
+    flat_pairs_agree,
+    fragment_pairs_agree,
     geodesic_error,
     neighbour_accuracy,
     shape_chamfer,
     translation_error,
+    wilson_interval,
 )
 
 METRICS = (direct_comparison, direct_comparison_free, neighbour_accuracy)
@@ -265,3 +272,65 @@ def test_sizes_are_shares_of_the_area_or_of_what_points_span() -> None:
     assert piece_sizes(pieces).tolist() == pytest.approx([0.2, 0.8])
     clouds = tuple(Mesh(mesh.vertices, face[:0]) for mesh in meshes)
     assert piece_sizes(FragmentPieces(points, clouds, torch.zeros(2, 3))).tolist() == pytest.approx([0.2, 0.8])
+
+
+def test_wilson_intervals_by_hand() -> None:
+    assert wilson_interval(9, 10) == pytest.approx((59.585, 98.212), abs=0.01)
+    assert wilson_interval(0, 10) == pytest.approx((0.0, 27.753), abs=0.01)
+    assert wilson_interval(200, 200) == pytest.approx((98.115, 100.0), abs=0.01)
+
+
+def test_bootstrap_intervals_are_near_the_normal_ones_and_repeat() -> None:
+    assert bootstrap_intervals(np.full((20, 1), 80.0)).tolist() == [[80.0], [80.0]]
+    values = np.random.default_rng(1).normal(70, 10, size=(400, 1))
+    low, high = bootstrap_intervals(values)[:, 0]
+    half = 1.96 * values.std() / np.sqrt(400)
+    assert low == pytest.approx(values.mean() - half, abs=0.25)
+    assert high == pytest.approx(values.mean() + half, abs=0.25)
+    assert bootstrap_intervals(values[::-1]).tolist() == [[low], [high]]
+
+
+def test_classes_count_alike_whatever_is_drawn() -> None:
+    values, classes = np.array([[1.0], [3.0], [10.0]]), ["a", "a", "b"]
+    assert class_means(values, classes).tolist() == [6.0]
+    counts = np.array([[1.0, 1.0, 1.0], [0.0, 3.0, 0.0], [2.0, 0.0, 1.0]])
+    assert class_means(values, classes, counts).tolist() == [[6.0], [3.0], [5.5]]
+
+
+def test_pairs_on_a_board_by_hand() -> None:
+    # 0 1 / 2 3 → 1 0 / 2 3: of six pairs only that of 2 and 3 is right.
+    zero = torch.zeros(4, dtype=torch.long)
+    same = board_pairs_agree(Board(2, 2), torch.tensor([1, 0, 2, 3]), zero, torch.arange(4), zero)
+    assert same.triu(1).nonzero().tolist() == [[2, 3]]
+    # Shifted by a column, all are.
+    cells, true = torch.tensor([1, 2, 4, 5]), torch.tensor([0, 1, 3, 4])
+    assert board_pairs_agree(Board(3, 3), cells, zero, true, zero).all()
+
+
+def test_flat_pairs_by_hand() -> None:
+    width, still = torch.full((3,), 10.0), torch.eye(2).repeat(3, 1, 1)
+    truth = Poses(still, torch.tensor([[0.0, 0.0], [10.0, 0.0], [100.0, 0.0]]))
+
+    def wrong(places: list[list[float]], degrees: tuple[float, float, float] = (0, 0, 0)) -> list[list[int]]:
+        answer = Poses(plane_rotations(torch.tensor(degrees).deg2rad()), torch.tensor(places))
+        return (~flat_pairs_agree(width, answer, truth)).triu(1).nonzero().tolist()
+
+    assert wrong([[5.0, 5.0], [5.0, 15.0], [5.0, 105.0]], (90, 90, 90)) == []
+    # 4 px more between pieces are 2 px for either of them, 6 px are 3 and too much.
+    assert wrong([[0.0, 0.0], [14.0, 0.0], [104.0, 0.0]]) == []
+    assert wrong([[0.0, 0.0], [16.0, 0.0], [106.0, 0.0]]) == [[0, 1], [0, 2]]
+    # A piece that is turned by 6° is wrong with every other; one that lies on the other side, too.
+    assert wrong([[0.0, 0.0], [10.0, 0.0], [100.0, 0.0]], (6, 0, 0)) == [[0, 1], [0, 2]]
+    assert wrong([[0.0, 0.0], [-10.0, 0.0], [100.0, 0.0]]) == [[0, 1], [1, 2]]
+
+
+def test_fragment_pairs_by_hand() -> None:
+    points = torch.randn(3, 200, 3, generator=torch.Generator().manual_seed(0)) / 10
+    truth = Poses(random_rotations(3, torch.Generator().manual_seed(1)), torch.eye(3))
+    turn = random_rotations(1, torch.Generator().manual_seed(2)).expand(3, 3, 3)
+    away = Poses(turn, torch.ones(3, 3)) @ truth
+    assert fragment_pairs_agree(points, away, truth).all()
+    shift = away.translation + torch.tensor([[0.0], [0.0], [1.0]]) * torch.tensor([0.3, 0.0, 0.0])
+    same = fragment_pairs_agree(points, Poses(away.rotation, shift), truth)
+    assert (~same).triu(1).nonzero().tolist() == [[0, 2], [1, 2]]
+    assert torch.equal(same, same.mT)

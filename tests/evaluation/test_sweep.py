@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ import pytest
 import torch
 
 from diffassemble.core import Board, InputError, Puzzle, Solver, Step
-from diffassemble.evaluation.squares import PictureCell, PictureScore
+from diffassemble.evaluation.rows import Score
+from diffassemble.evaluation.squares import PictureCell
 from diffassemble.evaluation.sweep import (
     Cell,
     Draws,
@@ -26,7 +27,7 @@ from diffassemble.evaluation.sweep import (
     warm_up,
 )
 
-SCORE = PictureScore(50.0, 60.0, 70.0, False, 0.1, 9)
+SCORE = {"": Score(9, {"accuracy": 50.0}, 0.1, 3, 2, 1, columns={"right": (1.0, 0.0)})}
 SETTINGS = {name: {"model": "jigsaw", "budget": math.inf} for name in ("hybrid", "diffusion", "random")}
 Rows = Callable[..., list[Any]]
 
@@ -93,15 +94,14 @@ def test_every_combination_is_measured_once(random_solver: Any, pictures: list[P
     ]
     sweep = Sweep([random_solver, replace(random_solver, name="again")], [Draws(cell, limit=2) for cell in cells])
     heard: list[Solved] = []
-    results = list(run_sweep(sweep, heard.append))
-    rows = [result.row for result in results]
+    rows = list(run_sweep(sweep, heard.append))
     assert [row.solver for row in rows] == ["random", "again"] * 8
-    assert len({(row.solver, row.data, row.grid, row.missing) for row in rows}) == 16
+    assert len({(row.solver, row.data, *row.setting.values()) for row in rows}) == 16
     assert sweep.total == len(heard) == sum(row.puzzles for row in rows) == 32
     assert rows[0].seconds_per_puzzle == pytest.approx(sum(solved.score.seconds for solved in heard[:2]) / 2)
-    for result in results:
-        low, high = result.intervals["accuracy_free"]
-        assert low <= result.row.accuracy_free <= high
+    for row in rows:
+        low, high = row.intervals["accuracy_free"]
+        assert low <= row["accuracy_free"] <= high
 
 
 def test_solvers_get_the_same_cases_and_never_the_truth(
@@ -144,7 +144,7 @@ def test_a_solver_that_gives_no_answer_is_a_fault(cell: Cell, rows: Rows) -> Non
 
 
 def journal(path: Path, settings: dict[str, Any] = SETTINGS) -> Journal:
-    return Journal(path, settings, lambda entry: PictureScore(**entry))
+    return Journal(path, settings)
 
 
 def test_scores_are_read_back_under_the_same_settings_alone(tmp_path: Path) -> None:
@@ -171,18 +171,18 @@ def test_a_line_that_was_being_written_is_dropped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["hello", "[1]", '{"score": {"accuracy": 1}}', '{"score": {"none": 3}}'])
-def test_what_is_no_journal_is_refused(cell: Cell, tmp_path: Path, text: str) -> None:
+def test_what_is_no_journal_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "scores.jsonl"
     path.write_text(f"{text}\n")
     with pytest.raises(InputError, match="line 1: is no score; pass another --scores file"):
-        Journal(path, SETTINGS, cell.read_score)
+        Journal(path, SETTINGS)
 
 
 def test_a_run_that_is_broken_off_goes_on(
     cell: Cell, random_solver: Any, rows: Rows, untimed: Any, tmp_path: Path
 ) -> None:
     def kept(name: str) -> Journal:
-        return Journal(tmp_path / name, SETTINGS, cell.read_score)
+        return Journal(tmp_path / name, SETTINGS)
 
     def stop(solved: Solved) -> None:
         if len(random_solver.shown) == 2:
@@ -199,8 +199,7 @@ def test_a_run_that_is_broken_off_goes_on(
     again = rows(cell, random_solver, puzzles=7, journal=kept("broken"))
     assert len(random_solver.shown) == 7
     assert [replace(row, peak_mb=0.0) for row in again] == [replace(row, peak_mb=0.0) for row in resumed]
-    scores = [asdict(score) for score in kept("whole").known.values()]
-    assert len(scores) == len((tmp_path / "broken").read_text().splitlines()) == 7
+    assert len(kept("whole").known) == len((tmp_path / "broken").read_text().splitlines()) == 7
 
 
 def test_peak_memory_grows_with_what_is_used_and_stays() -> None:

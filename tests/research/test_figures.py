@@ -13,7 +13,7 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table
 
-from diffassemble.evaluation.fragments import ObjectRow
+from diffassemble.evaluation.rows import Row
 from diffassemble_research import figures
 from diffassemble_research.figures import bars_figure, exponent, table_figure, time_figure
 from diffassemble_research.footprints import Footprint, footprint_figure, footprint_table, growth
@@ -21,7 +21,7 @@ from diffassemble_research.pruning import PruningRow, pruning_figure, pruning_ta
 from diffassemble_research.quoted import TABLES, Comparison
 
 Errors = Callable[..., list[Comparison]]
-Rows = Callable[..., ObjectRow]
+Rows = Callable[..., Row]
 
 
 @pytest.fixture

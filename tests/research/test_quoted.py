@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from diffassemble.evaluation.fragments import ObjectRow
-from diffassemble.evaluation.sweep import Measured
+from diffassemble.evaluation.rows import Row
 from diffassemble_research.quoted import (
     ABSOLUTE,
     CHANCE,
@@ -89,7 +88,7 @@ def test_figures_and_intervals_stand_at_their_grid_and_quoted_ones_once(accuraci
     assert all(line.ours == (None, None) for line in accuracies.lines if line.score == NOT_OURS)
 
 
-def test_solvers_that_the_paper_does_not_have_are_not_given_its_figures(measured: Callable[..., Measured]) -> None:
+def test_solvers_that_the_paper_does_not_have_are_not_given_its_figures(measured: Callable[..., Row]) -> None:
     comparison = compare_grids(TABLES["3"], "paintings", [[measured("hybrid", 90.0, 95.0)]])
     assert [line.quoted for line in comparison.lines[:2]] == [(None,), (None,)]
     assert [line.method for line in comparison.lines[2:]] == list(TABLES["3"].quoted["paintings"])
@@ -97,7 +96,7 @@ def test_solvers_that_the_paper_does_not_have_are_not_given_its_figures(measured
 
 
 def test_objects_have_our_rows_first_then_what_is_only_quoted(
-    object_row: Callable[..., ObjectRow], errors: Callable[..., list[Comparison]]
+    object_row: Callable[..., Row], errors: Callable[..., list[Comparison]]
 ) -> None:
     (found,) = errors("2", object_row("identity", 83.0, 17.0, 4.0), object_row("diffusion", 70.0, 14.0, 30.0))
     assert [line.method for line in found.lines] == [
@@ -110,7 +109,7 @@ def test_objects_have_our_rows_first_then_what_is_only_quoted(
 
 
 def test_objects_have_one_comparison_for_each_share_and_anchor(
-    object_row: Callable[..., ObjectRow], errors: Callable[..., list[Comparison]]
+    object_row: Callable[..., Row], errors: Callable[..., list[Comparison]]
 ) -> None:
     rows = [
         object_row("lstm", 80.0, 15.0, 20.0, missing=missing, anchor=anchor)

@@ -5,29 +5,19 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 from rich.table import Table
 
-from diffassemble.evaluation.fragments import ObjectRow
-from diffassemble.evaluation.squares import PictureRow
-from diffassemble.evaluation.sweep import Measured
-from diffassemble.evaluation.tables import groups_table, results_table, write_rows
+from diffassemble.evaluation.fragments import ObjectCell
+from diffassemble.evaluation.report import parts_table, results_table, write_rows
+from diffassemble.evaluation.rows import Row
+from diffassemble.evaluation.squares import PictureCell
 from diffassemble_research.quoted import Comparison, Line
 from diffassemble_research.tables import comparison_table
-
-INTERVALS = {"accuracy": (55.0, 67.5), "accuracy_free": (96.2, 98.8)}
-ROW = PictureRow("diffusion", "faces/val", "6x6", 25, 0.3, 2, 300, 61.25, 97.5, 96.4, 80.0, 0.125, 812.5, 0)
-
-
-def test_rows_can_be_read_back(tmp_path: Path) -> None:
-    path = tmp_path / "results" / "rows.json"
-    write_rows([ROW, ROW], path)
-    assert json.loads(path.read_text()) == [asdict(ROW), asdict(ROW)]
-    assert [file.name for file in path.parent.iterdir()] == ["rows.json"]
 
 
 def text_of(table: Table, width: int = 100) -> str:
@@ -36,14 +26,23 @@ def text_of(table: Table, width: int = 100) -> str:
     return output.getvalue()
 
 
-@pytest.mark.parametrize("width", [80, 100])
-def test_the_table_shows_both_accuracies_and_says_what_they_are(width: int) -> None:
-    text = text_of(results_table([Measured(ROW, INTERVALS)]), width)
-    for one in ("diffusion", "faces/val", "61.2", "55.0–67.5", "97.5", "96.2–98.8", "96.4", "80.0", "0.12 s", "812 MB"):
+def test_the_table_shows_both_accuracies_and_what_is_confirmed(measured: Callable[..., Row], tmp_path: Path) -> None:
+    row = replace(
+        measured("diffusion", 61.25, 97.5), words=("6x6", "30% missing"), sure=20, sure_right=19, false_joins=4
+    )
+    text = text_of(results_table([row], PictureCell.LOOK))
+    for one in ("diffusion", "a/val", "30% missing", "61.2", "60.2–62.2", "97.5", "95.5–99.5", "19/20", "4 false"):
         assert one in text
-    assert ROW.describe() == "faces/val\n6x6, 30% missing, 2 px eroded"
-    assert "…" not in text
+    assert "…" not in text_of(results_table([row], PictureCell.LOOK), 80)
     assert "best turn of the whole" in " ".join(text.split())
+    assert "relative pose is wrong" in " ".join(text.split())
+    path = tmp_path / "results" / "rows.json"
+    write_rows([row, row], path)
+    first, second = json.loads(path.read_text())
+    assert first == second == json.loads(json.dumps(row.fields()))
+    assert (first["grid"], first["accuracy"], first["precision"], first["false_joins"]) == ("6x6", 61.25, 95, 4)
+    assert first["precision_interval"] == pytest.approx([76.4, 99.1], abs=0.1)
+    assert [file.name for file in path.parent.iterdir()] == ["rows.json"]
 
 
 def printed(comparison: Comparison, width: int = 80, **options: bool) -> list[str]:
@@ -96,25 +95,21 @@ def test_four_grids_fit_a_narrow_terminal() -> None:
     assert max(map(len, lines)) <= 80
 
 
-def test_results_tell_means_and_on_what(object_row: Callable[..., ObjectRow]) -> None:
-    row = object_row("diffusion", 71.25, 14.5, 31.0, missing=0.2, anchor="largest", seeds=5)
-    text = text_of(results_table([Measured(row, {})]), 110)
-    for part in ("diffusion", "bad/everyday/val", "anchor largest", "20% missing", "0.1% noise", "71.2", "91.2", "×5"):
+def test_objects_have_two_tables(object_row: Callable[..., Row]) -> None:
+    row = object_row("mend", 71.25, 14.5, 31.0, missing=0.2, anchor="largest", seeds=5)
+    text = " ".join(text_of(results_table([row], ObjectCell.LOOK), 110).split())
+    for part in ("mend", "bad/everyday/val", "anchor largest", "20% missing", "71.2", "91.2", "×5", "7/8", "3 false"):
         assert part in text
-    for part in ("81.2", "14.5", "31.0", "30.0", "15.5", "3.2", "0.25 s", "812 MB", "class means", "chance: R 86"):
-        assert part in " ".join(text.split())
-    assert row.describe().endswith("anchor largest, 20% missing, 0.1% noise")
-
-
-def test_groups_stand_side_by_side(object_row: Callable[..., ObjectRow]) -> None:
-    text = text_of(groups_table([object_row("mend", 8.0, 1.0, 93.0)]))
-    for part in ("pieces", "3–4", "area", "< 1 %", "93.0", "8.0°", "12.5", "80.5°"):
+    for part in ("14.5", "31.0", "30.0–32.0", "15.5", "3.2", "0.25 s", "812 MB", "class means", "chance: R 86"):
         assert part in text
-    assert "sure" not in text.split("mend")[0]
+    text = text_of(parts_table([row]))
+    for part in ("pieces", "3–4", "area", "< 1 %", "31.0", "71.2°"):
+        assert part in text
+    assert "confidence" not in text.split("mend")[0]
 
 
 def test_ours_and_quoted_errors_have_columns_of_their_own(
-    object_row: Callable[..., ObjectRow], errors: Callable[..., list[Comparison]]
+    object_row: Callable[..., Row], errors: Callable[..., list[Comparison]]
 ) -> None:
     rows = [object_row("diffusion", 70.5, 13.2, 31.0, seeds=5), object_row("identity", 83.1, 17.6, 4.2)]
     (comparison,) = errors("1", *rows)

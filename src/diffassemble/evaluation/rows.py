@@ -32,6 +32,9 @@ class Score:
     whole: int = 0
     columns: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
+    def __getitem__(self, name: str) -> float:
+        return self.figures[name]
+
 
 Scores = Mapping[str, Score]
 """one answer by view: anchors of broken objects, else the one view "" """

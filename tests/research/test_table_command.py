@@ -16,8 +16,7 @@ from PIL import Image
 import diffassemble.cli.progress  # noqa: F401 (loaded once, for all child processes)
 from diffassemble.cli.main import main
 from diffassemble.core import Board, InputError
-from diffassemble.evaluation.squares import PictureCell, PictureRow
-from diffassemble.evaluation.sweep import Measured
+from diffassemble.evaluation.squares import PictureCell
 from diffassemble_research import footprints, pruning
 from diffassemble_research.evaluate import PaperOptions as EvaluateOptions
 from diffassemble_research.evaluate import evaluate
@@ -77,12 +76,11 @@ def test_table_4_takes_pieces_away_and_grids_can_be_chosen(photos: Path) -> None
     assert [cell.data.split("/")[-1] for cell in found[:3]] == ["faces", "faces", "faces"]
 
 
-def test_results_go_to_their_columns(photos: Path) -> None:
+def test_results_go_to_their_columns(photos: Path, measured: Callable[..., Any]) -> None:
     results, found = [], cells("3", words(photos), [Board(2, 2), Board(3, 3)])
-    for number, cell in enumerate(found):
+    for number in range(len(found)):
         for solver, right in (("diffusion", 10.0 + number), ("gallagher", 20.0 + number)):
-            row = PictureRow(solver, cell.data, "", 4, 0.0, 0, 1, right, right + 50, 0.0, 0.0, 1.0, 1.0, 0)
-            results.append(Measured(row, dict.fromkeys(("accuracy", "accuracy_free"), (0.0, 1.0))))
+            results.append(measured(solver, right, right + 50))
     faces, paintings = compare(TABLES["3"], results, len(found))
     assert [line.ours for line in faces.lines[:3]] == [(10.0, 11.0), (60.0, 61.0), (70.0, 71.0)]
     assert [line.ours for line in paintings.lines[:3]] == [(12.0, 13.0), (62.0, 63.0), (72.0, 73.0)]
@@ -153,8 +151,14 @@ def test_the_table_of_times_writes_where_it_stands(
 @pytest.mark.parametrize(
     ("bad", "message"), [("7", "no table '7'"), ("pruning", "trains networks"), ("3", "has no pictures for faces 6x6")]
 )
-def test_one_line_and_nothing_else(refused: Callable[..., None], bad: str, message: str) -> None:
-    refused("evaluate", "--table", bad, says=message)
+def test_one_line_and_nothing_else(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = command("evaluate", "--table", bad)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert message in done.err
+    assert not list(tmp_path.iterdir())
 
 
 def test_large_puzzles_are_measured_on_sparse_graphs_alone() -> None:
