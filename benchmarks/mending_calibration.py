@@ -19,7 +19,7 @@ import argparse
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -144,29 +144,30 @@ def measure(cell: ObjectCell, pieces: int, file: Path) -> list[dict[str, Any]]:
             *_, step = solver.steps(case.given, random_stream(0, number, 3))
             spent = time.process_time() - began
             one: dict[str, Any] = {"name": cell.fractures[number].name, "seconds": round(spent, 2)}
-            one |= told_and_true(cell, case, step)
+            one |= told_and_true(case, step)
             print(json.dumps(one), file=notes, flush=True)
             done.append(one)
     return done
 
 
-def told_and_true(cell: ObjectCell, case: Case, step: Step) -> dict[str, list[float]]:
+def told_and_true(case: Case, step: Step) -> dict[str, list[float]]:
     """How sure each piece was told, and whether it is right; the largest is not counted.
 
     Where the largest was left out, what was put together is seen from the largest of its own pieces, which is not
     counted either: confidence is told of places beside each other.
     """
-    sure = step.placements.confidence
-    score = cell.score(case, step, 0.0).largest
-    right, counted = score.values("right"), score.rest
+    placements = step.placements
+    sure, share, count = placements.confidence, case.share, len(case.share)
+    largest = int(share.argmax())
+    anchor, counted = largest, torch.arange(count) != largest
+    right = torch.tensor(score_object(case, placements, "largest").columns["right"])
     placed = sure > 0
-    if bool(placed.any()) and not bool(placed[case.share.argmax()]):
-        own = int((case.share * placed).argmax())
-        truth = case.puzzle.truth
+    if bool(placed.any()) and not bool(placed[largest]):
+        anchor, truth = int((share * placed).argmax()), case.puzzle.truth
         assert truth is not None
-        seen = score_object(case, anchored(step.poses, truth, own), "none")
-        right = torch.where(placed, seen.values("right"), right)
-        counted = counted & (torch.arange(len(placed)) != own)
+        seen = score_object(case, replace(placements, poses=anchored(step.poses, truth, anchor), guess=None), "none")
+        right = torch.where(placed, torch.tensor(seen.columns["right"]), right)
+        counted = counted & (torch.arange(count) != anchor)
     return {"sure": sure[counted].tolist(), "right": right[counted].tolist()}
 
 

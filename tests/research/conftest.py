@@ -15,7 +15,7 @@ def a_row(solver: str, data: str, figures: Mapping[str, float], setting: Mapping
     """A row with the given figures."""
     fields: dict[str, Any] = {
         **{"words": (), "puzzles": 9, "items": 9, "pieces": 8.0, "seed": 0, "seeds": 1, "plain": {}, "deviation": None},
-        **{"intervals": {}, "sure": 0, "sure_right": 0, "false_joins": 0, "sure_share": 0.0},
+        **{"intervals": {}, "sure": 0, "sure_right": 0, "false_joins": 0},
         **{"seconds_per_puzzle": 0.25, "peak_mb": 812.5, **changes},
     }
     return Row(solver=solver, data=data, figures=figures, setting=setting, **fields)

@@ -9,10 +9,11 @@ import sys
 
 import torch
 
-from diffassemble.core import Poses
+from diffassemble.core import Placements, Poses
 from diffassemble.core.poses import random_rotations
 from diffassemble.core.seeds import seeded
-from diffassemble.evaluation.fragments import ObjectCell, class_figures, score_object
+from diffassemble.evaluation.fragments import ObjectCell, score_object
+from diffassemble.evaluation.rows import summarise
 from diffassemble.evaluation.sweep import Draws
 from diffassemble.fragments.datasets import find_fractures
 from diffassemble.fragments.orientation import OrientationModel
@@ -35,13 +36,15 @@ def main(name: str, data: str, split: str = "val", *trial: str) -> None:
         turn = random_rotations(1, seeded(SEED, number, *map(int, trial)))[0]
         lying = Poses(turn @ truth.rotation, truth.translation @ turn.T)
         answer = stood(case.puzzle, lying, torch.ones(len(truth), dtype=torch.bool), network.canonical_rotation)
-        scores.append(score_object(case, answer, "none"))
+        scores.append(score_object(case, Placements(answer, torch.zeros(len(answer))), "none"))
         turns.append(answer.rotation[0] @ truth.rotation[0].T)
-    found, left = class_figures(scores), torch.stack(turns)
+    (found, _, _), left = summarise(scores), torch.stack(turns)
     cosines = torch.stack([left[:, 1, 1], (left.diagonal(dim1=1, dim2=2).sum(1) - 1) / 2])
     up, pose = 100 * (cosines.clamp(-1, 1).acos().rad2deg() < torch.tensor([[15.0], [30.0]])).float().mean(1)
     print(f"{len(scores)} fractures: up {up:.1f} %, pose {pose:.1f} %")
-    print(f"RMSE(R) {found.rmse_r:.1f}°, RMSE(T) {found.rmse_t:.1f}, part accuracy {found.part_accuracy:.1f} %")
+    print(
+        f"RMSE(R) {found['rmse_r']:.1f}°, RMSE(T) {found['rmse_t']:.1f}, part accuracy {found['part_accuracy']:.1f} %"
+    )
 
 
 if __name__ == "__main__":

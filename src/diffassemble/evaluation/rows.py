@@ -89,7 +89,6 @@ class Row:
     sure: int
     sure_right: int
     false_joins: int
-    sure_share: float
     seconds_per_puzzle: float
     peak_mb: float
     parts: tuple[Part, ...] = ()

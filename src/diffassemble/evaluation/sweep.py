@@ -133,7 +133,6 @@ def make_rows(cell: Cell, solver: str, seed: int, draws: Sequence[Sequence[Score
     for view in cell.views:
         seen = [[one[view] for one in draw] for draw in draws]
         scores = [score for draw in seen for score in draw]
-        pieces, sure = (sum(getattr(score, name) for score in scores) for name in ("pieces", "sure"))
         figures, intervals, plain = summarise(scores, cell.MEDIANS)
         yield Row(
             solver=solver,
@@ -142,17 +141,16 @@ def make_rows(cell: Cell, solver: str, seed: int, draws: Sequence[Sequence[Score
             words=(*cell.words, *((f"anchor {view}",) if view else ())),
             puzzles=len(scores),
             items=len(draws[0]),
-            pieces=pieces / len(scores),
+            pieces=sum(score.pieces for score in scores) / len(scores),
             seed=seed,
             seeds=len(draws),
             figures=figures,
             intervals=intervals,
             plain=plain,
             deviation=deviations(seen),
-            sure=sure,
+            sure=sum(score.sure for score in scores),
             sure_right=sum(score.sure_right for score in scores),
             false_joins=sum(score.false_joins for score in scores),
-            sure_share=100 * sure / pieces,
             seconds_per_puzzle=sum(score.seconds for score in scores) / len(scores),
             peak_mb=round(peak_megabytes(), 1),
             parts=cell.parts(scores),
