@@ -1,26 +1,19 @@
 """Trees of pieces joined along matches, the most probable first: Kruskal's algorithm with constraints, for numba.
 
 Every tree has a frame of its own, in which its pieces have poses (3, 4): a rotation and one more column, the shift. The
-plane is z = 0 and a board the whole numbers of it, so that numba compiles every function once for all kinds. Array
-operations, `min` and `max` are avoided: they take numba many times as long to compile as loops. Type checkers are kept
-away: they would wrap the functions, and then numba couldn't compile them.
+plane is z = 0 and a board the whole numbers of it, so that numba compiles every function once for all kinds.
 """
 
 from __future__ import annotations
 
-from typing import no_type_check
-
 import numpy as np
-from numba import njit
 
-# Called by other compiled functions only, which keep its code with theirs.
-_inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+from diffassemble.core.kernels import inner, kernel
 
 FREE = -1
 
 
-@njit(cache=True)
-@no_type_check
+@kernel
 def join(pairs, relative, joins, refused, label, following, size, frame, closest, room, lookup, held, rows, cols):
     """Join two trees along each match, in place, unless a constraint forbids it.
 
@@ -101,8 +94,7 @@ def join(pairs, relative, joins, refused, label, following, size, frame, closest
     return len(pairs)
 
 
-@_inner
-@no_type_check
+@inner
 def _too_close(mover, movers, stayer, stayers, following, frame, work, motion, closest):
     """Whether the motion would bring a piece of the mover's tree too close to one of the stayer's."""
     for _ in range(movers):
@@ -117,8 +109,7 @@ def _too_close(mover, movers, stayer, stayers, following, frame, work, motion, c
     return False
 
 
-@_inner
-@no_type_check
+@inner
 def _on_taken(mover, movers, home, following, frame, work, motion, lookup):
     """Whether the motion would bring a piece of the mover's tree to a cell of the tree `home`."""
     for _ in range(movers):
@@ -130,8 +121,7 @@ def _on_taken(mover, movers, home, following, frame, work, motion, lookup):
     return False
 
 
-@_inner
-@no_type_check
+@inner
 def _exceeds(mover, movers, stayer, stayers, following, frame, work, motion, room):
     """Whether the box around both trees after the motion is too large, in any order of its sides."""
     spans = np.empty(3)
@@ -147,8 +137,7 @@ def _exceeds(mover, movers, stayer, stayers, following, frame, work, motion, roo
     return False
 
 
-@_inner
-@no_type_check
+@inner
 def _most_held(mover, movers, stayer, stayers, following, frame, work, motion, rows, cols):
     """How many pieces the best frame of rows × cols, or of cols × rows, would hold of both trees after the motion."""
     left, right = _extent(mover, movers, stayer, stayers, following, frame, work, motion, 0)
@@ -168,8 +157,7 @@ def _most_held(mover, movers, stayer, stayers, following, frame, work, motion, r
     return upright if upright > across else across
 
 
-@_inner
-@no_type_check
+@inner
 def _best_window(taken, wide, high):
     """The largest sum in a window of this width and height, which slides along one strip after the other."""
     most = 0
@@ -188,8 +176,7 @@ def _best_window(taken, wide, high):
     return most
 
 
-@_inner
-@no_type_check
+@inner
 def _extent(mover, movers, stayer, stayers, following, frame, work, motion, a):
     """The least and the greatest position of both trees along one axis after the motion."""
     low, high = frame[stayer, a, 3], frame[stayer, a, 3]
@@ -204,8 +191,7 @@ def _extent(mover, movers, stayer, stayers, following, frame, work, motion, a):
     return low, high
 
 
-@_inner
-@no_type_check
+@inner
 def _moved(piece, frame, work, motion, a):
     """The position of a piece along one axis after the motion."""
     moved = work[motion, a, 3]
@@ -214,8 +200,7 @@ def _moved(piece, frame, work, motion, a):
     return moved
 
 
-@_inner
-@no_type_check
+@inner
 def _multiply(lefts, left, rights, right, products, product):
     """Write the product of two of the poses into a third."""
     for a in range(3):
@@ -228,8 +213,7 @@ def _multiply(lefts, left, rights, right, products, product):
             products[product, a, b] = total
 
 
-@_inner
-@no_type_check
+@inner
 def _invert(poses, pose, inverses, inverse):
     """Write the inverse of one of the poses into another."""
     for a in range(3):
@@ -240,24 +224,21 @@ def _invert(poses, pose, inverses, inverse):
         inverses[inverse, a, 3] = shift
 
 
-@_inner
-@no_type_check
+@inner
 def _note(piece, home, frame, lookup):
     """Enter the cell of a piece of the tree `home`; single pieces need none, for no two of them collide."""
     key = _key(home, frame[piece, 0, 3], frame[piece, 1, 3], len(frame))
     lookup[_slot(lookup, key)] = key
 
 
-@_inner
-@no_type_check
+@inner
 def _key(label, x, y, count):
     """A number for a cell of a tree: within its frame, a tree of n pieces reaches no farther than n."""
     span = 2 * count + 1
     return (label * span + int(x) + count) * span + int(y) + count
 
 
-@_inner
-@no_type_check
+@inner
 def _slot(lookup, key):
     """The place of the key in the table, or the free one for it."""
     mask = len(lookup) - 1

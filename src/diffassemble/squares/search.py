@@ -5,22 +5,17 @@ A placement is three arrays: `at` holds the piece on each cell or −1, `turn` a
 
 Its energy is a sum of log odds, the higher the better: a term for every two sides that meet and one for every piece
 on its cell (see `Terms`).
-
-Array operations, `min` and `max` are avoided: they take numba many times as long to compile as loops. Type checkers are
-kept away: they would wrap the functions, and then numba couldn't compile them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, no_type_check
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, Int64
-from numba import njit
 
-# Called by other compiled functions only, which keep its code with theirs.
-_inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+from diffassemble.core.kernels import inner, kernel
 
 NOWHERE = -1
 _MOVES = 6
@@ -64,8 +59,7 @@ class Terms(NamedTuple):
     unlisted: float
 
 
-@njit(cache=True)
-@no_type_check
+@kernel
 def search(at, turn, where, terms, likely, cols, rounds, hot, cold, random, holds, weak, taken, tries, gain):
     """Improve a placement in place by simulated annealing; returns its energy.
 
@@ -107,8 +101,7 @@ def search(at, turn, where, terms, likely, cols, rounds, hot, cold, random, hold
     return best
 
 
-@njit(cache=True)
-@no_type_check
+@kernel
 def energy(at, turn, terms, cols):
     """The energy of a placement."""
     total = 0.0
@@ -121,8 +114,7 @@ def energy(at, turn, terms, cols):
     return total
 
 
-@njit(cache=True)
-@no_type_check
+@kernel
 def margins(at, turn, where, terms, cols):
     """By how much each piece's terms are higher where it lies than those of any rival piece or turn there.
 
@@ -135,8 +127,7 @@ def margins(at, turn, where, terms, cols):
     return margin
 
 
-@njit(cache=True)
-@no_type_check
+@kernel
 def segment_margins(at, turn, where, terms, cols, label, shift_only, margin):
     """By how much the terms of each segment are higher where it lies than anywhere else on the board.
 
@@ -192,8 +183,7 @@ def segment_margins(at, turn, where, terms, cols, label, shift_only, margin):
             margin[member[index]] = own - rival
 
 
-@njit(cache=True)
-@no_type_check
+@kernel
 def contacts(at, turn, terms, cols, pieces, values):
     """Write the two pieces and the pair term of every two sides that meet; gives how many there are."""
     count = 0
@@ -207,8 +197,7 @@ def contacts(at, turn, terms, cols, pieces, values):
     return count
 
 
-@_inner
-@no_type_check
+@inner
 def beside(cell, direction, cells, cols):
     """The next cell to the right, below, to the left or above, or −1 beyond the board."""
     if direction == 0:
@@ -220,8 +209,7 @@ def beside(cell, direction, cells, cols):
     return cell - cols if cell >= cols else NOWHERE
 
 
-@_inner
-@no_type_check
+@inner
 def facing(piece, quarter, cell, direction, at, turn, terms, cols):
     """The pair term of a piece with its neighbour in one direction."""
     other = beside(cell, direction, len(at), cols)
@@ -232,8 +220,7 @@ def facing(piece, quarter, cell, direction, at, turn, terms, cols):
     return pair_term(terms, own, 4 * neighbour + (direction + 2 - turn[neighbour]) % 4)
 
 
-@_inner
-@no_type_check
+@inner
 def local_energy(piece, quarter, cell, at, turn, terms, cols):
     """The terms that a piece has on a cell, given what lies around it."""
     total = place_term(terms, cell, piece, quarter)
@@ -242,8 +229,7 @@ def local_energy(piece, quarter, cell, at, turn, terms, cols):
     return total
 
 
-@_inner
-@no_type_check
+@inner
 def pair_term(terms, own, other):
     """What two sides count if they meet."""
     if terms.pairs.shape[0] > 0:
@@ -261,8 +247,7 @@ def pair_term(terms, own, other):
     return terms.unlisted
 
 
-@_inner
-@no_type_check
+@inner
 def place_term(terms, cell, piece, quarter):
     """What a piece counts on a cell at a turn."""
     if terms.pairs.shape[0] > 0:
@@ -272,8 +257,7 @@ def place_term(terms, cell, piece, quarter):
     return 0.0
 
 
-@_inner
-@no_type_check
+@inner
 def best_rival(piece, at, turn, where, terms, cols):
     """The most that another piece or turn would count on the cell of a piece."""
     cell = where[piece]
@@ -301,8 +285,7 @@ def best_rival(piece, at, turn, where, terms, cols):
     return rival
 
 
-@_inner
-@no_type_check
+@inner
 def put_down(at, turn, where, terms, cols):
     """Put all loose pieces into empty cells, always the one that counts most next."""
     if terms.pairs.shape[0] > 0:
@@ -311,8 +294,7 @@ def put_down(at, turn, where, terms, cols):
         _put_down_listed(at, turn, where, terms, cols)
 
 
-@_inner
-@no_type_check
+@inner
 def _put_down_dense(at, turn, where, terms, cols):
     cells, count, left, free = len(at), len(turn), 0, 0
     loose, empty = np.empty(count, np.int64), np.empty(cells, np.int64)
@@ -362,8 +344,7 @@ def _put_down_dense(at, turn, where, terms, cols):
                 stale[other] = True
 
 
-@_inner
-@no_type_check
+@inner
 def _put_down_listed(at, turn, where, terms, cols):
     """Cells with their best proposals compete in a binary tree, whose node 1 is the best cell of all.
 
@@ -407,8 +388,7 @@ def _put_down_listed(at, turn, where, terms, cols):
                 _propose(other, at, turn, where, terms, cols, known, best_piece, best_turn, tree)
 
 
-@_inner
-@no_type_check
+@inner
 def _touches(cell, at, cols):
     for direction in range(4):
         other = beside(cell, direction, len(at), cols)
@@ -417,8 +397,7 @@ def _touches(cell, at, cols):
     return False
 
 
-@_inner
-@no_type_check
+@inner
 def _propose(cell, at, turn, where, terms, cols, known, best_piece, best_turn, tree):
     """Note the loose piece, among the partners of the neighbours of an empty cell, that counts most there."""
     best, best_piece[cell] = -np.inf, NOWHERE
@@ -439,8 +418,7 @@ def _propose(cell, at, turn, where, terms, cols, known, best_piece, best_turn, t
     _compete(cell, cell if best_piece[cell] != NOWHERE else np.int64(NOWHERE), known, tree)
 
 
-@_inner
-@no_type_check
+@inner
 def _compete(cell, entrant, known, tree):
     """Set the leaf of a cell to itself or −1 and renew the winners above it: the highest, of equals the first cell."""
     node = len(tree) // 2 + cell
@@ -454,8 +432,7 @@ def _compete(cell, entrant, known, tree):
 # Moves.
 
 
-@_inner
-@no_type_check
+@inner
 def _disturb(at, turn, where, terms, likely, label, cols, random, weak, taken, tries):
     """One random move: segments or weak pieces go, a window is emptied, all is shifted, a segment turned or moved.
 
@@ -492,15 +469,13 @@ def _disturb(at, turn, where, terms, likely, label, cols, random, weak, taken, t
                 break
 
 
-@_inner
-@no_type_check
+@inner
 def _below(limit, random):
     """A random number from 0 to below `limit`; 0 if that is less than 1."""
     return random.integers(0, limit) if limit > 1 else 0
 
 
-@_inner
-@no_type_check
+@inner
 def _copy(at, turn, where, at_copy, turn_copy, where_copy):
     for cell in range(len(at)):
         at_copy[cell] = at[cell]
@@ -508,8 +483,7 @@ def _copy(at, turn, where, at_copy, turn_copy, where_copy):
         turn_copy[piece], where_copy[piece] = turn[piece], where[piece]
 
 
-@njit(cache=True)
-@no_type_check
+@kernel
 def segments(at, turn, terms, cols, holds, label):
     """Label pieces that hold together by sides that meet."""
     for piece in range(len(label)):
@@ -526,8 +500,7 @@ def segments(at, turn, terms, cols, holds, label):
         label[piece] = _root(label, piece)
 
 
-@_inner
-@no_type_check
+@inner
 def _root(label, piece):
     while label[piece] != piece:
         label[piece] = label[label[piece]]
@@ -535,8 +508,7 @@ def _root(label, piece):
     return piece
 
 
-@_inner
-@no_type_check
+@inner
 def _lift_segments(at, where, label, large, taken, random):
     """Some segments go, all but one at most; on large boards, of those up to a random size, most."""
     count = len(where)
@@ -555,16 +527,14 @@ def _lift_segments(at, where, label, large, taken, random):
             _lift(piece, at, where)
 
 
-@_inner
-@no_type_check
+@inner
 def _lift(piece, at, where):
     if where[piece] != NOWHERE:
         at[where[piece]] = NOWHERE
         where[piece] = NOWHERE
 
 
-@_inner
-@no_type_check
+@inner
 def _bring(own, other, at, turn, where, label, cols):
     """Carry the segment of one side to where that side faces another."""
     piece, stayer = own // 4, other // 4
@@ -578,8 +548,7 @@ def _bring(own, other, at, turn, where, label, cols):
     _carry(at, turn, where, label, label[piece], by, float(row), float(col), down, right, cols)
 
 
-@_inner
-@no_type_check
+@inner
 def _turn_segment(at, turn, where, label, chosen, cols, random):
     """Turn a segment about the middle of its box, to the nearest cells."""
     top, bottom, left, right = len(at), 0, len(at), 0
@@ -595,8 +564,7 @@ def _turn_segment(at, turn, where, label, chosen, cols, random):
     _carry(at, turn, where, label, chosen, by, middle, across, np.int64(0), np.int64(0), cols)
 
 
-@_inner
-@no_type_check
+@inner
 def _carry(at, turn, where, label, chosen, by, row, col, down, right, cols):
     """Turn a segment (−1: everything) about a point and shift it; what it covers, or leaves the board, is lifted."""
     rows = len(at) // cols
