@@ -66,7 +66,7 @@ class LatticeOccupancy(Constraint[Groups, int]):
         return range(len(self.sides))
 
     def _moved(self, state: Groups, join: int) -> tuple[int, int, dict[Cell, int], int] | None:
-        """The group that stays, the one that moves, its pieces by their new cells, and its turn; None if they collide."""
+        """The group that stays, the one that moves, its pieces by new cells, and its turn; None if they collide."""
         own, other = self.sides[join]
         if len(state.at[state.label[own // SIDES]]) < len(state.at[state.label[other // SIDES]]):
             own, other = other, own

@@ -15,6 +15,7 @@ import pytest
 
 from diffassemble import kinds
 from diffassemble.core.limits import LIMITS
+from diffassemble.network import encoders
 from diffassemble.squares import pictures
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -27,10 +28,11 @@ NAMES = re.findall(
 PLACES = re.findall(r"`((?:\w+/)*\w+\.py)`", (DOCS / "ARCHITECTURE.md").read_text())
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=["solver", "kind", "dataset"])
+@pytest.mark.parametrize("example", EXAMPLES, ids=["solver", "kind", "matcher", "encoder", "dataset"])
 def test_examples_run(example: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kinds, "KINDS", dict(kinds.KINDS))
     monkeypatch.setattr(pictures, "COLLECTIONS", dict(pictures.COLLECTIONS))
+    monkeypatch.setattr(encoders, "ENCODERS", dict(encoders.ENCODERS))
     names = {"photo": str(files("skimage.data") / "rocket.jpg")}
     exec(compile(example, "ARCHITECTURE.md", "exec"), names)
 
@@ -78,3 +80,10 @@ def test_the_guide_shows_the_limits() -> None:
 
 def _is_limits(part: ast.stmt) -> bool:
     return isinstance(part, ast.ClassDef) and part.name == "Limits"
+
+
+def test_architecture_and_decisions_are_short() -> None:
+    assert len((DOCS / "ARCHITECTURE.md").read_text().splitlines()) <= 150
+    for record in (DOCS / "decisions").glob("*.md"):
+        assert len(record.read_text().splitlines()) <= 40, record.name
+        assert re.match(r"\d{3}-", record.name)

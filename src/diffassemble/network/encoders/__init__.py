@@ -17,6 +17,6 @@ ENCODERS: dict[str, Any] = {
 }
 
 
-def make_encoder(backbone: Backbone, symmetry: Symmetry, features: int) -> Encoder:
+def make_encoder(backbone: str, symmetry: Symmetry, features: int) -> Any:
     """An encoder of pixels, points or outlines; all have a `width` and map the content of n pieces to n features."""
     return ENCODERS[backbone](backbone, symmetry, features)
