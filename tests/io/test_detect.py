@@ -15,6 +15,7 @@ from PIL import Image, ImageDraw
 from diffassemble.assembly.answer import Answer
 from diffassemble.assembly.kind import OpenOptions
 from diffassemble.core import Board, InputError
+from diffassemble.core.placements import Placements
 from diffassemble.evaluation.outline_data import read_recorded
 from diffassemble.fragments.shapes.catalogue import fracture_file
 from diffassemble.io.assemblies import write_assembly
@@ -60,8 +61,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number, triangle in enumerate(triangles[:3]):
         triangle.save(home / "cut-outs" / f"{number}.png")
     write_puzzle(fracture_file("cookie", 3, 0), home / "broken")
-    placed = Answer(puzzle, puzzle.board.poses(torch.arange(9), torch.zeros(9).long()), torch.ones(9), (), "x", 0.0)
-    write_assembly(placed, home / "solved")
+    poses = puzzle.board.poses(torch.arange(9), torch.zeros(9).long())
+    write_assembly(Answer(puzzle, Placements(poses, torch.ones(9))), home / "solved")
     return home
 
 

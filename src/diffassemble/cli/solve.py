@@ -130,10 +130,10 @@ def _check_joined(assembly: Answer) -> None:
     """Fail if a solver that may leave pieces out joined no two of them; what is locked was placed by a person."""
     from diffassemble.cli.main import Unsolved
 
-    placed = [number for number in assembly.objects or () if number >= 0]
+    placed = [] if assembly.objects is None else [number for number in assembly.objects.tolist() if number >= 0]
     if assembly.objects is None or assembly.puzzle.locks is not None or len(set(placed)) < len(placed):
         return
-    notes = Counter(note.removeprefix("left out: ") for note in assembly.notes or () if note)
+    notes = Counter(note.removeprefix("left out: ").removeprefix("unplaced: ") for note in assembly.notes or () if note)
     why = f"; most often: {notes.most_common(1)[0][0]}" if notes else ""
     advice = "are they of one picture or object, and is --kind right?"
     raise Unsolved(f"no two of the {len(assembly.puzzle)} {assembly.puzzle.pieces.called} were joined{why}; {advice}")
