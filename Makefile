@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow lint install docs clean
+.PHONY: demo test test-slow lint install docs results clean
 .DEFAULT_GOAL := demo
 
 .venv/installed: pyproject.toml
@@ -35,6 +35,12 @@ test-slow: install
 docs: install
 	$(BIN)/pip install --quiet --editable '.[docs]'
 	$(BIN)/python docs/reference.py
+
+# Measures what docs/results.toml lists (CLASS=tiny|minutes|hour|overnight; DATA=folder; FORCE=1 also what is fresh), and
+# renders docs/RESULTS.md and the table in README.md.
+CLASS ?= minutes
+results: install
+	$(BIN)/python tools/results.py run --class $(CLASS) $(if $(DATA),--data $(DATA)) $(if $(FORCE),--force)
 
 clean:
 	rm -rf .venv demo docs/api
