@@ -5,10 +5,10 @@ BIN := .venv/bin
 .PHONY: demo test test-slow lint install docs results clean
 .DEFAULT_GOAL := demo
 
-.venv/installed: pyproject.toml
+.venv/installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --editable '.[test,cluster]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test,cluster]'
 	touch $@
 
 install: .venv/installed

@@ -54,6 +54,7 @@ def test_archives_are_whole_and_can_be_installed(tmp_path: Path) -> None:
     package = ROOT / "src" / "diffassemble"
     wanted = [*package.rglob("*.py"), *package.glob("weights/*/*"), package / "py.typed"]
     assert {str(path.relative_to(package.parent)) for path in wanted} <= names
+    assert {"LICENSE", "NOTICE"} <= {Path(name).name for name in names if ".dist-info/" in name}
     # Its own environment; what it needs, which is large, is borrowed from this one and stands behind.
     home = tmp_path / "environment"
     run(sys.executable, "-m", "venv", home, folder=tmp_path)
