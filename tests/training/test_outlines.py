@@ -88,7 +88,7 @@ def test_a_network_learns_and_a_batch_is_a_function_of_its_step() -> None:
 def test_pieces_of_pictures_are_compared_and_some_of_them_lost(tmp_path: Path) -> None:
     write_picture(torch.rand(3, 90, 120, generator=seeded(0)), tmp_path / "noise.png")
     data = replace(small().data, folders=(tmp_path,), pictures=1, shapes=("tabs",), pieces=(6, 6))
-    ((puzzle, matches),) = cut_pictures(data, 0)
+    ((puzzle, matches),) = cut_pictures(data, 0, 24)
     assert len(puzzle) == 6
     assert puzzle.truth is not None
     left, heard = with_losses(puzzle, matches, 0.5, seeded(1))

@@ -14,7 +14,7 @@ from diffassemble.core import Board, Poses, Puzzle
 from diffassemble.core.board import WAYS, Placement
 from diffassemble.core.limits import check_memory
 from diffassemble.core.seeds import seeded
-from diffassemble.core.settings import Batch, Share, Weight
+from diffassemble.core.settings import Batch, Count, Share, Weight
 from diffassemble.network.batch import MatchFinder, PuzzleBatch, pack, with_matches
 from diffassemble.network.cells import Logits
 from diffassemble.network.denoiser import Condition, Denoiser, PoseNetwork, Prediction
@@ -43,12 +43,19 @@ def rotation_loss(true: Poses, predicted: Poses, weight: Float[Tensor, "n"] | No
 
 
 def trust_loss(
-    trust: Float[Tensor, "n k o"], said: Opinions, true: Poses, unit: Float[Tensor, "n"]
+    trust: Float[Tensor, "n k o"],
+    said: Opinions,
+    true: Poses,
+    unit: Float[Tensor, "n"],
+    near: tuple[float, float] = (0.15, 0.03),
 ) -> Float[Tensor, ""]:
-    """Cross-entropy of trusting an opinion that is right, over pieces of which some opinions are right and some not."""
+    """Cross-entropy of trusting an opinion that is right, over pieces of which some opinions are right and some not.
+
+    An opinion is right within `near`: an angle in radians, a distance in units.
+    """
     rotation, place = (part.unflatten(0, (*trust.shape[:2], 1)) for part in (true.rotation, true.translation))
     far = (said.place - place).norm(dim=-1) / unit[:, None, None]
-    right = (angle_between(said.rotation, rotation) < _RIGHT[0]) & (far < _RIGHT[1])
+    right = (angle_between(said.rotation, rotation) < near[0]) & (far < near[1])
     asked = right.any(-1) & ~right.all(-1)
     chosen = trust.log_softmax(-1).masked_fill(~right, -torch.inf)[asked].logsumexp(-1)
     return -chosen.sum() / max(1, right[..., 0].numel())
@@ -60,12 +67,6 @@ def noise_weight(alpha_bar: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
     Near time T much of the error can't be helped, and unweighted it drowns the small errors that decide in the end.
     """
     return 1 / (1.05 - alpha_bar)
-
-
-# Bytes that a step takes for each piece, noisy version, layer and number of a node.
-_STEP = 220
-# An opinion is right if it is turned by less than this, in radians, and off by less than this in units.
-_RIGHT = 0.15, 0.03
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,9 @@ class DenoisingTraining(TrainingConfig):
     noise_share: Share = 0.0
     """share of noisy versions that are nothing but noise; the others are of any time"""
     again_share: Share = 0.5
-    """share of batches that hear a first prediction of their own, as every step of solving but the first does"""
+    """share of batches that get a first prediction of their own, as every step of solving but the first does"""
+    bytes_each: Count = 220
+    """memory of a step for each piece, noisy version, layer and number of a node"""
 
 
 @runtime_checkable
@@ -114,7 +117,7 @@ class Denoising(Task):
     def check(self, config: Config) -> None:
         super().check(config)
         training, model = config.training, config.model
-        needed = _STEP * training.pieces * training.noises * getattr(model, "layers", 1) * model.width
+        needed = training.bytes_each * training.pieces * training.noises * getattr(model, "layers", 1) * model.width
         pieces = f"--training.pieces {training.pieces}, --training.noises {training.noises}: a step"
         check_memory(needed / training.devices, pieces, "learn from fewer pieces")
 

@@ -24,7 +24,7 @@ from diffassemble.core import FragmentPieces, InputError, Mesh, Puzzle
 from diffassemble.core.limits import LIMITS
 from diffassemble.core.pieces import surviving
 from diffassemble.core.seeds import seeded
-from diffassemble.core.settings import Batch, Weight
+from diffassemble.core.settings import Batch, Count, Weight
 from diffassemble.core.surfaces import sample_surface
 from diffassemble.fragments.breaking import scatter
 from diffassemble.fragments.clusters import Cluster
@@ -51,21 +51,34 @@ from diffassemble.training.fragments import gather
 from diffassemble.training.loop import Task
 from diffassemble.training.pictures import share_out
 
-# Finer levels are looked at within so many spacings of level 0 around two points of the break.
-_BALLS = (np.inf, 25.0, 10.0)
-_POINTS = (2400, 2000, 1200)
-_PAIRS = (600, 600, 300)
-_HEAVIEST = 8.0
-# A match is true if it is turned by at most so many degrees, and off by at most so many spacings of level 0
-# and by this share of the piece's own size.
-_DEGREES, _OFF, _SHARE = 5.0, 2.5, 0.1
-# This share of the searches is of pieces that touch, with more points than a few of level 0.
-_TOUCHING, _FEW = 0.75, 5
-_BLUR = 0.15
-_CROWD = 160
-"""points of one fracture that are told apart in a step"""
-
 _Points = Annotated[int, Interval(ge=20, le=LIMITS.points)]
+
+
+@dataclass(frozen=True)
+class ExampleConfig:
+    """How examples are made of fractures; lengths in spacings of level 0, numbers of points per level."""
+
+    balls: tuple[float, float, float] = (np.inf, 25.0, 10.0)
+    """radii around two points of the break within which a level is looked at"""
+    points: tuple[int, int, int] = (2400, 2000, 1200)
+    """points whose break is learnt"""
+    pairs: tuple[int, int, int] = (600, 600, 300)
+    """points whose counterpart is learnt"""
+    heaviest: float = 8.0
+    """largest weight of a point, in units of the mean weight"""
+    degrees: float = 5.0
+    """largest angle of a true match"""
+    off: float = 2.5
+    """largest displacement of a true match"""
+    share: float = 0.1
+    """the same, as a share of the piece's own size"""
+    touching: float = 0.75
+    """share of the searches that are of pieces that touch"""
+    few: int = 5
+    """points of level 0 that must be near another piece for the two to touch"""
+
+
+EXAMPLES = ExampleConfig()
 
 
 @dataclass(frozen=True)
@@ -90,6 +103,13 @@ class FractureMatchingTraining(TrainingConfig):
 
     points: Batch = 960
     """points of each level, or fits, in a batch, over all processes"""
+    crowd: Count = 160
+    """points of one fracture that are told apart in a step"""
+    blur: Weight = 0.15
+    """noise on the numbers of matches, in their deviations, so that no single match is learnt by heart"""
+
+
+DEFAULT = FractureMatchingTraining()
 
 
 class FractureMatchingTask(Task):
@@ -150,8 +170,8 @@ class FractureMatchingTask(Task):
         numbers, weight = share_out(self.config.training.points, rank, world)
         generator = seeded(self.config.training.seed, step, rank)
         if self.config.data.learn == "fits":
-            return weight * verification_loss(model, self.matches, len(numbers), generator)
-        return weight * surface_loss(model, self.surfaces, len(numbers), generator)
+            return weight * verification_loss(model, self.matches, len(numbers), generator, self.config.training.blur)
+        return weight * surface_loss(model, self.surfaces, len(numbers), generator, self.config.training.crowd)
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """On objects held apart, in percent: points and matches told right; "score" is their mean."""
@@ -184,33 +204,41 @@ class FractureMatchingTask(Task):
 
 
 def surface_loss(
-    model: FractureModels, examples: Sequence[tuple[SurfaceExamples, ...]], points: int, generator: torch.Generator
+    model: FractureModels,
+    examples: Sequence[tuple[SurfaceExamples, ...]],
+    points: int,
+    generator: torch.Generator,
+    crowd: int = DEFAULT.crowd,
 ) -> Float[Tensor, ""]:
     """Cross-entropy of points of several fractures at every level, and of the choice of their matches."""
     total = torch.zeros(())
     for level in range(LEVELS):
         useful = [example[level] for example in examples if len(example[level].broken)]
-        chosen = torch.randint(len(useful), (max(1, points // _CROWD),), generator=generator)
+        chosen = torch.randint(len(useful), (max(1, points // crowd),), generator=generator)
         some = [useful[row] for row in chosen.tolist()]
-        parts = [torch.randint(len(one.broken), (_CROWD,), generator=generator).numpy() for one in some]
+        parts = [torch.randint(len(one.broken), (crowd,), generator=generator).numpy() for one in some]
         drawn = [(one.features[p], one.broken[p], one.weight[p]) for one, p in zip(some, parts, strict=True)]
         features, broken, weight = (np.concatenate(columns) for columns in zip(*drawn, strict=True))
         logits = model.segmentation_logits(level, torch.from_numpy(features))
         wanted = torch.from_numpy(broken)[:, None].expand(-1, 2).float()  # both opinions are of the same
         losses = F.binary_cross_entropy_with_logits(logits, wanted, reduction="none")
         total = total + (losses * torch.from_numpy(weight)).mean()
-        total = total + 0.3 * mate_loss(model, level, some, generator)
+        total = total + 0.3 * mate_loss(model, level, some, generator, crowd)
     return total
 
 
 def mate_loss(
-    model: FractureModels, level: int, examples: Sequence[SurfaceExamples], generator: torch.Generator
+    model: FractureModels,
+    level: int,
+    examples: Sequence[SurfaceExamples],
+    generator: torch.Generator,
+    crowd: int = DEFAULT.crowd,
 ) -> Float[Tensor, ""]:
     """Every point has to choose its counterpart among those of the others of its fracture, and be chosen by it."""
     some = [one for one in examples if len(one.own) > 1]
     if not some:
         return torch.zeros(())
-    drawn = [torch.randint(len(one.own), (_CROWD,), generator=generator).numpy() for one in some]
+    drawn = [torch.randint(len(one.own), (crowd,), generator=generator).numpy() for one in some]
     own = torch.from_numpy(np.concatenate([one.own[part] for one, part in zip(some, drawn, strict=True)]))
     other = torch.from_numpy(np.concatenate([one.counterpart[part] for one, part in zip(some, drawn, strict=True)]))
     both = model.describe(level, torch.cat([own * torch.from_numpy(COUNTERPART_SIGNS), other]))
@@ -232,13 +260,16 @@ def matches_found(model: FractureModels, level: int, one: SurfaceExamples) -> fl
 
 
 def verification_loss(
-    model: FractureModels, examples: MatchExamples, count: int, generator: torch.Generator
+    model: FractureModels,
+    examples: MatchExamples,
+    count: int,
+    generator: torch.Generator,
+    blur: float = DEFAULT.blur,
 ) -> Float[Tensor, ""]:
     """Cross-entropy of matches being true."""
     rows = torch.randint(len(examples.true), (count,), generator=generator).numpy()
     numbers = torch.from_numpy(examples.numbers[rows])
-    # Blurred numbers let the network learn no single fit by heart.
-    blurred = numbers + _BLUR * numbers.std(0) * torch.randn(numbers.shape, generator=generator)
+    blurred = numbers + blur * numbers.std(0) * torch.randn(numbers.shape, generator=generator)
     logits = model.verification_logits(blurred)
     return F.binary_cross_entropy_with_logits(logits, torch.from_numpy(examples.true[rows]).float())
 
@@ -273,7 +304,7 @@ def drawn_damage(
 
 
 def surface_examples(
-    meshes: Sequence[Mesh], generator: torch.Generator, damage: Damage = UNHARMED
+    meshes: Sequence[Mesh], generator: torch.Generator, damage: Damage = UNHARMED, config: ExampleConfig = EXAMPLES
 ) -> tuple[SurfaceExamples, ...]:
     """Examples of every level out of fragments that stand assembled, and are seen with a damage.
 
@@ -292,18 +323,18 @@ def surface_examples(
     told = [_Told.of(piece, known, own, 0) for piece, known, own in zip(pieces, truth, touching, strict=True)]
     broken = np.concatenate([one.places[one.broken] for one in told])
     centres = broken[chance.integers(len(broken), size=2)]
-    examples = [_level(0, pieces, told, centres, chance)]
+    examples = [_level(0, pieces, told, centres, chance, config)]
     few = [one.broken | (chance.random(len(one.broken)) < 0.003) for one in told]
     near = [piece.levels[0].points[own] for piece, own in zip(pieces, few, strict=True)]
     for level in range(1, LEVELS):
-        reach = _BALLS[level] * spacing
+        reach = config.balls[level] * spacing
         close = [part[_within(part, centres, reach)] for part in near]
         pieces = [piece.refined(mesh, part, generator) for piece, mesh, part in zip(pieces, seen, close, strict=True)]
         truth = [piece.refined(mesh, part, generator) for piece, mesh, part in zip(truth, clean, close, strict=True)]
         touching = true_breaks([piece.levels[level] for piece in truth], spacing / 2**level)
         told = [_Told.of(piece, known, own, level) for piece, known, own in zip(pieces, truth, touching, strict=True)]
         shown = [i for i, mesh in enumerate(seen) if finest_level(mesh, spacing) >= level]
-        examples.append(_level(level, [pieces[i] for i in shown], [told[i] for i in shown], centres, chance))
+        examples.append(_level(level, [pieces[i] for i in shown], [told[i] for i in shown], centres, chance, config))
     return tuple(examples)
 
 
@@ -339,6 +370,7 @@ def _level(
     told: Sequence[_Told],
     centres: np.ndarray,
     chance: np.random.Generator,
+    config: ExampleConfig,
 ) -> SurfaceExamples:
     """Examples of one level; points at the edge of what was looked at are left out."""
     nothing = _nothing(level)
@@ -348,16 +380,16 @@ def _level(
     total = max(1, sum(len(one.broken) for one in told))
     rows = [(nothing.features, nothing.broken, nothing.weight)]
     for piece, one in zip(pieces, told, strict=True):
-        inner = _within(piece.levels[level].points, centres, (_BALLS[level] - 1.5) * spacing)
-        chosen, weight = _choose(one.broken, inner, max(60, _POINTS[level] * len(inner) // total), chance)
+        inner = _within(piece.levels[level].points, centres, (config.balls[level] - 1.5) * spacing)
+        chosen, weight = _choose(one.broken, inner, max(60, config.points[level] * len(inner) // total), chance)
         if len(chosen):
             rows.append((piece.features(level, chosen), one.broken[chosen], weight))
     features, broken, weight = (np.concatenate(column) for column in zip(*rows, strict=True))
-    weight = np.minimum(weight / weight.mean(0) if len(weight) else weight, _HEAVIEST).astype(np.float32)
+    weight = np.minimum(weight / weight.mean(0) if len(weight) else weight, config.heaviest).astype(np.float32)
     fine = spacing / 2**level
     some = [(piece.levels[level], one) for piece, one in zip(pieces, told, strict=True) if one.broken.sum() > 9]
     faces = [(one.places[one.broken], *fracture_surface(points, one.broken, fine)) for points, one in some]
-    own, counterpart = _matches(faces, 1.5 * fine, _PAIRS[level], chance)
+    own, counterpart = _matches(faces, 1.5 * fine, config.pairs[level], chance)
     return SurfaceExamples(features, broken, weight, own, counterpart)
 
 
@@ -410,7 +442,11 @@ def damaged(puzzle: Puzzle, damage: Damage, missing: float, generator: torch.Gen
 
 
 def match_examples(
-    puzzle: Puzzle, models: FractureModels, generator: torch.Generator, searches: int = 14
+    puzzle: Puzzle,
+    models: FractureModels,
+    generator: torch.Generator,
+    searches: int = 14,
+    config: ExampleConfig = EXAMPLES,
 ) -> MatchExamples:
     """Search for matches of random pairs, every other time against a cluster that truly belongs together.
 
@@ -426,7 +462,7 @@ def match_examples(
     bodies = [transformed(pose, points) for pose, points in zip(truth, wholes, strict=True)]
     numbers, true = [], []
     for number in range(min(searches, 4 * len(fragments))):
-        piece, others = _choose_pieces(bodies, fragments[0].spacing, number % 2 == 0, chance)
+        piece, others = _choose_pieces(bodies, fragments[0].spacing, number % 2 == 0, chance, config)
         first = Cluster(fragments, {piece: IDENTITY})
         second = Cluster(fragments, {other: truth[other] for other in others})
         wanted = truth[piece]
@@ -439,24 +475,26 @@ def match_examples(
         elif drawn < 0.3 and can_refine(first, second, level + 1):
             level += 1
         matches = match_clusters(first, second, level, Effort(), models, seed + number, Effort.kept)
-        off = min(_OFF * fragments[0].spacing, _SHARE * float(np.linalg.norm(np.ptp(wholes[piece], axis=0))))
+        off = min(
+            config.off * fragments[0].spacing, config.share * float(np.linalg.norm(np.ptp(wholes[piece], axis=0)))
+        )
         numbers += [match.features for match in matches]
-        true += [close(match.pose, wanted, wholes[piece].mean(0), _DEGREES, off) for match in matches]
+        true += [close(match.pose, wanted, wholes[piece].mean(0), config.degrees, off) for match in matches]
     return MatchExamples(np.array(numbers, np.float32).reshape(-1, MATCH_FEATURES), np.array(true, bool))
 
 
 def _choose_pieces(
-    bodies: Sequence[np.ndarray], spacing: float, several: bool, chance: np.random.Generator
+    bodies: Sequence[np.ndarray], spacing: float, several: bool, chance: np.random.Generator, config: ExampleConfig
 ) -> tuple[int, list[int]]:
     """A piece, and one or several others, of which one mostly touches it."""
     order = [int(piece) for piece in chance.permutation(len(bodies))]
     piece, others = order[0], order[1:]
-    if chance.random() < _TOUCHING:
-        near = [other for other in others if _touch(bodies[piece], bodies[other], spacing)]
+    if chance.random() < config.touching:
+        near = [other for other in others if _touch(bodies[piece], bodies[other], spacing, config.few)]
         others = near[:1] + [other for other in others if other not in near[:1]]
     return piece, others[: int(chance.integers(1, len(bodies))) if several else 1]
 
 
-def _touch(one: np.ndarray, two: np.ndarray, spacing: float) -> bool:
+def _touch(one: np.ndarray, two: np.ndarray, spacing: float, few: int) -> bool:
     far = cKDTree(two).query(one, 1, distance_upper_bound=1.2 * spacing)[0]
-    return bool(np.isfinite(far).sum() > _FEW)
+    return bool(np.isfinite(far).sum() > few)

@@ -34,8 +34,8 @@ POOL_POINTS = 4096
 VERSION = 2
 MATCHES_VERSION = 1
 """of how matches are found; other ones are not taken from the cache"""
-_STEPS = 65_000
-_NORMAL_STEPS = 127
+_STEPS, _NORMAL_STEPS = 65_000, 127
+"""whole steps in which pools keep the longest side, and the length of a normal"""
 _NAMES = ("steps", "normal_steps", "areas")
 Broken = Fracture | MadeFracture
 """an object broken once"""

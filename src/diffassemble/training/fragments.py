@@ -14,7 +14,7 @@ from diffassemble.assembly.scoring import piece_chamfer, right_pieces
 from diffassemble.core import InputError, Matches, Poses, Puzzle
 from diffassemble.core.limits import check_memory
 from diffassemble.core.seeds import seeded
-from diffassemble.core.settings import Weight
+from diffassemble.core.settings import Count, Share, Weight
 from diffassemble.core.surfaces import chamfer_distance
 from diffassemble.evaluation.metrics import euler_error, translation_error
 from diffassemble.fragments.datasets import Fracture, break_files, break_solids, find_fractures
@@ -28,13 +28,6 @@ from diffassemble.training.config import Config, FragmentConfig
 from diffassemble.training.denoising import Denoising, DenoisingTraining
 from diffassemble.training.fragment_data import Broken, FragmentStream, Known, matches_of, pool_of
 
-# Shares of matches that are wrong when objects held apart are put together.
-_WRONG = 0.0, 0.3
-# Bytes that a step takes for each point of a piece.
-_POINT = 1500
-# Enough points to compare shapes by while learning.
-_SHAPE_POINTS = 128
-
 
 @dataclass(frozen=True)
 class FragmentTraining(DenoisingTraining):
@@ -42,6 +35,12 @@ class FragmentTraining(DenoisingTraining):
 
     chamfer_weight: Weight = 10.0
     """weight of the distance between a piece's shape where it is put and where it belongs; 0 leaves it out"""
+    chamfer_points: Count = 128
+    """points of a piece by which shapes are compared"""
+    bytes_a_point: Count = 1500
+    """memory of a step for each point of a piece"""
+    wrong: tuple[Share, Share] = (0.0, 0.3)
+    """shares of matches that are wrong when objects held apart are put together"""
 
 
 class FragmentTask(Denoising):
@@ -69,12 +68,12 @@ class FragmentTask(Denoising):
                 self.held_apart.append((pool.scatter(generator, points), None))
                 continue
             puzzle, left = pool.matched(matches, generator, points)
-            self.held_apart += [(puzzle, spoilt(left, wrong, 0.0, generator)) for wrong in _WRONG]
+            self.held_apart += [(puzzle, spoilt(left, wrong, 0.0, generator)) for wrong in config.training.wrong]
 
     def check(self, config: Config) -> None:
         super().check(config)
         model, points = config.model, config.data.points
-        needed = _POINT * points * config.training.pieces / config.training.devices
+        needed = config.training.bytes_a_point * points * config.training.pieces / config.training.devices
         check_memory(needed, f"--data.points {points}: a step", "take fewer points or --training.pieces")
         if not isinstance(model, ModelConfig):
             return
@@ -87,7 +86,9 @@ class FragmentTask(Denoising):
         weight = self.config.training.chamfer_weight
         if weight == 0:
             return super().further_loss(batch, true, predicted)
-        points = batch.content[:, :_SHAPE_POINTS].repeat_interleave(len(true) // len(batch.content), 0)
+        points = batch.content[:, : self.config.training.chamfer_points].repeat_interleave(
+            len(true) // len(batch.content), 0
+        )
         with torch.autocast(points.device.type, enabled=False):  # neighbours are looked up with all digits
             return weight * chamfer_distance(predicted.apply(points), true.apply(points)).mean()
 

@@ -13,11 +13,9 @@ from torch import Tensor
 
 from diffassemble.core import Board, Puzzle
 from diffassemble.io.atomic import write_file
-from diffassemble.network.encoders.image import TURNS, frozen_features
+from diffassemble.network.encoders.image import PIECE_PIXELS, TURNS, frozen_features
 from diffassemble.squares.cut import crop_to_board, fitted, tiles
 from diffassemble.training.pictures import Portion, Source
-
-_SIZE = 32
 
 
 class FrozenViews:
@@ -42,7 +40,7 @@ class FrozenViews:
 
     def _kept(self, folder: Path, source: Source, board: Board, dtype: torch.dtype) -> Float[Tensor, "c 4 p"]:
         """Of the whole picture, cell by cell; from the folder, or looked at now and kept."""
-        whole = fitted(crop_to_board(source.picture, board), board, (_SIZE, _SIZE))
+        whole = fitted(crop_to_board(source.picture, board), board, (PIECE_PIXELS, PIECE_PIXELS))
         name = hashlib.sha256(whole.numpy().tobytes()).hexdigest()
         path = folder / name[:2] / f"{name[2:24]}.npy"
         try:

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from diffassemble.core.poses import random_rotations
 from diffassemble.core.seeds import seeded
-from diffassemble.core.settings import Batch, Count, Fraction, Weight
+from diffassemble.core.settings import Batch, Count, Fraction, Positive, Weight
+from diffassemble.core.thresholds import LIKELY
 from diffassemble.fragments.orientation import OrientationConfig, OrientationModel, centred, principal_axes
 from diffassemble.training.config import Config, FragmentConfig, TrainingConfig
 from diffassemble.training.fragment_data import Pool, PoolMixture, pool_of
@@ -21,14 +22,6 @@ from diffassemble.training.loop import Task
 from diffassemble.training.pictures import share_out, uniform
 
 UP = torch.tensor([0.0, 1.0, 0.0])
-# Directions that up has to stand out from: at random, and near misses between these angles.
-_RANDOM, _NEAR, _NEAREST, _FARTHEST = 14, 8, 7.0, 30.0
-# A direction this near to up, in degrees, counts as up.
-RIGHT = 15.0
-# An object is said to have a front if its way of facing is at least this sure.
-TOLD = 0.5
-# How an object faces is asked of one that was stood up by the network: it is tilted by about so many degrees.
-_TILT = 4.0
 
 
 @dataclass(frozen=True)
@@ -42,7 +35,22 @@ class OrientationTraining(TrainingConfig):
     front_weight: Weight = 0.3
     """weight of which way objects face, beside which direction is up"""
     smoothing: Fraction = 0.02
-    """share of doubt in what is taught"""
+    """label smoothing"""
+    random_directions: Count = 14
+    """random directions that up has to be told from"""
+    near_directions: Count = 8
+    """directions near up that up has to be told from"""
+    nearest: Positive = 7.0
+    """least angle of these, in degrees"""
+    farthest: Positive = 30.0
+    """largest angle of these, in degrees"""
+    tilt: Weight = 4.0
+    """typical tilt of the objects whose front is learnt, in degrees, as the network leaves them"""
+    right: Positive = 15.0
+    """largest angle of a right direction, in degrees; poses may be twice as far off"""
+
+
+DEFAULT = OrientationTraining()
 
 
 class OrientationTask(Task):
@@ -83,7 +91,11 @@ class OrientationTask(Task):
         stretch = 1 + data.stretch * (2 * torch.rand(3, generator=generator) - 1)
         points = centred((points * stretch)[None])[0]
         points = points + 0.01 * uniform(0.0, 1.0, generator) * torch.randn(points.shape, generator=generator)
-        return points, candidates(points, generator), points @ tilt(_TILT, generator).T
+        return (
+            points,
+            candidates(points, generator, self.config.training),
+            points @ tilt(self.config.training.tilt, generator).T,
+        )
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Percent of held-apart objects, turned at random, that stand up, and also face the right way.
@@ -109,9 +121,9 @@ class OrientationTask(Task):
         turn = random_rotations(1, generator)[0]
         found = model.canonical_rotation(points @ turn.mT) @ turn
         cosines = torch.stack([found[1, 1], (found.trace() - 1) / 2])  # how far up is missed, and the pose
-        right = cosines.clamp(-1, 1).acos().rad2deg() < torch.tensor([RIGHT, 2 * RIGHT])
+        right = cosines.clamp(-1, 1).acos().rad2deg() < self.config.training.right * torch.tensor([1, 2])
         sure = model.facing(centred((points @ found.mT)[None])[0])[1]
-        return [*right.tolist(), sure > TOLD]
+        return [*right.tolist(), sure >= LIKELY]
 
 
 def partly(pool: Pool, lost: float, count: int, generator: torch.Generator) -> Float[Tensor, "p 3"]:
@@ -133,13 +145,17 @@ def tilt(degrees: float, generator: torch.Generator) -> Float[Tensor, "3 3"]:
     return roma.rotvec_to_rotmat(math.radians(degrees) * torch.randn(3, generator=generator) * (1 - UP))
 
 
-def candidates(points: Float[Tensor, "p 3"], generator: torch.Generator) -> Float[Tensor, "d 3"]:
+def candidates(
+    points: Float[Tensor, "p 3"], generator: torch.Generator, config: OrientationTraining = DEFAULT
+) -> Float[Tensor, "d 3"]:
     """Up, then directions that are not: down, near misses, the axes of the shape and others at random."""
-    others = F.normalize(torch.randn(_RANDOM, 3, generator=generator), dim=-1)
-    sideways = F.normalize(torch.randn(_NEAR, 3, generator=generator) * (1 - UP), dim=-1)
-    angle = torch.deg2rad(_NEAREST + (_FARTHEST - _NEAREST) * torch.rand(_NEAR, 1, generator=generator))
+    others = F.normalize(torch.randn(config.random_directions, 3, generator=generator), dim=-1)
+    sideways = F.normalize(torch.randn(config.near_directions, 3, generator=generator) * (1 - UP), dim=-1)
+    angle = torch.deg2rad(
+        config.nearest + (config.farthest - config.nearest) * torch.rand(len(sideways), 1, generator=generator)
+    )
     near = angle.cos() * UP + angle.sin() * sideways
     tried = torch.cat([-UP[None], near, principal_axes(points), others])
     # What is too near to up is no wrong answer: down stands in for it.
-    close = tried @ UP > math.cos(math.radians(_NEAREST - 1))
+    close = tried @ UP > math.cos(math.radians(config.nearest - 1))
     return torch.cat([UP[None], torch.where(close[:, None], -UP, tried)])

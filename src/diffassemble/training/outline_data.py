@@ -13,8 +13,8 @@ Every puzzle of the stream is a pure function of (seed, step, number).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import compress
 from pathlib import Path
 
@@ -36,14 +36,28 @@ from diffassemble.outlines.matches import find_matches
 from diffassemble.training.config import OutlineConfig, RecordedConfig
 from diffassemble.training.pictures import Portion, share_out, uniform
 
-_SIDE = 1000
-_POINTS = 256
-# Two pieces touch where their outlines run nearer to each other than this, along at least so many points; pixels.
-_NEAR, _FEWEST = 4.0, 6
-# Pixels across pieces that are cut from pictures, and most that they lose all around.
-_SIZES = (60, 80, 100)
-_MOST_WORN = {"tabs": 1, "torn": 1, "shards": 4, "strips": 0}
 _NOTHING = torch.zeros(4, 1, 1, dtype=torch.uint8)
+
+
+@dataclass(frozen=True)
+class SheetConfig:
+    """How sheets and pictures are cut; lengths in pixels."""
+
+    side: int = 1000
+    """width of a sheet"""
+    points: int = 256
+    """points of an outline"""
+    near: float = 4.0
+    """two pieces touch where their outlines are closer than this"""
+    fewest: int = 6
+    """points along which two pieces must touch"""
+    sizes: tuple[int, ...] = (60, 80, 100)
+    """sizes of pieces that are cut from pictures; strips are a third as wide"""
+    worn: Mapping[str, int] = field(default_factory=lambda: {"tabs": 1, "torn": 1, "shards": 4, "strips": 0})
+    """most that such pieces lose all around"""
+
+
+DEFAULT = SheetConfig()
 
 
 @dataclass(frozen=True)
@@ -63,22 +77,23 @@ class Sheet:
         return len(self.centres)
 
 
-def make_sheet(shape: str, pieces: int, generator: torch.Generator) -> Sheet:
+def make_sheet(shape: str, pieces: int, generator: torch.Generator, config: SheetConfig = DEFAULT) -> Sheet:
     """Cut a sheet of any proportions."""
-    height = round(_SIDE * math.exp(uniform(-0.5, 0.2, generator)))
-    edges = [outline.edge for outline in sheet_outlines(shape, pieces, _SIDE, height, generator)]
-    fine = [resample(edge, _POINTS) for edge in edges]
+    near = config.near
+    height = round(config.side * math.exp(uniform(-0.5, 0.2, generator)))
+    edges = [outline.edge for outline in sheet_outlines(shape, pieces, config.side, height, generator)]
+    fine = [resample(edge, config.points) for edge in edges]
     places = [middle(edge) for edge in edges]
     trees = [cKDTree(curve) for curve in fine]
     pairs, turns, points = [], [], []
     for one in range(len(edges)):
         for two in range(len(edges)):
-            low, high = fine[two].min(0) - _NEAR, fine[two].max(0) + _NEAR
+            low, high = fine[two].min(0) - near, fine[two].max(0) + near
             beside = ((fine[one] > low) & (fine[one] < high)).all(1)
-            if one == two or beside.sum() < _FEWEST:
+            if one == two or beside.sum() < config.fewest:
                 continue
-            touching = fine[one][beside][trees[two].query(fine[one][beside], distance_upper_bound=_NEAR)[0] < _NEAR]
-            if len(touching) < _FEWEST:
+            touching = fine[one][beside][trees[two].query(fine[one][beside], distance_upper_bound=near)[0] < near]
+            if len(touching) < config.fewest:
                 continue
             amid = touching.mean(0)
             spread = (touching - amid).T @ (touching - amid)
@@ -130,7 +145,7 @@ def made_up(truth: Poses, pairs: Int[Tensor, "e 2"], contact: Poses, generator: 
     odds = math.log((len(true) + 0.5) / (float(fits.sum()) + 0.5))
     score = tells * torch.randn(len(right), generator=generator) + tells**2 * (right.float() - 0.5)
     chance = torch.sigmoid(score + odds)
-    exact = uniform(0.0, 0.015, generator), uniform(0.0, 0.02, generator) * _SIDE / len(truth) ** 0.5
+    exact = uniform(0.0, 0.015, generator), uniform(0.0, 0.02, generator) * DEFAULT.side / len(truth) ** 0.5
     off = plane_rotations(exact[0] * torch.randn(len(right), generator=generator))
     moved = exact[1] * torch.randn(len(right), 2, generator=generator)
     relative = Poses(off @ relative.rotation, relative.translation + moved)
@@ -141,10 +156,12 @@ def made_up(truth: Poses, pairs: Int[Tensor, "e 2"], contact: Poses, generator: 
     return Matches(first, second, relative, torch.zeros_like(first), evidence)
 
 
-def compared(path: Path, shape: str, pieces: int, generator: torch.Generator) -> tuple[Puzzle, Matches]:
+def compared(
+    path: Path, shape: str, pieces: int, generator: torch.Generator, config: SheetConfig = DEFAULT
+) -> tuple[Puzzle, Matches]:
     """A puzzle cut from a picture, its pieces somewhat worn, and the matches that are found; in pixels."""
-    worn = int(torch.randint(_MOST_WORN[shape] + 1, (), generator=generator))
-    size = _SIZES[int(torch.randint(len(_SIZES), (), generator=generator))]
+    worn = int(torch.randint(config.worn[shape] + 1, (), generator=generator))
+    size = config.sizes[int(torch.randint(len(config.sizes), (), generator=generator))]
     size = size // 3 if shape == "strips" else size
     puzzle = cut_shapes(read_picture(path), shape, pieces, generator, size=size, erode=worn)
     return puzzle, find_matches(puzzle)

@@ -32,12 +32,8 @@ Picture = Float[Tensor, "3 H W"]
 Pictures = Float[Tensor, "b 3 H W"]
 Resized = Float[Tensor, "b 3 h w"]
 Pixels = Float[Tensor, "n 3 s s"]
-LARGEST_SIDE = 512
 UNKNOWN = math.nan
 """colour of what is missing"""
-# JPEG compresses blocks of so many pixels apart from each other, if colours are kept as fine as brightness.
-_BLOCK = 8
-_QUALITIES = 50.0, 95.0
 
 
 def uniform(low: float, high: float, generator: torch.Generator) -> float:
@@ -120,8 +116,8 @@ def packed(pictures: Iterable[UInt8[Tensor, "3 _ _"]], together: int = 256) -> I
         yield from (part.view(picture.shape) for part, picture in zip(parts, group, strict=True))
 
 
-def load_picture(path: Path, smallest: int = 1) -> UInt8[Tensor, "3 H W"]:
-    """A picture as bytes; large ones are thinned to between 512 and 1024 pixels on the shorter side."""
+def load_picture(path: Path, smallest: int = 1, largest: int = 512) -> UInt8[Tensor, "3 H W"]:
+    """A picture as bytes; the shorter side of large ones is reduced by a whole factor to `largest` pixels or more."""
     picture = read_picture(path)
     height, width = picture.shape[-2:]
     if min(height, width) < smallest:
@@ -129,7 +125,7 @@ def load_picture(path: Path, smallest: int = 1) -> UInt8[Tensor, "3 H W"]:
             f"{path}: is {width}x{height} pixels, but these grids need {smallest} or more a side to train on; "
             "remove it or lower --data.grids"
         )
-    step = max(1, min(height, width) // LARGEST_SIDE)
+    step = max(1, min(height, width) // largest)
     return to_levels(picture if step == 1 else F.avg_pool2d(picture, step))
 
 
@@ -299,7 +295,9 @@ def _between(count: int, low: float, high: float, generator: torch.Generator) ->
     return low + (high - low) * torch.rand(count, generator=generator)
 
 
-def wear(pixels: Pixels, share: float, generator: torch.Generator) -> Pixels:
+def wear(
+    pixels: Pixels, share: float, generator: torch.Generator, qualities: tuple[float, float] = (50.0, 95.0)
+) -> Pixels:
     """With the probability `share`, pieces are worn: blurred, unevenly lit, compressed, each in half of these cases."""
     if uniform(0.0, 1.0, generator) >= share:
         return pixels
@@ -309,7 +307,7 @@ def wear(pixels: Pixels, share: float, generator: torch.Generator) -> Pixels:
     if lit:
         gain = 1 + 0.04 * (torch.rand(len(pixels), 3, 1, 1, generator=generator) - 0.5)
         pixels = (pixels * gain).clamp(0, 1)
-    return compress(pixels, int(uniform(*_QUALITIES, generator))) if compressed else pixels
+    return compress(pixels, int(uniform(*qualities, generator))) if compressed else pixels
 
 
 def blur(pixels: Pixels, strength: float) -> Pixels:
@@ -320,9 +318,9 @@ def blur(pixels: Pixels, strength: float) -> Pixels:
 
 
 def compress(pixels: Pixels, quality: int) -> Pixels:
-    """The pieces as JPEG files of this quality would show them, each for itself."""
+    """The pieces as JPEG files of this quality would show them, each for itself: JPEG compresses blocks of 8 pixels."""
     size = pixels.shape[-1]
-    room = -size % _BLOCK
+    room = -size % 8
     padded = F.pad(pixels, (0, room, 0, room), mode="replicate")
     file = io.BytesIO()
     to_image(padded.movedim(0, 1).flatten(1, 2)).save(file, "JPEG", quality=quality, subsampling=0)

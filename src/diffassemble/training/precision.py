@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
@@ -22,10 +23,19 @@ from diffassemble.core import InputError
 from diffassemble.io.atomic import cache_folder, write_file
 
 Verdict = Literal["faster", "slower", "fails"]
-FASTER = 1.1
-"""how many times as fast as float32 bfloat16 must be, so that noise does not decide"""
-PATIENCE = 120.0
-"""seconds after which the child counts as hung"""
+
+
+@dataclass(frozen=True)
+class TrialConfig:
+    """When a trial of bfloat16 succeeds."""
+
+    faster: float = 1.1
+    """how many times as fast as float32 it must be, so that noise does not decide"""
+    patience: float = 120.0
+    """seconds after which the child counts as hung"""
+
+
+DEFAULT = TrialConfig()
 TRIAL = """
 import time, torch
 
@@ -84,18 +94,18 @@ def bfloat16() -> tuple[Verdict, str]:
     return found, reason
 
 
-def try_bfloat16(trial: str = TRIAL, patience: float = PATIENCE) -> tuple[Verdict, str]:
+def try_bfloat16(trial: str = TRIAL, config: TrialConfig = DEFAULT) -> tuple[Verdict, str]:
     """Let a child process compute in bfloat16; if it dies or hangs, say so in a few words."""
     try:
-        child = subprocess.run([sys.executable, "-c", trial], capture_output=True, text=True, timeout=patience)
+        child = subprocess.run([sys.executable, "-c", trial], capture_output=True, text=True, timeout=config.patience)
     except subprocess.TimeoutExpired:
-        return "fails", f"bfloat16 does not work here (no answer within {patience:g} s)"
+        return "fails", f"bfloat16 does not work here (no answer within {config.patience:g} s)"
     except OSError as error:
         return "fails", f"bfloat16 could not be tried ({error.strerror})"
     if child.returncode < 0:
         return "fails", f"bfloat16 does not work here (the trial was ended by {signal.Signals(-child.returncode).name})"
     try:
-        return ("faster" if float(child.stdout) > FASTER else "slower"), ""
+        return ("faster" if float(child.stdout) > config.faster else "slower"), ""
     except ValueError:
         words = (child.stderr.strip().splitlines() or ["no answer"])[-1]
         return "fails", f"bfloat16 does not work here ({words})"

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from diffassemble.core import Board
 from diffassemble.core.limits import LIMITS
 from diffassemble.core.seeds import seeded
-from diffassemble.core.settings import Batch
+from diffassemble.core.settings import Batch, Count, Fraction, Positive, Share, Weight
 from diffassemble.network.upright import FROZEN, Upright, UprightConfig, Views, filled, looked_at, resized, views_of
 from diffassemble.training.config import Config, PictureConfig, TrainingConfig
 from diffassemble.training.loop import Task
@@ -39,19 +39,11 @@ from diffassemble.training.pictures import (
 
 # Shapes of crops, one after the other, and turns of which one, at random, is to be told from upright. Wide and tall
 # ones come alike in both roles: else shapes would tell which way is up.
-_TURNED = 1, 2, 3
 VARIANTS = (
-    *(((1, 1), _TURNED), ((2, 3), (1, 3)), ((1, 1), _TURNED), ((3, 2), (2,))),
-    *(((1, 1), _TURNED), ((3, 2), (1, 3)), ((1, 1), _TURNED), ((2, 3), (2,))),
+    *(((1, 1), (1, 2, 3)), ((2, 3), (1, 3)), ((1, 1), (1, 2, 3)), ((3, 2), (2,))),
+    *(((1, 1), (1, 2, 3)), ((3, 2), (1, 3)), ((1, 1), (1, 2, 3)), ((2, 3), (2,))),
 )
 VARIATION = Variation(smallest_crop=0.9, tilt=5.0, light=0.2, holed_share=0.5)
-_SMALLEST = 0.8
-_COARSE_SHARE = 0.2
-_SMOOTHING = 0.03
-_LOST = 0.3
-# Temperatures that are tried, and a small loss.
-_HEATS = [1.03**power for power in range(-40, 41)]
-_NOTHING = 0.02
 
 
 @dataclass(frozen=True)
@@ -62,6 +54,12 @@ class UprightData(PictureConfig):
     """variations of each picture, which then come again and again; 0: always others"""
     cache: Path | None = None
     """folder that keeps what the frozen part of the network shows of such variations"""
+    smallest_crop: Positive = 0.8
+    """smallest side of a random crop, as a share of the picture's"""
+    coarse_share: Share = 0.2
+    """share of variations of few pixels"""
+    lost: Share = 0.3
+    """share of 6×6 cells without which pictures held apart are looked at, too"""
 
     def conflicts(self) -> Iterator[tuple[str, str]]:
         yield from super().conflicts()
@@ -75,6 +73,12 @@ class UprightTraining(TrainingConfig):
 
     pictures: Batch = 32
     """pictures in a batch, over all processes; each is looked at upright and in another turn"""
+    smoothing: Fraction = 0.03
+    """label smoothing"""
+    heats: Count = 40
+    """temperatures of 1.03ⁿ for n from −`heats` to `heats` are tried"""
+    heat_cost: Weight = 0.02
+    """rise of the cross-entropy that is taken for the highest temperature: rather too modest than too sure"""
 
 
 class UprightTask(Task):
@@ -102,7 +106,7 @@ class UprightTask(Task):
         device = next(model.parameters()).device
         logits = model.judged([torch.cat(view).to(device) for view in zip(*views, strict=True)])
         target = torch.zeros(len(views), dtype=torch.long, device=device)
-        return weight * F.cross_entropy(logits.float(), target, label_smoothing=_SMOOTHING)
+        return weight * F.cross_entropy(logits.float(), target, label_smoothing=self.config.training.smoothing)
 
     def _views(self, picture: UInt8[Tensor, "3 H W"], variant: int) -> Views:
         """What the frozen part shows of a variation of a picture, upright and not; from the cache, or looked at now."""
@@ -116,7 +120,7 @@ class UprightTask(Task):
                 return [torch.from_numpy(kept[name]).float() for name in kept]
         generator = seeded(int(of.hexdigest()[:8], 16))
         turns = 0, others[int(torch.randint(len(others), (), generator=generator))]
-        views = views_of(varied(picture, shape, side, generator), side, turns)
+        views = views_of(varied(picture, shape, side, generator, self.config.data), side, turns)
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             beside = path.with_suffix(f".{os.getpid()}.part.npz")
@@ -139,10 +143,11 @@ class UprightTask(Task):
         }
         if not told:
             return {"score": 0.0}
-        losses = {heat: sum(_loss(logits / heat) for logits in told.values()) / len(told) for heat in _HEATS}
+        training = self.config.training
+        heats = [1.03**power for power in range(-training.heats, training.heats + 1)]
+        losses = {heat: sum(_loss(logits / heat) for logits in told.values()) / len(told) for heat in heats}
         least = min(losses.values())
-        # Rather too modest than too sure: the highest temperature that costs next to nothing.
-        model.temperature.fill_(max(heat for heat, loss in losses.items() if loss < least + _NOTHING))
+        model.temperature.fill_(max(heat for heat, loss in losses.items() if loss < least + training.heat_cost))
         scores = {name: 100 * float((logits.argmax(1) == 0).float().mean()) for name, logits in told.items()}
         return {"score": 100 * math.exp(-least), **scores}
 
@@ -151,7 +156,9 @@ class UprightTask(Task):
         if not self.held_views:
             for name, pictures in self.held_apart:
                 colours = [picture.float() / 255 for picture in pictures]
-                holed = [with_lost_cells(picture, number) for number, picture in enumerate(colours)]
+                holed = [
+                    with_lost_cells(picture, number, self.config.data.lost) for number, picture in enumerate(colours)
+                ]
                 for title, shown in ((name, colours), (f"{name} -30%", holed)) if colours else ():
                     self.held_views[title] = [views_of(picture[None], self.config.model.side) for picture in shown]
         return self.held_views
@@ -161,16 +168,22 @@ def _loss(logits: Float[Tensor, "n 4"]) -> float:
     return -float(logits.log_softmax(1)[:, 0].mean())
 
 
-def varied(picture: UInt8[Tensor, "3 H W"], shape: tuple[int, int], side: int, generator: torch.Generator) -> Resized:
+def varied(
+    picture: UInt8[Tensor, "3 H W"],
+    shape: tuple[int, int],
+    side: int,
+    generator: torch.Generator,
+    config: UprightData,
+) -> Resized:
     """A random crop of this shape, as it is looked at; mirrored, tilted, relit, coarse or with cells missing."""
-    crop = random_crop(picture.float() / 255, Board(*shape), _SMALLEST, generator)[None]
-    if uniform(0.0, 1.0, generator) < _COARSE_SHARE:
+    crop = random_crop(picture.float() / 255, Board(*shape), config.smallest_crop, generator)[None]
+    if uniform(0.0, 1.0, generator) < config.coarse_share:
         crop = resized(crop, looked_at(*shape, round(side * uniform(0.2, 0.6, generator))))
     size = looked_at(*shape, side)
     return filled(vary(resized(crop, size), size, VARIATION, generator))
 
 
-def with_lost_cells(picture: Float[Tensor, "3 H W"], seed: int) -> Float[Tensor, "3 H W"]:
-    """The picture without 30 % of its 6×6 cells, at random."""
-    lost = torch.rand(1, 1, 6, 6, generator=seeded(79, seed)) < _LOST
+def with_lost_cells(picture: Float[Tensor, "3 H W"], seed: int, share: float) -> Float[Tensor, "3 H W"]:
+    """The picture without a share of its 6×6 cells, at random."""
+    lost = torch.rand(1, 1, 6, 6, generator=seeded(79, seed)) < share
     return torch.where(F.interpolate(lost.float(), picture.shape[-2:], mode="nearest-exact")[0] > 0, UNKNOWN, picture)
