@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from diffassemble.core import Board, ImagePieces, InputError, Puzzle, turn_matrix, turn_pixels
-from diffassemble.network import cells
+from diffassemble.network import denoiser
 from diffassemble.network.batch import pack
 from diffassemble.network.cells import cell_codes, expected
 from diffassemble.network.denoiser import Denoiser, Prediction
@@ -77,7 +77,7 @@ def test_large_boards_are_scored_in_blocks(make_model: Make, puzzle: Puzzle, mon
         return model.predict(noisy, time, condition, model.predict(noisy, time, condition))
 
     whole = twice()
-    monkeypatch.setattr(cells, "_MOST", 4 * puzzle.board.cells)
+    monkeypatch.setattr(denoiser, "RUN", replace(denoiser.RUN, scored=4 * puzzle.board.cells))
     parts = twice()
     assert parts.logits is None
     torch.testing.assert_close(parts.vectors, whole.vectors)

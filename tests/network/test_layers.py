@@ -45,7 +45,7 @@ def every_path(layer: UniMP | GCN, puzzle: Tensor, nodes: Tensor, matches: Match
     """Complete graphs with dense and with listed features, and a list of edges."""
     for largest in (1000, 0):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(features, "LISTED_ABOVE", largest)
+            patch.setattr(features, "DEFAULT", features.LayoutConfig(largest))
             dense = DenseGraph.of(puzzle, matches, SLOTS)
         yield dense.gather(layer.message_passing(dense.spread(nodes), dense))
     listed = edge_graph(complete_edges(puzzle), puzzle, matches, SLOTS)

@@ -17,7 +17,6 @@ from torch import Tensor
 from diffassemble.core import Board, Matches, Poses, Puzzle, turn_matrix
 from diffassemble.core.seeds import seeded
 from diffassemble.diffusion.spaces import CosSin
-from diffassemble.network import evidence as module
 from diffassemble.network.batch import join_matches
 from diffassemble.network.evidence import (
     POWERS,
@@ -336,7 +335,7 @@ def test_reach_is_told_side_by_side_in_the_piece_s_own_frame(turned: int, true_s
         torch.testing.assert_close(clusters.reach() / board.pitch, torch.tensor(expected).float())
 
 
-def test_reach_is_the_same_by_boxes_by_blocks_and_by_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reach_is_the_same_by_boxes_by_blocks_and_by_all_pairs() -> None:
     generator = torch.Generator().manual_seed(0)
     label, place = torch.randint(0, 9, (60,), generator=generator), torch.randn(60, 2, generator=generator)
     quarter = turn_matrix(torch.randint(0, 4, (60,), generator=generator))
@@ -344,8 +343,7 @@ def test_reach_is_the_same_by_boxes_by_blocks_and_by_all_pairs(monkeypatch: pyte
     assert torch.equal(Clusters(label, Poses(quarter, place)).reach(), pairs)
     tilted = Clusters(label, Poses(quarter @ torch.tensor([[0.6, -0.8], [0.8, 0.6]]), place))
     whole = tilted.reach()
-    monkeypatch.setattr(module, "_BLOCK", 200)
-    assert torch.equal(tilted.reach(), whole)
+    assert torch.equal(tilted.reach(pairs=200), whole)
 
 
 def test_reach_in_space(solved_in_space: Solved) -> None:

@@ -129,6 +129,11 @@ class FragmentPieces:
         return self.points
 
     @property
+    def typical_length(self) -> float:
+        """The length by which places are judged: that of the whole, since fragments are few."""
+        return 1.0
+
+    @property
     def areas(self) -> Float64[Tensor, "n"]:
         """How much surface each fragment has; of clouds, what their spread suggests."""
         spread = self.points.var(1).sum(-1).tolist()
@@ -169,6 +174,11 @@ class OutlinePieces:
         """Points along each outline, which tell pieces apart."""
         spread = torch.arange(64) / 64
         return torch.stack([contour[(spread * len(contour)).long()] for contour in self.contours])
+
+    @property
+    def typical_length(self) -> float:
+        """The length by which places are judged, in pixels: twice that of a typical piece."""
+        return 2 * float(torch.stack([*map(polygon_area, self.content)]).median()) ** 0.5
 
     @property
     def areas(self) -> Float[Tensor, "n"]:

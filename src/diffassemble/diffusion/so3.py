@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -23,12 +24,25 @@ from diffassemble.diffusion.schedule import Gaussian, Level, Schedule, State, no
 
 UNIFORM = 4.0
 """spread beyond which the distribution is uniform to 1e-13"""
-_MEET = 0.5
-_SPREADS = 121
-_LONGEST, _LENGTHS, _CELLS = 6.0, 241, 300
 SPAN = 2.0
 """whole objects have longest side 1; in a state they span [−1, 1], as boards do"""
-_DAMPING = 1e-2
+
+
+@dataclass(frozen=True)
+class TableConfig:
+    """How finely angles are tabulated; the errors are below 1e-4 of the angle."""
+
+    meet: float = 0.5
+    """spread at which one series takes over from the other"""
+    spreads: int = 121
+    longest: float = 6.0
+    """length of a normal vector, in deviations, beyond which angles go on linearly"""
+    lengths: int = 241
+    cells: int = 300
+    """cells over which the density is integrated"""
+
+
+TABLE = TableConfig()
 
 
 def series_density(angle: Float[Tensor, "*#n"], epsilon: Float[Tensor, "*#n"], terms: int = 16) -> Float[Tensor, "*n"]:
@@ -51,8 +65,8 @@ def small_density(angle: Float[Tensor, "*#n"], epsilon: Float[Tensor, "*#n"]) ->
 
 def angle_density(angle: Float[Tensor, "*#n"], epsilon: Float[Tensor, "*#n"]) -> Float[Tensor, "*n"]:
     """Density of the angle in [0, π], by whichever form is exact at this ε."""
-    small = small_density(angle, epsilon.clamp(max=_MEET))
-    return torch.where(epsilon < _MEET, small, series_density(angle, epsilon.clamp(min=_MEET)))
+    small = small_density(angle, epsilon.clamp(max=TABLE.meet))
+    return torch.where(epsilon < TABLE.meet, small, series_density(angle, epsilon.clamp(min=TABLE.meet)))
 
 
 def _unit(epsilon: Tensor) -> Tensor:
@@ -63,8 +77,8 @@ def _unit(epsilon: Tensor) -> Tensor:
 @cache
 def _table() -> Float[Tensor, "e z"]:
     """Angle / unit for each spread (rows, even in ε / (1 + ε)) and length of the normal vector (0…6)."""
-    wanted = np.linspace(0, _LONGEST, _LENGTHS)
-    place = torch.linspace(0, UNIFORM / (1 + UNIFORM), _SPREADS, dtype=torch.double)[1:]
+    wanted = np.linspace(0, TABLE.longest, TABLE.lengths)
+    place = torch.linspace(0, UNIFORM / (1 + UNIFORM), TABLE.spreads, dtype=torch.double)[1:]
     epsilon = place / (1 - place)
     rows = [np.interp(wanted, *_lengths_and_angles(spread)) for spread in epsilon]
     return torch.from_numpy(np.stack([wanted, *(rows / _unit(epsilon)[:, None].numpy())])).float()
@@ -72,8 +86,8 @@ def _table() -> Float[Tensor, "e z"]:
 
 def _lengths_and_angles(epsilon: Float[Tensor, ""]) -> tuple[np.ndarray, np.ndarray]:
     """Corresponding lengths and angles at one spread, by integrating the density from cell to cell."""
-    share = 1 - torch.linspace(1, 0, _CELLS + 1, dtype=torch.double) ** 4  # finer where the tail is thin
-    edges = (1.5 * _LONGEST * epsilon).clamp(max=math.pi) * share
+    share = 1 - torch.linspace(1, 0, TABLE.cells + 1, dtype=torch.double) ** 4  # finer where the tail is thin
+    edges = (1.5 * TABLE.longest * epsilon).clamp(max=math.pi) * share
     nodes, weights = (torch.from_numpy(part) for part in np.polynomial.legendre.leggauss(4))
     half = edges.diff()[:, None] / 2
     inner = edges[:-1, None] + half * (1 + nodes)
@@ -84,30 +98,30 @@ def _lengths_and_angles(epsilon: Float[Tensor, ""]) -> tuple[np.ndarray, np.ndar
 
 def _row(epsilon: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
     """Where in the table's rows this spread is."""
-    return epsilon / (1 + epsilon) * ((_SPREADS - 1) * (1 + UNIFORM) / UNIFORM)
+    return epsilon / (1 + epsilon) * ((TABLE.spreads - 1) * (1 + UNIFORM) / UNIFORM)
 
 
 def angle_of(length: Float[Tensor, "*n"], epsilon: Float[Tensor, "*#n"]) -> Float[Tensor, "*n"]:
     """The angle that is as probable under spread ε as this length is for a standard normal 3-vector."""
     epsilon = epsilon.clamp(0, UNIFORM)
-    row, column = _row(epsilon), length.clamp(max=_LONGEST) * ((_LENGTHS - 1) / _LONGEST)
-    above, left = row.long().clamp(max=_SPREADS - 2), column.long().clamp(max=_LENGTHS - 2)
+    row, column = _row(epsilon), length.clamp(max=TABLE.longest) * ((TABLE.lengths - 1) / TABLE.longest)
+    above, left = row.long().clamp(max=TABLE.spreads - 2), column.long().clamp(max=TABLE.lengths - 2)
     table = _table().to(length.device)
     by_row = [torch.lerp(table[above, side], table[above + 1, side], row - above) for side in (left, left + 1)]
     angle = torch.lerp(by_row[0], by_row[1], column - left) * _unit(epsilon)
-    return (angle * (length / _LONGEST).clamp(min=1)).clamp(max=math.pi)
+    return (angle * (length / TABLE.longest).clamp(min=1)).clamp(max=math.pi)
 
 
 def length_of(angle: Float[Tensor, "*n"], epsilon: Float[Tensor, ""]) -> Float[Tensor, "*n"]:
     """The inverse of `angle_of`, for one spread, which must not be 0."""
     epsilon = epsilon.clamp(max=UNIFORM)
     place, table = _row(epsilon), _table().to(angle.device)
-    above = place.long().clamp(max=_SPREADS - 2)
+    above = place.long().clamp(max=TABLE.spreads - 2)
     row = torch.lerp(table[above], table[above + 1], place - above)
     scaled = angle / _unit(epsilon)
-    left = torch.searchsorted(row, scaled.contiguous()).clamp(1, _LENGTHS - 1) - 1
+    left = torch.searchsorted(row, scaled.contiguous()).clamp(1, TABLE.lengths - 1) - 1
     within = ((scaled - row[left]) / (row[left + 1] - row[left]).clamp(min=1e-12)).clamp(0, 1)
-    return (left + within) * (_LONGEST / (_LENGTHS - 1)) * (scaled / row[-1]).clamp(min=1)
+    return (left + within) * (TABLE.longest / (TABLE.lengths - 1)) * (scaled / row[-1]).clamp(min=1)
 
 
 def rotation_of(normal: Float[Tensor, "*n 3"], epsilon: Float[Tensor, "*#n"]) -> Float[Tensor, "*n 3 3"]:
@@ -185,7 +199,7 @@ class SO3:
         import roma
 
         raw = raw.float()
-        return join(raw[..., :3], roma.special_procrustes(rotations(raw), gradient_eps=_DAMPING))
+        return join(raw[..., :3], roma.special_procrustes(rotations(raw), gradient_eps=1e-2))
 
 
 def spread_at(alpha_bar: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -83,6 +85,27 @@ class Quaternion(Gaussian):
         return Poses(roma.unitquat_to_rotmat(unit), vector[:, :3] / SPAN)
 
 
+class Rotations(NamedTuple):
+    """The rotations of the plane or of space: their axes, the volume of the group, and the nearest one to a matrix."""
+
+    axes: int
+    volume: float
+    nearest: Callable[[Float[Tensor, "n d d"]], Float[Tensor, "n d d"]]
+
+
+def _nearest_in_plane(matrices: Float[Tensor, "n 2 2"]) -> Float[Tensor, "n 2 2"]:
+    angle = torch.atan2(matrices[:, 1, 0] - matrices[:, 0, 1], matrices[:, 0, 0] + matrices[:, 1, 1])
+    return torch.stack([angle.cos(), -angle.sin(), angle.sin(), angle.cos()], -1).view_as(matrices)
+
+
+def _nearest_in_space(matrices: Float[Tensor, "n 3 3"]) -> Float[Tensor, "n 3 3"]:
+    import roma
+
+    return roma.special_procrustes(matrices)
+
+
+ROTATIONS = {2: Rotations(1, 2 * math.pi, _nearest_in_plane), 3: Rotations(3, 8 * math.pi**2, _nearest_in_space)}
+"""by dimension"""
 Space = Gaussian | SO3
 """How poses become states, and how states are noised and denoised.
 

@@ -11,7 +11,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from diffassemble.core import Board, Locks, Matches, Poses, Puzzle
-from diffassemble.core.pieces import polygon_area
 
 BOARD_WIDTH = 4
 
@@ -105,10 +104,7 @@ def _surroundings(puzzle: Puzzle) -> tuple[list[float], list[float]]:
     """Four numbers that describe the whole, and its room; without a lattice only the number of pieces is known."""
     board, content = puzzle.lattice, puzzle.pieces.content
     if board is None:
-        dimension = content.shape[-1]
-        # In the plane pieces may be many: lengths are judged by twice a typical one, in space by the whole.
-        unit = 2 * float(torch.stack([*map(polygon_area, content)]).median()) ** 0.5 if dimension == 2 else 1.0
-        return [math.log(len(puzzle)) / 3, 0.0, unit, 1.0], [1.0] * dimension
+        return [math.log(len(puzzle)) / 3, 0.0, puzzle.pieces.typical_length, 1.0], [1.0] * content.shape[-1]
     described = [math.log(board.rows) / 3, math.log(board.cols) / 3, board.pitch, len(puzzle) / board.cells]
     return described, [(board.cols - 1) * board.pitch, (board.rows - 1) * board.pitch]
 

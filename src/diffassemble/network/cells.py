@@ -21,11 +21,6 @@ from diffassemble.network.encoders.image import TURNS
 
 _WAVES = 12
 PLACE_FEATURES = 4 * _WAVES + 8
-_HIDDEN = 256
-# Logits are products of this many numbers of about unit size, brought to about unit size.
-_SCALE = 8.0
-# Cells times pieces times samples that are scored at once; opinions take a dozen times as much room.
-_MOST = 2**22
 
 Logits = Float[Tensor, "n k c 4"]
 """of every cell and clockwise quarter turn; cells that a piece's board does not have are −∞"""
@@ -69,10 +64,14 @@ class BoardCells:
 
 
 class CellScores(nn.Module):
-    """Scores every cell for every view; heads that score share one embedding of the cells."""
+    """Scores every cell for every view; heads that score share one embedding of the cells.
 
-    def __init__(self, width: int, place_width: int, hidden: int = 0) -> None:
+    Products of vectors are divided by `scale`, which brings them to about unit size.
+    """
+
+    def __init__(self, width: int, place_width: int, hidden: int = 0, scale: float = 8.0) -> None:
         super().__init__()
+        self.scale = scale
         inner = hidden or width
         self.hidden = nn.Sequential(nn.Linear(width, hidden), nn.GELU()) if hidden else nn.Identity()
         self.score = nn.Linear(inner, place_width)
@@ -89,7 +88,7 @@ class CellScores(nn.Module):
         most = max(cells.board.cells for cells in boards)
         logits = said.new_full((len(views), views.shape[2], most, TURNS), -torch.inf, dtype=torch.float32)
         for cells in boards:
-            own = said[cells.pieces] @ cells.embedding.T.to(said) / _SCALE + self.bias(cells.embedding).squeeze(-1)
+            own = said[cells.pieces] @ cells.embedding.T.to(said) / self.scale + self.bias(cells.embedding).squeeze(-1)
             own = (own + turn[cells.pieces]).float().permute(0, 2, 3, 1)
             if len(boards) == 1:
                 return own if opinions is None else own + opinions
@@ -100,9 +99,9 @@ class CellScores(nn.Module):
 class CellEmbedding(nn.Module):
     """Embeds the cells of boards, and tells views what a distribution over cells and turns says of them."""
 
-    def __init__(self, place_width: int, width: int) -> None:
+    def __init__(self, place_width: int, width: int, hidden: int = 256) -> None:
         super().__init__()
-        self.place = nn.Sequential(nn.Linear(PLACE_FEATURES, _HIDDEN), nn.GELU(), nn.Linear(_HIDDEN, place_width))
+        self.place = nn.Sequential(nn.Linear(PLACE_FEATURES, hidden), nn.GELU(), nn.Linear(hidden, place_width))
         self.first_guess = nn.Linear(place_width + PLACE_FEATURES + 1, width)
         self.before = nn.Linear(place_width + PLACE_FEATURES + 1, width)
 
@@ -131,12 +130,14 @@ class CellEmbedding(nn.Module):
         return torch.cat(answer)[order]
 
 
-def blocks(boards: Sequence[BoardCells], pieces: int, samples: int) -> Iterator[tuple[slice, Sequence[BoardCells]]]:
-    """Pieces in blocks whose logits fit into memory, with the boards as each block sees them.
+def blocks(
+    boards: Sequence[BoardCells], pieces: int, samples: int, most: int
+) -> Iterator[tuple[slice, Sequence[BoardCells]]]:
+    """Pieces in blocks of at most so many logits (cells × pieces × samples), with the boards as each block sees them.
 
     Boards of several puzzles at once are those of learning, which fit.
     """
-    size = max(1, _MOST // (samples * max(cells.board.cells for cells in boards)))
+    size = max(1, most // (samples * max(cells.board.cells for cells in boards)))
     if len(boards) > 1 or size >= pieces:
         yield slice(0, pieces), boards
         return

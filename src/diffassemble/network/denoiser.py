@@ -37,12 +37,12 @@ from diffassemble.network.cells import (
 )
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.encoders import Encoder, make_encoder
+from diffassemble.network.encoders.image import TURNS
 from diffassemble.network.encoders.points import EXTENTS, PointEncoder
 from diffassemble.network.encoders.vector_neurons import Invariants
 from diffassemble.network.evidence import (
     POWERS,
     THRESHOLDS,
-    TURNS,
     BoardPosterior,
     Clusters,
     board_posterior,
@@ -62,12 +62,24 @@ from diffassemble.network.spatial import NUMBERS, OPINIONS, Held, Opinions
 from diffassemble.network.spatial import opinions as spatial_opinions
 from diffassemble.network.verdicts import Verdicts
 
-# Estimates beyond this many units of the whole are nonsense.
-FARTHEST = 4.0
-# Pieces that are encoded at once.
-_ENCODED = 2048
-# Where the configuration does not say how sparse a large graph is: neighbours in the expander, and matches of a side.
-LARGE_DEGREE, LARGE_TOP = 16.0, 8
+
+@dataclass(frozen=True)
+class RunConfig:
+    """How a network is run, whatever it is made of."""
+
+    farthest: float = 4.0
+    """votes are cut off beyond so many units of the whole: matches that contradict each other push pieces away"""
+    encoded: int = 2048
+    """pieces that are encoded at once"""
+    scored: int = 2**22
+    """cells × pieces × samples that are scored at once; opinions take a dozen times as much room"""
+    large_degree: float = 16.0
+    """neighbours in the expander of a large graph, where the configuration sets none"""
+    large_top: int = 8
+    """matches of a side that are edges of a large graph, where the configuration sets none"""
+
+
+RUN = RunConfig()
 
 Samples = Float[Tensor, "n k p"]
 """k versions of the states of n pieces"""
@@ -271,7 +283,7 @@ class Denoiser(PoseNetwork):
 
     def _encoded(self, batch: PuzzleBatch) -> Float[Tensor, "m f"]:
         """The features of all nodes; those of large puzzles in blocks, if nothing is learnt from them."""
-        at_once = len(batch.content) if torch.is_grad_enabled() else _ENCODED
+        at_once = len(batch.content) if torch.is_grad_enabled() else RUN.encoded
         known = () if batch.frozen is None else (batch.frozen,)
         blocks = zip(*(part.split(at_once) for part in (batch.content, *known)), strict=True)
         features = torch.cat([self.encoder(*block).flatten(1) for block in blocks])
@@ -336,7 +348,7 @@ class Denoiser(PoseNetwork):
     ) -> Prediction:
         """What views say of all cells, and the opinions with them, if any are trusted; large boards in blocks."""
         vectors, told, logits = [], [], None
-        for rows, cells in blocks(boards, *views.shape[0:3:2]):
+        for rows, cells in blocks(boards, *views.shape[0:3:2], RUN.scored):
             opinions = None
             if self.trust is not None and seen is not None:
                 opinions = opinion_logits(self.trust(views[rows]), seen[rows], cells)
@@ -394,8 +406,7 @@ class Denoiser(PoseNetwork):
                 vector = self.space.to_vector(clusters.members(opinion, shape[1]))
                 answers.append(vector.unflatten(0, shape)[:, :, None])
         scale = (alpha_bar.sqrt() / (alpha_bar + 0.1 * (1 - alpha_bar))).unflatten(0, shape)
-        # Matches that contradict each other push pieces further away with every round; beyond this it is nonsense.
-        estimates = torch.cat(linear, 2).clamp(-FARTHEST, FARTHEST) * scale[..., None, None]
+        estimates = torch.cat(linear, 2).clamp(-RUN.farthest, RUN.farthest) * scale[..., None, None]
         return torch.cat([estimates, *decided], 2)
 
     def _mixture(self, trust: Float[Tensor, "n k two_o"], opinions: Float[Tensor, "n k o p"]) -> Samples:
@@ -507,11 +518,11 @@ def wire(config: ModelConfig, batch: PuzzleBatch, generator: torch.Generator | N
         return DenseGraph.of(owner, evidence, config.edge_slots, config.virtual_nodes)
     # Solving draws the same graph for the same puzzle.
     generator = generator or torch.Generator().manual_seed(len(batch.puzzle))
-    top = config.top_k or (LARGE_TOP if large else 0)
+    top = config.top_k or (RUN.large_top if large else 0)
     if config.degree == 0 and not large:
         edges = drop_edges(complete_edges(batch.puzzle), config.dropped_edges, generator)
     else:
-        edges = expander_edges(batch.puzzle, config.degree or LARGE_DEGREE, generator)
+        edges = expander_edges(batch.puzzle, config.degree or RUN.large_degree, generator)
         if batch.matches is not None and top:
             edges = torch.cat([edges, match_edges(batch.matches, top, config.contact_slots)], 1)
     return edge_graph(lifted(edges, each), owner, evidence, config.edge_slots, config.virtual_nodes)

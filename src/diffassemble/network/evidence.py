@@ -17,13 +17,13 @@ from torch import Tensor
 
 from diffassemble.assembly.forest import join
 from diffassemble.core import Matches, Poses, turn_matrix
+from diffassemble.core.thresholds import LIKELY, SURE
+from diffassemble.network.encoders.image import TURNS
 
 POWERS = (1, 2, 4, 8, 16)
-THRESHOLDS = (0.9, 0.5, 0.1)
-# How many pairs of pieces are looked at at once.
-_BLOCK = 2**22
-_NEVER = -1e9
-TURNS = 4
+"""rounds of voting after which votes are read"""
+THRESHOLDS = (SURE, LIKELY, 0.1)
+"""probabilities from which on matches join clusters"""
 
 
 def vote_matrix(matches: Matches, count: int) -> Float[Tensor, "flat flat"]:
@@ -127,13 +127,16 @@ class Clusters:
         label = self.label.repeat_interleave(samples) * samples + torch.arange(samples, device=device).repeat(count)
         return label, self.frame[torch.arange(count, device=device).repeat_interleave(samples)]
 
-    def reach(self) -> Float[Tensor, "n two_d"]:
-        """How far a piece's cluster stretches beyond it along its own axes, forwards then backwards."""
+    def reach(self, pairs: int = 2**22) -> Float[Tensor, "n two_d"]:
+        """How far a piece's cluster extends beyond it along its own axes, forwards then backwards.
+
+        So many `pairs` of pieces are compared at once.
+        """
         rotation = self.frame.rotation
         if torch.equal(rotation, rotation.round()):  # quarter turns: what counts are the sides of the cluster's box
             return self._reach_of_box()
         every = torch.arange(len(self.label), device=self.label.device)
-        return torch.cat([self._reach_of(pieces) for pieces in every.split(max(1, _BLOCK // len(every)))])
+        return torch.cat([self._reach_of(pieces) for pieces in every.split(max(1, pairs // len(every)))])
 
     def _reach_of_box(self) -> Float[Tensor, "n two_d"]:
         place, index = self.frame.translation, self.label[:, None].expand_as(self.frame.translation)
@@ -232,7 +235,7 @@ class BoardPosterior:
         curve = (certain * count)[..., None, None, None] / 2
         shifts = self.shifts[:, None]
         by_shift = (slope[..., None] - curve * shifts) * shifts
-        by_shift = by_shift.masked_fill(~self.open[:, None], _NEVER)
+        by_shift = by_shift.masked_fill(~self.open[:, None], torch.finfo(by_shift.dtype).min / 4)
         chance = torch.softmax(by_turn + by_shift.logsumexp(-1).sum(-1), -1)
         best = (by_shift.softmax(-1) * shifts).sum(-1)
         rotation = torch.einsum("ckt,tab->ckab", chance, quarter)

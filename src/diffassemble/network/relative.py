@@ -8,7 +8,7 @@ the one that shows most evidence is the answer.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -22,16 +22,26 @@ from diffassemble.network.evidence import THRESHOLDS, grow_clusters
 from diffassemble.network.sampling import denoise, sample_count
 from diffassemble.network.spatial import Held, angle_between, nearest_rotation, residuals, settled, shown_evidence
 
-# Share of the matches that all samples but the first do not hear.
-_UNHEARD = 0.25
-# Two samples agree on a piece that they turn and place alike, in radians and in units.
-_TURN, _SHIFT = 0.15, 0.05
-# A sample believes a match that it shows within so many times that.
-_BELIEVED = 1.5
-# A match that contradicts a shown one speaks against it if it is at least this probable.
-_RIVAL = 0.1
-# Draws of which matches are true.
-_DRAWS = 512
+
+@dataclass(frozen=True)
+class AssemblyConfig:
+    """How samples become an assembly."""
+
+    unheard: float = 0.25
+    """share of the matches that all samples but the first do without"""
+    turn: float = 0.15
+    """two samples agree on a piece that they turn alike within this, in radians"""
+    shift: float = 0.05
+    """the same for places, in units"""
+    believed: float = 1.5
+    """a sample bears a match out within so many times these"""
+    rival: float = 0.1
+    """least probability of a match that counts against those it contradicts"""
+    draws: int = 512
+    """draws of which matches are true"""
+
+
+DEFAULT = AssemblyConfig()
 
 
 def spoilt(matches: Matches, wrong: float, unheard: float, generator: torch.Generator) -> Matches:
@@ -83,6 +93,7 @@ def denoised(
     samples: int,
     eta: float,
     generator: torch.Generator,
+    config: AssemblyConfig = DEFAULT,
 ) -> Iterator[tuple[float, Poses, Poses]]:
     """Yield after every reverse step what share is done, x_t of the first sample, and X₀ of all samples (k·n poses).
 
@@ -90,7 +101,7 @@ def denoised(
     """
     count, space = len(puzzle), model.space
     others = sample_count(samples, count) - 1
-    heard = [matches, *(spoilt(matches, 0.0, _UNHEARD, generator) for _ in range(others))]
+    heard = [matches, *(spoilt(matches, 0.0, config.unheard, generator) for _ in range(others))]
     batch = pack_copies(puzzle, heard)
     total = len(model.schedule.visited(steps))
     chain = denoise(model, batch, steps, 1, generator, eta, batch.locks)
@@ -118,29 +129,30 @@ def assembled(
     unit: Float[Tensor, "n"],
     verdicts: Float[Tensor, "m k"] | None = None,
     locked: bool = True,
+    config: AssemblyConfig = DEFAULT,
 ) -> tuple[Poses, Float[Tensor, "n"]]:
     """The assembly that k samples (k·n poses) make, and how probable it is that each piece belongs where it stands.
 
     That is seen from what is held; if nothing is really `locked`, from the largest part that holds together.
     """
-    ranks = _believed(matches, found, held, unit) if verdicts is None else verdicts
+    ranks = _believed(matches, found, held, unit, config) if verdicts is None else verdicts
     # Matches that are less probable than any tree takes are still better than none.
     trees = [tree_poses(weighed(matches, rank.clamp(min=THRESHOLDS[-1])), held) for rank in ranks.unbind(1)]
     worth = torch.stack([shown_evidence(matches, tree.rotation, tree.translation, unit)[0] for tree in trees])
     answer = trees[int(worth.argmax())]
     alike = [
-        (angle_between(tree.rotation, answer.rotation) < _TURN)
-        & ((tree.translation - answer.translation).norm(dim=-1) < _SHIFT * unit)
+        (angle_between(tree.rotation, answer.rotation) < config.turn)
+        & ((tree.translation - answer.translation).norm(dim=-1) < config.shift * unit)
         for tree in trees
     ]
     agreed = (worth.softmax(0)[:, None] * torch.stack(alike)).sum(0)
     told = [matches] if verdicts is None else [matches, weighed(matches, verdicts.mean(1))]
     seen_from = held.held
     if not locked:
-        borne_out = told[-1][shown(matches, answer, unit).nonzero()[:, 0]]
+        borne_out = told[-1][shown(told[-1], answer, unit, config).nonzero()[:, 0]]
         seen_from = torch.arange(len(unit)) == grow_clusters(borne_out, len(unit), apart=0.0)[1].sizes().argmax()
     # Who looks at one pair alone, and who hears all, must both be sure.
-    sure = torch.stack([linked(one, answer, seen_from, unit) for one in told]).amin(0)
+    sure = torch.stack([linked(one, answer, seen_from, unit, config) for one in told]).amin(0)
     return answer, agreed * sure
 
 
@@ -149,14 +161,16 @@ def weighed(matches: Matches, weight: Float[Tensor, "m"]) -> Matches:
     return replace(matches, evidence=torch.cat([weight[:, None], matches.evidence[:, 1:]], 1))
 
 
-def _believed(matches: Matches, found: Poses, held: Locks, unit: Float[Tensor, "n"]) -> Float[Tensor, "m k"]:
+def _believed(
+    matches: Matches, found: Poses, held: Locks, unit: Float[Tensor, "n"], config: AssemblyConfig
+) -> Float[Tensor, "m k"]:
     """Verdicts of a network that tells none: what a sample nearly shows comes before all that it does not."""
     rotation, place = (
         part.unflatten(0, (-1, len(unit))).transpose(0, 1) for part in (found.rotation, found.translation)
     )
     known = Held(held.held, held.poses.rotation, held.poses.translation)
     angle, far = residuals(matches, *settled(matches, rotation, place, known, unit))
-    shows = (angle < _BELIEVED * _TURN) & (far < _BELIEVED * _SHIFT * unit[matches.first, None])
+    shows = (angle < config.believed * config.turn) & (far < config.believed * config.shift * unit[matches.first, None])
     return 0.5 * matches.probability[:, None] + 0.5 * shows
 
 
@@ -175,13 +189,21 @@ def tree_poses(matches: Matches, held: Locks) -> Poses:
     return held.applied(poses)
 
 
-def shown(matches: Matches, poses: Poses, unit: Float[Tensor, "n"]) -> Bool[Tensor, "m"]:
+def shown(
+    matches: Matches, poses: Poses, unit: Float[Tensor, "n"], config: AssemblyConfig = DEFAULT
+) -> Bool[Tensor, "m"]:
     """Which matches an assembly bears out."""
     angle, far = residuals(matches, poses.rotation[:, None], poses.translation[:, None])
-    return ((angle < 2 * _TURN) & (far < 2 * _SHIFT * unit[matches.first, None]))[:, 0]
+    return ((angle < 2 * config.turn) & (far < 2 * config.shift * unit[matches.first, None]))[:, 0]
 
 
-def linked(matches: Matches, poses: Poses, held: Bool[Tensor, "n"], unit: Float[Tensor, "n"]) -> Float[Tensor, "n"]:
+def linked(
+    matches: Matches,
+    poses: Poses,
+    held: Bool[Tensor, "n"],
+    unit: Float[Tensor, "n"],
+    config: AssemblyConfig = DEFAULT,
+) -> Float[Tensor, "n"]:
     """How probable it is that a piece belongs where it stands: that true matches lead from there to what is held.
 
     Every match that is shown is true with its probability, which it shares with those of the same two pieces that are
@@ -189,11 +211,11 @@ def linked(matches: Matches, poses: Poses, held: Bool[Tensor, "n"], unit: Float[
     speaks against all links by which they hang together: not all of them can be true with it. Counted in many draws.
     """
     count = len(held)
-    borne_out = shown(matches, poses, unit)
+    borne_out = shown(matches, poses, unit, config)
     chance = matches.probability.clamp(1e-6, 0.995)
     odds = chance / (1 - chance)
     pair = matches.first * count + matches.second
-    against = odds.where(~borne_out & (chance >= _RIVAL), 0.0)
+    against = odds.where(~borne_out & (chance >= config.rival), 0.0)
     rivals = torch.zeros(count * count).index_add(0, pair, against)
     link = torch.where(borne_out, odds / (1 + odds + rivals[pair]), 0.0)
     best = torch.zeros(count * count).scatter_reduce(0, pair, link, "amax").view(count, count)
@@ -205,30 +227,30 @@ def linked(matches: Matches, poses: Poses, held: Bool[Tensor, "n"], unit: Float[
     ends = torch.stack([node[one], node[two]])
     denied = (rivals.triu(1) > 0) & (best == 0) & (node[:, None] != node)
     if denied.any():
-        drawn, label = _drawn_parts(likely, ends, count + 1)
+        drawn, label = _drawn_parts(likely, ends, count + 1, config.draws)
         third, fourth = (node[side] for side in denied.nonzero().unbind(1))
         together = (label[:, third] == label[:, fourth]).float()
         denial = rivals[denied] / (1 + rivals[denied])
         likely = _less_likely(likely, drawn.float(), together, denial)
-    label = _drawn_parts(likely, ends, count + 1)[1]
+    label = _drawn_parts(likely, ends, count + 1, config.draws)[1]
     reached = (label[:, node] == label[:, -1:]).float().mean(0)
     # That all draws agree makes nobody quite sure.
-    return reached.where(held, reached * (1 - 1 / _DRAWS))
+    return reached.where(held, reached * (1 - 1 / config.draws))
 
 
 def _drawn_parts(
-    likely: Float[Tensor, "e"], ends: Int[Tensor, "2 e"], nodes: int
+    likely: Float[Tensor, "e"], ends: Int[Tensor, "2 e"], nodes: int, draws: int
 ) -> tuple[Bool[Tensor, "d e"], Int[Tensor, "d nodes"]]:
     """Which links are true in many draws, and which part of the whole every node then belongs to."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    drawn = torch.rand(_DRAWS, len(likely), generator=torch.Generator().manual_seed(0)) < likely
+    drawn = torch.rand(draws, len(likely), generator=torch.Generator().manual_seed(0)) < likely
     draw, edge = drawn.nonzero().unbind(1)
     rows, columns = (draw * nodes + ends[:, edge]).numpy()
-    size = _DRAWS * nodes
+    size = draws * nodes
     graph = coo_array((torch.ones(len(draw)).numpy(), (rows, columns)), shape=(size, size))
-    return drawn, torch.from_numpy(connected_components(graph, directed=False)[1]).view(_DRAWS, nodes)
+    return drawn, torch.from_numpy(connected_components(graph, directed=False)[1]).view(draws, nodes)
 
 
 def _less_likely(

@@ -17,10 +17,6 @@ from jaxtyping import Float
 from scipy.spatial.transform import Rotation
 from torch import Tensor, nn
 
-_HIDDEN = 96
-# How narrow a target is: its mean is then 2° from the true rotation, 4° at most (grid of 60).
-_NARROW = 2.0
-
 RotationLogits = Float[Tensor, "n k turns"]
 """of every rotation of the grid"""
 
@@ -37,20 +33,20 @@ class RotationScores(nn.Module):
     A linear map of vectors v turned by G is ⟨G, P⟩ with P made of the vectors alone, so no vector is really turned.
     """
 
-    def __init__(self, vectors: int, shape: int, width: int) -> None:
+    def __init__(self, vectors: int, shape: int, width: int, hidden: int = 96) -> None:
         super().__init__()
-        self.vectors = vectors
-        self.turned = nn.Linear(vectors, 3 * _HIDDEN, bias=False)
-        self.shape = nn.Linear(shape, _HIDDEN)
-        self.inner = nn.Linear(_HIDDEN, _HIDDEN)
-        self.last = nn.Linear(_HIDDEN, 4)
-        self.told = nn.Linear(width, _HIDDEN + 9)
-        self.alone = nn.Linear(_HIDDEN, 4)
+        self.vectors, self.hidden = vectors, hidden
+        self.turned = nn.Linear(vectors, 3 * hidden, bias=False)
+        self.shape = nn.Linear(shape, hidden)
+        self.inner = nn.Linear(hidden, hidden)
+        self.last = nn.Linear(hidden, 4)
+        self.told = nn.Linear(width, hidden + 9)
+        self.alone = nn.Linear(hidden, 4)
 
     def seen(self, features: Float[Tensor, "n f"], shape: Float[Tensor, "n s"]) -> Float[Tensor, "n turns h"]:
         """What each piece looks like in every rotation; `features` begin with vectors, which turn, `shape` does not."""
         vectors = features[:, : 3 * self.vectors].unflatten(-1, (self.vectors, 3))
-        mixed = self.turned(vectors.mT).unflatten(-1, (3, _HIDDEN))  # n b a h
+        mixed = self.turned(vectors.mT).unflatten(-1, (3, self.hidden))  # n b a h
         turned = torch.einsum("gab,nbah->ngh", grid().to(mixed), mixed)
         return turned + self.shape(shape)[:, None]
 
@@ -63,7 +59,7 @@ class RotationScores(nn.Module):
             scored = self.alone(F.gelu(seen[:, None]))
             logits, places = scored[..., 0], scored[..., 1:]
         else:
-            told, near = self.told(nodes).split([_HIDDEN, 9], -1)
+            told, near = self.told(nodes).split([self.hidden, 9], -1)
             hidden = F.gelu(seen[:, None] + told[:, :, None])
             scored = self.last(F.gelu(self.inner(hidden)))
             logits, places = scored[..., 0] + near @ turns.flatten(1).T, scored[..., 1:]
@@ -73,8 +69,13 @@ class RotationScores(nn.Module):
         return logits, torch.cat([place, chance @ turns.flatten(1)], -1)
 
 
-def rotation_cross_entropy(logits: RotationLogits, true: Float[Tensor, "n 3 3"]) -> Float[Tensor, ""]:
-    """How far distributions are from targets about the true rotations."""
+def rotation_cross_entropy(
+    logits: RotationLogits, true: Float[Tensor, "n 3 3"], narrow: float = 2.0
+) -> Float[Tensor, ""]:
+    """Cross-entropy of distributions with targets about the true rotations: softmax(narrow · ⟨G, R⟩) over the grid.
+
+    The mean of a target with `narrow` = 2 is 2° from the true rotation, 4° at most.
+    """
     near = torch.einsum("gab,nab->ng", grid().to(true), true)
-    target = (_NARROW * near).softmax(-1)
+    target = (narrow * near).softmax(-1)
     return -(target[:, None] * logits.log_softmax(-1)).sum(-1).mean()

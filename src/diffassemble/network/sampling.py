@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
@@ -14,20 +14,29 @@ from diffassemble.diffusion.spaces import sample
 from diffassemble.network.batch import PuzzleBatch, pack
 from diffassemble.network.denoiser import Denoiser, PoseNetwork, Prediction, Samples
 
-# Pairs of pieces that attend to each other in all samples of a puzzle.
-MOST_PAIRS = 1_000_000
-# In sparse graphs a piece attends to few others, but has other costs, as many as so many pairs.
-_MOST_EACH = 900
-# A sample agrees with the mean on a piece when it puts it this near, in lengths of the whole and in radians.
-NEAR = 0.1
-# The share of what samples say that is left to chance.
-_OTHERWISE = 0.03
-TWIST = torch.pi / 6
+
+@dataclass(frozen=True)
+class SamplingConfig:
+    """How many samples are drawn, and when they agree."""
+
+    most_pairs: int = 1_000_000
+    """pairs of pieces that attend to each other in all samples of a puzzle"""
+    most_each: int = 900
+    """pairs that a piece of a sparse graph costs"""
+    near: float = 0.1
+    """largest distance of a piece from the mean of the samples at which a sample agrees, in lengths of the whole"""
+    twist: float = 30.0
+    """the same for rotations, in degrees"""
+    otherwise: float = 0.03
+    """share of a distribution over cells that is left to chance"""
 
 
-def sample_count(wanted: int, pieces: int, most_pairs: int = MOST_PAIRS) -> int:
+DEFAULT = SamplingConfig()
+
+
+def sample_count(wanted: int, pieces: int, config: SamplingConfig = DEFAULT) -> int:
     """How many samples to draw: large puzzles get fewer, at least one."""
-    return min(wanted, max(1, most_pairs // (pieces * min(pieces, _MOST_EACH))))
+    return min(wanted, max(1, config.most_pairs // (pieces * min(pieces, config.most_each))))
 
 
 def denoise(
@@ -80,21 +89,23 @@ def shown_alone(model: Denoiser, puzzle: Puzzle) -> Float[Tensor, "n c 4"]:
 
 @torch.no_grad()
 def shown_together(
-    model: Denoiser, batch: PuzzleBatch, locks: Locks, samples: int, steps: int, generator: torch.Generator
+    model: Denoiser,
+    batch: PuzzleBatch,
+    locks: Locks,
+    samples: int,
+    steps: int,
+    generator: torch.Generator,
+    config: SamplingConfig = DEFAULT,
 ) -> Float[Tensor, "n c 4"]:
     """The log probability of every cell and turn where locked pieces lie as they do, the mean over some samples."""
     *_, (_, found) = denoise(model, batch, steps, samples, generator, locks=locks)
     assert found.logits is not None, "this model does not score cells"
     probability = found.logits.flatten(2).softmax(-1).mean(1)
-    # No sample knows everything.
-    return (
-        torch.lerp(probability, torch.full_like(probability, 1 / probability.shape[1]), _OTHERWISE)
-        .log()
-        .view_as(found.logits[:, 0])
-    )
+    mixed = torch.lerp(probability, torch.full_like(probability, 1 / probability.shape[1]), config.otherwise)
+    return mixed.log().view_as(found.logits[:, 0])
 
 
-def average(samples: Sequence[Poses]) -> tuple[Poses, Float[Tensor, "n"]]:
+def average(samples: Sequence[Poses], config: SamplingConfig = DEFAULT) -> tuple[Poses, Float[Tensor, "n"]]:
     """The mean of all samples, which errs least, and per piece the share of them that agree with it.
 
     The mean rotation is the one nearest to the mean of the matrices.
@@ -109,5 +120,5 @@ def average(samples: Sequence[Poses]) -> tuple[Poses, Float[Tensor, "n"]]:
     for one in samples:
         moved = (mean.translation - one.translation).norm(dim=-1)
         turned = roma.rotmat_geodesic_distance(mean.rotation, one.rotation)
-        agreed += (moved < NEAR) & (turned < TWIST)
+        agreed += (moved < config.near) & (turned.rad2deg() < config.twist)
     return mean, agreed / len(samples)

@@ -17,12 +17,8 @@ from torch import Tensor, nn
 from diffassemble.network.encoders.image import PIECE_PIXELS, TURNS, four_views, piece_pixels
 from diffassemble.network.graph.layout import EdgeGraph, Graph, Incidence, common, summed
 
-# Lines of pixels along a side that are compared.
-_DEPTH = 4
-_HIDDEN, _WIDTH = 192, 64
-# What a node says into each direction.
-SAID = 32
 _OWN = -1e4
+"""logit of what is impossible, which half precision holds too"""
 
 
 @dataclass(frozen=True)
@@ -52,19 +48,22 @@ def _without_own(score: Float[Tensor, "*b w w"]) -> Float[Tensor, "*b w w"]:
 
 
 class SideDescriptors(nn.Module):
-    """Describes the strips of pixels along the right and the left side of each view, given what the piece shows."""
+    """Describes the strips of pixels along the right and the left side of each view, given what the piece shows.
 
-    def __init__(self, features: int) -> None:
+    Strips are `depth` lines of pixels wide; descriptors have `width` numbers.
+    """
+
+    def __init__(self, features: int, depth: int = 4, hidden: int = 192, width: int = 64) -> None:
         super().__init__()
-        width = PIECE_PIXELS * _DEPTH * 3 + features
-        self.right = nn.Sequential(nn.Linear(width, _HIDDEN), nn.GELU(), nn.Linear(_HIDDEN, _WIDTH))
-        self.left = nn.Sequential(nn.Linear(width, _HIDDEN), nn.GELU(), nn.Linear(_HIDDEN, _WIDTH))
+        self.depth, seen = depth, PIECE_PIXELS * depth * 3 + features
+        self.right = nn.Sequential(nn.Linear(seen, hidden), nn.GELU(), nn.Linear(hidden, width))
+        self.left = nn.Sequential(nn.Linear(seen, hidden), nn.GELU(), nn.Linear(hidden, width))
         self.sharpness = nn.Parameter(torch.tensor(2.5))
         self.nobody = nn.Parameter(torch.tensor(2.0))
 
     def forward(self, pixels: Float[Tensor, "n 3 s s"], features: Float[Tensor, "v f"]) -> Sides:
         views = four_views((piece_pixels(pixels) - 0.5) / 0.25).flatten(0, 1)
-        strips = views[..., -_DEPTH:].flip(-1), views[..., :_DEPTH]
+        strips = views[..., -self.depth :].flip(-1), views[..., : self.depth]
         right, left = (
             F.normalize(describe(torch.cat([strip.flatten(1), features], 1)).float(), dim=-1)
             for describe, strip in zip((self.right, self.left), strips, strict=True)
@@ -118,15 +117,15 @@ def likely_neighbours(sides: Sides, graph: Graph) -> Neighbours:
 
 
 class SideHeads(nn.Module):
-    """What every view hears from its likely neighbours in the four directions."""
+    """Messages of `each` numbers that every view gets from its likely neighbours in the four directions."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, each: int = 32) -> None:
         super().__init__()
-        self.said = nn.Linear(width, TURNS * SAID)
-        self.heard = nn.Linear(TURNS * SAID, width)
+        self.said = nn.Linear(width, TURNS * each)
+        self.heard = nn.Linear(TURNS * each, width)
 
     def forward(self, views: Float[Tensor, "*b w k f"], neighbours: Neighbours) -> Float[Tensor, "*b w k f"]:
-        said = self.said(views).unflatten(-1, (TURNS, SAID))
+        said = self.said(views).unflatten(-1, (TURNS, -1))
         heard = neighbours.hear(_turned(said, -1).flatten(-3)).unflatten(-1, said.shape[-3:])
         return self.heard(_turned(heard, 1).flatten(-2))
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -20,6 +21,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from diffassemble.core import Matches
+from diffassemble.diffusion.spaces import ROTATIONS
 from diffassemble.network.evidence import POWERS, THRESHOLDS, Clusters
 
 Rotations = Float[Tensor, "*n d d"]
@@ -28,14 +30,31 @@ Places = Float[Tensor, "*n d"]
 OPINIONS = 1 + len(POWERS) + len(THRESHOLDS)
 NUMBERS = 2 * OPINIONS + OPINIONS * (OPINIONS - 1)
 """of every piece: how far its matches support each opinion, and how far opinions are apart in turn and place"""
-# Deviation of places within the whole, in its size; of true matches, in radians and in units.
-_SPREAD, _TURN, _SHIFT = 0.25, 0.09, 0.02
-# A match is shown by poses that differ from it by less than about this.
-_SHOWN_TURN, _SHOWN_SHIFT = 0.15, 0.05
-# Log odds that turn and place can each take from a match or add to it.
-_AGAINST, _FOR = -15.0, 5.0
-# A piece hears its matches by halves if their probabilities add up to this.
-_FAINT = 0.02
+
+
+@dataclass(frozen=True)
+class OpinionConfig:
+    """How exact matches are, and how much poses tell of them; the weights were trained with these numbers."""
+
+    spread: float = 0.25
+    """deviation of places within the whole, in sizes of the whole"""
+    turn: float = 0.09
+    """error of true matches, in radians"""
+    shift: float = 0.02
+    """error of true matches, in units"""
+    shown_turn: float = 0.15
+    """poses bear a match out if they differ from it by less than about this angle, in radians"""
+    shown_shift: float = 0.05
+    """the same for places, in units"""
+    against: float = -15.0
+    """least log odds that rotation and place can each add to a match"""
+    favour: float = 5.0
+    """most log odds that rotation and place can each add to a match"""
+    faint: float = 0.02
+    """sum of the probabilities of a piece's matches at which they move it half as far as sure ones"""
+
+
+DEFAULT = OpinionConfig()
 
 
 class Held(NamedTuple):
@@ -66,13 +85,7 @@ def nearest_rotation(matrices: Rotations) -> Rotations:
     """The chordal mean of what was added up."""
     # Where all cancels out nothing is nearest; any rotation will do.
     flat = matrices.flatten(0, -3) + 1e-6 * torch.eye(matrices.shape[-1], device=matrices.device)
-    if matrices.shape[-1] == 2:
-        cosine, sine = flat[:, 0, 0] + flat[:, 1, 1], flat[:, 1, 0] - flat[:, 0, 1]
-        angle = torch.atan2(sine, cosine).view(matrices.shape[:-2])
-        return torch.stack([angle.cos(), -angle.sin(), angle.sin(), angle.cos()], -1).view_as(matrices)
-    import roma
-
-    return roma.special_procrustes(flat).view_as(matrices)
+    return ROTATIONS[matrices.shape[-1]].nearest(flat).view_as(matrices)
 
 
 def angle_between(one: Float[Tensor, "*#n d d"], two: Float[Tensor, "*#n d d"]) -> Float[Tensor, "*n"]:
@@ -107,22 +120,24 @@ def true_given_poses(
     turn_variance: Float[Tensor, "n k"],
     shift_variance: Float[Tensor, "n k"],
     unit: Float[Tensor, "n"],
+    config: OpinionConfig = DEFAULT,
 ) -> Float[Tensor, "m k"]:
     """The probability that each match is true, given poses with so much noise an axis; wrong ones say anything."""
     angle, far = residuals(matches, rotation, place)
     first, second = matches.first, matches.second
     reach = matches.pose.translation.square().sum(-1)[:, None]
-    turn = turn_variance[first] + turn_variance[second] + _TURN**2
+    turn = turn_variance[first] + turn_variance[second] + config.turn**2
     shift = shift_variance[first] + shift_variance[second] + reach * turn_variance[second]
-    shift = shift + (_SHIFT * unit[first, None]).square()
+    shift = shift + (config.shift * unit[first, None]).square()
     # Densities at what is seen, beside those of all rotations and of all places of a whole alike.
     dimension = place.shape[-1]
-    axes, every = (3, 8 * math.pi**2) if dimension == 3 else (1, 2 * math.pi)
-    by_turn = math.log(every) - axes / 2 * torch.log(2 * math.pi * turn) - angle.square() / (2 * turn)
+    group = ROTATIONS[dimension]
+    by_turn = math.log(group.volume) - group.axes / 2 * torch.log(2 * math.pi * turn) - angle.square() / (2 * turn)
     by_shift = -dimension / 2 * torch.log(2 * math.pi * shift) - far.square() / (2 * shift)
     # Much noise is no normal distribution on a sphere, and tells nothing.
-    known = torch.exp(-2 * turn), (_SPREAD**2 / (_SPREAD**2 + shift)).square()
-    seen = known[0] * by_turn.clamp(_AGAINST, _FOR) + known[1] * by_shift.clamp(_AGAINST, _FOR)
+    known = torch.exp(-2 * turn), (config.spread**2 / (config.spread**2 + shift)).square()
+    bounds = config.against, config.favour
+    seen = known[0] * by_turn.clamp(*bounds) + known[1] * by_shift.clamp(*bounds)
     chance = matches.probability.clamp(1e-4, 1 - 1e-4)
     return torch.sigmoid(torch.log(chance / (1 - chance))[:, None] + seen)
 
@@ -133,10 +148,11 @@ def votes(
     place: Float[Tensor, "n k d"],
     weight: Float[Tensor, "m k"],
     held: Held,
+    config: OpinionConfig = DEFAULT,
 ) -> tuple[Float[Tensor, "n k v d d"], Float[Tensor, "n k v d"]]:
     """Where matches put the pieces after 1, 2, 4, 8 and 16 rounds, each halfway to the mean of what they say."""
     total = weight.new_zeros(place.shape[:2]).index_add(0, matches.first, weight)
-    heard = 0.5 * total / (total + _FAINT)
+    heard = 0.5 * total / (total + config.faint)
     share = heard[matches.first] * weight / total.clamp(min=1e-9)[matches.first]
     stays = 1 - heard
     rotations, places = [], []
@@ -176,11 +192,12 @@ def supported(
     rotation: Float[Tensor, "n k o d d"],
     place: Float[Tensor, "n k o d"],
     unit: Float[Tensor, "n"],
+    config: OpinionConfig = DEFAULT,
 ) -> tuple[Float[Tensor, "n k o"], Float[Tensor, "n k o"]]:
     """How far an assembly shows the matches of each piece: the sum of their probabilities, and its share of all."""
     angle, far = residuals(matches, rotation, place)
     far = far / unit[matches.first, None, None]
-    shown = torch.exp(-0.5 * ((angle / _SHOWN_TURN).square() + (far / _SHOWN_SHIFT).square()))
+    shown = torch.exp(-0.5 * ((angle / config.shown_turn).square() + (far / config.shown_shift).square()))
     known = matches.probability[:, None, None]
     total = shown.new_zeros(place.shape[:3]).index_add(0, matches.first, known * shown)
     every = known.new_zeros(len(place), 1, 1).index_add(0, matches.first, known)
@@ -197,27 +214,28 @@ def opinions(
     clusters: Sequence[Clusters],
     held: Held,
     unit: Float[Tensor, "n"],
+    config: OpinionConfig = DEFAULT,
 ) -> Opinions:
     """What noisy poses, votes and clusters say; `turn_variance` is the rotations' noise, places have unit noise/span.
 
     The noisy places are brought to where they are most probably, given how far pieces lie from the middle.
     """
-    noise = (1 - alpha_bar) / span**2
-    shrink = alpha_bar.sqrt() * _SPREAD**2 / (alpha_bar * _SPREAD**2 + noise)
+    noise, spread = (1 - alpha_bar) / span**2, config.spread
+    shrink = alpha_bar.sqrt() * spread**2 / (alpha_bar * spread**2 + noise)
     free = (~held.pieces[:, None]).to(place)
     rotation, place = held.applied(rotation, place * shrink[..., None])
-    shift_variance = free * _SPREAD**2 * noise / (alpha_bar * _SPREAD**2 + noise)
-    weight = true_given_poses(matches, rotation, place, free * turn_variance, shift_variance, unit)
-    found = [votes(matches, rotation, place, weight, held)]
+    shift_variance = free * spread**2 * noise / (alpha_bar * spread**2 + noise)
+    weight = true_given_poses(matches, rotation, place, free * turn_variance, shift_variance, unit, config)
+    found = [votes(matches, rotation, place, weight, held, config)]
     for one in clusters:
         turned, moved = placed_clusters(one, rotation, place, held)
         found.append((turned[:, :, None], moved[:, :, None]))
     rotations = torch.cat([rotation[:, :, None], *(turned for turned, _ in found)], 2)
     places = torch.cat([place[:, :, None], *(moved for _, moved in found)], 2)
-    total, share = supported(matches, rotations, places, unit)
+    total, share = supported(matches, rotations, places, unit, config)
     one, two = torch.triu_indices(OPINIONS, OPINIONS, 1, device=place.device)
     turns = angle_between(rotations[:, :, one], rotations[:, :, two]) / math.pi
-    apart = (places[:, :, one] - places[:, :, two]).norm(dim=-1) / (_SPREAD * unit[:, None, None])
+    apart = (places[:, :, one] - places[:, :, two]).norm(dim=-1) / (spread * unit[:, None, None])
     return Opinions(rotations, places, torch.cat([torch.log1p(total), share, turns, apart.clamp(max=4)], -1), share)
 
 
@@ -227,19 +245,24 @@ def settled(
     place: Float[Tensor, "n k d"],
     held: Held,
     unit: Float[Tensor, "n"],
+    config: OpinionConfig = DEFAULT,
 ) -> tuple[Float[Tensor, "n k d d"], Float[Tensor, "n k d"]]:
     """Poses after many votes of the matches that they nearly show."""
-    turn_variance = torch.full(place.shape[:2], _TURN**2)
-    shift_variance = (_SHIFT * unit[:, None]).square().expand_as(turn_variance)
+    turn_variance = torch.full(place.shape[:2], config.turn**2)
+    shift_variance = (config.shift * unit[:, None]).square().expand_as(turn_variance)
     for _ in range(2):
-        weight = true_given_poses(matches, rotation, place, turn_variance, shift_variance, unit)
-        turned, moved = votes(matches, rotation, place, weight, held)
+        weight = true_given_poses(matches, rotation, place, turn_variance, shift_variance, unit, config)
+        turned, moved = votes(matches, rotation, place, weight, held, config)
         rotation, place = turned[:, :, -1], moved[:, :, -1]
     return rotation, place
 
 
 def shown_evidence(
-    matches: Matches, rotation: Float[Tensor, "n d d"], place: Float[Tensor, "n d"], unit: Float[Tensor, "n"]
+    matches: Matches,
+    rotation: Float[Tensor, "n d d"],
+    place: Float[Tensor, "n d"],
+    unit: Float[Tensor, "n"],
+    config: OpinionConfig = DEFAULT,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, "n"]]:
     """What the matches that an assembly shows are worth, in all and for every piece; each pair once.
 
@@ -248,7 +271,7 @@ def shown_evidence(
     """
     angle, far = residuals(matches, rotation[:, None], place[:, None])
     far = far / unit[matches.first, None]
-    shown = torch.exp(-0.5 * ((angle / _TURN).square() + (far / (2 * _SHIFT)).square()))[:, 0]
+    shown = torch.exp(-0.5 * ((angle / config.turn).square() + (far / (2 * config.shift)).square()))[:, 0]
     chance = matches.probability.clamp(max=0.995)
     worth = -torch.log(1 - chance) * shown
     # Of several matches of one pair only the best one counts.

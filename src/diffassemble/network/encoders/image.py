@@ -24,10 +24,6 @@ TURNS = 4
 _BLOCKS = 7, 10
 FROZEN_WIDTH = 4 * (80 + 112)
 """numbers that the pretrained network tells of one view"""
-# Views that are looked at by it at once.
-_AT_ONCE = 288
-# Outermost pixels along each side of a piece that are told as they are.
-_RIM = 2
 
 
 class LiftingConvolution(nn.Module):
@@ -157,13 +153,14 @@ class GroupResNet18(nn.Module):
 
 
 class PretrainedViews(nn.Module):
-    """What a frozen pretrained network shows of one view of a piece, its colours, and the pixels along its sides."""
+    """What a frozen pretrained network shows of one view of a piece, its colours, and its outermost `rim` of pixels."""
 
-    def __init__(self, features: int) -> None:
+    def __init__(self, features: int, rim: int = 2) -> None:
         super().__init__()
+        self.depth = rim
         self.frozen_norm = nn.LayerNorm(FROZEN_WIDTH)
         self.frozen = nn.Linear(FROZEN_WIDTH + 4, features)
-        self.rim = nn.Linear(TURNS * _RIM * PIECE_PIXELS * 3, features // 2)
+        self.rim = nn.Linear(TURNS * rim * PIECE_PIXELS * 3, features // 2)
         width = features + features // 2
         self.mix = nn.Sequential(nn.LayerNorm(width), nn.GELU(), nn.Linear(width, features))
 
@@ -171,8 +168,9 @@ class PretrainedViews(nn.Module):
         colour = views.mean((2, 3), keepdim=True)
         contrast = (views - colour).square().mean((1, 2, 3), keepdim=True).sqrt()
         pattern = (views - colour) / (contrast + 0.1)
-        sides = pattern[..., :_RIM], pattern[..., -_RIM:].flip(-1), pattern[..., :_RIM, :].mT
-        rim = torch.cat([side.flatten(1) for side in (*sides, pattern[..., -_RIM:, :].flip(-2).mT)], 1)
+        # Each side with its outermost line first: left, right, upper, lower.
+        turned = pattern, pattern.flip(-1), pattern.mT, pattern.flip(-2).mT
+        rim = torch.cat([side[..., : self.depth].flatten(1) for side in turned], 1)
         shown = torch.cat([self.frozen_norm(frozen), colour.flatten(1), contrast.flatten(1)], 1)
         return self.mix(torch.cat([self.frozen(shown), self.rim(rim)], 1))
 
@@ -191,12 +189,17 @@ def piece_pixels(pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n 3 32 32"]
 
 
 @torch.no_grad()
-def frozen_features(pixels: Float[Tensor, "n 3 s s"], dtype: torch.dtype = torch.float32) -> Float[Tensor, "n 4 p"]:
-    """What the pretrained network shows of each view of pieces with colours in [0, 1]; it never learns."""
+def frozen_features(
+    pixels: Float[Tensor, "n 3 s s"], dtype: torch.dtype = torch.float32, at_once: int = 288
+) -> Float[Tensor, "n 4 p"]:
+    """What the pretrained network shows of each view of pieces with colours in [0, 1]; it never learns.
+
+    So many views are looked at `at_once`.
+    """
     network = load_efficientnet().to(pixels.device, dtype)
     parts = []
     with torch.autocast(pixels.device.type, enabled=False):
-        for views in four_views(piece_pixels(pixels)).flatten(0, 1).split(_AT_ONCE):
+        for views in four_views(piece_pixels(pixels)).flatten(0, 1).split(at_once):
             parts.append(torch.cat([maps.flatten(1) for maps in network(views.to(dtype), *_BLOCKS)], 1).float())
     return torch.cat(parts).unflatten(0, (-1, TURNS))
 

@@ -11,21 +11,21 @@ from torch import Tensor, nn
 from diffassemble.network.encoders.image import Symmetry
 
 OutlineBackbone = Literal["outline"]
-# Waves along the outline that are heard, in either direction.
-_WAVES = 12
-_HIDDEN = 64
 
 
 class OutlineEncoder(nn.Module):
     """A small network on how strong each wave of the outline is: its Fourier coefficients without their phases.
 
-    Turning a piece and starting its outline elsewhere change phases alone. Pieces are seen at unit size, beside it.
+    Turning a piece and starting its outline elsewhere change phases alone. Pieces are seen at unit size, beside it, by
+    so many `waves` in either direction.
     """
 
-    def __init__(self, backbone: OutlineBackbone, symmetry: Symmetry, features: int) -> None:
+    def __init__(
+        self, backbone: OutlineBackbone, symmetry: Symmetry, features: int, waves: int = 12, hidden: int = 64
+    ) -> None:
         super().__init__()
-        self.width = features
-        self.layers = nn.Sequential(nn.Linear(2 * _WAVES, _HIDDEN), nn.GELU(), nn.Linear(_HIDDEN, features))
+        self.width, self.waves = features, waves
+        self.layers = nn.Sequential(nn.Linear(2 * waves, hidden), nn.GELU(), nn.Linear(hidden, features))
 
     def forward(self, outlines: Float[Tensor, "n p 2"]) -> Float[Tensor, "n f"]:
         """Features of closed outlines by evenly spaced points, clockwise as seen."""
@@ -33,5 +33,5 @@ class OutlineEncoder(nn.Module):
         strength = torch.fft.fft(curve, norm="forward").abs()
         # A clockwise circle is the first wave.
         size = strength[:, 1:2].clamp(min=1e-6)
-        waves = torch.cat([strength[:, 2 : _WAVES + 1], strength[:, -_WAVES:]], 1) / size
+        waves = torch.cat([strength[:, 2 : self.waves + 1], strength[:, -self.waves :]], 1) / size
         return self.layers(torch.cat([size.log(), torch.log(waves + 1e-3)], 1))

@@ -26,10 +26,7 @@ from diffassemble.network.encoders.vector_neurons import (
     unit_scale,
 )
 
-_SURFACE = 6
 EXTENTS = 3
-_EDGES = 16384
-"""pairs of neighbours that are looked at together, so that they stay within the processor's cache"""
 
 
 class Pooling(nn.Module):
@@ -72,7 +69,7 @@ class LightNetwork(nn.Module):
 
     def __init__(self, vectors: int) -> None:
         super().__init__()
-        self.first = VectorLayer(_SURFACE, 16)
+        self.first = VectorLayer(6, 16)  # as many as `surface_vectors` gives
         self.second = ReceiverConvolution(16, 16)
         self.third = ReceiverConvolution(16, 16)
         self.pooling = Pooling(16 + 16 + 16, vectors)
@@ -154,10 +151,12 @@ class PointEncoder(nn.Module):
     """Clouds (n, p, 3) about their origins → (n, width): 3 · `features` learnt numbers and three extents.
 
     Large clouds are thinned to their first points, which must be in random order. Nothing depends on other fragments.
+    So many pairs of neighbours are looked at together that they stay within the processor's cache.
     """
 
-    def __init__(self, backbone: PointBackbone, symmetry: Symmetry, features: int) -> None:
+    def __init__(self, backbone: PointBackbone, symmetry: Symmetry, features: int, pairs: int = 16384) -> None:
         super().__init__()
+        self.pairs = pairs
         self.symmetry = symmetry
         self.features = features
         if symmetry == "plain":
@@ -178,7 +177,7 @@ class PointEncoder(nn.Module):
 
     def forward(self, points: Float[Tensor, "n p 3"]) -> Float[Tensor, "n f"]:
         few = points[:, : self.network.points]
-        together = max(1, _EDGES // (few.shape[1] * max(1, self.network.neighbours)))
+        together = max(1, self.pairs // (few.shape[1] * max(1, self.network.neighbours)))
         seen = torch.cat([self._encode(part) for part in few.split(together)])
         return torch.cat([seen, extents(points).to(seen)], -1)
 

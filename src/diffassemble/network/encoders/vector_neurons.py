@@ -17,9 +17,18 @@ from jaxtyping import Float, Float32, Int, Int64
 from numba import njit
 from torch import Tensor, nn
 
-_SLOPE = 0.2
-# Directions shorter than this say little, so that rounding can't turn them about.
-_SHORT = 1e-3
+
+@dataclass(frozen=True)
+class LeakConfig:
+    """How vectors are cut against a direction."""
+
+    slope: float = 0.2
+    """share that is left of the part against the direction"""
+    short: float = 1e-3
+    """squared length of a direction that counts half, so that rounding can't turn it about"""
+
+
+DEFAULT = LeakConfig()
 
 
 @dataclass(frozen=True)
@@ -82,8 +91,8 @@ class VectorLeakyReLU(nn.Module):
     def forward(self, vectors: Float[Tensor, "*n 3 c"]) -> Float[Tensor, "*n 3 c"]:
         direction = self.direction(vectors)
         against = (vectors * direction).sum(-2, keepdim=True).clamp(max=0)
-        length = direction.square().sum(-2, keepdim=True) + _SHORT
-        return vectors - (1 - _SLOPE) * (against / length) * direction
+        length = direction.square().sum(-2, keepdim=True) + DEFAULT.short
+        return vectors - (1 - DEFAULT.slope) * (against / length) * direction
 
 
 class VectorLayer(nn.Sequential):
@@ -129,11 +138,11 @@ class ReceiverConvolution(nn.Module):
 
     def forward(self, vectors: Float[Tensor, "n p 3 c"], neighbours: Neighbours) -> Float[Tensor, "n p 3 d"]:
         own, direction = self.receive(vectors).chunk(2, -1)
-        direction = direction / (direction.square().sum(-2, keepdim=True) + _SHORT).sqrt()
+        direction = direction / (direction.square().sum(-2, keepdim=True) + DEFAULT.short).sqrt()
         sent = neighbours.vectors(self.send(vectors))
         along = (sent * direction[:, :, :, None]).sum(2) + (own * direction).sum(2)[:, :, None]
         against = along.clamp(max=0).mean(2)[:, :, None]
-        return sent.mean(3) + own - (1 - _SLOPE) * against * direction
+        return sent.mean(3) + own - (1 - DEFAULT.slope) * against * direction
 
 
 def unit_scale(vectors: Float[Tensor, "n p 3 c"]) -> Float[Tensor, "n p 3 c"]:

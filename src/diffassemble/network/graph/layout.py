@@ -20,8 +20,17 @@ from diffassemble.network.graph.edges import sorted_edges, virtual_edges
 
 Nodes = Float[Tensor, "n k f"]
 Rows = Float[Tensor, "n g c"]
-# Above this many pieces the list is faster than products with a mostly empty tensor.
-LISTED_ABOVE = 250
+
+
+@dataclass(frozen=True)
+class LayoutConfig:
+    """How evidence of pairs is laid out."""
+
+    listed_above: int = 250
+    """pieces from which on a list of pairs is faster than products with a mostly empty tensor"""
+
+
+DEFAULT = LayoutConfig()
 
 
 @dataclass(frozen=True)
@@ -202,7 +211,7 @@ PairFeatures = DenseFeatures | ListedFeatures
 
 def pair_features(listed: ListedFeatures, b: int, w: int) -> PairFeatures:
     """The faster of the two forms."""
-    if w > LISTED_ABOVE:
+    if w > DEFAULT.listed_above:
         return listed
     values = listed.evidence.new_zeros(b, w, w, listed.slots, listed.evidence.shape[-1])
     values[listed.graph, listed.receiver, listed.sender, listed.slot] = listed.evidence
