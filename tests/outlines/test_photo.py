@@ -14,7 +14,8 @@ import torch
 from PIL import Image, ImageDraw, ImageFilter
 
 from diffassemble.core import InputError, Puzzle
-from diffassemble.io.photo.outlines import find_pieces, read_photos
+from diffassemble.io.photo.outlines import read_photos
+from diffassemble.io.photo.pieces import find_pieces
 from diffassemble.io.pictures import read_picture
 from diffassemble.io.puzzles import open_input, read_puzzle
 
@@ -104,13 +105,13 @@ def test_all_pieces_are_found_as_large_as_they_are(table: Colour, tmp_path: Path
 def test_outlines_lie_where_the_pieces_lie(tmp_path: Path) -> None:
     photograph(stars()).save(tmp_path / "a.png")
     photo = find_pieces(tmp_path / "a.png", read_picture(tmp_path / "a.png"))
-    for sight, shape in zip(photo.sights, stars(), strict=True):
-        off = np.linalg.norm(sight.curve[:, None] - np.array(shape)[None], axis=2).min(1)
+    for (_, outline), shape in zip(photo.outlined, stars(), strict=True):
+        off = np.linalg.norm(outline.curve[:, None] - np.array(shape)[None], axis=2).min(1)
         assert off.mean() < 0.9
-        alpha = sight.texture[3]
+        alpha = outline.texture[3]
         assert bool(((alpha > 20) & (alpha < 235)).any())  # soft at the border
-        colours = sight.texture[:3, alpha == 255].float().mean(1)
-        assert bool((sight.texture[:3, alpha == 255].float().std(1) < 25).all())
+        colours = outline.texture[:3, alpha == 255].float().mean(1)
+        assert bool((outline.texture[:3, alpha == 255].float().std(1) < 25).all())
         assert bool((colours <= 255).all())
 
 
@@ -118,7 +119,7 @@ def test_large_photos_are_traced_at_full_size(tmp_path: Path) -> None:
     big = [[(5 * x, 5 * y) for x, y in shape] for shape in stars(4)]
     photograph(big, size=(2400, 700), blur=1.5).save(tmp_path / "a.png")
     photo = find_pieces(tmp_path / "a.png", read_picture(tmp_path / "a.png"))
-    assert [sight.area for sight in photo.sights] == pytest.approx([area(shape) for shape in big], rel=0.01)
+    assert [piece.area for piece in photo.pieces] == pytest.approx([area(shape) for shape in big], rel=0.01)
 
 
 def test_silhouettes_take_the_colours_of_other_photos(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from diffassemble.assembly.answer import assemble
 from diffassemble.assembly.scoring import right_outlines
 from diffassemble.core import InputError, Puzzle
 from diffassemble.io.photo.outlines import read_photos
-from diffassemble.io.photo.sheet import FORMATS, find_corners, homography, paper_size, straighten
+from diffassemble.io.photo.sheet import FORMATS, find_corners, paper_size, sheet_to_photo, straighten
 from diffassemble.io.pictures import read_picture, write_picture
 from diffassemble.outlines.grow import GrowSolver
 
@@ -44,7 +44,7 @@ def photographed(
     sheet.paste(pieces, ((sheet.width - pieces.width) // 2, (sheet.height - pieces.height) // 2))
     tall = round(wide * 1.3)
     there = np.array(corners) * (wide, tall)
-    back = np.linalg.inv(homography(there, (float(sheet.width), float(sheet.height))))
+    back = np.linalg.inv(sheet_to_photo(there, (float(sheet.width), float(sheet.height))).params)
     y, x = np.mgrid[:tall, :wide] + 0.5
     u, v, w = np.einsum("ij,jhw->ihw", back, np.stack([x, y, np.ones_like(x)]))
     places = np.stack([u / w, v / w], -1)

@@ -20,7 +20,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -28,7 +27,7 @@ from torch import Tensor
 from diffassemble.core import InputError, Poses, Puzzle
 from diffassemble.core.poses import plane_rotations
 from diffassemble.io.documents import DOCUMENTS, read_document
-from diffassemble.io.photo.outlines import find_pieces
+from diffassemble.io.photo.pieces import find_pieces
 from diffassemble.io.pictures import is_picture, read_picture
 from diffassemble.io.puzzles import open_input, read_puzzle
 
@@ -98,11 +97,11 @@ def _read_photographed(table: Path, photo: Path) -> tuple[Puzzle, Layout]:
     rows = _rows(table)
     told = _numbers(rows, ("x", "y", *_COLUMNS["lattice"]), table)
     puzzle = open_input(photo, kind="outlines", sheet="none")
-    sights = find_pieces(photo, read_picture(photo)).sights
-    centres = torch.tensor(np.stack([sight.centre for sight in sights]))
+    found = [piece.centre for piece, _ in find_pieces(photo, read_picture(photo)).outlined]
+    centres = torch.tensor(found).double()
     apart, nearest = torch.cdist(centres, told[:, :2]).min(1)
-    strange = bool((apart > puzzle.outlines.widths / 2).any()) or len(set(nearest.tolist())) < len(sights)
-    if len(sights) != len(puzzle) or strange:
+    strange = bool((apart > puzzle.outlines.widths / 2).any()) or len(set(nearest.tolist())) < len(found)
+    if len(found) != len(puzzle) or strange:
         raise InputError(f"{photo}: things were found at places where {table} tells of no piece")
     numbers = told[nearest][:, 2:]
     return replace(puzzle, truth=_truth(puzzle, "lattice", numbers)), "lattice"

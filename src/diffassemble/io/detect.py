@@ -129,14 +129,14 @@ def _are_outlines(path: Path, options: OpenOptions) -> bool:
 
 
 def _show_squares(picture: Path) -> bool:
-    from diffassemble.io.photo.outlines import shows_squares
+    from diffassemble.io.photo.pieces import shows_squares
 
     return shows_squares(picture)
 
 
 def _show_pieces(pictures: Sequence[Path]) -> bool:
     """Whether pictures, of which some are looked at, all show things that lie apart on a background."""
-    from diffassemble.io.photo.outlines import shows_pieces
+    from diffassemble.io.photo.pieces import shows_pieces
 
     cropped = len({picture_size(picture) for picture in pictures}) > 1
     step = max(1, len(pictures) // _LOOKED_AT)

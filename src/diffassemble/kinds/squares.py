@@ -169,9 +169,9 @@ def read(found: Input, options: OpenOptions) -> Puzzle:
 
 def _read_photo(found: Input, options: OpenOptions) -> tuple[ImagePieces, tuple[str, ...]]:
     """The square pieces that lie apart in a photograph; a picture of where they were found is shown."""
-    from diffassemble.io.photo.squares import find_pieces
+    from diffassemble.io.photo.squares import cut_squares
 
-    pieces, shown = find_pieces(found.path, options.size)
+    pieces, shown = cut_squares(found.path, options.size)
     options.show(shown)
     options.say(f"taken for squares: {len(pieces)} pieces in 1 photo")
     return pieces, tuple(f"piece_{index:03d}.png" for index in range(len(pieces)))
