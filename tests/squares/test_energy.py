@@ -1,4 +1,4 @@
-"""Energies are log odds, highest at the truth; the search never loses energy and keeps one piece a cell."""
+"""Energies are log odds, highest at the truth; the search never loses energy; confidence follows from margins."""
 
 from __future__ import annotations
 
@@ -10,17 +10,26 @@ import numpy as np
 import pytest
 import torch
 
-from diffassemble.core import Board, Locks, Puzzle
-from diffassemble.squares.edge_model import find_matches
-from diffassemble.squares.energy import DEFAULT, pair_lists, pair_terms, place_lists, place_terms
+from diffassemble.core import Board, ImagePieces, Locks, Puzzle
+from diffassemble.squares.edge_model import Evidence, find_matches
+from diffassemble.squares.energy import (
+    DEFAULT,
+    Energy,
+    border_confidence,
+    pair_lists,
+    pair_terms,
+    place_lists,
+    place_terms,
+)
 from diffassemble.squares.placement import touching_sides
 from diffassemble.squares.search import NOWHERE, SearchConfig, Terms, energy, margins, search
 
+Cut = Callable[..., Puzzle]
 UNLISTED = -DEFAULT.strongest
 NUMBERS = astuple(SearchConfig())
 
 
-def test_pair_terms_are_the_log_odds_of_the_listed_pairs_and_lowest_for_others(cut: Callable[..., Puzzle]) -> None:
+def test_pair_terms_are_the_log_odds_of_the_listed_pairs_and_lowest_for_others(cut: Cut) -> None:
     puzzle = cut(4, 5)
     matches = find_matches(puzzle, keep=6)
     gains = pair_terms(matches, len(puzzle))
@@ -35,7 +44,7 @@ def test_pair_terms_are_the_log_odds_of_the_listed_pairs_and_lowest_for_others(c
     assert (gains[~listed] == -DEFAULT.strongest).all()
 
 
-def test_places_count_by_their_log_odds_above_chance_within_bounds_and_locks_above_all() -> None:
+def test_place_terms_are_bounded_log_odds_above_chance_and_locks_outweigh_them() -> None:
     board = Board(2, 3)
     chances = torch.full((3, 6, 4), 1 / 24).log()
     assert not place_terms(chances, 3, board).abs().gt(1e-5).any()
@@ -51,7 +60,7 @@ def test_places_count_by_their_log_odds_above_chance_within_bounds_and_locks_abo
     assert term[2] > 1000
 
 
-def test_lists_hold_the_likely_pairs_of_the_dense_terms(cut: Callable[..., Puzzle]) -> None:
+def test_lists_hold_the_likely_pairs_of_the_dense_terms(cut: Cut) -> None:
     puzzle = cut(4, 4)
     matches = find_matches(puzzle, keep=24)
     (starts, partner, term), whole = pair_lists(matches, len(puzzle)), pair_terms(matches, len(puzzle))
@@ -149,9 +158,8 @@ def test_energy_is_the_sum_over_touching_sides_and_places_in_both_forms(board: B
 
 @both_forms
 @pytest.mark.parametrize(("board", "count"), BOARDS)
-@pytest.mark.parametrize("share", [0.0, 0.2])
-@pytest.mark.parametrize("lost", [0.5, 1.0])
-def test_every_loose_piece_gets_a_cell_of_its_own_and_none_that_lies_is_moved(
+@pytest.mark.parametrize(("share", "lost"), [(0.0, 0.5), (0.2, 1.0)])
+def test_every_loose_piece_gets_a_cell_of_its_own_and_no_placed_one_is_moved(
     form: str, board: Board, count: int, share: float, lost: float
 ) -> None:
     at, turn, where = shuffled(count, board.cells)
@@ -171,7 +179,7 @@ def test_pieces_that_fit_nowhere_stay_apart_when_there_is_room() -> None:
     assert where[1] in (0, 2, 6, 8)
 
 
-def test_a_piece_without_likely_partners_goes_home() -> None:
+def test_a_piece_without_likely_partners_goes_to_its_listed_place() -> None:
     starts, partner, term = np.zeros(13, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32)
     homes = np.array([3, NOWHERE, 2]), np.array([1, 0, 3]), np.ones(3, np.float32)
     at, turn, where = np.full(4, NOWHERE), np.zeros(3, np.int64), np.full(3, NOWHERE)
@@ -209,8 +217,66 @@ def test_placements_stay_whole_and_never_lose_energy(form: str, board: Board, co
 
 @both_forms
 @pytest.mark.parametrize("seed", range(2))
-def test_what_fits_together_is_found_from_any_start(form: str, seed: int) -> None:
+def test_the_best_placement_is_found_from_any_start(form: str, seed: int) -> None:
     terms, likely = line_up(form, 5, 5)
     random = np.random.default_rng(seed)
     found = search(*shuffled(25, 25, seed), terms, likely, 5, 1500, 3.0, 0.0, random, *NUMBERS)
     assert found == pytest.approx(3.0 * 40)  # 40 borders within a 5×5 board, all of them true
+
+
+# Confidence: of a piece, of the group that holds together with it, and of the place of the whole.
+
+
+def energy_of(puzzle: Puzzle, listed: bool = False) -> Energy:
+    matches = Evidence(puzzle.pixels).matches(puzzle.board.pitch, DEFAULT.matches)
+    return Energy.of_borders(matches, puzzle, listed)
+
+
+def test_true_places_are_confident_and_that_of_a_turned_piece_is_not(cut: Cut) -> None:
+    puzzle = cut(5, 5, name="coffee")
+    cells, turns = puzzle.board.snap(puzzle.truth)
+    assert (border_confidence(puzzle, (cells, turns)) >= 0.9).float().mean() > 0.9
+    one = int(cells.argmax())
+    turns[one] = (turns[one] + 1) % 4
+    assert border_confidence(puzzle, (cells, turns))[one] < 0.1
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_exchanged_halves_are_not_confident(cut: Cut, listed: bool) -> None:
+    # Inside each half everything fits, so that no single piece would be better elsewhere.
+    puzzle = cut(4, 6, name="coffee")
+    cells, turns = puzzle.board.snap(puzzle.truth)
+    row, col = cells // 6, cells % 6
+    energy = energy_of(puzzle, listed)
+    state = energy.state(6 * row + (col + 3) % 6, turns)
+    assert (torch.from_numpy(energy.margins(state)).sigmoid() > 0.9).float().mean() > 0.5
+    assert energy.answer(state)[1].max() < 0.9
+    assert len(set(energy.groups(state).tolist())) > 1
+
+
+def test_a_whole_that_could_be_shifted_is_not_confident(cut: Cut) -> None:
+    puzzle = cut(4, 4, name="coffee")
+    cells, turns = puzzle.board.snap(puzzle.truth)
+    wider = Puzzle(puzzle.pieces, Board(4, 5), puzzle.names)
+    placement = 5 * (cells // 4) + cells % 4, turns
+    assert border_confidence(wider, placement).max() < 0.5
+    assert border_confidence(puzzle, (cells, turns)).max() > 0.9
+
+
+def test_groups_hold_together_by_all_sides_that_meet(cut: Cut) -> None:
+    puzzle = cut(4, 5, name="coffee")
+    energy = energy_of(puzzle)
+    state = energy.state(*puzzle.board.snap(puzzle.truth))
+    assert len(set(energy.groups(state).tolist())) == 1
+    shuffled = energy.state(torch.arange(20), torch.zeros(20, dtype=torch.long))
+    groups = energy.groups(shuffled)
+    assert len(set(groups.tolist())) > 10
+    assert (groups[groups] == groups).all()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_pieces_without_neighbours_are_not_confident(count: int) -> None:
+    pixels = torch.rand(count, 3, 6, 6, generator=torch.Generator().manual_seed(0))
+    cells = torch.tensor([0, 8])[:count]
+    puzzle = Puzzle(ImagePieces(pixels), Board(3, 3), tuple(map(str, range(count))))
+    assert border_confidence(puzzle, (cells, torch.zeros_like(cells))).max() < 0.5

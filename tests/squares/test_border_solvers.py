@@ -1,0 +1,606 @@
+"""Border solvers: spanning trees and frames (Gallagher), linear programs (Yu), connection graphs (Huroyan)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from diffassemble.core import Board, Poses, Puzzle, Solver, Step
+from diffassemble.core.board import SIDES, WAYS
+from diffassemble.evaluation.metrics import direct_comparison_free, neighbour_accuracy
+from diffassemble.squares.edges import Borders
+from diffassemble.squares.forest import Forest, FramedForest, held_by_frames, turned
+from diffassemble.squares.gallagher import (
+    Candidates,
+    GallagherSolver,
+    RatedPlacement,
+    fill_board,
+    lay_out,
+    on_cycles,
+    place,
+    ranked_matches,
+    trim,
+    trim_largest,
+    turn_between,
+)
+from diffassemble.squares.huroyan import (
+    HuroyanSolver,
+    connections,
+    first_connections,
+    next_connections,
+    recovered_turns,
+)
+from diffassemble.squares.placement import touching_sides
+from diffassemble.squares.yu import Acceptance, YuSolver, inconsistency, join_consistent
+
+Cut = Callable[..., Puzzle]
+RIGHT, BOTTOM, LEFT, TOP = range(4)
+
+
+# Trees of pieces.
+
+
+def grown(count: int, matches: list[tuple[int, int]]) -> Forest:
+    forest = Forest.of(count)
+    assert forest.grow(np.array(matches).reshape(-1, 2), 0, len(matches)) == len(matches)
+    return forest
+
+
+def side(piece: int, way: int) -> int:
+    return 4 * piece + way
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("shape", [(5, 6), (1, 12), (7, 1)])
+def test_true_matches_in_any_order_give_the_true_assembly(shape: tuple[int, int], seed: int) -> None:
+    board, generator = Board(*shape), torch.Generator().manual_seed(seed)
+    cells = torch.randperm(board.cells, generator=generator)
+    turns = torch.randint(0, 4, (board.cells,), generator=generator)
+    pairs = torch.stack(touching_sides(board, cells, turns), 1)
+    matches = pairs[torch.randperm(len(pairs), generator=generator)].numpy()
+    forest = Forest.of(board.cells)
+    forest.grow(matches, 0, board.cells)
+    assert forest.trees == 1
+    assert len(forest.largest) == board.cells
+    by = int(turns[0] - forest.turn[0]) % 4
+    place = turned(forest.place, by)
+    assert ((forest.turn + by) % 4 == turns.numpy()).all()
+    true = np.stack([cells % board.cols, cells // board.cols], 1)
+    assert (place - place[0] == true - true[0]).all()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_matches_keep_trees_whole_and_free_of_collisions(seed: int) -> None:
+    count, generator = 30, np.random.default_rng(seed)
+    matches = generator.integers(0, 4 * count, (150, 2))
+    forest = Forest.of(count)
+    parts, tried = [], 0
+    while tried < len(matches):
+        tried = forest.grow(matches, tried, 3)
+        parts.append(forest.trees)
+    assert parts[:2] == [count - 3, count - 6]
+    for label in np.unique(forest.label):
+        members = np.flatnonzero(forest.label == label)
+        assert forest.size[label] == len(members)
+        assert len(np.unique(forest.place[members], axis=0)) == len(members)
+        ring, member = [members[0]], forest.following[members[0]]
+        while member != members[0]:
+            ring.append(member)
+            member = forest.following[member]
+        assert sorted(ring) == members.tolist()
+    whole = Forest.of(count)
+    whole.grow(matches, 0, count)
+    assert (whole.place == forest.place).all()
+    assert (whole.turn == forest.turn).all()
+
+
+def test_a_match_that_would_lay_pieces_on_each_other_is_passed_over() -> None:
+    # A row of three; then a piece that would have to lie on the middle one.
+    forest = grown(
+        4, [(side(0, RIGHT), side(1, LEFT)), (side(1, RIGHT), side(2, LEFT)), (side(0, RIGHT), side(3, LEFT))]
+    )
+    assert forest.trees == 2
+    assert forest.largest.tolist() == [0, 1, 2]
+    forest.grow(np.array([[side(0, BOTTOM), side(3, BOTTOM)]]), 0, 1)
+    assert forest.trees == 1
+    assert (forest.place[3] - forest.place[0]).tolist() == turned(np.array([[0, 1]]), int(forest.turn[0]))[0].tolist()
+    assert (forest.turn[3] - forest.turn[0]) % 4 == 2
+
+
+def test_a_cell_left_behind_by_a_tree_that_moved_is_free() -> None:
+    """Two pieces join, then move to a larger tree; their old cells belong to nobody."""
+    pair = [(side(3, RIGHT), side(4, LEFT))]
+    three = [(side(0, RIGHT), side(1, LEFT)), (side(1, RIGHT), side(2, LEFT))]
+    forest = grown(6, [*pair, *three, (side(2, RIGHT), side(3, LEFT)), (side(4, RIGHT), side(5, LEFT))])
+    assert forest.trees == 1
+    assert sorted((forest.place - forest.place[0]).tolist()) == [[x, 0] for x in range(6)]
+
+
+def lone(board: Board, count: int) -> FramedForest:
+    return FramedForest.of(board, np.zeros(count, np.int64))
+
+
+def row(count: int, start: int = 0) -> np.ndarray:
+    """Matches that join pieces to a row, from left to right."""
+    return np.array([[4 * piece + RIGHT, 4 * piece + 4 + LEFT] for piece in range(start, start + count - 1)])
+
+
+def test_a_tree_does_not_outgrow_the_frame() -> None:
+    framed = lone(Board(2, 4), 6)
+    assert framed.join(row(6)).tolist() == [False, False, False, True, False]
+    assert framed.forest.trees == 2
+
+
+def test_a_frame_may_lie_across() -> None:
+    framed = lone(Board(4, 2), 4)
+    assert not framed.join(row(4)).any()
+    assert framed.join(np.array([[BOTTOM, 4 + TOP]])).tolist() == [False]
+
+
+def test_a_tree_may_lose_less_than_half_of_the_smaller_one() -> None:
+    """Three beside three on a board of five columns: one is lost, two are gained."""
+    framed = lone(Board(1, 5), 6)
+    framed.join(np.concatenate([row(3), row(3, start=3)]))
+    assert framed.join(np.array([[8 + RIGHT, 12 + LEFT]])).tolist() == [False]
+    assert framed.held[framed.forest.label[0]] == 5
+    assert len(framed.forest.largest) == 6
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_matches_never_hold_less_than_they_say(seed: int) -> None:
+    board, count = Board(4, 5), 20
+    framed = lone(board, count)
+    framed.join(np.random.default_rng(seed).integers(0, 4 * count, (300, 2)))
+    for label in np.unique(framed.forest.label):
+        place = framed.forest.place[framed.forest.label == label]
+        assert len(np.unique(place, axis=0)) == len(place)
+        most = [held_by_frames(place, np.ones(len(place)), shape).max() for shape in ((5, 4), (4, 5))]
+        assert framed.held[label] == max(most)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_frames_are_counted_as_by_hand(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    place = np.unique(generator.integers(-4, 5, (12, 2)), axis=0)
+    weight = generator.random(len(place))
+    shape = (3, 2)
+    held = held_by_frames(place, weight, shape)
+    start = place.min(0) - shape
+    for x, y in np.ndindex(held.shape):
+        within = place - start - np.array([x, y])
+        inside = ((within >= 0) & (within < shape)).all(1)
+        assert held[x, y] == pytest.approx(weight[inside].sum())
+    assert held.sum() == pytest.approx(weight.sum() * 6)
+
+
+def test_open_sides_look_at_free_cells() -> None:
+    framed = lone(Board(3, 3), 4)
+    framed.join(np.array([[RIGHT, 4 + LEFT], [BOTTOM, 8 + RIGHT]]))
+    free = framed.open_sides().reshape(4, 4)
+    label, place, turn = framed.forest.label, framed.forest.place, framed.forest.turn
+    for piece, side in np.ndindex(4, 4):
+        beside = place[piece] + WAYS[(side + turn[piece]) % 4]
+        taken = any((place[other] == beside).all() and label[other] == label[piece] for other in range(4))
+        assert free[piece, side] != taken
+    assert free.sum() == 16 - 4
+
+
+def test_trees_stand_around_the_middle_of_their_cells() -> None:
+    board = Board(2, 3)
+    forest = Forest.of(5)
+    assert torch.allclose(lay_out(forest, board).translation, board.centres()[:5])
+    forest.grow(np.array([[0, 4 + 2], [4, 8 + 2]]), 0, 2)  # a row of three
+    poses = lay_out(forest, board)
+    assert torch.allclose(poses.translation, board.centres()[:5])
+    forest.grow(np.array([[12 + 1, 16 + 3]]), 0, 1)  # one below the other
+    poses = lay_out(forest, board)
+    assert torch.allclose(poses.translation[3:].mean(0), board.centres()[3:5].mean(0))
+    apart = poses.rotation[3].T @ (poses.translation[4] - poses.translation[3])
+    assert torch.allclose(apart, torch.tensor([0, board.pitch]), atol=1e-6)
+
+
+# Candidates, filling and trimming.
+
+
+def pixels(count: int) -> torch.Tensor:
+    return torch.rand(count, 3, 8, 8, generator=torch.Generator().manual_seed(count))
+
+
+def candidates(count: int, keep: int = 100) -> Candidates:
+    return Candidates.of(Borders.of(pixels(count)).best(keep))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ratios_by_their_definition(border_scores: Callable[[Tensor], Tensor], seed: int) -> None:
+    """Score of the pair over the best score that either side has with anybody else, among possible pairs."""
+    given, scores = candidates(5), border_scores(pixels(5)).numpy().astype(float)
+    forbidden = np.random.default_rng(seed).random(scores.shape) < 0.5
+    forbidden |= forbidden.T
+    rows = np.arange(20)[:, None]
+    found = given.best(~forbidden[rows, given.side])
+    listed = np.where(forbidden, np.inf, scores)
+    seen = set()
+    for (a, b), ratio in zip(found.sides.tolist(), found.ratio, strict=True):
+        assert listed[a].min() == pytest.approx(listed[a, b], rel=1e-4)
+        others = [np.delete(listed[a], b).min(), np.delete(listed[b], a).min()]
+        if np.isfinite(others).all():
+            assert ratio == pytest.approx((listed[a, b] + 0.02) / (min(others) + 0.02), rel=1e-3)
+        seen |= {(a, b), (b, a)}
+    best = {(a, int(listed[a].argmin())) for a in range(20) if np.isfinite(listed[a]).any()}
+    assert best <= seen
+
+
+def test_the_turn_between_two_pieces_makes_their_sides_face_each_other() -> None:
+    sides = np.array(list(itertools.product(range(4), repeat=2)))
+    # Turned like this, the first side looks the opposite way of the second.
+    assert ((sides[:, 0] + turn_between(sides) - sides[:, 1]) % 4 == 2).all()
+
+
+def test_edges_on_cycles_are_those_without_which_nothing_falls_apart() -> None:
+    # A triangle, a tail of it, and two pieces joined twice.
+    first, second = np.array([0, 1, 2, 2, 5, 6]), np.array([1, 2, 0, 3, 6, 5])
+    assert on_cycles(first, second).tolist() == [True, True, True, False, True, True]
+    assert on_cycles(first[:0], second[:0]).shape == (0,)
+
+
+def cost(borders: Borders, board: Board, cells: Tensor, turns: Tensor, piece: int) -> tuple[int, float]:
+    """How many neighbours a piece has, and the sum of its scores with them."""
+    first, second = touching_sides(board, cells, turns)
+    own = first // SIDES == piece
+    return int(own.sum()), float(borders.scores(first[own], second[own]).diagonal().sum())
+
+
+def test_one_loose_piece_takes_the_best_of_the_best_surrounded_cells() -> None:
+    board, generator = Board(3, 4), torch.Generator().manual_seed(0)
+    borders = Borders.of(torch.rand(9, 3, 6, 6, generator=generator))
+    for _ in range(10):
+        cells = torch.randperm(board.cells, generator=generator)[:9]
+        turns = torch.randint(0, 4, (9,), generator=generator)
+        loose = cells.masked_fill(torch.arange(9) == 4, -1)
+        found_cells, found_turns = fill_board(board, loose, turns, borders)
+        choices = {}
+        for cell in set(range(board.cells)) - set(loose.tolist()):
+            for turn in range(4):
+                tried_cells, tried_turns = loose.clone(), turns.clone()
+                tried_cells[4], tried_turns[4] = cell, turn
+                count, total = cost(borders, board, tried_cells, tried_turns, 4)
+                choices[cell, turn] = (-count, total)
+        assert (int(found_cells[4]), int(found_turns[4])) == min(choices, key=choices.__getitem__)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    rows=st.integers(1, 4),
+    cols=st.integers(1, 4),
+    seed=st.integers(0, 999),
+    kind=st.sampled_from(["noise", "flat", "twins"]),
+)
+def test_every_piece_gets_a_cell_and_those_that_had_one_keep_it(rows: int, cols: int, seed: int, kind: str) -> None:
+    board, generator = Board(rows, cols), torch.Generator().manual_seed(seed)
+    count = int(torch.randint(1, board.cells + 1, (1,), generator=generator))
+    pixels = torch.rand(count, 3, 4, 4, generator=generator)
+    pixels = {"noise": pixels, "flat": torch.zeros_like(pixels), "twins": pixels[:1].expand_as(pixels)}[kind]
+    cells = torch.randperm(board.cells, generator=generator)[:count]
+    turns = torch.randint(0, 4, (count,), generator=generator)
+    had = torch.rand(count, generator=generator) < 0.5
+    given_cells = cells.masked_fill(~had, -1)
+    found, found_turns = fill_board(board, given_cells, turns, Borders.of(pixels))
+    assert torch.equal(found[had], cells[had])
+    assert torch.equal(found_turns[had], turns[had])
+    assert len(found.unique()) == count
+    assert 0 <= int(found.min()) <= int(found.max()) < board.cells
+    assert 0 <= int(found_turns.min()) <= int(found_turns.max()) < 4
+    assert torch.equal(given_cells, cells.masked_fill(~had, -1))
+
+
+def joined(puzzle: Puzzle) -> tuple[Forest, Candidates, Borders]:
+    borders = Borders.of(puzzle.pieces.pixels)
+    candidates = Candidates.of(borders.best(8))
+    framed = FramedForest.of(puzzle.board, np.zeros(len(puzzle), np.int64))
+    framed.join(candidates.probable(0.5))
+    return framed.forest, candidates, borders
+
+
+def right_placed(puzzle: Puzzle, cells: torch.Tensor, turns: torch.Tensor) -> float:
+    return direct_comparison_free(puzzle.board, cells, turns, *puzzle.board.snap(puzzle.truth))
+
+
+def test_the_fit_is_highest_for_the_truth(cut: Cut) -> None:
+    puzzle = cut(5, 5)
+    _, candidates, _ = joined(puzzle)
+    cells, turns = puzzle.board.snap(puzzle.truth)
+    best = RatedPlacement.of(puzzle.board, cells, turns, candidates).fit
+    assert 0.5 * 80 < best <= 80  # forty pairs, each seen from both sides
+    for seed in range(5):
+        other = cells[torch.randperm(25, generator=torch.Generator().manual_seed(seed))]
+        assert RatedPlacement.of(puzzle.board, other, turns, candidates).fit < 0.2 * best
+    fewer = cells.masked_fill(torch.arange(25) < 5, -1)
+    assert 0 < RatedPlacement.of(puzzle.board, fewer, turns, candidates).fit < best
+
+
+def test_of_several_frames_the_one_is_found_that_can_be_filled(cut: Cut) -> None:
+    """The outer pieces on one side are torn off the tree: the frame could lie in two ways."""
+    puzzle = cut(6, 6, name="astronaut")
+    borders = Borders.of(puzzle.pieces.pixels)
+    candidates = Candidates.of(borders.best(8))
+    cells, turns = (value.numpy() for value in puzzle.board.snap(puzzle.truth))
+    inner = np.flatnonzero(cells % 6 > 0)
+    forest = Forest.of(36, turns)
+    forest.label[inner], forest.size[inner[0]] = inner[0], len(inner)
+    forest.frame[inner, :2, 3] = np.stack([cells[inner] % 6, cells[inner] // 6], 1)
+    trimmed = trim(forest, puzzle.board, candidates, borders)
+    assert len(trimmed) > 1
+    found = place(trimmed, puzzle.board, candidates, borders, math.inf)
+    assert right_placed(puzzle, found.cells, found.turns) > 95
+    # Without time, the first frame must do.
+    hasty = place(trimmed, puzzle.board, candidates, borders, time.monotonic() - 1)
+    assert sorted(hasty.cells.tolist()) == list(range(36))
+
+
+def test_only_one_frame_is_tried_if_pieces_are_missing(cut: Cut) -> None:
+    puzzle = cut(6, 6, missing=0.2)
+    forest, candidates, borders = joined(puzzle)
+    trimmed = trim(forest, puzzle.board, candidates, borders)
+    assert len(trimmed) == 1
+    found = place(trimmed, puzzle.board, candidates, borders, math.inf)
+    assert len(found.cells.unique()) == len(puzzle)
+    assert found.cells.min() >= 0
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (1, 5), (5, 1), (1, 1)])
+def test_sides_touch_as_often_as_cells_do(shape: tuple[int, int]) -> None:
+    rows, cols = shape
+    count = rows * cols
+    first, second = touching_sides(Board(rows, cols), torch.arange(count), torch.arange(count) % 4)
+    pairs = set(zip(first.tolist(), second.tolist(), strict=True))
+    assert len(first) == len(pairs) == 2 * (rows * (cols - 1) + (rows - 1) * cols)
+    assert {(two, one) for one, two in pairs} == pairs
+
+
+def test_two_pieces_touch_with_the_sides_that_they_show() -> None:
+    # Left piece as it lies shows its right side (0); the other, turned once, shows its bottom (1) to the left.
+    first, second = touching_sides(Board(1, 2), torch.tensor([0, 1]), torch.tensor([0, 1]))
+    assert sorted(zip(first.tolist(), second.tolist(), strict=True)) == [(0, SIDES + 1), (SIDES + 1, 0)]
+
+
+# The solvers.
+
+SOLVERS = {"gallagher": GallagherSolver, "yu": YuSolver, "huroyan": HuroyanSolver}
+each = pytest.mark.parametrize("solver", SOLVERS)
+
+
+def drained(puzzle: Puzzle, solver: Solver) -> list[Step]:
+    return list(solver.steps(puzzle.without_truth(), torch.Generator().manual_seed(0)))
+
+
+def scores(puzzle: Puzzle, poses: Poses) -> tuple[float, float]:
+    placement = (puzzle.board, *puzzle.board.snap(poses), *puzzle.board.snap(puzzle.truth))
+    return direct_comparison_free(*placement), neighbour_accuracy(*placement)
+
+
+@each
+@pytest.mark.parametrize("name", ["astronaut", "coffee", "cat"])
+@pytest.mark.parametrize("shape", [(6, 6), (8, 5), (4, 9)])
+def test_photos_are_put_together(cut: Cut, solver: str, name: str, shape: tuple[int, int]) -> None:
+    puzzle = cut(*shape, name=name)
+    right, neighbours = scores(puzzle, drained(puzzle, SOLVERS[solver]())[-1].poses)
+    assert right > (88 if solver == "huroyan" else 95)
+    assert neighbours > (93 if solver == "huroyan" else 95)
+
+
+@each
+def test_what_is_there_hangs_together_when_pieces_are_missing(cut: Cut, solver: str) -> None:
+    puzzle = cut(6, 8, missing=0.15, name="astronaut")
+    assert scores(puzzle, drained(puzzle, SOLVERS[solver]())[-1].poses)[1] > 85
+
+
+@each
+def test_the_whole_is_turned_as_the_uprighter_says(cut: Cut, solver: str) -> None:
+    puzzle = cut(4, 4)
+    plain = drained(puzzle, SOLVERS[solver]())[-1].poses
+    steps = drained(puzzle, SOLVERS[solver](upright=lambda given, placed, wholes: (1, 0.5)))
+    expected = puzzle.board.poses(*puzzle.board.turned(*puzzle.board.snap(plain), 1)[1:])
+    assert torch.equal(steps[-2].poses.translation, plain.translation)
+    assert torch.equal(steps[-1].poses.translation, expected.translation)
+    assert torch.equal(steps[-1].poses.rotation, expected.rotation)
+    assert steps[-1].placements.upright == 0.5
+
+
+def noise(count: int, size: int = 8) -> Tensor:
+    return torch.rand(count, 3, size, size, generator=torch.Generator().manual_seed(0))
+
+
+def test_steps_show_trees_that_grow(cut: Cut) -> None:
+    puzzle = cut(6, 6)
+    steps = drained(puzzle, GallagherSolver())
+    assert 5 < len(steps) < 20
+    assert [step.result is None for step in steps] == [True] * (len(steps) - 1) + [False]
+    neighbours = [together(puzzle, step.poses) for step in steps]
+    assert neighbours == sorted(neighbours)
+    assert neighbours[0] < 5
+    assert neighbours[-1] > 55
+
+
+def together(puzzle: Puzzle, poses: Poses) -> int:
+    """How many true neighbours lie to each other as they should, wherever that is."""
+    truth, pitch = puzzle.truth, puzzle.board.pitch
+    first, second = ((truth.translation[:, None] - truth.translation).norm(dim=-1) < 1.1 * pitch).nonzero().unbind(1)
+    found = poses[first].inverse() @ poses[second]
+    wanted = truth[first].inverse() @ truth[second]
+    apart = (found.translation - wanted.translation).norm(dim=-1) + (found.rotation - wanted.rotation).norm(dim=(1, 2))
+    return int(((apart < 0.1 * pitch) & (first < second)).sum())
+
+
+def test_the_clearest_matches_come_first(border_scores: Callable[[Tensor], Tensor]) -> None:
+    scores = border_scores(noise(4))
+    partners = Borders.of(noise(4)).best(12)
+    second = scores.topk(2, largest=False).values[:, 1] + 0.02
+    matches = ranked_matches(partners)
+    ratios = [(scores[a, b] + 0.02) ** 2 / (second[a] * second[b]) for a, b in matches.tolist()]
+    assert len(matches) == 16 * 12
+    assert len({tuple(match) for match in matches.tolist()}) == len(matches)
+    assert torch.stack(ratios).diff().min() > -1e-4
+    assert ranked_matches(Borders.of(noise(1)).best(8)).shape == (0, 2)
+
+
+def forest_of(places: list[tuple[int, int]], loose: int = 0) -> Forest:
+    """One tree at these places (x, y), and some pieces for themselves."""
+    forest = Forest.of(len(places) + loose)
+    forest.label[: len(places)] = 0
+    forest.size[0] = len(places)
+    forest.frame[: len(places), :2, 3] = places
+    return forest
+
+
+SQUARE = [(x, y) for x in range(3) for y in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("places", "board", "wanted", "turn"),
+    [
+        ([*SQUARE, (-2, 0), (3, 1), (4, 1)], Board(2, 4), [0, 4, 1, 5, 2, 6, -1, 7, -1], 0),
+        ([(x, y) for x in range(2) for y in range(5)], Board(2, 5), [4, 3, 2, 1, 0, 9, 8, 7, 6, 5], 1),
+        ([(7, -3)], Board(5, 3), [7], 0),
+        ([(0, 0), (1, 0)], Board(4, 4), [9, 10], 0),
+    ],
+    ids=["most", "across", "one in the middle", "two in the middle"],
+)
+def test_the_frame_that_holds_most_is_kept(
+    places: list[tuple[int, int]], board: Board, wanted: list[int], turn: int
+) -> None:
+    cells, turns = trim_largest(forest_of(places, loose=1), board)
+    assert cells.tolist() == [*wanted, -1]
+    assert turns.tolist() == [turn] * len(places) + [0]
+
+
+def true_matches(board: Board, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Every pair of sides that touches, once, of pieces that lie anywhere at any turn, and these turns."""
+    generator = torch.Generator().manual_seed(seed)
+    cells = torch.randperm(board.cells, generator=generator)
+    turns = torch.randint(0, 4, (board.cells,), generator=generator)
+    pairs = torch.stack(touching_sides(board, cells, turns), 1).numpy()
+    return pairs[pairs[:, 0] < pairs[:, 1]], turns.numpy()
+
+
+def false_matches(board: Board, count: int, seed: int) -> np.ndarray:
+    generator = np.random.default_rng(seed)
+    first = generator.integers(0, 4 * board.cells, count)
+    second = (first + 4 * generator.integers(1, board.cells, count)) % (4 * board.cells)
+    return np.stack([first, second], 1)
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (1, 6), (5, 1)])
+def test_true_matches_hold(shape: tuple[int, int]) -> None:
+    board = Board(*shape)
+    sides, _ = true_matches(board, seed=1)
+    assert inconsistency(Forest.of(board.cells), sides, np.ones(len(sides))).max() < 1e-6
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_false_matches_give_way_to_true_ones(seed: int) -> None:
+    board = Board(5, 5)
+    right, wrong = true_matches(board, seed)[0], false_matches(board, 8, seed)
+    sides = np.concatenate([right, wrong])
+    weight = np.repeat([1.0, 0.3], [len(right), len(wrong)])
+    missed = inconsistency(Forest.of(board.cells), sides, weight)
+    assert missed[: len(right)].max() < 1e-6
+    # One turn of the whole can hide one false match (its four copies then stand apart), but not several.
+    assert (missed[len(right) :] > 0.1).sum() >= len(wrong) - 1
+
+
+def test_trees_are_rigid() -> None:
+    """A match that would have to tear a tree does not hold, whatever its weight."""
+    forest = Forest.of(4)
+    forest.grow(np.array([[0, 4 + 2], [4, 8 + 2]]), 0, 2)  # a row of three
+    torn, free = [0 + 1, 8 + 3], [8, 12 + 2]
+    missed = inconsistency(forest, np.array([torn, free]), np.array([100.0, 1.0]))
+    assert missed[0] > 0.5
+    assert missed[1] < 1e-6
+
+
+def test_what_is_not_possible_is_not_joined(cut: Cut) -> None:
+    """With their turns known, pieces keep them."""
+    puzzle = cut(5, 5)
+    _, turns = puzzle.board.snap(puzzle.truth)
+    candidates = Candidates.of(Borders.of(puzzle.pieces.pixels).best(20))
+    framed = FramedForest.of(puzzle.board, turns.numpy())
+    nothing = np.zeros(candidates.side.shape, bool)
+    assert list(join_consistent(framed, candidates, nothing, Acceptance())) == []
+    first, second = candidates.pairs[..., 0], candidates.pairs[..., 1]
+    looks = (first + turns.numpy()[first // 4] - second - turns.numpy()[second // 4]) % 4
+    assert list(join_consistent(framed, candidates, looks == 2, Acceptance()))
+    assert (framed.forest.turn == turns.numpy()).all()
+    assert framed.forest.trees < 5
+
+
+def same_up_to_a_whole_turn(found: np.ndarray, turns: np.ndarray) -> bool:
+    return len(np.unique((found - turns) % 4)) == 1
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 2), (1, 3), (2, 2), (6, 7), (1, 30), (30, 30)])
+def test_turns_come_back_from_true_matches(shape: tuple[int, int]) -> None:
+    sides, turns = true_matches(Board(*shape), seed=3)
+    found = recovered_turns(connections(sides, np.ones(len(sides)), len(turns)))
+    assert same_up_to_a_whole_turn(found, turns)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_most_turns_come_back_if_a_tenth_of_the_matches_is_false(seed: int) -> None:
+    sides, turns = true_matches(Board(8, 8), seed)
+    generator = np.random.default_rng(seed)
+    lying = generator.choice(len(sides), len(sides) // 10, replace=False)
+    sides[lying, 1] = 4 * (sides[lying, 1] // 4) + generator.integers(0, 4, len(lying))
+    found = recovered_turns(connections(sides, np.ones(len(sides)), len(turns)))
+    assert np.bincount((found - turns) % 4).max() > 0.8 * 64
+
+
+def test_connections_are_hermitian_and_add_up() -> None:
+    sides, turns = true_matches(Board(3, 4), seed=0)
+    weight = np.linspace(0.1, 1, len(sides))
+    graph = connections(sides, weight, 12)
+    assert abs(graph - graph.conj().T).max() < 1e-12
+    for (a, b), value in zip(sides // 4, weight, strict=True):
+        assert graph[a, b] == pytest.approx(value * 1j ** ((turns[a] - turns[b]) % 4))
+    assert abs(connections(np.repeat(sides, 2, 0), np.repeat(weight, 2), 12) - 2 * graph).max() < 1e-12
+
+
+def test_matches_on_loops_count_more_and_add_their_diagonals() -> None:
+    """Four pieces in a square and one more beside them: the square's matches stay, the odd one counts less."""
+    square = np.array([[0, 6], [1, 11], [5, 15], [8, 14], [12, 18]])
+    score = np.full((20, 16), 9.0, np.float32)
+    side = np.array([[other for other in range(20) if other // 4 != own // 4] for own in range(20)])
+    for a, b in [*square.tolist(), *square[:, ::-1].tolist()]:
+        score[a, side[a] == b] = 0.1
+    order = np.argsort(score, 1, kind="stable")
+    listed = Candidates(
+        np.take_along_axis(side, order, 1), np.take_along_axis(score, order, 1), np.zeros((20, 16), np.float32)
+    )
+    strength = abs(first_connections(listed, 5)).toarray()
+    on_loop = [strength[0, 1], strength[0, 2], strength[1, 3], strength[2, 3]]
+    assert min(on_loop) > 4 * strength[3, 4] > 0
+    assert max(strength[0, 3], strength[1, 2]) > 0.3
+
+
+@pytest.mark.parametrize("name", ["coffee", "cat"])
+def test_a_good_placement_betters_the_turns(cut: Cut, name: str) -> None:
+    puzzle = cut(7, 7, name=name)
+    cells, turns = puzzle.board.snap(puzzle.truth)
+    borders = Borders.of(puzzle.pieces.pixels)
+    candidates = Candidates.of(borders.best(20))
+    placement = RatedPlacement.of(puzzle.board, cells, turns, candidates)
+    graph = first_connections(candidates, len(puzzle))
+    right = []
+    for _ in range(4):
+        right.append(int(np.bincount((recovered_turns(graph) - turns.numpy()) % 4).max()))
+        graph = next_connections(graph, placement, puzzle, candidates, borders)
+    assert right == sorted(right)
+    assert right[-1] == 49
