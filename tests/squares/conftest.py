@@ -1,4 +1,4 @@
-"""Puzzles whose answers are known, and those who know them."""
+"""Puzzles whose answers are known, and solvers that are given them."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def border_scores() -> Callable[[Tensor], Tensor]:
 
 @pytest.fixture(scope="session")
 def true_sides() -> Callable[[Board, Tensor, Tensor], tuple[Tensor, Tensor]]:
-    """All pairs of sides that touch when pieces lie on the given cells at the given turns."""
+    """All pairs of sides that touch when pieces are on the given cells at the given turns."""
     return touching_sides
 
 
@@ -148,7 +148,7 @@ def solved_in_space() -> Callable[..., tuple[Poses, Matches]]:
 
 @dataclass(frozen=True)
 class Photo:
-    """A photograph (3, H, W) with where each piece lies, and by which angle (degrees, clockwise)."""
+    """A photograph (3, H, W) with the place and angle of each piece (degrees, clockwise)."""
 
     picture: Tensor
     centres: Tensor

@@ -104,7 +104,7 @@ def test_random_matches_keep_trees_whole_and_free_of_collisions(seed: int) -> No
 
 
 def test_a_match_that_would_lay_pieces_on_each_other_is_passed_over() -> None:
-    # A row of three; then a piece that would have to lie on the middle one.
+    # A row of three; then a piece that would have to be on the middle one.
     forest = grown(
         4, [(side(0, RIGHT), side(1, LEFT)), (side(1, RIGHT), side(2, LEFT)), (side(0, RIGHT), side(3, LEFT))]
     )
@@ -117,7 +117,7 @@ def test_a_match_that_would_lay_pieces_on_each_other_is_passed_over() -> None:
 
 
 def test_a_cell_left_behind_by_a_tree_that_moved_is_free() -> None:
-    """Two pieces join, then move to a larger tree; their old cells belong to nobody."""
+    """Two pieces join, then move to a larger tree; their old cells are free."""
     pair = [(side(3, RIGHT), side(4, LEFT))]
     three = [(side(0, RIGHT), side(1, LEFT)), (side(1, RIGHT), side(2, LEFT))]
     forest = grown(6, [*pair, *three, (side(2, RIGHT), side(3, LEFT)), (side(4, RIGHT), side(5, LEFT))])
@@ -134,20 +134,13 @@ def row(count: int, start: int = 0) -> np.ndarray:
     return np.array([[4 * piece + RIGHT, 4 * piece + 4 + LEFT] for piece in range(start, start + count - 1)])
 
 
-def test_a_tree_does_not_outgrow_the_frame() -> None:
+def test_trees_keep_to_the_frame_or_lose_less_than_half_of_the_smaller_one() -> None:
     framed = lone(Board(2, 4), 6)
     assert framed.join(row(6)).tolist() == [False, False, False, True, False]
     assert framed.forest.trees == 2
-
-
-def test_a_frame_may_lie_across() -> None:
-    framed = lone(Board(4, 2), 4)
+    framed = lone(Board(4, 2), 4)  # across
     assert not framed.join(row(4)).any()
-    assert framed.join(np.array([[BOTTOM, 4 + TOP]])).tolist() == [False]
-
-
-def test_a_tree_may_lose_less_than_half_of_the_smaller_one() -> None:
-    """Three beside three on a board of five columns: one is lost, two are gained."""
+    # Three beside three on a board of five columns: one is lost, two are gained.
     framed = lone(Board(1, 5), 6)
     framed.join(np.concatenate([row(3), row(3, start=3)]))
     assert framed.join(np.array([[8 + RIGHT, 12 + LEFT]])).tolist() == [False]
@@ -221,7 +214,7 @@ def candidates(count: int, keep: int = 100) -> Candidates:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_ratios_by_their_definition(border_scores: Callable[[Tensor], Tensor], seed: int) -> None:
-    """Score of the pair over the best score that either side has with anybody else, among possible pairs."""
+    """Score of the pair over the best score that either side has with any other, among possible pairs."""
     given, scores = candidates(5), border_scores(pixels(5)).numpy().astype(float)
     forbidden = np.random.default_rng(seed).random(scores.shape) < 0.5
     forbidden |= forbidden.T
@@ -328,7 +321,7 @@ def test_the_fit_is_highest_for_the_truth(cut: Cut) -> None:
 
 
 def test_of_several_frames_the_one_is_found_that_can_be_filled(cut: Cut) -> None:
-    """The outer pieces on one side are torn off the tree: the frame could lie in two ways."""
+    """The outer pieces on one side are torn off the tree: the frame could be placed in two ways."""
     puzzle = cut(6, 6, name="astronaut")
     borders = Borders.of(puzzle.pieces.pixels)
     candidates = Candidates.of(borders.best(8))
@@ -367,7 +360,7 @@ def test_sides_touch_as_often_as_cells_do(shape: tuple[int, int]) -> None:
 
 
 def test_two_pieces_touch_with_the_sides_that_they_show() -> None:
-    # Left piece as it lies shows its right side (0); the other, turned once, shows its bottom (1) to the left.
+    # The left piece, unturned, shows its right side (0); the other, turned once, shows its bottom (1) to the left.
     first, second = touching_sides(Board(1, 2), torch.tensor([0, 1]), torch.tensor([0, 1]))
     assert sorted(zip(first.tolist(), second.tolist(), strict=True)) == [(0, SIDES + 1), (SIDES + 1, 0)]
 
@@ -388,8 +381,7 @@ def scores(puzzle: Puzzle, poses: Poses) -> tuple[float, float]:
 
 
 @each
-@pytest.mark.parametrize("name", ["astronaut", "coffee", "cat"])
-@pytest.mark.parametrize("shape", [(6, 6), (8, 5), (4, 9)])
+@pytest.mark.parametrize(("name", "shape"), [("astronaut", (6, 6)), ("coffee", (8, 5)), ("cat", (4, 9))])
 def test_photos_are_put_together(cut: Cut, solver: str, name: str, shape: tuple[int, int]) -> None:
     puzzle = cut(*shape, name=name)
     right, neighbours = scores(puzzle, drained(puzzle, SOLVERS[solver]())[-1].poses)
@@ -431,7 +423,7 @@ def test_steps_show_trees_that_grow(cut: Cut) -> None:
 
 
 def together(puzzle: Puzzle, poses: Poses) -> int:
-    """How many true neighbours lie to each other as they should, wherever that is."""
+    """The number of true neighbours in their true relative pose, wherever that is."""
     truth, pitch = puzzle.truth, puzzle.board.pitch
     first, second = ((truth.translation[:, None] - truth.translation).norm(dim=-1) < 1.1 * pitch).nonzero().unbind(1)
     found = poses[first].inverse() @ poses[second]
@@ -483,7 +475,7 @@ def test_the_frame_that_holds_most_is_kept(
 
 
 def true_matches(board: Board, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Every pair of sides that touches, once, of pieces that lie anywhere at any turn, and these turns."""
+    """Every pair of sides that touches, once, of pieces anywhere at any turn, and these turns."""
     generator = torch.Generator().manual_seed(seed)
     cells = torch.randperm(board.cells, generator=generator)
     turns = torch.randint(0, 4, (board.cells,), generator=generator)
@@ -513,7 +505,7 @@ def test_false_matches_give_way_to_true_ones(seed: int) -> None:
     weight = np.repeat([1.0, 0.3], [len(right), len(wrong)])
     missed = inconsistency(Forest.of(board.cells), sides, weight)
     assert missed[: len(right)].max() < 1e-6
-    # One turn of the whole can hide one false match (its four copies then stand apart), but not several.
+    # One turn of the whole can hide one false match (its four copies are then apart), but not several.
     assert (missed[len(right) :] > 0.1).sum() >= len(wrong) - 1
 
 

@@ -32,7 +32,7 @@ def random_compatibility(sides: int, seed: int = 0) -> EdgeCompatibility:
 
 
 def knowing(puzzle: Puzzle, true_sides: Callable[..., tuple[Tensor, Tensor]]) -> EdgeCompatibility:
-    """A compatibility that knows the true neighbours; only what it says counts."""
+    """A compatibility of the true neighbours, with all weight in the odds."""
     first, second = true_sides(puzzle.board, *puzzle.board.snap(puzzle.truth))
     sides = 4 * len(puzzle)
     predicted = torch.zeros(sides, sides)
@@ -80,7 +80,7 @@ def test_blocks_make_no_difference(small_puzzle: Puzzle) -> None:
     torch.testing.assert_close(whole.terms(), parts.terms(), atol=1e-3, rtol=1e-3)
 
 
-def test_who_knows_the_neighbours_is_believed(
+def test_matches_follow_a_perfect_compatibility(
     small_puzzle: Puzzle, true_sides: Callable[..., tuple[Tensor, Tensor]]
 ) -> None:
     compatibility = knowing(small_puzzle, true_sides)
@@ -98,17 +98,17 @@ def test_beside_the_probability_evidence_is_that_of_border_gradients(photo_puzzl
     borders, compatibility = Borders.of(photo_puzzle.pixels), random_compatibility(4 * len(photo_puzzle))
     every = len(borders) - 4
     found, plain = find_candidates(borders, compatibility, keep=every), borders.best(every)
-    told = torch.zeros(len(borders), len(borders), 3).scatter(
+    given = torch.zeros(len(borders), len(borders), 3).scatter(
         1, plain.side[..., None].expand(-1, -1, 3), evidence(plain)
     )
-    wanted = told.gather(1, found.side[..., None].expand(-1, -1, 3))
+    wanted = given.gather(1, found.side[..., None].expand(-1, -1, 3))
     channels = found.evidence(compatibility.odds)
     torch.testing.assert_close(channels[..., 2], wanted[..., 2], atol=1e-3, rtol=1e-3)
     torch.testing.assert_close(channels[..., 1], wanted[..., 1], atol=0.1, rtol=0)
     assert torch.equal(channels[..., 0], (found.terms() @ compatibility.odds).sigmoid())
 
 
-def test_sure_compatibilities_stay_finite(small_puzzle: Puzzle) -> None:
+def test_certain_compatibilities_stay_finite(small_puzzle: Puzzle) -> None:
     compatibility = random_compatibility(4 * len(small_puzzle))
     sure = replace(compatibility, predicted=1000 * compatibility.predicted)
     found = find_candidates(Borders.of(small_puzzle.pixels), sure, keep=8)
@@ -198,14 +198,14 @@ def test_worn_pieces_are_recognised(edge_model: EdgeModel, erode: int) -> None:
 
 
 def test_evidence_is_computed_once(edge_model: EdgeModel) -> None:
-    pixels, asked = photo().pixels, []
+    pixels, calls = photo().pixels, []
 
     def compare(given: Tensor, borders: Borders) -> EdgeCompatibility:
-        asked.append(borders)
+        calls.append(borders)
         return edge_model.compare(given, borders)
 
     held = Evidence(pixels)
     first, again = held.matches(0.5, 3, compare), held.matches(0.5, 3, compare)
-    assert len(asked) == 1
-    assert asked[0] is held.borders
+    assert len(calls) == 1
+    assert calls[0] is held.borders
     assert torch.equal(first.evidence, again.evidence)

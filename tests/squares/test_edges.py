@@ -165,13 +165,13 @@ def test_certainty_is_about_the_score_alone(border_scores: Callable[[Tensor], Te
     assert (matches.evidence[own > 2, 2] < 0.5).all()
 
 
-def test_both_sides_of_a_pair_tell_the_same(small_puzzle: Puzzle) -> None:
+def test_evidence_is_symmetric(small_puzzle: Puzzle) -> None:
     matches = find_matches(small_puzzle)
-    told = {side_pair(matches, index): channels for index, channels in enumerate(matches.evidence)}
-    both = [(one, two) for one, two in told if (two, one) in told]
+    channels_of = {side_pair(matches, index): channels for index, channels in enumerate(matches.evidence)}
+    both = [(one, two) for one, two in channels_of if (two, one) in channels_of]
     assert len(both) > len(matches) / 2
     for one, two in both:
-        torch.testing.assert_close(told[one, two], told[two, one])
+        torch.testing.assert_close(channels_of[one, two], channels_of[two, one])
 
 
 def test_probabilities_are_calibrated(photo_puzzle: Puzzle, true_sides: TrueSides) -> None:

@@ -1,4 +1,4 @@
-"""What matches say about poses: votes are linear and keep what is true; clusters are what true matches join."""
+"""Evidence of matches for poses: votes are linear with the truth as fixed point; true matches join clusters."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def test_one_round_goes_halfway_to_the_weighted_mean_of_what_the_matches_imply(
         torch.testing.assert_close(halfway.translation[piece], (noisy.translation[piece] + mean_translation) / 2)
 
 
-def test_both_colours_of_the_checkerboard_are_heard(solved: Solved) -> None:
-    """A piece hears its neighbours and those beyond them alike, however many rounds there are."""
+def test_votes_reach_both_colours_of_the_checkerboard(solved: Solved) -> None:
+    """The votes for a piece depend on its neighbours and on those beyond them."""
     _, matches = solved(Board(1, 6), 6)
     flat = random_flat(6)
     for piece in range(6):
@@ -108,7 +108,7 @@ def assert_same(found: Poses, expected: Poses, tolerance: float = 1e-5) -> None:
 
 
 def votes(clusters: Clusters, poses: Poses, samples: int = 1) -> Poses:
-    """What the whole cluster of every piece says about its pose."""
+    """The vote of its whole cluster for the pose of every piece."""
     return clusters.members(clusters.placed(poses, samples), samples)
 
 
@@ -125,7 +125,7 @@ def within(clusters: Clusters) -> Poses:
 
 
 def assert_true(clusters: Clusters, truth: Poses, tolerance: float = 1e-5) -> None:
-    """Every cluster lies as in the truth, but for one rigid motion."""
+    """Every cluster is as in the truth, up to one rigid motion."""
     for label in clusters.label.unique():
         mine = clusters.label == label
         frame, true = clusters.frame[mine], truth[mine]
@@ -133,7 +133,7 @@ def assert_true(clusters: Clusters, truth: Poses, tolerance: float = 1e-5) -> No
         assert_same(motion[[0] * len(frame)] @ frame, true, tolerance)
 
 
-def unsure(matches: Matches) -> Matches:
+def doubtful(matches: Matches) -> Matches:
     """The same matings, each with a probability of its own, mostly low and whether it is true or not."""
     chance = ((torch.randperm(len(matches), generator=seeded(0)) + 1) / len(matches)) ** 8
     return replace(matches, evidence=chance[:, None])
@@ -191,7 +191,7 @@ def test_whatever_matches_say_nothing_collides_or_leaves_its_room(dimension: int
 
 
 def test_a_frame_starts_in_the_middle_of_its_box(photo_puzzle: Puzzle) -> None:
-    matches = unsure(find_matches(photo_puzzle))
+    matches = doubtful(find_matches(photo_puzzle))
     for clusters in grow_clusters(matches, len(photo_puzzle)):
         for label in clusters.label.unique():
             placed = clusters.frame.translation[clusters.label == label]
@@ -243,7 +243,7 @@ def test_votes_and_clusters_never_cross_puzzles(solved: Solved) -> None:
 
 
 def test_what_contradicts_more_probable_matings_is_passed_over() -> None:
-    """Pieces 1 and 2 both want to lie right of 0; only later is 2 offered another place."""
+    """Pieces 1 and 2 both match the right of 0; only later is 2 offered another place."""
     matches = beside((1, RIGHT, 0, 0.99), (2, RIGHT, 0, 0.95), (2, RIGHT, 1, 0.3))
     sure, likely, possible = grow_clusters(matches, 3)
     for clusters in (sure, likely):
@@ -263,7 +263,7 @@ def test_clusters_whose_other_members_would_collide_are_not_joined() -> None:
     assert joined.sizes().tolist() == [7] * 7
 
 
-def test_improbable_matings_are_not_heard_at_all() -> None:
+def test_improbable_matches_join_nothing() -> None:
     for chance, sizes in ((0.95, [2, 2, 2]), (0.6, [1, 2, 2]), (0.2, [1, 1, 2]), (0.05, [1, 1, 1])):
         found = grow_clusters(beside((1, RIGHT, 0, chance)), 2)
         assert [int(clusters.sizes().max()) for clusters in found] == sizes
@@ -297,7 +297,7 @@ def test_each_puzzle_has_its_own_room() -> None:
 
 
 def test_each_cluster_lies_within_a_cluster_of_the_next_threshold(photo_puzzle: Puzzle) -> None:
-    matches = unsure(find_matches(photo_puzzle))
+    matches = doubtful(find_matches(photo_puzzle))
     found = grow_clusters(matches, len(photo_puzzle))
     assert len({len(clusters.label.unique()) for clusters in found}) == len(THRESHOLDS)
     for tight, wide in pairwise(found):
@@ -307,7 +307,7 @@ def test_each_cluster_lies_within_a_cluster_of_the_next_threshold(photo_puzzle: 
 
 
 def test_the_order_of_pieces_and_of_matches_does_not_matter(photo_puzzle: Puzzle) -> None:
-    matches, count = unsure(find_matches(photo_puzzle)), len(photo_puzzle)
+    matches, count = doubtful(find_matches(photo_puzzle)), len(photo_puzzle)
     order = torch.randperm(count, generator=seeded(3))
     place = order.argsort()
     shuffled = matches[torch.randperm(len(matches), generator=seeded(4))]
@@ -322,7 +322,7 @@ def test_the_order_of_pieces_and_of_matches_does_not_matter(photo_puzzle: Puzzle
 
 
 @pytest.mark.parametrize("turned", range(4))
-def test_reach_is_told_side_by_side_in_the_piece_s_own_frame(turned: int, true_sides: Callable[..., tuple]) -> None:
+def test_reach_is_given_side_by_side_in_the_piece_s_own_frame(turned: int, true_sides: Callable[..., tuple]) -> None:
     board, cells = Board(2, 3), torch.arange(6)
     turns = torch.tensor([0, 0, turned, 0, turned, 0])
     first, second = true_sides(board, cells, turns)
@@ -381,7 +381,7 @@ SHAPES = {"one piece": [(0, 0)], "a line": [(0, 0), (1, 0), (2, 0)], "a corner":
 
 
 def cluster_of(shape: list[tuple[int, int]], board: Board, seed: int = 0) -> Clusters:
-    """One cluster of unequally turned pieces, told from the middle of its box."""
+    """One cluster of unequally turned pieces, relative to the middle of its box."""
     places = torch.tensor(shape) * board.pitch
     middle = (places.amax(0) + places.amin(0)) / 2
     turns = torch.randint(4, (len(shape),), generator=seeded(seed))
@@ -445,7 +445,7 @@ def test_the_mean_is_that_of_all_stands_weighed_by_their_likelihood(shape: str, 
             torch.testing.assert_close(found.translation[row], translation, rtol=1e-3, atol=1e-3)
 
 
-def test_clusters_are_judged_apart_each_on_its_own_board() -> None:
+def test_posteriors_are_separate_each_on_its_own_board() -> None:
     small, large = Board(2, 2), Board(3, 4)
     one, two = cluster_of(SHAPES["a corner"], small), cluster_of(SHAPES["a line"], large, 1)
     frame = Poses(*(torch.cat([vars(c.frame)[part] for c in (one, two)]) for part in ("rotation", "translation")))

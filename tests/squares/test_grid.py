@@ -1,4 +1,4 @@
-"""Boards that puzzles do not tell, and pieces that do not belong."""
+"""Grids that are not given, and pieces that do not belong."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_every_full_board_of_good_shape_is_a_candidate(rows: int, cols: int) -> 
 
 @pytest.mark.parametrize("shape", [(6, 6), (4, 9), (4, 6), (3, 8), (5, 5)])
 @pytest.mark.parametrize("name", ["astronaut", "coffee"])
-def test_borders_tell_the_board(
+def test_borders_determine_the_board(
     cut: Callable[..., Puzzle], reading_order: Any, shape: tuple[int, int], name: str
 ) -> None:
     puzzle = cut(*shape, name=name)
@@ -43,7 +43,7 @@ def test_borders_tell_the_board(
 
 
 @pytest.mark.parametrize(("turn", "board"), [(0, Board(4, 6)), (2, Board(4, 6)), (1, Board(6, 4)), (3, Board(6, 4))])
-def test_a_picture_that_lies_on_its_side_gets_an_upright_board(
+def test_a_picture_on_its_side_gets_an_upright_board(
     cut: Callable[..., Puzzle], reading_order: Any, turn: int, board: Board
 ) -> None:
     puzzle = cut(4, 6)

@@ -94,7 +94,7 @@ def test_large_boards_are_halved(board: Board, lost: int) -> None:
 
 
 def samples() -> list[Poses]:
-    """Three that nearly agree, and one that says something else about its last piece."""
+    """Three that nearly agree, and one that differs in its last piece."""
     generator = torch.Generator().manual_seed(0)
     rotation, translation = random_rotations(5, generator), torch.randn(5, 3, generator=generator) / 4
     close = [Poses(rotation, translation + 0.01 * i) for i in range(3)]
@@ -103,7 +103,7 @@ def samples() -> list[Poses]:
     return [Poses(rotation, stray), *close]
 
 
-def test_the_mean_is_the_answer_and_dissent_costs_confidence() -> None:
+def test_the_mean_is_the_answer_and_disagreement_lowers_confidence() -> None:
     all_samples = samples()
     mean, sure = average(all_samples)
     wanted = torch.stack([sample.translation for sample in all_samples]).mean(0)

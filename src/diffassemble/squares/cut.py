@@ -179,7 +179,7 @@ def tiles(picture: Num[Tensor, "3 H W"], board: Board) -> Num[Tensor, "cells 3 h
 
 
 def check_pieces(pieces: ImagePieces, names: Sequence[str], source: Path) -> None:
-    """Refuse pieces that no solver could tell apart.
+    """Refuse pieces that no solver could distinguish.
 
     Identical pieces of one flat colour pass (a clear sky has many): swapping them changes nothing.
     """
@@ -199,5 +199,5 @@ def check_pieces(pieces: ImagePieces, names: Sequence[str], source: Path) -> Non
         if twin != index:
             raise InputError(
                 f"{source}: {names[twin]} and {names[index]} are identical, "
-                "so their places cannot be told apart; remove one, or cut a coarser grid"
+                "so their places cannot be distinguished; remove one, or cut a coarser grid"
             )

@@ -1,7 +1,7 @@
 """Collections of pictures to cut puzzles from: any folder, and the two collections of the paper.
 
 The paper (supplementary, "Dataset Details") gives the sizes of its splits, 80 % to 20 %, but not which
-picture is on which side. The lists stand in the authors' repository (github.com/IIT-PAVIS/DiffAssemble,
+picture is on which side. The lists are in the authors' repository (github.com/IIT-PAVIS/DiffAssemble,
 folder datasets/data_splits), which has no licence, so they are not part of this package: put the two text
 files of a collection into its folder, or into `data_splits` in it, and they decide. Without them a fixed
 split of the same sizes is used, which is not the paper's: CelebA-HQ by number, 0…23999 for training and
@@ -136,7 +136,7 @@ def short_name(name: str) -> str:
 
 
 def short_names(folders: Sequence[Path]) -> list[str]:
-    """What a log calls the folders: their short names, or their paths if these are not told apart by them."""
+    """What a log calls the folders: their short names, or their paths where short names are not unique."""
     paths = [os.fspath(folder) for folder in folders]
     names = [short_name(path) for path in paths]
     return names if len(set(names)) == len(names) else paths

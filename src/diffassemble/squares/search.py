@@ -116,7 +116,7 @@ def energy(at, turn, terms, cols):
 
 @kernel
 def margins(at, turn, where, terms, cols):
-    """By how much each piece's terms are higher where it lies than those of any rival piece or turn there.
+    """By how much each piece's terms are higher than those of any rival piece or turn on its cell.
 
     Of listed terms, only pieces that are listed with a neighbour are rivals, and none counts less than UNLISTED.
     """
@@ -129,10 +129,10 @@ def margins(at, turn, where, terms, cols):
 
 @kernel
 def segment_margins(at, turn, where, terms, cols, label, shift_only, margin):
-    """By how much the terms of each segment are higher where it lies than anywhere else on the board.
+    """By how much the terms of each segment are higher in its place than anywhere else on the board.
 
     Elsewhere, what it covers is simply gone, so the margin is rather too small. Of the segment `shift_only` only the
-    places count, and it may only be shifted: all else would come along. Infinite where there is nowhere else to lie.
+    places count, and it may only be shifted: with all the others. Infinite where there is no other place.
     """
     count, cells, rows = len(turn), len(at), len(at) // cols
     member, covered = np.empty(count, np.int64), np.full(cells, NOWHERE, np.int64)
@@ -150,7 +150,7 @@ def segment_margins(at, turn, where, terms, cols, label, shift_only, margin):
             for start in range(cells):
                 tried += 1
                 total, inside = 0.0, True
-                for mark in range(2):  # what is covered must be known before neighbours are asked for
+                for mark in range(2):  # covered cells must be known before neighbours are added
                     for index in range(size):
                         piece = member[index]
                         y, x = where[piece] // cols - home // cols, where[piece] % cols - home % cols
@@ -222,7 +222,7 @@ def facing(piece, quarter, cell, direction, at, turn, terms, cols):
 
 @inner
 def local_energy(piece, quarter, cell, at, turn, terms, cols):
-    """The terms that a piece has on a cell, given what lies around it."""
+    """The terms that a piece has on a cell, with its neighbours there."""
     total = place_term(terms, cell, piece, quarter)
     for direction in range(4):
         total += facing(piece, quarter, cell, direction, at, turn, terms, cols)

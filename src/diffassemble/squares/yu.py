@@ -3,7 +3,7 @@
 The paper's steps: the best match of every side by Mahalanobis gradient compatibility, weighed by how much worse its
 rivals are (section 3.1); linear programs over the places of all pieces at once, which reject matches until
 the rest agrees (sections 3.2 to 3.4); unknown turns by copies of each piece in all of them (section
-3.5); what still lies apart is assembled like Gallagher's trees, trimmed to the frame and filled in.
+3.5); trees that remain apart are assembled like Gallagher's trees, trimmed to the frame and filled in.
 
 The authors run several settings and take the best result; so does this solver, with four settings of which matches
 are accepted. Missing pieces, which the paper does not treat, leave sides without a clear match.
