@@ -47,7 +47,8 @@ class LatticeOccupancy(Constraint[Groups, int]):
 
     def __init__(self, matches: Matches, count: int, least: float) -> None:
         sides, odds = match_sides(matches), matches.log_odds.clamp(UNLIKELY, -UNLIKELY).tolist()
-        self.count, self.odds = count, {}
+        self.count = count
+        self.odds: dict[tuple[int, int], float] = {}
         self.sides: list[tuple[int, int]] = []
         self.of_piece: list[list[int]] = [[] for _ in range(count)]
         for (own, other), value in zip(sides.tolist(), odds, strict=True):
@@ -165,7 +166,7 @@ def main() -> None:
     for grid in given.grids:
         for missing in given.missing:
             for erode in given.erode:
-                rows = []
+                rows: list[tuple[float, float]] = []
                 for seed in range(given.seeds):
                     generator = torch.Generator().manual_seed(seed)
                     picture, board = pictures[seed % len(pictures)], Board(grid, grid)

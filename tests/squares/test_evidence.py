@@ -163,13 +163,17 @@ def test_clusters_are_what_hangs_together(solved: Solved, rows: int, cols: int, 
         assert_same(votes(clusters, truth), truth)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_same_holds_in_space(seed: int, solved_in_space: Solved) -> None:
-    truth, matches = solved_in_space(3, seed, least=0.91)
-    for clusters in grow_clusters(matches, len(truth)):
+@pytest.mark.parametrize("side", [2, 3])
+def test_the_same_holds_in_space(side: int, solved_in_space: Solved) -> None:
+    truth, matches = solved_in_space(side, side, least=0.91)
+    count = len(truth)
+    seen = torch.stack([(truth.inverse()[[i] * count] @ truth).translation for i in range(count)])
+    for clusters in grow_clusters(matches, count):
         assert together(clusters).all()
         assert_true(clusters, truth, 1e-4)
         assert_same(votes(clusters, truth), truth, 1e-4)
+        reach = torch.cat([seen.amax(1), -seen.amin(1)], -1)
+        torch.testing.assert_close(clusters.reach(), reach, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("dimension", [2, 3])
@@ -188,14 +192,6 @@ def test_whatever_matches_say_nothing_collides_or_leaves_its_room(dimension: int
         places = clusters.frame.translation[clusters.label == label]
         assert ((places.amax(0) - places.amin(0)).sort().values <= room + 1e-3).all()
         assert (torch.cdist(places, places) + 9 * torch.eye(len(places))).min() > 0.5 - 1e-4
-
-
-def test_a_frame_starts_in_the_middle_of_its_box(photo_puzzle: Puzzle) -> None:
-    matches = doubtful(find_matches(photo_puzzle))
-    for clusters in grow_clusters(matches, len(photo_puzzle)):
-        for label in clusters.label.unique():
-            placed = clusters.frame.translation[clusters.label == label]
-            torch.testing.assert_close(placed.amax(0), -placed.amin(0))
 
 
 @pytest.mark.parametrize("dimension", [2, 3])
@@ -280,26 +276,28 @@ def test_no_cluster_is_longer_than_its_board_however_that_lies(side: int) -> Non
     assert grow_clusters(corner, 3, torch.tensor([[1.0, 1.0]]).expand(3, -1))[0].sizes().tolist() == [3, 3, 3]
 
 
-@pytest.mark.parametrize(("rows", "cols"), [(1, 5), (4, 1), (3, 4), (7, 7)])
-def test_true_clusters_have_room(rows: int, cols: int, solved: Solved) -> None:
-    board = Board(rows, cols)
-    _, matches = solved(board, board.cells)
-    room = board.pitch * torch.tensor(sorted((rows - 1, cols - 1))).expand(board.cells, -1)
-    for bound, free in zip(grow_clusters(matches, board.cells, room), grow_clusters(matches, board.cells), strict=True):
-        assert torch.equal(bound.label, free.label)
-        assert_same(bound.frame, free.frame, 0)
-
-
-def test_each_puzzle_has_its_own_room() -> None:
+def test_true_clusters_have_room_each_on_its_own_board(solved: Solved) -> None:
+    for rows, cols in ((1, 5), (4, 1), (3, 4), (7, 7)):
+        board = Board(rows, cols)
+        _, matches = solved(board, board.cells)
+        room = board.pitch * torch.tensor(sorted((rows - 1, cols - 1))).expand(board.cells, -1)
+        both = grow_clusters(matches, board.cells, room), grow_clusters(matches, board.cells)
+        for bound, free in zip(*both, strict=True):
+            assert torch.equal(bound.label, free.label)
+            assert_same(bound.frame, free.frame, 0)
     row = beside((1, RIGHT, 0, 0.99), (2, RIGHT, 1, 0.98))
     room = torch.tensor([[0.0, 1.0]] * 3 + [[0.0, 2.0]] * 3)
     assert grow_clusters(join_matches([row, row], [0, 3]), 6, room)[0].sizes().tolist() == [2, 2, 1, 3, 3, 3]
 
 
-def test_each_cluster_lies_within_a_cluster_of_the_next_threshold(photo_puzzle: Puzzle) -> None:
+def test_clusters_are_nested_and_their_frames_start_in_the_middle_of_their_boxes(photo_puzzle: Puzzle) -> None:
     matches = doubtful(find_matches(photo_puzzle))
     found = grow_clusters(matches, len(photo_puzzle))
     assert len({len(clusters.label.unique()) for clusters in found}) == len(THRESHOLDS)
+    for clusters in found:
+        for label in clusters.label.unique():
+            placed = clusters.frame.translation[clusters.label == label]
+            torch.testing.assert_close(placed.amax(0), -placed.amin(0))
     for tight, wide in pairwise(found):
         settled = together(tight)
         assert together(wide)[settled].all()
@@ -344,13 +342,6 @@ def test_reach_is_the_same_by_boxes_by_blocks_and_by_all_pairs() -> None:
     tilted = Clusters(label, Poses(quarter @ torch.tensor([[0.6, -0.8], [0.8, 0.6]]), place))
     whole = tilted.reach()
     assert torch.equal(tilted.reach(pairs=200), whole)
-
-
-def test_reach_in_space(solved_in_space: Solved) -> None:
-    truth, matches = solved_in_space(2, least=0.91)
-    seen = torch.stack([(truth.inverse()[[i] * 8] @ truth).translation for i in range(8)])
-    expected = torch.cat([seen.amax(1), -seen.amin(1)], -1)
-    torch.testing.assert_close(grow_clusters(matches, 8)[0].reach(), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_pieces_without_matches_stay_alone_and_keep_their_own_pose(solved: Solved) -> None:
