@@ -90,6 +90,7 @@ def cut_picture(
     The `whole` picture is cut into pieces of its own shape, turned by half turns unless that is square. Without `size`
     the pieces keep as many pixels as the picture has; with it, the longer side of a piece, the picture is resized.
     """
+    # 1. The part of the picture that is cut, and the size of a piece.
     cropped = picture if whole else crop_to_board(picture, board)
     natural = cropped.shape[-2] // board.rows, cropped.shape[-1] // board.cols
     cell = natural if whole else (min(natural), min(natural))
@@ -103,10 +104,12 @@ def cut_picture(
             f"a {width}x{height} picture cut {board.rows}x{board.cols} leaves pieces of under {SMALLEST_PIECE} pixels; "
             "use a larger picture, a coarser grid or less erosion"
         )
+    # 2. The cells of the pieces, in random order.
     cells = surviving(board.cells, missing, generator)
     levels = fitted(cropped, board, cell)
     # Large pictures fill the memory: each form of them is released when the next is made.
     del picture, cropped
+    # 3. Their pixels, eroded and turned.
     pixels = erode_pixels(tiles(levels, board)[cells], erode)
     ways = torch.arange(0, 4, 1 if pixels.shape[-1] == pixels.shape[-2] else 2)[: None if turn else 1]
     turns = ways[torch.randint(0, len(ways), (len(cells),), generator=generator)]

@@ -408,6 +408,7 @@ class GallagherSolver(BorderSolver):
 
     def place(self, puzzle: Puzzle, borders: Borders, partners: Partners, until: float) -> Placing:
         """Yield the growing trees and the trimmed one."""
+        # 1. Grow trees along the clearest matches.
         board, forest = puzzle.board, Forest.of(len(puzzle))
         yield Step(lay_out(forest, board), done=0.0)
         matches, tried = ranked_matches(partners).numpy(), 0
@@ -415,10 +416,11 @@ class GallagherSolver(BorderSolver):
         while tried < len(matches) and forest.trees > 1 and time.monotonic() < until:
             tried = forest.grow(matches, tried, joins)
             yield Step(lay_out(forest, board), done=0.9 * (1 - (forest.trees - 1) / len(puzzle)))
+        # 2. Trim the largest to the frame; pieces without a cell are shown where they were.
         cells, turns = trim_largest(forest, board)
-        # Pieces that have a cell are there, all others where they were.
         framed = Locks(cells >= 0, board.poses(cells, turns)).applied(lay_out(forest, board))
         yield Step(framed, done=0.9)
+        # 3. Fill the holes.
         return fill_board(board, cells, turns, borders, until - time.monotonic())
 
 

@@ -167,11 +167,13 @@ class HuroyanSolver(BorderSolver):
         graph = first_connections(candidates, len(puzzle), self.connection)
         turns, found = np.zeros(0, np.int64), []
         for number in range(self.iterations):
+            # 1. Turns from the graph; the end, if none has changed.
             before, turns = turns, recovered_turns(graph, self.connection)
             if board.oblong:  # known up to a common turn only, which must be an even one
                 turns = (turns - np.bincount(turns % 2).argmax()) % SIDES
             if number and len(np.unique((turns - before) % SIDES)) == 1:
                 break
+            # 2. Places from linear programs over the matches that agree with the turns, then from any matches.
             framed = FramedForest.of(board, turns)
             for _ in join_consistent(framed, candidates, agreeing(candidates.pairs, turns), Acceptance(), until):
                 yield Step(lay_out(framed.forest, board), done=(number + 0.5) / self.iterations)
@@ -180,6 +182,7 @@ class HuroyanSolver(BorderSolver):
             yield Step(board.poses(found[-1].cells, found[-1].turns), done=(number + 1) / self.iterations)
             if time.monotonic() > until:
                 break
+            # 3. The next graph from what fits in this placement.
             graph = next_connections(graph, found[-1], puzzle, candidates, borders, self.connection)
             graph = tied_together(graph, candidates, self.connection)
         best = max(found, key=lambda placement: placement.fit)

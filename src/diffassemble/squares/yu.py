@@ -172,15 +172,20 @@ class YuSolver(BorderSolver):
         """Yield the trees after every linear program."""
         board, candidates = puzzle.board, Candidates.of(partners, self.config)
         best: list[RatedPlacement] = []
+        # Of every setting,
         for number, setting in enumerate(self.settings):
+            # 1. join trees by linear programs;
             framed = FramedForest.of(board, np.zeros(len(puzzle), np.int64))
             for _ in join_consistent(framed, candidates, np.ones(candidates.side.shape, bool), setting, until):
                 yield Step(lay_out(framed.forest, board), done=(number + 0.5) / len(self.settings))
+            # 2. join what these leave apart by any matches, the most probable first;
             framed.join(candidates.probable())
+            # 3. trim to the frame, and keep the best.
             trimmed = trim(framed.forest, board, candidates, borders)
             if not best or trimmed[0].fit > best[0].fit:
                 best = trimmed
             if time.monotonic() > until:
                 break
+        # 4. Fill the holes.
         placement = place(best, board, candidates, borders, until)
         return placement.cells, placement.turns
