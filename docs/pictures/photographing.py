@@ -18,7 +18,7 @@ import diffassemble as da
 from diffassemble.core import OutlinePieces, Puzzle
 from diffassemble.io.photo.outlines import read_photos
 from diffassemble.outlines.cut import cut_shapes
-from diffassemble.rendering.outlines import draw_assembly
+from diffassemble.rendering.flat import draw_assembly
 from diffassemble.rendering.picture import beside, under_title
 
 HERE = Path(__file__).parent

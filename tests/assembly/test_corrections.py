@@ -15,7 +15,7 @@ from diffassemble.core import Locks, Matches, Placements, Poses, Puzzle
 from diffassemble.core.board import Board
 from diffassemble.io.assemblies import assembly_bytes, read_assembly, read_locks
 from diffassemble.outlines.cut import cut_shapes
-from diffassemble.rendering.outlines import draw_assembly
+from diffassemble.rendering.flat import draw_assembly
 from diffassemble.rendering.picture import TABLE
 from diffassemble.squares.cut import cut_picture
 

@@ -19,7 +19,7 @@ from diffassemble.core.poses import plane_rotations
 from diffassemble.io.assemblies import assembly_bytes, read_assembly
 from diffassemble.outlines.cut import cut_shapes
 from diffassemble.outlines.grow import GrowSolver
-from diffassemble.rendering.outlines import draw_assembly, picture_of
+from diffassemble.rendering.flat import draw_assembly, picture_of
 from diffassemble.rendering.report import account
 
 

@@ -11,7 +11,7 @@ import trimesh
 
 from diffassemble.assembly.answer import Answer
 from diffassemble.core import FragmentPieces, Mesh, Placements, Poses, Puzzle
-from diffassemble.rendering.joins import CONTACT, JOIN, MOST_JOINS, Seams, book, draw_joins, split
+from diffassemble.rendering.joins import CONTACT, JOINS, Seams, book, draw_joins, split
 from diffassemble.rendering.triangles import triangles_of
 
 Bounds = tuple[tuple[float, float, float], tuple[float, float, float]]
@@ -101,18 +101,18 @@ def test_a_book_lies_open_before_the_viewer() -> None:
 def test_both_breaks_are_seen_in_the_colour_of_contact() -> None:
     ((piece, neighbour, picture, _),) = draw_joins(standing(LEFT, right()))
     assert (piece, neighbour) == (1, 0)
-    assert picture.size == JOIN
+    assert picture.size == JOINS.size
     levels = np.asarray(picture).astype(int)
     wanted = CONTACT > 0.5
     marked = levels[..., wanted].min(-1) > levels[..., ~wanted].max(-1) + 60
-    left, other = marked[:, : JOIN[0] // 2].sum(), marked[:, JOIN[0] // 2 :].sum()
+    left, other = marked[:, : JOINS.size[0] // 2].sum(), marked[:, JOINS.size[0] // 2 :].sum()
     assert min(left, other) > 0.03 * marked.size
     assert 0.8 < left / other < 1.25  # both halves are alike
 
 
 def test_no_more_than_two_dozen() -> None:
-    slices = [((0.03 * n, 0.0, 0.0), (0.03 * (n + 1), 0.5, 0.5)) for n in range(MOST_JOINS + 6)]
-    assert len(Seams(standing(*slices)).chosen) == MOST_JOINS
+    slices = [((0.03 * n, 0.0, 0.0), (0.03 * (n + 1), 0.5, 0.5)) for n in range(JOINS.most + 6)]
+    assert len(Seams(standing(*slices)).chosen) == JOINS.most
 
 
 def test_clouds_touch_too() -> None:

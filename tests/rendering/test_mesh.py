@@ -16,17 +16,16 @@ from diffassemble.assembly.answer import Answer
 from diffassemble.core import FragmentPieces, Mesh, Placements, Poses, Puzzle
 from diffassemble.core.poses import random_rotations
 from diffassemble.rendering import mesh
-from diffassemble.rendering.animation import encode_gif
+from diffassemble.rendering.animation import along, encode_gif
 from diffassemble.rendering.mesh import (
+    MESH_STYLE,
     animate,
-    between,
     draw_assembly,
     draw_before_after,
     draw_confidence,
     draw_views,
     laid_out,
     lying_flat,
-    plan_flight,
 )
 from diffassemble.rendering.picture import confidence_colour
 
@@ -71,64 +70,33 @@ def test_vertices_count_not_only_points(broken_bowl: Puzzle) -> None:
     assert np.allclose(lowest, 0, atol=1e-5)
 
 
-N = 5
-
-
-def somewhere(seed: int, spread: float = 0.3) -> Poses:
-    generator = torch.Generator().manual_seed(seed)
-    return Poses(random_rotations(N, generator), spread * torch.randn(N, 3, generator=generator))
-
-
-def same(first: Poses, second: Poses, tolerance: float = 1e-5) -> bool:
-    close = torch.allclose(first.translation, second.translation, atol=tolerance)
-    return close and torch.allclose(first.rotation, second.rotation, atol=tolerance)
-
-
-@pytest.mark.parametrize("moments", [0, 1, 3, 40])
-def test_flights_start_and_end_where_they_should(moments: int) -> None:
-    start, end = somewhere(0), somewhere(1)
-    flight = plan_flight(start, [somewhere(2 + i) for i in range(moments)], end)
-    assert same(flight.at(0.0), start)
-    assert torch.equal(flight.at(1.0).rotation, end.rotation)
-    assert torch.equal(flight.at(1.0).translation, end.translation)
-    assert same(flight.at(1 - 1e-6), end, 1e-3)
-    assert len(flight.stations) <= 7
-    assert flight.arrived(0.0) == 0
-    assert flight.arrived(1.0) == pytest.approx(1)
-    assert flight.delays.argsort().tolist() == end.translation[:, 1].argsort().tolist()
-    assert same(plan_flight(start, [], start).at(0.5), start)
-
-
-def test_motion_is_smooth_and_proper() -> None:
-    flight = plan_flight(somewhere(0), [somewhere(2), somewhere(3)], somewhere(1))
-    poses = [flight.at(i / 200) for i in range(201)]
-    for first, second in pairwise(poses):
-        assert float((first.translation - second.translation).norm(dim=-1).max()) < 0.1
-        assert float(roma.rotmat_geodesic_distance(first.rotation, second.rotation).max()) < 0.3
-        assert roma.is_rotation_matrix(second.rotation, 1e-4)
+def test_motion_between_stations_is_smooth_proper_and_the_shortest() -> None:
+    generator = torch.Generator().manual_seed(0)
+    first, second = (Poses(random_rotations(20, generator), torch.randn(20, 3, generator=generator)) for _ in range(2))
+    whole = roma.rotmat_geodesic_distance(first.rotation, second.rotation)
+    part = along([first, second], torch.full((20,), 0.3))
+    assert torch.allclose(roma.rotmat_geodesic_distance(first.rotation, part.rotation), 0.3 * whole, atol=1e-3)
+    assert torch.allclose(part.translation, first.translation.lerp(second.translation, 0.3), atol=1e-5)
+    poses = [along([first, second, first], torch.full((20,), 0.02 * step)) for step in range(101)]
+    for before, after in pairwise(poses):
+        assert float(roma.rotmat_geodesic_distance(before.rotation, after.rotation).max()) < 0.1
+        assert roma.is_rotation_matrix(after.rotation, 1e-4)
+    for end, station in ((poses[0], first), (poses[50], second), (poses[100], first)):
+        assert torch.allclose(end.rotation, station.rotation, atol=1e-4)
 
 
 def test_noise_is_shown_nearby_and_by_rotations() -> None:
     generator = torch.Generator().manual_seed(0)
-    noise = Poses(torch.randn(N, 3, 3, generator=generator), 100 * torch.randn(N, 3, generator=generator))
-    station = plan_flight(somewhere(0), [noise], somewhere(1)).stations[1]
-    assert float(station.translation.norm(dim=-1).max()) < 1.6
-    assert roma.is_rotation_matrix(station.rotation, 1e-4)
-
-
-def test_rotations_take_the_shortest_way() -> None:
-    first, second = (random_rotations(20, torch.Generator().manual_seed(seed)) for seed in (0, 1))
-    whole = roma.rotmat_geodesic_distance(first, second)
-    part = between(first, second, torch.full((20,), 0.3))
-    assert torch.allclose(roma.rotmat_geodesic_distance(first, part), 0.3 * whole, atol=1e-3)
-    assert torch.allclose(roma.rotmat_geodesic_distance(part, second), 0.7 * whole, atol=1e-3)
+    noise = Poses(torch.randn(5, 3, 3, generator=generator), 100 * torch.randn(5, 3, generator=generator))
+    shown = mesh._drawn_in(noise, MESH_STYLE)
+    assert float(shown.translation.norm(dim=-1).max()) < 1.6
+    assert roma.is_rotation_matrix(shown.rotation, 1e-4)
 
 
 @pytest.fixture(autouse=True)
 def small_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half as wide as usual, for speed."""
-    monkeypatch.setattr(mesh, "PICTURE", (480, 420))
-    monkeypatch.setattr(mesh, "PANEL", (240, 210))
+    monkeypatch.setattr(mesh, "MESH_STYLE", replace(MESH_STYLE, picture=(480, 420), panel=(240, 210)))
 
 
 def assembled(puzzle: Puzzle, history: tuple[Poses, ...] = ()) -> Answer:

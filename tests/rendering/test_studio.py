@@ -12,6 +12,7 @@ from diffassemble.core import Mesh, Poses
 from diffassemble.rendering.picture import TABLE
 from diffassemble.rendering.studio import (
     NOTHING,
+    STUDIO,
     Layers,
     bounds,
     expose,
@@ -123,7 +124,8 @@ def lit(owner: np.ndarray, nearness: np.ndarray, normal: np.ndarray, **darkness:
     occlusion, shade = darkness.get("occlusion", empty), darkness.get("shade", empty)
     colours, table, up = np.full((2, 3), 0.5), np.ones(3), np.array([0.0, -1.0, 0.0])
     paint = np.zeros((0, 0, 3), np.float32)
-    shine(owner, nearness, normal, paint, occlusion, shade, colours, table, up, FOCAL, MIDDLE, MIDDLE, 1, light)
+    place = FOCAL, MIDDLE, MIDDLE
+    shine(owner, nearness, normal, paint, occlusion, shade, colours, table, up, *place, 1, STUDIO.strengths, light)
     return light
 
 

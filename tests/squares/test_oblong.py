@@ -19,7 +19,7 @@ from diffassemble.io.puzzles import open_input, read_puzzle, write_puzzle
 from diffassemble.io.squares import split_picture
 from diffassemble.kinds import make_solver
 from diffassemble.kinds.squares import SQUARES, bundled_edge_model
-from diffassemble.rendering.picture import draw_assembly, draw_before_after, draw_confidence
+from diffassemble.rendering.flat import draw_assembly, draw_before_after, draw_confidence
 from diffassemble.squares.cut import cut_picture, tiles
 from diffassemble.squares.edge_model import Evidence
 from diffassemble.squares.edges import Borders

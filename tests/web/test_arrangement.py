@@ -17,9 +17,9 @@ from diffassemble.core import Board, FragmentPieces, ImagePieces, Mesh, Placemen
 from diffassemble.core.poses import plane_rotations, random_rotations
 from diffassemble.kinds import make_solver
 from diffassemble.outlines.cut import cut_shape
-from diffassemble.web import board, downloads, objects
+from diffassemble.web import CONFIG, board, downloads, objects
 from diffassemble.web.arrangement import Arrangement, laid_out
-from diffassemble.web.session import DAY, Sessions
+from diffassemble.web.session import Sessions
 from diffassemble.web.words import summary
 
 BOARD = Board(2, 2)
@@ -165,7 +165,7 @@ def test_a_session_comes_back_and_goes_after_a_day(tmp_path: Path, cut: Callable
     for name in ("../home", "", "nobody", "/etc"):
         assert again.find(name) is None
     for file in session.folder.rglob("*"):
-        os.utime(file, (time.time() - DAY - 10,) * 2)
+        os.utime(file, (time.time() - CONFIG.keep - 10,) * 2)
     Sessions(tmp_path / "home", make_solver)
     assert not session.folder.exists()
 

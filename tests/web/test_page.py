@@ -19,7 +19,7 @@ from diffassemble.core import Placements
 from diffassemble.io.archives import pack
 from diffassemble.io.assemblies import read_assembly
 from diffassemble.outlines.cut import cut_shape
-from diffassemble.rendering.outlines import blended, laid_out, stage_around, textures_at
+from diffassemble.rendering.flat import Sheet, stage_around
 from diffassemble.web import uploads
 from diffassemble.web.server import Workbench
 from diffassemble.web.session import Session
@@ -266,10 +266,11 @@ def sheet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # Nothing in it is as light as the table.
     Image.fromarray(skimage.data.chelsea()).save(folder / "cat.png")
     puzzle = cut_shape(str(folder / "cat.png"), "tabs", 12, 3, size=110)
-    pieces, places = puzzle.outlines, laid_out(puzzle.outlines, 1.4)
+    table = Sheet(puzzle)
+    pieces, places = table.pieces, table.laid_out(1.4)
     stage = stage_around(pieces.placed_contours(places), 0.06)
     shown = torch.ones(len(pieces), dtype=torch.bool).numpy()
-    blended(textures_at(pieces, 1.0), pieces, places, stage, shown).save(folder / "sheet.png")
+    table.blended(places, stage, shown).save(folder / "sheet.png")
     return folder / "sheet.png"
 
 

@@ -152,8 +152,8 @@ def _deliver(
 ) -> None:
     """Write what was found, and say so; drawings come after the answer."""
     from diffassemble.cli.progress import bar, joined, summary
+    from diffassemble.core.thresholds import UPRIGHT
     from diffassemble.io.assemblies import ASSEMBLY_FILES, assembly_bytes, write_assembly
-    from diffassemble.rendering.report import UPRIGHT
 
     output.say(summary(assembly))
     if assembly.puzzle.pieces.flat and assembly.puzzle.truth is None and not (assembly.upright or 0) >= UPRIGHT:

@@ -2,3 +2,5 @@
 
 SURE = 0.9
 LIKELY = 0.5
+UPRIGHT = 0.8
+"""below this probability, which way is up counts as a guess"""

@@ -57,7 +57,7 @@ def _grow(options: SolverOptions) -> Solver:
         return GrowSolver(options.budget, options.several)
 
     def look(pieces: OutlinePieces, poses: Poses, chosen: Bool[np.ndarray, "n"]) -> tuple[int, float]:
-        from diffassemble.rendering.outlines import picture_of
+        from diffassemble.rendering.flat import picture_of
 
         return upright_turn(model, picture_of(pieces, poses, chosen))
 
@@ -94,14 +94,14 @@ def _prepare() -> None:
 
 
 def _drawing() -> Drawing:
-    from diffassemble.rendering import outlines, plan
+    from diffassemble.rendering import flat
 
-    drawn = outlines.draw_assembly, outlines.draw_before_after, outlines.draw_confidence, outlines.animate
-    return Drawing(outlines.draw_pieces, *drawn, plan=plan.draw_plan, next_joins=_draw_next_joins)
+    drawn = flat.draw_assembly, flat.draw_before_after, flat.draw_confidence, flat.animate
+    return Drawing(flat.draw_pieces, *drawn, plan=flat.draw_plan, next_joins=_draw_next_joins)
 
 
 def _draw_next_joins(assembly: Answer) -> list[Join]:
-    from diffassemble.rendering.outlines import draw_pair
+    from diffassemble.rendering.flat import draw_pair
 
     return [
         Join(one.piece, one.neighbour, draw_pair(assembly, one.piece, one.neighbour), one.words)

@@ -195,11 +195,10 @@ def _set_aside(puzzle: Puzzle) -> tuple[Puzzle, tuple[str, ...]]:
 
 
 def _drawing() -> Drawing:
-    from diffassemble.rendering import animation, picture
+    from diffassemble.rendering import flat
 
-    return Drawing(
-        picture.draw_table, picture.draw_assembly, picture.draw_before_after, picture.draw_confidence, animation.animate
-    )
+    drawn = flat.draw_assembly, flat.draw_before_after, flat.draw_confidence, flat.animate
+    return Drawing(flat.draw_pieces, *drawn)
 
 
 def _right_by_turn(assembly: Answer, truth: Poses) -> dict[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -20,21 +21,31 @@ from diffassemble.rendering.picture import fragment_colours
 from diffassemble.rendering.studio import expose, frame, orbit
 from diffassemble.rendering.triangles import Triangles, triangles_of
 
-JOIN = (360, 300)
-MOST_JOINS = 24
-# Surfaces touch within this share of the object's size if they face each other: the cosine of their normals is below.
-REACH, _FACING = 0.01, -0.3
-# Triangles are split until no side is longer than this share, and looked at with so many of the other's near.
-_SIDE, _NEAR = 0.025, 8
-_TRIANGLES = 120_000
-# Each fragment is turned by this angle, and they lie twice this share of what is shown apart; seen from a little above.
-_OPENED, _APART, _ELEVATION = 50.0, 0.08, 14.0
-# What lies within this many radii of the seam is shown, no less than this share of the object, if no other part comes
-# nearer to the eye than this share of its distance.
-_AROUND, _LEAST, _CLEAR = 1.5, 0.15, 0.4
-_MARGIN = 0.06
 # No fragment has this colour (sRGB).
 CONTACT = np.array([1.0, 0.0, 0.85], np.float32)
+
+
+@dataclass(frozen=True)
+class JoinStyle:
+    """What counts as touching, and how joins are shown. Shares are of the object's size unless told otherwise."""
+
+    size: tuple[int, int] = (360, 300)  # pixels of a picture
+    most: int = 24  # joins that are shown
+    reach: float = 0.01  # surfaces touch within this …
+    facing: float = -0.3  # … if they face each other: the cosine of their normals is below
+    side: float = 0.025  # triangles are split until no side is longer …
+    near: int = 8  # … and compared with so many of the other's that are nearest
+    triangles: int = 120_000  # of all fragments before splitting
+    opened: float = 50.0  # degrees by which each fragment is turned …
+    apart: float = 0.08  # … and how far apart the two are, twice this share of what is shown
+    elevation: float = 14.0  # degrees, from a little above
+    around: float = 1.5  # radii of the seam that are shown …
+    least: float = 0.15  # … but no less than this
+    clear: float = 0.4  # unless another part comes nearer to the eye than this share of its distance
+    margin: float = 0.06  # of the picture
+
+
+JOINS = JoinStyle()
 
 
 class Body:
@@ -58,7 +69,7 @@ class Body:
         """Whether the boxes around both come as near as this."""
         return bool((self.low - reach < other.high).all() and (other.low - reach < self.high).all())
 
-    def touching(self, other: Body, reach: float, side: float) -> Bool[np.ndarray, "f"]:
+    def touching(self, other: Body, reach: float, side: float, style: JoinStyle = JOINS) -> Bool[np.ndarray, "f"]:
         """Which triangles, by their middles, lie within reach of one of the other's that faces them.
 
         No side of a triangle is longer than `side`. Points without triangles have no outer side: for them both count.
@@ -68,12 +79,12 @@ class Body:
         some = np.flatnonzero(inside)
         if not len(some):
             return touching
-        count = min(_NEAR, len(other.middles))
+        count = min(style.near, len(other.middles))
         _, found = other.tree.query(self.middles[some], list(range(1, count + 1)), distance_upper_bound=reach + side)
         row, column = np.nonzero(found < len(other.middles))
         mine, theirs = some[row], found[row, column]
         cosine = (self.normals[mine] * other.normals[theirs]).sum(1)
-        facing = cosine < _FACING if self.has_sides and other.has_sides else np.abs(cosine) > -_FACING
+        facing = cosine < style.facing if self.has_sides and other.has_sides else np.abs(cosine) > -style.facing
         mine, theirs = mine[facing], theirs[facing]
         if len(mine):
             points = self.middles[mine].astype(np.float64)
@@ -126,14 +137,15 @@ def draw_joins(assembly: Answer) -> list[Join]:
 class Seams:
     """Where the fragments of an assembly touch each other."""
 
-    def __init__(self, assembly: Answer) -> None:
+    def __init__(self, assembly: Answer, style: JoinStyle = JOINS) -> None:
+        self.style = style
         meshes, count = assembly.puzzle.fragments.meshes, len(assembly.puzzle)
         self.objects = assembly.placements.numbers.tolist()
         placed = [piece for piece, there in enumerate(assembly.placements.placed) if there]
-        things = triangles_of(meshes, _TRIANGLES).placed(assembly.poses)
+        things = triangles_of(meshes, style.triangles).placed(assembly.poses)
         shown = things.corners[np.isin(things.owner, placed)].reshape(-1, 3)
         self.size = float(np.ptp(shown, axis=0).max()) if len(shown) else 1.0
-        fine = split(things, _SIDE * self.size)
+        fine = split(things, style.side * self.size)
         parts = {piece: fine.owner == piece for piece in placed}
         self.bodies = {
             piece: Body(fine.of(own), len(meshes[piece].faces) > 0) for piece, own in parts.items() if own.any()
@@ -146,15 +158,15 @@ class Seams:
     def contact(self, first: int, second: int) -> Bool[np.ndarray, "f"]:
         """Which triangles of one fragment touch another."""
         if (first, second) not in self.found:
-            reach, side = REACH * self.size, _SIDE * self.size
-            self.found[first, second] = self.bodies[first].touching(self.bodies[second], reach, side)
+            reach, side = self.style.reach * self.size, self.style.side * self.size
+            self.found[first, second] = self.bodies[first].touching(self.bodies[second], reach, side, self.style)
         return self.found[first, second]
 
     def neighbour(self, piece: int) -> int | None:
         """The fragment of the same object that one touches most."""
-        own, best = self.bodies[piece], (0.0, -1)
+        own, best, reach = self.bodies[piece], (0.0, -1), self.style.reach * self.size
         for other, body in self.bodies.items():
-            if other != piece and self.objects[other] == self.objects[piece] and own.near(body, REACH * self.size):
+            if other != piece and self.objects[other] == self.objects[piece] and own.near(body, reach):
                 best = max(best, (float(own.areas[self.contact(piece, other)].sum()), other))
         return best[1] if best[1] >= 0 else None
 
@@ -163,21 +175,24 @@ class Seams:
         """The joins that are shown: fragment and neighbour."""
         pairs: list[tuple[int, int]] = []
         for piece in self.order:
-            other = None if len(pairs) == MOST_JOINS else self.neighbour(piece)
+            other = None if len(pairs) == self.style.most else self.neighbour(piece)
             if other is not None and (other, piece) not in pairs:
                 pairs.append((piece, other))
         return pairs
 
     def opened(self, first: int, second: int) -> Image.Image:
         """The fragments beside each other, both turned so that their breaks look at the viewer."""
-        bodies = self.bodies[first], self.bodies[second]
+        style, bodies = self.style, (self.bodies[first], self.bodies[second])
         touching = self.contact(first, second), self.contact(second, first)
         axes, spine = book(bodies, touching, self.middle)
         seam = np.concatenate([body.middles[marked] for body, marked in zip(bodies, touching, strict=True)])
-        wide = max(_AROUND * float(np.linalg.norm(seam - spine, axis=1).max()), _LEAST * self.size)
-        parts, gap, close = [], _APART * wide, []
+        wide = max(style.around * float(np.linalg.norm(seam - spine, axis=1).max()), style.least * self.size)
+        parts, gap, close = [], style.apart * wide, []
         for number, (body, marked) in enumerate(zip(bodies, touching, strict=True)):
-            turn = Rotation.from_euler("y", -_OPENED if number == 0 else _OPENED, degrees=True).as_matrix() @ axes
+            turn = (
+                Rotation.from_euler("y", -style.opened if number == 0 else style.opened, degrees=True).as_matrix()
+                @ axes
+            )
             corners = (body.things.corners - spine) @ turn.T.astype(np.float32)
             edge = corners[..., 0].max() + gap if number == 0 else corners[..., 0].min() - gap
             corners[..., 0] -= edge
@@ -186,12 +201,12 @@ class Seams:
             normals = body.things.normals @ turn.T.astype(np.float32)
             parts.append(Triangles(corners.astype(np.float32), normals, owner))
         both = joined(parts)
-        points, view = both.corners.reshape(-1, 3), orbit(0.0, _ELEVATION)
-        camera = frame(np.concatenate(close), view, JOIN, _MARGIN)
-        if camera.view(points)[:, 2].min() < _CLEAR * camera.distance:  # parts of a large fragment come too near
-            camera = frame(points, view, JOIN, _MARGIN)
+        points, view = both.corners.reshape(-1, 3), orbit(0.0, style.elevation)
+        camera = frame(np.concatenate(close), view, style.size, style.margin)
+        if camera.view(points)[:, 2].min() < style.clear * camera.distance:  # parts of a large fragment come too near
+            camera = frame(points, view, style.size, style.margin)
         colours = np.stack([self.colours[first], self.colours[second], CONTACT])
-        return expose(both, camera, JOIN, ground=float(points[:, 1].min())).coloured(colours)
+        return expose(both, camera, style.size, ground=float(points[:, 1].min())).coloured(colours)
 
 
 def book(

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from threading import Lock
 from weakref import WeakKeyDictionary
 
@@ -15,13 +13,12 @@ import numpy as np
 import torch
 from jaxtyping import Float, Float32
 from PIL import Image
-from scipy.spatial.transform import Rotation
 from torch import Tensor
 
 from diffassemble.assembly.answer import Answer
-from diffassemble.assembly.shelves import shelves
+from diffassemble.assembly.layout import on_table
 from diffassemble.core import FragmentPieces, Poses, Puzzle
-from diffassemble.rendering.animation import eased
+from diffassemble.rendering.animation import along, eased, few_moments
 from diffassemble.rendering.picture import (
     beside,
     confidence_colour,
@@ -31,14 +28,33 @@ from diffassemble.rendering.picture import (
     with_legend,
 )
 from diffassemble.rendering.studio import Exposure, expose, frame, orbit
-from diffassemble.rendering.triangles import triangles_of
-
-# The table is seen from above at an angle, so that depth counts for less than width.
-_WIDTH_TO_DEPTH = 0.95
-_GAP = 0.12
+from diffassemble.rendering.triangles import Triangles, triangles_of
 
 
-def laid_out(pieces: FragmentPieces, height: float = 0.0) -> Poses:
+@dataclass(frozen=True)
+class MeshStyle:
+    """How broken objects are shown. Sizes are pixels; views are azimuth and elevation in degrees."""
+
+    picture: tuple[int, int] = (960, 840)
+    panel: tuple[int, int] = (480, 420)  # in a row of several, and a frame of an animation
+    margin: float = 0.09  # around, of the picture
+    view: tuple[float, float] = (30.0, 24.0)  # of an object: from the front, a little from the right and above
+    table_view: tuple[float, float] = (0.0, 52.0)
+    first_view: tuple[float, float] = (-45.0, 48.0)  # an animation begins with
+    sides: tuple[tuple[str, float, float], ...] = (("front", 0.0, 18.0), ("side", 90.0, 18.0), ("top", 0.0, 90.0))
+    aspect: float = 0.95  # width of a table to its depth, which counts for less, seen at an angle
+    room: float = 0.12  # between fragments on a table, of their mean size
+    triangles: int = 300_000  # drawn at most …
+    moving_triangles: int = 60_000  # … and in an animation
+    near: float = 0.8  # early guesses that are farther from the middle are drawn in …
+    far: float = 1.5  # … to less than this
+    late: float = 0.35  # share of the time after which the last fragment sets out
+
+
+MESH_STYLE = MeshStyle()
+
+
+def laid_out(pieces: FragmentPieces, height: float = 0.0, style: MeshStyle = MESH_STYLE) -> Poses:
     """Poses of fragments that lie on a table at `height`, about the origin, in rows, the large ones first.
 
     None lies over another. x runs along the rows, the first row is the farthest (lowest z). A fragment
@@ -48,11 +64,10 @@ def laid_out(pieces: FragmentPieces, height: float = 0.0) -> Poses:
     turned = [points.astype(np.float64) @ turn.T for points, turn in zip(_corners(pieces), turns, strict=True)]
     low = np.stack([points.min(0) for points in turned])
     high = np.stack([points.max(0) for points in turned])
-    sizes = (high - low)[:, [0, 2]] + _GAP * float(np.sqrt(np.prod((high - low)[:, [0, 2]], 1)).mean() + 1e-3)
-    middles = shelves(sizes, _WIDTH_TO_DEPTH)
-    shift = np.stack([middles[:, 0], np.full(len(sizes), height), middles[:, 1]], -1)
-    base = np.stack([(low + high)[:, 0] / 2, low[:, 1], (low + high)[:, 2] / 2], -1)
-    return Poses(torch.from_numpy(turns), torch.from_numpy((shift - base).astype(np.float32)))
+    gap = style.room * float(np.sqrt(np.prod((high - low)[:, [0, 2]], 1)).mean() + 1e-3)
+    shift = on_table(low, high, gap, style.aspect, down=2)
+    shift[:, 1] = height - low[:, 1]
+    return Poses(torch.from_numpy(turns), torch.from_numpy(shift.astype(np.float32)))
 
 
 def lying_flat(points: Float[Tensor, "n p 3"]) -> Float32[np.ndarray, "n 3 3"]:
@@ -78,91 +93,19 @@ def _corners(pieces: FragmentPieces) -> list[Float32[np.ndarray, "v 3"]]:
     return found
 
 
-# Of a long history this many moments are passed through: more would only make fragments tremble.
-_MOMENTS = 5
-# Early guesses may lie anywhere: farther from the middle than `_NEAR` they are drawn in, to less than `_FAR`.
-_NEAR, _FAR = 0.8, 1.5
-# The last fragment sets out when this share of a flight's time is over.
-_LATENESS = 0.35
-
-
-@dataclass(frozen=True)
-class Flight:
-    """Stations on the way of n fragments, the times (0…1) when they are reached, and when each fragment sets out."""
-
-    stations: tuple[Poses, ...]
-    times: Float[Tensor, "k"]
-    delays: Float[Tensor, "n"]
-
-    def at(self, time: float) -> Poses:
-        """Where the fragments are at a time from 0, all at the first station, to 1, all at the last."""
-        if time >= 1:
-            return self.stations[-1]
-        own = torch.tensor([float(eased((time - delay) / (1 - _LATENESS))) for delay in self.delays.tolist()])
-        after = torch.searchsorted(self.times, own, right=True).clamp(1, len(self.times) - 1)
-        share = (own - self.times[after - 1]) / (self.times[after] - self.times[after - 1])
-        who = torch.arange(len(own))
-        places = torch.stack([station.translation for station in self.stations])
-        turns = torch.stack([station.rotation for station in self.stations])
-        place = torch.lerp(places[after - 1, who], places[after, who], share[:, None])
-        return Poses(between(turns[after - 1, who], turns[after, who], share), place)
-
-    def arrived(self, time: float) -> float:
-        """The share of its way that the last fragment has behind it."""
-        return float(eased((time - float(self.delays.max())) / (1 - _LATENESS)))
-
-
-def plan_flight(start: Poses, history: Sequence[Poses], end: Poses) -> Flight:
-    """From `start` through a few moments of `history` to `end`; what comes to stand lowest sets out first."""
-    passed = [history[i] for i in torch.linspace(0, len(history) - 1, min(_MOMENTS, len(history))).round().long()]
-    stations = (start, *(_drawn_in(poses) for poses in passed), _on_cpu(end))
-    efforts = torch.stack([_effort(a, b) for a, b in pairwise(stations)])
-    times = torch.cat([torch.zeros(1), efforts.cumsum(0) / efforts.sum()])
-    rank = end.translation[:, 1].detach().cpu().argsort(stable=True).argsort()
-    return Flight(stations, times, _LATENESS * rank / max(1, len(end) - 1))
-
-
-def between(
-    first: Float[Tensor, "n 3 3"], second: Float[Tensor, "n 3 3"], share: Float[Tensor, "n"]
-) -> Float[Tensor, "n 3 3"]:
-    """Rotations on the shortest ways from the first to the second, at these shares of them."""
-    way = Rotation.from_matrix((first.mT @ second).numpy()).as_rotvec()
-    return first @ torch.from_numpy(Rotation.from_rotvec(share[:, None].numpy() * way).as_matrix()).float()
-
-
-def _effort(first: Poses, second: Poses) -> Tensor:
-    """How far it is from one station to the next, on average; a half turn counts as much as a whole object."""
-    turn = Rotation.from_matrix((first.rotation.mT @ second.rotation).numpy()).magnitude()
-    move = (first.translation - second.translation).norm(dim=-1)
-    return (move + torch.from_numpy(turn).float() / torch.pi).mean() + 1e-3
-
-
-def _drawn_in(poses: Poses) -> Poses:
+def _drawn_in(poses: Poses, style: MeshStyle) -> Poses:
     """Poses that can be shown: rotations proper, and nothing too far away."""
+    import roma
+
     poses = _on_cpu(poses)
     distance = poses.translation.norm(dim=-1, keepdim=True).clamp(min=1e-6)
-    room = _FAR - _NEAR
-    shown = torch.where(distance > _NEAR, _NEAR + room * torch.tanh((distance - _NEAR) / room), distance)
-    left, _, right = torch.linalg.svd(poses.rotation)
-    left = torch.cat([left[..., :2], left[..., 2:] * torch.linalg.det(left @ right)[:, None, None]], -1)
-    return Poses(left @ right, poses.translation * (shown / distance))
+    room = style.far - style.near
+    shown = torch.where(distance > style.near, style.near + room * torch.tanh((distance - style.near) / room), distance)
+    return Poses(roma.special_procrustes(poses.rotation), poses.translation * (shown / distance))
 
 
 def _on_cpu(poses: Poses) -> Poses:
     return Poses(poses.rotation.detach().cpu().float(), poses.translation.detach().cpu().float())
-
-
-PICTURE = (960, 840)
-PANEL = (480, 420)
-MOVING = (480, 420)
-
-# Objects are seen from the front, a little from the right and above; tables from higher up. Degrees.
-_OBJECT_VIEW = (30.0, 24.0)
-_TABLE_VIEW = (0.0, 52.0)
-_VIEWS = {"front": (0.0, 18.0), "side": (90.0, 18.0), "top": (0.0, 90.0)}
-_FIRST_VIEW = (-45.0, 48.0)
-_MARGIN = 0.09
-_STILL_TRIANGLES, _MOVING_TRIANGLES = 300_000, 60_000
 
 
 class _Stills:
@@ -170,33 +113,34 @@ class _Stills:
 
     def __init__(self, assembly: Answer) -> None:
         self.poses, self.lock = assembly.poses, Lock()
-        self.things = triangles_of(assembly.puzzle.fragments.meshes, _STILL_TRIANGLES)
+        self.things = triangles_of(assembly.puzzle.fragments.meshes, MESH_STYLE.triangles)
         self.extremes = self.things.extremes(len(assembly.puzzle))
         self.placed = np.array(assembly.placements.placed)
 
     @cached_property
     def assembled(self) -> Exposure:
         """The assembled object before it is coloured."""
-        return self.seen(self.poses, PICTURE)
+        return seen(self.things, self.poses, _reached(self.extremes, self.poses), MESH_STYLE.picture)
 
     @cached_property
     def sides(self) -> dict[str, Exposure]:
-        """What has a place, from three sides; what was left out would hide it."""
+        """The placed fragments from three sides; unplaced ones would hide them."""
         placed = self.placed if self.placed.any() else np.ones(len(self.placed), bool)
-        things = self.things.placed(self.poses)
-        things = things.of(placed[things.owner])
-        reached = _reached(self.extremes[placed], self.poses[np.flatnonzero(placed).tolist()])
-        ground = float(reached[:, 1].min())
-        return {
-            name: expose(things, frame(reached, orbit(*view), PANEL, _MARGIN), PANEL, ground=ground)
-            for name, view in _VIEWS.items()
-        }
+        things, reached = self.things.of(placed[self.things.owner]), _reached(self.extremes, self.poses)[placed]
+        views = {name: (azimuth, elevation) for name, azimuth, elevation in MESH_STYLE.sides}
+        return {name: seen(things, self.poses, reached, MESH_STYLE.panel, view) for name, view in views.items()}
 
-    def seen(self, poses: Poses, size: tuple[int, int], view: tuple[float, float] = _OBJECT_VIEW) -> Exposure:
-        """The fragments wherever they stand, on a table just below, filling a picture of this size."""
-        reached = _reached(self.extremes, poses)
-        camera = frame(reached, orbit(*view), size, _MARGIN)
-        return expose(self.things.placed(poses), camera, size, ground=float(reached[:, 1].min()))
+
+def seen(
+    things: Triangles,
+    poses: Poses,
+    reached: Float32[np.ndarray, "m k 3"],
+    size: tuple[int, int],
+    view: tuple[float, float] = MESH_STYLE.view,
+) -> Exposure:
+    """Fragments at their poses, on a table just below; they reach these places, and fill the picture."""
+    camera = frame(reached.reshape(-1, 3), orbit(*view), size, MESH_STYLE.margin)
+    return expose(things.placed(poses), camera, size, ground=float(reached[..., 1].min()))
 
 
 _made: WeakKeyDictionary[Answer, _Stills] = WeakKeyDictionary()
@@ -222,33 +166,30 @@ def draw_assembly(assembly: Answer) -> Image.Image:
 
 def draw_pieces(puzzle: Puzzle) -> Image.Image:
     """The fragments on a table."""
-    table = laid_out(puzzle.fragments)
-    things = triangles_of(puzzle.fragments.meshes, _STILL_TRIANGLES)
-    reached = _reached(things.extremes(len(puzzle)), table)
-    camera = frame(reached, orbit(*_TABLE_VIEW), PANEL, _MARGIN)
-    seen = expose(things.placed(table), camera, PANEL, ground=float(reached[:, 1].min()))
-    return seen.coloured(fragment_colours(len(puzzle)), own=True)
+    things = triangles_of(puzzle.fragments.meshes, MESH_STYLE.triangles)
+    table, extremes = laid_out(puzzle.fragments), things.extremes(len(puzzle))
+    shown = seen(things, table, _reached(extremes, table), MESH_STYLE.panel, MESH_STYLE.table_view)
+    return shown.coloured(fragment_colours(len(puzzle)), own=True)
 
 
 def draw_before_after(assembly: Answer) -> Image.Image:
     """The fragments on a table beside what became of them and, if it is known, what they once were; captioned."""
-    puzzle = assembly.puzzle
-    stills, colours = _stills(assembly), fragment_colours(len(puzzle))
-    before = stills.seen(laid_out(puzzle.fragments), PANEL, _TABLE_VIEW).coloured(colours, own=True)
+    puzzle, stills = assembly.puzzle, _stills(assembly)
     count = "one fragment" if len(puzzle) == 1 else f"{len(puzzle)} fragments"
-    after = stills.seen(assembly.poses, PANEL).coloured(colours, own=True)
-    panels = [under_title(before, count), under_title(after, "assembled")]
+    shown = [(count, laid_out(puzzle.fragments), MESH_STYLE.table_view), ("assembled", assembly.poses, MESH_STYLE.view)]
     if puzzle.truth is not None:
-        panels.append(under_title(stills.seen(puzzle.truth, PANEL).coloured(colours, own=True), "the true whole"))
+        shown.append(("the true whole", puzzle.truth, MESH_STYLE.view))
+    panels = []
+    for title, poses, view in shown:
+        exposure = seen(stills.things, poses, _reached(stills.extremes, poses), MESH_STYLE.panel, view)
+        panels.append(under_title(exposure.coloured(fragment_colours(len(puzzle)), own=True), title))
     return beside(*panels)
 
 
 def draw_confidence(assembly: Answer) -> Image.Image:
     """The assembled object from three sides in the colours of how sure each fragment is, with a legend."""
     colours = np.array([confidence_colour(sure) for sure in assembly.confidence.tolist()], np.float32) / 255
-    return with_legend(
-        _three(assembly, colours, own=False), f"confidence, mean {float(assembly.confidence.nanmean()):.2f}"
-    )
+    return with_legend(_three(assembly, colours, own=False), assembly.confidence)
 
 
 def draw_views(assembly: Answer) -> Image.Image:
@@ -263,32 +204,34 @@ def _three(assembly: Answer, colours: Float32[np.ndarray, "n 3"], own: bool) -> 
     return in_a_row([under_title(side.coloured(colours, own), name) for name, side in sides.items()])
 
 
-def animate(assembly: Answer, frames: int = 48) -> list[Image.Image]:
-    """Fragments rising from a table and flying to their places, while the camera turns and comes nearer.
+def animate(assembly: Answer, frames: int = 48, style: MeshStyle = MESH_STYLE) -> list[Image.Image]:
+    """Fragments rising from a table and flying to their places, while the camera turns and follows.
 
-    They pass through `assembly.history`; the last frame shows what `draw_assembly` does.
+    They pass through a few moments of the history, and what comes to be lowest sets out first; the last frame shows
+    what `draw_assembly` does.
     """
-    puzzle = assembly.puzzle
-    things, colours = triangles_of(puzzle.fragments.meshes, _MOVING_TRIANGLES), fragment_colours(len(puzzle))
+    puzzle, end = assembly.puzzle, _on_cpu(assembly.poses)
+    things, colours = triangles_of(puzzle.fragments.meshes, style.moving_triangles), fragment_colours(len(puzzle))
     extremes = things.extremes(len(puzzle))
-    standing = _reached(extremes, assembly.poses)
-    floor = float(standing[:, 1].min())
-    flight = plan_flight(laid_out(puzzle.fragments, floor), assembly.history, assembly.poses)
-    early = np.concatenate([_reached(extremes, station) for station in flight.stations[:-1]])
+    floor = float(_reached(extremes, end)[..., 1].min())
+    table = laid_out(puzzle.fragments, floor)
+    stations = [table, *(_drawn_in(poses, style) for poses in few_moments(assembly.history)), end]
+    rank = end.translation[:, 1].argsort(stable=True).argsort()
+    delays = style.late * rank / max(1, len(end) - 1)
 
     def shot(time: float) -> Image.Image:
-        poses, done = flight.at(time), eased(time)
-        view = orbit(*(here + done * (there - here) for here, there in zip(_FIRST_VIEW, _OBJECT_VIEW, strict=True)))
-        wide, close = (frame(points, view, MOVING, _MARGIN) for points in (early, standing))
-        # Late ones must stay within the picture: it closes in when all are nearly there.
-        camera = wide.towards(close, flight.arrived(time) ** 3)
-        ground = min(floor, float(_reached(extremes, poses)[:, 1].min()))
-        return expose(things.placed(poses), camera, MOVING, ground=ground, samples=1).coloured(colours, own=True)
+        own = torch.from_numpy(eased((time - delays.numpy()) / (1 - style.late))) * (len(stations) - 1)
+        poses = end if time == 1 else along(stations, own.float())
+        turned = [here + eased(time) * (there - here) for here, there in zip(style.first_view, style.view, strict=True)]
+        reached = _reached(extremes, poses).reshape(-1, 3)
+        camera = frame(reached, orbit(*turned), style.panel, style.margin)
+        ground = min(floor, float(reached[:, 1].min()))
+        return expose(things.placed(poses), camera, style.panel, ground=ground, samples=1).coloured(colours, own=True)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(shot, np.linspace(0, 1, max(frames, 2)).tolist()))
 
 
-def _reached(extremes: Float[Tensor, "n k 3"], poses: Poses) -> Float32[np.ndarray, "p 3"]:
+def _reached(extremes: Float[Tensor, "n k 3"], poses: Poses) -> Float32[np.ndarray, "n k 3"]:
     """The places that the extremes of pieces come to."""
-    return _on_cpu(poses).apply(extremes).reshape(-1, 3).numpy()
+    return _on_cpu(poses).apply(extremes).numpy()

@@ -14,24 +14,21 @@ from threading import Lock
 
 from diffassemble.assembly.answer import Answer
 from diffassemble.core.placements import STATUSES, UNPLACED
-from diffassemble.core.thresholds import SURE
+from diffassemble.core.thresholds import SURE, UPRIGHT
 from diffassemble.io.pictures import png_bytes
 from diffassemble.kinds import kind_of
 from diffassemble.rendering.animation import encode_gif
+from diffassemble.rendering.picture import STYLE
 
-FRAMES = 48
-_MOST_NAMES, _MOST_DOUBTFUL = 12, 10
 _WITHOUT = "<p>Unplaced fragments are not shown here.</p>"
 _HOW_TO_READ = """Each picture shows a fragment, on the left, and the neighbour that it touches most, taken apart and
 opened like a book, so that both breaks look at you. Where the two touch when they are put together, both are magenta.
 In a right join it covers most of the break between the two and has the same outline on both, mirrored. If there are
 only spots of it, or it lies on a smooth rim instead of a rough break, look again. The least sure come first."""
-# Below this probability, which way is up counts as a guess.
-UPRIGHT = 0.8
 
 Rows = Sequence[tuple[str, str]]
 
-STYLE = """
+CSS = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #2b2f36; background: #fafaf8; margin: 2rem auto; max-width: 60rem;
        padding: 0 1rem }
 h1 { font-size: 1.6rem } h2 { font-size: 1.2rem; margin-top: 2rem } img { max-width: 100%; height: auto }
@@ -109,7 +106,7 @@ class Pictures:
     @cached_property
     def steps(self) -> bytes:
         """Pieces on their way to their places (GIF)."""
-        return encode_gif(self._drawing.animation(self.shown, FRAMES))
+        return encode_gif(self._drawing.animation(self.shown, STYLE.frames))
 
     def drawn(self) -> Iterator[str]:
         """Draw all of them, each once, in threads beside each other; yields their names as they are there."""
@@ -157,7 +154,7 @@ def doubtful(assembly: Answer) -> str:
     rows = zip(assembly.puzzle.names, trust.tolist(), *columns, strict=True)
     lines = [
         f'<tr><td>{escape(name)}</td><td class="number">{sure:.2f}</td><td>{status}</td><td>{escape(note)}</td></tr>'
-        for name, sure, status, note in sorted(rows, key=lambda row: row[1])[:_MOST_DOUBTFUL]
+        for name, sure, status, note in sorted(rows, key=lambda row: row[1])[: STYLE.doubtful_rows]
         if sure < SURE
     ]
     return "<p>The most doubtful first:</p><table>" + "\n".join(lines) + "</table>"
@@ -229,8 +226,8 @@ def upright_note(assembly: Answer) -> str | None:
 
 def listed(names: Sequence[str]) -> str:
     """Names one after another, the first dozen and how many more there are."""
-    more = len(names) - _MOST_NAMES
-    text = ", ".join(names[:_MOST_NAMES])
+    more = len(names) - STYLE.names
+    text = ", ".join(names[: STYLE.names])
     return f"{text} and {more} more" if more > 0 else text
 
 
@@ -241,7 +238,7 @@ def page(title: str, parts: Sequence[str]) -> str:
             "<!DOCTYPE html>",
             '<html lang="en"><head><meta charset="utf-8"><meta name="generator" content="diffassemble">',
             f"<title>DiffAssemble: {escape(title)}</title>",
-            f"<style>{STYLE}</style></head><body>",
+            f"<style>{CSS}</style></head><body>",
             f"<h1>{escape(title)}</h1>",
             *parts,
             section("How to cite", f"<pre>{escape(CITATION)}</pre>"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import no_type_check
 
 import numpy as np
@@ -22,8 +22,34 @@ from diffassemble.core.colours import to_linear, to_srgb
 from diffassemble.rendering.picture import TABLE
 from diffassemble.rendering.triangles import Triangles
 
-# The eye stands this many radii away: near enough for some perspective, far enough not to distort.
-_EYE = 4.5
+
+@dataclass(frozen=True)
+class Studio:
+    """Light and lens. Strengths are shares of full light."""
+
+    eye: float = 4.5  # radii from the whole: near enough for some perspective, far enough not to distort
+    key: float = 0.74  # the light from the upper left, which casts shadows
+    fill: float = 0.20  # the one from the right, which brightens them
+    sky: float = 0.46  # light from above …
+    floor: float = 0.26  # … and from below
+    gloss: float = 0.10  # strength of highlights …
+    shine: float = 36.0  # … and how small they are
+    line: float = 0.62  # how much light contours leave
+    shadow: float = 0.34  # how much of its light a shadow takes from the table …
+    near: float = 0.6  # … and what is near to it
+    corner: float = 0.85  # how much of the sky corners hide
+    reach: float = 0.16  # how far corners darken each other, in units of the whole's longest side
+    blur: float = 0.022  # how wide shadows blur, in the same unit
+    fade: float = 0.16  # share of the picture over which shadows fade out at its borders
+    side: int = 384  # pixels of the map of shadows
+
+    @property
+    def strengths(self) -> tuple[float, ...]:
+        """What `shine` takes: from `key` to `corner`."""
+        return tuple(float(value) for value in astuple(self)[1:11])
+
+
+STUDIO = Studio()
 
 
 @dataclass(frozen=True)
@@ -54,15 +80,6 @@ class Camera:
             result[..., axis] = seen[..., axis] * (np.float32(self.focal) * result[..., 2]) + middle
         return result
 
-    def towards(self, other: Camera, share: float) -> Camera:
-        """A camera with this one's turn on the way to another: 0 stands here, 1 shows as much as the other does."""
-        distance = self.distance + (other.distance - self.distance) * share
-        breadths = self.distance / self.focal, other.distance / other.focal
-        x, y = ((1 - share) * here + share * there for here, there in zip(self.middle, other.middle, strict=True))
-        target = self.target + (other.target - self.target) * share
-        focal = distance / (breadths[0] + (breadths[1] - breadths[0]) * share)
-        return Camera(self.rotation, target, distance, focal, (x, y))
-
     def enlarged(self, times: int) -> Camera:
         """The same view on a picture with `times` as many pixels along each side."""
         x, y = self.middle
@@ -89,7 +106,7 @@ def frame(
     """A camera that shows all points as large as fits into `size` pixels, less a share of `margin` along each side."""
     low, high = bounds(points)
     target, radius = (low + high) / 2, max(float(np.linalg.norm(high - low)) / 2, 1e-6)
-    plain = Camera(rotation, target, _EYE * radius, 1.0, (0.0, 0.0))
+    plain = Camera(rotation, target, STUDIO.eye * radius, 1.0, (0.0, 0.0))
     start, end = (side[:2] for side in bounds(plain.project(plain.view(points))))
     room = np.array(size) * (1 - 2 * margin)
     focal = float((room / np.maximum(end - start, 1e-6)).min())
@@ -188,14 +205,9 @@ def _fill(corners, normals, owner, paint, shown, nearness, normal, painted):
 # From the upper left, before the object; and a weak one from the right, to brighten its shadow.
 KEY_LIGHT = np.array([-0.46, -0.78, -0.62]) / np.linalg.norm([-0.46, -0.78, -0.62])
 FILL_LIGHT = np.array([0.85, -0.1, -0.5]) / np.linalg.norm([0.85, -0.1, -0.5])
-_KEY, _FILL, _SKY, _FLOOR = 0.74, 0.20, 0.46, 0.26
-_GLOSS, _SHINE = 0.10, 36
-_LINE = 0.62
-
 # Points spread evenly over a disc of radius 1, along a spiral; turned otherwise for each pixel of a tile, so that the
 # mean over a tile knows many more.
-TILE = 4
-_SAMPLES = 12
+TILE, _SAMPLES = 4, 12
 _ANGLE = np.arange(_SAMPLES) * np.pi * (3 - np.sqrt(5)) + np.arange(TILE * TILE)[:, None] * 2 * np.pi * (5**0.5 - 1) / 2
 _DISC = np.sqrt((np.arange(_SAMPLES) + 0.5) / _SAMPLES)[:, None] * np.stack([np.cos(_ANGLE), np.sin(_ANGLE)], -1)
 
@@ -273,20 +285,24 @@ def find_shadow(
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def shine(owner, nearness, normal, paint, occlusion, shade, colours, table, up, focal, middle_x, middle_y, line, light):
+def shine(
+    owner, nearness, normal, paint, occlusion, shade, colours, table, up, focal, middle_x, middle_y, line, studio, light
+):
     """Amounts of light (linear) of each pixel, into `light`; `line` is how wide contours are, in pixels.
 
-    Surfaces have their own `paint`, or else the colours of their owners.
+    Surfaces have their own `paint`, or else the colours of their owners. `studio` are the strengths from `key` to
+    `corner` of a `Studio`, in that order.
     """
+    from_key, from_fill, above, below, gloss, small, contour, shadow, near, corner = studio
     height, width = owner.shape
     for row in range(height):
         for column in range(width):
             piece, dark = owner[row, column], 1.0
-            right, below = owner[row, min(column + line, width - 1)], owner[min(row + line, height - 1), column]
-            if right != piece or below != piece:
-                dark = _LINE
+            beside, under = owner[row, min(column + line, width - 1)], owner[min(row + line, height - 1), column]
+            if beside != piece or under != piece:
+                dark = contour
             if piece < 0:
-                level = dark * (1 - 0.34 * shade[row, column]) * (1 - 0.6 * occlusion[row, column])
+                level = dark * (1 - shadow * shade[row, column]) * (1 - near * occlusion[row, column])
                 for channel in range(3):
                     light[row, column, channel] = table[channel] * level
                 continue
@@ -305,21 +321,14 @@ def shine(owner, nearness, normal, paint, occlusion, shade, colours, table, up, 
                 glossy += facing * between
                 half += between * between
             lit = 1 - shade[row, column]
-            ambient = _FLOOR + (_SKY - _FLOOR) * (0.5 + 0.5 * sky)
-            open_sky = 1 - 0.85 * occlusion[row, column]
-            diffuse = open_sky * (ambient + _FILL * max(0.0, fill)) + _KEY * lit * max(0.0, key)
-            gloss = _GLOSS * lit * max(0.0, glossy / math.sqrt(half)) ** _SHINE if key > 0 else 0.0
+            ambient = below + (above - below) * (0.5 + 0.5 * sky)
+            open_sky = 1 - corner * occlusion[row, column]
+            diffuse = open_sky * (ambient + from_fill * max(0.0, fill)) + from_key * lit * max(0.0, key)
+            highlight = gloss * lit * max(0.0, glossy / math.sqrt(half)) ** small if key > 0 else 0.0
             own = len(paint) > 0 and paint[row, column, 0] >= 0
             for channel in range(3):
                 colour = paint[row, column, channel] if own else colours[piece, channel]
-                light[row, column, channel] = dark * (colour * diffuse + gloss)
-
-
-# How far corners darken each other, and how wide shadows blur, in units of the whole's longest side.
-_REACH = 0.16
-_BLUR = 0.022
-# The share of the picture over which shadows fade out at its borders.
-_FADE = 0.16
+                light[row, column, channel] = dark * (colour * diffuse + highlight)
 
 
 @dataclass(frozen=True)
@@ -331,6 +340,7 @@ class Exposure:
     shade: Float32[np.ndarray, "h w"]
     camera: Camera
     samples: int
+    studio: Studio = STUDIO
 
     def coloured(self, colours: Float32[np.ndarray, "n 3"], own: bool = False) -> Image.Image:
         """The picture of things in their owners' colours (sRGB), or in their `own` where they have any."""
@@ -339,13 +349,21 @@ class Exposure:
         paints, table = to_linear(colours.astype(float)), to_linear(np.array(TABLE) / 255)
         paint = layers.paint if own else layers.paint[:0, :0]
         seen = (layers.owner, layers.nearness, layers.normal, paint, self.occlusion, self.shade)
-        shine(*seen, paints, table, up, camera.focal, *camera.middle, samples, light)
+        shine(*seen, paints, table, up, camera.focal, *camera.middle, samples, self.studio.strengths, light)
         levels = (to_srgb(np.linspace(0, 1, 4096)) * 255).round().astype(np.uint8)
         picture = Image.fromarray(levels[(light.clip(0, 1) * 4095).round().astype(np.int32)])
         return picture.reduce(samples) if samples > 1 else picture
 
 
-def expose(things: Triangles, camera: Camera, size: tuple[int, int], *, ground: float, samples: int = 2) -> Exposure:
+def expose(
+    things: Triangles,
+    camera: Camera,
+    size: tuple[int, int],
+    *,
+    ground: float,
+    samples: int = 2,
+    studio: Studio = STUDIO,
+) -> Exposure:
     """A picture of `size` pixels of triangles that stand in space, on a table.
 
     `ground` is the table's height. With `samples` = 2 every pixel is the mean of 2 × 2; contours are a pixel wide.
@@ -368,9 +386,9 @@ def expose(things: Triangles, camera: Camera, size: tuple[int, int], *, ground: 
     whole = Layers(*(layer[::samples, ::samples].copy() for layer in every))
     coarse = (camera.focal, *camera.middle)
     occlusion, shade = (
-        layer.repeat(samples, 0).repeat(samples, 1) for layer in _darkness(whole, seen, normals, things, coarse)
+        layer.repeat(samples, 0).repeat(samples, 1) for layer in _darkness(whole, seen, normals, things, coarse, studio)
     )
-    return Exposure(layers, occlusion, shade, fine, samples)
+    return Exposure(layers, occlusion, shade, fine, samples, studio)
 
 
 def _develop(layers: Layers, pictures: Mapping[int, UInt8[np.ndarray, "_ _ 3"]]) -> None:
@@ -391,13 +409,14 @@ def _darkness(
     normals: Float32[np.ndarray, "f 3 3"],
     things: Triangles,
     place: tuple[float, float, float],
+    studio: Studio,
 ) -> tuple[Float32[np.ndarray, "h w"], Float32[np.ndarray, "h w"]]:
     """How much of the sky, and how much of the key light, is hidden from each pixel."""
-    occlusion, shade = _occlusion(layers, place), np.zeros_like(layers.nearness)
+    occlusion, shade = _occlusion(layers, place, studio), np.zeros_like(layers.nearness)
     if not len(seen):
         return occlusion, shade
     # Axes of a picture taken by the key light; the last one points towards it.
-    across, side = np.cross(KEY_LIGHT, [0.0, 1.0, 0.0]), 384
+    across, side = np.cross(KEY_LIGHT, [0.0, 1.0, 0.0]), studio.side
     across /= np.linalg.norm(across)
     axes = np.stack([across, np.cross(KEY_LIGHT, across), KEY_LIGHT])
     flat = (seen.reshape(-1, 3) @ axes.T.astype(np.float32)).reshape(seen.shape)
@@ -408,11 +427,11 @@ def _darkness(
     shift = np.array([side / 2, side / 2, 1.0]) - np.array([scale, scale, 1.0]) * start
     lit = flat * np.array([scale, scale, 1], np.float32) + shift.astype(np.float32)
     cast = rasterise(lit, normals, things.owner, (side, side)).nearness
-    blur = max(1.5, _BLUR * scale)
+    blur = max(1.5, studio.blur * scale)
     bias = 2.5 * blur / scale
     find_shadow(layers.owner, layers.nearness, layers.normal, *place, axes, scale, shift, cast, blur, bias, shade)
     shown = layers.owner != NOTHING
-    fading = _fading(shown)
+    fading = _fading(shown, studio)
     return _smooth(occlusion, shown) * fading, _smooth(shade, shown) * fading
 
 
@@ -425,26 +444,26 @@ def _smooth(darkness: Float32[np.ndarray, "h w"], shown: Bool[np.ndarray, "h w"]
     return result
 
 
-def _fading(shown: Bool[np.ndarray, "h w"]) -> Float32[np.ndarray, "h w"]:
+def _fading(shown: Bool[np.ndarray, "h w"], studio: Studio) -> Float32[np.ndarray, "h w"]:
     """1 on things; on the table it falls to 0 at the picture's borders, so that no shadow is cut off."""
     rows, columns = (np.minimum(np.arange(side) + 0.5, side - np.arange(side) - 0.5) / side for side in shown.shape)
-    within = np.minimum(rows[:, None], columns) / _FADE
+    within = np.minimum(rows[:, None], columns) / studio.fade
     return np.where(shown, 1, np.clip(within, 0, 1)).astype(np.float32)
 
 
-def _occlusion(layers: Layers, place: tuple[float, float, float]) -> Float32[np.ndarray, "h w"]:
+def _occlusion(layers: Layers, place: tuple[float, float, float], studio: Studio) -> Float32[np.ndarray, "h w"]:
     """How much of the sky is hidden from each pixel by things near it; looked for only where there are things near."""
-    focal, x, y = place
+    (focal, x, y), reach = place, studio.reach
     occlusion = np.zeros_like(layers.nearness)
     shown = layers.owner != NOTHING
     rows, columns = np.flatnonzero(shown.any(1)), np.flatnonzero(shown.any(0))
     if not len(rows):
         return occlusion
-    around = int(focal * _REACH * float(layers.nearness[shown].max())) + 1
+    around = int(focal * reach * float(layers.nearness[shown].max())) + 1
     top, left = max(0, int(rows[0]) - around), max(0, int(columns[0]) - around)
     near = (slice(top, int(rows[-1]) + around), slice(left, int(columns[-1]) + around))
     nearness, normal = (np.ascontiguousarray(layer[near]) for layer in (layers.nearness, layers.normal))
     found = np.zeros_like(nearness)
-    find_occlusion(nearness, normal, focal, x - left, y - top, _REACH, found)
+    find_occlusion(nearness, normal, focal, x - left, y - top, reach, found)
     occlusion[near] = found
     return occlusion

@@ -16,17 +16,28 @@ from torch import Tensor
 
 from diffassemble.core import Mesh, Poses
 
-_NEIGHBOURS = 12
-_SIDES = 6
-# A few points suggest no surface: they are drawn as beads.
-_SURFACE = 16
-
 _BEAD = np.array([[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1]], np.float64)
 _BEAD_FACES = np.array([[a, b, c] for a in (0, 1) for b in (2, 3) for c in (4, 5)])
 
 
+@dataclass(frozen=True)
+class TriangleStyle:
+    """How meshes and clouds become triangles."""
+
+    neighbours: int = 12  # points of a cloud around one that tell how its disc is turned
+    sides: int = 6  # of a disc
+    surface: int = 16  # fewer points suggest no surface: they are drawn as beads …
+    bead: float = 0.06  # … of this radius, as a share of what they reach
+    disc: float = 0.8  # radius of a disc, of the distance to the point that is the third part of the way round
+    crease: float = 40.0  # surfaces that meet at less than this angle (degrees) look like one, round surface
+    weld: float = 1e-5  # corners closer than this share of a mesh are one
+
+
+TRIANGLES = TriangleStyle()
+
+
 def as_discs(
-    points: Float32[np.ndarray, "p 3"], limit: int
+    points: Float32[np.ndarray, "p 3"], limit: int, style: TriangleStyle = TRIANGLES
 ) -> tuple[Float32[np.ndarray, "v 3"], Int64[np.ndarray, "f 3"], Int64[np.ndarray, "q"]]:
     """Vertices and triangles of discs at (about `limit` of) the points, just large enough to touch each other.
 
@@ -36,17 +47,17 @@ def as_discs(
     chosen = points[numbers].astype(np.float64)
     if not len(chosen):
         return points, np.zeros((0, 3), np.int64), numbers
-    if len(chosen) < _SURFACE:
-        size = 0.06 * max(float(np.ptp(chosen, axis=0).max()), 0.1)
+    if len(chosen) < style.surface:
+        size = style.bead * max(float(np.ptp(chosen, axis=0).max()), 0.1)
         return *_copies(chosen, np.broadcast_to(_BEAD * size, (len(chosen), 6, 3)), _BEAD_FACES), numbers
-    distance, neighbours = cKDTree(chosen).query(chosen, _NEIGHBOURS + 1)
+    distance, neighbours = cKDTree(chosen).query(chosen, style.neighbours + 1)
     gathered = chosen[neighbours] - chosen[neighbours].mean(1, keepdims=True)
     # Rows of `axes` are directions; points spread most along the last, least along the first.
     axes = np.linalg.eigh(np.einsum("pki,pkj->pij", gathered, gathered))[1].transpose(0, 2, 1)
-    radius = 0.8 * float(np.median(distance[:, _NEIGHBOURS // 3]))
-    angle = 2 * np.pi * np.arange(_SIDES) / _SIDES
+    radius = style.disc * float(np.median(distance[:, style.neighbours // 3]))
+    angle = 2 * np.pi * np.arange(style.sides) / style.sides
     rim = np.cos(angle)[:, None] * axes[:, None, 1] + np.sin(angle)[:, None] * axes[:, None, 2]
-    fan = np.stack([np.zeros(_SIDES - 2, int), np.arange(1, _SIDES - 1), np.arange(2, _SIDES)], -1)
+    fan = np.stack([np.zeros(style.sides - 2, int), np.arange(1, style.sides - 1), np.arange(2, style.sides)], -1)
     return *_copies(chosen, radius * rim, fan), numbers
 
 
@@ -57,12 +68,6 @@ def _copies(
     vertices = (places[:, None] + shapes).reshape(-1, 3).astype(np.float32)
     shift = shapes.shape[1] * np.arange(len(places))
     return vertices, (faces + shift[:, None, None]).reshape(-1, 3)
-
-
-# Surfaces that meet at less than this angle (degrees) look like one, round surface.
-_CREASE = 40.0
-# Corners closer than this share of a mesh are one.
-_WELD = 1e-5
 
 
 @dataclass(frozen=True)
@@ -109,7 +114,7 @@ class Triangles:
         return torch.from_numpy(found)
 
 
-def triangles_of(meshes: Sequence[Mesh], limit: int) -> Triangles:
+def triangles_of(meshes: Sequence[Mesh], limit: int, style: TriangleStyle = TRIANGLES) -> Triangles:
     """Meshes ready to draw: about `limit` triangles at most, so fine details of very large meshes are left out.
 
     Points without triangles become small discs.
@@ -119,8 +124,8 @@ def triangles_of(meshes: Sequence[Mesh], limit: int) -> Triangles:
     parts = []
     for vertices, faces, paint in arrays:
         extent = float(np.ptp(vertices, axis=0).max()) if len(vertices) else 0.0
-        merged, triangles, kept = cluster(vertices, faces, max(cell, _WELD * extent))
-        parts.append((merged[triangles], corner_normals(merged, triangles), paint[kept]))
+        merged, triangles, kept = cluster(vertices, faces, max(cell, style.weld * extent))
+        parts.append((merged[triangles], corner_normals(merged, triangles, style), paint[kept]))
     owner = np.repeat(np.arange(len(meshes)), [len(corners) for corners, *_ in parts])
     corners, normals, paints = (np.concatenate(kind) for kind in zip(*parts, strict=True))
     pictures = {
@@ -151,7 +156,7 @@ def cluster(
 
 
 def corner_normals(
-    vertices: Float32[np.ndarray, "v 3"], faces: Int64[np.ndarray, "f 3"]
+    vertices: Float32[np.ndarray, "v 3"], faces: Int64[np.ndarray, "f 3"], style: TriangleStyle = TRIANGLES
 ) -> Float32[np.ndarray, "f 3 3"]:
     """Unit normals at the corners of triangles: smooth over round surfaces, sharp at creases."""
     first, second, third = (vertices[faces[:, corner]] for corner in range(3))
@@ -160,7 +165,7 @@ def corner_normals(
     around = np.argsort(faces.ravel(), kind="stable") // 3
     start = np.concatenate([[0], np.bincount(faces.ravel(), minlength=len(vertices)).cumsum()])
     summed = np.zeros((len(faces), 3, 3), np.float32)
-    _gather(faces, weighted, unit, around, start, math.cos(math.radians(_CREASE)), summed)
+    _gather(faces, weighted, unit, around, start, math.cos(math.radians(style.crease)), summed)
     return summed / np.maximum(np.linalg.norm(summed, axis=-1, keepdims=True), np.float32(1e-30))
 
 

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 from torch import Tensor
 
 from diffassemble.assembly.answer import Answer
+from diffassemble.assembly.layout import on_table
 from diffassemble.core import Locks, Matches, Placements, Poses, Puzzle
 from diffassemble.core.poses import plane_rotations
-from diffassemble.rendering.animation import on_the_table
-from diffassemble.rendering.outlines import laid_out as outlines_laid_out
+from diffassemble.rendering.flat import Sheet
+from diffassemble.rendering.picture import STYLE
 
 
 @dataclass(frozen=True)
@@ -125,18 +126,13 @@ def _unsolved(arrangement: Arrangement) -> Answer:
 
 
 def laid_out(puzzle: Puzzle) -> Poses:
-    """Pieces in the order given, as they lie, side by side: on the cells of the board, or in rows."""
+    """Pieces in the order given, as they are, side by side: on the cells of the board, or in rows."""
     if puzzle.lattice is not None:
-        return on_the_table(puzzle)
+        order = torch.arange(len(puzzle))
+        return puzzle.board.poses(order % puzzle.board.cells, torch.zeros_like(order))
     if puzzle.pieces.flat:
-        return outlines_laid_out(puzzle.outlines)
-    return Poses(Poses.identity(len(puzzle), 3).rotation, _rows(puzzle))
-
-
-def _rows(puzzle: Puzzle) -> Float[Tensor, "n 3"]:
-    """Places of fragments in rows, seen from the front."""
-    order = torch.arange(len(puzzle))
-    cols = max(1, math.ceil(len(puzzle) ** 0.5))
-    row, col = order // cols, order % cols
-    reach = 1.6 * float(puzzle.fragments.points.norm(dim=-1).amax(1).mean())
-    return torch.stack([col - col.max() / 2, row.max() / 2 - row, torch.zeros(len(order))], 1) * reach
+        return Sheet(puzzle).laid_out()
+    points = puzzle.fragments.points.double().numpy()
+    low, high = points.min(1), points.max(1)
+    shift = on_table(low, high, STYLE.room * float((high - low).mean()))
+    return Poses(Poses.identity(len(puzzle), 3).rotation, torch.from_numpy(shift).float())

@@ -13,18 +13,15 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from nicegui import ui
-from PIL import Image
 from torch import Tensor
 
-from diffassemble.core import Poses, Puzzle
+from diffassemble.core import Matches, Poses, Puzzle
 from diffassemble.core.poses import angles, plane_rotations
 from diffassemble.io.pictures import png_bytes
-from diffassemble.rendering.picture import piece_images
-
-# All pieces' pictures together are no larger than this, in pixels, and none has a longer side.
-_MOST_PIXELS, _LONGEST = 24_000_000, 600
-# Outlines are told with a point every so many pixels on the screen.
-_FINE = 200
+from diffassemble.kinds import find_matches
+from diffassemble.rendering.flat import Sheet, textures_at
+from diffassemble.web import CONFIG, WorkbenchConfig
+from diffassemble.web.jobs import Send
 
 
 class Stage(ui.element):
@@ -47,7 +44,7 @@ def description(puzzle: Puzzle) -> dict[str, Any]:
     """What never changes: sizes, names and outlines of all pieces, and the grid."""
     if puzzle.lattice is None:
         pieces = puzzle.outlines
-        step = max(1, round(float(pieces.widths.mean()) / _FINE * 2))
+        step = max(1, round(float(pieces.widths.mean()) / CONFIG.contour))
         shapes = [
             {
                 "width": texture.shape[2],
@@ -73,19 +70,13 @@ def _path(contour: Float[Tensor, "c 2"]) -> str:
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in contour.tolist()) + "Z"
 
 
-def picture_of(puzzle: Puzzle, number: int) -> bytes:
+def picture_of(puzzle: Puzzle, number: int, config: WorkbenchConfig = CONFIG) -> bytes:
     """One piece's picture as it is shown (PNG)."""
-    if puzzle.lattice is not None:
-        width = min(_LONGEST, puzzle.pictures.width)
-        return png_bytes(piece_images(puzzle.pixels[number : number + 1], width)[0])
-    textures = puzzle.outlines.textures
-    pixels = sum(texture.shape[1] * texture.shape[2] for texture in textures)
-    texture = textures[number]
-    scale = min(1.0, math.sqrt(_MOST_PIXELS / pixels), _LONGEST / max(texture.shape[1:]))
-    image = Image.fromarray(texture.permute(1, 2, 0).contiguous().numpy())
-    if scale < 1:
-        image = image.resize([max(1, round(side * scale)) for side in image.size], Image.Resampling.BOX)
-    return png_bytes(image)
+    pieces = Sheet(puzzle).pieces
+    pixels = sum(texture.shape[1] * texture.shape[2] for texture in pieces.textures)
+    texture = pieces.textures[number]
+    scale = min(1.0, math.sqrt(config.pixels / pixels), config.longest / max(texture.shape[1:]))
+    return png_bytes(textures_at(pieces[torch.tensor([number])], scale)[0])
 
 
 def to_places(puzzle: Puzzle, poses: Poses) -> list[list[float]]:
@@ -104,3 +95,27 @@ def from_places(puzzle: Puzzle, places: Sequence[Sequence[float]]) -> Poses:
     if puzzle.lattice is not None:
         where = where / torch.tensor([puzzle.pictures.width, puzzle.pictures.height]) * puzzle.board.pitch
     return Poses(plane_rotations(told[:, 2].deg2rad()).float(), where.float())
+
+
+Row = tuple[int, int, float, float, float, float]
+"""If the second piece is at the origin, the first is at x, y, turned by degrees; and how probable that is."""
+
+
+def send_matches(send: Send, puzzle: Puzzle) -> None:
+    """Find the matches of flat pieces that lie on no board, and send them."""
+    send("matches", find_matches(puzzle))
+
+
+def match_rows(matches: Matches, config: WorkbenchConfig = CONFIG) -> list[Row]:
+    """Likely matches both ways round, the most probable first; they draw a dragged piece to its neighbour."""
+    order = matches.probability.argsort(descending=True)[: config.matches // 2]
+    kept = matches[order[matches.probability[order] >= config.probable]]
+    rows: list[Row] = []
+    for first, second, pose in ((kept.first, kept.second, kept.pose), (kept.second, kept.first, kept.pose.inverse())):
+        numbers = np.column_stack([pose.translation, np.degrees(angles(pose))]).round(2).tolist()
+        weights = kept.probability.double().numpy().round(3).tolist()
+        rows += [
+            (one, other, x, y, turn, weight)
+            for one, other, (x, y, turn), weight in zip(first.tolist(), second.tolist(), numbers, weights, strict=True)
+        ]
+    return rows

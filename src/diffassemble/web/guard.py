@@ -11,30 +11,26 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import socket
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
-from http.cookies import CookieError, SimpleCookie
-from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Message, Receive, Send], Awaitable[None]]
+from starlette.datastructures import MutableHeaders
+from starlette.requests import HTTPConnection
+from starlette.responses import HTMLResponse, RedirectResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from diffassemble.web import CONFIG
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _ANYWHERE = frozenset({"0.0.0.0", "::"})
-# Bytes of a request that is no upload.
-_MOST_BYTES = 2_000_000
 # Nobody else may show the page within a page, or learn its address; nothing is loaded from elsewhere.
-_HEADERS = (
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"x-content-type-options", b"nosniff"),
-    (
-        b"content-security-policy",
-        b"default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; frame-ancestors 'none'; form-action 'self'",
-    ),
-)
+_HEADERS = {
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "content-security-policy": "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; "
+    "frame-ancestors 'none'; form-action 'self'",
+}
+_NEVER = {"cache-control": "no-store"}
 _PAGE = """<!DOCTYPE html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>DiffAssemble</title><style>body {{ font: 18px/1.5 system-ui, sans-serif; max-width: 34rem; margin: 4rem auto;
 padding: 0 1rem; color: #2b2f36; background: #fafaf8 }}</style><h1>{title}</h1><p>{text}</p></html>"""
@@ -51,37 +47,48 @@ _REASONS = {
 class Guard:
     """Lets through to an application what its user asks for; everything else is refused."""
 
-    def __init__(self, app: App, host: str, port: int, token: str) -> None:
+    def __init__(self, app: ASGIApp, host: str, port: int, token: str) -> None:
         self.app, self.host, self.port, self.token = app, host.lower(), port, token
         # Cookies are shared by all ports of a machine.
         self.cookie = f"diffassemble-{port}"
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or let the application do so."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
-        wrong = self.wrong_with(scope)
-        if wrong is not None:
-            await _refuse(scope, send, wrong)
-        elif scope["type"] == "http" and "token" in dict(parse_qsl(scope["query_string"].decode("latin-1"))):
-            await _redirect(scope, send, f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Strict")
+        asked, why = HTTPConnection(scope), self.wrong_with(scope)
+        if why is not None and scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008, "reason": why})
+        elif why is not None:
+            title, text = _REASONS[why]
+            page = HTMLResponse(_PAGE.format(title=title, text=text), 403, _NEVER)
+            await page(scope, receive, _with_headers(send))
+        elif scope["type"] == "http" and "token" in asked.query_params:
+            # The same address without its token, which a cookie has from now on. A path that begins with two slashes
+            # would be another server's.
+            rest = urlencode([pair for pair in asked.query_params.multi_items() if pair[0] != "token"])
+            target = "/" + scope["path"].lstrip("/") + (f"?{rest}" if rest else "")
+            moved = RedirectResponse(target, 303, _NEVER)
+            moved.set_cookie(self.cookie, self.token, httponly=True, samesite="strict")
+            await moved(scope, receive, _with_headers(send))
         else:
             await self.app(scope, _limited(scope, receive), _with_headers(send))
 
-    def wrong_with(self, scope: Message) -> str | None:
+    def wrong_with(self, scope: Scope) -> str | None:
         """Why a request is refused; nothing if it may pass."""
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        hosts = [value for name, value in scope["headers"] if name == b"host"]
-        if len(hosts) != 1 or not self._is_own_name(headers["host"]):
+        asked = HTTPConnection(scope)
+        hosts, origin = asked.headers.getlist("host"), asked.headers.get("origin")
+        if len(hosts) != 1 or not self._is_own_name(hosts[0]):
             return "host"
-        origin = headers.get("origin")
-        if origin is not None and origin.lower() != f"http://{headers['host'].lower()}":
+        if origin is not None and origin.lower() != f"http://{hosts[0].lower()}":
             return "origin"
         # Pages of other sites may send the reader here by a link, and only so.
-        if headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") != "navigate":
+        if asked.headers.get("sec-fetch-site") == "cross-site" and asked.headers.get("sec-fetch-mode") != "navigate":
             return "origin"
-        given = [*_cookies(headers.get("cookie", ""), self.cookie), *_query_tokens(scope)]
+        # Addresses of websockets are written into logs, so only those of pages carry the token.
+        given = asked.query_params.getlist("token") if scope["type"] == "http" else []
+        given += [asked.cookies[self.cookie]] if self.cookie in asked.cookies else []
         return None if any(hmac.compare_digest(one.encode(), self.token.encode()) for one in given) else "token"
 
     def _is_own_name(self, host: str) -> bool:
@@ -112,48 +119,7 @@ def _is_number(name: str) -> bool:
     return True
 
 
-def _cookies(header: str, name: str) -> Iterator[str]:
-    jar = SimpleCookie()
-    try:
-        jar.load(header)
-    except CookieError:
-        return
-    if name in jar:
-        yield jar[name].value
-
-
-def _query_tokens(scope: Message) -> Iterator[str]:
-    """Tokens in the address; websockets have none, since their addresses are written into logs."""
-    if scope["type"] == "http":
-        yield from (value for key, value in parse_qsl(scope["query_string"].decode("latin-1")) if key == "token")
-
-
-async def _refuse(scope: Message, send: Send, why: str) -> None:
-    if scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": 1008, "reason": why})
-        return
-    title, text = _REASONS[why]
-    body = _PAGE.format(title=title, text=text).encode()
-    await _answer(send, 403, [(b"content-type", b"text/html; charset=utf-8")], body)
-
-
-async def _redirect(scope: Message, send: Send, cookie: str) -> None:
-    """The same address without its token, which a cookie has from now on."""
-    rest = [(key, value) for key, value in parse_qsl(scope["query_string"].decode("latin-1")) if key != "token"]
-    # A path that begins with two slashes would be another server's.
-    path = "/" + scope["path"].lstrip("/")
-    target = path + (f"?{urlencode(rest)}" if rest else "")
-    where = [(b"location", target.encode("ascii", "replace")), (b"set-cookie", cookie.encode())]
-    await _answer(send, 303, where, b"")
-
-
-async def _answer(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
-    headers = [*headers, (b"content-length", str(len(body)).encode()), (b"cache-control", b"no-store"), *_HEADERS]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
-
-
-def _limited(scope: Message, receive: Receive) -> Receive:
+def _limited(scope: Scope, receive: Receive) -> Receive:
     """Requests that are no uploads, which count themselves, may bring little."""
     if scope["type"] != "http" or scope["path"].endswith("/upload"):
         return receive
@@ -163,7 +129,7 @@ def _limited(scope: Message, receive: Receive) -> Receive:
         nonlocal arrived
         message = await receive()
         arrived += len(message.get("body", b""))
-        return {"type": "http.disconnect"} if arrived > _MOST_BYTES else message
+        return {"type": "http.disconnect"} if arrived > CONFIG.request else message
 
     return limited
 
@@ -171,7 +137,7 @@ def _limited(scope: Message, receive: Receive) -> Receive:
 def _with_headers(send: Send) -> Send:
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message.get("headers", ()), *_HEADERS]}
+            MutableHeaders(scope=message).update(_HEADERS)
         await send(message)
 
     return sent

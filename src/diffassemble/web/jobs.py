@@ -17,7 +17,7 @@ import torch
 from diffassemble.core import InputError, Puzzle, Solver, Step
 
 _CONTEXT = get_context("forkserver")
-_CONTEXT.set_forkserver_preload([f"diffassemble.{kind}.kind" for kind in ("fragments", "outlines", "squares")])
+_CONTEXT.set_forkserver_preload([f"diffassemble.kinds.{kind}" for kind in ("fragments", "outlines", "squares")])
 
 Send = Callable[[str, Any], None]
 

@@ -17,12 +17,8 @@ from diffassemble.core import Mesh, Poses, Puzzle
 from diffassemble.core.surfaces import sample_surface
 from diffassemble.kinds import kind_of
 from diffassemble.rendering.picture import fragment_colours
+from diffassemble.web import CONFIG
 from diffassemble.web.board import Stage
-
-# Finer meshes are shown coarser: so many triangles or points all together.
-_MOST_FACES, _MOST_POINTS = 600_000, 300_000
-# Gaps up to this share of the whole's size are told, by so many points of each surface.
-REACH, _SAMPLED = 0.02, 8000
 
 
 class ObjectScene(Stage, component="objects.js"):
@@ -51,20 +47,20 @@ def shown_mesh(puzzle: Puzzle, number: int) -> Mesh:
     meshes = puzzle.fragments.meshes
     mesh, count = meshes[number], sum(len(mesh.faces) for mesh in meshes)
     if not len(mesh.faces):
-        every = max(1, sum(len(mesh.vertices) for mesh in meshes) // _MOST_POINTS)
+        every = max(1, sum(len(mesh.vertices) for mesh in meshes) // CONFIG.points)
         return Mesh(mesh.vertices[::every], mesh.faces, None, None if mesh.colours is None else mesh.colours[::every])
-    if count > _MOST_FACES:
-        return coarser(mesh, max(200, len(mesh.faces) * _MOST_FACES // count))
+    if count > CONFIG.faces:
+        return coarser(mesh, max(200, len(mesh.faces) * CONFIG.faces // count))
     return mesh
 
 
 def gaps(puzzle: Puzzle, poses: Poses) -> bytes:
     """How far every corner shown is from the surfaces of the other fragments, one byte each, all fragments in a row.
 
-    0 touches, 254 is as far as is told, which is `REACH` of the whole's size; 255 has no other fragment so near.
+    0 touches, 254 is as far as is told, which is `gap` of the whole's size; 255 has no other fragment so near.
     """
     generator, told = torch.Generator().manual_seed(0), []
-    drawn = [sample_surface(mesh.vertices, mesh.faces, _SAMPLED, generator) for mesh in puzzle.fragments.meshes]
+    drawn = [sample_surface(mesh.vertices, mesh.faces, CONFIG.sampled, generator) for mesh in puzzle.fragments.meshes]
     turns, shifts = poses.rotation, poses.translation
     places = [(points @ turns[n].T + shifts[n]).double().numpy() for n, (points, _) in enumerate(drawn)]
     normals = [(normal @ turns[n].T).double().numpy() for n, (_, normal) in enumerate(drawn)]
@@ -73,13 +69,13 @@ def gaps(puzzle: Puzzle, poses: Poses) -> bytes:
         corners = shown_mesh(puzzle, number).vertices @ turns[number].T + shifts[number]
         here, nearest = corners.double().numpy(), np.full(len(corners), np.inf)
         for other in (other for other in range(len(puzzle)) if other != number):
-            apart, which = trees[other].query(here, distance_upper_bound=2 * REACH)
+            apart, which = trees[other].query(here, distance_upper_bound=2 * CONFIG.gap)
             found = np.isfinite(apart)
             way, normal = here[found] - places[other][which[found]], normals[other][which[found]]
             # Points of a sample are further apart than gaps are wide, so the plane of the nearest one counts.
             across = np.where(normal.any(1), np.abs((way * normal).sum(1)), apart[found])
             nearest[found] = np.minimum(nearest[found], across)
-        told.append(np.where(nearest <= REACH, np.minimum(254, nearest / REACH * 254), 255).astype(np.uint8))
+        told.append(np.where(nearest <= CONFIG.gap, np.minimum(254, nearest / CONFIG.gap * 254), 255).astype(np.uint8))
     return b"".join(one.tobytes() for one in told)
 
 
@@ -120,12 +116,3 @@ def upright(answer: Answer) -> Poses:
     stood = kind_of(answer.puzzle).drawing().standing(answer)
     one = [next((number for number, own in enumerate(answer.placements.numbers.tolist()) if own >= 0), 0)]
     return stood.poses[one] @ answer.poses[one].inverse()
-
-
-def between(before: Poses, after: Poses, share: float) -> Poses:
-    """Poses on the way from one to the other."""
-    import roma
-
-    ways = roma.rotmat_to_rotvec(roma.special_procrustes(after.rotation @ before.rotation.mT))
-    turns = roma.rotvec_to_rotmat(ways * share) @ before.rotation
-    return Poses(turns, before.translation + share * (after.translation - before.translation))

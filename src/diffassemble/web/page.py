@@ -11,21 +11,20 @@ from contextlib import contextmanager
 from importlib.resources import files
 from typing import Any
 
+import torch
 from nicegui import context, ui
 from nicegui.events import GenericEventArguments
 
 from diffassemble.assembly.answer import Answer
 from diffassemble.core import Poses
-from diffassemble.web import board, objects, uploads
+from diffassemble.rendering.animation import on_the_way
+from diffassemble.web import CONFIG, board, objects, uploads
 from diffassemble.web.arrangement import Arrangement, laid_out
-from diffassemble.web.matching import rows
 from diffassemble.web.panels import DownloadPanel, PiecesPanel, PlanPanel, SettingsPanel, css_colour, labelled
 from diffassemble.web.session import Session, Sessions
 from diffassemble.web.start import StartPanel
 from diffassemble.web.words import PRIVATE, advice, evidence
 
-# Seconds between looks at the session, and between steps while playing.
-_LOOK, _STEP = 0.1, 0.12
 # How much of a piece's own look its confidence leaves, as browsers write it.
 _TINT = "99"
 _KEYS = (
@@ -94,8 +93,8 @@ class View:
         self._notice = 0 if notice is None else notice.number
         self.session.pages += 1
         context.client.on_delete(self._leave)
-        ui.timer(_LOOK, self.look)
-        ui.timer(_STEP, self._play)
+        ui.timer(CONFIG.look, self.look)
+        ui.timer(CONFIG.frame, self._play)
 
     def _build_header(self) -> None:
         with ui.element("header").classes("da-header"):
@@ -343,7 +342,7 @@ class View:
         news = {key: value for key, value in state.items() if key not in self._sent or self._sent[key] != value}
         if session.matches is not self._matches:
             self._matches = session.matches
-            news["matches"] = [] if session.matches is None else rows(session.matches)
+            news["matches"] = [] if session.matches is None else board.match_rows(session.matches)
         fitted = (self._generation, None if answer is None else id(answer), now.puzzle.lattice, id(self._stand))
         if self._sent.get("fit") != fitted:
             news |= {"fit": True, "places": state["places"]}
@@ -365,7 +364,8 @@ class View:
             return board.to_places(now.puzzle, poses)
         stood = self._upright(now) @ poses
         if self.compare.value > 0:
-            stood = objects.between(stood, laid_out(now.puzzle), self.compare.value)
+            share = torch.full((len(now.puzzle),), self.compare.value)
+            stood = on_the_way(stood, laid_out(now.puzzle), share)
         return objects.to_places(stood)
 
     def _upright(self, now: Arrangement) -> Poses:

@@ -17,14 +17,12 @@ from diffassemble.kinds import kind_of
 from diffassemble.network.pretrained import bundled_models
 from diffassemble.rendering.picture import confidence_colour
 from diffassemble.rendering.report import Pictures
-from diffassemble.web import downloads
+from diffassemble.web import CONFIG, downloads
 
 if TYPE_CHECKING:
     from diffassemble.web.page import View
 
 DEFAULT_SOLVER, DEFAULT_MODEL = "default solver", "default model"
-# So many pieces are listed at once.
-_LISTED = 60
 
 
 def css_colour(confidence: float) -> str:
@@ -75,7 +73,7 @@ class PiecesPanel:
     """All pieces with eye, name, confidence and lock, the most doubtful first."""
 
     def __init__(self, view: View) -> None:
-        self.view, self.limit = view, _LISTED
+        self.view, self.limit = view, CONFIG.pieces
         self._shown: Any = None
         with ui.expansion("Pieces", icon="extension", on_value_change=self.refresh) as self.element:
             self.element.classes("da-wide da-panel")
@@ -128,7 +126,7 @@ class PiecesPanel:
             _small("lock" if locked else "lock_open", f"{'Unlock' if locked else 'Lock'} {name}", view.lock_one, number)
 
     def _show_more(self) -> None:
-        self.limit += _LISTED
+        self.limit += CONFIG.pieces
         self.refresh()
 
 

@@ -27,15 +27,13 @@ from diffassemble.core import InputError, Puzzle
 from diffassemble.io.atomic import cache_folder, write_file
 from diffassemble.io.reading import reason
 from diffassemble.kinds import make_solver
-from diffassemble.web import board, objects, uploads
+from diffassemble.web import CONFIG, board, objects, uploads
 from diffassemble.web.guard import Guard, is_loopback
 from diffassemble.web.jobs import warm_up
 from diffassemble.web.page import View, show_missing
 from diffassemble.web.session import MakeSolver, Session, Sessions
 
 _TOKEN = "token"
-# Seconds after which the work of a session ends that no page shows any more, and between looks for such sessions.
-PATIENCE, _LOOK = 90.0, 5.0
 _PNG, _BYTES = "image/png", "application/octet-stream"
 # Pieces never change under their address.
 _KEEP, _NEVER = {"cache-control": "private, max-age=86400, immutable"}, {"cache-control": "no-store"}
@@ -59,7 +57,7 @@ class Workbench:
         port: int = 8080,
         make: MakeSolver = make_solver,
         home: Path | None = None,
-        patience: float = PATIENCE,
+        patience: float = CONFIG.patience,
     ) -> None:
         self.first, self.host, self.patience = first, host, patience
         self._socket = _listening(host, port)
@@ -111,7 +109,7 @@ class Workbench:
         """While the server runs, end work that nobody waits for, and remove what is older than a day."""
         before = 0
         while True:
-            await asyncio.sleep(_LOOK)
+            await asyncio.sleep(CONFIG.sweep)
             await asyncio.to_thread(self.sessions.retire, self.patience)
             await asyncio.to_thread(self.sessions.sweep)
             if len(self.sessions.open) < before:

@@ -25,14 +25,12 @@ from diffassemble.assembly.answer import Answer, assemble
 from diffassemble.assembly.kind import SolverOptions
 from diffassemble.core import InputError, Matches, Poses, Puzzle, Solver, Step
 from diffassemble.io.atomic import write_file
+from diffassemble.web import CONFIG
 from diffassemble.web.arrangement import Arrangement
+from diffassemble.web.board import send_matches
 from diffassemble.web.jobs import Cancelled, Job, Task
-from diffassemble.web.matching import send_matches
 
 MakeSolver = Callable[..., Solver]
-DAY = 24 * 3600
-# Corrections that can be taken back.
-_MOST_STEPS_BACK = 200
 _STATE, _PIECES = "state.pickle", "pieces.pickle"
 
 
@@ -157,7 +155,7 @@ class Session:
             if arrangement is None or self.now is None or arrangement is self.now:
                 self.changed()
                 return
-            self.past = [*self.past, self.now][-_MOST_STEPS_BACK:]
+            self.past = [*self.past, self.now][-CONFIG.undo :]
             self.now, self.future = arrangement, []
             self.save()
 
@@ -391,7 +389,7 @@ class Sessions:
             with suppress(OSError):
                 if folder.is_dir() and folder.name not in self.open:
                     newest = max((path.stat().st_mtime for path in folder.rglob("*")), default=0.0)
-                    if time.time() - newest > DAY:
+                    if time.time() - newest > CONFIG.keep:
                         shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:

@@ -8,12 +8,10 @@ from nicegui import ui
 
 from diffassemble.core import Board, InputError
 from diffassemble.io.documents import parse_grid
-from diffassemble.web import uploads
+from diffassemble.web import CONFIG, uploads
 from diffassemble.web.jobs import Task
 from diffassemble.web.session import Session
 from diffassemble.web.words import PRIVATE, plural
-
-_LISTED = 8
 
 
 class DropZone(ui.element, component="upload.js"):
@@ -70,8 +68,8 @@ class StartPanel:
             return
         self._names = names
         self.order.set_visibility(bool(names))
-        more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-        self.names.text = f"{plural(len(names), 'file')}: {', '.join(names[:_LISTED])}{more}"
+        more = f" and {len(names) - CONFIG.files} more" if len(names) > CONFIG.files else ""
+        self.names.text = f"{plural(len(names), 'file')}: {', '.join(names[: CONFIG.files])}{more}"
         if names and self.what.value in (uploads.CUT, uploads.PIECES):
             self.what.value = uploads.usual(names)
 

@@ -20,6 +20,7 @@ from diffassemble.io.meshes import MESH_ENDINGS
 from diffassemble.io.pictures import png_bytes, read_picture
 from diffassemble.io.puzzles import open_input
 from diffassemble.io.reading import reason
+from diffassemble.web import CONFIG
 from diffassemble.web.jobs import Send
 
 CUT = "a picture to cut into squares"
@@ -38,8 +39,6 @@ WHAT = (CUT, JIGSAW, PHOTOS, SQUARES, SHUFFLED, PIECES)
 # Those that ask for rows and columns, and those for which they may be left empty.
 WITH_GRID, GRID_FOUND = (CUT, SHUFFLED, SQUARES, PIECES), (SQUARES, PIECES)
 MOST_BYTES, MOST_FILES = LIMITS.upload_bytes, LIMITS.archive_entries
-# Pieces of a picture that is cut here are no larger than this, in pixels.
-_LARGEST = 128
 
 
 class Sample(NamedTuple):
@@ -152,7 +151,7 @@ def _squares(file: Path, board: Board, seed: int) -> Puzzle:
 
     picture, generator = read_picture(file), torch.Generator().manual_seed(seed)
     natural = min(picture.shape[-2] // board.rows, picture.shape[-1] // board.cols)
-    puzzle = cut_picture(picture, board, generator, size=min(natural, _LARGEST) or None)
+    puzzle = cut_picture(picture, board, generator, size=min(natural, CONFIG.cut) or None)
     check_pieces(puzzle.pictures, puzzle.names, Path(file.name))
     return puzzle
 

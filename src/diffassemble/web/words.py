@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from diffassemble.assembly.answer import Answer
 from diffassemble.core.placements import STATUSES
-from diffassemble.core.thresholds import SURE
+from diffassemble.core.thresholds import SURE, UPRIGHT
 from diffassemble.kinds import kind_of
-from diffassemble.rendering.report import UPRIGHT
 from diffassemble.web.arrangement import Arrangement
 from diffassemble.web.session import Session
 
