@@ -92,7 +92,7 @@ def test_the_token_goes_from_the_address_into_a_cookie() -> None:
     start = asked({"host": OWN["host"]}, f"a=1&token={TOKEN}")[0]
     headers = dict(start["headers"])
     assert headers[b"location"] == b"/?a=1"
-    for part in (b"HttpOnly", b"SameSite=Strict", TOKEN.encode()):
+    for part in (b"HttpOnly", b"SameSite=strict", TOKEN.encode()):
         assert part in headers[b"set-cookie"]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Float32
 from PIL import Image
+from scipy.spatial.transform import Rotation
 from torch import Tensor
 
 from diffassemble.assembly.answer import Answer
@@ -76,11 +77,9 @@ def lying_flat(points: Float[Tensor, "n p 3"]) -> Float32[np.ndarray, "n 3 3"]:
     centred = clouds - clouds.mean(1, keepdims=True)
     thin = np.linalg.eigh(np.einsum("npi,npj->nij", centred, centred))[1][..., 0]
     thin = np.where(thin[:, 1:2] < 0, -thin, thin)
-    # The turn that takes `thin` to `up` is I + [v]ₓ + [v]ₓ² / (1 + thin · up) with v = thin × up.
-    v = np.cross(thin, [0.0, 1.0, 0.0])
-    zero = np.zeros(len(v))
-    cross = np.stack([zero, -v[:, 2], v[:, 1], v[:, 2], zero, -v[:, 0], -v[:, 1], v[:, 0], zero], -1).reshape(-1, 3, 3)
-    return (np.eye(3) + cross + cross @ cross / (1 + thin[:, 1])[:, None, None]).astype(np.float32)
+    return np.stack([Rotation.align_vectors([[0.0, 1.0, 0.0]], [one])[0].as_matrix() for one in thin]).astype(
+        np.float32
+    )
 
 
 def _corners(pieces: FragmentPieces) -> list[Float32[np.ndarray, "v 3"]]:

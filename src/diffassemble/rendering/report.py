@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from html import escape
 from importlib.metadata import version
+from importlib.resources import files
+from string import Template
 from threading import Lock
 
 from diffassemble.assembly.answer import Answer
@@ -27,25 +29,6 @@ In a right join it covers most of the break between the two and has the same out
 only spots of it, or it lies on a smooth rim instead of a rough break, look again. The least sure come first."""
 
 Rows = Sequence[tuple[str, str]]
-
-CSS = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #2b2f36; background: #fafaf8; margin: 2rem auto; max-width: 60rem;
-       padding: 0 1rem }
-h1 { font-size: 1.6rem } h2 { font-size: 1.2rem; margin-top: 2rem } img { max-width: 100%; height: auto }
-table { border-collapse: collapse } td, th { padding: .2rem .8rem .2rem 0; text-align: left; vertical-align: top }
-td.number { text-align: right }
-figure { display: inline-block; width: 18rem; margin: 0 1rem 1rem 0; vertical-align: top }
-figcaption { font-size: 14px; overflow-wrap: anywhere }
-pre { background: #eef0f2; padding: .8rem; overflow-x: auto; font-size: 14px }
-footer { margin-top: 3rem; color: #6a7079; font-size: 14px }
-"""
-CITATION = """@inproceedings{scarpellini2024diffassemble,
-  title     = {DiffAssemble: A Unified Graph-Diffusion Model for 2D and 3D Reassembly},
-  author    = {Scarpellini, Gianluca and Fiorini, Stefano and Giuliari, Francesco and Morerio, Pietro
-               and Del Bue, Alessio},
-  booktitle = {Proceedings of the IEEE/CVF Conference on Computer Vision and Pattern Recognition (CVPR)},
-  year      = {2024}
-}"""
 
 
 class Pictures:
@@ -233,20 +216,8 @@ def listed(names: Sequence[str]) -> str:
 
 def page(title: str, parts: Sequence[str]) -> str:
     """The frame around all reports."""
-    return "\n".join(
-        [
-            "<!DOCTYPE html>",
-            '<html lang="en"><head><meta charset="utf-8"><meta name="generator" content="diffassemble">',
-            f"<title>DiffAssemble: {escape(title)}</title>",
-            f"<style>{CSS}</style></head><body>",
-            f"<h1>{escape(title)}</h1>",
-            *parts,
-            section("How to cite", f"<pre>{escape(CITATION)}</pre>"),
-            "<footer>Made by DiffAssemble on this machine; this page loads nothing from elsewhere.</footer>",
-            "</body></html>",
-            "",
-        ]
-    )
+    frame = Template((files("diffassemble.rendering") / "report.html").read_text())
+    return frame.substitute(title=escape(title), content="\n".join(parts))
 
 
 def versions() -> list[tuple[str, str]]:

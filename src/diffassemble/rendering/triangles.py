@@ -120,7 +120,7 @@ def triangles_of(meshes: Sequence[Mesh], limit: int, style: TriangleStyle = TRIA
     Points without triangles become small discs.
     """
     arrays = [_arrays(mesh, max(64, limit // len(meshes))) for mesh in meshes]
-    cell = _coarse_cell([shape[:2] for shape in arrays], limit)
+    cell = coarse_cell([shape[:2] for shape in arrays], limit)
     parts = []
     for vertices, faces, paint in arrays:
         extent = float(np.ptp(vertices, axis=0).max()) if len(vertices) else 0.0
@@ -136,15 +136,15 @@ def triangles_of(meshes: Sequence[Mesh], limit: int, style: TriangleStyle = TRIA
 
 
 def cluster(
-    vertices: Float32[np.ndarray, "v 3"], faces: Int64[np.ndarray, "f 3"], cell: float
-) -> tuple[Float32[np.ndarray, "w 3"], Int64[np.ndarray, "g 3"], Bool[np.ndarray, "f"]]:
+    vertices: Float32[np.ndarray, "v c"], faces: Int64[np.ndarray, "f 3"], cell: float
+) -> tuple[Float32[np.ndarray, "w c"], Int64[np.ndarray, "g 3"], Bool[np.ndarray, "f"]]:
     """Vertices within a cubic cell of this side become one, at their mean; triangles that shrink to nothing go.
 
-    The last tells which triangles stayed.
+    Columns of vertices after the third, such as colours, become means, too. The last tells which triangles stayed.
     """
     if not cell > 0 or not len(faces):
         return vertices, faces, np.ones(len(faces), bool)
-    place = ((vertices.astype(np.float64) - vertices.min(0)) / cell).astype(np.int64)
+    place = ((vertices[:, :3].astype(np.float64) - vertices[:, :3].min(0)) / cell).astype(np.int64)
     steps = place.max(0) + 1
     _, group = np.unique((place[:, 0] * steps[1] + place[:, 1]) * steps[2] + place[:, 2], return_inverse=True)
     count = np.bincount(group)
@@ -199,7 +199,7 @@ def _painted(
     return levels[which if which.ndim == 2 else np.repeat(which[:, None], 3, 1)]
 
 
-def _coarse_cell(arrays: Sequence[tuple[np.ndarray, np.ndarray]], limit: int) -> float:
+def coarse_cell(arrays: Sequence[tuple[np.ndarray, np.ndarray]], limit: int) -> float:
     """The side of cells that leaves about `limit` triangles; 0 if there are no more than that."""
     if sum(len(faces) for _, faces in arrays) <= limit:
         return 0.0

@@ -17,6 +17,7 @@ from diffassemble.core import Mesh, Poses, Puzzle
 from diffassemble.core.surfaces import sample_surface
 from diffassemble.kinds import kind_of
 from diffassemble.rendering.picture import fragment_colours
+from diffassemble.rendering.triangles import cluster, coarse_cell
 from diffassemble.web import CONFIG
 from diffassemble.web.board import Stage
 
@@ -80,18 +81,13 @@ def gaps(puzzle: Puzzle, poses: Poses) -> bytes:
 
 
 def coarser(mesh: Mesh, faces: int) -> Mesh:
-    """A mesh with about so many triangles: corners in one cell of a grid become one."""
-    low, high = mesh.vertices.amin(0), mesh.vertices.amax(0)
-    # A surface with f triangles crosses about f / 2 cells, whose number goes with the square of the grid's fineness.
-    cells = max(2.0, (faces / 12) ** 0.5)
-    step = float((high - low).max()) / cells
-    _, first, own = np.unique(
-        ((mesh.vertices - low) / step).long().numpy(), axis=0, return_index=True, return_inverse=True
-    )
-    kept = torch.from_numpy(own.reshape(-1))[mesh.faces]
-    whole = (kept[:, 0] != kept[:, 1]) & (kept[:, 1] != kept[:, 2]) & (kept[:, 0] != kept[:, 2])
-    colours = None if mesh.colours is None else mesh.colours[first]
-    return Mesh(mesh.vertices[first], kept[whole], None, colours)
+    """A mesh with at most about so many triangles: corners in one cell of a grid become one, colours their mean."""
+    columns = mesh.vertices if mesh.colours is None else torch.cat([mesh.vertices, mesh.colours], 1)
+    corners, triangles = columns.float().numpy(), mesh.faces.numpy()
+    merged, kept, _ = cluster(corners, triangles, coarse_cell([(corners[:, :3], triangles)], faces))
+    found = torch.from_numpy(merged)
+    colours = None if mesh.colours is None else found[:, 3:].round().to(mesh.colours)
+    return Mesh(found[:, :3].contiguous(), torch.from_numpy(kept), None, colours)
 
 
 def to_places(poses: Poses) -> list[list[float]]:

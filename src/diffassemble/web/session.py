@@ -287,7 +287,9 @@ class Session:
                 return
             state = (self.generation, self.settings, self.title, self.found, self.now, self.past, self.future)
             content = BytesIO()
-            _Pickler(content, self.now.puzzle.pieces).dump((*state, self.answers))
+            pickler = _Pickler(content)
+            pickler.pieces = self.now.puzzle.pieces
+            pickler.dump((*state, self.answers))
             with suppress(InputError):  # a full disk costs the way back, not the work
                 write_file(self.folder / _STATE, content.getvalue())
 
@@ -296,7 +298,9 @@ class Session:
         try:
             generation, pieces = pickle.loads((self.folder / _PIECES).read_bytes())
             with (self.folder / _STATE).open("rb") as file:
-                state = _Unpickler(file, pieces).load()
+                unpickler = _Unpickler(file)
+                unpickler.pieces = pieces
+                state = unpickler.load()
             if state[0] != generation:
                 return False
             self.generation, self.settings, self.title, self.found = state[:4]
@@ -319,25 +323,21 @@ class Session:
 class _Pickler(pickle.Pickler):
     """Writes a reference in place of the pieces."""
 
-    def __init__(self, file: BytesIO, pieces: object) -> None:
-        super().__init__(file)
-        self._pieces = pieces
+    pieces: object = None
 
     def persistent_id(self, value: Any) -> str | None:
-        """What stands for the pieces."""
-        return "pieces" if value is self._pieces else None
+        """What is written for the pieces."""
+        return "pieces" if value is self.pieces else None
 
 
 class _Unpickler(pickle.Unpickler):
     """Puts the pieces in the place of references."""
 
-    def __init__(self, file: Any, pieces: object) -> None:
-        super().__init__(file)
-        self._pieces = pieces
+    pieces: object = None
 
     def persistent_load(self, _: Any) -> object:
         """The pieces."""
-        return self._pieces
+        return self.pieces
 
 
 class Sessions:
