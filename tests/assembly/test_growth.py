@@ -5,17 +5,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from diffassemble.assembly.growth import Constraint, GrowthPolicy, Hints, grow, grown
-from diffassemble.core import InputError, Matches, Poses
+from diffassemble.assembly.growth import Constraint, GrowthPolicy, grow, grown
 
 
 @dataclass
@@ -33,7 +31,6 @@ class Links(Constraint[Labels, int]):
     pairs: Sequence[tuple[int, int]]
     odds: Sequence[float]
     locked: tuple[int, ...] = ()
-    hints: Hints = field(default_factory=Hints)
 
     def begin(self) -> Labels:
         return Labels([self.locked[0] if piece in self.locked else piece for piece in range(self.count)])
@@ -43,8 +40,7 @@ class Links(Constraint[Labels, int]):
 
     def evidence(self, state: Labels, join: int) -> float:
         one, two = (state.label[piece] for piece in self.pairs[join])
-        groups = [[piece for piece in range(self.count) if state.label[piece] == label] for label in (one, two)]
-        return self.odds[join] if one != two and self.hints.allows(*groups) else -math.inf
+        return self.odds[join] if one != two else -math.inf
 
     def join(self, state: Labels, join: int) -> Iterable[int]:
         one, two = (state.label[piece] for piece in self.pairs[join])
@@ -55,9 +51,6 @@ class Links(Constraint[Labels, int]):
         return sum(
             odds for pair, odds in zip(self.pairs, self.odds, strict=True) if len({state.label[p] for p in pair}) == 1
         )
-
-    def copy(self, state: Labels) -> Labels:
-        return replace(state)
 
 
 @given(st.lists(st.floats(0.1, 9), min_size=15, max_size=15, unique=True))
@@ -79,21 +72,11 @@ def test_joins_need_the_least_log_odds_and_locked_pieces_are_one_group() -> None
     assert [made.join for made in found.joins] == [2]
 
 
-def test_hints_require_and_exclude() -> None:
+def test_required_joins_come_first_and_joins_without_evidence_are_never_made() -> None:
     pairs, odds = [(0, 1), (1, 2), (0, 2)], [3.0, 2.0, -5.0]
-    excluded = Hints(apart=frozenset({frozenset({0, 2})}))
-    found = grown(Links(3, pairs, odds, hints=excluded), GrowthPolicy())
-    assert [made.join for made in found.joins] == [0]  # 1 and 2 would bring 0 and 2 into one group
     assert [made.join for made in grown(Links(3, pairs, odds), GrowthPolicy(), required=[2]).joins] == [2, 0]
-    empty = torch.zeros(3, dtype=torch.long)
-    chance = torch.tensor([0.9, 0.2, 0.4])
-    numbers = torch.tensor(pairs)
-    matches = Matches(numbers[:, 0], numbers[:, 1], Poses.identity(3, 2), empty, chance[:, None].repeat(1, 3))
-    assert len(excluded.filtered(matches)) == 2
-    wanted = Hints(together=frozenset({frozenset({1, 2}), frozenset({0, 2})}))
-    assert wanted.required(matches) == [2, 1]
-    with pytest.raises(InputError, match="0 and 2"):
-        Hints(frozenset({frozenset({0, 2})}), frozenset({frozenset({0, 2})}))
+    excluded = Links(3, pairs, [3.0, -math.inf, -math.inf])
+    assert [made.join for made in grown(excluded, GrowthPolicy(), required=[1]).joins] == [0]
 
 
 @dataclass
@@ -138,9 +121,6 @@ class Chain(Constraint[Line, tuple[int, int]]):
         return sum(
             self.worth.get((state.at[cell], state.at[cell + 1]), -4.0) for cell in state.at if cell + 1 in state.at
         )
-
-    def copy(self, state: Line) -> Line:
-        return Line(dict(state.at))
 
     def undo(self, state: Line) -> bool:
         poor = [

@@ -1,18 +1,33 @@
 """Best-first agglomeration: pieces join groups by the proposal with most evidence, for every kind of pieces.
 
-`grow` runs three stages. What pieces are, which joins are possible and what is evidence for them is known by a
-`Constraint` (occupancy of a lattice, overlap of outlines, collision of meshes, order along a path); when growth stops,
-how often pieces are taken out again and how many other beginnings are tried is said by a `GrowthPolicy`.
+`grow` runs three stages. Which joins are possible, and the evidence for them, is given by a `Constraint` (occupancy of
+a lattice, overlap of outlines, collision of meshes, order along a path); `GrowthPolicy` sets when growth stops, how
+often pieces are taken out again and how many other beginnings are tried.
 
     1. attempt     required joins, then the join with most evidence, again and again, while that is at least `least`
     2. undo        pieces that their neighbours contradict are taken out, and the rest grows again; kept if better
     3. rivals      joins that the best attempt contradicts begin further attempts; the attempt with most evidence wins
 
 Nothing is drawn at random, and ties are decided by the order of proposals, so the same input gives the same answer.
+
+A kind writes one state (its groups, changed in place) and one subclass of `Constraint`, and reads the grown state:
+
+    class Overlap(Constraint[Groups, int]):     # joins are numbers of matches
+        def begin(self): ...                    # loose pieces; locked ones are one group
+        def proposals(self, state): ...         # all matches, the most probable first
+        def evidence(self, state, join): ...    # log odds of a match and of the contacts it implies; −∞: impossible
+        def join(self, state, join): ...        # moves a group; returns the matches of the new group
+        def total(self, state): ...
+        def contradicted(self, state): ...      # for GrowthPolicy(rivals=…)
+
+    best = grown(Overlap(matches, locks), GrowthPolicy(least=-2.5, rivals=6, until=until), required)
+
+Must-join hints are the `required` joins; must-not-join hints and locks are joins with evidence −∞.
 """
 
 from __future__ import annotations
 
+import copy
 import heapq
 import math
 import time
@@ -20,16 +35,13 @@ from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from diffassemble.core import Matches
-from diffassemble.core.puzzle import InputError
-
 State = TypeVar("State")
 Join = TypeVar("Join", bound=Hashable)
 
 
 @dataclass(frozen=True)
 class GrowthPolicy:
-    """When growth stops and how much it looks for alternatives."""
+    """When growth stops and how many alternatives it tries; every kind sets its own, with the reasons."""
 
     least: float = 0.0
     """log odds that a join needs"""
@@ -40,7 +52,7 @@ class GrowthPolicy:
     until: float = math.inf
     """time of `time.monotonic` after which nothing is improved any more; the first attempt is always finished"""
     gain: float = 1e-6
-    """total log odds by which another assembly must be better to be kept"""
+    """total log odds by which another assembly must be better to be kept; above rounding errors"""
 
     @property
     def late(self) -> bool:
@@ -57,10 +69,10 @@ class Joined(Generic[Join]):
 
 
 class Constraint(Generic[State, Join]):
-    """What a family of pieces knows about growing; a state holds the groups and is changed in place.
+    """What a family of pieces defines for growing; a state holds the groups and is changed in place.
 
-    A subclass implements `begin`, `proposals`, `evidence` and `join`; the others have neutral defaults. Locked pieces
-    are one group from `begin` on, and `evidence` is −∞ for joins that would move them.
+    A subclass implements `begin`, `proposals`, `evidence`, `join` and `total`; the others have neutral defaults. Locked
+    pieces are one group from `begin` on, and `evidence` is −∞ for joins that would move them.
     """
 
     def begin(self) -> State:
@@ -72,7 +84,7 @@ class Constraint(Generic[State, Join]):
         raise NotImplementedError
 
     def evidence(self, state: State, join: Join) -> float:
-        """Log odds of a join as the state is now; −∞ if it is impossible or already made."""
+        """Log odds of a join in this state; −∞ if it is impossible or already made."""
         raise NotImplementedError
 
     def join(self, state: State, join: Join) -> Iterable[Join]:
@@ -85,7 +97,7 @@ class Constraint(Generic[State, Join]):
 
     def copy(self, state: State) -> State:
         """A state that can be changed without changing this one."""
-        raise NotImplementedError
+        return copy.deepcopy(state)
 
     def undo(self, state: State) -> bool:
         """Take out pieces that their neighbours contradict; whether there were any."""
@@ -113,30 +125,30 @@ def best_first(
     Evidence is computed once for each proposal and again for those that `Constraint.join` returns. A proposal whose
     evidence has fallen in the meantime is put back at its new value, so each join is the best at its time.
     """
-    number: dict[Join, int] = {}
+    rank: dict[Join, int] = {}
     value: dict[Join, float] = {}
     queue: list[tuple[float, int, Join]] = []
 
-    def look(changed: Iterable[Join]) -> None:
+    def update(changed: Iterable[Join]) -> None:
         for one in changed:
-            found = constraint.evidence(state, one)
-            value[one] = found
+            found = value[one] = constraint.evidence(state, one)
+            order = rank.setdefault(one, len(rank))
             if found >= least:
-                heapq.heappush(queue, (-found, number.setdefault(one, len(number)), one))
+                heapq.heappush(queue, (-found, order, one))
 
-    look(constraint.proposals(state) if proposals is None else proposals)
+    update(constraint.proposals(state) if proposals is None else proposals)
     while queue:
         promised, _, one = heapq.heappop(queue)
         if value.get(one) != -promised:
             continue  # there is a newer entry
         now = constraint.evidence(state, one)
         if now < -promised - 1e-9:
-            look([one])
+            update([one])
             continue
         value.pop(one)
-        changed = constraint.join(state, one)
+        changed = list(constraint.join(state, one))
         yield Joined(one, now)
-        look(changed)
+        update(changed)
 
 
 def grow(
@@ -152,7 +164,7 @@ def grow(
         best.joins.append(made)
         yield made
     best.total = constraint.total(best.state)
-    # 2. Contradicted pieces are taken out, and what is left grows again.
+    # 2. Contradicted pieces are taken out, and the rest grows again.
     best = _improved(constraint, best, policy)
     # 3. Other beginnings.
     tried: set[Join] = set()
@@ -188,7 +200,7 @@ def _attempt(
     for join in required:
         odds = constraint.evidence(state, join)
         if odds > -math.inf:
-            constraint.join(state, join)
+            list(constraint.join(state, join))
             yield Joined(join, odds)
     yield from best_first(constraint, state, least)
 
@@ -209,38 +221,3 @@ def _improved(
             break
         best = other
     return best
-
-
-@dataclass(frozen=True)
-class Hints:
-    """What a person knows of pairs of pieces, by their numbers: required joins and excluded joins."""
-
-    together: frozenset[frozenset[int]] = frozenset()
-    apart: frozenset[frozenset[int]] = frozenset()
-
-    def __post_init__(self) -> None:
-        if both := self.together & self.apart:
-            one, two = sorted(next(iter(both)))
-            raise InputError(f"pieces {one} and {two} are said to belong together and to be apart; keep one of the two")
-
-    def filtered(self, matches: Matches) -> Matches:
-        """Matches without those of excluded pairs."""
-        if not self.apart:
-            return matches
-        pairs = zip(matches.first.tolist(), matches.second.tolist(), strict=True)
-        kept = [index for index, pair in enumerate(pairs) if frozenset(pair) not in self.apart]
-        return matches[matches.first.new_tensor(kept)]
-
-    def required(self, matches: Matches) -> list[int]:
-        """The number of the most probable match of every required pair that has one, the most probable first."""
-        best: dict[frozenset[int], int] = {}
-        odds = matches.log_odds.tolist()
-        for index, pair in enumerate(map(frozenset, zip(matches.first.tolist(), matches.second.tolist(), strict=True))):
-            if pair in self.together and (pair not in best or odds[index] > odds[best[pair]]):
-                best[pair] = index
-        return sorted(best.values(), key=lambda index: (-odds[index], index))
-
-    def allows(self, first: Iterable[int], second: Iterable[int]) -> bool:
-        """Whether two groups of pieces may become one: no excluded pair would be in it."""
-        one, two = set(first), set(second)
-        return not any(len(pair & one) == 1 and len(pair & two) == 1 and pair <= one | two for pair in self.apart)
