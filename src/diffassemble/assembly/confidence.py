@@ -3,7 +3,12 @@
 A piece may fit its neighbours perfectly and be wrong with all of them. So its strength is that of the weakest cut
 between it and the core of its group: the log odds of all contacts across the cut together. `Calibration` turns a
 strength into a probability; its numbers are data (`weights/calibration.json`), fitted on held-apart training data by
-`benchmarks/calibrate.py` for each kind and quality of data.
+`benchmarks/calibrate_confidence.py` for each kind and quality of data. Strengths by kind:
+
+    squares             log odds that hold every subgroup around a piece (`agglomerate`, in `squares.energy`)
+    tabs                the same (`weakest_group`), or the margin over rivals if that is less
+    free, fragments     contacts across the weakest join between a piece and the core (`weakest_join`)
+    strips              probabilities of all joins between a strip and the core (`path_confidence`)
 """
 
 from __future__ import annotations
@@ -22,7 +27,7 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 STEEPEST = 30.0
-"""logits are clipped to ± this before the logistic function, far beyond what single precision tells from 0 and 1"""
+"""logits are clipped to ± this before the logistic function; beyond, single precision gives 0 and 1"""
 
 
 @dataclass(frozen=True)
@@ -44,9 +49,14 @@ class Calibration:
 
 
 @cache
+def calibrations() -> dict[str, dict[str, dict[str, float]]]:
+    """Slope, shift and ceiling of every calibration, by kind and quality of data: weights/calibration.json."""
+    return json.loads(files("diffassemble").joinpath("weights", "calibration.json").read_text())
+
+
 def calibration(kind: str, quality: str = "default") -> Calibration:
-    """The calibration of a kind of pieces, for data of a quality that was fitted by itself."""
-    table = json.loads(files("diffassemble").joinpath("weights", "calibration.json").read_text())[kind]
+    """The calibration of a kind of pieces; that of its default where a quality of data has none of its own."""
+    table = calibrations()[kind]
     found = table.get(quality, table["default"])
     return Calibration(found["slope"], found["shift"], found.get("ceiling", 1.0))
 
@@ -136,9 +146,3 @@ def path_confidence(probabilities: Float64[np.ndarray, "j"]) -> Float64[np.ndarr
     doubt = np.concatenate([[0], np.cumsum(-np.log(np.maximum(probabilities, 1e-9)))])
     reached = np.exp(-np.abs(doubt[:, None] - doubt))
     return reached[reached.sum(1).argmax()]
-
-
-def log_odds(probability: float) -> float:
-    """log(p / (1 − p)), finite for 0 and 1."""
-    kept = min(max(probability, 1e-9), 1 - 1e-9)
-    return math.log(kept / (1 - kept))

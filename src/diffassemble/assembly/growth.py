@@ -133,7 +133,7 @@ def best_first(
         for one in changed:
             found = value[one] = constraint.evidence(state, one)
             order = rank.setdefault(one, len(rank))
-            if found >= least:
+            if found >= least and found > -math.inf:
                 heapq.heappush(queue, (-found, order, one))
 
     update(constraint.proposals(state) if proposals is None else proposals)

@@ -1,4 +1,4 @@
-"""The learnt part of matching free outlines: small networks that say from a few numbers whether a contact is true."""
+"""The learned part of matching free outlines: small networks that give the log odds of a contact from its features."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from diffassemble.core.settings import Width
 from diffassemble.network.pretrained import Pretrained
-from diffassemble.outlines.contact import FEATURES, SKEWED
+from diffassemble.outlines.contact import FEATURES, SIGNED
 
 RIVALRY = 7
-"""How many numbers tell a candidate among its rivals (`arcs.rivalry`)."""
+"""numbers of a candidate among its rivals (`arcs.rivalry`)"""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Judge(nn.Module):
         self.layers = nn.ModuleList([nn.Linear(inputs, width), nn.Linear(width, width), nn.Linear(width, 1)])
 
     def forward(self, numbers: Float[Tensor, "m f"]) -> Float[Tensor, "m"]:
-        """Log odds; what lies far outside of what was learnt counts as its edge."""
+        """Log odds; inputs farther than 5 deviations from the mean count as 5."""
         hidden = ((numbers - self.mean) / self.deviation).clamp(-5, 5)
         for layer in list(self.layers)[:-1]:
             hidden = F.silu(layer(hidden))
@@ -46,10 +46,10 @@ class Judge(nn.Module):
 
 
 class ArcModel(Pretrained):
-    """Four judges: of seeds, of contacts after refinement, of these among their rivals, and of contacts that follow.
+    """Four judges: of seeds, of contacts after refinement, of these among their rivals, and of implied contacts.
 
-    A contact follows if its pose was found from other pieces. Then nobody has searched for it, and the log odds are
-    those of equally many true and false ones: evidence that may be added up.
+    A contact is implied if its pose follows from those of other pieces. It is not the best of a search, so its log odds
+    are those among equally many true and false ones: evidence that may be added up.
     """
 
     config_class = ArcConfig
@@ -68,11 +68,11 @@ class ArcModel(Pretrained):
         if len(numbers) == 0:
             return np.zeros(0, np.float32)
         given = torch.from_numpy(numbers)
-        return getattr(self, judge)(given if judge == "rivals" else evened(given)).numpy()
+        return getattr(self, judge)(given if judge == "rivals" else unskewed(given)).numpy()
 
 
-def evened(numbers: Float[Tensor, "m f"]) -> Float[Tensor, "m f"]:
-    """The same numbers, with the logarithm of those that are never negative and mostly small."""
-    skewed = torch.zeros(FEATURES, dtype=torch.bool)
-    skewed[list(SKEWED)] = True
+def unskewed(numbers: Float[Tensor, "m f"]) -> Float[Tensor, "m f"]:
+    """The same features, with the logarithm of those that are never negative and mostly small."""
+    skewed = torch.ones(FEATURES, dtype=torch.bool)
+    skewed[SIGNED] = False
     return torch.where(skewed, (numbers.clamp(min=0) + 0.05).log(), numbers)

@@ -1,255 +1,235 @@
-"""How two rims lie against each other at a pose: loops that numba compiles.
+"""How two rims touch at a pose: loops that numba compiles.
 
 A pose (cosine, sine, x, y) takes working coordinates of the first piece into the frame of the second. Points of one rim
-are looked up in the other's grid of nearest points. Type checkers are kept away, as in `assembly/forest.py`.
+are looked up in the other's grid of nearest points. The numbers here define what the networks of `arc_model` read:
+changing them means training these anew.
 """
 
 from __future__ import annotations
 
-from typing import no_type_check
-
 import numpy as np
-from numba import njit
 
-# Rims farther apart than this do not touch; those that overlap by more than DEPTH collide.
-REACH = 10.0
-DEPTH = 4.0
+from diffassemble.core.kernels import inner, kernel
 
-# Numbers that describe a contact, and which of them are never negative and mostly small.
-FEATURES = 22
-SKEWED = (0, 1, 3, 5, 7, 8, 9, 11, 12, 13, 14, 15, 16, 18, 19, 20)
-
-
-@njit(cache=True)
-@no_type_check
-def look_up(rims, piece, x, y):
-    """The rim point of a piece that is nearest to a place in its frame, −1 if far, and the distance beyond the gap."""
-    column = int(np.rint(x - rims.corner[piece, 0]))
-    row = int(np.rint(y - rims.corner[piece, 1]))
-    rows, columns = rims.shape[piece, 0], rims.shape[piece, 1]
-    if row < 0 or column < 0 or row >= rows or column >= columns:
-        return -1, 1e9
-    code = rims.grid[rims.cells[piece] + row * columns + column]
-    at = rims.start[piece] + (code if code > 0 else -code) - 1
-    dx, dy = x - rims.points[at, 0], y - rims.points[at, 1]
-    far = np.sqrt(dx * dx + dy * dy)
-    along = dx * rims.normals[at, 0] + dy * rims.normals[at, 1]
-    if far < 2.5:
-        return at, along - rims.gap
-    return at, (far if code > 0 else -far) - rims.gap
+REACH, DEPTH, STRIDE = 10.0, 4.0, 2
+"""rims farther apart than REACH do not touch, those that overlap by more than DEPTH collide (working pixels); every
+second rim point is described"""
+FEATURES, SIGNED = 22, [2, 4, 6, 10, 17, 21]
+"""how many numbers describe a contact, and which of them are not both positive and mostly small"""
 
 
-@njit(cache=True)
-@no_type_check
+@kernel
 def refine(rims, first, second, poses, rounds, reach):
-    """Move each pose, in place, to where the rims lie on each other: robust steps of Gauss and Newton.
+    """Move each pose, in place, to where the rims coincide: robust steps of Gauss and Newton.
 
-    What overlaps counts three times as much as what gapes, since wear only takes away.
+    Residuals are distances (working pixels) of rim points within `reach` along the other rim's normals. Overlaps count
+    three times as much as gaps, since wear only removes material.
     """
     for number in range(len(poses)):
         for turn in range(rounds):
             c, s, x0, y0 = poses[number, 0], poses[number, 1], poses[number, 2], poses[number, 3]
             wide = reach * (1 - 0.5 * turn / rounds)
-            normal = np.zeros((3, 3))
-            side = np.zeros(3)
+            # The normal equations; sliding along a straight seam, which the contact leaves open, is damped.
+            xx, xy, xt, yy, yt, tt = 2.0, 0.0, 0.0, 2.0, 0.0, 2.0 * 30.0**2
+            bx, by, bt = 0.0, 0.0, 0.0
             for backwards in range(2):
                 mover, base = (second, first) if backwards else (first, second)
                 for k in range(rims.start[mover], rims.start[mover + 1], 3):
-                    px, py = rims.points[k, 0], rims.points[k, 1]
-                    nx, ny = rims.normals[k, 0], rims.normals[k, 1]
-                    if backwards:
-                        qx, qy = c * (px - x0) + s * (py - y0), -s * (px - x0) + c * (py - y0)
-                        mx, my = c * nx + s * ny, -s * nx + c * ny
-                    else:
-                        qx, qy = c * px - s * py + x0, s * px + c * py + y0
-                        mx, my = c * nx - s * ny, s * nx + c * ny
+                    qx, qy, mx, my = _placed(rims, k, c, s, x0, y0, backwards)
                     at, apart = look_up(rims, base, qx, qy)
                     if at < 0 or apart > wide or apart < -wide:
                         continue
-                    bx, by = rims.normals[at, 0], rims.normals[at, 1]
-                    facing = -(mx * bx + my * by)
+                    lx, ly = rims.normals[at, 0], rims.normals[at, 1]
+                    facing = -(mx * lx + my * ly)
                     if facing < 0.5:
                         continue
-                    apart = (qx - rims.points[at, 0]) * bx + (qy - rims.points[at, 1]) * by - rims.gap
+                    apart = (qx - rims.points[at, 0]) * lx + (qy - rims.points[at, 1]) * ly - rims.gap
                     trust = facing / (1 + (apart / (0.4 * wide)) ** 2)
                     if apart < 0:
                         trust *= 3
+                    ax, ay = qx, qy
                     if backwards:  # the line belongs to the first piece, which moves
-                        lx, ly = -(c * bx - s * by), -(s * bx + c * by)
-                        ax, ay = px, py
-                    else:
-                        lx, ly = bx, by
-                        ax, ay = qx, qy
-                    row0, row1, row2 = lx, ly, (ax - x0) * ly - (ay - y0) * lx
-                    normal[0, 0] += trust * row0 * row0
-                    normal[0, 1] += trust * row0 * row1
-                    normal[0, 2] += trust * row0 * row2
-                    normal[1, 1] += trust * row1 * row1
-                    normal[1, 2] += trust * row1 * row2
-                    normal[2, 2] += trust * row2 * row2
-                    side[0] -= trust * row0 * apart
-                    side[1] -= trust * row1 * apart
-                    side[2] -= trust * row2 * apart
-            normal[1, 0], normal[2, 0], normal[2, 1] = normal[0, 1], normal[0, 2], normal[1, 2]
-            # What the contact leaves open, sliding along a straight seam, stays.
-            normal[0, 0] += 2.0
-            normal[1, 1] += 2.0
-            normal[2, 2] += 2.0 * 30.0**2
-            step = np.linalg.solve(normal, side)
-            if np.abs(step[0]) > 6 or np.abs(step[1]) > 6 or np.abs(step[2]) > 0.15:
-                step *= min(6 / max(np.abs(step[0]), np.abs(step[1]), 1e-9), 0.15 / max(np.abs(step[2]), 1e-9), 1.0)
-            cc, ss = np.cos(step[2]), np.sin(step[2])
+                        lx, ly = -(c * lx - s * ly), -(s * lx + c * ly)
+                        ax, ay = rims.points[k, 0], rims.points[k, 1]
+                    lt = (ax - x0) * ly - (ay - y0) * lx
+                    xx += trust * lx * lx
+                    xy += trust * lx * ly
+                    xt += trust * lx * lt
+                    yy += trust * ly * ly
+                    yt += trust * ly * lt
+                    tt += trust * lt * lt
+                    bx -= trust * lx * apart
+                    by -= trust * ly * apart
+                    bt -= trust * lt * apart
+            # Solved by elimination: numba takes 2.6 s to compile numpy.linalg.solve.
+            f, g = xy / xx, xt / xx
+            yy, yt, tt = yy - f * xy, yt - f * xt, tt - g * xt
+            by, bt, h = by - f * bx, bt - g * bx, yt / yy
+            dt = (bt - h * by) / (tt - h * yt)
+            dy = by / yy - h * dt
+            dx = bx / xx - f * dy - g * dt
+            far = abs(dx) if abs(dx) > abs(dy) else abs(dy)
+            share = 1.0
+            if far > 6.0:
+                share = 6.0 / far
+            if abs(dt) * share > 0.15:
+                share = 0.15 / abs(dt)
+            dx, dy, dt = dx * share, dy * share, dt * share
+            cc, ss = np.cos(dt), np.sin(dt)
             poses[number, 0], poses[number, 1] = cc * c - ss * s, ss * c + cc * s
-            poses[number, 2], poses[number, 3] = x0 + step[0], y0 + step[1]
-            if np.abs(step[0]) + np.abs(step[1]) < 0.02 and np.abs(step[2]) < 3e-4:
+            poses[number, 2], poses[number, 3] = x0 + dx, y0 + dy
+            if abs(dx) + abs(dy) < 0.02 and abs(dt) < 3e-4:
                 break
 
 
-@njit(cache=True)
-@no_type_check
+@kernel
 def describe(rims, first, second, poses, features, arcs):
-    """Numbers of each pose, in place, that tell true contacts from others; `arcs` has bits for what touches.
+    """The features of each pose, in place; bit b of `arcs[m, 0]` is set if arc b of 64 of the first piece touches.
 
-    Rims are divided into 64 arcs of equal length; bit b of `arcs[m, 0]` says that arc b of the first piece touches.
+    Lengths are in units of a piece, gaps in working pixels, colours in CIELAB. 0 length, 1 share of the shorter rim,
+    2 mean and 3 deviation of the gap, 4 share of tight points, 5 overlap, 6 how far it can slide, 7 bend, 8 extent,
+    9 longest run, 10 share of facing points that touch; 11 mean, 12 median and 19 upper decile of the difference of
+    colours, 13 continued over the gap, 14 shifted along it; 15 texture, 16 difference of means, 17 correlation and
+    18 variation along the seam; 20 difference that touching pieces seldom have, 21 log of the number of pieces.
     """
-    longest = max(rims.start[first + 1] - rims.start[first], rims.start[second + 1] - rims.start[second])
-    step = 2
-    room = 2 * (longest // step + 2)
+    room = rims.start[first + 1] - rims.start[first] + rims.start[second + 1] - rims.start[second] + 4
     who = np.zeros((room, 2), np.int64)
     gap = np.zeros(room)
     spot = np.zeros((room, 4))
     for number in range(len(poses)):
-        c, s, x0, y0 = poses[number, 0], poses[number, 1], poses[number, 2], poses[number, 3]
-        count, tight, overlap = 0, 0, 0.0
-        longest_run = 0
-        near_front = 0
-        arcs[number, 0], arcs[number, 1] = 0, 0
-        for backwards in range(2):
-            mover, base = (second, first) if backwards else (first, second)
-            run, missed = 0, 99
-            whole = rims.start[mover + 1] - rims.start[mover]
-            for k in range(rims.start[mover], rims.start[mover + 1], step):
-                px, py = rims.points[k, 0], rims.points[k, 1]
-                nx, ny = rims.normals[k, 0], rims.normals[k, 1]
-                if backwards:
-                    qx, qy = c * (px - x0) + s * (py - y0), -s * (px - x0) + c * (py - y0)
-                    mx, my = c * nx + s * ny, -s * nx + c * ny
-                else:
-                    qx, qy = c * px - s * py + x0, s * px + c * py + y0
-                    mx, my = c * nx - s * ny, s * nx + c * ny
-                at, apart = look_up(rims, base, qx, qy)
-                if at >= 0 and apart < -1:
-                    overlap += min(-1 - apart, 4 * DEPTH) * step
-                touching = False
-                if at >= 0 and apart < 1.6 * REACH and apart > -DEPTH:
-                    facing = -(mx * rims.normals[at, 0] + my * rims.normals[at, 1])
-                    if facing > 0.3:
-                        near_front += 1
-                    touching = facing > 0.5 and apart < REACH
-                if touching:
-                    arcs[number, backwards] |= np.int64(1) << np.int64(64 * (k - rims.start[mover]) // whole)
-                    who[count, backwards], who[count, 1 - backwards] = k, at
-                    gap[count] = apart
-                    # Place and normal in the frame of the second piece.
-                    if backwards:
-                        spot[count, 0], spot[count, 1], spot[count, 2], spot[count, 3] = px, py, nx, ny
-                    else:
-                        spot[count, 0], spot[count, 1], spot[count, 2], spot[count, 3] = qx, qy, -mx, -my
-                    count += 1
-                    tight += apart < 2.0
-                    run, missed = run + 1, 0
-                    if run > longest_run:
-                        longest_run = run
-                else:
-                    missed += 1
-                    if missed > 3:
-                        run = 0
-        out = features[number]
-        out[:] = 0
-        out[20] = rims.like
-        out[21] = np.log(len(rims.cells))
-        out[5] = overlap / (2 * rims.unit)
-        if count < 6:
-            continue
-        length = count * step / 2.0
-        out[0] = length / rims.unit
-        shorter = min(rims.start[first + 1] - rims.start[first], rims.start[second + 1] - rims.start[second])
-        out[1] = length / shorter
-        mean_gap = gap[:count].mean()
-        out[2] = mean_gap
-        out[3] = gap[:count].std()
-        out[4] = tight / count
-        # How far the contact can slide: the weakest direction of its normals; how far it bends off a line.
-        xx = (spot[:count, 2] ** 2).mean()
-        yy = (spot[:count, 3] ** 2).mean()
-        xy = (spot[:count, 2] * spot[:count, 3]).mean()
-        out[6] = (xx + yy) / 2 - np.sqrt(((xx - yy) / 2) ** 2 + xy * xy)
-        ax, ay = spot[:count, 0].mean(), spot[:count, 1].mean()
-        xx = ((spot[:count, 0] - ax) ** 2).mean()
-        yy = ((spot[:count, 1] - ay) ** 2).mean()
-        xy = ((spot[:count, 0] - ax) * (spot[:count, 1] - ay)).mean()
-        spread = np.sqrt(((xx - yy) / 2) ** 2 + xy * xy)
-        out[7] = np.sqrt(max((xx + yy) / 2 - spread, 0.0)) / rims.unit
-        out[8] = np.sqrt((xx + yy) / 2 + spread) / rims.unit
-        out[9] = longest_run * step / rims.unit
-        out[10] = count / max(near_front, count)
-        # Colours: as they are, continued over the gap, against those a little farther along the seam.
-        plain, beyond, shifted, shifts, textured = 0.0, 0.0, 0.0, 0, 0.0
-        values = np.zeros(count)
-        mean_first, mean_second = np.zeros(3), np.zeros(3)
-        for m in range(count):
-            a, b = who[m, 0], who[m, 1]
-            unlike, continued, between = 0.0, 0.0, 0.0
-            for channel in range(3):
-                own, other = rims.near[a, channel], rims.near[b, channel]
-                mean_first[channel] += own / count
-                mean_second[channel] += other / count
-                unlike += (own - other) ** 2
-                reach = 0.5 * (3.5 + 0.5 * max(gap[m], 0.0)) / 5.5
-                slope_own = own - rims.deep[a, channel]
-                slope_other = other - rims.deep[b, channel]
-                continued += (own + reach * slope_own - other - reach * slope_other) ** 2
-                between += slope_own**2 + slope_other**2
-            values[m] = np.sqrt(unlike)
-            plain += min(values[m], 50.0)
-            beyond += min(np.sqrt(continued), 50.0)
-            textured += min(np.sqrt(between), 50.0)
-            for away in (-14, 14):
-                moved = b + away
-                low, high = rims.start[second], rims.start[second + 1]
-                moved = moved - (high - low) if moved >= high else moved + (high - low) if moved < low else moved
-                unlike = 0.0
-                for channel in range(3):
-                    unlike += (rims.near[a, channel] - rims.near[moved, channel]) ** 2
-                shifted += min(np.sqrt(unlike), 50.0)
-                shifts += 1
-        values.sort()
-        out[11] = plain / count
-        out[12] = values[count // 2]
-        out[13] = beyond / count
-        out[14] = shifted / shifts
-        out[15] = textured / count
-        unlike = 0.0
+        for k in range(FEATURES):
+            features[number, k] = 0.0
+        features[number, 20] = rims.like
+        features[number, 21] = np.log(len(rims.cells))
+        count = _touching(rims, first, second, poses, features, arcs, number, who, gap, spot)
+        if count >= 6:
+            _describe_shape(rims, features, number, count, gap, spot)
+            _describe_colours(rims, second, features, number, count, who, gap)
+
+
+@inner
+def _touching(rims, first, second, poses, features, arcs, number, who, gap, spot):
+    """How many rim points touch; which, their gaps, and places and normals in the frame of the second piece."""
+    c, s, x0, y0 = poses[number, 0], poses[number, 1], poses[number, 2], poses[number, 3]
+    count, tight, facing_count, longest = 0, 0, 0, 0
+    overlapping = 0.0
+    shorter = rims.start[first + 1] - rims.start[first]
+    arcs[number, 0], arcs[number, 1] = 0, 0
+    for backwards in range(2):
+        mover, base = (second, first) if backwards else (first, second)
+        run, missed = 0, 99
+        whole = rims.start[mover + 1] - rims.start[mover]
+        if whole < shorter:
+            shorter = whole
+        for k in range(rims.start[mover], rims.start[mover + 1], STRIDE):
+            qx, qy, mx, my = _placed(rims, k, c, s, x0, y0, backwards)
+            at, apart = look_up(rims, base, qx, qy)
+            if at >= 0 and apart < -1:
+                overlapping += (-1 - apart if -1 - apart < 4 * DEPTH else 4 * DEPTH) * STRIDE
+            touching = False
+            if at >= 0 and apart < 1.6 * REACH and apart > -DEPTH:
+                facing = -(mx * rims.normals[at, 0] + my * rims.normals[at, 1])
+                if facing > 0.3:
+                    facing_count += 1
+                touching = facing > 0.5 and apart < REACH
+            if not touching:
+                missed += 1
+                if missed > 3:
+                    run = 0
+                continue
+            arcs[number, backwards] |= np.int64(1) << np.int64(64 * (k - rims.start[mover]) // whole)
+            who[count, backwards], who[count, 1 - backwards] = k, at
+            gap[count] = apart
+            if backwards:
+                spot[count, 0], spot[count, 1] = rims.points[k, 0], rims.points[k, 1]
+                spot[count, 2], spot[count, 3] = rims.normals[k, 0], rims.normals[k, 1]
+            else:
+                spot[count, 0], spot[count, 1], spot[count, 2], spot[count, 3] = qx, qy, -mx, -my
+            count += 1
+            if apart < 2.0:
+                tight += 1
+            run, missed = run + 1, 0
+            if run > longest:
+                longest = run
+    features[number, 5] = overlapping / (2 * rims.unit)
+    if count >= 6:
+        length = count * STRIDE / 2.0
+        features[number, 0], features[number, 1] = length / rims.unit, length / shorter
+        features[number, 4] = tight / count
+        features[number, 9] = longest * STRIDE / rims.unit
+        features[number, 10] = count / (facing_count if facing_count > count else count)
+    return count
+
+
+@inner
+def _describe_shape(rims, features, number, count, gap, spot):
+    """Mean and deviation of the gap; how far the contact can slide, bends off a line, and extends."""
+    mean, ax, ay, nxx, nyy, nxy = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for m in range(count):
+        mean += gap[m] / count
+        ax += spot[m, 0] / count
+        ay += spot[m, 1] / count
+        nxx += spot[m, 2] ** 2 / count
+        nyy += spot[m, 3] ** 2 / count
+        nxy += spot[m, 2] * spot[m, 3] / count
+    square, xx, yy, xy = 0.0, 0.0, 0.0, 0.0
+    for m in range(count):
+        x, y = spot[m, 0] - ax, spot[m, 1] - ay
+        square += (gap[m] - mean) ** 2 / count
+        xx += x * x / count
+        yy += y * y / count
+        xy += x * y / count
+    features[number, 2], features[number, 3] = mean, np.sqrt(square)
+    # The weakest direction of the normals; then the spread across and along the seam.
+    features[number, 6] = (nxx + nyy) / 2 - np.sqrt(((nxx - nyy) / 2) ** 2 + nxy * nxy)
+    spread = np.sqrt(((xx - yy) / 2) ** 2 + xy * xy)
+    across = (xx + yy) / 2 - spread
+    features[number, 7] = np.sqrt(across if across > 0 else 0.0) / rims.unit
+    features[number, 8] = np.sqrt((xx + yy) / 2 + spread) / rims.unit
+
+
+@inner
+def _describe_colours(rims, second, features, number, count, who, gap):
+    """Differences of colours: as they are, continued over the gap, against those farther along; their correlation."""
+    plain, continued, shifted, texture = 0.0, 0.0, 0.0, 0.0
+    values = np.zeros(count)
+    low, high = rims.start[second], rims.start[second + 1]
+    for m in range(count):
+        a, b = who[m, 0], who[m, 1]
+        beyond, between = 0.0, 0.0
+        reach = 0.5 * (3.5 + 0.5 * (gap[m] if gap[m] > 0 else 0.0)) / 5.5
         for channel in range(3):
-            unlike += (mean_first[channel] - mean_second[channel]) ** 2
-        out[16] = np.sqrt(unlike)
-        # How alike colours change along the seam.
-        both, one, two = 0.0, 0.0, 0.0
+            own, other = rims.near[a, channel], rims.near[b, channel]
+            slope_own, slope_other = own - rims.deep[a, channel], other - rims.deep[b, channel]
+            beyond += (own + reach * slope_own - other - reach * slope_other) ** 2
+            between += slope_own**2 + slope_other**2
+        values[m] = _unlike(rims, a, b)
+        plain += _bounded(values[m])
+        continued += _bounded(np.sqrt(beyond))
+        texture += _bounded(np.sqrt(between))
+        for away in (-14, 14):
+            shifted += _bounded(_unlike(rims, a, low + (b + away - low) % (high - low)))
+    both, one, two, apart = 0.0, 0.0, 0.0, 0.0
+    for channel in range(3):
+        mean_first, mean_second = 0.0, 0.0
         for m in range(count):
-            a, b = who[m, 0], who[m, 1]
-            for channel in range(3):
-                own = rims.near[a, channel] - mean_first[channel]
-                other = rims.near[b, channel] - mean_second[channel]
-                both += own * other
-                one += own * own
-                two += other * other
-        out[17] = both / np.sqrt((one + 1.0) * (two + 1.0))
-        out[18] = np.sqrt((one + two) / (2 * count))
-        out[19] = values[(9 * count) // 10]
+            mean_first += rims.near[who[m, 0], channel] / count
+            mean_second += rims.near[who[m, 1], channel] / count
+        for m in range(count):
+            own, other = rims.near[who[m, 0], channel] - mean_first, rims.near[who[m, 1], channel] - mean_second
+            both += own * other
+            one += own * own
+            two += other * other
+        apart += (mean_first - mean_second) ** 2
+    features[number, 11], features[number, 12] = plain / count, _ranked(values, count // 2)
+    features[number, 13], features[number, 14] = continued / count, shifted / (2 * count)
+    features[number, 15], features[number, 16] = texture / count, np.sqrt(apart)
+    features[number, 17] = both / np.sqrt((one + 1.0) * (two + 1.0))
+    features[number, 18] = np.sqrt((one + two) / (2 * count))
+    features[number, 19] = _ranked(values, (9 * count) // 10)
 
 
-@njit(cache=True)
-@no_type_check
+@kernel
 def overlap(rims, first, second, pose):
     """The area that two pieces share at a pose, in square working pixels, from every fourth row and column."""
     c, s, x0, y0 = pose[0], pose[1], pose[2], pose[3]
@@ -260,29 +240,97 @@ def overlap(rims, first, second, pose):
             if rims.grid[rims.cells[first] + row * columns + column] > 0:
                 continue
             px, py = rims.corner[first, 0] + column, rims.corner[first, 1] + row
-            x, y = c * px - s * py + x0, s * px + c * py + y0
-            there = int(np.rint(x - rims.corner[second, 0]))
-            down = int(np.rint(y - rims.corner[second, 1]))
-            if there < 0 or down < 0 or down >= rims.shape[second, 0] or there >= rims.shape[second, 1]:
-                continue
-            shared += rims.grid[rims.cells[second] + down * rims.shape[second, 1] + there] < 0
+            there = _cell(rims, second, c * px - s * py + x0, s * px + c * py + y0)
+            if there >= 0 and rims.grid[there] < 0:
+                shared += 1
     return 16.0 * shared
 
 
-@njit(cache=True)
-@no_type_check
+@kernel
 def separation(rims, first, second, pose, farthest):
-    """How far beyond the usual gap two rims that face each other lie apart at a pose: the median along the seam."""
-    c, s, x0, y0 = pose[0], pose[1], pose[2], pose[3]
+    """The median distance of two rims that face each other at a pose, beyond the usual gap; 0 if they hardly do."""
     found = np.zeros(rims.start[first + 1] - rims.start[first])
     count = 0
-    for k in range(rims.start[first], rims.start[first + 1], 2):
-        px, py = rims.points[k, 0], rims.points[k, 1]
-        at, apart = look_up(rims, second, c * px - s * py + x0, s * px + c * py + y0)
+    for k in range(rims.start[first], rims.start[first + 1], STRIDE):
+        qx, qy, mx, my = _placed(rims, k, pose[0], pose[1], pose[2], pose[3], 0)
+        at, apart = look_up(rims, second, qx, qy)
         if at < 0 or apart > farthest or apart < -DEPTH:
             continue
-        nx, ny = rims.normals[k, 0], rims.normals[k, 1]
-        if (c * nx - s * ny) * rims.normals[at, 0] + (s * nx + c * ny) * rims.normals[at, 1] < -0.7:
+        if mx * rims.normals[at, 0] + my * rims.normals[at, 1] < -0.7:
             found[count] = apart
             count += 1
-    return np.median(found[:count]) if count > 5 else 0.0
+    if count < 6:
+        return 0.0
+    return _ranked(found[:count], count // 2)
+
+
+@inner
+def look_up(rims, piece, x, y):
+    """The rim point of a piece that is nearest to a place in its frame, −1 if far, and the distance beyond the gap."""
+    cell = _cell(rims, piece, x, y)
+    if cell < 0:
+        return -1, 1e9
+    code = rims.grid[cell]
+    at = rims.start[piece] + (code if code > 0 else -code) - 1
+    dx, dy = x - rims.points[at, 0], y - rims.points[at, 1]
+    far = np.sqrt(dx * dx + dy * dy)
+    if far < 2.5:
+        return at, dx * rims.normals[at, 0] + dy * rims.normals[at, 1] - rims.gap
+    return at, (far if code > 0 else -far) - rims.gap
+
+
+@inner
+def _cell(rims, piece, x, y):
+    """The cell of a piece's grid that holds a place in its frame, −1 outside."""
+    column = int(np.rint(x - rims.corner[piece, 0]))
+    row = int(np.rint(y - rims.corner[piece, 1]))
+    if row < 0 or column < 0 or row >= rims.shape[piece, 0] or column >= rims.shape[piece, 1]:
+        return -1
+    return rims.cells[piece] + row * rims.shape[piece, 1] + column
+
+
+@inner
+def _placed(rims, point, c, s, x0, y0, backwards):
+    """A rim point and its normal in the other piece's frame; `backwards` if it is a point of the second piece."""
+    px, py, nx, ny = rims.points[point, 0], rims.points[point, 1], rims.normals[point, 0], rims.normals[point, 1]
+    if backwards:
+        return c * (px - x0) + s * (py - y0), -s * (px - x0) + c * (py - y0), c * nx + s * ny, -s * nx + c * ny
+    return c * px - s * py + x0, s * px + c * py + y0, c * nx - s * ny, s * nx + c * ny
+
+
+@inner
+def _unlike(rims, one, two):
+    """The difference of colours of two rim points (CIELAB)."""
+    square = 0.0
+    for channel in range(3):
+        square += (rims.near[one, channel] - rims.near[two, channel]) ** 2
+    return np.sqrt(square)
+
+
+@inner
+def _bounded(difference):
+    """Differences of colours beyond 50 count as 50."""
+    return difference if difference < 50.0 else 50.0
+
+
+@inner
+def _ranked(values, rank):
+    """The value with so many below it, which reorders the values: Hoare's selection."""
+    low, high = 0, len(values) - 1
+    while low < high:
+        pivot, i, j = values[(low + high) // 2], low, high
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while values[j] > pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i, j = i + 1, j - 1
+        if rank <= j:
+            high = j
+        elif rank >= i:
+            low = i
+        else:
+            break
+    return values[rank]

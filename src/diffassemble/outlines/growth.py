@@ -1,56 +1,283 @@
-"""Growing free outlines together: the surest join first, again and again, and other beginnings where matches disagree.
+"""Growth of free outlines: the constraint is that pieces don't overlap; contacts that a join implies are evidence.
 
-Every attempt joins groups of pieces by the match for which most speaks, counting all contacts that follow from it.
-Matches that the result contradicts begin further attempts; the assembly for which most speaks is the answer.
+A join moves one group of pieces by a match; all further contacts between the two groups follow from it. A network
+judges each of these: its log odds are added, and collisions forbid the join. Likely matches that the best assembly
+contradicts are tried as the beginning of others (`assembly.growth`).
+
+Inside this module poses are turns and places as complex numbers in working pixels, as in `pose_graph`.
 """
 
 from __future__ import annotations
 
 import math
-import time
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Complex128, Float64, Int64
+from jaxtyping import Complex128, Float32, Float64, Int64
 
+from diffassemble.assembly.confidence import calibration, weakest_join
+from diffassemble.assembly.growth import Attempt, Constraint, GrowthPolicy, grown
 from diffassemble.core import Locks, Matches, OutlinePieces, Placements, Poses
+from diffassemble.core.contours import signed_area
+from diffassemble.core.thresholds import SURE
 from diffassemble.outlines.arc_model import ArcModel
-from diffassemble.outlines.arcs import bundled_model
-from diffassemble.outlines.contact import separation
-from diffassemble.outlines.joining import Groups, Ways
-from diffassemble.outlines.pose_graph import complex_of, poses_of
-from diffassemble.outlines.rims import Rims, rims_of
-
-# Log odds below which a match is not tried, and below which a piece is rather left out.
-HOPELESS, LEFT_OUT = -5.0, -2.5
-# The least log odds of a join if pieces may be of several wholes.
-APART = 0.0
-# How many further attempts begin with a match that the best assembly contradicts.
-ATTEMPTS = 6
-# Evidence for a join is counted as if contacts were independent, which they are not: so much of it is taken off, and
-# the rest counts less, before it is told as log odds.
-DOUBTED, SHARPNESS = 4.0, 1.2
-# Where less than this share of all pieces is told above this, parts of the whole may be joined wrongly, and nobody
-# knows which of them is the one that is right: then no more than this is told of any piece.
-HELD, SURE, IN_DOUBT = 0.5, 0.9, 0.85
-# The most that is told of pieces in a part whose place in the whole is not known.
-ASTRAY = 0.3
-# On how many matches the usual gap is measured, and between which bounds it counts as one (working pixels).
-SHOWING, NARROWEST, FARTHEST = 24, 1.6, 28.0
+from diffassemble.outlines.arcs import bundled_model, contacts_at
+from diffassemble.outlines.contact import overlap, refine, separation
+from diffassemble.outlines.lattice_poses import lay_apart
+from diffassemble.outlines.pose_graph import Links, complex_of, poses_of, relaxed
+from diffassemble.outlines.rims import MARGIN, Rims, only_straight, rims_of
 
 
-class Attempt(NamedTuple):
-    """Groups as they were joined: the matches, in this order, and the log odds of each at that time."""
+@dataclass(frozen=True)
+class FreeGrowthConfig:
+    """Growth of free outlines; lengths are working pixels (`rims`), angles radians, evidence log odds.
 
-    groups: Groups
-    joins: tuple[int, ...]
-    odds: tuple[float, ...]
+    Chosen on torn and broken training photographs; rows of docs/decisions/016 show what the rules are worth.
+    """
 
-    @property
-    def total(self) -> float:
-        """How much speaks for the whole."""
-        return float(sum(self.odds))
+    hopeless: float = -5.0
+    """matches below are not tried"""
+    least: float = -2.5
+    """joins below are not made; pieces without a join are unplaced"""
+    least_several: float = 0.0
+    """the same if pieces may be of several wholes"""
+    rivals: int = 6
+    """attempts that begin with a match that the best assembly contradicts; time is proportional to it"""
+    rival: float = -1.0
+    """log odds that such a match needs"""
+    realised: tuple[float, float] = (0.15, 0.2)
+    """distance, in units of a piece, and angle within which poses realise a match"""
+    collision: float = 0.05
+    """share of the smaller piece's area that a pair may overlap; before refinement three times as much"""
+    shortest: float = 0.08
+    """length of an implied contact from which on it is evidence, in units of a piece"""
+    bounds: tuple[float, float] = (-4.0, 5.0)
+    """log odds of an implied contact, at least and at most: worn rims must not outweigh several that fit"""
+    settled: tuple[float, float] = (9.0, 0.12)
+    """distance and angle by which refinement may move an implied contact"""
+    straight_share: float = 0.7
+    """contacts of which more is straight on both sides are no evidence for confidence: such edges fit anywhere"""
+    gap_contacts: tuple[int, int] = (3, 24)
+    """the usual gap of matches is measured on at least and at most so many, …"""
+    gap_bounds: tuple[float, float] = (1.6, 28.0)
+    """… smaller gaps count as none, rims farther apart are not compared"""
+    mostly: float = 0.5
+    """where a smaller share of all pieces is sure, parts of the whole may be joined wrongly: no piece is sure then"""
+
+
+FREE_GROWTH = FreeGrowthConfig()
+
+
+class Contact(NamedTuple):
+    """Two pieces that touch: turn and shift of the first in the frame of the second, and log odds that it is true.
+
+    `counted` are the log odds that count for confidence: contacts of straight edges alone are no evidence there.
+    """
+
+    first: int
+    second: int
+    turn: complex
+    shift: complex
+    log_odds: float
+    counted: float
+
+
+@dataclass
+class ImpliedContacts:
+    """What is known of a match as a join: pairs that were examined, contacts found, and whether pieces collide."""
+
+    pairs: set[tuple[int, int]] = field(default_factory=set)
+    contacts: list[Contact] = field(default_factory=list)
+    collides: bool = False
+
+
+@dataclass
+class Groups:
+    """Groups of n pieces: their labels, poses in the frame of each group, contacts, and total log odds."""
+
+    label: Int64[np.ndarray, "n"]
+    turn: Complex128[np.ndarray, "n"]
+    place: Complex128[np.ndarray, "n"]
+    contacts: list[Contact] = field(default_factory=list)
+    implied: dict[int, ImpliedContacts] = field(default_factory=dict)
+    total: float = 0.0
+
+
+class OutlineOverlap(Constraint[Groups, int]):
+    """Joins are numbers of matches: those of two groups that would not overlap, with all contacts that they imply."""
+
+    def __init__(
+        self,
+        rims: Rims,
+        model: ArcModel,
+        matches: Matches,
+        locks: Locks | None = None,
+        config: FreeGrowthConfig = FREE_GROWTH,
+    ) -> None:
+        count = len(rims.cells)
+        self.model, self.config = model, config
+        kept = matches[matches.log_odds > config.hopeless]
+        self.first, self.second, self.log_odds = kept.first.numpy(), kept.second.numpy(), kept.log_odds.numpy()
+        self.turn, shift = complex_of(kept.pose)
+        self.shift = shift * rims.scale
+        self.rims = rims._replace(gap=self._usual_gap(rims))
+        self.held = np.zeros(count, bool) if locks is None else locks.held.numpy()
+        self.locked = complex_of(Poses.identity(count, 2) if locks is None else locks.poses)
+        self.radius = np.array([np.hypot(*rims.of(piece).T).max() for piece in range(count)])
+        self.area = np.array([signed_area(rims.of(piece).astype(float)) for piece in range(count)])
+
+    def _usual_gap(self, rims: Rims) -> float:
+        """The median distance of rims in likely matches, 0 if they touch."""
+        (fewest, most), (narrowest, farthest) = self.config.gap_contacts, self.config.gap_bounds
+        sure = [one for one in np.argsort(-self.log_odds, kind="stable")[:most] if self.log_odds[one] > 1]
+        poses = as_rows(self.turn, self.shift)
+        apart = [separation(rims, self.first[one], self.second[one], poses[one], farthest) for one in sure]
+        gap = float(np.median(apart)) if len(apart) >= fewest else 0.0
+        return gap if gap >= narrowest else 0.0
+
+    def begin(self) -> Groups:
+        """Every piece alone, but the locked ones, which are one group at their places."""
+        count = len(self.held)
+        state = Groups(np.arange(count), np.ones(count, np.complex128), np.zeros(count, np.complex128))
+        if self.held.any():
+            state.label[self.held] = np.flatnonzero(self.held)[0]
+            state.turn[self.held] = self.locked[0][self.held]
+            state.place[self.held] = self.locked[1][self.held] * self.rims.scale
+        return state
+
+    def proposals(self, state: Groups) -> range:
+        """All matches."""
+        return range(len(self.first))
+
+    def evidence(self, state: Groups, join: int) -> float:
+        """Log odds of a match and of all contacts that it implies; −∞ within a group, or if pieces would collide."""
+        pair = first, second = int(self.first[join]), int(self.second[join])
+        known = state.implied.setdefault(join, ImpliedContacts())
+        if known.collides or state.label[first] == state.label[second]:
+            return -math.inf
+        turn, shift = self._motion(state, join)
+        movers, stayers = (np.flatnonzero(state.label == state.label[piece]) for piece in pair)
+        turns, places = turn * state.turn[movers], turn * state.place[movers] + shift
+        far = np.abs(places[:, None] - state.place[stayers]) - self.radius[movers][:, None] - self.radius[stayers]
+        for a, b in zip(*np.nonzero(far < MARGIN), strict=True):
+            other = int(movers[a]), int(stayers[b])
+            if other == pair or other in known.pairs:
+                continue
+            known.pairs.add(other)
+            back = np.conj(state.turn[other[1]])
+            pose = self.settled(*other, back * turns[a], back * (places[a] - state.place[other[1]]))
+            if pose is None:
+                known.collides = True
+                return -math.inf
+            contact = self._contact(*other, pose)
+            if contact is not None:
+                known.contacts.append(contact)
+        return float(self.log_odds[join]) + sum(contact.log_odds for contact in known.contacts)
+
+    def settled(self, first: int, second: int, turn: complex, shift: complex) -> Float32[np.ndarray, "1 4"] | None:
+        """The best fit near a pose of two pieces; nothing if the pieces collide."""
+        pose = as_rows(np.array([turn]), np.array([shift]))
+        smaller = min(self.area[first], self.area[second])
+        if overlap(self.rims, first, second, pose[0]) / smaller > 3 * self.config.collision:
+            return None
+        moved = pose.copy()
+        refine(self.rims, first, second, moved, 6, 9.0)
+        by, angle = complex(*(moved - pose)[0, 2:]), np.angle(complex(*moved[0, :2]) * np.conj(turn))
+        if abs(by) > self.config.settled[0] or abs(angle) > self.config.settled[1]:
+            moved = pose
+        if overlap(self.rims, first, second, moved[0]) / smaller > self.config.collision:
+            return None
+        return moved
+
+    def _contact(
+        self, first: int, second: int, pose: Float32[np.ndarray, "1 4"], log_odds: float | None = None
+    ) -> Contact | None:
+        """The contact at a pose, judged as an implied one if its log odds are not known; nothing if it is too short."""
+        features, arcs = contacts_at(self.rims, np.array([first]), np.array([second]), pose)
+        if log_odds is None:
+            if features[0, 0] < self.config.shortest:
+                return None
+            log_odds = float(np.clip(self.model.judge("following", features)[0], *self.config.bounds))
+        flat = log_odds > 0 and only_straight(self.rims, first, second, arcs[0], self.config.straight_share)
+        c, s, x, y = pose[0].astype(float)
+        return Contact(first, second, complex(c, s), complex(x, y), log_odds, 0.0 if flat else log_odds)
+
+    def _motion(self, state: Groups, join: int) -> tuple[complex, complex]:
+        """The motion of the first piece's group into the frame of the second's."""
+        first, second = self.first[join], self.second[join]
+        turn = state.turn[second] * self.turn[join] * np.conj(state.turn[first])
+        place = state.turn[second] * self.shift[join] + state.place[second]
+        return turn, place - turn * state.place[first]
+
+    def join(self, state: Groups, join: int) -> list[int]:
+        """Move one group to the other and relax the contacts of both; returns the matches of the new group."""
+        first, second = int(self.first[join]), int(self.second[join])
+        state.total += self.evidence(state, join)
+        turn, shift = self._motion(state, join)
+        mover, stayer = state.label[first], state.label[second]
+        if self.held[state.label == mover].any():  # locked pieces stay: the other group moves
+            turn, shift = np.conj(turn), -np.conj(turn) * shift
+            mover, stayer = stayer, mover
+        movers = state.label == mover
+        state.place[movers] = turn * state.place[movers] + shift
+        state.turn[movers] *= turn
+        state.label[movers] = stayer
+        pose = as_rows(self.turn[[join]], self.shift[[join]])
+        own = self._contact(first, second, pose, float(self.log_odds[join]))
+        assert own is not None
+        state.contacts += [own, *state.implied[join].contacts]
+        self._relax(state, int(stayer))
+        inside = [state.label[pieces] == stayer for pieces in (self.first, self.second)]
+        return np.flatnonzero(inside[0] ^ inside[1]).tolist()
+
+    def _relax(self, state: Groups, label: int) -> None:
+        """Move the pieces of a group to where its contacts agree best, if there are more than join them."""
+        members = np.flatnonzero(state.label == label)
+        inside = [one for one in state.contacts if state.label[one.first] == label and one.log_odds > 0]
+        if len(inside) < len(members):
+            return
+        first, second, turn, shift, log_odds, _ = (np.array(column) for column in zip(*inside, strict=True))
+        number = np.zeros(len(self.held), np.int64)
+        number[members] = np.arange(len(members))
+        links = Links(number[first], number[second], turn, shift, 1 / (1 + np.exp(-log_odds)))
+        held = self.held[members]
+        if not held.any():
+            held[0] = True
+        state.turn[members], state.place[members] = relaxed(state.turn[members], state.place[members], links, held)
+
+    def total(self, state: Groups) -> float:
+        """Log odds of all joins, each at its time."""
+        return state.total
+
+    def contradicted(self, state: Groups) -> list[int]:
+        """Likely matches that the poses don't realise, the likeliest first; locked pieces contradict nothing."""
+        first, second = self.first, self.second
+        there = state.turn[second] * self.shift + state.place[second]
+        turned = np.angle(state.turn[second] * self.turn * np.conj(state.turn[first]))
+        near, angle = self.config.realised
+        realised = (np.abs(there - state.place[first]) < near * self.rims.unit) & (np.abs(turned) < angle)
+        realised &= state.label[first] == state.label[second]
+        doubted = np.flatnonzero(
+            ~realised & ~(self.held[first] & self.held[second]) & (self.log_odds > self.config.rival)
+        )
+        return doubted[np.argsort(-self.log_odds[doubted], kind="stable")].tolist()
+
+    def strengths(self, grown: Attempt[Groups, int], objects: Int64[np.ndarray, "n"]) -> Float64[np.ndarray, "n"]:
+        """The weakest cut between each piece and the core of its object, in log odds; −∞ for single pieces."""
+        strength = np.full(len(objects), -np.inf)
+        contacts = grown.state.contacts
+        for number in range(objects.max() + 1):
+            members = np.flatnonzero(objects == number)
+            at = {int(piece): index for index, piece in enumerate(members)}
+            joins = [(int(self.first[made.join]), int(self.second[made.join])) for made in grown.joins]
+            strength[members] = weakest_join(
+                len(members),
+                [(at[one], at[two]) for one, two in joins if one in at],
+                [(at[one.first], at[one.second], one.counted) for one in contacts if one.first in at],
+            )
+        return strength
 
 
 def grow_free(
@@ -60,202 +287,51 @@ def grow_free(
     several: bool = False,
     until: float = math.inf,
     model: ArcModel | None = None,
+    config: FreeGrowthConfig = FREE_GROWTH,
 ) -> Placements:
-    """Join pieces along matches, best first; locked ones stay. Further attempts begin `until` that time is over.
+    """Join pieces along matches, best first; locked ones stay. No further attempt begins after `until`.
 
-    What fits nowhere is left out (object −1) and lies beside; parts that hold together by themselves are told apart,
-    the largest being 0. Unless the pieces may be of `several` wholes, nobody knows where the other parts belong.
+    Unplaced pieces have object −1. Groups are numbered, the one with locked pieces first, then the largest; unless the
+    pieces may be of `several` wholes, the place of the others in the whole is unknown.
     """
-    model, rims = model or bundled_model(), rims_of(pieces)
-    ways = _ways(matches, rims.scale)
-    rims = rims._replace(gap=matched_gap(rims, ways))
-    least = APART if several else LEFT_OUT
-    best = attempt(rims, model, ways, locks, (), least)
-    tried: set[int] = set()
-    for _ in range(ATTEMPTS):
-        doubted = [way for way in contradicted(best) if way not in tried][:1]
-        if not doubted or time.monotonic() > until:
-            break
-        tried.update(doubted)
-        other = attempt(rims, model, ways, locks, tuple(doubted), least)
-        if other.total > best.total + 1e-6:
-            best = other
-    return answer(best, rims, several)
-
-
-def _ways(matches: Matches, scale: float) -> Ways:
-    """Matches in working pixels with log odds, without the hopeless ones."""
-    turn, shift = complex_of(matches.pose)
-    logit = matches.log_odds.numpy()
-    kept = logit > HOPELESS
-    first, second = matches.first.numpy(), matches.second.numpy()
-    return Ways(first[kept], second[kept], turn[kept], shift[kept] * scale, logit[kept])
-
-
-def matched_gap(rims: Rims, ways: Ways) -> float:
-    """How far apart sure matches leave their pieces, in working pixels."""
-    sure = np.argsort(-ways.logit, kind="stable")[:SHOWING]
-    sure = sure[ways.logit[sure] > 1]
-    poses = np.stack([ways.turn.real, ways.turn.imag, ways.shift.real, ways.shift.imag], 1).astype(np.float32)
-    apart = [separation(rims, ways.first[way], ways.second[way], poses[way], FARTHEST) for way in sure]
-    gap = float(np.median(apart)) if len(apart) >= 3 else 0.0
-    return gap if gap >= NARROWEST else 0.0
-
-
-def attempt(
-    rims: Rims, model: ArcModel, ways: Ways, locks: Locks | None, begin: tuple[int, ...], least: float
-) -> Attempt:
-    """Join groups, after the joins to begin with, until none is left with at least these log odds."""
-    count = len(rims.cells)
-    held = np.zeros(count, bool) if locks is None else locks.held.numpy()
-    groups = Groups(rims, model, ways, held, Poses.identity(count, 2) if locks is None else locks.poses)
-    joins: list[int] = []
-    odds: list[float] = []
-    value = ways.logit.copy()
-    fresh = np.ones(len(value), bool)
-    if held.sum() > 1:  # what is locked is one group from the start
-        fresh[:] = ~(held[ways.first] | held[ways.second])
-        value[held[ways.first] & held[ways.second]] = -np.inf
-
-    def join(way: int, found: float) -> None:
-        groups.join(way)
-        joins.append(way)
-        odds.append(found)
-        label = groups.label
-        grown = label[ways.first[way]]
-        value[label[ways.first] == label[ways.second]] = -np.inf
-        fresh[(label[ways.first] == grown) | (label[ways.second] == grown)] = False
-
-    for way in begin:
-        found = groups.evidence(way)
-        if found > -np.inf:
-            join(way, found)
-    while True:
-        for stale in np.flatnonzero(~fresh & (value > -np.inf)):
-            value[stale] = groups.evidence(int(stale))
-            fresh[stale] = True
-        if not len(value) or value.max() < least:
-            return Attempt(groups, tuple(joins), tuple(odds))
-        best = int(value.argmax())
-        join(best, groups.evidence(best))
-
-
-def contradicted(found: Attempt) -> list[int]:
-    """Likely matches that an assembly does not show, the likeliest first."""
-    groups, ways = found.groups, found.groups.ways
-    first, second = ways.first, ways.second
-    there = groups.turn[second] * ways.shift + groups.place[second]
-    turned = groups.turn[second] * ways.turn * np.conj(groups.turn[first])
-    shown = (np.abs(there - groups.place[first]) < 0.15 * groups.rims.unit) & (np.abs(np.angle(turned)) < 0.2)
-    shown &= groups.label[first] == groups.label[second]
-    shown |= groups.held[first] & groups.held[second]  # what is locked stays, whatever a match says
-    doubted = np.flatnonzero(~shown & (ways.logit > -1))
-    return [int(way) for way in doubted[np.argsort(-ways.logit[doubted], kind="stable")]]
-
-
-def answer(found: Attempt, rims: Rims, several: bool) -> Placements:
-    """Poses in pixels with the wholes side by side, and how sure each place is."""
-    groups = found.groups
-    objects = _objects(groups)
-    sure = certainty(found, objects)
-    if np.mean(sure > SURE) < HELD:
-        sure = np.minimum(sure, IN_DOUBT)
-    place = _side_by_side(groups, objects)
-    astray = objects > 0 if not several else np.zeros_like(objects, bool)
-    confidence = np.where(objects < 0, 0.0, np.where(astray, np.minimum(sure, ASTRAY), sure))
-    poses = poses_of(groups.turn, place / rims.scale)
-    notes = tuple(
-        "left out: nothing that fits was found"
-        if whole < 0
-        else "holds to a part that fits nowhere yet"
-        if lost
-        else ""
-        for whole, lost in zip(objects, astray, strict=True)
+    # 1. Growth.
+    constraint = OutlineOverlap(rims_of(pieces), model or bundled_model(), matches, locks, config)
+    least = config.least_several if several else config.least
+    found = grown(constraint, GrowthPolicy(least=least, rivals=config.rivals, until=until))
+    # 2. Objects.
+    state, count = found.state, len(pieces)
+    labels, sizes = np.unique(state.label, return_counts=True)
+    area = np.array([constraint.area[state.label == label].sum() for label in labels])
+    locked = np.array([bool(constraint.held[state.label == label].any()) for label in labels])
+    chosen = [k for k in np.lexsort((-area, ~locked)) if sizes[k] > 1 or locked[k] or count == 1]
+    objects = np.full(count, -1)
+    for number, k in enumerate(chosen):
+        objects[state.label == labels[k]] = number
+    # 3. Confidence.
+    strength = constraint.strengths(found, objects)
+    confidence = calibration("free")(strength)
+    if np.mean(confidence >= SURE) < config.mostly:
+        confidence = calibration("free", "mostly_unsure")(strength)
+    elsewhere = objects > 0 if not several else np.zeros(count, bool)
+    confidence = np.where(elsewhere, np.minimum(confidence, calibration("free", "elsewhere")(strength)), confidence)
+    confidence[objects < 0] = 0.0
+    notes = np.where(elsewhere, "joined to other pieces, but their place in the whole is unknown", "")
+    notes = np.where(objects < 0, "unplaced: no piece fits well enough", notes)
+    # 4. Poses: objects and unplaced pieces apart from each other; and the order of growth.
+    poses = poses_of(state.turn, state.place / constraint.rims.scale)
+    poses = Poses(poses.rotation.float(), poses.translation.float())
+    blocks = [np.flatnonzero(objects == number) for number in range(len(chosen))]
+    blocks += [np.array([piece]) for piece in np.flatnonzero(objects < 0)]
+    lay_apart(pieces, poses, [torch.from_numpy(block) for block in blocks], torch.from_numpy(constraint.held))
+    order = np.full(count, len(found.joins))
+    for number, made in reversed(list(enumerate(found.joins))):
+        order[[constraint.first[made.join], constraint.second[made.join]]] = number
+    sure = torch.from_numpy(confidence).float()
+    return Placements(
+        poses, sure, torch.from_numpy(objects), notes=tuple(notes.tolist()), order=torch.from_numpy(order)
     )
-    told = Poses(poses.rotation.float(), poses.translation.float())
-    order = np.full(len(objects), len(found.joins))
-    for number, way in reversed(list(enumerate(found.joins))):
-        order[[groups.ways.first[way], groups.ways.second[way]]] = number
-    sure_of = torch.from_numpy(confidence).float()
-    return Placements(told, sure_of, torch.from_numpy(objects), notes=notes, order=torch.from_numpy(order))
 
 
-def _objects(groups: Groups) -> Int64[np.ndarray, "n"]:
-    """Numbers of the wholes, the one with what is locked first, then the largest; −1 for single pieces."""
-    labels, sizes = np.unique(groups.label, return_counts=True)
-    area = np.array([groups.area[groups.label == label].sum() for label in labels])
-    locked = np.array([bool(groups.held[groups.label == label].any()) for label in labels])
-    objects = np.full(len(groups.label), -1)
-    number = 0
-    for k in np.lexsort((-area, ~locked)):
-        if sizes[k] > 1 or locked[k] or len(labels) == len(objects) == 1:
-            objects[groups.label == labels[k]] = number
-            number += 1
-    return objects
-
-
-def certainty(found: Attempt, objects: Int64[np.ndarray, "n"]) -> Float64[np.ndarray, "n"]:
-    """How sure each place is relative to its whole: as sure as the weakest join between it and the whole's core.
-
-    A join is as strong as all contacts together that hold its two sides to each other in the end.
-    """
-    groups = found.groups
-    count = len(objects)
-    strength = np.full(count, -np.inf)
-    for whole in range(objects.max() + 1):
-        members = np.flatnonzero(objects == whole)
-        edges = [way for way in found.joins if objects[groups.ways.first[way]] == whole]
-        strength[members] = _weakest(groups, members, edges)
-    return 1 / (1 + np.exp(-np.clip((strength - DOUBTED) / SHARPNESS, -30, 30)))
-
-
-def _weakest(groups: Groups, members: Int64[np.ndarray, "k"], edges: list[int]) -> Float64[np.ndarray, "k"]:
-    """For each member the weakest cut between it and the largest part that everything hangs on."""
-    position = {int(piece): k for k, piece in enumerate(members)}
-    pairs = [(position[int(groups.ways.first[way])], position[int(groups.ways.second[way])]) for way in edges]
-    told = [(touch.first, touch.second, groups.told(touch)) for touch in groups.touches if touch.first in position]
-    sides, cuts = [], []
-    for left in range(len(pairs)):
-        side = _reached(len(members), [pair for k, pair in enumerate(pairs) if k != left], pairs[left][0])
-        crossing = [odds for first, second, odds in told if side[position[first]] != side[position[second]]]
-        sides.append(side)
-        cuts.append(sum(crossing))
-    # The core is where the strongest joins meet: the member from which all others are reached most surely.
-    best = np.full(len(members), np.inf)
-    score = -np.inf
-    for core in range(len(members)):
-        weakest = np.full(len(members), np.inf)
-        for side, cut in zip(sides, cuts, strict=True):
-            across = side != side[core]
-            weakest[across] = np.minimum(weakest[across], cut)
-        worth = np.minimum(weakest, 10.0).sum()
-        if worth > score:
-            best, score = weakest, worth
-    return np.where(np.isinf(best), best[np.isfinite(best)].max(initial=-np.inf), best)
-
-
-def _reached(count: int, pairs: list[tuple[int, int]], start: int) -> np.ndarray:
-    """What hangs together with the start by these pairs."""
-    reached = np.zeros(count, bool)
-    reached[start] = True
-    grew = True
-    while grew:
-        grew = False
-        for a, b in pairs:
-            if reached[a] != reached[b]:
-                reached[a] = reached[b] = grew = True
-    return reached
-
-
-def _side_by_side(groups: Groups, objects: Int64[np.ndarray, "n"]) -> Complex128[np.ndarray, "n"]:
-    """Places in one plane: the first whole stays, all else lies to its right."""
-    place = groups.place.copy()
-    right = None
-    parts = [np.flatnonzero(objects == whole) for whole in range(objects.max() + 1)]
-    parts += [np.array([piece]) for piece in np.flatnonzero(objects < 0)]
-    for members in parts:
-        left = (place[members].real - groups.radius[members]).min()
-        if right is not None:
-            place[members] += right + 0.1 * groups.rims.unit - left
-        right = (place[members].real + groups.radius[members]).max()
-    return place
+def as_rows(turn: Complex128[np.ndarray, "m"], shift: Complex128[np.ndarray, "m"]) -> Float32[np.ndarray, "m 4"]:
+    """Poses as kernels read them: (cosine, sine, x, y)."""
+    return np.stack([turn.real, turn.imag, shift.real, shift.imag], 1).astype(np.float32)

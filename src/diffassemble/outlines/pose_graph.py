@@ -1,26 +1,38 @@
-"""Poses in the plane that agree with all matches between them at once, so that nothing drifts.
+"""Poses in the plane that agree with all matches between them at once, so that errors don't accumulate.
 
-A match says how two pieces lie to each other. It holds where they touch, which is taken to be halfway between their
-centres, along a seam as long as the centres lie apart: seen from there, a turn by one radian moves the seam's points by
-their root mean square distance from its middle. So shifts and turns are both counted in pixels.
+A match gives the relative pose of two pieces. It holds where they touch, which is taken to be halfway between their
+centres, along a seam as long as the centres are apart: seen from there, a turn by one radian moves the seam's points by
+their root mean square distance from its middle. So shifts and turns are both measured in the poses' unit of length.
+
+Turns and places are complex numbers here: multiplying by a turn of modulus 1 rotates.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Complex128, Float, Float64
+from jaxtyping import Bool, Complex128, Float, Float64, Int64
 from torch import Tensor
 
 from diffassemble.core import Matches, Poses
 
-# Errors beyond so many pixels count by their length instead of its square: matches that contradict most others yield.
 TOLERANCE = 3.0
-STEPS = 30
-# Relative to the pieces' own stiffness: what no match decides stays where it is.
-DAMPING = 1e-9
+"""pixels; larger errors count by their length instead of its square: matches that contradict most others yield"""
+_STEPS, _DAMPING = 30, 1e-9
+"""steps at most; damping, relative to the stiffness of each piece: what no match decides stays where it is"""
+
+
+class Links(NamedTuple):
+    """m relative poses: if `second` has pose (T, p), `first` has pose (T · turn, T · shift + p); and their weights."""
+
+    first: Int64[np.ndarray, "m"]
+    second: Int64[np.ndarray, "m"]
+    turn: Complex128[np.ndarray, "m"]
+    shift: Complex128[np.ndarray, "m"]
+    weight: Float64[np.ndarray, "m"]
 
 
 def relax(
@@ -28,105 +40,102 @@ def relax(
 ) -> Poses:
     """The poses nearest to all matches at once, by weighted least squares; `held` pieces stay where they are.
 
-    Starts from `poses`, which should be right but for drift. Pieces without matches keep theirs, and groups in which
-    nobody is held keep their place as wholes. Lengths are pixels; rotations come back orthogonal.
+    Starts from `poses`, which should be right but for drift. Pieces without matches keep theirs, and groups without
+    held pieces keep their place as wholes. Lengths, with `tolerance`, are pixels; rotations come back orthogonal.
     """
-    count = len(poses)
     if len(matches) == 0 or bool(held.all()):
         return poses
-    first, second = matches.first.numpy(), matches.second.numpy()
-    turn, place = complex_of(poses)
-    turned, shift = complex_of(matches.pose)
-    lever = np.maximum(np.abs(shift) / math.sqrt(12), 1.0)
-    touch = shift / 2  # in the frame of the second piece
-    seen = np.conj(turned) * (touch - shift)  # the same point in the frame of the first
-    given = weights.double().numpy()
-    groups = _loose_groups(count, first, second, held.numpy())
-    free = ~held.numpy()
-    # Someone must stand still: the whole could turn freely, and steps along a turn's tangent would make it grow.
+    given = matches.first.numpy(), matches.second.numpy(), *complex_of(matches.pose), weights.double().numpy()
+    found = poses_of(*relaxed(*complex_of(poses), Links(*given), held.numpy(), tolerance))
+    return Poses(
+        torch.where(held[:, None, None], poses.rotation, found.rotation.to(poses.rotation)),
+        torch.where(held[:, None], poses.translation, found.translation.to(poses.translation)),
+    )
+
+
+def relaxed(
+    turn: Complex128[np.ndarray, "n"],
+    place: Complex128[np.ndarray, "n"],
+    links: Links,
+    held: Bool[np.ndarray, "n"],
+    tolerance: float = TOLERANCE,
+) -> tuple[Complex128[np.ndarray, "n"], Complex128[np.ndarray, "n"]]:
+    """The same for turns and places as complex numbers: robust steps of Gauss and Newton."""
+    first, second = links.first, links.second
+    lever = np.maximum(np.abs(links.shift) / math.sqrt(12), 1.0)
+    touch = links.shift / 2  # in the frame of the second piece
+    seen = np.conj(links.turn) * (touch - links.shift)  # the same point in the frame of the first
+    groups = _loose_groups(len(turn), first, second, held)
+    free = ~held
+    # The gauge is fixed: the whole could turn freely, and steps along a turn's tangent would make it grow.
     free[[group[0] for group in groups]] = False
     before = turn, place
-    for _ in range(STEPS):
+    for _ in range(_STEPS):
         apart = place[first] + turn[first] * seen - place[second] - turn[second] * touch
-        twist = lever * np.angle(turn[first] * np.conj(turn[second] * turned))
+        twist = lever * np.angle(turn[first] * np.conj(turn[second] * links.turn))
         error = np.sqrt(np.abs(apart) ** 2 + twist**2)
-        trust = given * np.minimum(1.0, tolerance / np.maximum(error, 1e-12))
-        rows = (1j * turn[first] * seen, -1j * turn[second] * touch)
-        step = _step(count, first, second, rows, lever, apart, twist, trust, free)
+        trust = links.weight * np.minimum(1.0, tolerance / np.maximum(error, 1e-12))
+        arms = 1j * turn[first] * seen, 1j * turn[second] * touch
+        step = _step(links, arms, lever, np.stack([apart.real, apart.imag, twist], 1), trust, free)
         place = place + step[:, 0] + 1j * step[:, 1]
         turn = turn * np.exp(1j * step[:, 2])
         if np.abs(step).max() < 1e-9:
             break
-    for group in groups:
-        turn[group], place[group] = _moved_back(turn[group], place[group], before[0][group], before[1][group])
-    moved = ~held
-    found = poses_of(turn, place)
-    return Poses(
-        torch.where(moved[:, None, None], found.rotation.to(poses.rotation), poses.rotation),
-        torch.where(moved[:, None], found.translation.to(poses.translation), poses.translation),
-    )
+    turn, place = turn.copy(), place.copy()
+    for group in groups:  # back to where it was as a whole
+        old = before[1][group] - before[1][group].mean()
+        new = place[group] - place[group].mean()
+        spread = float(np.mean(np.abs(old) ** 2)) or 1.0
+        about = np.sum(before[0][group] * np.conj(turn[group])) * spread + np.sum(old * np.conj(new))
+        about = about / abs(about)
+        turn[group], place[group] = about * turn[group], about * new + before[1][group].mean()
+    return turn, place
 
 
-def _loose_groups(count: int, first: np.ndarray, second: np.ndarray, held: np.ndarray) -> list[np.ndarray]:
-    """Pieces that matches hold together and of which nobody is held, each group with the one of most matches first."""
+def _loose_groups(
+    count: int, first: Int64[np.ndarray, "m"], second: Int64[np.ndarray, "m"], held: Bool[np.ndarray, "n"]
+) -> list[Int64[np.ndarray, "k"]]:
+    """Groups that matches connect and that have no held piece, each with the piece of most matches first."""
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
 
     edges = coo_matrix((np.ones(len(first)), (first, second)), shape=(count, count))
-    _, label = connected_components(edges, directed=False)
+    label = connected_components(edges, directed=False)[1]
     degree = np.bincount(np.concatenate([first, second]), minlength=count)
-    loose = [group for group in range(label.max() + 1) if not held[label == group].any()]
+    loose = np.setdiff1d(label, label[held])
     members = [np.flatnonzero(label == group) for group in loose]
     return [group[np.argsort(-degree[group], kind="stable")] for group in members]
 
 
-def _moved_back(
-    turn: Complex128[np.ndarray, "k"],
-    place: Complex128[np.ndarray, "k"],
-    old_turn: Complex128[np.ndarray, "k"],
-    old_place: Complex128[np.ndarray, "k"],
-) -> tuple[Complex128[np.ndarray, "k"], Complex128[np.ndarray, "k"]]:
-    """A group moved as a whole to where it stood."""
-    middle, old_middle = place.mean(), old_place.mean()
-    spread = float(np.mean(np.abs(old_place - old_middle) ** 2)) or 1.0
-    about = np.sum(old_turn * np.conj(turn)) * spread + np.sum((old_place - old_middle) * np.conj(place - middle))
-    about = about / abs(about)
-    return about * turn, about * (place - middle) + old_middle
-
-
 def _step(
-    count: int,
-    first: np.ndarray,
-    second: np.ndarray,
-    turns: tuple[Complex128[np.ndarray, "m"], Complex128[np.ndarray, "m"]],
+    links: Links,
+    arms: tuple[Complex128[np.ndarray, "m"], Complex128[np.ndarray, "m"]],
     lever: Float64[np.ndarray, "m"],
-    apart: Complex128[np.ndarray, "m"],
-    twist: Float64[np.ndarray, "m"],
+    residual: Float64[np.ndarray, "m 3"],
     trust: Float64[np.ndarray, "m"],
-    free: np.ndarray,
+    free: Bool[np.ndarray, "n"],
 ) -> Float64[np.ndarray, "n 3"]:
-    """One step of Gauss and Newton: how far each piece goes along x, along y, and turns."""
+    """One step: how far each free piece moves along x, along y, and turns; `arms` are the derivatives by the turns."""
     from scipy.sparse import coo_matrix, diags
     from scipy.sparse.linalg import spsolve
 
-    edges = np.arange(len(first))
-    entries: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-    for piece, sign, turned in ((first, 1.0, turns[0]), (second, -1.0, turns[1])):
-        for axis, part in enumerate((turned.real, turned.imag)):
-            entries.append((3 * edges + axis, 3 * piece + axis, np.full(len(edges), sign)))
-            entries.append((3 * edges + axis, 3 * piece + 2, part))
-        entries.append((3 * edges + 2, 3 * piece + 2, sign * lever))
-    row, column, value = (np.concatenate(part) for part in zip(*entries, strict=True))
-    slope = coo_matrix((value, (row, column)), shape=(3 * len(edges), 3 * count)).tocsr()
-    left = np.stack([apart.real, apart.imag, twist], 1).ravel()
+    count, edges = len(free), np.arange(len(lever))
+    blocks = np.zeros((2, len(lever), 3, 3))
+    for block, sign, arm in zip(blocks, (1.0, -1.0), arms, strict=True):
+        block[:, 0, 0] = block[:, 1, 1] = sign
+        block[:, :, 2] = sign * np.stack([arm.real, arm.imag, lever], 1)
+    pieces = np.stack([links.first, links.second])
+    row = np.broadcast_to((3 * edges[:, None] + np.arange(3))[:, :, None], blocks.shape)
+    column = np.broadcast_to((3 * pieces[:, :, None] + np.arange(3))[:, :, None], blocks.shape)
+    shape = 3 * len(lever), 3 * count
+    slope = coo_matrix((blocks.ravel(), (row.ravel(), column.ravel())), shape=shape).tocsr()
     weighed = diags(np.repeat(trust, 3)) @ slope
-    stiffness = (slope.T @ weighed).tocsr()
     moving = np.repeat(free, 3).nonzero()[0]
-    inner = stiffness[moving][:, moving]
+    inner = (slope.T @ weighed).tocsr()[moving][:, moving]
     own = inner.diagonal()
-    damped = inner + diags(DAMPING * own + 1e-12 * max(float(own.max()), 1.0))
+    damped = inner + diags(_DAMPING * own + 1e-12 * max(float(own.max()), 1.0))
     step = np.zeros(3 * count)
-    step[moving] = -spsolve(damped.tocsc(), (weighed.T @ left)[moving])
+    step[moving] = -spsolve(damped.tocsc(), (weighed.T @ residual.ravel())[moving])
     return step.reshape(count, 3)
 
 

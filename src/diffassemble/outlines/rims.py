@@ -1,44 +1,63 @@
-"""The rims of all pieces at one working scale: where they run, what they look like, and what is nearest to any point.
+"""The rims of all pieces at one working scale: their course, their colours, and the rim point nearest to any place.
 
-Everything that matching free outlines does in compiled loops reads these flat arrays: `start[i]` to `start[i + 1]` are
-the rim points of piece i. Lengths are working pixels: `scale` of them to a pixel of the pictures, so that a middling
-piece is at most `SIZE` across. Frames are those of the pieces.
+All compiled loops of matching free outlines read these flat arrays: `start[i]` to `start[i + 1]` are the rim points of
+piece i. Lengths are working pixels, `scale` of them to a pixel of the pictures. Frames are those of the pieces.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int32, Int64
+from jaxtyping import Bool, Float32, Float64, Int32, Int64, UInt8
 from torch import Tensor
 
 from diffassemble.core import OutlinePieces
 from diffassemble.core.contours import perimeter, resample
 
-# The root of the area of a middling piece, in working pixels.
-SIZE = 128.0
-# How far around a piece nearest points are known.
 MARGIN = 32
-# Colours are read this deep inside: beyond the pale rim that most pictures of pieces have, and farther in.
-NEAR, DEEP = 3.5, 9.0
-# Working pixels of a stretch of rim; how far from a line its points lie, root mean square, if it is straight; arcs of a
-# rim.
-STRETCH, BEND, ARCS = 31, 0.2, 64
-# From this share on a contact is straight; and the most log odds that it then has.
-MOSTLY, STRAIGHT_ODDS = 0.7, 0.0
-# What is white from the rim on is not the picture, down to this depth.
-PALE = 9.0
+"""working pixels around a piece for which the nearest rim points are known; more than any reach of a contact"""
+_ARCS = 64
+"""arcs of a rim, one for each bit of a number"""
+
+
+@dataclass(frozen=True)
+class RimConfig:
+    """How rims are read; lengths are working pixels. The networks of `arc_model` were trained with these values."""
+
+    size: float = 128.0
+    """root of the area of the median piece; smaller loses detail, larger costs time in proportion to its square"""
+    near: float = 3.5
+    """depth at which colours are read: beyond the pale rim that most pictures of pieces have …"""
+    deep: float = 9.0
+    """… and farther in, which gives their slope"""
+    blur: float = 1.2
+    """deviation of the filter by which colours are smoothed"""
+    pale: float = 9.0
+    """depth to which white from the rim on counts as background or as the core of torn paper"""
+    white: tuple[float, float] = (88.0, 9.0)
+    """CIELAB lightness above which, and chroma below which, a pixel is white"""
+    stretch: int = 31
+    """length of a stretch of rim that is tested for being straight"""
+    bend: float = 0.2
+    """root mean square distance from a line below which a stretch is straight: the edge of a sheet, not a break"""
+    unlike: tuple[float, float, float] = (0.5, 5.0, 25.0)
+    """difference of colours that touching pieces seldom have, as a share of the median of any two rim points, and its
+    bounds (CIELAB)"""
+
+
+RIMS = RimConfig()
 
 
 class Rims(NamedTuple):
     """Rims of n pieces with r points in all, and a grid of nearest rim points around each piece.
 
-    `unit` is the root of the area of a middling piece, `like` the difference of colours that two that touch seldom
-    show, `gap` how far true neighbours lie apart all along, because both lost as much of their rims. `near` and `deep`
-    are CIELAB colours at two depths inside of each rim point. `grid` holds 1 + the piece's nearest rim point for each
-    cell, negative inside; piece i's begins at `cells[i]`, has `shape[i]` rows and columns, and its first cell has its
-    middle at `corner[i]`. Bit b of `straight[i]` says that arc b of 64 of the rim is as straight as a cut edge.
+    `unit` is the root of the area of the median piece, `like` the difference of colours that touching pieces seldom
+    have, `gap` the distance of true neighbours after uniform erosion. `near` and `deep` are CIELAB colours at two
+    depths inside of each rim point. `grid` holds 1 + the piece's nearest rim point for each cell, negative inside;
+    piece i's begins at `cells[i]`, has `shape[i]` rows and columns, and its first cell has its middle at `corner[i]`.
+    Bit b of `straight[i]` is set if arc b of 64 of the rim is as straight as a cut edge.
     """
 
     scale: float
@@ -56,88 +75,77 @@ class Rims(NamedTuple):
     corner: Float32[np.ndarray, "n 2"]
     straight: Int64[np.ndarray, "n"]
 
+    def of(self, piece: int) -> Float32[np.ndarray, "k 2"]:
+        """The rim points of one piece."""
+        return self.points[self.start[piece] : self.start[piece + 1]]
 
-def rims_of(pieces: OutlinePieces) -> Rims:
-    """Read off what matching needs to know of all pieces."""
+
+def rims_of(pieces: OutlinePieces, config: RimConfig = RIMS) -> Rims:
+    """The rims of all pieces at the working scale."""
     root = float(pieces.areas.sqrt().median())
-    scale = min(1.0, SIZE / root)
-    points, normals, near, deep, grids, corners = [], [], [], [], [], []
+    scale = min(1.0, config.size / root)
+    rows = []
     for piece in range(len(pieces)):
         curve = pieces.contours[piece].double().numpy() * scale
         curve = resample(curve, max(24, round(perimeter(curve))))
         outward = outward_normals(curve)
-        points.append(curve)
-        normals.append(outward)
-        colours = _rim_colours(pieces, piece, curve, outward, scale)
-        near.append(colours[0])
-        deep.append(colours[1])
-        grid, corner = _nearest_grid(curve)
-        grids.append(grid)
-        corners.append(corner)
+        rows.append(
+            (curve, outward, *_rim_colours(pieces, piece, curve, outward, scale, config), *_nearest_grid(curve))
+        )
+    curves, normals, near, deep, grids, corners = zip(*rows, strict=True)
     seen = np.concatenate(near)
-    counts = np.array([0] + [len(curve) for curve in points])
-    sizes = np.array([0] + [grid.size for grid in grids])
+    apart = np.linalg.norm(seen - np.roll(seen, len(seen) // 2 + 7, 0), axis=1)
+    share, *bounds = config.unlike
     return Rims(
         scale,
         root * scale,
-        _likeness(seen),
+        float(np.clip(share * np.median(apart), *bounds)),
         0.0,
-        counts.cumsum(),
-        np.concatenate(points).astype(np.float32),
+        np.cumsum([0] + [len(curve) for curve in curves]),
+        np.concatenate(curves).astype(np.float32),
         np.concatenate(normals).astype(np.float32),
         seen.astype(np.float32),
         np.concatenate(deep).astype(np.float32),
         np.concatenate([grid.ravel() for grid in grids]).astype(np.int32),
-        sizes.cumsum()[:-1],
+        np.cumsum([0] + [grid.size for grid in grids])[:-1],
         np.array([grid.shape for grid in grids]),
         np.array(corners, np.float32),
-        np.array([straight_arcs(curve) for curve in points], np.int64),
+        np.array([straight_arcs(curve, config) for curve in curves], np.int64),
     )
 
 
-def only_straight(
-    rims: Rims, first: Int64[np.ndarray, "m"], second: Int64[np.ndarray, "m"], arcs: Int64[np.ndarray, "m 2"]
-) -> Bool[np.ndarray, "m"]:
-    """Of which contacts, by the arcs that touch, nearly all is straight on both sides: such edges fit anywhere."""
-    found = np.ones(len(arcs), bool)
-    for side, pieces in enumerate((first, second)):
-        touching = arcs[:, side].view(np.uint64)
-        flat = touching & rims.straight[pieces].view(np.uint64)
-        found &= np.bitwise_count(flat) > MOSTLY * np.bitwise_count(touching)
-    return found
+def only_straight(rims: Rims, first: int, second: int, arcs: Int64[np.ndarray, "2"], share: float) -> bool:
+    """Whether more than a share of what touches, by its arcs, is straight on both sides: such edges fit anywhere."""
+    touching = arcs.view(np.uint64)
+    flat = touching & rims.straight[[first, second]].view(np.uint64)
+    return bool((np.bitwise_count(flat) > share * np.bitwise_count(touching)).all())
 
 
-def straight_arcs(curve: np.ndarray) -> int:
+def straight_arcs(curve: Float64[np.ndarray, "k 2"], config: RimConfig = RIMS) -> int:
     """Bits of the arcs, 64 of equal length, that belong to a stretch without any bend: the edge of a sheet."""
     from scipy.ndimage import maximum_filter1d, uniform_filter1d
 
-    if len(curve) <= STRETCH:
+    if len(curve) <= config.stretch:
         return 0
     x, y = (curve - curve.mean(0)).T
-    mean = [uniform_filter1d(values, STRETCH, mode="wrap") for values in (x, y, x * x, y * y, x * y)]
+    mean = [uniform_filter1d(values, config.stretch, mode="wrap") for values in (x, y, x * x, y * y, x * y)]
     xx, yy, xy = mean[2] - mean[0] ** 2, mean[3] - mean[1] ** 2, mean[4] - mean[0] * mean[1]
     off = np.sqrt(np.maximum((xx + yy) / 2 - np.sqrt(((xx - yy) / 2) ** 2 + xy**2), 0))
-    straight = maximum_filter1d((off < BEND).astype(np.uint8), STRETCH, mode="wrap")
-    arc = ARCS * np.arange(len(curve)) // len(curve)
-    share = np.bincount(arc, straight, ARCS) / np.maximum(np.bincount(arc, minlength=ARCS), 1)
-    bits = sum(1 << int(number) for number in np.flatnonzero(share > 0.5))
-    return bits - (1 << ARCS) if bits >> (ARCS - 1) else bits
+    straight = maximum_filter1d((off < config.bend).astype(np.uint8), config.stretch, mode="wrap")
+    arc = _ARCS * np.arange(len(curve)) // len(curve)
+    share = np.bincount(arc, straight, _ARCS) / np.maximum(np.bincount(arc, minlength=_ARCS), 1)
+    bits = np.flatnonzero(share > 0.5).astype(np.uint64)
+    return int(np.bitwise_or.reduce(np.uint64(1) << bits, initial=np.uint64(0)).view(np.int64))
 
 
-def _likeness(colours: np.ndarray) -> float:
-    """The difference of colours from which on touching speaks against: a share of that between any two rim points."""
-    apart = np.linalg.norm(colours - np.roll(colours, len(colours) // 2 + 7, 0), axis=1)
-    return float(np.clip(0.5 * np.median(apart), 5.0, 25.0))
-
-
-def smoothed(curve: np.ndarray, width: float) -> np.ndarray:
-    """A closed curve of points a pixel apart, smoothed by a bell of this standard deviation."""
+def smoothed(curve: Float64[np.ndarray, "k c"], width: float) -> Float64[np.ndarray, "k c"]:
+    """Values along a closed curve of points a pixel apart, smoothed by a Gaussian of this standard deviation."""
     from scipy.ndimage import gaussian_filter1d
 
     return gaussian_filter1d(curve, width, axis=0, mode="wrap")
 
 
-def outward_normals(curve: np.ndarray, width: float = 2.0) -> np.ndarray:
+def outward_normals(curve: Float64[np.ndarray, "k 2"], width: float = 2.0) -> Float64[np.ndarray, "k 2"]:
     """Unit vectors that point away from the inside of a clockwise curve."""
     soft = smoothed(curve, width)
     along = np.roll(soft, -1, 0) - np.roll(soft, 1, 0)
@@ -146,8 +154,13 @@ def outward_normals(curve: np.ndarray, width: float = 2.0) -> np.ndarray:
 
 
 def _rim_colours(
-    pieces: OutlinePieces, piece: int, curve: np.ndarray, outward: np.ndarray, scale: float
-) -> tuple[np.ndarray, np.ndarray]:
+    pieces: OutlinePieces,
+    piece: int,
+    curve: Float64[np.ndarray, "k 2"],
+    outward: Float64[np.ndarray, "k 2"],
+    scale: float,
+    config: RimConfig,
+) -> tuple[Float64[np.ndarray, "k 3"], Float64[np.ndarray, "k 3"]]:
     """CIELAB at two depths inside of each rim point, continued from where the picture itself begins."""
     from scipy.ndimage import distance_transform_edt, gaussian_filter, map_coordinates
     from skimage.color import rgb2lab
@@ -157,24 +170,27 @@ def _rim_colours(
         return nothing, nothing
     texture: Tensor = pieces.textures[piece]
     lab = rgb2lab(texture[:3].permute(1, 2, 0).numpy())
-    core = _picture_itself(texture[3].numpy(), lab, PALE / scale)
-    soft = 1.2 / scale
+    core = _picture_itself(texture[3].numpy(), lab, scale, config)
+    soft = config.blur / scale
     weight = gaussian_filter(core.astype(np.float32), soft) + 1e-6
     row, column = distance_transform_edt(~core, return_distances=False, return_indices=True)
     blurred = [(gaussian_filter((lab[..., c] * core).astype(np.float32), soft) / weight)[row, column] for c in range(3)]
     found = []
-    for depth in (NEAR, DEEP):
+    for depth in (config.near, config.deep):
         inside = (curve - depth * outward) / scale + pieces.origins[piece].numpy() - 0.5
         found.append(np.stack([map_coordinates(c, inside[:, ::-1].T, order=1, mode="nearest") for c in blurred], 1))
     return found[0], found[1]
 
 
-def _picture_itself(alpha: np.ndarray, lab: np.ndarray, deepest: float) -> np.ndarray:
+def _picture_itself(
+    alpha: UInt8[np.ndarray, "h w"], lab: Float64[np.ndarray, "h w 3"], scale: float, config: RimConfig
+) -> Bool[np.ndarray, "h w"]:
     """Pixels well inside, without what is white from the rim on down to some depth: background or the core of paper."""
     from scipy.ndimage import binary_dilation, binary_propagation, distance_transform_edt
 
     depth = distance_transform_edt(np.pad(alpha >= 250, 1))[1:-1, 1:-1]
-    white = (lab[..., 0] > 88) & (np.hypot(lab[..., 1], lab[..., 2]) < 9) & (depth < deepest)
+    lightness, chroma = config.white
+    white = (lab[..., 0] > lightness) & (np.hypot(lab[..., 1], lab[..., 2]) < chroma) & (depth < config.pale / scale)
     pale = binary_dilation(binary_propagation(white & (depth <= 3), mask=white))
     inside = depth > 2
     for core in (inside & ~pale, inside, alpha > 0):
@@ -183,7 +199,7 @@ def _picture_itself(alpha: np.ndarray, lab: np.ndarray, deepest: float) -> np.nd
     return np.ones_like(inside)
 
 
-def _nearest_grid(curve: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _nearest_grid(curve: Float64[np.ndarray, "k 2"]) -> tuple[Int64[np.ndarray, "h w"], Float64[np.ndarray, "2"]]:
     """For each cell around and inside a piece 1 + its nearest rim point, negative inside; the first cell's middle."""
     from scipy.ndimage import binary_fill_holes, distance_transform_edt
 

@@ -1,9 +1,8 @@
 """Learned comparison of the long sides of strips: which two continue each other, and shifted by how much.
 
-Each side is seen twice, as the right side of its strip and, turned by half, as a left side; two small networks turn
-what it shows row by row into vectors. How well a right side continues in a left one is the sum of products over the
-rows that come to lie beside each other, so all shifts of all pairs are one correlation. Empty paper gives products of
-about nothing, so it says nothing.
+Each side is read twice, as the right side of its strip and, turned by half, as a left side; two small networks turn its
+rows into vectors. How well a right side continues in a left one is the sum of products over the rows that come beside
+each other, so all shifts of all pairs are one correlation. Empty paper gives products of about zero: no evidence.
 """
 
 from __future__ import annotations
@@ -21,13 +20,24 @@ from diffassemble.core.settings import Width
 from diffassemble.network.pretrained import Pretrained
 from diffassemble.outlines.strip_sides import CHANNELS
 
-# Shares of pairs whose strips begin together, end together, or lie anyhow; by how many pixels the first two are missed.
-_LEVEL, _ANYHOW, _JITTER = 0.45, 0.1, 2.0
-# Strips are shifted by no more than this share of their length against beginning or ending together.
-FARTHEST = 0.1
-_NEVER = -1e4
-# How many products of rows are computed at once.
-_BLOCK = 2**24
+
+@dataclass(frozen=True)
+class ShiftConfig:
+    """How far strips are shifted along each other; estimated on shredded pages, on which the networks were trained."""
+
+    level: float = 0.45
+    """share of pairs whose strips begin together, and of those that end together"""
+    jitter: float = 2.0
+    """mean distance by which they then miss it, in pixels"""
+    anyhow: float = 0.1
+    """share of all other pairs"""
+    farthest: float = 0.1
+    """largest shift beyond beginning or ending together, as a share of a strip's length"""
+    block: int = 2**24
+    """products of rows that are computed at once, which limits memory"""
+
+
+SHIFTS = ShiftConfig()
 
 
 @dataclass(frozen=True)
@@ -38,14 +48,14 @@ class StripModelConfig:
     width: Width = 24
     """numbers that stand for a row"""
     rows: Width = 7
-    """rows that one layer looks at; an odd number"""
+    """rows that one layer reads; an odd number"""
 
 
 class Comparison(NamedTuple):
     """How well sides continue each other, symmetric; within one strip never.
 
     `fits` are log odds but for a constant, summed over all shifts. With the first side on the right of its strip, the
-    other strip's first row lies best at row `shifts` of the first strip. `alone` is the fit of no neighbour at all.
+    other strip's first row fits best at row `shifts` of the first strip. `alone` is the fit of no neighbour at all.
     """
 
     fits: Float[Tensor, "s s"]
@@ -64,7 +74,7 @@ class StripModel(Pretrained):
         self.config = config
         self.right, self.left = self._network(), self._network()
         self.alone = nn.Parameter(torch.zeros(()))
-        # What is added to log odds, and what they are multiplied with, to be right as often as they say.
+        # Shift and slope of the calibration of log odds.
         self.register_buffer("odds", torch.tensor([0.0, 1.0]))
 
     def _network(self) -> nn.Sequential:
@@ -78,7 +88,7 @@ class StripModel(Pretrained):
         )
 
     def calibrated(self, odds: Float[Tensor, "s s"]) -> Float[Tensor, "s s"]:
-        """Log odds as often right as they say."""
+        """Calibrated log odds."""
         return self.odds[0] + self.odds[1] * odds
 
     def forward(self, bands: Float[Tensor, "n 2 channels l"], lengths: Int[Tensor, "n"]) -> Comparison:
@@ -92,14 +102,14 @@ class StripModel(Pretrained):
         turned = sides.gather(2, upwards) * inside
         left = self.left(turned).tanh() * (inside & (turned[:, -1:] > 0)) / 8
         longest, shortest = int(lengths.max()), int(lengths.min())
-        most = longest - shortest + round(FARTHEST * longest)
+        most = longest - shortest + round(SHIFTS.farthest * longest)
         period = next_fast_len(longest + most + 1, real=True)
         waves, others = torch.fft.rfft(right, period), torch.fft.rfft(left, period).conj()
         shifts = torch.arange(-most, most + 1)
         # One and the same placement, seen upright and upside down, has these two shifts.
         difference = own[None] - own[:, None]
         fits, best = [], []
-        for some in torch.arange(len(sides)).split(max(1, _BLOCK // (len(sides) * period))):
+        for some in torch.arange(len(sides)).split(max(1, SHIFTS.block // (len(sides) * period))):
             one = torch.fft.irfft(torch.einsum("akf,bkf->abf", waves[some], others), period)
             two = torch.fft.irfft(torch.einsum("akf,bkf->baf", waves, others[some]), period)
             upright = one[..., shifts % period]
@@ -108,14 +118,15 @@ class StripModel(Pretrained):
             best.append(shifts[seen.detach().argmax(-1)])
             fits.append(seen.logsumexp(-1))
         strip = torch.arange(len(sides)) // 2
-        every = torch.cat(fits).masked_fill(strip[:, None] == strip, _NEVER)
+        every = torch.cat(fits).masked_fill(strip[:, None] == strip, -1e4)
         return Comparison((every + every.T) / 2, torch.cat(best), self.alone)
 
 
 def _prior(shifts: Int[Tensor, "k"], ends: Int[Tensor, "r s"], longest: int) -> Float[Tensor, "r s k"]:
     """Log probabilities of shifts, where a shift of `ends` lets two strips end together."""
-    together = [(-(shifts - place[..., None]).abs() / _JITTER).exp() / (2 * _JITTER) for place in (0 * ends, ends)]
-    return (_LEVEL * together[0] + _LEVEL * together[1] + _ANYHOW / len(shifts)).log()
+    own = SHIFTS
+    near = [(-(shifts - place[..., None]).abs() / own.jitter).exp() / (2 * own.jitter) for place in (0 * ends, ends)]
+    return (own.level * (near[0] + near[1]) + own.anyhow / len(shifts)).log()
 
 
 @cache

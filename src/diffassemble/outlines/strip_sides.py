@@ -1,4 +1,4 @@
-"""Strips made straight: where their two long sides run, and what they show along them.
+"""Strips made straight: the course of their two long sides, and the colours along them.
 
 A strip's own frame has its axis upright: x to the right, y down along the strip, the origin at the centre of area, as
 in the piece's frame. Its long sides are numbered 0 right and 1 left, and read clockwise: the right one downwards, the
@@ -20,23 +20,37 @@ from torch import Tensor
 from diffassemble.core import OutlinePieces, Poses
 
 RIGHT, LEFT = 0, 1
-# How far into the strip it is looked, and the longest strip that is looked at as it is, in pixels.
 DEPTH = 12
-LONGEST = 1200
-# Levels of brightness by depth, two of colour, two of the border's course at different scales, and where it is known.
+"""pixels to which strips are read inwards from their sides"""
 CHANNELS = DEPTH + 5
-# Strips are this much longer than wide at least, and no other strip is longer by more than this share.
-_SLENDER, _UNEVEN = 3.0, 0.25
-# What runs more evenly than this over so many pixels is how a strip lies or bends, not how it was torn.
-_BENDS, _WAVES = 151, 25
-# Border points further than this from the side's course, in pixels, belong to the ends of the strip.
-_ASTRAY = 10.0
+"""brightness by depth, two of colour, two of the border's course at different scales, and where it is known"""
+
+
+@dataclass(frozen=True)
+class StripSidesConfig:
+    """How strips are recognised and read, as for the networks' training; lengths are pixels of the comparison."""
+
+    longest: float = 1200.0
+    """longer strips are reduced to this length"""
+    slender: float = 3.0
+    """strips are more than so many times longer than wide, …"""
+    uneven: float = 0.25
+    """… deviate from the median length by less than this share, …"""
+    rough: float = 0.3
+    """… and in width by less than this share of it"""
+    courses: tuple[int, int] = (151, 25)
+    """border courses are relative to their means over so many rows: slower bends are the strip's, not the cut's"""
+    astray: float = 10.0
+    """border points farther from the side's course belong to the ends of the strip"""
+
+
+SIDES = StripSidesConfig()
 
 
 class StripFrame(NamedTuple):
-    """How a strip lies in its piece's frame: its axes as columns, across and along, and its extent in its own frame.
+    """The axes of a strip in its piece's frame as columns, across and along, and its extent in its own frame.
 
-    `reach` is how far the right and the left side lie from the origin; `widths` are those of its rows, where known.
+    `reach` are the distances of the right and the left side from the origin; `widths` those of its rows, where known.
     """
 
     axes: Float[np.ndarray, "2 2"]
@@ -50,12 +64,12 @@ class StripFrame(NamedTuple):
         return self.bottom - self.top
 
     def placed(self, turned: bool) -> Poses:
-        """The pose that stands the strip upright, or upside down."""
+        """The pose that turns the strip upright, or upside down."""
         rotation = torch.from_numpy(self.axes.T).float()
         return Poses((-rotation if turned else rotation)[None], torch.zeros(1, 2))
 
     def begins(self, turned: bool) -> float:
-        """Where its first row lies then."""
+        """Where its first row is then."""
         return -self.bottom if turned else self.top
 
 
@@ -64,7 +78,7 @@ def strip_frame(contour: Float[Tensor, "c 2"]) -> StripFrame:
     curve = contour.double().numpy()
     _, vectors = np.linalg.eigh(np.cov(curve.T))
     along = vectors[:, 1]
-    # The middle of the strip says better which way it runs than its ends, which may be cut off at a slant.
+    # The direction of its middle line is more exact than that of its ends, which may be cut off at a slant.
     for _ in range(2):
         high, low = _borders(curve, along)
         inner = np.flatnonzero(np.isfinite(high))
@@ -88,7 +102,7 @@ def _across(along: Float[np.ndarray, "2"]) -> Float[np.ndarray, "2"]:
 def _borders(
     curve: Float[np.ndarray, "c 2"], along: Float[np.ndarray, "2"]
 ) -> tuple[Float[np.ndarray, "r"], Float[np.ndarray, "r"]]:
-    """How far the outline reaches to both sides in each row of a pixel, but for a tenth at both ends."""
+    """Largest and least distance across of the outline in each row of a pixel, but for a tenth at both ends."""
     rows = np.round(curve @ along).astype(int)
     rows -= rows.min()
     count = int(rows.max()) + 1
@@ -99,13 +113,13 @@ def _borders(
 
 
 def strip_like(pieces: OutlinePieces) -> Bool[np.ndarray, "n"]:
-    """Which pieces are far longer than wide, about as wide all along, and as long as the others that are so."""
+    """Which pieces are much longer than wide, of nearly constant width, and as long as the others that are so."""
     frames = [strip_frame(contour) for contour in pieces.contours]
     wide, uneven = (np.array([getattr(frame.widths, name)() for frame in frames]) for name in ("mean", "std"))
     length = np.array([frame.length for frame in frames])
-    slender = (length > _SLENDER * wide) & (uneven < 0.3 * wide)
+    slender = (length > SIDES.slender * wide) & (uneven < SIDES.rough * wide)
     usual = float(np.median(length[slender])) if slender.any() else 1.0
-    return slender & (np.abs(length / usual - 1) < _UNEVEN)
+    return slender & (np.abs(length / usual - 1) < SIDES.uneven)
 
 
 def looks_like_strips(pieces: OutlinePieces) -> bool:
@@ -115,7 +129,7 @@ def looks_like_strips(pieces: OutlinePieces) -> bool:
 
 @dataclass(frozen=True)
 class StripSides:
-    """What the long sides of strips show, in pixels of the comparison, `scale` of which are a pixel of the pictures.
+    """The long sides of strips as they are read, in pixels of the comparison: `scale` of them to a pixel of a picture.
 
     `bands` has both sides of each strip as they are read, padded with zeros to the longest; `lengths` counts the rows
     of each strip.
@@ -128,7 +142,7 @@ class StripSides:
 
 def read_sides(pieces: OutlinePieces, frames: Sequence[StripFrame]) -> StripSides:
     """Straighten all strips, and read both long sides of each."""
-    scale = min(1.0, LONGEST / float(np.median([frame.length for frame in frames])))
+    scale = min(1.0, SIDES.longest / float(np.median([frame.length for frame in frames])))
     every = [
         _read_strip(texture.numpy(), frame, origin.double().numpy(), scale)
         for texture, frame, origin in zip(pieces.textures, frames, pieces.origins, strict=True)
@@ -137,7 +151,7 @@ def read_sides(pieces: OutlinePieces, frames: Sequence[StripFrame]) -> StripSide
     bands = np.zeros((len(every), 2, CHANNELS, max(lengths)), np.float32)
     for index, own in enumerate(every):
         bands[index, :, :, : own.shape[-1]] = own
-    # What most of the paper shows is the ground that ink is seen on.
+    # The median brightness is that of the paper.
     known = bands[:, :, -1] > 0
     ground = np.median(bands[:, :, 3][known]) if known.any() else 0.0
     bands[:, :, :DEPTH] = (bands[:, :, :DEPTH] - ground) * known[:, :, None]
@@ -166,7 +180,7 @@ def _read_strip(
 
 
 def _border(opaque: Float[np.ndarray, "l w"]) -> tuple[Float[np.ndarray, "l"], Bool[np.ndarray, "l"]]:
-    """In which column, finer than pixels, the opaque ends to the right, and in which rows that is a long side."""
+    """The column, in fractions of pixels, at which the strip ends to the right, and the rows of the long side."""
     inside = opaque >= 0.5
     last = opaque.shape[1] - 1 - inside[:, ::-1].argmax(1)
     rows = np.arange(len(opaque))
@@ -179,19 +193,19 @@ def _border(opaque: Float[np.ndarray, "l w"]) -> tuple[Float[np.ndarray, "l"], B
             return border, np.zeros_like(known)
         course = np.polynomial.Polynomial.fit(rows[known], border[known], 2)(rows)
         astray = np.abs(border - course)
-        known = opaque_rows & (astray < max(_ASTRAY, 3 * float(np.median(astray[known]))))
+        known = opaque_rows & (astray < max(SIDES.astray, 3 * float(np.median(astray[known]))))
     return border, known
 
 
 def _band(
     levels: Float[np.ndarray, "3 l w"], border: Float[np.ndarray, "l"], known: Bool[np.ndarray, "l"]
 ) -> Float[np.ndarray, "channels l"]:
-    """What a right side shows by depth from its border, and how the border runs."""
+    """The channels of a right side: brightness by depth from its border, colours, and the course of the border."""
     rows = np.arange(len(border))
     deep = border[None] - 0.5 - np.arange(DEPTH)[:, None]
     where = np.stack([np.broadcast_to(rows, deep.shape), deep])
     luma, red, blue = (ndimage.map_coordinates(level, where, order=1, mode="nearest") for level in levels)
     filled = np.interp(rows, rows[known], border[known]) if known.any() else border
-    courses = [filled - ndimage.uniform_filter1d(filled, size, mode="nearest") for size in (_BENDS, _WAVES)]
+    courses = [filled - ndimage.uniform_filter1d(filled, size, mode="nearest") for size in SIDES.courses]
     shown = [*luma, red[1:5].mean(0), blue[1:5].mean(0), *(np.clip(course / 4, -2, 2) for course in courses)]
     return (np.stack([*shown, np.ones(len(rows))]) * known).astype(np.float32)

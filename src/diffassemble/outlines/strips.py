@@ -1,214 +1,266 @@
 """Shredded pages: which long sides of strips continue each other, and the order of the strips.
 
-Sides are compared by how they are torn and by what runs across them (`strip_model`), with a free shift along the side
-and half turns; empty paper between straight cuts says nothing, and is told as doubt. Poses are in pixels: strips stand
-upright by their own axes, side by side without a gap, shifted along as matched.
+Sides are compared by their course and by what crosses them (`strip_model`), with a free shift along the side and half
+turns; empty paper between straight cuts is no evidence. The order is grown (`assembly.growth`): the constraint is that
+strips form a path, in which each side has one neighbour at most. As a join is worth the same seen upside down, the two
+ends of a path may be turned freely. Poses are in pixels: strips are upright by their own axes, side by side without a
+gap, shifted along as matched. Sides are numbered 2 · strip + side.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
+from diffassemble.assembly.confidence import calibration, path_confidence
+from diffassemble.assembly.growth import Constraint, GrowthPolicy, grown
 from diffassemble.core import Locks, Matches, OutlinePieces, Placements, Poses
 from diffassemble.core.thresholds import LIKELY
 from diffassemble.outlines.strip_model import Comparison, load_strip_model
-from diffassemble.outlines.strip_order import best_path
 from diffassemble.outlines.strip_sides import LEFT, RIGHT, StripFrame, looks_like_strips, read_sides, strip_frame
 
 __all__ = ["looks_like_strips", "match_strips", "order_strips"]
 
-# Partners of a side that are told at most.
-_KEEP = 40
-# Log odds beyond this are not told apart.
-_CERTAIN = 14.0
-# Log odds of what the locks say, which nothing outweighs.
-_LOCKED = 1e3
-# Locked strips lie beside each other if they are turned and shifted by no more than this against their match.
-_SAME_TURN, _SAME_PLACE = 0.97, 0.5
-# Rounds of balancing, after which probabilities no longer change.
-_ROUNDS = 60
-# How far pages in one bag are laid apart, in widths of a strip.
-_APART = 2.0
+
+@dataclass(frozen=True)
+class StripConfig:
+    """Matching and ordering of strips; evidence is log odds. Rivals were chosen on made pages (decisions/017)."""
+
+    partners: int = 40
+    """matches of a side, at most"""
+    certain: float = 14.0
+    """larger odds are not distinguished"""
+    rounds: int = 60
+    """steps of balancing, after which probabilities no longer change"""
+    unlisted: float = -7.0
+    """odds of joins that are not among the matches: one in a thousand"""
+    rivals: int = 24
+    """orders that begin with a join that the best order contradicts"""
+    rival: float = -1.0
+    """log odds that such a join needs"""
+    locked: float = 1e3
+    """odds of joins of two locked strips, which no evidence outweighs"""
+    realised: tuple[float, float] = (0.97, 0.5)
+    """locked strips realise a match above this cosine of the angle and below this distance, in widths"""
+    apart: float = 2.0
+    """distance of pages of one bag, in widths of a strip"""
 
 
-def match_strips(pieces: OutlinePieces) -> Matches:
+STRIPS = StripConfig()
+
+
+def match_strips(pieces: OutlinePieces, config: StripConfig = STRIPS) -> Matches:
     """All likely joins of long sides, each once; slots are 4 · side + side, where 0 is right and 2 left."""
-    frames = [strip_frame(contour) for contour in pieces.contours]
     if len(pieces) < 2:
-        none = torch.zeros(0, dtype=torch.long)
-        return Matches(none, none, Poses.identity(0, 2), none, torch.zeros(0, 3))
+        return Matches.none(2)
+    frames = [strip_frame(contour) for contour in pieces.contours]
     model, sides = load_strip_model(), read_sides(pieces, frames)
     compared = model(sides.bands, sides.lengths)
-    odds = model.calibrated(balanced(compared))
-    first, second = _likely(odds).unbind(1)
-    shifts = compared.shifts[first, second] / sides.scale
-    chance = odds.sigmoid()
-    ranks = (odds[first] > odds[first, second][:, None]).sum(1) + (odds[second] > odds[first, second][:, None]).sum(1)
+    odds = model.calibrated(balanced(compared, config))
+    # The best partners of every side, each pair once.
+    best = odds.topk(min(config.partners, len(odds)), dim=1).indices
+    chosen = torch.zeros(odds.shape, dtype=torch.bool).scatter(1, best, True)
+    strip = torch.arange(len(odds)) // 2
+    first, second = ((chosen | chosen.T) & (strip[:, None] < strip)).nonzero().unbind(1)
+    poses = [
+        relative_pose(frames, one, other, shift / sides.scale)
+        for one, other, shift in zip(
+            first.tolist(), second.tolist(), compared.shifts[first, second].tolist(), strict=True
+        )
+    ]
+    own = odds[first, second]
+    ranks = (odds[first] > own[:, None]).sum(1) + (odds[second] > own[:, None]).sum(1)
     quality = (compared.fits[first, second] - compared.alone).sigmoid()
     return Matches(
         first // 2,
         second // 2,
-        _relatives(frames, first, second, shifts),
+        stacked(poses),
         4 * 2 * (first % 2) + 2 * (second % 2),
-        torch.stack([chance[first, second], 1 / (1 + ranks), quality], 1),
+        torch.stack([own.sigmoid(), 1 / (1 + ranks), quality], 1),
     )
 
 
-def balanced(compared: Comparison) -> Float[Tensor, "s s"]:
+def balanced(compared: Comparison, config: StripConfig = STRIPS) -> Float[Tensor, "s s"]:
     """Log odds of all joins if each side has one neighbour at most: with `alone`, the chances of each sum to one."""
     level = torch.zeros(len(compared.fits))
-    for _ in range(_ROUNDS):
+    for _ in range(config.rounds):
         total = torch.logaddexp((compared.fits + level).logsumexp(1), compared.alone)
         level = (level - total) / 2
     chance = (compared.fits + level + level[:, None]).double().exp().clamp(1e-9, 1 - 1e-9)
-    return chance.logit().float().clamp(-_CERTAIN, _CERTAIN)
+    return chance.logit().float().clamp(-config.certain, config.certain)
 
 
-def _likely(odds: Float[Tensor, "s s"]) -> Int[Tensor, "m 2"]:
-    """The best partners of every side, each pair once, of two strips."""
-    count = len(odds)
-    best = odds.topk(min(_KEEP, count), dim=1).indices
-    chosen = torch.zeros(count, count, dtype=torch.bool)
-    chosen[torch.arange(count)[:, None], best] = True
-    strip = torch.arange(count) // 2
-    return ((chosen | chosen.T) & (strip[:, None] < strip)).nonzero()
+def relative_pose(frames: Sequence[StripFrame], one: int, other: int, shift: float) -> Poses:
+    """The pose of the strip of the first side, on its right, in the frame of the other's, whose first row is at
+    `shift` of the first strip."""
+    here, there = frames[one // 2], frames[other // 2]
+    turned, turned_there = one % 2 == LEFT, other % 2 == RIGHT
+    down = here.begins(turned) + shift - there.begins(turned_there)
+    beside = torch.tensor([[here.reach[one % 2] + there.reach[other % 2], down]])
+    return Poses(there.placed(turned_there).rotation, beside).inverse() @ here.placed(turned)
 
 
-def _relatives(
-    frames: Sequence[StripFrame], first: Int[Tensor, "m"], second: Int[Tensor, "m"], shifts: Float[Tensor, "m"]
-) -> Poses:
-    """How the strip of the first side, on its right, lies to that of the second, whose first row is at `shifts`."""
-    motions = []
-    for one, other, shift in zip(first.tolist(), second.tolist(), shifts.tolist(), strict=True):
-        here, there = frames[one // 2], frames[other // 2]
-        turned, turned_there = one % 2 == LEFT, other % 2 == RIGHT
-        down = here.begins(turned) + shift - there.begins(turned_there)
-        beside = torch.tensor([[here.reach[one % 2] + there.reach[other % 2], down]])
-        standing = Poses(there.placed(turned_there).rotation, beside)
-        motions.append(standing.inverse() @ here.placed(turned))
-    return Poses(
-        torch.cat([motion.rotation for motion in motions]), torch.cat([motion.translation for motion in motions])
-    )
+def stacked(poses: Sequence[Poses]) -> Poses:
+    """Several poses as one."""
+    return Poses(torch.cat([pose.rotation for pose in poses]), torch.cat([pose.translation for pose in poses]))
+
+
+@dataclass
+class Paths:
+    """Strips joined to paths: the side beside each side, −1 at ends; the path of each strip; the worth of all joins."""
+
+    beside: Int64[np.ndarray, "s"]
+    path: Int64[np.ndarray, "n"]
+    total: float = 0.0
+
+
+class PathOrder(Constraint[Paths, tuple[int, int]]):
+    """Joins are pairs of sides: of ends of two paths, so that no ring arises; `worth` is their symmetric log odds."""
+
+    def __init__(self, worth: Float64[np.ndarray, "s s"], rival: float = STRIPS.rival) -> None:
+        self.worth = worth
+        one, other = np.triu_indices(len(worth), 1)
+        order = np.argsort(-worth[one, other], kind="stable")
+        self.sides = list(zip(one[order].tolist(), other[order].tolist(), strict=True))
+        self.likely = self.sides[: int((worth[one, other] > rival).sum())]
+
+    def begin(self) -> Paths:
+        """Every strip alone."""
+        return Paths(np.full(len(self.worth), -1), np.arange(len(self.worth) // 2))
+
+    def proposals(self, state: Paths) -> list[tuple[int, int]]:
+        """All pairs of sides, the most probable first."""
+        return self.sides
+
+    def evidence(self, state: Paths, join: tuple[int, int]) -> float:
+        """Log odds of a join; −∞ unless both are ends of different paths."""
+        one, other = join
+        free = state.beside[one] < 0 and state.beside[other] < 0 and state.path[one // 2] != state.path[other // 2]
+        return float(self.worth[join]) if free else -math.inf
+
+    def join(self, state: Paths, join: tuple[int, int]) -> Iterable[tuple[int, int]]:
+        """Make two paths one."""
+        one, other = join
+        state.beside[one], state.beside[other] = other, one
+        state.path[state.path == state.path[other // 2]] = state.path[one // 2]
+        state.total += float(self.worth[join])
+        return ()
+
+    def total(self, state: Paths) -> float:
+        """Log odds of all joins."""
+        return state.total
+
+    def contradicted(self, state: Paths) -> list[tuple[int, int]]:
+        """Likely joins of sides that have other neighbours, the likeliest first."""
+        return [join for join in self.likely if state.beside[join[0]] != join[1]]
+
+
+def best_path(
+    worth: Float64[np.ndarray, "s s"], until: float = math.inf, config: StripConfig = STRIPS
+) -> Int64[np.ndarray, "n"]:
+    """The path through all strips of most worth that was found, as the sequence of sides that are on the left."""
+    policy = GrowthPolicy(least=-math.inf, rivals=config.rivals, until=until)
+    beside = grown(PathOrder(worth, config.rival), policy).state.beside
+    path = [int(np.flatnonzero(beside < 0)[0])]
+    while (side := int(beside[path[-1] ^ 1])) >= 0:
+        path.append(side)
+    return np.array(path)
 
 
 def order_strips(
-    pieces: OutlinePieces, matches: Matches, locks: Locks | None, several: bool = False, until: float = math.inf
+    pieces: OutlinePieces,
+    matches: Matches,
+    locks: Locks | None,
+    several: bool = False,
+    until: float = math.inf,
+    config: StripConfig = STRIPS,
 ) -> Placements:
-    """Lay all strips side by side along the path of most evidence; `until` is when to stop, by the monotonic clock.
+    """All strips side by side along the path of most evidence; after `until` no other path is tried.
 
-    With `several` pages, a path ends where a join is less likely than not, and strips that hold to nothing are left
-    out, laid beside the others.
+    With `several` pages, a path ends where a join is less likely than not, and strips without a likely join are
+    unplaced, beside the others.
     """
-    count = len(pieces)
+    # 1. Evidence of all pairs of sides.
+    count, sides = len(pieces), 2 * len(pieces)
     frames = [strip_frame(contour) for contour in pieces.contours]
-    # One chance in a thousand stands for joins that are not told.
-    odds = np.full((2 * count, 2 * count), -7.0)
-    row = np.full((2 * count, 2 * count), -1)
+    worth, row = np.full((sides, sides), config.unlisted), np.full((sides, sides), -1)
     first = (2 * matches.first + matches.slot // 8).numpy()
     second = (2 * matches.second + matches.slot % 4 // 2).numpy()
-    told = matches.log_odds.numpy()
-    odds[first, second] = odds[second, first] = told
+    worth[first, second] = worth[second, first] = matches.log_odds.numpy()
     row[first, second] = row[second, first] = np.arange(len(matches))
-    worth = odds if locks is None else _with_locks(odds, matches, first, second, locks, frames)
-    path = best_path(worth, until)
-    chances = np.array([1 / (1 + np.exp(-worth[a ^ 1, b])) for a, b in pairwise(path)])
-    poses = _laid(path, frames, matches, row, chances < LIKELY if several else np.zeros(count - 1, bool))
-    order = path // 2
-    confidence, objects = torch.zeros(count), torch.zeros(count, dtype=torch.long)
-    confidence[order] = torch.from_numpy(_sureness(chances)).float()
-    notes = [""] * count
-    parts = np.concatenate([[0], np.cumsum(chances < LIKELY)])
-    if several:
-        sizes = np.bincount(parts)
-        number = np.cumsum(sizes > 1) - 1 if count > 1 else np.zeros(1, int)
-        for part in range(len(sizes)):
-            inside = order[parts == part]
-            alone = sizes[part] == 1 < count
-            objects[inside] = -1 if alone else int(number[part])
-            sure = _sureness(chances[np.flatnonzero(parts == part)[:-1]])
-            confidence[inside] = torch.from_numpy(0 * sure if alone else sure).float()
+    if locks is not None:
+        held = locks.held.repeat_interleave(2).numpy()
+        worth[held[:, None] & held] = -config.locked
+        both = _realised(matches, locks, frames, config)
+        worth[first[both], second[both]] = worth[second[both], first[both]] = config.locked
+    # 2. The order, and where pages end.
+    path = best_path(worth, until, config)
+    order, joins = path // 2, np.array([worth[a ^ 1, b] for a, b in pairwise(path)])
+    chances = calibration("strips")(joins)
+    doubtful = chances < LIKELY
+    page = np.concatenate([[0], np.cumsum(doubtful if several else 0 * doubtful)]).astype(int)
+    sizes = np.bincount(page)
+    number = np.where((sizes > 1) | (count == 1), np.cumsum(sizes > 1) - (count > 1), -1)
+    # 3. Confidence and notes.
+    confidence, objects, notes = torch.zeros(count), torch.zeros(count, dtype=torch.long), [""] * count
+    for part in range(len(sizes)):
+        inside = np.flatnonzero(page == part)
+        objects[order[inside]] = int(number[part])
+        if number[part] >= 0:
+            confidence[order[inside]] = torch.from_numpy(path_confidence(chances[inside[:-1]])).float()
     if locks is not None:
         confidence[locks.held] = 1.0
     for place, strip in enumerate(order):
-        doubtful = [
-            name
-            for name, join in (("left", place - 1), ("right", place))
-            if 0 <= join < count - 1 and chances[join] < LIKELY
-        ]
-        if doubtful:
-            notes[strip] = f"what lies to its {' and '.join(doubtful)} is a guess: too little runs across"
+        beside = {"left": place - 1, "right": place}
+        guessed = [side for side, join in beside.items() if 0 <= join < count - 1 and doubtful[join]]
+        if guessed:
+            notes[strip] = f"its neighbour on the {' and '.join(guessed)} is a guess: too little crosses the cut"
+    poses = _laid(path, frames, matches, row, doubtful & several, config)
     return Placements(poses, confidence, objects, notes=tuple(notes))
 
 
-def _sureness(chances: Float[np.ndarray, "j"]) -> Float[np.ndarray, "n"]:
-    """How sure each strip of a path is: all joins between it and the strip from which the others are reached best."""
-    doubt = np.concatenate([[0], np.cumsum(-np.log(np.maximum(chances, 1e-9)))])
-    apart = np.exp(-np.abs(doubt[:, None] - doubt))
-    return apart[apart.sum(1).argmax()]
-
-
 def _laid(
-    path: Int[np.ndarray, "n"],
+    path: Int64[np.ndarray, "n"],
     frames: Sequence[StripFrame],
     matches: Matches,
-    row: Int[np.ndarray, "s s"],
+    row: Int64[np.ndarray, "s s"],
     apart: Bool[np.ndarray, "j"],
+    config: StripConfig,
 ) -> Poses:
     """Poses of all strips in listing order, one after the other from the left; most of them stay as they were given."""
     sides = path.tolist()
-    standing = [frames[sides[0] // 2].placed(sides[0] % 2 == RIGHT)]
+    poses = [frames[sides[0] // 2].placed(sides[0] % 2 == RIGHT)]
     for before, side, break_here in zip(sides[:-1], sides[1:], apart, strict=True):
-        match = int(row[before ^ 1, side])
-        if match < 0:
-            one, other = torch.tensor([before ^ 1]), torch.tensor([side])
-            here, there = (
-                frames[s // 2].begins(t) for s, t in ((before, before % 2 == RIGHT), (side, side % 2 == RIGHT))
-            )
-            # Side by side, their middles level.
-            level = (here + frames[before // 2].length / 2) - (there + frames[side // 2].length / 2)
-            relative = _relatives(frames, one, other, torch.tensor([level - here + there]))
-        else:
+        if (match := int(row[before ^ 1, side])) >= 0:
             relative = matches[torch.tensor([match])].pose
-            if int(matches.first[match]) != before // 2:
-                relative = relative.inverse()
-        following = standing[-1] @ relative.inverse()
-        if break_here:
-            width = float(np.mean(frames[side // 2].widths))
-            following = Poses(following.rotation, following.translation + torch.tensor([[_APART * width, 0.0]]))
-        standing.append(following)
+            relative = relative if int(matches.first[match]) == before // 2 else relative.inverse()
+        else:  # side by side, their middles level
+            level = (frames[before // 2].length - frames[side // 2].length) / 2
+            relative = relative_pose(frames, before ^ 1, side, level)
+        following = poses[-1] @ relative.inverse()
+        gap = config.apart * float(np.mean(frames[side // 2].widths)) if break_here else 0.0
+        poses.append(Poses(following.rotation, following.translation + torch.tensor([[gap, 0.0]])))
+    whole = stacked(poses)
     if 2 * np.sum(path % 2 == RIGHT) > len(path):
-        turn = Poses(-torch.eye(2)[None], torch.zeros(1, 2))
-        standing = [turn @ pose for pose in standing]
-    back = torch.from_numpy(np.argsort(path // 2))
-    poses = Poses(torch.cat([pose.rotation for pose in standing]), torch.cat([pose.translation for pose in standing]))
-    return Poses(poses.rotation[back], (poses.translation - poses.translation.mean(0))[back])
+        whole = Poses(-whole.rotation, -whole.translation)
+    whole = whole[torch.from_numpy(np.argsort(path // 2))]
+    return Poses(whole.rotation, whole.translation - whole.translation.mean(0))
 
 
-def _with_locks(
-    odds: Float[np.ndarray, "s s"],
-    matches: Matches,
-    first: Int[np.ndarray, "m"],
-    second: Int[np.ndarray, "m"],
-    locks: Locks,
-    frames: Sequence[StripFrame],
-) -> Float[np.ndarray, "s s"]:
-    """The same log odds, with joins of two locked strips as certain as they are locked, or impossible."""
-    held = locks.held.repeat_interleave(2).numpy()
-    worth = np.where(held[:, None] & held, -_LOCKED, odds)
-    both = (locks.held[matches.first] & locks.held[matches.second]).nonzero().flatten()
-    wanted = locks.poses[matches.second[both]].inverse() @ locks.poses[matches.first[both]]
-    given = matches.pose[both]
-    cosine = (wanted.rotation * given.rotation).sum((1, 2)) / 2
-    missed = (wanted.translation - given.translation).norm(dim=1)
-    for index, turn, apart in zip(both.tolist(), cosine.tolist(), missed.tolist(), strict=True):
-        a, b = first[index], second[index]
-        if turn > _SAME_TURN and apart < _SAME_PLACE * float(np.mean(frames[a // 2].widths)):
-            worth[a, b] = worth[b, a] = _LOCKED
-    return worth
+def _realised(
+    matches: Matches, locks: Locks, frames: Sequence[StripFrame], config: StripConfig
+) -> Int64[np.ndarray, "k"]:
+    """The matches of two locked strips that their places realise."""
+    widths = torch.tensor([float(np.mean(frame.widths)) for frame in frames])
+    wanted = locks.poses[matches.second].inverse() @ locks.poses[matches.first]
+    cosine = (wanted.rotation * matches.pose.rotation).sum((1, 2)) / 2
+    missed = (wanted.translation - matches.pose.translation).norm(dim=1)
+    realised = (cosine > config.realised[0]) & (missed < config.realised[1] * widths[matches.first])
+    return (realised & locks.held[matches.first] & locks.held[matches.second]).nonzero().flatten().numpy()

@@ -16,15 +16,16 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Float32, Int64
 from torch import Tensor, nn
 
-from diffassemble.core import Poses, Puzzle
+from diffassemble.core import Matches, Puzzle
 from diffassemble.core.seeds import seeded
 from diffassemble.core.settings import Batch, Share
 from diffassemble.core.thresholds import SURE
 from diffassemble.outlines import arcs
-from diffassemble.outlines.arc_model import ArcConfig, ArcModel, Judge, evened
-from diffassemble.outlines.joining import SHORTEST, Groups, Ways
+from diffassemble.outlines.arc_model import ArcConfig, ArcModel, Judge, unskewed
+from diffassemble.outlines.growth import OutlineOverlap
 from diffassemble.outlines.pose_graph import complex_of
 from diffassemble.outlines.rims import Rims, rims_of
+from diffassemble.outlines.seeds import seed_poses, stretches
 from diffassemble.training.config import Config, RecordedConfig, TrainingConfig
 from diffassemble.training.loop import Task
 from diffassemble.training.outline_data import recorded_puzzles
@@ -132,7 +133,7 @@ class ArcTask(Task):
         return weight * F.binary_cross_entropy_with_logits(logits, true[rows].to(device), balance[rows].to(device))
 
     def _inputs(self, name: str, numbers: Float[Tensor, "m f"]) -> Float[Tensor, "m f"]:
-        return numbers if name == "rivals" else evened(numbers)
+        return numbers if name == "rivals" else unskewed(numbers)
 
     def _examples(self, model: ArcModel, name: str) -> Examples:
         """What a judge learns from, all lessons together."""
@@ -145,7 +146,7 @@ class ArcTask(Task):
         found = arcs.find_refined(lesson.rims, model)
         if name == "contacts":
             return Examples(found.features, self.is_true(lesson, found.first, found.second, found.poses))
-        kept = arcs.best_of_each(found._replace(logit=model.judge("contacts", found.features)), arcs.KEPT)
+        kept = arcs.best_of_each(found._replace(logit=model.judge("contacts", found.features)), arcs.ARC_SEARCH.kept)
         true = self.is_true(lesson, kept.first, kept.second, kept.poses)
         if name == "rivals":
             return Examples(arcs.rivalry(kept, len(lesson.turn)), true)
@@ -167,12 +168,10 @@ class ArcTask(Task):
     def _seeds(self, lesson: Lesson, random: np.random.Generator, model: ArcModel) -> Examples:
         """All seeds of pairs of which some are true, a few of the others."""
         numbers, true = [], []
-        for length, smooth, step, blur, colour in arcs.LOOKS:
-            found = arcs.stretches(lesson.rims, length, smooth, step)
+        for config in arcs.ARC_SEARCH.seeds:
+            found = stretches(lesson.rims, config)
             for first in range(len(lesson.turn) - 1):
-                likeness = colour * lesson.rims.like
-                seeds = arcs.seed_poses(found, first, blur, likeness, 0.0, arcs.PAIR_SEEDS, arcs.PIECE_SEEDS)
-                for second, poses in enumerate(seeds, first + 1):
+                for second, poses in enumerate(seed_poses(found, first, lesson.rims, config), first + 1):
                     one, two = np.full(len(poses), first), np.full(len(poses), second)
                     right = self.is_true(lesson, one, two, poses)
                     few = random.permutation(len(poses))[: self.config.data.wrong_seeds]
@@ -201,20 +200,21 @@ class ArcTask(Task):
 
 def _following(lesson: Lesson, model: ArcModel, found: arcs.Candidates, true: Bool[np.ndarray, "m"]) -> Examples:
     """Contacts with third pieces, which stand where they belong, that follow from candidates."""
-    nothing = Ways(*(np.zeros(0, kind) for kind in (np.int64, np.int64, np.complex128, np.complex128, np.float64)))
-    count = len(lesson.turn)
-    groups = Groups(lesson.rims, model, nothing, np.zeros(count, bool), Poses.identity(count, 2))
+    count, overlap = len(lesson.turn), OutlineOverlap(lesson.rims, model, Matches.none(2))
     numbers, right = [], []
     for first, second, pose, is_true in zip(found.first, found.second, found.poses, true, strict=True):
         turn = lesson.turn[second] * complex(pose[0], pose[1])
         place = lesson.turn[second] * complex(pose[2], pose[3]) + lesson.place[second]
         for third in range(count):
-            reach = groups.radius[[first, third]].sum() + 10
+            reach = overlap.radius[[first, third]].sum() + 10
             if third in (first, second) or abs(place - lesson.place[third]) > reach:
                 continue
             back = np.conj(lesson.turn[third])
-            contact = groups.contact(int(first), third, back * turn, back * (place - lesson.place[third]))
-            if contact is not None and contact[2][0, 0] >= SHORTEST:
-                numbers.append(contact[2][0])
+            pose = overlap.settled(int(first), third, back * turn, back * (place - lesson.place[third]))
+            if pose is None:
+                continue
+            features, _ = arcs.contacts_at(lesson.rims, np.array([first]), np.array([third]), pose)
+            if features[0, 0] >= overlap.config.shortest:
+                numbers.append(features[0])
                 right.append(is_true)
     return Examples(np.array(numbers, np.float32).reshape(-1, found.features.shape[1]), np.array(right, bool))
