@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from diffassemble.assembly.growth import Constraint, GrowthPolicy, grow, grown
+from diffassemble.assembly.growth import Constraint, GrowthPolicy, best_first, grow, grown
 
 
 @dataclass
@@ -80,78 +80,60 @@ def test_required_joins_come_first_and_joins_without_evidence_are_never_made() -
 
 
 @dataclass
-class Line:
-    """Cells of a line and the piece in each."""
+class Pairs(Constraint[set[int], int]):
+    """Each piece is joined to one other at most; undo takes out joins below `poor`."""
 
-    at: dict[int, int]
+    pairs: Sequence[tuple[int, int]]
+    odds: Sequence[float]
+    poor: float = -math.inf
 
+    def begin(self) -> set[int]:
+        return set()
 
-class Chain(Constraint[Line, tuple[int, int]]):
-    """Pieces 1, 2, … are put into cells beside piece 0 in cell 0; evidence is for neighbours in the line.
+    def proposals(self, state: set[int]) -> Iterable[int]:
+        return range(len(self.pairs))
 
-    Joins are (piece, cell).
-    """
+    def evidence(self, state: set[int], join: int) -> float:
+        taken = {piece for made in state for piece in self.pairs[made]}
+        return self.odds[join] if taken.isdisjoint(self.pairs[join]) else -math.inf
 
-    def __init__(self, worth: dict[tuple[int, int], float], count: int) -> None:
-        self.worth, self.count = worth, count
+    def join(self, state: set[int], join: int) -> Iterable[int]:
+        state.add(join)
+        return ()
 
-    def begin(self) -> Line:
-        return Line({0: 0})
+    def total(self, state: set[int]) -> float:
+        return sum(self.odds[join] for join in state)
 
-    def proposals(self, state: Line) -> Iterable[tuple[int, int]]:
-        cells = {cell + 1 for cell in state.at} - state.at.keys()
-        return [(piece, cell) for cell in sorted(cells) for piece in range(self.count)]
-
-    def evidence(self, state: Line, join: tuple[int, int]) -> float:
-        piece, cell = join
-        if cell in state.at or piece in state.at.values():
-            return -math.inf
-        left, right = state.at.get(cell - 1), state.at.get(cell + 1)
-        return sum(
-            self.worth.get(pair, -4.0)
-            for pair in ((left, piece), (piece, right))
-            if None not in pair  # type: ignore[comparison-overlap]
-        )
-
-    def join(self, state: Line, join: tuple[int, int]) -> Iterable[tuple[int, int]]:
-        state.at[join[1]] = join[0]
-        return self.proposals(state)
-
-    def total(self, state: Line) -> float:
-        return sum(
-            self.worth.get((state.at[cell], state.at[cell + 1]), -4.0) for cell in state.at if cell + 1 in state.at
-        )
-
-    def undo(self, state: Line) -> bool:
-        poor = [
-            c for c in state.at if c and c - 1 in state.at and self.worth.get((state.at[c - 1], state.at[c]), -4) < 2
-        ]
-        for cell in [cell for cell in state.at if poor and cell >= min(poor)]:
-            del state.at[cell]
+    def undo(self, state: set[int]) -> bool:
+        poor = {join for join in state if self.odds[join] < self.poor}
+        state -= poor
         return bool(poor)
 
-    def contradicted(self, state: Line) -> Sequence[tuple[int, int]]:
-        shown = {(state.at[cell], state.at[cell + 1]) for cell in state.at if cell + 1 in state.at}
-        left = sorted((-odds, pair) for pair, odds in self.worth.items() if pair not in shown and odds > 0)
-        return [(pair[1], 1) for _, pair in left if pair[0] == 0]
+    def contradicted(self, state: set[int]) -> Sequence[int]:
+        return sorted(set(range(len(self.pairs))) - state, key=lambda join: -self.odds[join])
+
+
+CHAIN, ODDS = [(1, 2), (0, 1), (2, 3)], [5.0, 4.0, 3.0]
 
 
 def test_a_contradicted_join_begins_a_better_attempt() -> None:
-    # Greedily 0-2 comes first, and nothing follows 2; 0-1-2-3 has more evidence.
-    worth = {(0, 2): 3.0, (0, 1): 2.5, (1, 2): 5.0, (2, 3): 1.0}
-    alone = grown(Chain(worth, 4), GrowthPolicy(least=0.5))
-    assert alone.state.at == {0: 0, 1: 2, 2: 3}
-    assert alone.total == pytest.approx(4.0)
-    better = grown(Chain(worth, 4), GrowthPolicy(least=0.5, rivals=3))
-    assert better.state.at == {0: 0, 1: 1, 2: 2, 3: 3}
-    assert better.total == pytest.approx(8.5)
-    late = grown(Chain(worth, 4), GrowthPolicy(least=0.5, rivals=3, until=0.0))
-    assert late.state.at == alone.state.at
+    assert grown(Pairs(CHAIN, ODDS), GrowthPolicy()).state == {0}
+    better = grown(Pairs(CHAIN, ODDS), GrowthPolicy(rivals=1))
+    assert (better.state, better.total) == ({1, 2}, 7.0)
+    assert [made.join for made in better.joins] == [1, 2]
+    assert grown(Pairs(CHAIN, ODDS), GrowthPolicy(rivals=1, until=0.0)).state == {0}
 
 
-def test_undo_never_makes_an_assembly_worse() -> None:
-    worth = {(0, 1): 3.0, (1, 2): 1.0}
-    plain = grown(Chain(worth, 3), GrowthPolicy(least=0.5))
-    rounds = grown(Chain(worth, 3), GrowthPolicy(least=0.5, undo_rounds=3))
-    assert rounds.total >= plain.total
-    assert rounds.state.at == plain.state.at
+@given(st.lists(st.floats(-2, 6), min_size=10, max_size=10), st.floats(-2, 6))
+def test_undo_and_rivals_never_make_an_assembly_worse(odds: list[float], poor: float) -> None:
+    constraint = Pairs(list(itertools.combinations(range(5), 2)), odds, poor)
+    plain, more = (grown(constraint, policy) for policy in (GrowthPolicy(), GrowthPolicy(undo_rounds=2, rivals=3)))
+    assert more.total >= plain.total
+    assert more.total == pytest.approx(constraint.total(more.state))
+    assert grown(constraint, GrowthPolicy(undo_rounds=2, rivals=3)).state == more.state
+
+
+def test_the_engine_grows_states_given_to_it() -> None:
+    constraint, state = Pairs(CHAIN, ODDS), {1}
+    assert [made.odds for made in best_first(constraint, state, 0.0)] == [3.0]
+    assert state == {1, 2}

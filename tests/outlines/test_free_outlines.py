@@ -93,7 +93,7 @@ def test_pieces_share_area_only_where_they_collide(puzzle: Puzzle) -> None:
     assert true < 0.02 * area
 
 
-def test_a_pose_says_the_same_from_either_side(puzzle: Puzzle) -> None:
+def test_features_are_the_same_from_either_side(puzzle: Puzzle) -> None:
     rims = rims_once(puzzle.outlines)
     first, second = neighbours(puzzle)[0]
     there = contact_at(rims, first, second, as_row(true_relative(puzzle, first, second), rims.scale))
@@ -102,7 +102,7 @@ def test_a_pose_says_the_same_from_either_side(puzzle: Puzzle) -> None:
     assert np.allclose(there[lengths_gaps_and_colours], back[lengths_gaps_and_colours], atol=0.05, rtol=0.05)
 
 
-def test_most_neighbours_are_matched_and_what_is_sure_is_true(puzzle: Puzzle, matches: Matches) -> None:
+def test_most_neighbours_are_matched_and_confident_matches_are_true(puzzle: Puzzle, matches: Matches) -> None:
     assert bool((matches.evidence >= 0).all())
     assert bool((matches.evidence <= 1).all())
     assert puzzle.truth is not None
@@ -138,7 +138,7 @@ def test_locked_pieces_stay_and_the_others_join_them(puzzle: Puzzle, matches: Ma
     assert int((apart < 25).sum()) >= len(puzzle) - 2
 
 
-def test_pieces_of_two_pictures_become_two_wholes_or_are_left_out(puzzle: Puzzle) -> None:
+def test_pieces_of_two_pictures_become_two_objects_or_are_unplaced(puzzle: Puzzle) -> None:
     other = shards(8, 6)
     both = OutlinePieces(
         puzzle.outlines.textures + other.outlines.textures,

@@ -15,7 +15,6 @@ from diffassemble.outlines.cut import cut_shapes
 from diffassemble.outlines.grow import GrowSolver
 from diffassemble.outlines.matches import family
 from diffassemble.outlines.strip_model import load_strip_model
-
 from diffassemble.outlines.strip_sides import LEFT, RIGHT, read_sides, strip_frame
 from diffassemble.outlines.strips import balanced, best_path, looks_like_strips, match_strips, order_strips
 
@@ -76,7 +75,7 @@ def test_recognises_strips(pieces: OutlinePieces) -> None:
         assert not looks_like_strips(others)
 
 
-def test_sides_show_what_lies_there() -> None:
+def test_sides_show_the_colours_along_them() -> None:
     texture = torch.zeros(4, 260, 60, dtype=torch.uint8)
     texture[3, 10:250, 10:50] = 255
     texture[:3, :, 30:] = 200  # the right half is bright
@@ -113,12 +112,12 @@ def test_page_is_put_in_order(puzzle: Puzzle, pieces: OutlinePieces) -> None:
     grown = order_strips(pieces, matches, None)
     truth = in_order(puzzle.truth, pieces)
     assert in_order(grown.poses, pieces) in (truth, truth[::-1])
-    # Neighbours lie to each other as they did in the page: shifted by the pixels that were lost between them at most.
+    # Relative poses of neighbours are those of the page but for the pixels lost between them.
     here, there = truth[:-1], truth[1:]
-    told = grown.poses[there].inverse() @ grown.poses[here]
+    found = grown.poses[there].inverse() @ grown.poses[here]
     true = puzzle.truth[there].inverse() @ puzzle.truth[here]
-    assert (told.translation - true.translation).norm(dim=1).max() < 5
-    assert ((told.rotation - true.rotation).abs().amax((1, 2)) < 0.05).all()
+    assert (found.translation - true.translation).norm(dim=1).max() < 5
+    assert ((found.rotation - true.rotation).abs().amax((1, 2)) < 0.05).all()
     assert (grown.objects == 0).all()
     likely = matches.probability > 0.5
     true = puzzle.truth[matches.second[likely]].inverse() @ puzzle.truth[matches.first[likely]]
@@ -142,7 +141,7 @@ def test_listing_order_does_not_matter(pieces: OutlinePieces) -> None:
 
 def test_empty_paper_is_doubted() -> None:
     blank = shredded(torch.full((3, HEIGHT, WIDTH), 0.95), 2, erode=1).outlines
-    # Straight cuts: waves of the border, which also say who belongs together, are taken away.
+    # Straight cuts: without waves of the border, which are evidence, too.
     strips = []
     for index in range(6):
         texture = torch.full((4, HEIGHT, 44), 240, dtype=torch.uint8)
@@ -153,14 +152,13 @@ def test_empty_paper_is_doubted() -> None:
     assert looks_like_strips(blank)
     assert match_strips(straight).probability.max() < 0.5
     grown = order_strips(straight, match_strips(straight), None)
-    assert int((grown.confidence > 0.9).sum()) == 1  # the one from which the others are seen
+    assert int((grown.confidence > 0.9).sum()) == 1  # the core
     assert sum(note != "" for note in grown.notes) == 6
 
 
 def test_second_batch_is_shifted(puzzle: Puzzle, pieces: OutlinePieces) -> None:
     assert puzzle.truth is not None
     truth = in_order(puzzle.truth, pieces)
-    cut = list(pieces.textures)
     upright = shredded(written(0), 1, erode=1, turn=False).outlines
     cut = [texture.clone() for texture in upright.textures]
     for strip in truth[5:]:
@@ -198,7 +196,7 @@ def test_locked_strips_stay_beside_each_other(puzzle: Puzzle, pieces: OutlinePie
     assert puzzle.truth is not None
     matches = match_strips(pieces)
     truth = in_order(puzzle.truth, pieces)
-    # Somebody locked two strips side by side that are none in the page.
+    # Two strips are locked side by side that are no neighbours in the page.
     one, other = truth[0], truth[4]
     match = int(((matches.first == min(one, other)) & (matches.second == max(one, other))).nonzero()[0])
     second = Poses.identity(1, 2)
@@ -216,7 +214,7 @@ def test_locked_strips_stay_beside_each_other(puzzle: Puzzle, pieces: OutlinePie
     assert (grown.confidence[held] == 1).all()
 
 
-def test_two_pages_in_one_bag_are_told_apart(pieces: OutlinePieces) -> None:
+def test_two_pages_in_one_bag_become_two_objects(pieces: OutlinePieces) -> None:
     coarse = torch.rand(1, 3, 30, 20, generator=torch.Generator().manual_seed(0))
     picture = torch.nn.functional.interpolate(coarse, (HEIGHT, WIDTH), mode="bicubic")[0].clamp(0, 1)
     second = shredded(picture, 5, erode=1).outlines
@@ -229,7 +227,7 @@ def test_two_pages_in_one_bag_are_told_apart(pieces: OutlinePieces) -> None:
     assert ((grown.objects >= 0) | (grown.confidence == 0)).all()
 
 
-def test_solver_knows_strips(puzzle: Puzzle, pieces: OutlinePieces) -> None:
+def test_the_solver_recognises_strips(puzzle: Puzzle, pieces: OutlinePieces) -> None:
     assert puzzle.truth is not None
     assert family(pieces) == "strips"
     *_, last = GrowSolver().steps(puzzle.without_truth(), torch.Generator())

@@ -53,7 +53,7 @@ class Answer:
         return f"Answer({len(self.puzzle)} {self.puzzle.pieces.called} by {self.solver!r}, {sure} sure)"
 
     def _repr_png_(self) -> bytes | None:
-        """What was assembled, which notebooks show, if somebody who can draw it is at hand."""
+        """A picture of the assembly for notebooks; none unless `diffassemble.rendering` is loaded."""
         return None if Answer.drawn_by is None else Answer.drawn_by(self)
 
     def _repr_html_(self) -> str | None:
@@ -80,7 +80,7 @@ class Answer:
 
     @property
     def objects(self) -> Int[Tensor, "n"] | None:
-        """The object of each piece, −1 for unplaced ones, where the solver may tell several apart."""
+        """The object of each piece, −1 for unplaced ones, where the solver may find several."""
         return self.placements.objects
 
     @property
@@ -140,8 +140,8 @@ class Answer:
     def turned(self, degrees: int) -> Answer:
         """The whole turned clockwise, with what is locked and the way there; flat pieces, by quarters.
 
-        On a board that changes its shape the truth, which belongs to the other one, is left out. Whoever turns a whole
-        has looked at it, so nothing is told any more of which way is up.
+        On a board that changes its shape the truth, which belongs to the other one, is left out, and so is the
+        probability of being upright: a person has decided that.
         """
         self.puzzle.check_turn(degrees)
         puzzle, by, lattice = self.puzzle, degrees // 90, self.puzzle.lattice
@@ -190,7 +190,7 @@ def held_steps(puzzle: Puzzle, steps: Iterator[Step]) -> Iterator[Step]:
 def assemble(puzzle: Puzzle, solver: Solver, seed: int = 0, on_step: Callable[[Step], None] | None = None) -> Answer:
     """Run a solver to its end; `on_step` sees every step as it comes. The solver never sees the truth.
 
-    Locked pieces stand where they are locked, whatever the solver makes of them.
+    Locked pieces keep their places, whatever the solver answers.
     """
     check_seed(seed)
     began = time.monotonic()

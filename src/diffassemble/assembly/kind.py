@@ -1,7 +1,7 @@
 """What a kind of pieces is: everything that differs between pieces of a picture and fragments of an object.
 
-Each slice builds its own `Kind`; `diffassemble.kinds` holds the table of them. What stands between (files, reports,
-commands, the page) asks the puzzle's kind and never looks at the pieces' type.
+Each slice builds its own `Kind`; `diffassemble.kinds` holds the table of them. Files, reports, commands and the page call
+the puzzle's kind and never depend on the type of its pieces.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from diffassemble.core.solver import Solver
 
 @dataclass(frozen=True)
 class SolverOptions:
-    """What solvers are asked for; each takes what concerns it."""
+    """Options of solvers; each solver reads those that concern it."""
 
     model: str = ""
-    """a bundled name, a folder or a hub id; nothing stands for the kind's default"""
+    """a bundled name, a folder or a hub id; empty for the kind's default"""
     samples: int = 8
     """answers to draw, to keep the best of them"""
     steps: int = 20
@@ -52,14 +52,14 @@ class SolverOptions:
 
 @dataclass(frozen=True)
 class OpenOptions:
-    """What is told about input that does not tell everything itself."""
+    """What the caller knows about input that does not contain everything."""
 
     board: Board | None = None
     """the grid of a picture; that of a puzzle folder is replaced by it"""
     extra: bool = False
     """there may be more pieces than cells"""
     make: Callable[[str], Solver] | None = None
-    """makes the solver, for a kind, that finds out what is not told by trying; without it, a quick one"""
+    """makes the solver, for a kind, that finds what is not given by trying; without it, a quick one"""
     kind: str | None = None
     """the kind of the pieces, if it is given"""
     photographed: bool = False
@@ -71,16 +71,16 @@ class OpenOptions:
     colours: Path | None = None
     """a folder of photographs that show the colours of the pieces whose outlines others show"""
     sheet: str = "auto"
-    """the format of the sheet of paper that pieces lie on in photographs; it is found out, if it is not told"""
+    """the format of the sheet of paper under the pieces in photographs; "auto": it is detected"""
     show: Callable[[Image.Image], None] = lambda picture: None
     """is shown what was found in photographs, also if that is then refused"""
     seed: int = 0
     say: Callable[[str], None] = lambda text: None
-    """is told what was found out"""
+    """receives a line for everything that was detected"""
 
 
 class Join(NamedTuple):
-    """Two pieces that touch, a picture of how, and, if there is something to say, what to do."""
+    """Two pieces that touch, a picture of how, and advice, if there is any."""
 
     piece: int
     neighbour: int
@@ -109,7 +109,7 @@ class Drawing(NamedTuple):
     confidence: Callable[[Answer], Image.Image]
     """what was assembled in the colours of how sure each piece is, with a legend"""
     animation: Callable[[Answer, int], list[Image.Image]]
-    """that many frames of pieces on their way, as the history tells it; the last one shows the assembly"""
+    """that many frames of pieces on their way, from the history; the last one shows the assembly"""
     standing: Callable[[Answer], Answer] = lambda assembly: assembly
     """the assembly as it is to be drawn, if it can be turned upright"""
     views: Callable[[Answer], Image.Image | None] = lambda assembly: None
@@ -123,7 +123,7 @@ class Drawing(NamedTuple):
 
 
 class Score(NamedTuple):
-    """How many pieces are right, as they stand and `free` of how the whole stands."""
+    """How many pieces are right, and how many are after the best motion of the whole (`free`)."""
 
     right: int
     free: int
@@ -139,18 +139,18 @@ class Kind:
     whole: str
     """what the pieces make"""
     free: str
-    """what a score is called that does not ask how the whole stands; nothing, if no score does"""
+    """what a score is called that ignores motions of the whole; empty, if no score does"""
 
     matches: Callable[[Puzzle], Matches]
-    """which pieces may touch, and how they then lie to each other"""
+    """which pieces may touch, and their relative poses"""
     solvers: Mapping[str, Callable[[SolverOptions], Solver]]
     default_solver: str
     default_model: str
     several: frozenset[str]
-    """solvers that tell the pieces of several wholes apart"""
+    """solvers that separate the pieces of several wholes"""
 
     prepare: Callable[[], None]
-    """compiles what solving and drawing compile at their first use, which then lies on disk"""
+    """compiles, into the cache on disk, what solving and drawing would compile at their first use"""
 
     document: str
     """what documents call this kind"""
@@ -159,38 +159,38 @@ class Kind:
     set_aside: Callable[[Puzzle], tuple[Puzzle, tuple[str, ...]]]
     """the puzzle without pieces that do not belong to it, and the names of those"""
     read_folder: Callable[[Path, dict[str, Any], Board | None], Puzzle]
-    """the puzzle of a puzzle folder, whose puzzle.json is read already; a board replaces the one that it tells"""
+    """the puzzle of a puzzle folder, whose puzzle.json is read already; a board replaces the one in it"""
     folder_contents: Callable[[Puzzle, Path, str], Iterator[tuple[str, bytes]]]
     """names and contents of a puzzle folder's files, which end in that if there is a choice; refuses at once"""
 
     fields: Callable[[Puzzle], dict[str, Any]]
-    """what an assembly's document tells of the whole"""
+    """fields of an assembly's document about the whole"""
     matrices: Callable[[Puzzle, Poses], Float[Tensor, "n 4 4"]]
     """what moves each piece to its place, as other programs read it"""
     places: Callable[[Puzzle, Poses], list[dict[str, Any]]]
-    """what an assembly's document tells of each piece's place beside its matrix"""
+    """fields of an assembly's document about each piece's place, beside its matrix"""
     fitted: Callable[[Puzzle, dict[str, Any], Path], Puzzle]
-    """the puzzle as a document tells it: on its board, if that is another"""
+    """the puzzle of a document: on its board, if that is another"""
     read_poses: Callable[[Puzzle, list[dict[str, Any]], Path], Poses]
-    """the poses that records stand for"""
+    """the poses in records of a document"""
     check_locks: Callable[[Puzzle, Poses, Bool[Tensor, "n"], Path], None]
-    """refuses pieces that can't be locked at once to where they stand"""
+    """refuses pieces that can't be locked at once to their places"""
     further_files: Callable[[Answer], Iterator[tuple[str, bytes]]]
     """names and contents of files that an assembly folder has beside document and pictures"""
 
     drawing: Callable[[], Drawing]
     facts: Callable[[Puzzle], Sequence[tuple[str, str]]]
-    """what a report tells of the whole"""
+    """names and values of a report about the whole"""
     opening: str
     """how other programs open the result, for a report"""
     count_right: Callable[[Answer, Poses], Score]
     """an assembly against the truth"""
     turned: Callable[[Answer, Poses], int] = lambda assembly, truth: 0
-    """by how many degrees the whole of an assembly lies turned clockwise from the truth, where that is told"""
+    """by how many degrees an assembly is turned clockwise from the truth, where that is known"""
     next_joins: Callable[[Answer], Sequence[NextJoin]] | None = None
     """the surest joins that are still to make, if people make them"""
     in_palette: Callable[[Answer], Answer] | None = None
-    """the assembly without its pieces' own colours, so that each is shown in one that tells it from the others"""
+    """the assembly without its pieces' own colours, so that each is drawn in a colour of its own"""
 
     def score(self, assembly: Answer) -> str | None:
         """How much is right, in words, if the truth is known."""

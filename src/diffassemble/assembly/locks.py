@@ -1,8 +1,8 @@
 """Answers that keep what is locked.
 
-Solvers that know of locks hold them all the way; whatever a solver answers, `core.solver.held_steps` sees to it that
-locked pieces stand where they are locked and that the others make room. scipy.optimize is loaded where it is used, as
-roma is elsewhere, which loads torch's compiler: they take longer than most puzzles.
+Solvers that support locks apply them in every step; whatever a solver answers, `assembly.answer.held_steps` puts locked
+pieces to their places and moves others out of their cells. scipy.optimize is imported where it is used: importing it
+takes longer than most puzzles.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def moved_to_locks(poses: Poses, locks: Locks) -> Poses:
 def hold(placement: Placement, board: Board, locks: Locks) -> Placement:
     """A placement with the locked pieces in their cells: turned and shifted as a whole to agree with most of them.
 
-    Pieces whose cell is taken or lies off the board go to the nearest that are free.
+    Pieces whose cell is taken or off the board go to the nearest free ones.
     """
     wanted_cells, wanted_turns = board.snap(locks.poses)
     wanted = torch.stack([wanted_cells // board.cols, wanted_cells % board.cols], 1)
@@ -39,7 +39,7 @@ def hold(placement: Placement, board: Board, locks: Locks) -> Placement:
         _, cells, turns = board.turned(*placement, by)
         place = torch.stack([cells // board.cols, cells % board.cols], 1)
         turned_right = locks.held & (turns == wanted_turns)
-        # No shift, and all that some locked piece asks for, the smallest first.
+        # No shift, and those that put some locked piece right, the smallest first.
         shifts = torch.cat([torch.zeros(1, 2, dtype=torch.long), (wanted - place)[turned_right]]).unique(dim=0)
         for shift in shifts[shifts.abs().sum(1).argsort(stable=True)]:
             agreeing = int(((place + shift == wanted).all(1) & turned_right).sum())

@@ -33,7 +33,7 @@ def right_pieces(chamfer: Float[Tensor, "n"]) -> Bool[Tensor, "n"]:
 
 
 def anchored(answer: Poses, truth: Poses, piece: int) -> Poses:
-    """The answer moved as a whole such that the given piece stands at its true pose."""
+    """The answer moved as a whole such that the given piece has its true pose."""
     whole = truth[piece : piece + 1] @ answer[piece : piece + 1].inverse()
     return Poses(whole.rotation.expand(len(answer), 3, 3), whole.translation.expand(len(answer), 3)) @ answer
 
@@ -52,7 +52,7 @@ class Errors(NamedTuple):
 
 
 def flat_errors(answer: Poses, truth: Poses, width: Float[Tensor, "n"]) -> Errors:
-    """Errors as they stand."""
+    """Errors without any motion of the whole."""
     apart = (answer.translation - truth.translation).norm(dim=1)
     between = answer.rotation.mT @ truth.rotation
     degrees = torch.atan2(between[:, 1, 0], between[:, 0, 0]).rad2deg().abs()
@@ -62,7 +62,7 @@ def flat_errors(answer: Poses, truth: Poses, width: Float[Tensor, "n"]) -> Error
 def outline_errors(pieces: OutlinePieces, answer: Poses, truth: Poses) -> Errors:
     """Errors after the motion of the whole that makes most pieces right.
 
-    Motions that put one piece exactly right are tried, each once: no least squares, which one stray piece would spoil.
+    Motions that put one piece exactly right are tried, each once: least squares would be biased by a single wrong piece.
     The best one is then fitted to all that it makes right.
     """
     width = pieces.widths.double()

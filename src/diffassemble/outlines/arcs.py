@@ -21,7 +21,7 @@ from jaxtyping import Float32, Int64
 from diffassemble.core import Matches, OutlinePieces, Poses
 from diffassemble.outlines.arc_model import RIVALRY, ArcModel
 from diffassemble.outlines.contact import FEATURES, describe, refine
-from diffassemble.outlines.rims import Rims, rims_of
+from diffassemble.outlines.rims import RIMS, RimConfig, Rims, rims_of
 from diffassemble.outlines.seeds import SeedConfig, seed_poses, stretches
 
 
@@ -32,6 +32,7 @@ class ArcSearchConfig:
     Seeds and counts are those of the networks' training; the gap was chosen on torn training photographs.
     """
 
+    rims: RimConfig = RIMS
     seeds: tuple[SeedConfig, ...] = (
         SeedConfig(length=24.0, smooth=1.5, blur=1.5, colour=0.7),
         SeedConfig(length=40.0, smooth=2.0, blur=2.0, colour=0.7),
@@ -90,7 +91,7 @@ def bundled_model() -> ArcModel:
 
 def match_arcs(pieces: OutlinePieces, model: ArcModel | None = None, config: ArcSearchConfig = ARC_SEARCH) -> Matches:
     """All likely contacts of free outlines, the probable ones first; slots number those of one pair."""
-    model, rims = model or bundled_model(), rims_of(pieces)
+    model, rims = model or bundled_model(), rims_of(pieces, config.rims)
     found = find_candidates(rims, model, config)
     logit = model.judge("rivals", rivalry(found, len(pieces)))
     gap = usual_gap(rims, found, logit, config)

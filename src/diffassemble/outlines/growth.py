@@ -27,7 +27,7 @@ from diffassemble.outlines.arcs import bundled_model, contacts_at
 from diffassemble.outlines.contact import overlap, refine, separation
 from diffassemble.outlines.lattice_poses import lay_apart
 from diffassemble.outlines.pose_graph import Links, complex_of, poses_of, relaxed
-from diffassemble.outlines.rims import MARGIN, Rims, only_straight, rims_of
+from diffassemble.outlines.rims import MARGIN, RIMS, RimConfig, Rims, only_straight, rims_of
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class FreeGrowthConfig:
     Chosen on torn and broken training photographs; rows of docs/decisions/016 show what the rules are worth.
     """
 
+    rims: RimConfig = RIMS
     hopeless: float = -5.0
     """matches below are not tried"""
     least: float = -2.5
@@ -57,6 +58,8 @@ class FreeGrowthConfig:
     """log odds of an implied contact, at least and at most: worn rims must not outweigh several that fit"""
     settled: tuple[float, float] = (9.0, 0.12)
     """distance and angle by which refinement may move an implied contact"""
+    pulling: float = 0.0
+    """log odds from which a contact pulls at the poses of a group"""
     straight_share: float = 0.7
     """contacts of which more is straight on both sides are no evidence for confidence: such edges fit anywhere"""
     gap_contacts: tuple[int, int] = (3, 24)
@@ -235,7 +238,9 @@ class OutlineOverlap(Constraint[Groups, int]):
     def _relax(self, state: Groups, label: int) -> None:
         """Move the pieces of a group to where its contacts agree best, if there are more than join them."""
         members = np.flatnonzero(state.label == label)
-        inside = [one for one in state.contacts if state.label[one.first] == label and one.log_odds > 0]
+        inside = [
+            one for one in state.contacts if state.label[one.first] == label and one.log_odds > self.config.pulling
+        ]
         if len(inside) < len(members):
             return
         first, second, turn, shift, log_odds, _ = (np.array(column) for column in zip(*inside, strict=True))
@@ -295,7 +300,7 @@ def grow_free(
     pieces may be of `several` wholes, the place of the others in the whole is unknown.
     """
     # 1. Growth.
-    constraint = OutlineOverlap(rims_of(pieces), model or bundled_model(), matches, locks, config)
+    constraint = OutlineOverlap(rims_of(pieces, config.rims), model or bundled_model(), matches, locks, config)
     least = config.least_several if several else config.least
     found = grown(constraint, GrowthPolicy(least=least, rivals=config.rivals, until=until))
     # 2. Objects.

@@ -161,7 +161,7 @@ def _rim_colours(
     scale: float,
     config: RimConfig,
 ) -> tuple[Float64[np.ndarray, "k 3"], Float64[np.ndarray, "k 3"]]:
-    """CIELAB at two depths inside of each rim point, continued from where the picture itself begins."""
+    """CIELAB at two depths inside of each rim point, continued outwards from the core of the picture."""
     from scipy.ndimage import distance_transform_edt, gaussian_filter, map_coordinates
     from skimage.color import rgb2lab
 
@@ -170,7 +170,7 @@ def _rim_colours(
         return nothing, nothing
     texture: Tensor = pieces.textures[piece]
     lab = rgb2lab(texture[:3].permute(1, 2, 0).numpy())
-    core = _picture_itself(texture[3].numpy(), lab, scale, config)
+    core = _picture_core(texture[3].numpy(), lab, scale, config)
     soft = config.blur / scale
     weight = gaussian_filter(core.astype(np.float32), soft) + 1e-6
     row, column = distance_transform_edt(~core, return_distances=False, return_indices=True)
@@ -182,7 +182,7 @@ def _rim_colours(
     return found[0], found[1]
 
 
-def _picture_itself(
+def _picture_core(
     alpha: UInt8[np.ndarray, "h w"], lab: Float64[np.ndarray, "h w 3"], scale: float, config: RimConfig
 ) -> Bool[np.ndarray, "h w"]:
     """Pixels well inside, without what is white from the rim on down to some depth: background or the core of paper."""

@@ -46,7 +46,7 @@ class StripModelConfig:
 
     hidden: Width = 32
     width: Width = 24
-    """numbers that stand for a row"""
+    """features of a row"""
     rows: Width = 7
     """rows that one layer reads; an odd number"""
 
