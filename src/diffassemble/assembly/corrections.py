@@ -1,4 +1,4 @@
-"""A person's corrections: which object and cell a piece is in that was moved by hand, and the evidence for its place."""
+"""A person's corrections: object, cell and evidence of pieces that were moved by hand."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CorrectionConfig:
     reach: float = 0.15
     """pieces that are nearer belong to one object, as flat pieces that count as touching"""
     shift: float = 0.15
-    """a match is realised by pieces that are no farther from its pose than this, as in the growth of free outlines, …"""
+    """a match is realised by pieces that are no farther from its pose than this, as in `outlines.growth`, …"""
     angle: float = 0.2
     """… and are turned from it by no more, in radians"""
     off_cell: float = 0.35

@@ -1,7 +1,7 @@
 """What a kind of pieces is: everything that differs between pieces of a picture and fragments of an object.
 
-Each slice builds its own `Kind`; `diffassemble.kinds` holds the table of them. Files, reports, commands and the page call
-the puzzle's kind and never depend on the type of its pieces.
+Each slice builds its own `Kind`; `diffassemble.kinds` holds the table of them. Files, reports, commands and the page
+call the puzzle's kind and never depend on the type of its pieces.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def flat_errors(answer: Poses, truth: Poses, width: Float[Tensor, "n"]) -> Error
 def outline_errors(pieces: OutlinePieces, answer: Poses, truth: Poses) -> Errors:
     """Errors after the motion of the whole that makes most pieces right.
 
-    Motions that put one piece exactly right are tried, each once: least squares would be biased by a single wrong piece.
+    Motions that put one piece exactly right are tried, each once: one wrong piece would bias least squares.
     The best one is then fitted to all that it makes right.
     """
     width = pieces.widths.double()
