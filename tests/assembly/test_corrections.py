@@ -26,9 +26,7 @@ BY_PERSON = "placed by a person"
 @pytest.fixture(scope="module")
 def puzzle() -> Puzzle:
     picture = torch.rand(3, ROWS * SIDE, COLS * SIDE, generator=torch.Generator().manual_seed(1))
-    cut = cut_shapes(picture, "tabs", ROWS * COLS, torch.Generator().manual_seed(0), size=SIDE)
-    assert len(cut) == ROWS * COLS
-    return cut
+    return cut_shapes(picture, "tabs", ROWS * COLS, torch.Generator().manual_seed(0), size=SIDE)
 
 
 @pytest.fixture(scope="module")
@@ -52,18 +50,10 @@ def at(answer: Answer, row: int, col: int) -> int:
     return int((answer.cells == torch.tensor([row, col])).all(1).nonzero()[0])
 
 
-def away_from(answer: Answer) -> int:
-    return answer.status.index("unplaced")
-
-
 def moved(answer: Answer, piece: int, to: torch.Tensor) -> Poses:
     poses = Poses(answer.poses.rotation.clone(), answer.poses.translation.clone())
     poses.translation[piece] = to
     return poses
-
-
-def locked(puzzle: Puzzle, piece: int, poses: Poses) -> Locks:
-    return Locks(torch.arange(len(puzzle)) == piece, poses)
 
 
 def painted(answer: Answer) -> int:
@@ -78,10 +68,10 @@ def record(answer: Answer, piece: int) -> dict[str, object]:
 def test_an_unplaced_piece_dragged_home_is_drawn_and_written_at_its_new_place(
     puzzle: Puzzle, solved: Answer, tmp_path: Path
 ) -> None:
-    piece, truth = away_from(solved), puzzle.truth
+    piece, truth = solved.status.index("unplaced"), puzzle.truth
     assert truth is not None
     poses = moved(solved, piece, truth.translation[piece] + 1.5)
-    answer = solved.corrected(poses, locked(puzzle, piece, poses))
+    answer = solved.corrected(poses, Locks(torch.arange(len(puzzle)) == piece, poses))
     assert answer.status[piece] == BY_PERSON
     assert [answer.status[other] for other in range(len(puzzle)) if other != piece] == ["sure"] * 11
     placement = answer.placements.placement(piece)
@@ -134,11 +124,10 @@ def test_a_piece_moved_to_another_object_belongs_to_it(solved: Answer) -> None:
 
 @pytest.mark.parametrize("turn", [0, 1])
 def test_matches_that_the_new_place_realises_are_its_evidence(puzzle: Puzzle, solved: Answer, turn: int) -> None:
-    piece, truth = away_from(solved), puzzle.truth
+    piece, truth = solved.status.index("unplaced"), puzzle.truth
     assert truth is not None
     beside, other = at(solved, 2, 2), at(solved, 0, 0)
-    relative = truth[[piece, piece]] @ Poses.identity(2, 2)
-    relative = truth[[beside, beside]].inverse() @ relative
+    relative = truth[[beside, beside]].inverse() @ truth[[piece, piece]]
     first, second = torch.tensor([piece, piece]), torch.tensor([beside, other])
     evidence = torch.tensor([[0.9, 1, 1], [0.99, 1, 1]])
     matches = Matches(first, second, relative, torch.zeros(2, dtype=torch.long), evidence)
@@ -159,7 +148,7 @@ def test_locks_alone_move_nothing_and_pieces_of_a_board_have_no_object() -> None
     puzzle = cut_picture(picture, Board(2, 2), torch.Generator().manual_seed(0))
     assert puzzle.truth is not None
     answer = Answer(puzzle, Placements(puzzle.truth, torch.full((4,), 0.6), upright=0.7))
-    held = answer.corrected(locks=locked(puzzle, 2, puzzle.truth))
+    held = answer.corrected(locks=Locks(torch.arange(4) == 2, puzzle.truth))
     assert held.status == ("likely", "likely", BY_PERSON, "likely")
     assert (held.objects, held.upright) == (None, 0.7)
     assert torch.equal(held.poses.translation, puzzle.truth.translation)

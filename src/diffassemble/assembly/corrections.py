@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Bool, Float64, Int
 from torch import Tensor
 
+from diffassemble.assembly.locks import realises
 from diffassemble.core.matches import Matches
 from diffassemble.core.pieces import FragmentPieces, OutlinePieces
 from diffassemble.core.placements import Placements
@@ -90,22 +91,18 @@ def realised(
     """The matches that some pieces realise with each other or with other placed ones; the likeliest of each pair."""
     placed = torch.tensor(found.placed)
     first, second = matches.first, matches.second
-    kept = ((members[first] | members[second]) & placed[first] & placed[second]).nonzero()[:, 0]
-    first, second, wanted = first[kept], second[kept], matches.pose[kept]
+    near = matches[((members[first] | members[second]) & placed[first] & placed[second]).nonzero()[:, 0]]
     scale = 1.0 if puzzle.lattice is None else puzzle.board.pitch
-    poses = Poses(found.poses.rotation, found.poses.translation / scale)
-    goal = poses[second] @ Poses(wanted.rotation.to(poses.rotation), wanted.translation.to(poses.translation))
-    sizes = torch.from_numpy(_sizes(puzzle) / scale)
-    apart = (goal.translation - poses.translation[first]).norm(dim=1)
-    relative = goal.rotation.mT @ poses.rotation[first]
-    # |R − 1|² = 2 (d − trace R), which is 4 (1 − cos angle) for d = 2 and 3.
-    cosine = 1 - (relative - torch.eye(relative.shape[-1])).square().sum((1, 2)) / 4
-    right = (apart < config.shift * torch.minimum(sizes[first], sizes[second])) & (cosine > np.cos(config.angle))
+    poses, sizes = (
+        Poses(found.poses.rotation, found.poses.translation / scale),
+        torch.from_numpy(_sizes(puzzle) / scale),
+    )
+    reach = config.shift * torch.minimum(sizes[near.first], sizes[near.second])
+    near = near[realises(near, poses, reach, config.angle).nonzero()[:, 0]]
     best: dict[tuple[int, int], float] = {}
-    for index in right.nonzero()[:, 0].tolist():
-        one, other = sorted((int(first[index]), int(second[index])))
-        log_odds = float(matches.log_odds[kept[index]])
-        best[one, other] = max(log_odds, best.get((one, other), log_odds))
+    for *pair, odds in zip(near.first.tolist(), near.second.tolist(), near.log_odds.tolist(), strict=True):
+        one, other = sorted(pair)
+        best[one, other] = max(odds, best.get((one, other), odds))
     return tuple(JoinEvidence(*pair, log_odds) for pair, log_odds in sorted(best.items()))
 
 

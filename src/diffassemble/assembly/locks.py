@@ -7,13 +7,30 @@ takes longer than most puzzles.
 
 from __future__ import annotations
 
+import math
+
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from diffassemble.core.board import Board, Placement
+from diffassemble.core.matches import Matches
 from diffassemble.core.poses import Poses
 from diffassemble.core.puzzle import Locks
+
+
+def realises(matches: Matches, poses: Poses, near: float | Float[Tensor, "m"], angle: float) -> Bool[Tensor, "m"]:
+    """Which matches given poses realise: nearer than `near` to the pose of the match, and turned by less than `angle`.
+
+    Lengths are those of poses and matches, which must agree; angles are radians.
+    """
+    pose = Poses(matches.pose.rotation.to(poses.rotation), matches.pose.translation.to(poses.translation))
+    goal = poses[matches.second] @ pose
+    apart = (goal.translation - poses.translation[matches.first]).norm(dim=1)
+    relative = goal.rotation.mT @ poses.rotation[matches.first]
+    # |R − 1|² = 2 (d − trace R), which is 4 (1 − cos angle) for d = 2 and 3.
+    cosine = 1 - (relative - torch.eye(relative.shape[-1])).square().sum((1, 2)) / 4
+    return (apart < near) & (cosine > math.cos(angle))
 
 
 def moved_to_locks(poses: Poses, locks: Locks) -> Poses:

@@ -60,8 +60,8 @@ class ArcSearchConfig:
     """log odds (0.8) of the contacts on which the gap is measured: …"""
     gap_contacts: tuple[int, int] = (4, 24)
     """… at least and at most so many"""
-    gap_gain: float = 1.7
-    """gaps of eroded rims must deviate this much less than those of the contacts as found: more than by chance"""
+    gap_excess: float = 1.7
+    """a gap may deviate along the seam so many times as much as touching rims, which were moved until they fit"""
     searched_share: float = 0.5
     """share of the gap at which the second search is made: ragged rims touch with their tips"""
 
@@ -136,9 +136,8 @@ def usual_gap(rims: Rims, found: Candidates, logit: Float32[np.ndarray, "m"], co
         deviation[row] = contacts_at(wider, found.first[sure], found.second[sure], poses)[0][:, 3]
     # Differences below a twentieth of a pixel mean nothing.
     typical = np.exp(np.log(deviation + 0.05).mean(1))
-    # Touching rims look more parallel than they are, since they were moved until they are.
     best = 1 + int(typical[1:].argmin())
-    return config.gaps[best] if config.gap_gain * typical[best] < typical[0] else 0.0
+    return config.gaps[best] if typical[best] < config.gap_excess * typical[0] else 0.0
 
 
 def find_candidates(rims: Rims, model: ArcModel, config: ArcSearchConfig = ARC_SEARCH) -> Candidates:

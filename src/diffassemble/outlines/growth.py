@@ -10,7 +10,7 @@ Inside this module poses are turns and places as complex numbers in working pixe
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from jaxtyping import Complex128, Float32, Float64, Int64
 
 from diffassemble.assembly.confidence import calibration, weakest_join
 from diffassemble.assembly.growth import Attempt, Constraint, GrowthPolicy, grown
+from diffassemble.assembly.locks import realises
 from diffassemble.core import Locks, Matches, OutlinePieces, Placements, Poses
 from diffassemble.core.contours import signed_area
 from diffassemble.core.thresholds import SURE
@@ -122,9 +123,9 @@ class OutlineOverlap(Constraint[Groups, int]):
         count = len(rims.cells)
         self.model, self.config = model, config
         kept = matches[matches.log_odds > config.hopeless]
+        pose = Poses(kept.pose.rotation, kept.pose.translation * rims.scale)
+        self.matches, (self.turn, self.shift) = replace(kept, pose=pose), complex_of(pose)
         self.first, self.second, self.log_odds = kept.first.numpy(), kept.second.numpy(), kept.log_odds.numpy()
-        self.turn, shift = complex_of(kept.pose)
-        self.shift = shift * rims.scale
         self.rims = rims._replace(gap=self._usual_gap(rims))
         self.held = np.zeros(count, bool) if locks is None else locks.held.numpy()
         self.locked = complex_of(Poses.identity(count, 2) if locks is None else locks.poses)
@@ -258,15 +259,11 @@ class OutlineOverlap(Constraint[Groups, int]):
 
     def contradicted(self, state: Groups) -> list[int]:
         """Likely matches that the poses don't realise, the likeliest first; locked pieces contradict nothing."""
-        first, second = self.first, self.second
-        there = state.turn[second] * self.shift + state.place[second]
-        turned = np.angle(state.turn[second] * self.turn * np.conj(state.turn[first]))
         near, angle = self.config.realised
-        realised = (np.abs(there - state.place[first]) < near * self.rims.unit) & (np.abs(turned) < angle)
-        realised &= state.label[first] == state.label[second]
-        doubted = np.flatnonzero(
-            ~realised & ~(self.held[first] & self.held[second]) & (self.log_odds > self.config.rival)
-        )
+        realised = realises(self.matches, poses_of(state.turn, state.place), near * self.rims.unit, angle).numpy()
+        realised &= state.label[self.first] == state.label[self.second]
+        realised |= self.held[self.first] & self.held[self.second]
+        doubted = np.flatnonzero(~realised & (self.log_odds > self.config.rival))
         return doubted[np.argsort(-self.log_odds[doubted], kind="stable")].tolist()
 
     def strengths(self, grown: Attempt[Groups, int], objects: Int64[np.ndarray, "n"]) -> Float64[np.ndarray, "n"]:

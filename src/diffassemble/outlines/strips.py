@@ -21,6 +21,7 @@ from torch import Tensor
 
 from diffassemble.assembly.confidence import calibration, path_confidence
 from diffassemble.assembly.growth import Constraint, GrowthPolicy, grown
+from diffassemble.assembly.locks import realises
 from diffassemble.core import Locks, Matches, OutlinePieces, Placements, Poses
 from diffassemble.core.thresholds import LIKELY
 from diffassemble.outlines.strip_model import Comparison, load_strip_model
@@ -47,8 +48,8 @@ class StripConfig:
     """log odds that such a join needs"""
     locked: float = 1e3
     """odds of joins of two locked strips, which no evidence outweighs"""
-    realised: tuple[float, float] = (0.97, 0.5)
-    """locked strips realise a match above this cosine of the angle and below this distance, in widths"""
+    realised: tuple[float, float] = (0.5, 0.245)
+    """distance, in widths, and angle within which locked strips realise a match"""
     apart: float = 2.0
     """distance of pages of one bag, in widths of a strip"""
 
@@ -198,7 +199,9 @@ def order_strips(
     if locks is not None:
         held = locks.held.repeat_interleave(2).numpy()
         worth[held[:, None] & held] = -config.locked
-        both = _realised(matches, locks, frames, config)
+        widths = torch.tensor([float(np.mean(frame.widths)) for frame in frames])[matches.first]
+        kept = realises(matches, locks.poses, config.realised[0] * widths, config.realised[1])
+        both = (kept & locks.held[matches.first] & locks.held[matches.second]).numpy()
         worth[first[both], second[both]] = worth[second[both], first[both]] = config.locked
     # 2. The order, and where pages end.
     path = best_path(worth, until, config)
@@ -252,15 +255,3 @@ def _laid(
         whole = Poses(-whole.rotation, -whole.translation)
     whole = whole[torch.from_numpy(np.argsort(path // 2))]
     return Poses(whole.rotation, whole.translation - whole.translation.mean(0))
-
-
-def _realised(
-    matches: Matches, locks: Locks, frames: Sequence[StripFrame], config: StripConfig
-) -> Int64[np.ndarray, "k"]:
-    """The matches of two locked strips that their places realise."""
-    widths = torch.tensor([float(np.mean(frame.widths)) for frame in frames])
-    wanted = locks.poses[matches.second].inverse() @ locks.poses[matches.first]
-    cosine = (wanted.rotation * matches.pose.rotation).sum((1, 2)) / 2
-    missed = (wanted.translation - matches.pose.translation).norm(dim=1)
-    realised = (cosine > config.realised[0]) & (missed < config.realised[1] * widths[matches.first])
-    return (realised & locks.held[matches.first] & locks.held[matches.second]).nonzero().flatten().numpy()
