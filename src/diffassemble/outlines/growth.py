@@ -27,7 +27,7 @@ from diffassemble.outlines.arc_model import ArcModel
 from diffassemble.outlines.arcs import bundled_model, contacts_at
 from diffassemble.outlines.contact import overlap, refine, separation
 from diffassemble.outlines.lattice_poses import lay_apart
-from diffassemble.outlines.pose_graph import Links, complex_of, poses_of, relaxed
+from diffassemble.outlines.pose_graph import complex_of, poses_of, relax
 from diffassemble.outlines.rims import MARGIN, RIMS, RimConfig, Rims, only_straight, rims_of
 
 
@@ -247,11 +247,16 @@ class OutlineOverlap(Constraint[Groups, int]):
         first, second, turn, shift, log_odds, _ = (np.array(column) for column in zip(*inside, strict=True))
         number = np.zeros(len(self.held), np.int64)
         number[members] = np.arange(len(members))
-        links = Links(number[first], number[second], turn, shift, 1 / (1 + np.exp(-log_odds)))
-        held = self.held[members]
-        if not held.any():
-            held[0] = True
-        state.turn[members], state.place[members] = relaxed(state.turn[members], state.place[members], links, held)
+        chance = torch.from_numpy(log_odds).sigmoid()
+        links = Matches(
+            *(torch.from_numpy(number[pieces]) for pieces in (first, second)),
+            poses_of(turn, shift),
+            torch.zeros(len(chance), dtype=torch.long),
+            chance[:, None].repeat(1, 3),
+        )
+        held = torch.from_numpy(self.held[members])
+        poses = relax(poses_of(state.turn[members], state.place[members]), links, held, chance)
+        state.turn[members], state.place[members] = complex_of(poses)
 
     def total(self, state: Groups) -> float:
         """Log odds of all joins, each at its time."""

@@ -10,7 +10,6 @@ Turns and places are complex numbers here: multiplying by a turn of modulus 1 ro
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -25,63 +24,37 @@ _STEPS, _DAMPING = 30, 1e-9
 """steps at most; damping, relative to the stiffness of each piece: what no match decides stays where it is"""
 
 
-class Links(NamedTuple):
-    """m relative poses: if `second` has pose (T, p), `first` has pose (T · turn, T · shift + p); and their weights."""
-
-    first: Int64[np.ndarray, "m"]
-    second: Int64[np.ndarray, "m"]
-    turn: Complex128[np.ndarray, "m"]
-    shift: Complex128[np.ndarray, "m"]
-    weight: Float64[np.ndarray, "m"]
-
-
 def relax(
     poses: Poses, matches: Matches, held: Bool[Tensor, "n"], weights: Float[Tensor, "m"], tolerance: float = TOLERANCE
 ) -> Poses:
-    """The poses nearest to all matches at once, by weighted least squares; `held` pieces stay where they are.
+    """The poses nearest to all matches at once, by robust steps of Gauss and Newton; `held` pieces stay.
 
     Starts from `poses`, which should be right but for drift. Pieces without matches keep theirs, and groups without
-    held pieces keep their place as wholes. Lengths, with `tolerance`, are pixels; rotations come back orthogonal.
+    held pieces keep their place as wholes. Lengths are those of poses and matches; rotations come back orthogonal.
     """
     if len(matches) == 0 or bool(held.all()):
         return poses
-    given = matches.first.numpy(), matches.second.numpy(), *complex_of(matches.pose), weights.double().numpy()
-    found = poses_of(*relaxed(*complex_of(poses), Links(*given), held.numpy(), tolerance))
-    return Poses(
-        torch.where(held[:, None, None], poses.rotation, found.rotation.to(poses.rotation)),
-        torch.where(held[:, None], poses.translation, found.translation.to(poses.translation)),
-    )
-
-
-def relaxed(
-    turn: Complex128[np.ndarray, "n"],
-    place: Complex128[np.ndarray, "n"],
-    links: Links,
-    held: Bool[np.ndarray, "n"],
-    tolerance: float = TOLERANCE,
-) -> tuple[Complex128[np.ndarray, "n"], Complex128[np.ndarray, "n"]]:
-    """The same for turns and places as complex numbers: robust steps of Gauss and Newton."""
-    first, second = links.first, links.second
-    lever = np.maximum(np.abs(links.shift) / math.sqrt(12), 1.0)
-    touch = links.shift / 2  # in the frame of the second piece
-    seen = np.conj(links.turn) * (touch - links.shift)  # the same point in the frame of the first
-    groups = _loose_groups(len(turn), first, second, held)
-    free = ~held
+    first, second = matches.first.numpy(), matches.second.numpy()
+    (turn, place), (turned, shift) = complex_of(poses), complex_of(matches.pose)
+    lever = np.maximum(np.abs(shift) / math.sqrt(12), 1.0)
+    touch = shift / 2  # in the frame of the second piece
+    seen = np.conj(turned) * (touch - shift)  # the same point in the frame of the first
+    groups = _loose_groups(len(poses), first, second, held.numpy())
+    free = ~held.numpy()
     # The gauge is fixed: the whole could turn freely, and steps along a turn's tangent would make it grow.
     free[[group[0] for group in groups]] = False
     before = turn, place
     for _ in range(_STEPS):
         apart = place[first] + turn[first] * seen - place[second] - turn[second] * touch
-        twist = lever * np.angle(turn[first] * np.conj(turn[second] * links.turn))
+        twist = lever * np.angle(turn[first] * np.conj(turn[second] * turned))
         error = np.sqrt(np.abs(apart) ** 2 + twist**2)
-        trust = links.weight * np.minimum(1.0, tolerance / np.maximum(error, 1e-12))
-        arms = 1j * turn[first] * seen, 1j * turn[second] * touch
-        step = _step(links, arms, lever, np.stack([apart.real, apart.imag, twist], 1), trust, free)
+        trust = weights.double().numpy() * np.minimum(1.0, tolerance / np.maximum(error, 1e-12))
+        arms = {1.0: (first, 1j * turn[first] * seen), -1.0: (second, 1j * turn[second] * touch)}
+        step = _step(arms, lever, np.stack([apart.real, apart.imag, twist], 1), trust, free)
         place = place + step[:, 0] + 1j * step[:, 1]
         turn = turn * np.exp(1j * step[:, 2])
         if np.abs(step).max() < 1e-9:
             break
-    turn, place = turn.copy(), place.copy()
     for group in groups:  # back to where it was as a whole
         old = before[1][group] - before[1][group].mean()
         new = place[group] - place[group].mean()
@@ -89,7 +62,11 @@ def relaxed(
         about = np.sum(before[0][group] * np.conj(turn[group])) * spread + np.sum(old * np.conj(new))
         about = about / abs(about)
         turn[group], place[group] = about * turn[group], about * new + before[1][group].mean()
-    return turn, place
+    found = poses_of(turn, place)
+    return Poses(
+        torch.where(held[:, None, None], poses.rotation, found.rotation.to(poses.rotation)),
+        torch.where(held[:, None], poses.translation, found.translation.to(poses.translation)),
+    )
 
 
 def _loose_groups(
@@ -108,27 +85,28 @@ def _loose_groups(
 
 
 def _step(
-    links: Links,
-    arms: tuple[Complex128[np.ndarray, "m"], Complex128[np.ndarray, "m"]],
+    arms: dict[float, tuple[Int64[np.ndarray, "m"], Complex128[np.ndarray, "m"]]],
     lever: Float64[np.ndarray, "m"],
     residual: Float64[np.ndarray, "m 3"],
     trust: Float64[np.ndarray, "m"],
     free: Bool[np.ndarray, "n"],
 ) -> Float64[np.ndarray, "n 3"]:
-    """One step: how far each free piece moves along x, along y, and turns; `arms` are the derivatives by the turns."""
+    """One step: how far each free piece moves along x, along y, and turns.
+
+    `arms` has the pieces and the derivatives by their turns, for the first (sign 1) and the second ones (−1).
+    """
     from scipy.sparse import coo_matrix, diags
     from scipy.sparse.linalg import spsolve
 
-    count, edges = len(free), np.arange(len(lever))
-    blocks = np.zeros((2, len(lever), 3, 3))
-    for block, sign, arm in zip(blocks, (1.0, -1.0), arms, strict=True):
+    count, three = len(free), np.arange(3)
+    blocks, columns = np.zeros((2, len(lever), 3, 3)), np.zeros((2, len(lever), 3, 3), np.int64)
+    for block, column, (sign, (pieces, arm)) in zip(blocks, columns, arms.items(), strict=True):
         block[:, 0, 0] = block[:, 1, 1] = sign
         block[:, :, 2] = sign * np.stack([arm.real, arm.imag, lever], 1)
-    pieces = np.stack([links.first, links.second])
-    row = np.broadcast_to((3 * edges[:, None] + np.arange(3))[:, :, None], blocks.shape)
-    column = np.broadcast_to((3 * pieces[:, :, None] + np.arange(3))[:, :, None], blocks.shape)
+        column[:] = (3 * pieces[:, None] + three)[:, None]
+    row = np.broadcast_to(3 * np.arange(len(lever))[:, None, None] + three[:, None], blocks.shape)
     shape = 3 * len(lever), 3 * count
-    slope = coo_matrix((blocks.ravel(), (row.ravel(), column.ravel())), shape=shape).tocsr()
+    slope = coo_matrix((blocks.ravel(), (row.ravel(), columns.ravel())), shape=shape).tocsr()
     weighed = diags(np.repeat(trust, 3)) @ slope
     moving = np.repeat(free, 3).nonzero()[0]
     inner = (slope.T @ weighed).tocsr()[moving][:, moving]

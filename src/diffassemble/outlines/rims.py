@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Int32, Int64, UInt8
+from jaxtyping import Bool, Float, Float32, Float64, Int32, Int64, UInt8
 from torch import Tensor
 
 from diffassemble.core import OutlinePieces
@@ -160,7 +160,7 @@ def _rim_colours(
     outward: Float64[np.ndarray, "k 2"],
     scale: float,
     config: RimConfig,
-) -> tuple[Float64[np.ndarray, "k 3"], Float64[np.ndarray, "k 3"]]:
+) -> tuple[Float[np.ndarray, "k 3"], Float[np.ndarray, "k 3"]]:
     """CIELAB at two depths inside of each rim point, continued outwards from the core of the picture."""
     from scipy.ndimage import distance_transform_edt, gaussian_filter, map_coordinates
     from skimage.color import rgb2lab
@@ -183,7 +183,7 @@ def _rim_colours(
 
 
 def _picture_core(
-    alpha: UInt8[np.ndarray, "h w"], lab: Float64[np.ndarray, "h w 3"], scale: float, config: RimConfig
+    alpha: UInt8[np.ndarray, "h w"], lab: Float[np.ndarray, "h w 3"], scale: float, config: RimConfig
 ) -> Bool[np.ndarray, "h w"]:
     """Pixels well inside, without what is white from the rim on down to some depth: background or the core of paper."""
     from scipy.ndimage import binary_dilation, binary_propagation, distance_transform_edt
