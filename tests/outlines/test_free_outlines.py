@@ -11,6 +11,7 @@ from scipy.ndimage import zoom
 
 from diffassemble.assembly.scoring import right_outlines
 from diffassemble.core import Locks, Matches, OutlinePieces, Poses, Puzzle
+from diffassemble.core.thresholds import SURE
 from diffassemble.outlines.arcs import match_arcs
 from diffassemble.outlines.contact import FEATURES, describe, overlap, refine
 from diffassemble.outlines.cut import cut_shapes
@@ -112,7 +113,7 @@ def test_most_neighbours_are_matched_and_confident_matches_are_true(puzzle: Puzz
     found = {(int(a), int(b)) for a, b in zip(matches.first[right], matches.second[right], strict=True)}
     wanted = neighbours(puzzle)
     assert len(found & set(wanted)) >= 0.8 * len(wanted)
-    sure = matches.probability > 0.9
+    sure = matches.probability >= SURE
     assert int(sure.sum()) >= 4
     assert bool(right[sure].all())
 
@@ -122,7 +123,7 @@ def test_shards_are_put_together(puzzle: Puzzle, matches: Matches) -> None:
     assert puzzle.truth is not None
     right = right_outlines(puzzle.outlines, grown.poses, puzzle.truth)
     assert int(right.sum()) >= len(puzzle) - 1
-    assert bool(right[grown.confidence > 0.9].all())
+    assert bool(right[grown.confidence >= SURE].all())
     assert len(grown.notes) == len(puzzle)
 
 
@@ -146,7 +147,7 @@ def test_pieces_of_two_pictures_become_two_objects_or_are_unplaced(puzzle: Puzzl
         torch.cat([puzzle.outlines.origins, other.outlines.origins]),
     )
     grown = grow_free(both, match_arcs(both), several=True)
-    sure = grown.confidence > 0.9
+    sure = grown.confidence >= SURE
     own = torch.arange(len(both)) < len(puzzle)
     for whole in grown.objects[sure].unique():
         assert len(own[sure & (grown.objects == whole)].unique()) == 1

@@ -11,6 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from diffassemble.core import Locks, OutlinePieces, Poses, Puzzle
 from diffassemble.core.contours import outline_pieces
+from diffassemble.core.thresholds import SURE
 from diffassemble.outlines.cut import cut_shapes
 from diffassemble.outlines.grow import GrowSolver
 from diffassemble.outlines.matches import family
@@ -152,7 +153,7 @@ def test_empty_paper_is_doubted() -> None:
     assert looks_like_strips(blank)
     assert match_strips(straight).probability.max() < 0.5
     grown = order_strips(straight, match_strips(straight), None)
-    assert int((grown.confidence > 0.9).sum()) == 1  # the core
+    assert int((grown.confidence >= SURE).sum()) == 1  # the core
     assert sum(note != "" for note in grown.notes) == 6
 
 
