@@ -249,7 +249,8 @@ class OutlineOverlap(Constraint[Groups, int]):
         number[members] = np.arange(len(members))
         chance = torch.from_numpy(log_odds).sigmoid()
         links = Matches(
-            *(torch.from_numpy(number[pieces]) for pieces in (first, second)),
+            torch.from_numpy(number[first]),
+            torch.from_numpy(number[second]),
             poses_of(turn, shift),
             torch.zeros(len(chance), dtype=torch.long),
             chance[:, None].repeat(1, 3),

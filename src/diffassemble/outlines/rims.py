@@ -95,11 +95,11 @@ def rims_of(pieces: OutlinePieces, config: RimConfig = RIMS) -> Rims:
     curves, normals, near, deep, grids, corners = zip(*rows, strict=True)
     seen = np.concatenate(near)
     apart = np.linalg.norm(seen - np.roll(seen, len(seen) // 2 + 7, 0), axis=1)
-    share, *bounds = config.unlike
+    share, least, most = config.unlike
     return Rims(
         scale,
         root * scale,
-        float(np.clip(share * np.median(apart), *bounds)),
+        float(np.clip(share * np.median(apart), least, most)),
         0.0,
         np.cumsum([0] + [len(curve) for curve in curves]),
         np.concatenate(curves).astype(np.float32),
