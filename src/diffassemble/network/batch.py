@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from diffassemble.core import Board, Locks, Matches, Poses, Puzzle
+from diffassemble.core import Board, ImagePieces, Locks, Matches, Poses, Puzzle
 
 BOARD_WIDTH = 4
 
@@ -104,6 +104,7 @@ def _surroundings(puzzle: Puzzle) -> tuple[list[float], list[float]]:
     """Four numbers that describe the whole, and its room; without a lattice only the number of pieces is known."""
     board, content = puzzle.lattice, puzzle.pieces.content
     if board is None:
+        assert not isinstance(puzzle.pieces, ImagePieces), "pictures have a lattice"
         return [math.log(len(puzzle)) / 3, 0.0, puzzle.pieces.typical_length, 1.0], [1.0] * content.shape[-1]
     described = [math.log(board.rows) / 3, math.log(board.cols) / 3, board.pitch, len(puzzle) / board.cells]
     return described, [(board.cols - 1) * board.pitch, (board.rows - 1) * board.pitch]

@@ -348,7 +348,7 @@ class Denoiser(PoseNetwork):
     ) -> Prediction:
         """What views say of all cells, and the opinions with them, if any are trusted; large boards in blocks."""
         vectors, told, logits = [], [], None
-        for rows, cells in blocks(boards, *views.shape[0:3:2], RUN.scored):
+        for rows, cells in blocks(boards, len(views), views.shape[2], RUN.scored):
             opinions = None
             if self.trust is not None and seen is not None:
                 opinions = opinion_logits(self.trust(views[rows]), seen[rows], cells)
