@@ -24,7 +24,7 @@ from diffassemble.fragments.descriptors import rim_colours, true_breaks
 from diffassemble.fragments.matches import level_for, match_clusters, prepare
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.pair_search import Effort
-from diffassemble.fragments.shapes.catalogue import SOLIDS, make_solid
+from diffassemble.fragments.shapes import SOLIDS, make_solid
 from diffassemble.fragments.surface import Sample
 from diffassemble.fragments.verification import COLOURS, Match, contrasts
 

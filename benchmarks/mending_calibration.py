@@ -35,7 +35,7 @@ from diffassemble.evaluation.fragments import Broken, ObjectCell, score_object
 from diffassemble.evaluation.sweep import Case
 from diffassemble.fragments.breaking import bodies, fracture, mesh_of, solid_of
 from diffassemble.fragments.datasets import find_fractures
-from diffassemble.fragments.shapes.catalogue import SOLIDS, make_solid
+from diffassemble.fragments.shapes import SOLIDS, make_solid
 from diffassemble.kinds import make_solver
 
 FEW_FACES = 2000

@@ -28,7 +28,7 @@ from diffassemble.core import Mesh, Puzzle
 from diffassemble.fragments.breaking import fracture, scatter
 from diffassemble.fragments.datasets import find_fractures
 from diffassemble.fragments.mend import MendSolver
-from diffassemble.fragments.shapes.catalogue import make_solid
+from diffassemble.fragments.shapes import make_solid
 from diffassemble.io.fragments import fragment_pieces, in_file_coordinates
 from diffassemble.kinds import make_solver
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # `as` with the same name tells type checkers that a name is 
     from diffassemble.core import Puzzle as Puzzle
     from diffassemble.core import Solver as Solver
     from diffassemble.core import Step as Step
-    from diffassemble.fragments.shapes.catalogue import fracture_file
+    from diffassemble.fragments.shapes import fracture_file
     from diffassemble.io.assemblies import read_assembly as read_assembly
     from diffassemble.io.assemblies import render as render
     from diffassemble.io.assemblies import write_assembly as write_assembly
@@ -68,7 +68,7 @@ _HOMES = {
     "assemble": "assembly.answer",
     "cut_image": "squares.cut",
     "cut_shape": "outlines.cut",
-    "fracture": "fragments.shapes.catalogue:fracture_file",
+    "fracture": "fragments.shapes:fracture_file",
     "kinds": "kinds",
     "make_solver": "kinds",
     "open": "io.puzzles:open_input",

@@ -11,7 +11,7 @@ import torch
 
 from diffassemble.core import Mesh
 from diffassemble.fragments.breaking import fracture
-from diffassemble.fragments.shapes.catalogue import make_solid
+from diffassemble.fragments.shapes import make_solid
 from diffassemble.io.meshes import mesh_bytes
 
 

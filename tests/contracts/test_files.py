@@ -14,7 +14,7 @@ import torch
 from diffassemble.assembly.answer import Answer
 from diffassemble.core import Board, InputError, Locks, Placements, Poses, Puzzle
 from diffassemble.core.contours import outline_pieces
-from diffassemble.fragments.shapes.catalogue import fracture_file
+from diffassemble.fragments.shapes import fracture_file
 from diffassemble.io import assemblies
 from diffassemble.io.assemblies import (
     ASSEMBLY_FILES,

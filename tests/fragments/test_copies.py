@@ -16,7 +16,7 @@ from diffassemble.fragments.breaking import fracture, mesh_of
 from diffassemble.fragments.mend import MendSolver
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.screening import are_copies, congruent, has_plane, is_regular, set_aside
-from diffassemble.fragments.shapes.catalogue import make_solid
+from diffassemble.fragments.shapes import make_solid
 from diffassemble.io.fragments import fragment_pieces
 
 

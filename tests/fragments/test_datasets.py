@@ -20,7 +20,7 @@ from diffassemble.fragments.datasets import (
     find_fractures,
     holds_fractures,
 )
-from diffassemble.fragments.shapes.catalogue import SOLIDS, make_solid
+from diffassemble.fragments.shapes import SOLIDS, make_solid
 from diffassemble.io.meshes import mesh_bytes
 
 OBJECTS = {"Bowl/a1": (2, 3), "Bowl/b2": (2, 12), "Cup/c3": (4,)}

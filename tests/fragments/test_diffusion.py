@@ -76,7 +76,7 @@ def test_the_answer_is_blind_to_the_listing(network: Denoiser) -> None:
     solver = FragmentDiffusionSolver(network, 5, 2, 0.0, lambda _: matches)
     one, other = last_step(solver, puzzle), last_step(solver, puzzle.reordered(order))
     assert apart(one.poses[order], other.poses) < 1e-3
-    assert torch.allclose(one.confidence[order], other.confidence, atol=1e-4)
+    assert torch.allclose(one.placements.confidence[order], other.placements.confidence, atol=1e-4)
 
 
 def test_a_turn_of_what_is_locked_turns_the_answer_with_it(network: Denoiser) -> None:
@@ -119,7 +119,7 @@ def test_where_all_matches_are_wrong_loops_do_not_close_and_nobody_is_sure(netwo
     wrong = spoilt(matches, 0.999, 0.0, torch.Generator().manual_seed(seed))
     rest = torch.arange(COUNT) != puzzle.fragments.areas.argmax()
     for solver in (TreeSolver(lambda _: wrong), FragmentDiffusionSolver(network, 5, 2, 0.0, lambda _: wrong)):
-        assert bool((last_step(solver, puzzle).confidence[rest] < 0.5).all())
+        assert bool((last_step(solver, puzzle).placements.confidence[rest] < 0.5).all())
 
 
 def test_a_denied_link_is_doubted_and_one_that_loops_bear_out_is_not() -> None:

@@ -15,7 +15,7 @@ from diffassemble.fragments.gap_insertion import INSERTED
 from diffassemble.fragments.matches import PairSearch, prepare
 from diffassemble.fragments.mend import MendSolver, choose_anchor, piece_confidence
 from diffassemble.fragments.model import FractureModels
-from diffassemble.fragments.shapes.catalogue import make_solid
+from diffassemble.fragments.shapes import make_solid
 from diffassemble.fragments.verification import Match
 
 

@@ -20,7 +20,6 @@ from diffassemble.fragments.clusters import Cluster, Fragment
 from diffassemble.fragments.contact import Pose, compose, inverse, pose_rows
 from diffassemble.fragments.explain import LATE, LOOSE, NO_BREAK, NOWHERE, SMALL, explained, open_places
 from diffassemble.fragments.gap_insertion import INSERTED
-from diffassemble.fragments.hybrid import guessed_notes
 from diffassemble.fragments.matches import PairSearch, prepare
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.verification import Match
@@ -183,8 +182,3 @@ def test_notes_follow_their_pieces() -> None:
         yield Step.last(Placements(Poses.identity(4, 3), torch.ones(4), notes=ordered.names))
 
     assert next(in_content_order(puzzle, named)).placements.notes == puzzle.names
-
-
-def test_a_network_says_that_it_guessed() -> None:
-    assert guessed_notes(("", NOWHERE), torch.tensor([False, True])) == ("", f"{NOWHERE}; placed by guess of a network")
-    assert guessed_notes(None, torch.tensor([True])) is None

@@ -11,8 +11,7 @@ import torch
 from diffassemble.core import FragmentPieces, Locks, Matches, Mesh, Placements, Poses, Puzzle, Solver, Step
 from diffassemble.core.matches import CHANNELS
 from diffassemble.core.poses import random_rotations
-from diffassemble.fragments.diffusion import UNKNOWN, FragmentDiffusionSolver
-from diffassemble.fragments.hybrid import GUESS, FragmentHybridSolver
+from diffassemble.fragments.diffusion import BELIEF, FragmentDiffusionSolver, FragmentHybridSolver
 from diffassemble.fragments.standing import cloud_of
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import Denoiser
@@ -73,7 +72,7 @@ def test_joined_fragments_keep_their_places_to_each_other_and_the_whole_is_stood
     assert isinstance(solver, Solver)
     *_, last = solver.steps(puzzle, torch.Generator().manual_seed(1))
     assert last.done == 1.0
-    assert torch.allclose(last.placements.confidence, torch.tensor([0.9, 0.8, GUESS, 0.95]))
+    assert torch.allclose(last.placements.confidence, torch.tensor([0.9, 0.8, BELIEF.guess, 0.95]))
     joined = torch.tensor([0, 1, 3])
     assert torch.allclose(last.poses.rotation[joined], torch.eye(3).expand(3, 3, 3), atol=1e-5)
     apart = last.poses.translation[joined] - last.poses.translation[0]
@@ -85,14 +84,14 @@ def test_joined_fragments_keep_their_places_to_each_other_and_the_whole_is_stood
     assert given.locks.held[order].tolist() == [True, True, False, True]
 
 
-@pytest.mark.parametrize("sure", [UNKNOWN, 0.6])
+@pytest.mark.parametrize("sure", [BELIEF.unknown, 0.6])
 def test_where_no_matches_lead_a_guess_by_geometry_counts(frame: Poses, sure: float) -> None:
     puzzle, mend = fragments(), KnownMend(frame, guesses=True)
     *_, last = FragmentHybridSolver(mend, Oracle([], sure)).steps(puzzle, torch.Generator().manual_seed(1))
     *_, mended = mend.steps(puzzle, torch.Generator())
-    wanted = mended.poses.translation[2] if sure == UNKNOWN else torch.zeros(3)
+    wanted = mended.poses.translation[2] if sure == BELIEF.unknown else torch.zeros(3)
     assert torch.allclose(last.poses.translation[2], wanted, atol=1e-5)
-    assert float(last.placements.confidence[2]) == pytest.approx(GUESS * sure)
+    assert float(last.placements.confidence[2]) == pytest.approx(BELIEF.guess * sure)
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,7 @@ def test_bad_input_gets_an_answer_with_an_honest_confidence(what: str, seed: int
     *_, last = FragmentHybridSolver(NothingFits(), diffusion).steps(puzzle, torch.Generator().manual_seed(0))
     assert bool(last.poses.rotation.isfinite().all())
     assert bool(last.poses.translation.isfinite().all())
-    assert bool((last.placements.confidence <= GUESS).all())
+    assert bool((last.placements.confidence <= BELIEF.guess).all())
     assert last.placements.confidence.shape == (count,)
     if what == "no match":
         assert bool((last.placements.confidence < 0.1).all())

@@ -14,7 +14,7 @@ from diffassemble.fragments.breaking import fracture
 from diffassemble.fragments.mend import MendSolver
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.screening import Lengths, misfit, misfit_of
-from diffassemble.fragments.shapes.catalogue import make_solid
+from diffassemble.fragments.shapes import make_solid
 from diffassemble.io.fragments import fragment_pieces, read_fragments
 from diffassemble.io.meshes import mesh_bytes
 

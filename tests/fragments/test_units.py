@@ -13,7 +13,7 @@ from diffassemble.core.solver import content_order
 from diffassemble.fragments.breaking import fracture, scatter
 from diffassemble.fragments.mend import MendSolver
 from diffassemble.fragments.model import FractureModels
-from diffassemble.fragments.shapes.catalogue import make_solid
+from diffassemble.fragments.shapes import make_solid
 from diffassemble.io.fragments import file_matrices, in_file_coordinates, read_fragments
 
 
@@ -46,19 +46,19 @@ def test_units_do_not_matter(vase: list[Mesh], models: FractureModels, tmp_path:
     """Bit for bit where files are precise; where they are not, other points are sampled: then to 0.06 degrees."""
     plain = read_scaled(vase, 1.0, tmp_path / "plain", 17)
     wanted = answer(plain, models)
-    assert wanted.confidence is not None
-    assert wanted.confidence.min() > 0.9
+    assert wanted.placements.confidence is not None
+    assert wanted.placements.confidence.min() > 0.9
     own = file_matrices(plain.fragments, wanted.poses)
     for factor, digits in ((120.0, 17), (0.05, 17), (120.0, 9), (0.05, 9)):
         puzzle = read_scaled(vase, factor, tmp_path / f"{factor}-{digits}", digits)
         assert puzzle.fragments.unit == pytest.approx(factor * plain.fragments.unit, rel=1e-6)
         assert torch.equal(content_order(puzzle.pieces.content), content_order(plain.pieces.content))
         found = answer(puzzle, models)
-        assert found.confidence is not None
+        assert found.placements.confidence is not None
         limit = 0.0 if digits > 10 else 1e-3
         assert (found.poses.rotation - wanted.poses.rotation).abs().max() <= limit
         assert (found.poses.translation - wanted.poses.translation).abs().max() <= limit
-        assert torch.allclose(found.confidence, wanted.confidence, rtol=0, atol=0.02 if limit else 0)
+        assert torch.allclose(found.placements.confidence, wanted.placements.confidence, rtol=0, atol=0.02 if limit else 0)
         matrices = file_matrices(puzzle.fragments, found.poses)
         assert torch.allclose(matrices[:, :3, 3] / factor, own[:, :3, 3], rtol=0, atol=1e-3)
 

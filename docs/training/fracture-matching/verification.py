@@ -22,7 +22,7 @@ from diffassemble.core.seeds import seeded
 from diffassemble.fragments.breaking import fracture, scatter
 from diffassemble.fragments.datasets import break_files, find_fractures
 from diffassemble.fragments.model import FractureModels
-from diffassemble.fragments.shapes.catalogue import SOLIDS, make_solid
+from diffassemble.fragments.shapes import SOLIDS, make_solid
 from diffassemble.training.fracture_matching import damaged, drawn_damage, match_examples
 
 MAKERS = ("bb", "solids", "meshes", "smooth", "saw")

@@ -36,7 +36,7 @@ def demo(
     """
     from diffassemble.assembly.kind import SolverOptions
     from diffassemble.core.seeds import check_seed
-    from diffassemble.fragments.shapes.catalogue import fracture_file
+    from diffassemble.fragments.shapes import fracture_file
     from diffassemble.io.atomic import check_free, fresh_folder
     from diffassemble.kinds import make_solver
 

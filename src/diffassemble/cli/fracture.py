@@ -31,7 +31,7 @@ def fracture(
         format: The kind of the fragments' files.
         overwrite: Replace the folder if it holds a puzzle already.
     """
-    from diffassemble.fragments.shapes.catalogue import fracture_file
+    from diffassemble.fragments.shapes import fracture_file
     from diffassemble.io.puzzles import write_puzzle
 
     puzzle = fracture_file(mesh, pieces, seed, missing, chips)

@@ -1,9 +1,9 @@
 """Canonical orientation: which direction of an object is up, and which way it faces.
 
-A direction is scored by what the object looks like about it: how much of its
-surface lies at each height and distance from the axis, and how round it is there. This does not change when the object
-is turned about that axis, so a network that has to recognise a bottle standing up need not learn all its turns. How it
-faces is then read off the picture of its surface unrolled about the axis: turning the object shifts that picture.
+A direction is scored by what the object looks like about it: how much of its surface lies at each height and distance
+from the axis, and how round it is there. This does not change when the object is turned about that axis, so a network
+that recognises an upright bottle need not learn all its turns. Which way the object faces is then read off its surface
+unrolled about the axis: turning the object shifts that picture.
 """
 
 from __future__ import annotations
@@ -19,14 +19,9 @@ from torch import Tensor, nn
 from diffassemble.core.settings import Fraction, Width
 from diffassemble.network.pretrained import Pretrained
 
-HEIGHTS, RADII, HARMONICS = 24, 12, 4
-SECTORS = 48
-# Sectors beside the one that an object faces by, which are as good.
-_BESIDE = (-2, -1, 0, 1, 2)
-# Heights and radii are told in root mean square radii of the object, up to here.
+HEIGHTS, RADII, HARMONICS, SECTORS = 24, 12, 4, 48
 _FARTHEST = 2.4
-# Directions that are tried at first, then so many about the best ones, ever closer, in degrees.
-_TRIED, _BEST, _CLOSER, _ABOUT = 400, 4, (10.0, 4.0, 1.5), 24
+"""greatest height and radius of the cells, in root mean square radii of the object"""
 
 
 @dataclass(frozen=True)
@@ -36,6 +31,25 @@ class OrientationConfig:
     widths: tuple[Width, Width, Width] = (24, 48, 64)
     """channels of the convolutions"""
     dropout: Fraction = 0.2
+
+
+@dataclass(frozen=True)
+class DirectionSearchConfig:
+    """How the upward direction is searched."""
+
+    first: int = 400
+    """directions that are scored at first, beside the principal axes"""
+    best: int = 4
+    """of these so many are refined"""
+    about: int = 24
+    """by so many directions around each"""
+    closer: tuple[float, ...] = (10.0, 4.0, 1.5)
+    """within these degrees"""
+    beside: int = 2
+    """sectors to either side of the one that an object faces by which count as the same"""
+
+
+SEARCH = DirectionSearchConfig()
 
 
 class OrientationModel(Pretrained):
@@ -76,10 +90,7 @@ class OrientationModel(Pretrained):
         return self.profile(profiles(points, directions).flatten(0, 1)).view(directions.shape[:2])
 
     def front(self, points: Float[Tensor, "b p 3"]) -> Float[Tensor, "b s"]:
-        """Of objects that stand upright, y being up: how much each sector of the circle looks like that of the x axis.
-
-        Sectors go from x to −z, as a turn about y does.
-        """
+        """Of upright objects (y is up): how much each sector, from x to −z, looks like that of the x axis."""
         return self.around(unrolled(points)).squeeze(1)
 
     def forward(
@@ -89,27 +100,31 @@ class OrientationModel(Pretrained):
         return self.up(points, directions), self.front(tilted)
 
     @torch.no_grad()
-    def canonical_rotation(self, points: Float[Tensor, "p 3"]) -> Float[Tensor, "3 3"]:
-        """The rotation that brings an object to how its kind stands: y up, its front along x."""
+    def canonical_rotation(
+        self, points: Float[Tensor, "p 3"], config: DirectionSearchConfig = SEARCH
+    ) -> Float[Tensor, "3 3"]:
+        """The rotation that brings an object to its canonical orientation: y up, its front along x."""
         points = centred(points[None])
-        tried = torch.cat([sphere(_TRIED), principal_axes(points[0])])
-        for angle in _CLOSER:
-            best = tried[self.up(points, tried[None])[0].topk(_BEST).indices]
-            tried = torch.cat([best, *(cone(direction, angle, _ABOUT) for direction in best)])
-        up = tried[self.up(points, tried[None])[0].argmax()]
-        upright = upright_rotation(up)
-        return about_y(-self.facing(points[0] @ upright.T)[0]) @ upright
+        tried = torch.cat([sphere(config.first), principal_axes(points[0])])
+        for angle in config.closer:
+            best = tried[self.up(points, tried[None])[0].topk(config.best).indices]
+            tried = torch.cat([best, *(cone(direction, angle, config.about) for direction in best)])
+        upright = upright_rotation(tried[self.up(points, tried[None])[0].argmax()])
+        return about_y(-self.facing(points[0] @ upright.T, config)[0]) @ upright
 
     @torch.no_grad()
-    def facing(self, points: Float[Tensor, "p 3"]) -> tuple[Float[Tensor, ""], float]:
+    def facing(
+        self, points: Float[Tensor, "p 3"], config: DirectionSearchConfig = SEARCH
+    ) -> tuple[Float[Tensor, ""], float]:
         """By which angle about y an upright object is turned, and the probability that this is right to two sectors.
 
-        Of what looks alike from all sides any angle will do, and it is told as no surer than chance, 0.1.
+        For what looks alike from all sides any angle will do; its probability is that of chance, 0.1.
         """
+        beside = range(-config.beside, config.beside + 1)
         probability = self.front(points[None])[0].softmax(0)
-        near = torch.stack([probability.roll(-shift) for shift in _BESIDE], 1)
+        near = torch.stack([probability.roll(-shift) for shift in beside], 1)
         best = near.sum(1).argmax()
-        within = (near[best] * torch.tensor(_BESIDE)).sum() / near[best].sum()
+        within = (near[best] * torch.tensor(beside)).sum() / near[best].sum()
         return (best + within) * (2 * math.pi / SECTORS), float(near[best].sum())
 
 
@@ -120,13 +135,12 @@ def centred(points: Float[Tensor, "b p 3"]) -> Float[Tensor, "b p 3"]:
 
 
 def profiles(points: Float[Tensor, "b p 3"], directions: Float[Tensor, "b d 3"]) -> Float[Tensor, "b d c h r"]:
-    """What centred objects look like about each direction: their surface by height and radius, and its harmonics.
+    """What centred objects look like about each direction: √ of their surface by height and radius, and harmonics.
 
     A harmonic is how strongly the surface at one height and radius gathers in 1, 2, 3 or 4 places of the circle.
     """
     one, two = across(directions)
-    height = points @ directions.mT
-    x, y = points @ one.mT, points @ two.mT
+    height, x, y = (points @ axis.mT for axis in (directions, one, two))
     radius = (x.square() + y.square()).sqrt().clamp(min=1e-6)
     row = ((height / _FARTHEST + 1) / 2 * HEIGHTS - 0.5).clamp(0, HEIGHTS - 1)
     col = (radius / _FARTHEST * RADII - 0.5).clamp(0, RADII - 1)
@@ -136,10 +150,9 @@ def profiles(points: Float[Tensor, "b p 3"], directions: Float[Tensor, "b d 3"])
         power = power * wave
         values += [power.real, power.imag]
     cells = splat(torch.stack(values, 2).permute(0, 3, 2, 1), row.mT, col.mT)
-    mass, waves = cells[:, :, 0], cells[:, :, 1:].unflatten(2, (-1, 2))
-    strength = waves.square().sum(3).sqrt()
+    strength = cells[:, :, 1:].unflatten(2, (-1, 2)).square().sum(3).sqrt()
     scale = HEIGHTS * RADII / 16 / points.shape[1]
-    return torch.cat([mass[:, :, None], strength], 2).mul(scale).clamp(min=1e-8).sqrt()
+    return torch.cat([cells[:, :, :1], strength], 2).mul(scale).clamp(min=1e-8).sqrt()
 
 
 def splat(
@@ -158,16 +171,13 @@ def splat(
 
 
 def unrolled(points: Float[Tensor, "b p 3"]) -> Float[Tensor, "b c s"]:
-    """The surface of centred, upright objects by height (channels) and sector: how much, and how far out on average."""
+    """The surface of centred, upright objects by height (channels) and sector: Σ 1, Σ r and Σ r² with r the radius."""
     height = ((points[..., 1] / _FARTHEST + 1) / 2 * HEIGHTS).long().clamp(0, HEIGHTS - 1)
     angle = torch.atan2(-points[..., 2], points[..., 0]) / (2 * math.pi) * SECTORS
-    sector = angle.round().long() % SECTORS
+    place = height * SECTORS + angle.round().long() % SECTORS
     radius = points[..., [0, 2]].norm(dim=-1)
-    place = height * SECTORS + sector
-    sums = [
-        torch.zeros(len(points), HEIGHTS * SECTORS, device=points.device).scatter_add(1, place, value)
-        for value in (torch.ones_like(radius), radius, radius.square())
-    ]
+    empty = torch.zeros(len(points), HEIGHTS * SECTORS, device=points.device)
+    sums = [empty.scatter_add(1, place, value) for value in (torch.ones_like(radius), radius, radius.square())]
     scaled = [total * (HEIGHTS * SECTORS / 16 / points.shape[1]) for total in sums]
     return torch.cat([total.unflatten(1, (HEIGHTS, SECTORS)) for total in scaled], 1)
 
@@ -188,9 +198,8 @@ def upright_rotation(up: Float[Tensor, "3"]) -> Float[Tensor, "3 3"]:
 
 def about_y(angle: float | Tensor) -> Float[Tensor, "3 3"]:
     """A turn about y, which takes x towards −z."""
-    angle = torch.as_tensor(angle)
-    c, s, zero, one = angle.cos(), angle.sin(), torch.zeros(()), torch.ones(())
-    return torch.stack([c, zero, s, zero, one, zero, -s, zero, c]).view(3, 3).float()
+    c, s = torch.as_tensor(angle).cos(), torch.as_tensor(angle).sin()
+    return torch.stack([c, 0 * c, s, 0 * c, 0 * c + 1, 0 * c, -s, 0 * c, c]).view(3, 3).float()
 
 
 def sphere(count: int) -> Float[Tensor, "d 3"]:

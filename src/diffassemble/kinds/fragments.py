@@ -93,7 +93,7 @@ def _canonical_rotation() -> CanonicalRotation | None:
 
 
 def _hybrid(options: SolverOptions) -> Solver:
-    from diffassemble.fragments.hybrid import FragmentHybridSolver
+    from diffassemble.fragments.diffusion import FragmentHybridSolver
 
     search = _search()
     return FragmentHybridSolver(_mend(options, search), _diffusion(options, search), _canonical_rotation())
@@ -109,7 +109,7 @@ def at_random(puzzle: Puzzle, generator: torch.Generator) -> Poses:
 
 def _prepare() -> None:
     """Solve and draw a broken bowl with and without colours, and clouds of its points, by solvers of every sort."""
-    from diffassemble.fragments.shapes.catalogue import fracture_file
+    from diffassemble.fragments.shapes import fracture_file
 
     puzzle = fracture_file("bowl", 3, 0)
     nothing = torch.zeros(0, 3, dtype=torch.long)

@@ -159,7 +159,7 @@ def _squares(file: Path, board: Board, seed: int) -> Puzzle:
 def make_sample(send: Send, name: str) -> None:
     """Make a sample and send its puzzle."""
     if name == "bowl":
-        from diffassemble.fragments.shapes.catalogue import fracture_file
+        from diffassemble.fragments.shapes import fracture_file
 
         send("puzzle", fracture_file("bowl", 6, 0))
         return

@@ -1,1 +1,0 @@
-"""Everyday solids out of nothing but chance."""
