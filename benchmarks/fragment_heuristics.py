@@ -59,19 +59,11 @@ def without_sliding() -> Configs:
 VARIANTS: dict[str, Configs] = {
     "full": (MEND, MATCHING),
     "round 0: glance": without_round(0),
-    "round 1: several partners, sure": without_round(1),
-    "round 2: several partners, likely": without_round(2),
-    "round 3: small breaks": without_round(3),
-    "round 4: finer": without_round(4),
-    "round 5: redrawn points": without_round(5),
-    "round 6: doubtful breaks": without_round(6),
-    "round 7: finer, guesses": without_round(7),
-    "several partners": without_round(1, 2, 3, 4, partners=1),
-    "gap insertion": without(insertion=None),
-    "rival assemblies": without(rivals=replace(MEND.rivals, width=1)),
-    "search doubted joins again": without(reexamine=None),
+    "round 1: several partners": without_round(1),
+    "round 2: finer": without_round(2),
+    "round 3: doubtful breaks": without_round(3),
+    "several partners": without_round(1, 2, partners=1),
     "prune unsupported joins": without(prune=False),
-    "joint polish": without(state=replace(MEND.state, polish=None)),
     "freedom (sliding)": without_sliding(),
     "ceilings of doubtful breaks": without(doubtful_ceilings=(1.0, 1.0)),
     "rarity of contacts": without(state=replace(MEND.state, neighbours=math.inf)),
@@ -174,16 +166,12 @@ def share_searches(shared: Shared) -> None:
     def of_verified(first: Cluster, second: Cluster, found: Any, models: Any, config: Any = MATCHING) -> Any:
         return digest(of_cluster(first), of_cluster(second), [of_match(match) for match in found], config)
 
-    def of_insertion(piece: Any, whole: Cluster, gaps: Any, seed: int, config: Any) -> Any:
-        return digest(id(piece), of_cluster(whole), seed, config)
-
     vars(matches)["search"] = shared(matches.search, of_search)
     for module in (matches, mend):
         vars(module)["match_clusters"] = shared(matches.match_clusters, of_clusters)
     verified = shared(matches.reverify, of_verified)
     for owner in (assembly_state, mend):
         vars(owner)["reverify"] = verified
-    vars(mend)["insert_into_gaps"] = shared(mend.insert_into_gaps, of_insertion)
 
 
 class SameFragments:

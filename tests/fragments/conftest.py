@@ -7,11 +7,10 @@ import pytest
 import torch
 import trimesh
 from manifold3d import Manifold
-from manifold3d import Mesh as ManifoldMesh
 
 from diffassemble.core import Mesh, Puzzle
 from diffassemble.fragments.breaking import fracture, mesh_of, scatter
-from diffassemble.fragments.clusters import Cluster, Fragment
+from diffassemble.fragments.clusters import Cluster
 from diffassemble.fragments.contact import IDENTITY, pose_rows
 from diffassemble.fragments.matches import prepare
 from diffassemble.fragments.model import FractureModels
@@ -65,28 +64,6 @@ def true_pose(broken: Puzzle) -> np.ndarray:
     assert broken.truth is not None
     relative = broken.truth[[1]].inverse() @ broken.truth[[0]]
     return pose_rows(relative)[0]
-
-
-@pytest.fixture(scope="session")
-def chipped(halves: list[Mesh]) -> Puzzle:
-    """The block broken in two, and a small tilted wedge that broke out of the seam between them: the last."""
-    solids = [Manifold(ManifoldMesh(half.vertices.numpy(), half.faces.numpy().astype(np.uint32))) for half in halves]
-    points = halves[0].vertices
-    on_seam = points[(points[:, None] - halves[1].vertices).norm(dim=-1).amin(1) < 1e-6]
-    middle = on_seam[(on_seam - on_seam.mean(0)).norm(dim=-1).argmin()].tolist()
-    chip = Manifold.cylinder(0.06, 0.045, 0.025, 5, True).scale((1, 0.7, 1)).rotate((20, 35, 50)).translate(middle)
-    parts = [*(solid - chip for solid in solids), (solids[0] + solids[1]) ^ chip]
-    puzzle = scatter([mesh_of(part) for part in parts], torch.Generator().manual_seed(4))
-    widths = torch.stack([points.var(0).sum() for points in puzzle.fragments.points])
-    return puzzle.reordered(widths.argsort(descending=True))
-
-
-@pytest.fixture(scope="session")
-def standing(chipped: Puzzle, models: FractureModels) -> tuple[Cluster, Fragment, np.ndarray]:
-    """The halves joined as they belong, the chip, and where it belongs between them."""
-    assert chipped.truth is not None
-    fragments, truth = prepare(chipped.fragments, models, 0), pose_rows(chipped.truth)
-    return Cluster(fragments, {0: truth[0], 1: truth[1]}), fragments[2], truth[2]
 
 
 @pytest.fixture

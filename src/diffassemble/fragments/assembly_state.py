@@ -1,51 +1,35 @@
-"""The state of an assembly that grows: clusters of fragments, matches between them, joins made, and what each is worth.
+"""The state of an assembly that grows: clusters of fragments, matches between them, joins made, and their probability.
 
-`polished` moves all members of a cluster at once until their fracture surfaces lie on each other: loops close.
+`FragmentConstraint` is what `assembly.growth` has to know of it: a join of two clusters has the log odds of a verified
+match, and after it all matches of the new cluster are refined and verified again, so that what would collide with any
+member loses its odds.
 """
 
 from __future__ import annotations
 
-import copy
 import math
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from scipy.cluster.hierarchy import DisjointSet
-from scipy.spatial.transform import Rotation
 
-from diffassemble.fragments.clusters import Cluster, Fragment
-from diffassemble.fragments.contact import IDENTITY, Points, Pose, close, compose, inverse, moved
-from diffassemble.fragments.gap_insertion import INSERTED
+from diffassemble.assembly.growth import Constraint
+from diffassemble.fragments.clusters import Cluster
+from diffassemble.fragments.contact import IDENTITY, Pose, close, compose, inverse, moved
 from diffassemble.fragments.matches import PairSearch, reverify
 from diffassemble.fragments.spatial import nearest_across
 from diffassemble.fragments.verification import Match
 
-
-@dataclass(frozen=True)
-class PolishConfig:
-    """Joint point-to-plane refinement of all members of a cluster. Lengths in spacings."""
-
-    reach: tuple[float, float] = (1.6, 1.1)
-    """greatest distance of touching points: first at level 0, last at the level that is used"""
-    rounds: int = 5
-    doubt: float = 0.25
-    """distance from the plane at which a point counts by half"""
-    facing: float = -0.6
-    """greatest cosine between the normals of touching points"""
-    fewest: int = 12
-    """pairs with fewer touching points are left out"""
+Touching = Mapping[tuple[int, int], int]
+"""points of the break of the first of two pieces that are on that of the second, where any are"""
 
 
 @dataclass(frozen=True)
 class StateConfig:
     """How matches add up to the probability of a join, and what is kept of them."""
 
-    polish: PolishConfig | None = PolishConfig()
-    """none: poses stay as they were joined"""
     alike: tuple[float, float] = (8.0, 3.0)
     """poses that differ by fewer degrees and spacings are the same"""
     kept: int = 6
@@ -54,10 +38,12 @@ class StateConfig:
     """share of the time for searching; the rest is for joining what was found"""
     hopeless: float = 0.01
     """matches of a lower probability are not verified again when a cluster has grown: a new search finds more"""
+    touch: tuple[float, float] = (1.6, -0.6)
+    """greatest distance of touching points, in spacings, and greatest cosine between their normals"""
     equal_contact: float = 0.5
     """two pieces touch about as much as others if they do so at this share of as many points"""
     least: float = 0.1
-    """matches of a lower probability do not speak against others"""
+    """matches of a lower probability do not count against others"""
     surest: float = 0.995
     """no single match counts as more probable than this"""
     sliding: float = 0.45
@@ -68,18 +54,34 @@ class StateConfig:
     """neighbours of a fragment, about: of n fragments only so many touch it, so log odds are lower by
     log(touching · (n − 1) / neighbours); infinity switches this off"""
     firm: float = 0.5
-    """share of that which counts for matches that cannot slide"""
+    """share of that which counts for matches that cannot slide: of these only the best is joined"""
 
 
-POLISH, STATE = PolishConfig(), StateConfig()
+STATE = StateConfig()
 
 
-class KnownMatch(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Join:
     """Two clusters and one of the matches that are known between them."""
 
     first: Cluster
     second: Cluster
     match: Match
+
+    @property
+    def odds(self) -> float:
+        """Log odds of the match, as verification gives them."""
+        return logit(self.match.probability)
+
+    def at(self, moving: Cluster) -> Match:
+        """The match such that this cluster moves and the other stays."""
+        return self.match if self.first is moving else self.match.reversed()
+
+
+def logit(chance: float) -> float:
+    """log(p / (1 − p)), finite for 0 and 1."""
+    kept = min(max(chance, 1e-6), 1 - 1e-6)
+    return math.log(kept / (1 - kept))
 
 
 def rarity(fragments: int, config: StateConfig = STATE) -> float:
@@ -88,118 +90,17 @@ def rarity(fragments: int, config: StateConfig = STATE) -> float:
 
 
 def log_odds(match: Match, fragments: int, config: StateConfig = STATE) -> float:
-    """Log odds of a match among so many fragments, at most those of `config.surest`.
-
-    An inserted piece was compared with all other places already, and of firm matches only the best is joined, so rarity
-    counts for less: of 222 such joins above 0.98 none was wrong, of 26 above 0.9 none, of 22 above 0.5 two; of 98 that
-    could slide 64 (four solids in 100 pieces).
-    """
-    chance = min(max(match.probability, 1e-6), 1 - 1e-6)
-    weight = 0.0 if match.level == INSERTED else 1.0 if match.slides else config.firm
-    rare = rarity(fragments, config) * weight
-    return min(math.log(chance / (1 - chance)) - rare, math.log(config.surest / (1 - config.surest)))
-
-
-def alike(one: Pose, two: Pose, fragment: Fragment, config: StateConfig = STATE) -> bool:
-    """Whether a fragment has about the same place at two poses."""
-    degrees, off = config.alike
-    return close(one, two, fragment.pyramid.levels[0].points.mean(0), degrees, off * fragment.spacing)
-
-
-def polished(cluster: Cluster, held: Collection[int], config: PolishConfig = POLISH) -> Cluster:
-    """The same members after a joint point-to-plane refinement over all pairs that touch; those held do not move.
-
-    Where nothing touches, poses stay.
-    """
-    free = [piece for piece in cluster.members if piece not in held]
-    if not free or len(cluster.members) < 2:
-        return cluster
-    poses, level = dict(cluster.poses), min(1, *(cluster.fragments[piece].finest for piece in cluster.members))
-    spacing = cluster.fragments[0].spacing / 2**level
-    number = {piece: index for index, piece in enumerate(free)}
-    for reach in np.linspace(config.reach[0] * 2**level, config.reach[1], config.rounds):
-        matrix, vector = np.zeros((6 * len(free),) * 2), np.zeros(6 * len(free))
-        faces = {piece: cluster.fragments[piece].fracture(level) for piece in cluster.members}
-        parts = {piece: moved(poses[piece], face.points, face.smooth) for piece, face in faces.items()}
-        for pair in _near_each_other({piece: part[0] for piece, part in parts.items()}, reach * spacing):
-            _add_pair(matrix, vector, parts, pair, number, reach * spacing, spacing, config)
-        scale = np.maximum(np.diag(matrix), 1e-9)
-        motion = np.linalg.solve(matrix + np.diag(1e-3 * scale + 1e-9), vector)
-        for piece, index in number.items():
-            turn = Rotation.from_rotvec(motion[6 * index : 6 * index + 3]).as_matrix().ravel()
-            poses[piece] = compose(np.concatenate([turn, motion[6 * index + 3 : 6 * index + 6]]), poses[piece])
-    return Cluster(cluster.fragments, poses)
-
-
-def _near_each_other(points: Mapping[int, Points], reach: float) -> Iterator[tuple[int, int]]:
-    """Which pieces have boxes within reach of each other, both ways round."""
-    boxes = {piece: (own.min(0), own.max(0)) for piece, own in points.items() if len(own)}
-    for first, (low, high) in boxes.items():
-        for second, (other_low, other_high) in boxes.items():
-            if first != second and not (np.maximum(low - other_high, other_low - high) > reach).any():
-                yield first, second
-
-
-def _facing(
-    one: tuple[Points, Points], two: tuple[Points, Points], reach: float, facing: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Points of the first surface with a point of the second within reach that faces them, and those points."""
-    near = nearest_across(one[0], two[0], reach)
-    found = np.flatnonzero(near >= 0)
-    found = found[(one[1][found] * two[1][near[found]]).sum(1) < facing]
-    return found, near[found]
-
-
-def _add_pair(matrix, vector, parts, pair, number, reach, spacing, config) -> None:  # type: ignore[no-untyped-def]
-    """Add the normal equations of the points of the first piece that lie on the second."""
-    first, second = pair
-    (own, own_smooth), (other, other_smooth) = parts[first], parts[second]
-    found, near = _facing(parts[first], parts[second], reach, config.facing)
-    if len(found) < config.fewest:
-        return
-    here, there = own[found].astype(np.float64), other[near].astype(np.float64)
-    normal = other_smooth[near].astype(np.float64) - own_smooth[found]
-    normal /= np.linalg.norm(normal, axis=1, keepdims=True)
-    apart = ((there - here) * normal).sum(1)
-    weight = 1 / (1 + (apart / (config.doubt * spacing)) ** 2)
-    rows = {first: np.concatenate([np.cross(here, normal), normal], 1)}
-    rows[second] = -np.concatenate([np.cross(there, normal), normal], 1)
-    for one in pair:
-        if one in number:
-            a = 6 * number[one]
-            vector[a : a + 6] += rows[one].T @ (weight * apart)
-            for two in pair:
-                if two in number:
-                    b = 6 * number[two]
-                    matrix[a : a + 6, b : b + 6] += rows[one].T @ (weight[:, None] * rows[two])
-
-
-Touching = Mapping[tuple[int, int], int]
-"""points of the break of the first of two pieces that lie on that of the second, where any do"""
-
-
-def contact_pairs(touching: Touching, first: Cluster, second: Cluster, share: float) -> list[tuple[int, int]]:
-    """Pairs of members of two clusters that touch at this share or more of the points that the best pair has."""
-    count = {(a, b): touching.get((a, b), 0) + touching.get((b, a), 0) for a in first.members for b in second.members}
-    most = max(count.values())
-    return [pair for pair, own in count.items() if own >= share * most]
-
-
-def support(sure: Sequence[float], touching: Touching, first: Cluster, second: Cluster, share: float) -> float:
-    """Probability that the two pieces by which a join holds have the right places, each in its cluster.
-
-    Of the pairs that touch about as much as any other it is that of the surest.
-    """
-    return max(sure[one] * sure[two] for one, two in contact_pairs(touching, first, second, share))
+    """Log odds of a match among so many fragments, at most those of `config.surest`."""
+    rare = rarity(fragments, config) * (1.0 if match.slides else config.firm)
+    return min(logit(match.probability) - rare, logit(config.surest))
 
 
 class AssemblyState:
     """Clusters, the matches known between them, and the joins made so far.
 
-    `pairs` holds all matches of two single fragments, `joins` what was joined, `rivals` what else was known of what
-    then moved, `round` how far the search has come. Locked fragments start as one cluster and keep their poses to each
-    other; the anchor is the largest of them, or of all. After `until` (of `time.monotonic`) nothing is verified, and
-    some time before nothing searched.
+    `pairs` holds all matches of two single fragments, `joins` what was joined, and `rivals` what else was known of what
+    then moved. Locked fragments start as one cluster and keep their poses to each other; the anchor is the largest of
+    them, or of all. After `until` (of `time.monotonic`) nothing is verified, and some time before nothing searched.
     """
 
     def __init__(
@@ -218,11 +119,10 @@ class AssemblyState:
         self.clusters = [one for piece, one in enumerate(pair_search.singles) if piece not in self.locked]
         if self.locked:
             self.clusters.append(Cluster(self.fragments, self.locked))
-        self.matches: dict[tuple[Cluster, Cluster], list[Match]] = {}
+        self.matches: dict[tuple[Cluster, Cluster], list[Join]] = {}
         self.pairs: dict[tuple[int, int], list[Match]] = {}
-        self.joins: list[KnownMatch] = []
-        self.rivals: list[list[KnownMatch]] = []
-        self.round = 0
+        self.joins: list[Join] = []
+        self.rivals: list[list[Join]] = []
         self.searched: set[tuple[Cluster, Cluster, int]] = set()
         self.anchor = self.largest(sorted(self.locked) or range(len(self.fragments)))
 
@@ -261,193 +161,168 @@ class AssemblyState:
         """The piece with the largest surface."""
         return max(pieces, key=lambda piece: (self.fragments[piece].area, -piece))
 
-    def branch(self) -> AssemblyState:
-        """A copy; what is then done on one does not change the other."""
-        other = copy.copy(self)
-        other.copy_from(self)
-        return other
+    def moving(self, join: Join) -> Cluster:
+        """Which of two clusters moves to the other: the smaller one, unless it has the anchor."""
+        return min((join.first, join.second), key=lambda one: (self.anchor in one.members, one.area))
 
-    def copy_from(self, other: AssemblyState) -> None:
-        """Take the clusters, matches and joins of another state of the same fragments."""
-        self.clusters, self.matches, self.joins = list(other.clusters), dict(other.matches), list(other.joins)
-        self.searched, self.rivals, self.round = set(other.searched), list(other.rivals), other.round
+    def alike(self, one: Pose, two: Pose, piece: int) -> bool:
+        """Whether a fragment has about the same place at two poses."""
+        fragment, (degrees, off) = self.fragments[piece], self.config.alike
+        return close(one, two, fragment.pyramid.levels[0].points.mean(0), degrees, off * fragment.spacing)
 
-    def add_matches(self, first: Cluster, second: Cluster, matches: list[Match]) -> None:
+    def add_matches(self, first: Cluster, second: Cluster, matches: list[Match]) -> list[Join]:
         """Keep the most probable matches of two clusters."""
         if self.is_single(first) and self.is_single(second):
             self.pairs.setdefault((first.members[0], second.members[0]), []).extend(matches)
-        known = self.matches.get((first, second), [])
-        self.matches[first, second] = sorted(known + matches, key=lambda one: -one.probability)[: self.config.kept]
+        known = self.matches.get((first, second), []) + [Join(first, second, match) for match in matches]
+        self.matches[first, second] = sorted(known, key=lambda one: -one.match.probability)[: self.config.kept]
+        return self.matches[first, second]
 
-    def drop_matches(self, wrong: Callable[[Cluster, Cluster, Match], bool]) -> None:
-        """Drop matches of two clusters that are known to be wrong."""
-        self.matches = {
-            (first, second): [match for match in matches if not wrong(first, second, match)]
-            for (first, second), matches in self.matches.items()
-        }
+    def between(self, first: Cluster, second: Cluster) -> list[Join]:
+        """The matches known of two clusters."""
+        return self.matches.get((first, second), []) + self.matches.get((second, first), [])
 
-    def polish(self) -> None:
-        """Refine the poses of the members of every cluster jointly; the largest of each and what is locked stay."""
-        for cluster in list(self.clusters):
-            if self.config.polish is not None and not self.out_of_time and len(cluster.members) > 1:
-                held = {self.largest(cluster.members), *self.locked}
-                now = {cluster: polished(cluster, held, self.config.polish)}
-                self.clusters = [now.get(one, one) for one in self.clusters]
-                self.matches = {(now.get(a, a), now.get(b, b)): known for (a, b), known in self.matches.items()}
-                self.searched = {(now.get(a, a), now.get(b, b), number) for a, b, number in self.searched}
-
-    def best_match(self) -> KnownMatch | None:
-        """The most probable of all matches."""
-        ranked = [(matches[0].probability, pair) for pair, matches in self.matches.items() if matches]
-        if not ranked:
-            return None
-        _, pair = max(ranked, key=lambda entry: (entry[0], entry[1][0].members, entry[1][1].members))
-        return KnownMatch(*pair, self.matches[pair][0])
-
-    def join(self, first: Cluster, second: Cluster, match: Match) -> None:
-        """Make one cluster of two, and verify again what is known of both."""
-        moving = self.moving(first, second)
-        others = [KnownMatch(*pair, other) for pair, found in self.matches.items() if moving in pair for other in found]
-        self.rivals.append([rival for rival in others if rival.match is not match])
-        if self._holds_locked(first):
-            first, second, match = second, first, match.reversed()
-        self.joins.append(KnownMatch(first, second, match))
-        both = first.with_other(second, match.pose)
-        old = {first, second}
+    def join(self, join: Join) -> list[Join]:
+        """Make one cluster of two, and verify again what is known of both; returns the matches of the new one."""
+        moving, pairs = self.moving(join), list(self.matches.items())
+        self.rivals.append([one for pair, found in pairs if moving in pair for one in found if one is not join])
+        if self._holds_locked(join.first):
+            join = Join(join.second, join.first, join.match.reversed())
+        self.joins.append(join)
+        both, old = join.first.with_other(join.second, join.match.pose), {join.first, join.second}
         self.clusters = [cluster for cluster in self.clusters if cluster not in old] + [both]
         self.searched = {entry for entry in self.searched if old.isdisjoint(entry)}
-        carried = self._carry(first, match.pose) + self._carry(second, IDENTITY)
-        self.matches = {pair: matches for pair, matches in self.matches.items() if old.isdisjoint(pair)}
-        for other in self.clusters:
-            known = [m for partner, m in carried if partner is other and m.probability >= self.config.hopeless]
-            if other is not both and known:
-                if not self.out_of_time:  # insertions stay as they are, all else is verified again
-                    found = [match for match in known if match.level != INSERTED]
-                    known = [match for match in known if match.level == INSERTED]
-                    known += reverify(other, both, found, self.models, self.pair_search.config)
-                self.add_matches(other, both, known)
+        self.matches = {pair: found for pair, found in pairs if old.isdisjoint(pair)}
+        carried: dict[Cluster, list[Match]] = {}
+        for part, pose in ((join.first, join.match.pose), (join.second, IDENTITY)):
+            for pair, found in pairs:
+                other = pair[0] if part is pair[1] else pair[1]
+                for match in [one.at(other) for one in found] if part in pair and other not in old else []:
+                    if match.probability >= self.config.hopeless:
+                        carried.setdefault(other, []).append(replace(match, pose=compose(pose, match.pose)))
+        changed = []
+        for other, known in carried.items():
+            if not self.out_of_time:
+                known = reverify(other, both, known, self.models, self.pair_search.config)
+            changed += self.add_matches(other, both, known)
         for part in old:
             part.release()
+        return changed
 
-    def free_views(self) -> None:
-        """Free other samples of the fragments and their doubtful breaks, which take as much memory as all else."""
-        for one in (*self.fragments, *self.clusters):
-            for view in ("redrawn", "doubtful"):
-                one.__dict__.pop(view, None)
-
-    def moving(self, first: Cluster, second: Cluster) -> Cluster:
-        """Which of two clusters moves to the other: the smaller one, unless it has the anchor."""
-        return min((first, second), key=lambda one: (self.anchor in one.members, one.area))
+    # Probabilities
 
     @property
     def confidence(self) -> list[float]:
         """Probability of each piece's place beside the anchor: the product over the joins by which it moved.
 
-        A join shares its probability with all that contradicts it (`posterior`), and needs the right places of the
-        pieces by which it holds (`support`).
+        A join shares its probability with all that contradicts it (`posterior`), and needs the right places of the two
+        pieces by which it holds: of the pairs that touch about as much as any other, those of the surest.
         """
         sure, touching = [1.0] * len(self.fragments), self.touching()
-        for number, (first, second, _) in enumerate(self.joins):
-            chance = self.posterior(number) * support(sure, touching, first, second, self.config.equal_contact)
-            for piece in self.moving(first, second).members:
+        for number, join in enumerate(self.joins):
+            chance = self.posterior(number) * max(sure[one] * sure[two] for one, two in self.contacts(touching, join))
+            for piece in self.moving(join).members:
                 sure[piece] *= chance
         return sure
 
-    def touching(self) -> dict[tuple[int, int], int]:
-        """Points of the break of the first of two pieces that lie on that of the second, where any do."""
-        polish, found = self.config.polish or POLISH, {}
-        reach = polish.reach[0] * self.fragments[0].spacing
+    def touching(self) -> Touching:
+        """Points of the break of the first of two pieces that are on that of the second, where any are."""
+        reach, facing = self.config.touch[0] * self.fragments[0].spacing, self.config.touch[1]
+        found = {}
         for cluster in self.clusters:
             faces = {piece: self.fragments[piece].fracture(0) for piece in cluster.members}
             parts = {piece: moved(cluster.poses[piece], face.points, face.smooth) for piece, face in faces.items()}
-            for one, two in _near_each_other({piece: part[0] for piece, part in parts.items()}, reach):
-                if count := len(_facing(parts[one], parts[two], reach, polish.facing)[0]):
-                    found[one, two] = count
+            for one, (points, normals) in parts.items():
+                for two, (others, other_normals) in parts.items():
+                    near = nearest_across(points, others, reach) if one != two else np.zeros(0, np.int64)
+                    met = np.flatnonzero(near >= 0)
+                    if count := int(((normals[met] * other_normals[near[met]]).sum(1) < facing).sum()):
+                        found[one, two] = count
         return found
 
+    def contacts(self, touching: Touching, join: Join) -> list[tuple[int, int]]:
+        """Pairs of members of the two clusters of a join that touch about as much as the pair that touches most."""
+        pairs = [(one, two) for one in join.first.members for two in join.second.members]
+        count = {(one, two): touching.get((one, two), 0) + touching.get((two, one), 0) for one, two in pairs}
+        return [pair for pair, own in count.items() if own >= self.config.equal_contact * max(count.values())]
+
     def posterior(self, number: int) -> float:
-        """The probability of a join, given all matches that speak for and against it.
+        """The probability of a join, given all matches for and against it.
 
         1 / (1 + exp(−l) + Σ exp(r − l)), with l the log odds of the join, or the sum of those of the matches of other
         members of the two clusters that agree with it, and r those of matches of what moved that the assembly
         contradicts: of each pair of pieces the greatest.
         """
-        first, second, match = self.joins[number]
-        moving, both = self.moving(first, second).members, {*first.members, *second.members}
+        join, count = self.joins[number], len(self.fragments)
+        moving, both = self.moving(join).members, {*join.first.members, *join.second.members}
         known = list(self.rivals[number])
         for (one, two), found in self.pairs.items():
             if (one in moving) != (two in moving):
-                here, there = (Cluster(self.fragments, {piece: IDENTITY}) for piece in (one, two))
-                known += [KnownMatch(here, there, other) for other in found]
+                known += [Join(self.pair_search.singles[one], self.pair_search.singles[two], match) for match in found]
         agreeing: dict[frozenset[int], float] = {}
         against: dict[frozenset[int], float] = {}
-        for here, there, other in known:
-            shown = self.shows(here, there, other.pose) if other.probability >= self.config.least else None
-            pair = frozenset((here.members[0], there.members[0]))
-            # What was joined later is shown in any case, and planes lie on each other in many places at once.
-            if shown is False or (shown and pair <= both and not other.slides):
+        for other in known:
+            shown = self.shows(other) if other.match.probability >= self.config.least else None
+            pair = frozenset((other.first.members[0], other.second.members[0]))
+            # What was joined later is shown in any case, and planes fit each other in many places at once.
+            if shown is False or (shown and pair <= both and not other.match.slides):
                 kept = agreeing if shown else against
-                kept[pair] = max(kept.get(pair, 0.0), log_odds(other, len(self.fragments), self.config))
-        total = log_odds(match, len(self.fragments), self.config)
-        if not match.slides:
+                kept[pair] = max(kept.get(pair, 0.0), log_odds(other.match, count, self.config))
+        total = log_odds(join.match, count, self.config)
+        if not join.match.slides:
             total = max(sum(value for value in agreeing.values() if value > 0) or total, total)
         rival = sum(math.exp(value - total) for value in against.values())
-        ceiling = min(match.ceiling, self.config.sliding) if match.slides else match.ceiling
+        ceiling = min(join.match.ceiling, self.config.sliding) if join.match.slides else join.match.ceiling
         return min(ceiling, 1 / (1 + math.exp(-total) + rival))
 
-    def shows(self, first: Cluster, second: Cluster, pose: Pose) -> bool | None:
-        """Whether the assembly has two former clusters at a pose to each other; none where they are apart."""
-        one, two = first.members[0], second.members[0]
-        whole = next((cluster for cluster in self.clusters if one in cluster.members), None)
-        if whole is None or two not in whole.members:
+    def shows(self, join: Join) -> bool | None:
+        """Whether the assembly has two former clusters at the pose of a match; none where they are apart."""
+        one, two = join.first.members[0], join.second.members[0]
+        whole = self.cluster_of(one)
+        if two not in whole.members:
             return None
         placed = compose(inverse(whole.poses[two]), whole.poses[one])
-        wanted = compose(compose(inverse(second.poses[two]), pose), first.poses[one])
-        return alike(wanted, placed, self.fragments[one], self.config)
+        wanted = compose(compose(inverse(join.second.poses[two]), join.match.pose), join.first.poses[one])
+        return self.alike(wanted, placed, one)
 
-    def _carry(self, cluster: Cluster, pose: Pose) -> list[tuple[Cluster, Match]]:
-        """Matches of others with a cluster that now has the pose, as (the other, its match with the whole)."""
-        carried = []
-        for (first, second), matches in self.matches.items():
-            for match in matches:
-                if cluster in (first, second):
-                    other, own = (first, match) if second is cluster else (second, match.reversed())
-                    carried.append((other, replace(own, pose=compose(pose, own.pose))))
-        return carried
+    def prune_unsupported(self, least: float) -> set[int]:
+        """Split clusters where only joins less probable than this hold them together; returns what lost the anchor.
 
-
-def prune_unsupported(state: AssemblyState, least: float) -> set[int]:
-    """Part clusters where only joins less probable than this hold them together; the pieces that lost the anchor.
-
-    A join counts alone, however long the chain of joins to the anchor is, and holds those pieces together that touch.
-    One that could slide is never likely, but holds what lies against several pieces, if it would be likely otherwise.
-    """
-    touching = state.touching()
-    groups = DisjointSet(range(len(state.fragments)))
-    for piece in state.locked:
-        groups.merge(piece, min(state.locked))
-    for number, (first, second, match) in enumerate(state.joins):
-        wedged = match.slides and _lies_between_several(touching, first, second)
-        if state.posterior(number) >= (least * state.config.sliding if wedged else least):
-            for one, two in contact_pairs(touching, first, second, state.config.equal_contact):
-                groups.merge(one, two)
-    before = set(state.cluster_of(state.anchor).members)
-    state.clusters = [part for cluster in state.clusters for part in _parts(cluster, groups)]
-    return before - set(state.cluster_of(state.anchor).members)
+        A join counts alone, however long the chain of joins to the anchor is, and holds those pieces together that
+        touch. One that could slide is never likely, but holds what touches several pieces, if it would be likely
+        otherwise: planes at an angle hold each other.
+        """
+        touching, groups = self.touching(), DisjointSet(range(len(self.fragments)))
+        for piece in self.locked:
+            groups.merge(piece, min(self.locked))
+        for number, join in enumerate(self.joins):
+            pairs = [(one, two) for one in join.first.members for two in join.second.members if (one, two) in touching]
+            wedged = join.match.slides and len({piece for pair in pairs for piece in pair}) > 2
+            if self.posterior(number) >= (least * self.config.sliding if wedged else least):
+                for one, two in self.contacts(touching, join):
+                    groups.merge(one, two)
+        before = set(self.cluster_of(self.anchor).members)
+        parts: list[Cluster] = []
+        for cluster in self.clusters:
+            roots = {groups[piece]: None for piece in cluster.members}
+            own = [{piece: pose for piece, pose in cluster.poses.items() if groups[piece] == root} for root in roots]
+            parts += [cluster] if len(own) == 1 else [Cluster(self.fragments, poses) for poses in own]
+        self.clusters = parts
+        return before - set(self.cluster_of(self.anchor).members)
 
 
-def _lies_between_several(touching: Touching, first: Cluster, second: Cluster) -> bool:
-    """Whether more than two members of two clusters touch one of the other: planes at an angle hold each other."""
-    pairs = [(one, two) for one in first.members for two in second.members if (one, two) in touching]
-    return len({piece for pair in pairs for piece in pair}) > 2
+class FragmentConstraint(Constraint[AssemblyState, Join]):
+    """Joins of clusters by verified matches."""
 
+    def proposals(self, state: AssemblyState) -> Iterable[Join]:
+        """All known matches, those of the largest members first."""
+        order = sorted(state.matches, key=lambda pair: (pair[0].members, pair[1].members), reverse=True)
+        return [join for pair in order for join in state.matches[pair]]
 
-def _parts(cluster: Cluster, groups: DisjointSet) -> list[Cluster]:
-    """The cluster itself if all of its members are of one group, else one for each group."""
-    roots = Counter(groups[piece] for piece in cluster.members)
-    if len(roots) == 1:
-        return [cluster]
-    members = [
-        {piece: pose for piece, pose in cluster.poses.items() if groups[piece] == root} for root in sorted(roots)
-    ]
-    return [Cluster(cluster.fragments, poses) for poses in members]
+    def evidence(self, state: AssemblyState, join: Join) -> float:
+        """Log odds of a match; −∞ if its clusters have become others."""
+        return join.odds if join in state.matches.get((join.first, join.second), []) else -math.inf
+
+    def join(self, state: AssemblyState, join: Join) -> Iterable[Join]:
+        """Join two clusters; returns the verified matches of the new one."""
+        return state.join(join)

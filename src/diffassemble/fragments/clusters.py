@@ -31,7 +31,7 @@ from diffassemble.fragments.descriptors import (
 )
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.spatial import Voxels, nearest_across, voxelise
-from diffassemble.fragments.surface import SAMPLING, Sample, SamplingConfig
+from diffassemble.fragments.surface import SAMPLING, SamplingConfig
 
 _BODY = -1
 """the body's place among what is known of levels: it is all of level 0"""
@@ -54,8 +54,6 @@ class FragmentConfig:
     """probabilities from which on finer levels look at the surroundings of a point"""
     doubtful: Pair = (0.12, 0.3)
     """probabilities from which on a point may be of the break"""
-    redrawn: int = 100_000
-    """seeds of fragments are numbered from the puzzle's on, those of their other samples from so many later"""
     probes: int = 400
     """points of the body that are looked up to see whether it enters another"""
     fewest: int = 20
@@ -64,8 +62,6 @@ class FragmentConfig:
     """a point of the break is covered by one of another member within so many spacings, below this cosine of normals"""
     covered_body: Pair = (1.3, -0.3)
     """the same for points of the body"""
-    near_break: float = 2.0
-    """surroundings of the break, in spacings of level 0, in which small pieces are inserted"""
 
 
 FRAGMENT = FragmentConfig()
@@ -120,7 +116,6 @@ class Fragment:
         self.found: list[Bool[np.ndarray, "p"]] = []
         self.suspects: list[Bool[np.ndarray, "p"]] = []
         self.made: dict[int, FractureSurface] = {}
-        self.sampled: dict[float, Sample] = {}
 
     @cached_property
     def finest(self) -> int:
@@ -173,24 +168,9 @@ class Fragment:
         """The same piece, where all that may be of the break counts as such."""
         other = copy.copy(self)
         other.config = replace(self.config, broken=self.config.doubtful, suspected=self.config.doubtful)
-        other.chances, other.found, other.suspects, other.made, other.sampled = self.chances[:1], [], [], {}, {}
+        other.chances, other.found, other.suspects, other.made = self.chances[:1], [], [], {}
         other.pyramid = replace(self.pyramid, levels=self.pyramid.levels[:1])
         return other
-
-    @cached_property
-    def redrawn(self) -> Fragment:
-        """The same piece by other points of its surface."""
-        return Fragment(self.mesh, self.spacing, self.models, self.seed + self.config.redrawn, self.config)
-
-    def near_break(self, spacing: float) -> Sample:
-        """The surface where level 0 suspects a break, at any spacing; all of it if the fragment is small."""
-        if spacing not in self.sampled:
-            self.broken(0)
-            near = self.pyramid.levels[0].points[self.suspects[0]]
-            self.sampled[spacing] = self.pyramid.sampled(
-                self.mesh, spacing, near, self.config.near_break * self.spacing, self.generator
-            )
-        return self.sampled[spacing]
 
 
 class Cluster:
@@ -216,11 +196,6 @@ class Cluster:
         """The same cluster of fragments where all that may be of the break counts as such."""
         return Cluster([fragment.doubtful for fragment in self.fragments], self.poses)
 
-    @cached_property
-    def redrawn(self) -> Cluster:
-        """The same cluster by other points of its members' surfaces."""
-        return Cluster([fragment.redrawn for fragment in self.fragments], self.poses)
-
     def with_other(self, other: Cluster, pose: Pose) -> Cluster:
         """Both, in the frame of the other, in which this one stands at the pose."""
         placed = {piece: compose(pose, own) for piece, own in self.poses.items()}
@@ -229,7 +204,7 @@ class Cluster:
     def release(self) -> None:
         """Forget what takes much memory and is made again if it is asked for: of a cluster that became part of one."""
         self._sides.clear()
-        for name in ("body", "doubtful", "redrawn"):
+        for name in ("body", "doubtful"):
             self.__dict__.pop(name, None)
 
     @property

@@ -13,12 +13,14 @@ from diffassemble.core.placements import UNPLACED, status_of
 from diffassemble.core.thresholds import SURE
 from diffassemble.fragments.assembly_state import AssemblyState
 from diffassemble.fragments.clusters import Cluster
-from diffassemble.fragments.contact import IDENTITY, Pose, close, compose, inverse
+from diffassemble.fragments.contact import Pose, compose, inverse
 
-NO_BREAK, SMALL, LATE = "no break found", "too small to compare, and fits into no gap", "not compared in time"
+NO_BREAK, SMALL, LATE = "no break found", "too small to compare", "not compared in time"
 NOWHERE, LOOSE = "fits nowhere", "fits here best, but not well"
 BADLY, ALONE = "fits nowhere well: of another object, or without its neighbours?", "nothing fits it"
-SLIDES = "fits, but could slide along what it lies on"
+SLIDES = "fits, but could slide along what it touches"
+Place = tuple[Pose, float]
+"""a pose that a fragment may have, and its probability"""
 
 
 @dataclass(frozen=True)
@@ -33,16 +35,12 @@ class ExplainConfig:
     """places are about as good as the best if they are at least this share as probable"""
     counts: float = 0.1
     """and count if their probabilities add up to this"""
-    alike: tuple[float, float] = (8.0, 3.0)
-    """places that differ by fewer degrees and spacings are one"""
     entered: float = 0.1
-    """a place is taken if more than this share of the surface would lie inside other fragments"""
+    """a place is taken if more than this share of the surface would be inside other fragments"""
     probes: int = 160
 
 
 EXPLAIN = ExplainConfig()
-Place = tuple[Pose, float]
-"""a pose that a fragment may have, and its probability"""
 
 
 def explained(
@@ -65,65 +63,55 @@ def explained(
 
 
 def why_unplaced(
-    state: AssemblyState, piece: int, names: Sequence[str], unsupported: bool, config: ExplainConfig
+    state: AssemblyState, piece: int, names: Sequence[str], unsupported: bool, config: ExplainConfig = EXPLAIN
 ) -> str:
     """Why a fragment has no place beside the anchor; an unsupported one was joined to it, but by no likely join."""
-    cluster = state.cluster_of(piece)
+    cluster, fits = state.cluster_of(piece), ""
     others = [other for other in cluster.members if other != piece]
-    fits = _why_taken_off(state, cluster) if unsupported else equally_well(len(open_places(state, cluster, config)))
+    if unsupported:
+        joins = [join for join in state.joins if {*cluster.members} <= {*state.moving(join).members}]
+        fits = SLIDES if any(join.match.slides for join in joins) else BADLY
+    else:
+        fits = equally_well(len(open_places(state, cluster, config)))
     if piece == state.anchor and not others:
         return ALONE
     if others:
         return f"joined to {names[state.largest(others)]}, but together they {fits or NOWHERE}".replace("fits", "fit")
-    if fits:
-        return fits
     broken = state.fragments[piece].broken(0)
-    if broken.sum() < config.fewest:
+    if not fits and broken.sum() < config.fewest:
         return SMALL if broken.sum() > config.found * len(broken) else NO_BREAK
-    return LATE if state.search_over else NOWHERE
+    return fits or (LATE if state.search_over else NOWHERE)
 
 
-def _why_taken_off(state: AssemblyState, cluster: Cluster) -> str:
-    """Why the join of a cluster was taken off again."""
-    joins = [
-        match for first, second, match in state.joins if {*cluster.members} <= {*state.moving(first, second).members}
-    ]
-    return SLIDES if any(match.slides for match in joins) else BADLY
-
-
-def why_unsure(state: AssemblyState, piece: int, names: Sequence[str], config: ExplainConfig) -> str:
+def why_unsure(state: AssemblyState, piece: int, names: Sequence[str], config: ExplainConfig = EXPLAIN) -> str:
     """What makes the place of a fragment doubtful: the least probable of the joins that hold it to the anchor."""
-    moved = [(number, state.moving(first, second)) for number, (first, second, _) in enumerate(state.joins)]
-    held = [(state.posterior(number), number, part) for number, part in moved if piece in part.members]
+    parts = [state.moving(join).members for join in state.joins]
+    held = [(state.posterior(number), number) for number, part in enumerate(parts) if piece in part]
     if not held:
         return ""
-    chance, number, part = min(held, key=lambda join: join[:2])
-    largest = state.largest(part.members)
-    if len(part.members) > 1 and largest != piece:
-        return f"as sure as {names[largest]}, to which it was joined before"
+    chance, number = min(held)
+    match, part = state.joins[number].match, parts[number]
+    if len(part) > 1 and state.largest(part) != piece:
+        return f"as sure as {names[state.largest(part)]}, to which it was joined before"
     if chance >= SURE:
-        return "several joins lie between it and the largest fragment"
-    if state.joins[number].match.slides:
+        return "several joins lead from it to the largest fragment"
+    if match.slides:
         return SLIDES
-    probability = state.joins[number].match.probability
-    count = len(rival_places(state, piece, probability, config)) if len(part.members) == 1 else 1
+    count = len(rival_places(state, piece, match.probability, config)) if len(part) == 1 else 1
     return equally_well(count) or LOOSE
 
 
 def equally_well(count: int) -> str:
-    """What is said of something that fits several places."""
+    """The reason that something fits several places."""
     return f"fits {count} places about equally well" if count > 1 else ""
 
 
 def open_places(state: AssemblyState, cluster: Cluster, config: ExplainConfig = EXPLAIN) -> list[Place]:
     """The places beside other clusters at which one fits about as well as at its best."""
-    beside: dict[Cluster, list[Place]] = {}
-    for (first, second), matches in state.matches.items():
-        if cluster in (first, second):
-            own = matches if first is cluster else [match.reversed() for match in matches]
-            places = beside.setdefault(second if first is cluster else first, [])
-            places += [(match.pose, match.probability) for match in own]
-    found = [place for places in beside.values() for place in _distinct(places, cluster, config)]
+    found: list[Place] = []
+    for other in state.clusters:
+        matches = [join.at(cluster) for join in state.between(cluster, other)]
+        found += _distinct(state, cluster.members[0], ((match.pose, match.probability) for match in matches))
     best = max((chance for _, chance in found), default=0.0)
     found = [place for place in found if place[1] >= config.about * best]
     return found if sum(chance for _, chance in found) >= config.counts else []
@@ -131,7 +119,7 @@ def open_places(state: AssemblyState, cluster: Cluster, config: ExplainConfig = 
 
 def rival_places(state: AssemblyState, piece: int, chance: float, config: ExplainConfig = EXPLAIN) -> list[Place]:
     """The place of a joined fragment, of this probability, and free ones in its cluster that are about as probable."""
-    cluster, single = state.cluster_of(piece), Cluster(state.fragments, {piece: IDENTITY})
+    cluster = state.cluster_of(piece)
     found = [(cluster.poses[piece], 1.0)]
     for (one, two), matches in state.pairs.items():
         other = two if one == piece else one
@@ -139,20 +127,18 @@ def rival_places(state: AssemblyState, piece: int, chance: float, config: Explai
             for match in matches:
                 pose = match.pose if one == piece else inverse(match.pose)
                 found.append((compose(cluster.poses[other], pose), match.probability))
-    own, *rivals = _distinct((place for place in found if place[1] >= config.about * chance), single, config)
+    own, *rivals = _distinct(state, piece, (place for place in found if place[1] >= config.about * chance))
     rest = {other: pose for other, pose in cluster.poses.items() if other != piece}
-    body, points = Cluster(state.fragments, rest).body, single.body.points
+    body, points = Cluster(state.fragments, rest).body, state.pair_search.singles[piece].body.points
     step = max(1, len(points) // config.probes)
     most = config.entered * len(points[::step])
     return [own, *(rival for rival in rivals if body.holds(rival[0], points, step) <= most)]
 
 
-def _distinct(places: Iterable[Place], cluster: Cluster, config: ExplainConfig) -> list[Place]:
-    """Of places that are the same the most probable."""
-    degrees, off = config.alike
-    middle, off = cluster.body.points.mean(0), off * cluster.fragments[0].spacing
+def _distinct(state: AssemblyState, piece: int, places: Iterable[Place]) -> list[Place]:
+    """Of places of a fragment (or of its cluster) that are the same the most probable."""
     kept: list[Place] = []
     for pose, chance in sorted(places, key=lambda place: -place[1]):
-        if not any(close(pose, other, middle, degrees, off) for other, _ in kept):
+        if not any(state.alike(pose, other, piece) for other, _ in kept):
             kept.append((pose, chance))
     return kept
