@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -59,9 +60,8 @@ class BreakingConfig:
 BREAKING = BreakingConfig()
 
 
-@dataclass(frozen=True)
-class Sheet:
-    """Where a break runs: `frame` has its two directions and its normal in rows, `centre` lies on it."""
+class Sheet(NamedTuple):
+    """Where a break runs: `frame` has its two directions and its normal in rows, `centre` is on it."""
 
     frame: Float[np.ndarray, "3 3"]
     centre: Float[np.ndarray, "3"]
@@ -70,9 +70,13 @@ class Sheet:
 def across(normal: Float[np.ndarray, "3"], centre: Float[np.ndarray, "3"], generator: torch.Generator) -> Sheet:
     """A sheet with this normal, its other directions drawn at random."""
     upward = normal / np.linalg.norm(normal)
-    first = np.cross(upward, torch.randn(3, generator=generator, dtype=torch.double).numpy())
+    first = np.cross(upward, _normal(generator))
     first = first / np.linalg.norm(first)
     return Sheet(np.stack([first, np.cross(upward, first), upward]), centre)
+
+
+def _normal(generator: torch.Generator) -> Float[np.ndarray, "3"]:
+    return torch.randn(3, generator=generator, dtype=torch.double).numpy()
 
 
 def block_below(
@@ -89,8 +93,7 @@ def block_below(
     local = (points - sheet.centre) @ sheet.frame.T
     low, high = local.min(0), local.max(0)
     middle, half = (low + high) / 2, config.margin * (high - low) / 2 + 1e-3
-    size = float(half[:2].max())
-    fewest, most = config.cells
+    size, (fewest, most) = float(half[:2].max()), config.cells
     cells = [max(fewest, min(most, math.ceil(2 * side * most))) for side in half[:2]]
     grid = np.stack(np.meshgrid(*(np.linspace(-1, 1, side + 1) for side in cells), indexing="ij"), -1)
     # Corners within are moved about, so that no lattice shows.
@@ -99,19 +102,17 @@ def block_below(
     plane = middle[:2] + grid.reshape(-1, 2) * half[:2]
     height = roughness * size * _relief(plane / max(size, 1e-6), 2 * size, generator, config)
     floor = min(low[2], float(height.min())) - 0.1 * size
-    top = np.column_stack([plane, height])
     border, faces = _block_faces(cells[0] + 1, cells[1] + 1)
     edge = np.concatenate([plane[border], middle[None, :2]])
-    bottom = np.column_stack([edge, np.full(len(edge), floor)])
-    return surface_solid(np.concatenate([top, bottom]) @ sheet.frame + sheet.centre, faces)
+    corners = np.concatenate([np.column_stack([plane, height]), np.column_stack([edge, np.full(len(edge), floor)])])
+    return surface_solid(corners @ sheet.frame + sheet.centre, faces)
 
 
 def _relief(
     plane: Float[np.ndarray, "p 2"], extent: float, generator: torch.Generator, config: BreakingConfig
 ) -> Float[np.ndarray, "p"]:
     """Heights over the plane, both in half sizes of the piece: bent, with waves of several lengths upon it."""
-    bend = config.bend * torch.randn(3, generator=generator, dtype=torch.double).numpy() / 2
-    x, y = plane.T
+    bend, (x, y) = config.bend * _normal(generator) / 2, plane.T
     height = bend[0] * (x * x - 0.3) + bend[1] * (y * y - 0.3) + bend[2] * x * y
     for frequency, weight in zip(config.frequencies, config.weights, strict=True):
         angle, phase = 2 * math.pi * torch.rand(2, config.waves, generator=generator, dtype=torch.double).numpy()
@@ -129,14 +130,13 @@ def _block_faces(rows: int, cols: int) -> tuple[Int[np.ndarray, "e"], Int[np.nda
     a, b, c, d = (x.ravel() for x in (number[:-1, :-1], number[1:, :-1], number[1:, 1:], number[:-1, 1:]))
     border = np.concatenate([number[:-1, 0], number[-1, :-1], number[:0:-1, -1], number[0, :0:-1]])
     under = rows * cols + np.arange(len(border))
-    after, under_after = np.roll(border, -1), np.roll(under, -1)
-    middle = np.full(len(border), under[-1] + 1)
+    after, under_after, middle = np.roll(border, -1), np.roll(under, -1), np.full(len(border), under[-1] + 1)
     corners = [(a, b, c), (a, c, d), (border, under, after), (after, under, under_after), (middle, under_after, under)]
     return border, np.concatenate([np.stack(three, 1) for three in corners])
 
 
 def scatter(meshes: Sequence[Mesh], generator: torch.Generator, points: int = POINTS) -> Puzzle:
-    """A puzzle out of fragments that stand assembled, by the benchmark's protocol.
+    """A puzzle out of assembled fragments, by the benchmark's protocol.
 
     The whole's longest side becomes 1 and its middle the origin; a fragment's frame has its origin at the mean of its
     points and is turned at random. The truth puts all back.
@@ -153,7 +153,7 @@ def scatter(meshes: Sequence[Mesh], generator: torch.Generator, points: int = PO
 def turned_apart(
     standing: Sequence[Mesh], drawn: Float[Tensor, "n p 3"], generator: torch.Generator, unit: float = 1.0
 ) -> Puzzle:
-    """A puzzle of fragments that stand assembled, each turned at random about the mean of the points drawn from it."""
+    """A puzzle of assembled fragments, each turned at random about the mean of the points drawn from it."""
     centres, turns = drawn.mean(1), random_rotations(len(drawn), generator)
     moved = [
         mesh.placed((mesh.vertices - at) @ turn.T, turn)
@@ -166,8 +166,7 @@ def turned_apart(
     return Puzzle(pieces, None, names, Poses(turns.mT, centres))
 
 
-@dataclass(frozen=True)
-class _Part:
+class _Part(NamedTuple):
     """One fragment while the breaking goes on; chips are not broken again."""
 
     solid: Manifold
@@ -183,7 +182,7 @@ def fracture(
     roughness: float = 1.0,
     config: BreakingConfig = BREAKING,
 ) -> list[Mesh]:
-    """Break a solid into exactly so many fragments, which stand where they were in the whole.
+    """Break a solid into exactly so many fragments, which stay where they were in the whole.
 
     Breaks are bent and rough, the less so the smaller `roughness` is: at 0 they are plane, as a saw cuts. Every
     fragment is watertight and in one part. A share `chips` of the fragments (but never all) are small ones, off the
@@ -226,25 +225,16 @@ def _broken(
     parts: list[_Part], wanted: int, pieces: int, generator: torch.Generator, roughness: float, config: BreakingConfig
 ) -> list[_Part]:
     """Break part after part, large ones rather than small ones, until there are so many."""
-    total = sum(part.volume for part in parts)
-    least, failures = config.sliver * total / pieces, 0
+    least, failures = config.sliver * sum(part.volume for part in parts) / pieces, 0
     while len(parts) < wanted:
-        volumes = torch.tensor([part.volume for part in parts])
-        chosen = int(torch.multinomial(volumes, 1, generator=generator))
-        found = _split(
-            parts[chosen].solid,
-            _break_through(parts[chosen].solid, generator, config.unevenness),
-            generator,
-            roughness,
-            config,
-        )
-        room = wanted - len(parts) + 1
-        if 2 <= len(found) <= room and min(part.volume for part in found) > least:
+        chosen = _drawn([part.volume for part in parts], generator)
+        sheet = _break_through(parts[chosen].solid, generator, config.unevenness)
+        found = _split(parts[chosen].solid, sheet, generator, roughness, config)
+        if 2 <= len(found) <= wanted - len(parts) + 1 and min(part.volume for part in found) > least:
             parts = [*parts[:chosen], *parts[chosen + 1 :], *found]
             continue
         failures += 1
-        if failures % config.attempts == 0:
-            least /= 4
+        least = least if failures % config.attempts else least / 4
         if failures > config.attempts * (3 + wanted):
             raise InputError(f"cannot be broken into {pieces} pieces; ask for fewer")
     return parts
@@ -256,15 +246,11 @@ def _chipped(
     """Take chips off parts that are none until there are so many fragments; the depth of a break is found by trying."""
     mean, failures, depth = sum(part.volume for part in parts) / pieces, 0, 0.1
     while len(parts) < pieces:
-        volumes = torch.tensor([0.0 if part.chip else part.volume for part in parts])
-        chosen = int(torch.multinomial(volumes, 1, generator=generator))
-        found = _split(
-            parts[chosen].solid, _break_off(parts[chosen].solid, depth, generator), generator, roughness, config
-        )
-        found.sort(key=lambda part: part.volume)
+        chosen = _drawn([0.0 if part.chip else part.volume for part in parts], generator)
+        sheet = _break_off(parts[chosen].solid, depth, generator)
+        found = sorted(_split(parts[chosen].solid, sheet, generator, roughness, config), key=lambda part: part.volume)
         if len(found) == 2 and config.chip[0] * mean < found[0].volume < config.chip[1] * mean:
-            chip = _Part(found[0].solid, found[0].volume, chip=True)
-            parts = [*parts[:chosen], *parts[chosen + 1 :], chip, found[1]]
+            parts = [*parts[:chosen], *parts[chosen + 1 :], found[0]._replace(chip=True), found[1]]
             continue
         taken = sum(part.volume for part in found[:-1])
         depth = max(depth / 1.5, 0.003) if taken > config.chip[0] * mean else min(depth * 1.3, 0.3)
@@ -272,6 +258,10 @@ def _chipped(
         if failures > config.attempts * (3 + pieces):
             raise InputError(f"cannot be broken into {pieces} pieces with so many chips; ask for fewer")
     return parts
+
+
+def _drawn(volumes: list[float], generator: torch.Generator) -> int:
+    return int(torch.multinomial(torch.tensor(volumes), 1, generator=generator))
 
 
 def _split(
@@ -286,11 +276,9 @@ def _break_through(solid: Manifold, generator: torch.Generator, unevenness: floa
     """Where a piece breaks: mostly across its long axes, some way off its middle."""
     points = _corners(solid)
     spread, axes = np.linalg.eigh(np.cov(points.T) + 1e-12 * np.eye(3))
-    drawn = torch.randn(3, generator=generator, dtype=torch.double).numpy()
-    normal = axes @ (np.sqrt(spread) * drawn)
+    normal = axes @ (np.sqrt(spread) * _normal(generator))
     share, along, side = torch.rand(3, generator=generator, dtype=torch.double).tolist()
-    share = max(0.02, 0.5 * share**unevenness)
-    normal = normal / np.linalg.norm(normal)
+    share, normal = max(0.02, 0.5 * share**unevenness), normal / np.linalg.norm(normal)
     offset = np.quantile(points @ normal, share if side < 0.5 else 1 - share)
     nearest = points[np.argsort(np.abs(points @ normal - offset))[: max(1, len(points) // 10)]]
     return across(normal, nearest[int(along * len(nearest))], generator)
@@ -298,12 +286,10 @@ def _break_through(solid: Manifold, generator: torch.Generator, unevenness: floa
 
 def _break_off(solid: Manifold, depth: float, generator: torch.Generator) -> Sheet:
     """A break just below some outermost corner of a piece."""
-    points = _corners(solid)
-    low, high = bounds(solid)
-    direction = torch.randn(3, generator=generator, dtype=torch.double).numpy() * np.sqrt(high - low)
+    points, (low, high) = _corners(solid), bounds(solid)
+    direction = _normal(generator) * np.sqrt(high - low)
     normal = direction / np.linalg.norm(direction)
-    tip = points[np.argmax(points @ normal)]
-    return across(normal, tip - depth * normal, generator)
+    return across(normal, points[np.argmax(points @ normal)] - depth * normal, generator)
 
 
 def _corners(solid: Manifold) -> Float[np.ndarray, "v 3"]:
@@ -311,7 +297,7 @@ def _corners(solid: Manifold) -> Float[np.ndarray, "v 3"]:
 
 
 def solid_of(mesh: Mesh) -> Manifold:
-    """The solid within a closed surface, outside and inside told apart by which of them is finite."""
+    """The solid within a closed surface, outside and inside distinguished by which of them is finite."""
     if len(mesh.faces) == 0:
         raise InputError("has no triangles; give the surface of a solid")
     if not bool(mesh.vertices.isfinite().all()):
@@ -330,9 +316,7 @@ def surface_solid(vertices: Float[np.ndarray, "v 3"], faces: np.ndarray) -> Mani
     # manifold3d takes nothing but writable arrays of these very types.
     surface = Surface(np.array(vertices, np.float32, order="C"), np.array(faces, np.uint32, order="C"))
     solid = Manifold(surface)
-    if solid.status() == Error.NotManifold and surface.merge():
-        solid = Manifold(surface)
-    return solid
+    return Manifold(surface) if solid.status() == Error.NotManifold and surface.merge() else solid
 
 
 def mesh_of(solid: Manifold, unit: float = 1.0, middle: Float[Tensor, "3"] | None = None) -> Mesh:
@@ -364,7 +348,7 @@ def bounds(solid: Manifold) -> tuple[Float[np.ndarray, "3"], Float[np.ndarray, "
 
 
 def bodies(solid: Manifold) -> list[Manifold]:
-    """The connected parts of a solid, each with the cavities that lie within it."""
+    """The connected parts of a solid, each with the cavities within it."""
     parts = solid.decompose()
     full = [part for part in parts if part.volume() > 0]
     for cavity in (part for part in parts if part.volume() < 0):

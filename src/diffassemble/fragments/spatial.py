@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float32, Float64, Int32, Int64
 from numba import njit
+from scipy.ndimage import binary_dilation, label
+from scipy.spatial import cKDTree
 
 OUTSIDE, INSIDE = -1, -2
 _BLOCK = 8
@@ -91,48 +93,29 @@ def thin(points, distance):
     return kept[:found]
 
 
-@kernel
-def nearest_within(queries, points, radius):
+def nearest_within(
+    queries: Float32[np.ndarray, "q 3"], points: Float32[np.ndarray, "p 3"], radius: float
+) -> Int64[np.ndarray, "q"]:
     """Number of the nearest point within the radius of each query, or −1."""
-    start, order, _ = sort_points(points, radius)
-    mask = len(start) - 2
-    nearest = np.full(len(queries), -1, np.int64)
-    for q in range(len(queries)):
-        x, y, z = queries[q, 0], queries[q, 1], queries[q, 2]
-        cx, cy, cz = int(np.floor(x / radius)), int(np.floor(y / radius)), int(np.floor(z / radius))
-        best = radius * radius
-        for dx in range(-1, 2):
-            for dy in range(-1, 2):
-                for dz in range(-1, 2):
-                    b = bucket(cx + dx, cy + dy, cz + dz, mask)
-                    for k in range(start[b], start[b + 1]):
-                        j = order[k]
-                        u, v, w = points[j, 0] - x, points[j, 1] - y, points[j, 2] - z
-                        far = u * u + v * v + w * w
-                        if far < best:
-                            best = far
-                            nearest[q] = j
-    return nearest
+    if not len(queries) or not len(points):
+        return np.full(len(queries), -1, np.int64)
+    far, nearest = cKDTree(points).query(queries, distance_upper_bound=float(radius))
+    return np.where(np.isfinite(far), nearest, -1)
 
 
 def nearest_across(
     queries: Float32[np.ndarray, "q 3"], points: Float32[np.ndarray, "p 3"], radius: float
 ) -> Int64[np.ndarray, "q"]:
-    """As `nearest_within`, fast where two surfaces meet at their edges: looks at what lies in the boxes of both."""
+    """As `nearest_within`, fast where two surfaces meet at their edges: only points in the boxes of both are used."""
     nearest = np.full(len(queries), -1, np.int64)
-    if not len(queries) or not len(points):
-        return nearest
-    asked = within_box(queries, points, radius)
-    told = within_box(points, queries, radius)
-    if len(asked) and len(told):
-        found = nearest_within(queries[asked], points[told], np.float32(radius))
-        nearest[asked] = np.where(found >= 0, told[found], -1)
+    if len(queries) and len(points):
+        asked, others = _within_box(queries, points, radius), _within_box(points, queries, radius)
+        found = nearest_within(queries[asked], points[others], radius)
+        nearest[asked] = np.where(found >= 0, others[found], -1) if len(others) else -1
     return nearest
 
 
-def within_box(
-    points: Float32[np.ndarray, "p 3"], others: Float32[np.ndarray, "q 3"], margin: float
-) -> Int64[np.ndarray, "_"]:
+def _within_box(points: np.ndarray, others: np.ndarray, margin: float) -> Int64[np.ndarray, "_"]:
     """Numbers of the points within the box of others, or no farther than the margin from it."""
     margin *= 1.001
     return np.flatnonzero(((points >= others.min(0) - margin) & (points <= others.max(0) + margin)).all(1))
@@ -168,8 +151,6 @@ def voxelise(points: Float32[np.ndarray, "p 3"], spacing: float, closed: bool = 
 
 def _mark_inside(points, low, extent, spacing, side, directory, blocks) -> None:  # type: ignore[no-untyped-def]
     """Flood a coarse grid from outside; what stays dry and holds no surface is inside."""
-    from scipy.ndimage import binary_dilation, label
-
     coarse = max(1.3 * spacing, float(extent.max()) / 150)
     shape = np.ceil(extent / coarse).astype(np.int64) + 3
     wall = np.zeros(tuple(shape), bool)
