@@ -94,7 +94,7 @@ def thin(points, distance):
 
 
 def nearest_within(
-    queries: Float32[np.ndarray, "q 3"], points: Float32[np.ndarray, "p 3"], radius: float
+    queries: Float32[np.ndarray, "q 3"], points: Float32[np.ndarray, "p 3"], radius: float | np.float32
 ) -> Int64[np.ndarray, "q"]:
     """Number of the nearest point within the radius of each query, or −1."""
     if not len(queries) or not len(points):
