@@ -6,9 +6,8 @@ frame: one body without the seams between them, and what no other member covers 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -52,8 +51,6 @@ class FragmentConfig:
     """probabilities from which on a point is of the break"""
     suspected: Pair = (0.25, 0.65)
     """probabilities from which on finer levels look at the surroundings of a point"""
-    doubtful: Pair = (0.12, 0.3)
-    """probabilities from which on a point may be of the break"""
     probes: int = 400
     """points of the body that are looked up to see whether it enters another"""
     fewest: int = 20
@@ -163,15 +160,6 @@ class Fragment:
             )
         return self.made[level]
 
-    @cached_property
-    def doubtful(self) -> Fragment:
-        """The same piece, where all that may be of the break counts as such."""
-        other = copy.copy(self)
-        other.config = replace(self.config, broken=self.config.doubtful, suspected=self.config.doubtful)
-        other.chances, other.found, other.suspects, other.made = self.chances[:1], [], [], {}
-        other.pyramid = replace(self.pyramid, levels=self.pyramid.levels[:1])
-        return other
-
 
 class Cluster:
     """Some fragments in one frame; sides are made when first asked for."""
@@ -191,11 +179,6 @@ class Cluster:
         """The finest level that all members show."""
         return min(self.fragments[i].finest for i in self.members)
 
-    @cached_property
-    def doubtful(self) -> Cluster:
-        """The same cluster of fragments where all that may be of the break counts as such."""
-        return Cluster([fragment.doubtful for fragment in self.fragments], self.poses)
-
     def with_other(self, other: Cluster, pose: Pose) -> Cluster:
         """Both, in the frame of the other, in which this one stands at the pose."""
         placed = {piece: compose(pose, own) for piece, own in self.poses.items()}
@@ -204,8 +187,7 @@ class Cluster:
     def release(self) -> None:
         """Forget what takes much memory and is made again if it is asked for: of a cluster that became part of one."""
         self._sides.clear()
-        for name in ("body", "doubtful"):
-            self.__dict__.pop(name, None)
+        self.__dict__.pop("body", None)
 
     @property
     def points(self) -> int:

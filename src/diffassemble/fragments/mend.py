@@ -34,7 +34,6 @@ from diffassemble.fragments.matches import (
     can_refine,
     level_for,
     match_clusters,
-    reverify,
     run_parallel,
 )
 from diffassemble.fragments.model import FractureModels
@@ -57,8 +56,6 @@ class Round:
     """points that a break must have at level 0 to be compared"""
     finer: int = 0
     """levels finer than needed"""
-    doubtful: bool = False
-    """whether all that may be of the break counts as such, at level 0"""
 
 
 @dataclass(frozen=True)
@@ -69,7 +66,6 @@ class MendConfig:
         Round(GLANCE, SURE, partners=1000, smallest=60),
         Round(QUICK, LIKELY, partners=8, smallest=8),
         Round(QUICK, LIKELY, partners=3, smallest=8, finer=1),
-        Round(QUICK, LIKELY, partners=1, doubtful=True),
     )
     state: StateConfig = STATE
     prune: bool = True
@@ -81,8 +77,6 @@ class MendConfig:
     """least probability with which pieces are joined where all belong to one object; else LIKELY"""
     at_once: int = 200
     """pairs that are searched before what was found is joined"""
-    doubtful_ceilings: tuple[float, float] = (0.7, 0.89)
-    """greatest probability of a match found on doubtful breaks: there, and verified again on the others"""
     estimated_ceiling: float = 0.89
     """greatest confidence where normals of clouds were estimated: wrong sides make wrong fits look right; 1 switches
     it off"""
@@ -163,12 +157,10 @@ def search_some(state: AssemblyState, number: int, config: MendConfig = MEND) ->
     jobs = []
     for large, small in todo[: config.at_once]:
         state.searched.add((large, small, number))
-        one, two = (small.doubtful, large.doubtful) if now.doubtful else (small, large)
-        # A finer level shows too much that may be of the break.
-        level = 0 if now.doubtful else level_for(one, two, matching) + now.finer
         # Sides are made here, one after another, since what is drawn for them depends on the order.
-        shown = now.finer == 0 or can_refine(one, two, level, matching)
-        if shown and one.side(level) is not None and two.side(level) is not None:
+        level = level_for(small, large, matching) + now.finer
+        shown = now.finer == 0 or can_refine(small, large, level, matching)
+        if shown and small.side(level) is not None and large.side(level) is not None:
             jobs.append((small, large, level))
         if state.search_over:
             break
@@ -177,26 +169,14 @@ def search_some(state: AssemblyState, number: int, config: MendConfig = MEND) ->
         small, large, level = job
         if state.search_over:
             return []
-        if not now.doubtful and state.is_single(small) and state.is_single(large):
+        if state.is_single(small) and state.is_single(large):
             return state.pair_search.between(small.members[0], large.members[0], now.finer, now.effort)
-        both = (small.doubtful, large.doubtful) if now.doubtful else (small, large)
         seed = mixed_seed(state.seed, number, large.members, small.members)
-        found = match_clusters(*both, level, now.effort, state.models, seed, config=matching)
-        return reviewed(state, small, large, found, config.doubtful_ceilings) if now.doubtful else found
+        return match_clusters(small, large, level, now.effort, state.models, seed, config=matching)
 
     for (small, large, _), matches in zip(jobs, run_parallel(search, jobs), strict=True):
         state.add_matches(small, large, matches)
     return bool(todo)
-
-
-def reviewed(
-    state: AssemblyState, small: Cluster, large: Cluster, found: list[Match], ceilings: tuple[float, float]
-) -> list[Match]:
-    """Matches found on doubtful breaks, and the same verified on the breaks as they are usually found."""
-    level = level_for(small, large, state.pair_search.config)
-    finer = [replace(match, level=level) for match in found]
-    closer = reverify(small, large, finer, state.models, state.pair_search.config)
-    return [match.capped(ceilings[0]) for match in found] + [match.capped(ceilings[1]) for match in closer]
 
 
 # 3. to 6. What is placed, and how probably

@@ -29,7 +29,7 @@ from diffassemble.io.meshes import MESH_ENDINGS, read_mesh
 T = TypeVar("T")
 Number = float | int
 Point = tuple[Number, Number]
-Line = Sequence[Point] | Float[np.ndarray, "p 2"]
+Line = Sequence[Point] | Float[np.ndarray, "_ 2"]
 Place = Float[np.ndarray, "3"]
 Rows = Float[np.ndarray, "v 3"]
 Limb = tuple[Place, Place, float, float]
@@ -204,55 +204,38 @@ def bumpy(solid: Manifold, height: float, frequency: float, dice: Dice) -> Manif
 
 # Vessels
 
-
-def _bowl(depth: float, rim: float, foot: float, stand: float, belly: float) -> Line:
-    """Round or straight sides on a foot, which is given as a share of the rim's radius."""
-    line = [(0.0, stand / 2), (foot * rim, 0.0), (foot * rim, 0.0), (foot * rim, stand), (0.95 * rim, belly * depth)]
-    return [*line, (rim, 0.85 * depth), (rim, depth), (rim, depth), (0.0, depth)]
-
-
-def _beaker(rim: float, foot: float, bulge: float) -> Line:
-    """It widens upwards; foot and bulge are shares of the rim's radius."""
-    base, middle = foot * rim, ((1 + foot) / 2 + bulge) * rim
-    line = [(0.0, 0.0), (base, 0.0), (base, 0.0), (base, 0.03), (middle, 0.5), (rim, 0.95), (rim, 1.0), (rim, 1.0)]
-    return [*line, (0.0, 1.0)]
-
-
-def _bottle(radius: float, neck: float, shoulder: float, start: float, dent: float, waist: float) -> Line:
-    """High or low shoulders, a dent in the bottom, a lip; neck and waist are shares of the radius."""
-    edge, narrow = max(0.93, start + 0.04), neck * radius
-    line = [(0.0, dent), (0.55 * radius, dent / 3), (0.9 * radius, 0.0), (radius, 0.02), (radius, 0.1)]
-    line += [(waist * radius, 0.3), (radius, shoulder - 0.05), (radius, shoulder), (narrow, start), (narrow, edge)]
-    return [*line, (1.2 * narrow, edge), (1.2 * narrow, edge), (1.2 * narrow, 0.985), (narrow, 1.0), (0.0, 1.0)]
-
-
-def _vase(foot: float, belly: float, throat: float, rim: float, widest: float, narrow: float) -> Line:
-    """A foot, a belly, a throat and a rim, each as wide as it likes."""
-    line = [(0.0, 0.0), (foot, 0.0), (foot, 0.0), (foot, 0.04), (0.75 * foot, 0.08), (belly, widest - 0.12)]
-    line += [(belly, widest + 0.08), (throat, narrow), (throat, narrow + 0.03), (rim, 0.97), (rim, 1.0), (rim, 1.0)]
-    return [*line, (0.0, 1.0)]
-
-
-def _glass(foot: float, stem: float, start: float, belly: float, rim: float, widest: float) -> Line:
-    """A bowl on a stem on a foot."""
-    line = [(0.0, 0.0), (foot, 0.0), (foot, 0.0), (foot, 0.012), (3 * stem, 0.05), (stem, 0.1), (stem, start)]
-    line += [(0.6 * belly, start + 0.03), (belly, widest), ((belly + rim) / 2, 0.9), (rim, 1.0), (rim, 1.0)]
-    return [*line, (0.0, 1.0)]
-
-
-def _pot(belly: float, height: float, foot: float, mouth: float, widest: float) -> Line:
-    """A belly; foot and mouth are shares of its radius."""
-    line = [(0.0, 0.0), (foot * belly, 0.0), (foot * belly, 0.0), (belly, height * widest), (belly, 0.65 * height)]
-    top = [(mouth * belly, 0.95 * height), (mouth * belly, height), (mouth * belly, height), (0.0, height)]
-    return [*line, *top]
+# fmt: off
+PROFILES: dict[str, tuple[Point, ...]] = {
+    "BeerBottle": ((0, .02), (.07, .01), (.12, 0), (.135, .02), (.135, .1), (.135, .57), (.049, .76), (.049, .93),
+                   (.06, .93), (.06, .93), (.06, .985), (.054, 1), (0, 1)),
+    "Bottle": ((0, .02), (.11, .005), (.18, 0), (.2, .02), (.2, .1), (.2, .64), (.1, .83), (.1, .93), (.11, .93),
+               (.11, .93), (.11, .985), (.1, 1), (0, 1)),
+    "Bowl": ((0, .02), (.25, 0), (.25, 0), (.25, .03), (.45, .17), (.5, .36), (.5, .42), (.5, .42), (0, .42)),
+    "Cup": ((0, 0), (.2, 0), (.2, 0), (.2, .03), (.25, .5), (.3, .95), (.3, 1), (.3, 1), (0, 1)),
+    "DrinkBottle": ((0, .02), (.13, 0), (.16, .03), (.16, .25), (.135, .37), (.16, .5), (.16, .64), (.062, .85),
+                    (.062, .93), (.07, .93), (.07, .93), (.07, .985), (.063, 1), (0, 1)),
+    "DrinkingUtensil": ((0, 0), (.33, 0), (.33, 0), (.33, .03), (.37, .5), (.42, .95), (.42, 1), (.42, 1), (0, 1)),
+    "Mug": ((0, 0), (.32, 0), (.32, 0), (.37, .15), (.37, .55), (.36, .95), (.36, 1), (.36, 1), (0, 1)),
+    "PillBottle": ((0, .01), (.3, 0), (.33, .02), (.33, .1), (.33, .66), (.28, .77), (.28, .8), (.31, .8), (.31, .8),
+                   (.31, .99), (.3, 1), (0, 1)),
+    "Teacup": ((0, .01), (.17, 0), (.17, 0), (.17, .03), (.28, .15), (.3, .33), (.3, .4), (.3, .4), (0, .4)),
+    "Teapot": ((0, 0), (.22, 0), (.22, 0), (.36, .17), (.36, .4), (.2, .59), (.2, .62), (.2, .62), (0, .62)),
+    "Vase": ((0, 0), (.2, 0), (.2, 0), (.2, .04), (.15, .08), (.32, .28), (.32, .48), (.15, .8), (.15, .83),
+             (.25, .97), (.25, 1), (.25, 1), (0, 1)),
+    "WineBottle": ((0, .05), (.07, .015), (.115, 0), (.13, .02), (.13, .1), (.13, .52), (.044, .72), (.044, .93),
+                   (.053, .93), (.053, .93), (.053, .985), (.048, 1), (0, 1)),
+    "WineGlass": ((0, 0), (.23, 0), (.23, 0), (.23, .012), (.07, .05), (.024, .1), (.024, .42), (.15, .45),
+                  (.25, .74), (.22, .9), (.19, 1), (.19, 1), (0, 1)),
+}
+# fmt: on
+"""outlines of (radius, height) from the middle of the bottom to that of the top; a point given twice is a corner"""
 
 
 class Vessel(NamedTuple):
-    """What the lathe turns, about 1 high or wide. Ranges of two numbers are drawn evenly."""
+    """How a turned profile is finished."""
 
-    line: Callable[..., Line]
-    """outline from the middle of the bottom up to the middle of the top"""
     wall: Point
+    """range of its thickness"""
     closed: float = 0.0
     """probability of a solid body with a lid or cap"""
     floor: float = 0.0
@@ -260,53 +243,40 @@ class Vessel(NamedTuple):
     full: float = 0.15
     """probability that it is full"""
     ear: Point | None = None
-    """how far a handle reaches, as a range of shares of the height"""
+    """range of how far a handle reaches, as a share of the height"""
     mould: bool = False
     """whether it may be other than round"""
 
 
-_RANGES: dict[str, tuple[Point, ...]] = {
-    "BeerBottle": ((0.11, 0.16), (0.32, 0.42), (0.5, 0.64), (0.72, 0.8), (0, 0.03), (1, 1)),
-    "Bottle": ((0.13, 0.28), (0.3, 0.7), (0.5, 0.78), (0.8, 0.87), (0, 0.03), (1, 1)),
-    "Bowl": ((0.25, 0.6), (0.47, 0.5), (0.36, 0.66), (0, 0.05), (0.2, 0.5)),
-    "Cup": ((0.25, 0.36), (0.6, 0.8), (-0.06, 0.1)),
-    "DrinkBottle": ((0.13, 0.2), (0.35, 0.45), (0.55, 0.7), (0.8, 0.88), (0, 0.02), (0.72, 0.98)),
-    "DrinkingUtensil": ((0.36, 0.48), (0.7, 0.9), (-0.04, 0.06)),
-    "Mug": ((0.3, 0.42), (0.7, 1.0), (-0.02, 0.12)),
-    "PillBottle": ((0.2, 0.46), (0.75, 0.92), (0.6, 0.72), (0.76, 0.84), (0, 0.02), (1, 1)),
-    "Teacup": ((0.28, 0.5), (0.26, 0.34), (0.45, 0.65), (0.02, 0.04), (0.2, 0.45)),
-    "Teapot": ((0.3, 0.42), (0.45, 0.8), (0.5, 0.75), (0.45, 0.65), (0.15, 0.4)),
-    "Vase": ((0.12, 0.3), (0.2, 0.45), (0.09, 0.24), (0.14, 0.36), (0.25, 0.55), (0.72, 0.88)),
-    "WineBottle": ((0.11, 0.15), (0.3, 0.4), (0.42, 0.62), (0.7, 0.8), (0.01, 0.09), (1, 1)),
-    "WineGlass": ((0.18, 0.28), (0.014, 0.035), (0.3, 0.55), (0.19, 0.31), (0.15, 0.24), (0.7, 0.8)),
-}
-"""of the arguments of each vessel's outline"""
 VESSELS = {
-    "BeerBottle": Vessel(_bottle, (0.012, 0.022), closed=0.5),
-    "Bottle": Vessel(_bottle, (0.015, 0.03), closed=0.6, mould=True),
-    "Bowl": Vessel(_bowl, (0.018, 0.06), full=0.0, mould=True),
-    "Cup": Vessel(_beaker, (0.012, 0.05), closed=0.1, mould=True),
-    "DrinkBottle": Vessel(_bottle, (0.012, 0.025), closed=0.6, mould=True),
-    "DrinkingUtensil": Vessel(_beaker, (0.015, 0.07), mould=True),
-    "Mug": Vessel(_beaker, (0.025, 0.07), ear=(0.2, 0.32)),
-    "PillBottle": Vessel(_bottle, (0.025, 0.06), closed=0.65),
-    "Teacup": Vessel(_bowl, (0.014, 0.035), ear=(0.3, 0.45)),
-    "Teapot": Vessel(_pot, (0.025, 0.045), closed=0.5, ear=(0.2, 0.35)),
-    "Vase": Vessel(_vase, (0.018, 0.06), closed=0.1, mould=True),
-    "WineBottle": Vessel(_bottle, (0.012, 0.025), closed=0.6),
-    "WineGlass": Vessel(_glass, (0.012, 0.022), floor=0.62),
+    "BeerBottle": Vessel((0.012, 0.022), closed=0.5),
+    "Bottle": Vessel((0.015, 0.03), closed=0.6, mould=True),
+    "Bowl": Vessel((0.018, 0.06), full=0.0, mould=True),
+    "Cup": Vessel((0.012, 0.05), closed=0.1, mould=True),
+    "DrinkBottle": Vessel((0.012, 0.025), closed=0.6, mould=True),
+    "DrinkingUtensil": Vessel((0.015, 0.07), mould=True),
+    "Mug": Vessel((0.025, 0.07), ear=(0.2, 0.32)),
+    "PillBottle": Vessel((0.025, 0.06), closed=0.65),
+    "Teacup": Vessel((0.014, 0.035), ear=(0.3, 0.45)),
+    "Teapot": Vessel((0.025, 0.045), closed=0.5, ear=(0.2, 0.35)),
+    "Vase": Vessel((0.018, 0.06), closed=0.1, mould=True),
+    "WineBottle": Vessel((0.012, 0.025), closed=0.6),
+    "WineGlass": Vessel((0.012, 0.02), floor=0.62),
 }
 
 
 def turned(dice: Dice, name: str) -> Manifold:
-    """A vessel of this name: empty, full to some height, or closed."""
-    vessel = VESSELS[name]
-    section = outline(vessel.line(*dice.each(*_RANGES[name])), dice.whole(2, 3))
-    wall, height = dice.between(*vessel.wall), section.bounds()[3]
+    """A vessel of this name with its profile stretched at random: empty, full to some height, or closed."""
+    vessel, (radii, heights) = VESSELS[name], np.array(PROFILES[name]).T
+    knots = np.linspace(0, heights.max(), 5)
+    radii = radii * np.interp(heights, knots, dice.each(*[(0.75, 1.25)] * 5))
+    heights = np.interp(heights, knots, [0.0, *np.cumsum(dice.each(*[(0.65, 1.35)] * 4)) * knots[1]])
+    section, wall = outline(np.stack([radii, heights], 1), dice.whole(2, 3)), dice.between(*vessel.wall)
+    height = section.bounds()[3]
     mouth, solid = radius_at(section, height), lathe(section)
     if vessel.ear is not None:
         solid += _ear(dice, section, dice.between(*vessel.ear) * height)
-    if vessel.line is _pot:
+    if name == "Teapot":
         solid += _spout(dice, radius_at(section, height / 2), height)
     if dice.chance(vessel.closed):
         return solid + ball((0, height, 0), (1.05 * mouth, dice.between(0.05, 0.14), 1.05 * mouth))
@@ -408,49 +378,34 @@ def spoon(dice: Dice) -> Manifold:
     return (shell + handle).rotate((0, -90, 0))
 
 
+# fmt: off
 SKELETONS: dict[str, tuple[dict[str, tuple[float, ...]], Sequence[tuple[str, str, float, float]]]] = {
     "person": (
-        {
-            **{"HIP": (0, 0.5, 0, 0), "CHEST": (0, 0.74, 0, 0.03), "NECK": (0, 0.9, 0, 0.02), "HEM": (0, 0.2, 0, 0.1)},
-            **{"CHIN": (0, 0.95, 0, 0.02), "CROWN": (0.01, 0.99, 0, 0.02), "hip": (0, 0.5, 0.06, 0)},
-            **{"knee": (0.03, 0.27, 0.09, 0.04), "foot": (0, 0.04, 0.1, 0.04), "toe": (0.07, 0.03, 0.1, 0.02)},
-            **{"arm": (0, 0.74, 0.12, 0), "elbow": (0, 0.7, 0.24, 0.1), "hand": (0.1, 0.7, 0.26, 0.16)},
-        },
-        (
-            *(("HIP", "CHEST", 0.095, 0.11), ("CHEST", "NECK", 0.05, 0.04), ("CHIN", "CROWN", 0.062, 0.058)),
-            *(("hip", "knee", 0.075, 0.05), ("knee", "foot", 0.05, 0.035), ("foot", "toe", 0.035, 0.03)),
-            *(("arm", "elbow", 0.045, 0.038), ("elbow", "hand", 0.038, 0.034), ("HIP", "HEM", 0.1, 0.12)),
-        ),
+        {"HIP": (0, .5, 0, 0), "CHEST": (0, .74, 0, .03), "NECK": (0, .9, 0, .02), "HEM": (0, .2, 0, .1),
+         "CHIN": (0, .95, 0, .02), "CROWN": (.01, .99, 0, .02), "hip": (0, .5, .06, 0), "knee": (.03, .27, .09, .04),
+         "foot": (0, .04, .1, .04), "toe": (.07, .03, .1, .02), "arm": (0, .74, .12, 0), "elbow": (0, .7, .24, .1),
+         "hand": (.1, .7, .26, .16)},
+        (("HIP", "CHEST", .095, .11), ("CHEST", "NECK", .05, .04), ("CHIN", "CROWN", .062, .058),
+         ("hip", "knee", .075, .05), ("knee", "foot", .05, .035), ("foot", "toe", .035, .03),
+         ("arm", "elbow", .045, .038), ("elbow", "hand", .038, .034), ("HIP", "HEM", .1, .12)),
     ),
     "bust": (
-        {
-            **{
-                "CHEST": (0, 0.5, 0, 0),
-                "BASE": (0, 0.3, 0, 0),
-                "NECK": (0, 0.75, 0, 0.02),
-                "side": (0, 0.5, 0.2, 0.02),
-            },
-            **{"CHIN": (0.02, 0.82, 0, 0.03), "CROWN": (0, 0.92, 0, 0.03), "NOSE": (0.15, 0.82, 0, 0.03)},
-        },
-        (
-            *(("CHEST", "side", 0.13, 0.13), ("CHEST", "BASE", 0.16, 0.1), ("CHEST", "NECK", 0.085, 0.075)),
-            *(("CHIN", "CROWN", 0.12, 0.135), ("CHIN", "NOSE", 0.03, 0.025)),
-        ),
+        {"CHEST": (0, .5, 0, 0), "BASE": (0, .3, 0, 0), "NECK": (0, .75, 0, .02), "side": (0, .5, .2, .02),
+         "CHIN": (.02, .82, 0, .03), "CROWN": (0, .92, 0, .03), "NOSE": (.15, .82, 0, .03)},
+        (("CHEST", "side", .13, .13), ("CHEST", "BASE", .16, .1), ("CHEST", "NECK", .085, .075),
+         ("CHIN", "CROWN", .12, .135), ("CHIN", "NOSE", .03, .025)),
     ),
     "animal": (
-        {
-            **{"RUMP": (-0.25, 0.38, 0, 0.03), "CHEST": (0.22, 0.4, 0, 0.05), "SKULL": (0.38, 0.58, 0, 0.08)},
-            **{"SNOUT": (0.5, 0.54, 0, 0.05), "TAIL": (-0.48, 0.4, 0, 0.12), "brow": (0.37, 0.58, 0.04, 0.01)},
-            **{"ear": (0.35, 0.75, 0.1, 0.04), "hip": (-0.24, 0.38, 0.06, 0), "heel": (-0.24, 0.04, 0.09, 0.04)},
-            **{"arm": (0.2, 0.38, 0.06, 0), "hand": (0.2, 0.04, 0.09, 0.04)},
-        },
-        (
-            *(("RUMP", "CHEST", 0.13, 0.12), ("CHEST", "SKULL", 0.1, 0.06), ("SKULL", "SNOUT", 0.1, 0.05)),
-            *(("RUMP", "TAIL", 0.035, 0.025), ("brow", "ear", 0.04, 0.025)),
-            *(("hip", "heel", 0.07, 0.045), ("arm", "hand", 0.07, 0.045)),
-        ),
+        {"RUMP": (-.25, .38, 0, .03), "CHEST": (.22, .4, 0, .05), "SKULL": (.38, .58, 0, .08),
+         "SNOUT": (.5, .54, 0, .05), "TAIL": (-.48, .4, 0, .12), "brow": (.37, .58, .04, .01),
+         "ear": (.35, .75, .1, .04), "hip": (-.24, .38, .06, 0), "heel": (-.24, .04, .09, .04),
+         "arm": (.2, .38, .06, 0), "hand": (.2, .04, .09, .04)},
+        (("RUMP", "CHEST", .13, .12), ("CHEST", "SKULL", .1, .06), ("SKULL", "SNOUT", .1, .05),
+         ("RUMP", "TAIL", .035, .025), ("brow", "ear", .04, .025), ("hip", "heel", .07, .045),
+         ("arm", "hand", .07, .045)),
     ),
 }
+# fmt: on
 """of figures that look towards +x, feet at 0: joints (x, y, z and how far they may be off) and limbs between two joints
 with their radii there; joints and limbs in small letters are on both sides, z being that on one of them"""
 
