@@ -99,7 +99,7 @@ def __getattr__(name: str) -> object:
 
 def _picture(shown: Puzzle | Answer) -> bytes:
     """What notebooks show; what draws it is loaded when they first do."""
-    return import_module("diffassemble.kinds").picture_of(shown)
+    return import_module("diffassemble.rendering.report").picture_of(shown)
 
 
 def __dir__() -> list[str]:

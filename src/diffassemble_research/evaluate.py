@@ -9,15 +9,15 @@ from typing import Annotated
 from annotated_types import Gt, Interval, Le
 from tyro.conf import arg
 
-from diffassemble.cli.arguments import understand
-from diffassemble.cli.evaluate import EvaluateOptions, optional
+from diffassemble.cli.arguments import option, understand
+from diffassemble.cli.evaluate import EvaluateOptions
 
 
 @dataclass(frozen=True)
 class PaperOptions(EvaluateOptions):
     """Give every solver the same puzzles, and print how many pieces came out right."""
 
-    table: Annotated[str | None, optional("1|2|3|4|missing-3d|pairs|time|memory|pruning")] = None
+    table: Annotated[str | None, option("1|2|3|4|missing-3d|pairs|time|memory|pruning")] = None
     """A table of the paper, ours beside the quoted figures. Of broken objects: 1 (methods), 2 (ablations), missing-3d
     (0 to 30 % of the pieces missing), or, of our own, pairs (which fragments that touch are matched). Of pictures: 3
     (whole puzzles), 4 (30 % of the pieces missing), time (seconds by pieces), memory (memory and time by pieces,
@@ -25,14 +25,17 @@ class PaperOptions(EvaluateOptions):
     (networks trained on sparser and sparser graphs; --data LEARN TEST). For tables 3 and 4 name what pictures show:
     --data faces=DIR paintings=DIR, and for grids of 8x8 and more faces:8=DIR if need be. Without --solver all solvers
     of the table are compared."""
-    figure: Annotated[Path | None, optional("FILE")] = None
+    figure: Annotated[Path | None, option("FILE")] = None
     """Where to draw a table, as PNG. Default: table-NAME.png."""
     training_steps: Annotated[int, arg(metavar="N"), Interval(ge=1, le=1_000_000_000)] = 2000
     """Table pruning: steps that each network learns."""
-    training_from: Annotated[str, optional("NAME|DIR")] = ""
+    training_from: Annotated[str, option("NAME|DIR")] = ""
     """Table pruning: weights that each network starts from, such as jigsaw-paper-form. Default: none."""
-    degree: Annotated[tuple[float, ...], optional("SHARE …"), Gt(0), Le(1_000_000)] = ()
+    degree: Annotated[tuple[float, ...], option("SHARE …"), Gt(0), Le(1_000_000)] = ()
     """Table pruning: neighbours of a piece, as shares of all others up to 1 or as numbers. Default: 0.2 0.6 0.8 1."""
+
+
+OPTIONS = PaperOptions
 
 
 def evaluate(options: PaperOptions) -> None:

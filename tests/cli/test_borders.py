@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import diffassemble.cli.main as entry
-from diffassemble.cli.bounds import bounds_of
+from diffassemble.cli.arguments import bounds_of
 from diffassemble.cli.evaluate import EvaluateOptions
 from diffassemble.core import InputError
 from diffassemble.core.limits import LIMITS, MEMORY_VARIABLE, check_memory

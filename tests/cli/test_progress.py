@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from diffassemble.assembly.answer import Answer
-from diffassemble.cli.progress import Output, joined, summary
+from diffassemble.cli.progress import Output, summary
 from diffassemble.core import Placements, Puzzle
 from diffassemble.core.solver import ChanceSolver
 from diffassemble.kinds.squares import as_listed
@@ -56,10 +56,6 @@ def test_summary_tells_the_score_only_where_the_truth_is_known(puzzle: Puzzle) -
     sure = torch.tensor([1.0, 0.5, 0.25, 0.0, 0.0, 0.0, 0.0, 0.0])
     assembly = Answer(puzzle, Placements(puzzle.truth, sure), (), "told", 1.25)
     assert summary(assembly) == (
-        "placed 8 pieces in 1.2 s; 2 with a confidence of one half or more\nscore: 100.0 % of the pieces right"
+        "placed 8 pieces in 1.2 s; 2 with a confidence of at least 0.5\nscore: 100.0 % of the pieces right"
     )
     assert "score" not in summary(replace(assembly, puzzle=puzzle.without_truth()))
-
-
-def test_names_in_a_sentence() -> None:
-    assert [joined(list(names)) for names in ("a", "ab", "abc")] == ["a", "a and b", "a, b and c"]

@@ -114,7 +114,7 @@ def test_bad_wishes(wishes: dict[str, Any], words: str) -> None:
 def test_models_and_solvers_of_another_kind_are_refused(tiny_model: Path) -> None:
     for wishes, words in (
         ({"solver": "gallagher"}, "no solver 'gallagher' for fragments"),
-        ({"solver": "diffusion", "model": str(tiny_model)}, "is for pieces of a picture"),
+        ({"solver": "diffusion", "model": str(tiny_model)}, "is for other pieces"),
         ({"solver": "hybrid", "several": True}, "several are told apart by mend"),
     ):
         with pytest.raises(InputError, match=words):
@@ -149,7 +149,7 @@ def test_without_the_pretrained_network_borders_alone_are_looked_at(
     hybrid = make_solver("squares")
     assert (hybrid.content, hybrid.upright) == (None, None)
     told = " ".join(capfd.readouterr().err.split())
-    assert "borders alone are looked at" in told
+    assert "only borders are compared" in told
     assert "which way is up stays unknown" in told
     assert "pip install" in told
     *_, last = make_solver("squares", "gallagher").steps(picture(2, 3), torch.Generator())

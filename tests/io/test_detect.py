@@ -22,7 +22,7 @@ from diffassemble.io.assemblies import write_assembly
 from diffassemble.io.detect import detect
 from diffassemble.io.puzzles import open_input, read_puzzle, write_puzzle
 from diffassemble.squares.cut import cut_image
-from diffassemble.web import uploads
+from diffassemble.web import transfers as uploads
 
 SIZE, BOARD = 540, Board(3, 3)
 

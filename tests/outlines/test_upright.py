@@ -69,7 +69,7 @@ def test_it_is_told_and_read_back(solved: Answer, tmp_path: Path) -> None:
     document: dict[str, Any] = json.loads((tmp_path / "assembly.json").read_bytes())
     assert document["upright"] == {"probability": solved.upright}
     assert read_assembly(tmp_path, solved.puzzle).upright == solved.upright
-    assert dict(account(solved))["upright"].endswith("% sure")
+    assert dict(account(solved))["upright"].startswith("probability ")
 
 
 def test_columns_run_to_the_right(solved: Answer) -> None:

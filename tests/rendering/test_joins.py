@@ -12,7 +12,7 @@ import trimesh
 from diffassemble.assembly.answer import Answer
 from diffassemble.core import FragmentPieces, Mesh, Placements, Poses, Puzzle
 from diffassemble.rendering.joins import CONTACT, JOINS, Seams, book, draw_joins, split
-from diffassemble.rendering.triangles import triangles_of
+from diffassemble.rendering.studio import triangles_of
 
 Bounds = tuple[tuple[float, float, float], tuple[float, float, float]]
 LEFT: Bounds = ((0, 0, 0), (0.5, 0.8, 0.4))

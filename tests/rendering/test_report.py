@@ -102,7 +102,9 @@ def test_reasons_are_told_with_what_is_not_sure(mended: Answer) -> None:
     assert told["unplaced, no break found"] == "e"
 
 
-@pytest.mark.parametrize(("sure", "words"), [(0.97, "97 % sure"), (0.4, "40 % sure; which way is up is a guess")])
+@pytest.mark.parametrize(
+    ("sure", "words"), [(0.97, "probability 97 %"), (0.4, "probability 40 %; which way is up is a guess")]
+)
 def test_pictures_say_how_sure_up_is(mended: Answer, sure: float, words: str) -> None:
     puzzle = replace(mended.puzzle, lattice=Board(1, len(mended.puzzle)))
     assert account(replace(mended, puzzle=puzzle).with_placements(objects=None, upright=sure)) == [("upright", words)]

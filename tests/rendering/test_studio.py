@@ -14,6 +14,7 @@ from diffassemble.rendering.studio import (
     NOTHING,
     STUDIO,
     Layers,
+    Triangles,
     bounds,
     expose,
     find_occlusion,
@@ -21,8 +22,8 @@ from diffassemble.rendering.studio import (
     orbit,
     rasterise,
     shine,
+    triangles_of,
 )
-from diffassemble.rendering.triangles import Triangles, triangles_of
 
 CUBE = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)], np.float32)
 

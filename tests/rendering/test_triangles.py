@@ -9,7 +9,7 @@ import trimesh
 
 from diffassemble.core import Mesh, Poses, Puzzle
 from diffassemble.core.poses import random_rotations
-from diffassemble.rendering.triangles import as_discs, corner_normals, triangles_of
+from diffassemble.rendering.studio import as_discs, corner_normals, triangles_of
 
 
 def arrays(shape: trimesh.Trimesh) -> tuple[np.ndarray, np.ndarray]:

@@ -43,7 +43,7 @@ def test_it_is_said_once_and_only_of_ours_when_nothing_is_found_on_disk(tmp_path
 
 
 def test_every_kind_is_prepared() -> None:
-    assert set(compiling._ORDER) == set(compiling._LAST) == set(KINDS)
+    assert set(compiling._LAST) == set(KINDS)
 
 
 def test_what_is_in_the_cache_is_not_compiled_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,7 +135,7 @@ def test_folders_and_assemblies_come_back(tmp_path: Path, puzzle: Puzzle) -> Non
     again = read_assembly(tmp_path / "answer", back)
     torch.testing.assert_close(again.poses.translation, assembly.poses.translation, atol=1e-5, rtol=0)
     # In the document, positions have the shape of the picture: its longer side spans 2.
-    moves = SQUARES.matrices(back, puzzle.board.poses(torch.tensor([0, 19]), torch.tensor([0, 0])))
+    moves = SQUARES.files.matrices(back, puzzle.board.poses(torch.tensor([0, 19]), torch.tensor([0, 0])))
     span = moves[1, :2, 3] - moves[0, :2, 3]
     torch.testing.assert_close(span, torch.tensor([2 * 3 / 4, 2 * 80 / 240]))
 

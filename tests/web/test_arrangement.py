@@ -17,7 +17,10 @@ from diffassemble.core import Board, FragmentPieces, ImagePieces, Mesh, Placemen
 from diffassemble.core.poses import plane_rotations, random_rotations
 from diffassemble.kinds import make_solver
 from diffassemble.outlines.cut import cut_shape
-from diffassemble.web import CONFIG, board, downloads, objects
+from diffassemble.web import CONFIG
+from diffassemble.web import stages as board
+from diffassemble.web import stages as objects
+from diffassemble.web import transfers as downloads
 from diffassemble.web.arrangement import Arrangement, laid_out
 from diffassemble.web.session import Sessions
 from diffassemble.web.words import summary

@@ -20,7 +20,7 @@ from diffassemble.io.archives import pack
 from diffassemble.io.assemblies import read_assembly
 from diffassemble.outlines.cut import cut_shape
 from diffassemble.rendering.flat import Sheet, stage_around
-from diffassemble.web import uploads
+from diffassemble.web import transfers as uploads
 from diffassemble.web.server import Workbench
 from diffassemble.web.session import Session
 

@@ -24,9 +24,9 @@ from diffassemble.io.assemblies import assembly_bytes
 from diffassemble.io.puzzles import write_puzzle
 from diffassemble.kinds import kind_of
 from diffassemble.rendering import report
-from diffassemble.web import downloads, uploads
-from diffassemble.web.downloads import ANIMATION, DOCUMENT, MODEL, WHOLE, ZIP
-from diffassemble.web.uploads import CUT, JIGSAW, PIECES, SHUFFLED, Order
+from diffassemble.web import transfers as downloads
+from diffassemble.web import transfers as uploads
+from diffassemble.web.transfers import ANIMATION, CUT, DOCUMENT, JIGSAW, MODEL, PIECES, SHUFFLED, WHOLE, ZIP, Order
 from diffassemble.web.words import summary, time_left
 
 
@@ -189,7 +189,7 @@ def test_words_about_pictures(cut: Callable[..., Puzzle]) -> None:
 def test_words_about_objects(broken: Answer) -> None:
     assert summary(broken) == "All 2 fragments are right"
     away = Poses(broken.poses.rotation, broken.poses.translation + 5)
-    assert summary(broken.with_placements(poses=away)) == "All 2 fragments fit together as seen from the largest"
+    assert summary(broken.with_placements(poses=away)) == "All 2 fragments fit together relative to the largest"
 
 
 def test_time_left() -> None:

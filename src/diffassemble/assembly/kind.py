@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
@@ -52,7 +52,7 @@ class SolverOptions:
 
 @dataclass(frozen=True)
 class OpenOptions:
-    """What the caller knows about input that does not contain everything."""
+    """What is known about input beyond its files."""
 
     board: Board | None = None
     """the grid of a picture; that of a puzzle folder is replaced by it"""
@@ -80,7 +80,7 @@ class OpenOptions:
 
 
 class Join(NamedTuple):
-    """Two pieces that touch, a picture of how, and advice, if there is any."""
+    """Two pieces that touch, a picture of how, and what to do, if it is a join to make."""
 
     piece: int
     neighbour: int
@@ -89,7 +89,7 @@ class Join(NamedTuple):
 
 
 class NextJoin(NamedTuple):
-    """Two pieces to join, how sure that is, and how, in words."""
+    """Two pieces to join, the probability of that join, and how, in words."""
 
     piece: int
     neighbour: int
@@ -123,10 +123,35 @@ class Drawing(NamedTuple):
 
 
 class Score(NamedTuple):
-    """How many pieces are right, and how many are after the best motion of the whole (`free`)."""
+    """Pieces at their true places: as they are, and after the best motion of the whole, which is turned by degrees."""
 
     right: int
     free: int
+    turned: int = 0
+
+
+@dataclass(frozen=True)
+class Files:
+    """How pieces of one kind, and where they are, become files; what most kinds do alike has a default."""
+
+    document: str
+    """the kind in documents"""
+    read: Callable[[Any, OpenOptions], Puzzle]
+    """the puzzle in an `io.detect.Input` of this kind"""
+    read_folder: Callable[[Path, dict[str, Any], Board | None], Puzzle]
+    """the puzzle of a puzzle folder, whose puzzle.json is read already; a board replaces the one in it"""
+    folder_contents: Callable[[Puzzle, Path, str], Iterator[tuple[str, bytes]]]
+    """names and contents of a puzzle folder's files, with that ending if there is a choice; refuses at once"""
+    matrices: Callable[[Puzzle, Poses], Float[Tensor, "n 4 4"]]
+    """what moves each piece to its place, as other programs read it"""
+    places: Callable[[Puzzle, Poses], list[dict[str, Any]]]
+    """fields of each piece in an assembly's document, beside its matrix"""
+    read_poses: Callable[[Puzzle, list[dict[str, Any]], Path], Poses]
+    """the poses in the records of an assembly's document"""
+    fields: Callable[[Puzzle], dict[str, Any]] = lambda puzzle: {}
+    """fields of the whole in an assembly's document"""
+    further: Callable[[Answer], Iterator[tuple[str, bytes]]] = lambda assembly: iter(())
+    """names and contents of files that an assembly folder has beside document and pictures"""
 
 
 @dataclass(frozen=True)
@@ -138,68 +163,33 @@ class Kind:
     """what one piece is called in messages"""
     whole: str
     """what the pieces make"""
-    free: str
-    """what a score is called that ignores motions of the whole; empty, if no score does"""
 
     matches: Callable[[Puzzle], Matches]
     """which pieces may touch, and their relative poses"""
     solvers: Mapping[str, Callable[[SolverOptions], Solver]]
     default_solver: str
     default_model: str
-    several: frozenset[str]
-    """solvers that separate the pieces of several wholes"""
-
     prepare: Callable[[], None]
-    """compiles, into the cache on disk, what solving and drawing would compile at their first use"""
-
-    document: str
-    """what documents call this kind"""
-    read: Callable[[Any, OpenOptions], Puzzle]
-    """the puzzle in an `io.detect.Input` of this kind"""
-    set_aside: Callable[[Puzzle], tuple[Puzzle, tuple[str, ...]]]
-    """the puzzle without pieces that do not belong to it, and the names of those"""
-    read_folder: Callable[[Path, dict[str, Any], Board | None], Puzzle]
-    """the puzzle of a puzzle folder, whose puzzle.json is read already; a board replaces the one in it"""
-    folder_contents: Callable[[Puzzle, Path, str], Iterator[tuple[str, bytes]]]
-    """names and contents of a puzzle folder's files, which end in that if there is a choice; refuses at once"""
-
-    fields: Callable[[Puzzle], dict[str, Any]]
-    """fields of an assembly's document about the whole"""
-    matrices: Callable[[Puzzle, Poses], Float[Tensor, "n 4 4"]]
-    """what moves each piece to its place, as other programs read it"""
-    places: Callable[[Puzzle, Poses], list[dict[str, Any]]]
-    """fields of an assembly's document about each piece's place, beside its matrix"""
-    fitted: Callable[[Puzzle, dict[str, Any], Path], Puzzle]
-    """the puzzle of a document: on its board, if that is another"""
-    read_poses: Callable[[Puzzle, list[dict[str, Any]], Path], Poses]
-    """the poses in records of a document"""
-    check_locks: Callable[[Puzzle, Poses, Bool[Tensor, "n"], Path], None]
-    """refuses pieces that can't be locked at once to their places"""
-    further_files: Callable[[Answer], Iterator[tuple[str, bytes]]]
-    """names and contents of files that an assembly folder has beside document and pictures"""
-
+    """compiles what solving and drawing compile at their first use; the result is kept on disk"""
+    files: Files
     drawing: Callable[[], Drawing]
-    facts: Callable[[Puzzle], Sequence[tuple[str, str]]]
-    """names and values of a report about the whole"""
-    opening: str
-    """how other programs open the result, for a report"""
     count_right: Callable[[Answer, Poses], Score]
     """an assembly against the truth"""
-    turned: Callable[[Answer, Poses], int] = lambda assembly, truth: 0
-    """by how many degrees an assembly is turned clockwise from the truth, where that is known"""
+    several: frozenset[str] = frozenset()
+    """solvers that separate the pieces of several wholes"""
     next_joins: Callable[[Answer], Sequence[NextJoin]] | None = None
-    """the surest joins that are still to make, if people make them"""
+    """the most certain joins that are still to make, if people make them"""
     in_palette: Callable[[Answer], Answer] | None = None
-    """the assembly without its pieces' own colours, so that each is drawn in a colour of its own"""
+    """the assembly without its pieces' own colours, so that each is shown in a colour of its own"""
 
     def score(self, assembly: Answer) -> str | None:
         """How much is right, in words, if the truth is known."""
         truth, count = assembly.puzzle.truth, len(assembly.puzzle)
         if truth is None:
             return None
-        right, free = self.count_right(assembly, truth)
+        right, free, by = self.count_right(assembly, truth)
         if free == right:
             return f"{100 * right / count:.1f} % of the {self.piece}s right"
         fitting = f"all {count} {self.piece}s" if free == count else f"{free} of {count} {self.piece}s"
-        by = self.turned(assembly, truth)
-        return f"{fitting} fit together, {f'turned by {by}° (--turn {360 - by} turns them)' if by else self.free}"
+        turned = f", turned by {by}° (--turn {360 - by} turns them)" if by else " relative to the largest"
+        return f"{fitting} fit together{turned}"

@@ -5,55 +5,47 @@ from __future__ import annotations
 import shlex
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
-import tyro
+from tyro.conf import Positional, arg
 
-if TYPE_CHECKING:
-    from diffassemble.core import Puzzle
+from diffassemble.cli.arguments import Colours, Flag, Folder, Grid, Missing, Overwrite, Seed, Sheet
 
 
 def cut(
-    photos: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="PHOTO...")],
-    out: Annotated[Path, tyro.conf.arg(metavar="DIR")],
-    grid: Annotated[str | None, tyro.conf.arg(metavar="RxC")] = None,
+    photos: Annotated[Positional[tuple[Path, ...]], arg(metavar="PHOTO...")],
+    out: Folder,
+    grid: Grid = None,
     shape: Literal["squares", "tabs", "torn", "shards", "strips"] = "squares",
-    pieces: Annotated[int | None, tyro.conf.arg(metavar="N")] = None,
-    size: Annotated[int | None, tyro.conf.arg(metavar="PX")] = None,
-    missing: float = 0.0,
-    erode: Annotated[int | None, tyro.conf.arg(metavar="PX")] = None,
-    seed: int = 0,
+    pieces: Annotated[int | None, arg(metavar="N")] = None,
+    size: Annotated[int | None, arg(metavar="PX")] = None,
+    missing: Missing = 0.0,
+    erode: Annotated[int | None, arg(metavar="PX")] = None,
+    seed: Seed = 0,
     rotate: bool = True,
-    fit: Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(aliases=["--whole"])] = False,
-    from_photo: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    fit: Annotated[Flag, arg(aliases=["--whole"])] = False,
+    from_photo: Flag = False,
     kind: Literal["squares", "outlines"] | None = None,
-    colours: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None,
-    sheet: Annotated[str, tyro.conf.arg(metavar="FORMAT")] = "auto",
-    overwrite: bool = False,
+    colours: Colours = None,
+    sheet: Sheet = "auto",
+    overwrite: Overwrite = False,
 ) -> None:
     """Cut a picture into shuffled, turned pieces and write them as a puzzle folder.
 
     Args:
         photos: The picture: PNG, JPEG, WebP or TIFF. For squares its centre is used, so that pieces are square. With
             --from-photo several photos, or a folder of them.
-        out: The folder to write.
-        grid: Rows and columns, such as 6x6, 4x7, or 6 for 6x6. With --from-photo it is found out if not given.
         shape: What the pieces are: squares on a grid; or, turned by any angle, jigsaw pieces with tabs, torn paper
             whose white core shows, shards with rough edges, or the strips of a shredder. Those need --pieces.
-        pieces: How many pieces of another shape than squares; tabs lie on a lattice, which may have a few more or less.
+        pieces: How many pieces of another shape than squares; tabs form a lattice, which may have a few more or less.
         size: Side of a piece in pixels, or the width of a strip; the picture is resized. Default: as large as the
             picture allows, but at least 80 for other shapes than squares, 24 for strips.
-        missing: Share of the pieces to take away, such as 0.3.
         erode: Pixels lost at every side of a piece. Default: 0, for shards 2.
-        seed: The same seed gives the same puzzle.
         rotate: Turn the pieces: squares by random quarter turns, oblong ones by half turns, others by any angle.
         fit: Keep all of the picture: on a grid of another shape than its own, pieces are oblong and not square.
         from_photo: The picture shows separate pieces on a plain background, at any angle: find them and cut them out,
             square ones straightened, others along their outlines. Beside the folder, a picture shows what was found.
         kind: With --from-photo: what the pieces are. Default: squares if most are square, else outlines.
-        colours: With --from-photo: a folder of photos by the same names that show the colours of silhouettes.
-        sheet: With --from-photo: the sheet of paper under the pieces, as solve has it.
-        overwrite: Replace the folder if it holds a puzzle already.
     """
     from diffassemble.cli.progress import show_found
     from diffassemble.core import InputError
@@ -64,7 +56,7 @@ def cut(
     from diffassemble.squares.cut import cut_image
 
     board = None if grid is None else parse_grid(grid)
-    told: list[str] = []
+    notes: list[str] = []
     check_free(out, PUZZLE_FILES, overwrite)
     if not photos:
         raise InputError("no picture given; pass one, or photos of pieces with --from-photo")
@@ -82,20 +74,14 @@ def cut(
         asked = {"kind": kind, "more": photos[1:], "colours": colours, "sheet": sheet, "seed": seed, "size": size}
         puzzle = open_input(photo, board, photographed=True, show=show, say=print, **asked)
     elif board is None:
-        raise InputError(f"{photo}: pass --grid, such as --grid 6x6, to say into what the picture is cut")
+        raise InputError(f"{photo}: pass --grid, such as --grid 6x6: into how many rows and columns to cut")
     else:
-        puzzle = cut_image(photo, board.rows, board.cols, seed, size, missing, erode or 0, rotate, fit, told.append)
+        puzzle = cut_image(photo, board.rows, board.cols, seed, size, missing, erode or 0, rotate, fit, notes.append)
     write_puzzle(puzzle, out, overwrite)
-    for line in told:
-        print(line)
-    print(f"wrote {len(puzzle)} {_described(puzzle)}, to {out}")
-    print(f"solve it: diffassemble solve {shlex.quote(str(out))}")
-
-
-def _described(puzzle: Puzzle) -> str:
-    """What the pieces are, in a few words."""
-    if puzzle.lattice is not None:
+    if puzzle.lattice is None:
+        described = f"of about {float(puzzle.outlines.areas.sqrt().mean()):.0f} pixels across"
+    else:
         given, board = puzzle.pictures, puzzle.lattice
-        return f"pieces of {given.width}x{given.height} pixels, grid {board.rows}x{board.cols}"
-    across = float(puzzle.outlines.areas.sqrt().mean())
-    return f"pieces of about {across:.0f} pixels across"
+        described = f"of {given.width}x{given.height} pixels, grid {board.rows}x{board.cols}"
+    print(*notes, f"wrote {len(puzzle)} pieces {described}, to {out}", sep="\n")
+    print(f"solve it: diffassemble solve {shlex.quote(str(out))}")

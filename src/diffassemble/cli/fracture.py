@@ -6,30 +6,28 @@ import shlex
 from pathlib import Path
 from typing import Annotated, Literal
 
-import tyro
+from tyro.conf import Positional, arg
+
+from diffassemble.cli.arguments import Folder, Missing, Overwrite, Seed
 
 
 def fracture(
-    mesh: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="MESH")],
-    out: Annotated[Path, tyro.conf.arg(metavar="DIR")],
+    mesh: Annotated[Positional[Path], arg(metavar="MESH")],
+    out: Folder,
     pieces: int = 8,
-    missing: float = 0.0,
+    missing: Missing = 0.0,
     chips: float = 0.0,
-    seed: int = 0,
+    seed: Seed = 0,
     format: Literal["ply", "obj", "stl", "glb"] = "ply",
-    overwrite: bool = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Break a solid into fragments, centred and turned at random, and write them as a puzzle folder.
 
     Args:
         mesh: A closed mesh: PLY, OBJ, STL, GLB or OFF. Or the name of a solid to make up: bowl, mug, wine-glass, …
-        out: The folder to write.
         pieces: How many fragments, 2 to 200.
-        missing: Share of the fragments to take away, such as 0.2.
         chips: Share of the fragments that are small chips, such as 0.3.
-        seed: The same seed gives the same puzzle.
-        format: The kind of the fragments' files.
-        overwrite: Replace the folder if it holds a puzzle already.
+        format: The format of the fragments' files.
     """
     from diffassemble.fragments.shapes import fracture_file
     from diffassemble.io.puzzles import write_puzzle

@@ -8,6 +8,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import redirect_stdout, suppress
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import version
@@ -15,17 +16,27 @@ from importlib.metadata import version
 from diffassemble.extensions import contributed
 
 VERBS = {
-    "demo": "cut, solve and score a sample picture; needs no data",
+    "demo": "cut, solve and score sample pictures and a bowl; needs no data",
     "cut": "make a puzzle folder from a picture",
     "fracture": "make a puzzle folder of fragments from a solid",
     "solve": "put the pieces of a folder or picture together",
     "serve": "open the workbench in the browser",
-    "train": "train a model from a preset, or go on training",
-    "evaluate": "score solvers on folders of pictures",
+    "train": "train a model from a preset, or continue training",
+    "evaluate": "score solvers on folders of pictures or pieces",
     "models": "list the models at hand and their scores",
 }
-# Characters of a line that tells what is wrong; names may be longer.
+SHELLS = ("bash", "zsh", "fish")
+# Characters of an error message; names in it may be longer.
 _LONGEST = 1000
+# Where tyro finds nothing to complete, shells complete names of files.
+_OR_FILES = {
+    "bash": (
+        ("complete -F ", "complete -o default -F "),
+        ('COMPREPLY=("${matches[@]}")', 'COMPREPLY=(); [ -z "$completions" ] || COMPREPLY=("${matches[@]}")'),
+    ),
+    "zsh": (("completion_array\n}", "completion_array || _files\n}"),),
+    "fish": (("complete --no-files ", "complete "),),
+}
 
 
 class Unsolved(Exception):
@@ -38,8 +49,8 @@ Puts broken things back together.
 
 {}
 
-diffassemble VERB --help tells the options of a verb; diffassemble --version the version;
-diffassemble --completion bash|zsh|fish prints what your shell completes them by."""
+diffassemble VERB --help explains the options of a verb; diffassemble --version prints the version;
+diffassemble --completion bash|zsh|fish prints a script by which your shell completes verbs, options and values."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -51,7 +62,9 @@ def main(argv: list[str] | None = None) -> int:
     if arguments[0] == "--version":
         return _guarded(lambda: print(f"diffassemble {version('diffassemble')}"))
     if arguments[0] == "--completion":
-        return _complete(arguments[1:])
+        if len(arguments) != 2 or arguments[1] not in SHELLS:
+            return _fail(f"name one shell: diffassemble --completion {'|'.join(SHELLS)}")
+        return _guarded(lambda: print(_completion(arguments[1])))
     if arguments[0] not in {*VERBS, *contributed("verbs")}:
         near = get_close_matches(arguments[0], VERBS, 1)
         meant = f"did you mean {near[0]!r}?" if near else "see diffassemble --help"
@@ -60,7 +73,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def run(verb: str, arguments: list[str]) -> None:
-    """Do what a verb is asked for: by its function of that name, or by `run` where that has more to find out first."""
+    """Call the function of a verb's name with the arguments, or its `run`, which parses them in a way of its own."""
     module = import_module(contributed("verbs").get(verb, f"diffassemble.cli.{verb}"))
     if hasattr(module, "run"):
         module.run(arguments)
@@ -70,17 +83,26 @@ def run(verb: str, arguments: list[str]) -> None:
     understood_call(getattr(module, verb), arguments, f"diffassemble {verb}")()
 
 
-def _complete(shells: list[str]) -> int:
-    """Print the script that one shell completes by."""
-    from diffassemble.cli.completion import SHELLS, completion
+def _completion(shell: str) -> str:
+    """The script by which a shell completes verbs, options and their values, as tyro makes it."""
+    from tyro.extras import subcommand_cli_from_dict
 
-    if len(shells) != 1 or shells[0] not in SHELLS:
-        return _fail(f"name one shell: diffassemble --completion {'|'.join(SHELLS)}")
-    return _guarded(lambda: print(completion(shells[0], VERBS)))
+    modules = {verb: import_module(contributed("verbs").get(verb, f"diffassemble.cli.{verb}")) for verb in VERBS}
+    verbs = {verb: getattr(module, "OPTIONS", None) or getattr(module, verb) for verb, module in modules.items()}
+    printed = io.StringIO()
+    with redirect_stdout(printed), suppress(SystemExit):
+        asked = ["--tyro-print-completion", shell]
+        subcommand_cli_from_dict(verbs, prog="diffassemble", args=asked, sort_subcommands=False)
+    lines = printed.getvalue().split("\n")
+    # An option's description must be one line.
+    script = "\n".join(line.replace(r"\n", " ") if line.startswith("COMPLETION_SPEC") else line for line in lines)
+    for own, ours in _OR_FILES[shell]:
+        script = script.replace(own, ours)
+    return script
 
 
 def _guarded(work: Callable[[], None]) -> int:
-    """Do what is asked for, and turn what may go wrong outside the program into one line and an exit code."""
+    """Do the work, and turn what may go wrong outside the program into one line and an exit code."""
     warnings.showwarning = _warn
     try:
         work()
@@ -88,27 +110,27 @@ def _guarded(work: Callable[[], None]) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whoever read the output has gone; nothing more may be written, not even at exit.
+        # The reader of the output has gone; nothing more may be written, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else _where(error)
-        return _fail(f"{where}{error.strerror or error}")
+        # Files name themselves; without a name it was a stream.
+        stream = "standard output: " if error.errno in (errno.ENOSPC, errno.EIO, errno.EFBIG) else ""
+        return _fail(f"{f'{error.filename}: ' if error.filename else stream}{error.strerror or error}")
     except Exception as error:
-        told = _told(error)
-        if told is None:
+        if (message := _message(error)) is None:
             raise
-        return _fail(told) if not isinstance(error, Unsolved) else _fail(told, 1)
+        return _fail(message, 1 if isinstance(error, Unsolved) else 2)
     return 0
 
 
-def _told(error: Exception) -> str | None:
-    """What users are told of an error, if it is one of what came from outside and not of the program."""
+def _message(error: Exception) -> str | None:
+    """The message for users, if the cause is input or the machine and not the program."""
     from diffassemble.cli.arguments import NotUnderstood
 
     if isinstance(error, NotUnderstood | Unsolved):
         return str(error)
-    # Known only here: the nouns bring torch with them, which help does without.
+    # Imported only here: it brings torch with it, which help does without.
     from diffassemble.core import InputError
 
     if isinstance(error, InputError):
@@ -116,20 +138,13 @@ def _told(error: Exception) -> str | None:
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         return "there is not enough memory for this; use smaller pictures or meshes, fewer pieces or samples"
     if str(error).startswith(("Symlink loop", "embedded null byte")):
-        return f"a name of a file is none ({error}); pass another"
+        return f"the name of a file is not valid ({error}); pass another"
     return None
 
 
-def _where(error: OSError) -> str:
-    """What was written to, where the system does not say it: files name themselves, so it was a stream."""
-    return "standard output: " if error.errno in (errno.ENOSPC, errno.EIO, errno.EFBIG) else ""
-
-
 def _mend_streams() -> None:
-    """Give a process whose streams were closed others, and let all of them take any character.
-
-    What is opened next would otherwise be written to by whoever prints.
-    """
+    """Replace streams that were closed, since the next file that is opened would take their place; let all streams
+    take any character."""
     for handle, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(handle)
@@ -143,7 +158,7 @@ def _mend_streams() -> None:
 
 
 def _warn(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-    """What users should know, in one line; what is between programmers stays there."""
+    """Print warnings for users in one line, and no others."""
     if category is UserWarning:
         print("diffassemble: note:", " ".join(str(message).split()), file=sys.stderr)
 

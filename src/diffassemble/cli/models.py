@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
-import tyro
+from diffassemble.cli.arguments import Flag
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 
-def models(prepare: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False) -> None:
+def models(prepare: Flag = False) -> None:
     """List the models that come with the package or were fetched from the hub before, with their scores.
 
     Args:
@@ -33,12 +33,27 @@ def models(prepare: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False) -> No
 
 
 def _prepare() -> None:
-    from diffassemble.kinds import kinds
-    from diffassemble.kinds.compiling import prepare_all
+    """Compile for all kinds, the slowest first, in two processes; print when each is ready."""
+    import multiprocessing
+    import sys
+    import time
+    from concurrent.futures import ProcessPoolExecutor, as_completed
 
-    print(f"compiling for {' and '.join(kinds())}; under a minute the first time", flush=True)
-    for kind, seconds in prepare_all():
-        print(f"{kind} are ready after {seconds:.0f} s", flush=True)
+    from diffassemble.core import InputError
+    from diffassemble.kinds import kinds
+    from diffassemble.kinds.compiling import prepare
+
+    print(f"compiling for {', '.join(kinds())}; under a minute the first time", flush=True)
+    began = time.monotonic()
+    context = multiprocessing.get_context("spawn" if sys.platform == "win32" else "forkserver")
+    if sys.platform != "win32":
+        context.set_forkserver_preload(["torch", "numba", "diffassemble.kinds"])  # loaded once for both
+    with ProcessPoolExecutor(2, context) as pool:
+        jobs = {pool.submit(prepare, kind): kind for kind in kinds()}
+        for job in as_completed(jobs):
+            if (error := job.exception()) is not None:
+                raise InputError(f"compiling for {jobs[job]} failed: {error!r}")
+            print(f"{jobs[job]} are ready after {time.monotonic() - began:.0f} s", flush=True)
 
 
 def _table(folders: list[tuple[str, Path]]) -> Table:
@@ -54,33 +69,31 @@ def _table(folders: list[tuple[str, Path]]) -> Table:
 
 
 def _parameters(weights: Path) -> str:
-    """How many numbers the file holds, by its head alone; a broken file is said to be one."""
+    """How many numbers a file of weights holds, by its head alone."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(weights, framework="numpy") as tensors:
-            count = sum(prod(tensors.get_slice(name).get_shape()) for name in tensors.keys())  # noqa: SIM118
+            return f"{sum(prod(tensors.get_slice(name).get_shape()) for name in tensors.keys()):,}"  # noqa: SIM118
     except (SafetensorError, OSError):
         return "unreadable"
-    return f"{count:,}"
 
 
 def _scores(folder: Path) -> str:
     """The rows that `diffassemble evaluate --json` wrote for a model, if they are beside it."""
+    lines = []
     try:
-        return "\n".join(map(_line, json.loads((folder / "scores.json").read_text()))) or "none"
+        for row in json.loads((folder / "scores.json").read_text()):
+            damage = f", {row['missing']:.0%} missing" if row["missing"] else ""
+            damage += f", {row['erode']} px eroded" if row["erode"] else ""
+            lines.append(f"{row['data']} {row['grid']}{damage}: {row['accuracy']:.1f}, {row['accuracy_free']:.1f}")
     except (OSError, ValueError, KeyError, TypeError):
         return "none"
-
-
-def _line(row: dict[str, Any]) -> str:
-    damage = f", {row['missing']:.0%} missing" if row["missing"] else ""
-    damage += f", {row['erode']} px eroded" if row["erode"] else ""
-    return f"{row['data']} {row['grid']}{damage}: {row['accuracy']:.1f}, {row['accuracy_free']:.1f}"
+    return "\n".join(lines) or "none"
 
 
 def _cached() -> list[tuple[str, Path]]:
-    """Models of this kind in the hub's cache; its configurations tell their network's name."""
+    """Models of this package in the hub's cache."""
     from huggingface_hub import scan_cache_dir
     from huggingface_hub.errors import CacheNotFound
 
@@ -93,6 +106,7 @@ def _cached() -> list[tuple[str, Path]]:
 
 
 def _is_ours(folder: Path) -> bool:
+    """Whether a model's configuration names a network of this package."""
     try:
         config = json.loads((folder / "config.json").read_text())
         return "kind" in config and (folder / "model.safetensors").is_file()

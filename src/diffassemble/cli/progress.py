@@ -1,50 +1,49 @@
-"""What verbs that solve say, for people or for other programs: how far they are, and what came of it."""
+"""Output of verbs that solve, for people or for other programs: progress, and the result."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 from diffassemble.assembly.answer import Answer, assemble
 from diffassemble.core import Puzzle, Solver, Step
-from diffassemble.core.thresholds import LIKELY
+from diffassemble.core.thresholds import LIKELY, UPRIGHT
+from diffassemble.io.assemblies import ASSEMBLY_FILES, assembly_bytes, write_assembly
 from diffassemble.io.atomic import check_file, write_file
 from diffassemble.io.pictures import is_our_picture, png_bytes
-from diffassemble.kinds import kind_of
+from diffassemble.kinds import kind_of, progress_bar
 from diffassemble.rendering.report import account
 
 
 @dataclass(frozen=True)
 class Output:
-    """Words go to people, lines of JSON to programs; where a program reads, people are told on the error stream."""
+    """Text for people; `lines` of JSON or one `document` for programs, and then the text goes to the error stream."""
 
     lines: bool = False
     document: bool = False
     began: float = field(default_factory=time.monotonic)
 
     def say(self, text: str) -> None:
-        """Tell people, at once."""
+        """Print a line for people, at once."""
         print(text, file=sys.stderr if self.lines or self.document else sys.stdout, flush=True)
 
     def event(self, name: str, **fields: Any) -> None:
-        """Tell programs that asked for it, one line at a time."""
+        """Print a line of JSON for programs that asked for it."""
         if self.lines:
             seconds = round(time.monotonic() - self.began, 3)
             print(json.dumps({"event": name, "seconds": seconds, **fields}), flush=True)
 
     def answer(self, document: bytes) -> None:
-        """Hand a document to the program that reads."""
+        """Print a document for programs."""
         if self.lines:
             self.event("answer", assembly=json.loads(document))
         else:
@@ -52,7 +51,7 @@ class Output:
 
     def assembled(self, puzzle: Puzzle, solver: Solver, seed: int) -> Answer:
         """Solve; people see a bar, programs a line for every step."""
-        with bar("solving") as progress:
+        with progress_bar("solving") as progress:
 
             def on_step(step: Step) -> None:
                 progress(step.done)
@@ -60,18 +59,43 @@ class Output:
 
             return assemble(puzzle, solver, seed, on_step)
 
+    def deliver(
+        self,
+        assembly: Answer,
+        folder: Path | None,
+        overwrite: bool,
+        pictures: bool,
+        settings: Sequence[tuple[str, str]],
+    ) -> None:
+        """Print what was found, and write it to a folder, drawings last; without a folder print the document."""
+        self.say(summary(assembly))
+        if assembly.puzzle.pieces.flat and assembly.puzzle.truth is None and not (assembly.upright or 0) >= UPRIGHT:
+            self.say("if it is the wrong way up: --turn 90, 180 or 270 turns the whole clockwise")
+        if assembly.extra:
+            count = f"{len(assembly.extra)} piece{'' if len(assembly.extra) == 1 else 's'}"
+            self.say(f"left out, since they do not belong: {count}: {', '.join(assembly.extra)}")
+        if folder is None:
+            self.answer(assembly_bytes(assembly))
+            return
+        written: list[str] = []
+        with progress_bar("drawing") as progress:
 
-@contextmanager
-def bar(title: str) -> Iterator[Callable[[float], None]]:
-    """A progress bar on the error stream, if that is a terminal, as long as the block runs; goes from 0 to 1."""
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(title, total=1.0)
-        yield lambda done: progress.update(task, completed=done)
+            def wrote(name: str) -> None:
+                if not written:
+                    self.say(f"wrote {name} to {folder}")
+                written.append(name)
+                progress(len(written) / len(ASSEMBLY_FILES))
+                self.event("wrote", file=name)
+
+            write_assembly(assembly, folder, overwrite, pictures=pictures, settings=settings, wrote=wrote)
+        if written[1:]:
+            *others, last = written[1:]
+            self.say(f"wrote {' and '.join([', '.join(others)] * bool(others) + [last])} beside it")
+        self.event("done", out=str(folder), pieces=len(assembly.puzzle), extra=list(assembly.extra))
 
 
 def show_found(folder: Path | None, overwrite: bool, say: Callable[[str], None], picture: Image.Image) -> None:
-    """Write, beside the folder that is asked for, what was found in photographs; whatever comes of it."""
+    """Write what was found in photographs beside the folder that is asked for, even if it is then refused."""
     if folder is not None:
         target = folder.parent / f"{folder.name}-found.png"
         check_file(target, is_our_picture, overwrite)
@@ -86,17 +110,10 @@ def show(table: Table) -> None:
 
 
 def summary(assembly: Answer) -> str:
-    """What was done, in a line; which fragments are sure and which guessed; and the score if the truth is known."""
-    puzzle = assembly.puzzle
-    sure = int((assembly.placements.trust >= LIKELY).sum())
-    placed = int((assembly.placements.numbers >= 0).sum())
-    lines = [f"placed {placed} pieces in {assembly.seconds:.1f} s; {sure} with a confidence of one half or more"]
+    """How many pieces were placed in how many seconds; the status of each; the score if the truth is known."""
+    placed, likely = (int(chosen.sum()) for chosen in (assembly.placements.numbers >= 0, assembly.confidence >= LIKELY))
+    pieces = f"{placed} {kind_of(assembly.puzzle).piece}{'' if placed == 1 else 's'}"
+    lines = [f"placed {pieces} in {assembly.seconds:.1f} s; {likely} with a confidence of at least {LIKELY:g}"]
     lines += [f"{heading}: {names}" for heading, names in account(assembly)]
-    known = kind_of(puzzle).score(assembly)
-    return "\n".join(lines if known is None else [*lines, f"score: {known}"])
-
-
-def joined(names: list[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
+    score = kind_of(assembly.puzzle).score(assembly)
+    return "\n".join(lines if score is None else [*lines, f"score: {score}"])

@@ -7,25 +7,26 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-import tyro
+from tyro.conf import Positional, arg
+
+from diffassemble.cli.arguments import Grid
 
 
 def serve(
-    pieces: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="DIR|ZIP")] = None,
+    pieces: Annotated[Positional[Path | None], arg(metavar="DIR|ZIP")] = None,
     host: str = "127.0.0.1",
     port: int = 8080,
-    grid: Annotated[str | None, tyro.conf.arg(metavar="RxC")] = None,
+    grid: Grid = None,
 ) -> None:
     """Open the workbench: upload pieces, watch them come together, correct, and download the result.
 
-    Everything stays on this computer. The printed address carries a token, without which nothing is served.
+    Everything stays on this computer. The printed address contains a token, without which nothing is served.
 
     Args:
         pieces: A puzzle folder, a folder or zip file of pictures or meshes to begin with. Default: the page asks.
-        host: Where to listen. Default: only this computer can reach the page; 0.0.0.0 lets others in who have the
+        host: Where to listen. By default only this computer can reach the page; 0.0.0.0 admits others that have the
             token.
         port: The port; 0 finds a free one.
-        grid: Rows and columns of the pieces, such as 6x6; found out if not given.
     """
     from diffassemble.io.documents import parse_grid
     from diffassemble.io.puzzles import open_input
@@ -35,16 +36,14 @@ def serve(
     from diffassemble.web.server import First, Workbench
 
     first = None if opened is None or pieces is None else First(pieces.resolve().name, opened)
-    # Whoever ends it by a signal ends all work as well.
+    # A signal that ends the program ends all work as well.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     workbench = Workbench(first, host, port)
     print(f"the workbench is at {workbench.address}", flush=True)
-    if workbench.local:
-        print("nothing that you upload leaves this machine; Ctrl-C ends it", flush=True)
-    else:
-        print(
-            "others in your network can reach it, if they have this address with its token; Ctrl-C ends it", flush=True
-        )
+    reach = "nothing that you upload leaves this machine"
+    if not workbench.local:
+        reach = "others in your network can open it, if they have this address with its token"
+    print(f"{reach}; Ctrl-C ends it", flush=True)
     try:
         while True:
             time.sleep(3600)

@@ -6,13 +6,14 @@ Everything heavy is imported once the preset is known, so that the list of prese
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, make_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import tyro
+from tyro.conf import OmitSubcommandPrefixes, arg
+from tyro.extras import subcommand_type_from_defaults
 
-from diffassemble.cli.arguments import understand
+from diffassemble.cli.arguments import Flag, option, understand
 from diffassemble.training.presets import PRESETS
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 _HELP = """usage: diffassemble train PRESET --data.folders DIR [DIR ...] [--out DIR] [--resume] [OPTIONS]
 
-Trains a model. Ctrl-C saves; killed at any moment, it goes on with --resume.
+Trains a model. Ctrl-C saves; killed at any moment, it continues with --resume.
 
 {}
 
@@ -29,22 +30,33 @@ For example:
   diffassemble train fragments --data.solids 200 --out runs/bowls
   diffassemble train jigsaw --resume --training.minutes 60
 
-diffassemble train PRESET --help tells all options of a preset and their values."""
+diffassemble train PRESET --help lists all options of a preset and their values."""
 
 
 @dataclass(frozen=True)
-class RunOptions:
-    """Train a preset. Ctrl-C saves; killed at any moment, it goes on with --resume."""
+class Run:
+    """Train a preset. Ctrl-C saves; killed at any moment, it continues with --resume."""
 
-    config: Annotated[Any, tyro.conf.arg(name="")]
-    """What the run itself depends on: a Config of the preset's kind, whose parts name the options."""
-    out: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    out: Annotated[Path | None, option("DIR")] = None
     """folder for checkpoint, log and weights; default: runs/PRESET"""
-    resume: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
-    """go on from the checkpoint in --out, with the options of that run except --training.minutes"""
+    resume: Flag = False
+    """continue from the checkpoint in --out, with the options of that run except --training.minutes"""
     logger: Literal["csv", "tensorboard", "wandb"] = "csv"
     """where the log goes beside log.csv: TensorBoard's files in --out, or Weights & Biases (which sends it out, unless
     WANDB_MODE=offline); both are extras to install"""
+
+
+@dataclass(frozen=True)
+class RunOptions(Run):
+    """Train a preset. Ctrl-C saves; killed at any moment, it continues with --resume."""
+
+    config: Annotated[Any, arg(name="")] = None
+    """The settings of the preset, whose parts name the options."""
+
+
+# What shells complete: without the settings of each preset, since these bring torch with them.
+_CHOICE: Any = OmitSubcommandPrefixes[subcommand_type_from_defaults({name: Run() for name in PRESETS})]  # type: ignore[misc]
+OPTIONS = make_dataclass("Train", [("preset", _CHOICE)])
 
 
 def parse_run(name: str, argv: list[str]) -> tuple[RunOptions, Path]:
@@ -53,29 +65,33 @@ def parse_run(name: str, argv: list[str]) -> tuple[RunOptions, Path]:
     from diffassemble.training.config import read_config
     from diffassemble.training.run_folder import FILE
 
+    def parse(config: Config) -> RunOptions:
+        return understand(RunOptions, argv, f"diffassemble train {name}", RunOptions(config=config))
+
     preset = PRESETS[name].config
-    options = _parse(name, argv, preset)
+    options = parse(preset)
     folder = options.out or Path("runs") / name
-    begun = folder / "config.json"
-    if options.resume and not (folder / FILE).exists():
-        raise InputError(f"{folder}: holds no checkpoint to go on from; leave out --resume to begin a run there")
+    begun, known = folder / "config.json", (folder / FILE).exists()
+    if options.resume and not known:
+        raise InputError(f"{folder}: holds no checkpoint; leave out --resume to begin a run there")
     if options.resume and begun.exists():
         stored = read_config(begun, preset)
-        minutes = preset.training.minutes
-        options = _parse(name, argv, replace(stored, training=replace(stored.training, minutes=minutes)))
-    if not options.resume and (folder / FILE).exists():
-        raise InputError(f"{folder}: holds a run already; pass --resume to go on with it, or another --out")
+        options = parse(replace(stored, training=replace(stored.training, minutes=preset.training.minutes)))
+    if not options.resume and known:
+        raise InputError(f"{folder}: holds a run already; pass --resume to continue it, or another --out")
     return options, folder
-
-
-def _parse(name: str, argv: list[str], config: Config) -> RunOptions:
-    return understand(RunOptions, argv, f"diffassemble train {name}", RunOptions(config))
 
 
 def run(argv: list[str]) -> None:
     """Parse the preset and its changes, then train."""
     if argv and argv[0] in ("-h", "--help"):
-        print(_HELP.format(_presets()))
+        groups = dict.fromkeys(preset.group for preset in PRESETS.values())
+        width = max(map(len, PRESETS))
+        lines = {
+            group: "\n".join(f"  {name:<{width}}  {one.purpose}" for name, one in PRESETS.items() if one.group == group)
+            for group in groups
+        }
+        print(_HELP.format("\n\n".join(f"{group}:\n{presets}" for group, presets in lines.items())))
         return
     if not argv or argv[0] not in PRESETS:
         from diffassemble.core import InputError
@@ -89,6 +105,7 @@ def run(argv: list[str]) -> None:
 
     from diffassemble.training.loggers import check_logger
     from diffassemble.training.loop import Stopped, train
+    from diffassemble.training.run_folder import BEST, LAST
     from diffassemble.training.tasks import TASKS
 
     check_logger(options.logger)
@@ -97,26 +114,10 @@ def run(argv: list[str]) -> None:
     try:
         train(options.config, task, folder, options.resume, options.logger)
     except Stopped as stopped:
-        rank_zero_only(print)(f"{stopped}; go on with: diffassemble train {argv[0]} --resume --out {folder}")
+        rank_zero_only(print)(f"{stopped}; continue with: diffassemble train {argv[0]} --resume --out {folder}")
         sys.exit(128 + stopped.signal)
-    rank_zero_only(print)(_summary(folder))
-
-
-def _presets() -> str:
-    """All presets, by what they are for."""
-    groups: dict[str, list[str]] = {}
-    for name, preset in PRESETS.items():
-        groups.setdefault(preset.group, []).append(name)
-    width = max(map(len, PRESETS))
-    return "\n\n".join(
-        "\n".join([f"{purpose}:", *(f"  {name:<{width}}  {PRESETS[name].purpose}" for name in names)])
-        for purpose, names in groups.items()
-    )
-
-
-def _summary(folder: Path) -> str:
-    from diffassemble.training.run_folder import BEST, LAST
-
-    if not (folder / BEST).exists():
-        return f"weights: {folder / LAST}; nothing was validated yet, go on with --resume"
-    return f"weights: {folder / BEST} (best on pictures held apart) and {folder / LAST}; log: {folder / 'log.csv'}"
+    done = f"weights: {folder / LAST}; nothing was validated yet, continue with --resume"
+    if (folder / BEST).exists():
+        best = f"{folder / BEST} (best on held-out pictures)"
+        done = f"weights: {best} and {folder / LAST}; log: {folder / 'log.csv'}"
+    rank_zero_only(print)(done)

@@ -16,6 +16,7 @@ from diffassemble.assembly.corrections import JoinEvidence
 from diffassemble.core import InputError, Locks, Placements, Puzzle
 from diffassemble.core.limits import LIMITS
 from diffassemble.core.placements import BY_PERSON
+from diffassemble.io import squares
 from diffassemble.io.atomic import add_files, check_free, fresh_folder, write_file
 from diffassemble.io.documents import (
     ASSEMBLY_FILES,
@@ -51,7 +52,7 @@ def write_assembly(
     with fresh_folder(target, ASSEMBLY_FILES, overwrite) as part:
         (part / "assembly.json").write_bytes(assembly_bytes(assembly))
     wrote("assembly.json")
-    further = list(kind_of(assembly.puzzle).further_files(assembly))
+    further = list(kind_of(assembly.puzzle).files.further(assembly))
     add_files(target, further)
     for name in dict.fromkeys(name.split("/")[0] for name, _ in further):
         wrote(name)
@@ -74,8 +75,8 @@ def check_assembly_folder(folder: Path | str, overwrite: bool = False) -> None:
 def assembly_bytes(assembly: Answer) -> bytes:
     """The content of assembly.json: the same for the same answer, so neither time nor timings are in it."""
     puzzle = assembly.puzzle
-    kind = kind_of(puzzle)
-    moves, places = kind.matrices(puzzle, assembly.poses).tolist(), kind.places(puzzle, assembly.poses)
+    files = kind_of(puzzle).files
+    moves, places = files.matrices(puzzle, assembly.poses).tolist(), files.places(puzzle, assembly.poses)
     held = [False] * len(puzzle) if puzzle.locks is None else puzzle.locks.held.tolist()
     found = assembly.placements
     status, by_person = found.status, found.by_person.tolist()
@@ -101,9 +102,9 @@ def assembly_bytes(assembly: Answer) -> bytes:
             records[-1]["locked"] = True
     extra = {"extra": list(assembly.extra)} if assembly.extra else {}
     grid = dict(zip(("rows", "cols"), assembly.grids.get(0, ()), strict=False))
-    fields = {"solver": assembly.solver, **kind.fields(puzzle), **grid, **_upright(assembly), **extra}
+    fields = {"solver": assembly.solver, **files.fields(puzzle), **grid, **_upright(assembly), **extra}
     fields |= {"pieces": records}
-    return document_bytes(fields, kind.document)
+    return document_bytes(fields, files.document)
 
 
 def read_assembly(path: Path | str, puzzle: Puzzle) -> Answer:
@@ -113,9 +114,9 @@ def read_assembly(path: Path | str, puzzle: Puzzle) -> Answer:
     then the truth is left out.
     """
     source = Path(path) / "assembly.json" if Path(path).is_dir() else Path(path)
-    kind = kind_of(puzzle)
-    document = read_document(source, (kind.document,))
-    puzzle = kind.fitted(puzzle, document, source)
+    files = kind_of(puzzle).files
+    document = read_document(source, (files.document,))
+    puzzle = puzzle if puzzle.lattice is None else squares.fitted(puzzle, document, source)
     extra = tuple(field(document, "extra", list, source)) if "extra" in document else ()
     if not all(isinstance(name, str) for name in extra):
         raise InputError(f"{source}: 'extra' must be names of pieces")
@@ -125,7 +126,7 @@ def read_assembly(path: Path | str, puzzle: Puzzle) -> Answer:
     records = named_records(document, puzzle.names, source)
     if records is None:
         raise InputError(f"{source}: is not an assembly of these {len(puzzle)} pieces; their names differ")
-    poses = kind.read_poses(puzzle, records, source)
+    poses = files.read_poses(puzzle, records, source)
     confidence = [_read_confidence(record, source) for record in records]
     # The object of each piece, −1 for unplaced ones, if the file has it.
     told = [record.get("object") for record in records]
@@ -230,5 +231,6 @@ def read_locks(path: Path | str, puzzle: Puzzle) -> Locks:
     order = torch.tensor([place.get(name, 0) for name in puzzle.names])
     held = torch.tensor([name in place and marks[place[name]] for name in puzzle.names])
     poses = assembly.poses[order]
-    kind_of(puzzle).check_locks(puzzle, poses, held, source)
+    if puzzle.lattice is not None:
+        squares.check_locks(puzzle, poses, held, source)
     return Locks(held, poses)

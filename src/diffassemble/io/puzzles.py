@@ -40,13 +40,13 @@ def _opened(path: Path, options: OpenOptions) -> Puzzle:
     if found.form == "puzzle folder":
         return read_puzzle(path, options.board)
     compile_in_background(found.kind)
-    return named_kind(found.kind).read(found, options)
+    return named_kind(found.kind).files.read(found, options)
 
 
 def read_puzzle(folder: Path | str, board: Board | None = None) -> Puzzle:
     """The puzzle of a puzzle folder; without the truth on a board that is not the folder's own."""
     document = read_document(Path(folder) / "puzzle.json", DOCUMENTS)
-    return KINDS[DOCUMENTS[document["kind"]]]().read_folder(Path(folder), document, board)
+    return KINDS[DOCUMENTS[document["kind"]]]().files.read_folder(Path(folder), document, board)
 
 
 def write_puzzle(puzzle: Puzzle, folder: Path | str, overwrite: bool = False, ending: str = ".ply") -> None:
@@ -54,7 +54,7 @@ def write_puzzle(puzzle: Puzzle, folder: Path | str, overwrite: bool = False, en
 
     Pictures are written as PNG, fragments by their `ending` as .ply, .obj, .stl or .glb, in their own unit.
     """
-    contents = kind_of(puzzle).folder_contents(puzzle, Path(folder), ending)
+    contents = kind_of(puzzle).files.folder_contents(puzzle, Path(folder), ending)
     with fresh_folder(Path(folder), PUZZLE_FILES, overwrite) as part:
         (part / "pieces").mkdir()
         for name, content in contents:

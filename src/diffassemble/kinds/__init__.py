@@ -3,37 +3,27 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from diffassemble.assembly.answer import Answer, assemble
 from diffassemble.assembly.kind import Kind, SolverOptions
-from diffassemble.core import InputError, Locks, Matches, Puzzle, Solver
+from diffassemble.core import InputError, Locks, Puzzle, Solver
 from diffassemble.kinds.compiling import announce_compilation
 
-
-def _fragments() -> Kind:
-    from diffassemble.kinds.fragments import FRAGMENTS
-
-    return FRAGMENTS
-
-
-def _outlines() -> Kind:
-    from diffassemble.kinds.outlines import OUTLINES
-
-    return OUTLINES
-
-
-def _squares() -> Kind:
-    from diffassemble.kinds.squares import SQUARES
-
-    return SQUARES
+if TYPE_CHECKING:
+    from diffassemble.network.denoiser import PoseNetwork
 
 
 # Each is loaded when it is first asked for, so that a kind that is not used costs nothing.
-KINDS: dict[str, Callable[[], Kind]] = {"fragments": _fragments, "outlines": _outlines, "squares": _squares}
+KINDS: dict[str, Callable[[], Kind]] = {
+    name: lambda name=name: getattr(import_module(f"diffassemble.kinds.{name}"), name.upper())  # type: ignore[misc]
+    for name in ("fragments", "outlines", "squares")
+}
 DEFAULT_OPTIONS = SolverOptions()
 
 
@@ -50,26 +40,43 @@ def named_kind(name: str) -> Kind:
 
 
 def kind_of(puzzle: Puzzle) -> Kind:
-    """What is known about the puzzle's kind of pieces."""
+    """The kind of the puzzle's pieces."""
     return KINDS[puzzle.kind]()
 
 
 def make_solver(kind: str, name: str | None = None, options: SolverOptions = DEFAULT_OPTIONS) -> Solver:
-    """A solver for a kind of pieces with its weights loaded; what is not given is what suits the kind."""
+    """A solver for a kind of pieces, with its weights loaded; by default the one that suits the kind."""
     chosen = named_kind(kind)
     name = name or chosen.default_solver
     if name not in chosen.solvers:
         raise InputError(f"no solver '{name}' for {chosen.piece}s; use one of: {', '.join(chosen.solvers)}")
     if options.several and name not in chosen.several:
         apart = ", ".join(chosen.several) or "no solver of this kind"
-        raise InputError(f"solver '{name}' knows one {chosen.whole} only; several are told apart by {apart}")
+        raise InputError(f"solver '{name}' knows one {chosen.whole} only; several are separated by {apart}")
     announce_compilation()
     return chosen.solvers[name](replace(options, model=options.model or chosen.default_model))
 
 
-def find_matches(puzzle: Puzzle) -> Matches:
-    """Which pieces of a puzzle may touch, and how they then lie to each other, whatever the pieces are."""
-    return kind_of(puzzle).matches(puzzle)
+def load_fitting(name: str, fits: Callable[[PoseNetwork], bool], usual: str) -> PoseNetwork:
+    """The network of a model, if it is one for these pieces; `usual` is named as an example of such a model."""
+    from diffassemble.network.loading import load_network
+
+    network = load_network(name)
+    if not fits(network):
+        raise InputError(f"model '{name}' is for other pieces; use one for these, such as {usual}")
+    return network
+
+
+@contextmanager
+def progress_bar(title: str, always: bool = False) -> Iterator[Callable[[float], None]]:
+    """A bar from 0 to 1 on the error stream while the block runs; only on terminals, unless `always`."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not (always or console.is_terminal)) as progress:
+        task = progress.add_task(title, total=1.0)
+        yield lambda done: progress.update(task, completed=done)
 
 
 def solve(
@@ -83,9 +90,8 @@ def solve(
 ) -> Answer:
     """Put a puzzle together; the same seed gives the same answer.
 
-    Solver and model default to what suits the pieces. With `locks` those pieces stay where they are told to be;
-    `progress` shows a bar, on the error stream. `options` are those of `SolverOptions`: model, samples, steps,
-    budget (seconds), several (wholes).
+    Solver and model default to what suits the pieces. Pieces in `locks` stay at their places; `progress` shows a bar
+    on the error stream. `options` are those of `SolverOptions`: model, samples, steps, budget (seconds), several.
     """
     if locks is not None:
         if len(locks.held) != len(puzzle):
@@ -94,22 +100,8 @@ def solve(
     chosen = make_solver(puzzle.kind, solver, SolverOptions(**options))
     if not progress:
         return assemble(puzzle, chosen, seed)
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True)) as bar:
-        task = bar.add_task("solving", total=1.0)
-        return assemble(puzzle, chosen, seed, lambda step: bar.update(task, completed=step.done))
-
-
-def picture_of(shown: Puzzle | Answer) -> bytes:
-    """A PNG file of the pieces as they were given, or of what was assembled, as notebooks show it."""
-    from diffassemble.io.pictures import png_bytes
-
-    if isinstance(shown, Puzzle):
-        return png_bytes(kind_of(shown).drawing().pieces(shown))
-    drawing = kind_of(shown.puzzle).drawing()
-    return png_bytes(drawing.assembly(drawing.standing(shown)))
+    with progress_bar("solving", always=True) as show:
+        return assemble(puzzle, chosen, seed, lambda step: show(step.done))
 
 
 class _Table(ModuleType):
@@ -117,5 +109,5 @@ class _Table(ModuleType):
         return kinds()
 
 
-# The package's public function bears the name of this module, which takes its place there as soon as it is loaded.
+# The package's public function `kinds` bears the name of this module, which replaces it there once it is loaded.
 sys.modules[__name__].__class__ = _Table

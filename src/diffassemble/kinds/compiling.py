@@ -1,8 +1,7 @@
-"""Compilation of the loops that numba compiles, before anything waits for them.
+"""Compilation of the loops that numba compiles, before anything waits for them; numba keeps the result on disk.
 
-`prepare_all` (the command `models --prepare`) compiles for all kinds in two processes. `compile_in_background` begins
-when the kind of an input is known, in a process of its own, while the files are read. Whatever is compiled lies in
-numba's cache on disk, where every later process finds it.
+`compile_in_background` begins once the kind of an input is known, in a process of its own, while the files are read.
+The command `models --prepare` compiles for all kinds.
 """
 
 from __future__ import annotations
@@ -10,18 +9,11 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
-import time
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from diffassemble.core import InputError
-
-# The slowest to compile comes first, so that two processes end at about the same time.
-_ORDER = ("fragments", "outlines", "squares")
 # One kernel of each kind, compiled among the last: once it is in the cache, so are the others.
 _LAST = {
     "fragments": ("diffassemble.rendering.studio", "shine"),
@@ -40,20 +32,6 @@ def prepare(kind: str) -> None:
     named_kind(kind).prepare()
 
 
-def prepare_all() -> Iterator[tuple[str, float]]:
-    """Compile for all kinds in two processes; gives each kind, and the seconds after which it was ready."""
-    began = time.monotonic()
-    context = multiprocessing.get_context("spawn" if sys.platform == "win32" else "forkserver")
-    if sys.platform != "win32":
-        context.set_forkserver_preload(["torch", "numba", "diffassemble.kinds"])  # loaded once for both
-    with ProcessPoolExecutor(2, context) as pool:
-        jobs = {pool.submit(prepare, kind): kind for kind in _ORDER}
-        for job in as_completed(jobs):
-            if (error := job.exception()) is not None:
-                raise InputError(f"compiling for {jobs[job]} failed: {error!r}")
-            yield jobs[job], time.monotonic() - began
-
-
 def is_compiled(kernel: Any) -> bool:
     """Whether the cache on disk holds code of a function that numba compiles."""
     code = kernel.py_func.__code__
@@ -63,7 +41,7 @@ def is_compiled(kernel: Any) -> bool:
 
 @cache
 def compile_in_background(kind: str) -> None:
-    """Begin to compile for a kind in a process of its own, unless it is done, or there is no processor to spare."""
+    """Begin to compile for a kind in another process, unless that was done, or there is no processor to spare."""
     if sys.platform != "linux" or (os.cpu_count() or 1) < 2:
         return
     module, name = _LAST[kind]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -10,108 +11,80 @@ from typing import TYPE_CHECKING
 import torch
 
 from diffassemble.assembly.answer import Answer, assemble
-from diffassemble.assembly.kind import Drawing, Kind, OpenOptions, Score, SolverOptions
-from diffassemble.core import Board, ImagePieces, InputError, Matches, Poses, Puzzle, Solver
+from diffassemble.assembly.kind import Drawing, Files, Kind, OpenOptions, Score, SolverOptions
+from diffassemble.core import Board, ImagePieces, InputError, Poses, Puzzle, Solver
 from diffassemble.core.solver import ChanceSolver
 from diffassemble.io import squares as files
 from diffassemble.io.detect import Input
+from diffassemble.kinds import load_fitting
+from diffassemble.network.pretrained import bundled_models
+from diffassemble.network.upright import bundled_upright, tell_once
+from diffassemble.rendering import flat
+from diffassemble.squares import gallagher, huroyan, yu
+from diffassemble.squares.cut import cut_picture
+from diffassemble.squares.diffusion import DiffusionSolver
+from diffassemble.squares.edge_model import CompareEdges, find_matches, load_edge_model
+from diffassemble.squares.grid import choose_board
+from diffassemble.squares.hybrid import HybridSolver
+from diffassemble.squares.placement import Uprighter, turn_to_upright
 
 if TYPE_CHECKING:
     from diffassemble.network.denoiser import Denoiser, PoseNetwork
-    from diffassemble.squares.edge_model import CompareEdges
-    from diffassemble.squares.hybrid import HybridSolver
-    from diffassemble.squares.placement import Uprighter
 
 EDGE_MODEL = "edge-model"
-# These only compare borders, which can't tell which way is up; where they know it, the classifier told them.
-BORDER_SOLVERS = frozenset({"gallagher", "yu", "huroyan"})
-# What tables compare, if nothing else is asked for.
-COMPARED_SOLVERS = ("diffusion", "hybrid", "gallagher", "yu", "huroyan")
-
-_OPENING = """
-<ul>
-<li><code>assembled.png</code> is the picture itself, pixel by pixel; any program opens it.</li>
-<li><code>assembly.json</code> tells row, column, turn and a 4×4 matrix of every piece, as CloudCompare, MeshLab and
-Blender take them: the longer side of the board spans −1 to 1, y runs down.</li>
-</ul>"""
+_BORDER_SOLVERS = {"gallagher": gallagher.GallagherSolver, "yu": yu.YuSolver, "huroyan": huroyan.HuroyanSolver}
+# These compare borders only, which don't determine which way is up; a classifier estimates it afterwards.
+BORDER_SOLVERS = frozenset(_BORDER_SOLVERS)
+# What tables compare by default.
+COMPARED_SOLVERS = ("diffusion", "hybrid", *_BORDER_SOLVERS)
 
 
 def bundled_uprighter() -> Uprighter | None:
-    """The classifier that comes with the package; without it or its backbone, wholes stay as they were assembled."""
-    from diffassemble.network.upright import bundled_upright
-    from diffassemble.squares.placement import turn_to_upright
-
+    """The bundled classifier of which way is up; without it or its backbone, wholes stay as they were assembled."""
     model = bundled_upright()
     return None if model is None else partial(turn_to_upright, model)
 
 
 def bundled_edge_model() -> CompareEdges | None:
-    """The learned edge compatibility that comes with the package; without it, border gradients alone tell what fits."""
-    from diffassemble.network.pretrained import bundled_models
-    from diffassemble.squares.edge_model import load_edge_model
-
+    """The bundled edge compatibility; without it, border gradients alone are compared."""
     return load_edge_model(EDGE_MODEL) if EDGE_MODEL in bundled_models() else None
 
 
-def _flat(network: PoseNetwork, model: str) -> PoseNetwork:
-    """The same network, if it is one for pieces of a picture."""
+def _reads_pictures(network: PoseNetwork) -> bool:
     from diffassemble.network.encoders.image import ImageEncoder
 
-    if not isinstance(network.encoder, ImageEncoder):
-        raise InputError(f"model '{model}' is for other pieces; these are squares of a picture, which jigsaw is for")
-    return network
+    return isinstance(network.encoder, ImageEncoder)
 
 
 def _diffusion(options: SolverOptions) -> Solver:
-    from diffassemble.network.loading import load_network
-    from diffassemble.squares.diffusion import DiffusionSolver
-
-    network = _flat(load_network(options.model), options.model)
+    network = load_fitting(options.model, _reads_pictures, SQUARES.default_model)
     return DiffusionSolver(network, options.steps, options.samples, upright=bundled_uprighter())
 
 
 def _hybrid(options: SolverOptions) -> HybridSolver:
-    from diffassemble.squares.hybrid import HybridSolver
-
     content = _content(options.model)
     return HybridSolver(content, bundled_uprighter(), bundled_edge_model(), budget=options.budget)
 
 
 def _content(name: str) -> Denoiser | None:
-    """The network that tells where pieces belong by what they show; nobody, if its backbone is not there."""
+    """The network that reads the content of pieces; none if its pretrained backbone is not installed."""
     from diffassemble.network.denoiser import Denoiser
     from diffassemble.network.encoders.efficientnet import load_efficientnet
-    from diffassemble.network.upright import tell_once
 
-    network = Denoiser.from_pretrained(name)
-    _flat(network, name)
-    if network.config.head != "cells":
+    network = load_fitting(name, _reads_pictures, SQUARES.default_model)
+    if not isinstance(network, Denoiser) or network.config.head != "cells":
         raise InputError(f"model '{name}' does not score cells; pass one with the head cells, or --solver diffusion")
     try:
         if network.config.backbone == "efficientnet":
             load_efficientnet()
     except InputError as error:
-        tell_once(f"borders alone are looked at: {error}")
+        tell_once(f"only borders are compared: {error}")
         return None
     return network
 
 
-def _gallagher(options: SolverOptions) -> Solver:
-    from diffassemble.squares.gallagher import GallagherSolver
-
-    return GallagherSolver(options.budget, bundled_uprighter())
-
-
-def _yu(options: SolverOptions) -> Solver:
-    from diffassemble.squares.yu import YuSolver
-
-    return YuSolver(options.budget, bundled_uprighter())
-
-
-def _huroyan(options: SolverOptions) -> Solver:
-    from diffassemble.squares.huroyan import HuroyanSolver
-
-    return HuroyanSolver(options.budget, bundled_uprighter())
+def _border_solver(make: Callable[..., Solver], options: SolverOptions) -> Solver:
+    return make(options.budget, bundled_uprighter())
 
 
 def as_listed(puzzle: Puzzle, generator: torch.Generator) -> Poses:
@@ -121,7 +94,7 @@ def as_listed(puzzle: Puzzle, generator: torch.Generator) -> Poses:
 
 
 def at_random(puzzle: Puzzle, generator: torch.Generator) -> Poses:
-    """On any cells, turned in any way that fits them."""
+    """On random cells, each with a random turn that fits it."""
     board = puzzle.board
     cells = torch.randperm(board.cells, generator=generator)[: len(puzzle)]
     turns = torch.tensor(board.piece_turns())
@@ -130,37 +103,37 @@ def at_random(puzzle: Puzzle, generator: torch.Generator) -> Poses:
 
 def _prepare() -> None:
     """Solve pieces of noise by every solver, searched as on small and as on large boards."""
-    from diffassemble.squares.cut import cut_picture
-
     noise = torch.rand(3, 48, 48, generator=torch.Generator().manual_seed(0))
     puzzle = cut_picture(noise, Board(6, 6), torch.Generator().manual_seed(0))
-    solver = _hybrid(SolverOptions(SQUARES.default_model, samples=1, steps=1, budget=3.0))
+    quick = SolverOptions(SQUARES.default_model, samples=1, steps=1, budget=3.0)
+    solver = _hybrid(quick)
     searched = replace(solver.config, sure=math.inf)
     large = replace(solver.config, energy=replace(solver.config.energy, listed_above=0))
-    quick = SolverOptions(SQUARES.default_model, samples=1, steps=1, budget=3.0)
     others = (make(quick) for name, make in SQUARES.solvers.items() if name != SQUARES.default_solver)
-    chosen = [replace(solver, config=config) for config in (searched, large)]
-    for one in (*chosen, *others):
+    for one in (*(replace(solver, config=config) for config in (searched, large)), *others):
         assemble(puzzle, one)
 
 
 def read(found: Input, options: OpenOptions) -> Puzzle:
-    """Pictures of equal size, whose grid is found out if it is not given, a shuffled grid, or a photograph.
+    """Pictures of equal size, whose grid is estimated if it is not given, a shuffled grid, or a photograph.
 
     With `extra` there may be more pieces than cells; then the grid must be given.
     """
     board, path = options.board, found.path
     if board is None and options.extra:
-        raise InputError(f"{path}: pass --grid with --extra, such as --grid 6x6, to say how large the picture is")
+        raise InputError(f"{path}: --extra needs the size of the picture; pass --grid, such as --grid 6x6")
     if found.form == "photograph of squares":
         pieces, names = _read_photo(found, options)
     elif found.form == "equal pictures":
-        pieces, names = files.read_pieces(found.path)
+        pieces, names = files.read_pieces(path)
     elif board is None:
-        raise InputError(f"{path}: does not tell its grid; pass --grid, such as --grid 6x6")
+        raise InputError(f"{path}: the grid of this picture is not known; pass --grid, such as --grid 6x6")
     else:
         pieces, names = files.split_picture(path, board)
-    board = board or find_board(pieces, options)
+    if board is None:
+        solver = options.make(pieces.kind) if options.make else SQUARES.solvers["gallagher"](SolverOptions())
+        board = choose_board(pieces, solver, options.seed, bundled_uprighter())
+        options.say(f"grid not given: {board.rows}x{board.cols} fits the {len(pieces)} pieces best")
     if not options.extra:
         files.check_count(len(pieces), board, path)
     files.check_room(pieces, board, path)
@@ -177,94 +150,41 @@ def _read_photo(found: Input, options: OpenOptions) -> tuple[ImagePieces, tuple[
     return pieces, tuple(f"piece_{index:03d}.png" for index in range(len(pieces)))
 
 
-def find_board(pieces: ImagePieces, options: OpenOptions) -> Board:
-    """The grid that the pieces' borders ask for."""
-    from diffassemble.squares.grid import choose_board
-
-    solver = _gallagher(SolverOptions()) if options.make is None else options.make(pieces.kind)
-    board = choose_board(pieces, solver, options.seed, bundled_uprighter())
-    options.say(f"grid not given: {board.rows}x{board.cols} fits the {len(pieces)} pieces best")
-    return board
-
-
-def _set_aside(puzzle: Puzzle) -> tuple[Puzzle, tuple[str, ...]]:
-    from diffassemble.squares.grid import set_aside
-
-    chosen = set_aside(puzzle)
-    return chosen.puzzle, chosen.extra
-
-
-def _drawing() -> Drawing:
-    from diffassemble.rendering import flat
-
-    drawn = flat.draw_assembly, flat.draw_before_after, flat.draw_confidence, flat.animate
-    return Drawing(flat.draw_pieces, *drawn)
-
-
-def _right_by_turn(assembly: Answer, truth: Poses) -> dict[int, int]:
-    """Pieces in their cells at their turns, after each quarter turn of the whole that fits the board."""
-    board = assembly.puzzle.board
-    cells, turns = board.snap(assembly.poses)
-    true_cells, true_turns = board.snap(truth)
-    counts = {}
-    for by in board.fitting_turns():
-        _, turned_cells, turned_turns = board.turned(cells, turns, by)
-        counts[by] = int(((turned_cells == true_cells) & (turned_turns == true_turns)).sum())
-    return counts
-
-
 def _count_right(assembly: Answer, truth: Poses) -> Score:
-    """Right as the pieces stand, and at the best turn of the whole."""
-    counts = _right_by_turn(assembly, truth)
-    return Score(counts[0], max(counts.values()))
-
-
-def _turned(assembly: Answer, truth: Poses) -> int:
-    """By how many degrees the whole lies turned, as most pieces have it."""
-    counts = _right_by_turn(assembly, truth)
-    return -90 * max(counts, key=lambda by: counts[by]) % 360
-
-
-def _matches(puzzle: Puzzle) -> Matches:
-    from diffassemble.squares.edge_model import find_matches
-
-    return find_matches(puzzle)
+    """Pieces in their cells at their turns, as they are and after the best quarter turn of the whole."""
+    board = assembly.puzzle.board
+    (cells, turns), true = board.snap(assembly.poses), torch.stack(board.snap(truth))
+    turned = {by: torch.stack(board.turned(cells, turns, by)[1:]) for by in board.fitting_turns()}
+    counts = {by: int((placed == true).all(0).sum()) for by, placed in turned.items()}
+    best = max(counts, key=lambda by: counts[by])
+    return Score(counts[0], counts[best], -90 * best % 360)
 
 
 SQUARES = Kind(
     name="squares",
     piece="piece",
     whole="picture",
-    free="orientation free",
-    matches=_matches,
+    matches=find_matches,
     solvers={
         "diffusion": _diffusion,
         "hybrid": _hybrid,
-        "gallagher": _gallagher,
-        "yu": _yu,
-        "huroyan": _huroyan,
+        **{name: partial(_border_solver, make) for name, make in _BORDER_SOLVERS.items()},
         "identity": lambda options: ChanceSolver("identity", as_listed),
         "random": lambda options: ChanceSolver("random", at_random),
     },
     default_solver="hybrid",
     default_model="jigsaw",
-    several=frozenset(),
     prepare=_prepare,
-    document=files.DOCUMENT,
-    read=read,
-    set_aside=_set_aside,
-    read_folder=files.read_folder,
-    folder_contents=files.folder_contents,
-    fields=lambda puzzle: files.board_fields(puzzle.board),
-    matrices=lambda puzzle, poses: files.matrices(puzzle.board, poses),
-    places=lambda puzzle, poses: files.placements(puzzle.board, poses),
-    fitted=files.fitted,
-    read_poses=files.read_poses,
-    check_locks=files.check_locks,
-    further_files=lambda assembly: iter(()),
-    drawing=_drawing,
-    facts=lambda puzzle: [("grid", f"{puzzle.board.rows}x{puzzle.board.cols}")],
-    opening=_OPENING,
+    files=Files(
+        document=files.DOCUMENT,
+        read=read,
+        read_folder=files.read_folder,
+        folder_contents=files.folder_contents,
+        fields=lambda puzzle: files.board_fields(puzzle.board),
+        matrices=lambda puzzle, poses: files.matrices(puzzle.board, poses),
+        places=lambda puzzle, poses: files.placements(puzzle.board, poses),
+        read_poses=files.read_poses,
+    ),
+    drawing=lambda: Drawing(*flat.DRAWN),
     count_right=_count_right,
-    turned=_turned,
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from textwrap import wrap
 
 import numpy as np
 import torch
@@ -374,20 +375,16 @@ def _mark(draw: ImageDraw.ImageDraw, place: Place, size: float, label: str, angl
 
 
 def _with_key(plan: Image.Image, key: Sequence[str], style: Style) -> Image.Image:
-    """The plan over a few lines that say how to read it, broken where they would be wider."""
-    font, line, width = ImageFont.load_default(size=16), 24, max(plan.width, 320)
-    lines: list[str] = []
-    for text in key:
-        lines.append("")
-        for word in text.split():
-            longer = f"{lines[-1]} {word}".strip()
-            if lines[-1] and font.getlength(longer) > width - 24:
-                lines.append(word)
-            else:
-                lines[-1] = longer
-    canvas = Image.new("RGB", (width, plan.height + line * len(lines) + 20), style.table)
+    """The plan over a few lines that explain it, wrapped where they would be wider."""
+    font, high, width = ImageFont.load_default(size=16), 24, max(plan.width, 320)
+    lines = [line for text in key for line in wrap(text, int((width - 24) / font.getlength("n")))]
+    canvas = Image.new("RGB", (width, plan.height + high * len(lines) + 20), style.table)
     canvas.paste(plan, ((width - plan.width) // 2, 0))
     draw = ImageDraw.Draw(canvas)
     for number, text in enumerate(lines):
-        draw.text((12, plan.height + 10 + line * number), text, fill=style.ink, font=font)
+        draw.text((12, plan.height + 10 + high * number), text, fill=style.ink, font=font)
     return canvas
+
+
+DRAWN = (draw_pieces, draw_assembly, draw_before_after, draw_confidence, animate)
+"""what every `Drawing` has, in its order"""

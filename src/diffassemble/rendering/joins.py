@@ -18,8 +18,7 @@ from trimesh.triangles import closest_point
 from diffassemble.assembly.answer import Answer
 from diffassemble.assembly.kind import Join
 from diffassemble.rendering.picture import fragment_colours
-from diffassemble.rendering.studio import expose, frame, orbit
-from diffassemble.rendering.triangles import Triangles, triangles_of
+from diffassemble.rendering.studio import Triangles, expose, frame, orbit, triangles_of
 
 # No fragment has this colour (sRGB).
 CONTACT = np.array([1.0, 0.0, 0.85], np.float32)

@@ -28,8 +28,7 @@ from diffassemble.rendering.picture import (
     under_title,
     with_legend,
 )
-from diffassemble.rendering.studio import Exposure, expose, frame, orbit
-from diffassemble.rendering.triangles import Triangles, triangles_of
+from diffassemble.rendering.studio import Exposure, Triangles, expose, frame, orbit, triangles_of
 
 
 @dataclass(frozen=True)
@@ -234,3 +233,7 @@ def animate(assembly: Answer, frames: int = 48, style: MeshStyle = MESH_STYLE) -
 def _reached(extremes: Float[Tensor, "n k 3"], poses: Poses) -> Float32[np.ndarray, "n k 3"]:
     """The places that the extremes of pieces come to."""
     return _on_cpu(poses).apply(extremes).numpy()
+
+
+DRAWN = (draw_pieces, draw_assembly, draw_before_after, draw_confidence, animate)
+"""what every `Drawing` has, in its order"""

@@ -1,4 +1,4 @@
-"""What all pictures share: the style, colours, titles, scales and panels; and what was found in photographs."""
+"""What all pictures share: style, colours, titles, scales and panels; and photographs with the pieces found."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from jaxtyping import Float, Float32, Float64, UInt8
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
+from diffassemble.assembly.layout import in_rows
 from diffassemble.core.colours import Colour, to_srgb
 
 
@@ -82,14 +83,13 @@ def under_title(picture: Image.Image, title: str) -> Image.Image:
     return canvas
 
 
-def in_a_row(panels: Sequence[Image.Image], gap: int = 0, edge: int = 0) -> Image.Image:
-    """Pictures side by side, `gap` pixels apart, with `edge` pixels of table around."""
-    width = sum(panel.width for panel in panels) + gap * (len(panels) - 1)
-    canvas = Image.new("RGB", (width + 2 * edge, max(panel.height for panel in panels) + 2 * edge), TABLE)
-    place = edge
-    for panel in panels:
-        canvas.paste(panel, (place, edge))
-        place += panel.width + gap
+def in_a_row(panels: Sequence[Image.Image], gap: int = 0, edge: int = 0, length: float = math.inf) -> Image.Image:
+    """Pictures side by side, `gap` pixels apart, with `edge` pixels of table around; in rows of at most that length."""
+    sizes = np.array([panel.size for panel in panels], float)
+    corners = in_rows(np.zeros_like(sizes), sizes, (edge, edge), gap, length)
+    canvas = Image.new("RGB", tuple(((corners + sizes).max(0) + edge).astype(int).tolist()), TABLE)
+    for panel, corner in zip(panels, corners.astype(int).tolist(), strict=True):
+        canvas.paste(panel, tuple(corner))
     return canvas
 
 
@@ -196,18 +196,14 @@ def draw_found(
     rows = math.ceil(len(photos) / columns)
     scale = min(1.0, STYLE.photo / max(height, width), STYLE.sheet / max(columns * width, rows * height))
     drawn = []
-    for (levels, curves, labels), (left, top, right, low) in zip(photos, boxes, strict=True):
-        image = Image.fromarray(levels[:, top:low, left:right].movedim(0, -1).contiguous().numpy())
-        small = image.resize((max(1, round(image.width * scale)), max(1, round(image.height * scale))))
+    for (levels, curves, labels), box in zip(photos, boxes, strict=True):
+        image = Image.fromarray(levels.movedim(0, -1).contiguous().numpy()).crop(box)
+        small = image.resize([max(1, round(side * scale)) for side in image.size])
         stretch = np.array(small.size) / np.array(image.size)
         # A point a pixel is enough.
-        shown = [torch.from_numpy((curve[:: max(1, int(1 / scale))] - (left, top)) * stretch) for curve in curves]
+        shown = [torch.from_numpy((curve[:: max(1, int(1 / scale))] - box[:2]) * stretch) for curve in curves]
         drawn.append(draw_outlines(small, shown, labels))
-    cell = max(image.width for image in drawn), max(image.height for image in drawn)
-    sheet = Image.new("RGB", (cell[0] * columns, cell[1] * rows), TABLE)
-    for index, image in enumerate(drawn):
-        sheet.paste(image, (index % columns * cell[0], index // columns * cell[1]))
-    return sheet
+    return in_a_row(drawn, length=columns * max(image.width for image in drawn))
 
 
 def _box_around(

@@ -1,4 +1,4 @@
-"""One page that tells what was done: pictures, settings, versions, how to go on. It needs no network."""
+"""One page about an assembly: pictures, settings, versions, how to continue. It needs no network."""
 
 from __future__ import annotations
 
@@ -13,8 +13,13 @@ from importlib.metadata import version
 from importlib.resources import files
 from string import Template
 from threading import Lock
+from typing import NamedTuple
+
+from PIL import Image
 
 from diffassemble.assembly.answer import Answer
+from diffassemble.assembly.kind import Join
+from diffassemble.core import Puzzle
 from diffassemble.core.placements import STATUSES, UNPLACED
 from diffassemble.core.thresholds import SURE, UPRIGHT
 from diffassemble.io.pictures import png_bytes
@@ -22,11 +27,11 @@ from diffassemble.kinds import kind_of
 from diffassemble.rendering.animation import encode_gif
 from diffassemble.rendering.picture import STYLE
 
-_WITHOUT = "<p>Unplaced fragments are not shown here.</p>"
-_HOW_TO_READ = """Each picture shows a fragment, on the left, and the neighbour that it touches most, taken apart and
-opened like a book, so that both breaks look at you. Where the two touch when they are put together, both are magenta.
-In a right join it covers most of the break between the two and has the same outline on both, mirrored. If there are
-only spots of it, or it lies on a smooth rim instead of a rough break, look again. The least sure come first."""
+_UNSHOWN = "<p>Unplaced fragments are not shown here.</p>"
+_HOW_TO_READ = """<p>Each picture shows a fragment, on the left, and the neighbour that it touches most, taken apart and
+opened like a book, so that you see both breaks. Where the two touch when they are put together, both are magenta. In a
+right join magenta covers most of the break between the two and has the same outline on both, mirrored. If there are
+only spots of it, or it is on a smooth rim instead of a rough break, check the join. The least certain are first.</p>"""
 
 Rows = Sequence[tuple[str, str]]
 
@@ -39,60 +44,32 @@ class Pictures:
         self._drawing = kind_of(assembly.puzzle).drawing()
         self._lock = Lock()
 
-    @cached_property
-    def _standing(self) -> Answer:
-        return self._drawing.standing(self.assembly)
-
     @property
     def shown(self) -> Answer:
         """The assembly as it is drawn: upright, where that is known. Threads wait for the first that asks."""
         with self._lock:
             return self._standing
 
-    @cached_property
-    def assembled(self) -> bytes:
-        """What was assembled, and nothing else (PNG)."""
-        return png_bytes(self._drawing.assembly(self.shown))
-
-    @cached_property
-    def before_after(self) -> bytes:
-        """The pieces as they were given beside what became of them (PNG)."""
-        return png_bytes(self._drawing.before_after(self.shown))
-
-    @cached_property
-    def confidence(self) -> bytes:
-        """How sure each piece is (PNG)."""
-        return png_bytes(self._drawing.confidence(self.shown))
-
-    @cached_property
-    def views(self) -> bytes | None:
-        """What was assembled from several sides (PNG), if it has any."""
-        picture = self._drawing.views(self.shown)
-        return None if picture is None else png_bytes(picture)
-
-    @cached_property
-    def joins(self) -> list[tuple[int, int, bytes]]:
-        """Pieces, neighbours that they touch, and how (PNG)."""
-        return [(join.piece, join.neighbour, png_bytes(join.picture)) for join in self._drawing.joins(self.assembly)]
-
-    @cached_property
-    def plan(self) -> bytes | None:
-        """Numbers and turns at their places (PNG), if people lay real pieces by it."""
-        picture = self._drawing.plan(self.shown)
-        return None if picture is None else png_bytes(picture)
-
-    @cached_property
-    def next_joins(self) -> list[tuple[bytes, str]]:
-        """Joins to make next (PNG), and what to do."""
-        return [(png_bytes(join.picture), join.words) for join in self._drawing.next_joins(self.shown)]
-
-    @cached_property
-    def steps(self) -> bytes:
-        """Pieces on their way to their places (GIF)."""
-        return encode_gif(self._drawing.animation(self.shown, STYLE.frames))
+    _standing = cached_property(lambda self: self._drawing.standing(self.assembly))
+    assembled = cached_property(lambda self: png_bytes(self._drawing.assembly(self.shown)))
+    """what was assembled, and nothing else (PNG)"""
+    before_after = cached_property(lambda self: png_bytes(self._drawing.before_after(self.shown)))
+    """the pieces as they were given beside the assembled whole (PNG)"""
+    confidence = cached_property(lambda self: png_bytes(self._drawing.confidence(self.shown)))
+    """the confidence of each piece (PNG)"""
+    views = cached_property(lambda self: _png(self._drawing.views(self.shown)))
+    """what was assembled from several sides (PNG), if it has any"""
+    plan = cached_property(lambda self: _png(self._drawing.plan(self.shown)))
+    """numbers and turns at their places (PNG), for real pieces that people lay"""
+    joins = cached_property(lambda self: _join_pictures(self._drawing.joins(self.assembly)))
+    """pieces and neighbours that touch (PNG)"""
+    next_joins = cached_property(lambda self: _join_pictures(self._drawing.next_joins(self.shown)))
+    """joins to make next (PNG)"""
+    steps = cached_property(lambda self: encode_gif(self._drawing.animation(self.shown, STYLE.frames)))
+    """pieces on their way to their places (GIF)"""
 
     def drawn(self) -> Iterator[str]:
-        """Draw all of them, each once, in threads beside each other; yields their names as they are there."""
+        """Draw all of them, each once, in parallel threads; yields their names as they are done."""
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             names = ("assembled", "steps", "before_after", "views", "confidence", "joins", "plan", "next_joins")
             for name, job in [(name, pool.submit(getattr, self, name)) for name in names]:
@@ -100,36 +77,64 @@ class Pictures:
                 yield name
 
 
+def _png(picture: Image.Image | None) -> bytes | None:
+    return None if picture is None else png_bytes(picture)
+
+
+class JoinPicture(NamedTuple):
+    """Two pieces that touch, a picture of how (PNG), and what to do, if it is a join to make."""
+
+    piece: int
+    neighbour: int
+    picture: bytes
+    words: str
+
+
+def _join_pictures(joins: Sequence[Join]) -> list[JoinPicture]:
+    return [JoinPicture(join.piece, join.neighbour, png_bytes(join.picture), join.words) for join in joins]
+
+
+def picture_of(shown: Puzzle | Answer) -> bytes:
+    """A PNG file of the pieces as they were given, or of what was assembled, as notebooks show it."""
+    if isinstance(shown, Puzzle):
+        return png_bytes(kind_of(shown).drawing().pieces(shown))
+    return Pictures(shown).assembled
+
+
 def report_html(pictures: Pictures, settings: Rows = ()) -> str:
     """A self-contained page about one assembly."""
     assembly, puzzle = pictures.assembly, pictures.assembly.puzzle
-    kind = kind_of(puzzle)
-    facts = [("pieces", str(len(puzzle))), ("solver", assembly.solver), ("seconds", f"{assembly.seconds:.1f}")]
-    facts += kind.facts(puzzle)
-    if puzzle.locks is not None:
-        facts.append(("locked", str(int(puzzle.locks.held.sum()))))
-    if assembly.extra:
-        facts.append(("extra, do not belong", ", ".join(assembly.extra)))
-    facts += account(assembly)
-    if (score := kind.score(assembly)) is not None:
-        facts.append(("score", score))
-    parts = [
-        table(facts),
-        section("Before and after", embedded(pictures.before_after, "before and after")),
-        *([section("From three sides", embedded(pictures.views, "views") + _WITHOUT)] if pictures.views else []),
-        section("How sure each piece is", embedded(pictures.confidence, "confidence") + doubtful(assembly)),
-        *([section("Joins to check", join_figures(pictures))] if pictures.joins else []),
-        *([section("A plan to lay the pieces by", embedded(pictures.plan, "plan"))] if pictures.plan else []),
-        *([section("The surest joins to make next", next_figures(pictures))] if pictures.next_joins else []),
-        section("On the way", embedded(pictures.steps, "steps", "gif")),
-        section("How to open the result", kind.opening),
-        section("Settings", table([*settings, *versions()])),
+    kind, board = kind_of(puzzle), puzzle.lattice
+    score, locked = kind.score(assembly), 0 if puzzle.locks is None else int(puzzle.locks.held.sum())
+    facts = [
+        ("pieces", str(len(puzzle))),
+        ("solver", assembly.solver),
+        ("seconds", f"{assembly.seconds:.1f}"),
+        *([] if board is None else [("grid", f"{board.rows}x{board.cols}")]),
+        *([("locked", str(locked))] if locked else []),
+        *([("extra, do not belong", ", ".join(assembly.extra))] if assembly.extra else []),
+        *account(assembly),
+        *([] if score is None else [("score", score)]),
     ]
-    return page("What was put together", parts)
+    sections = {
+        "Before and after": embedded(pictures.before_after, "before and after"),
+        "From three sides": pictures.views and embedded(pictures.views, "views") + _UNSHOWN,
+        "Confidence of each piece": embedded(pictures.confidence, "confidence") + doubtful(assembly),
+        "Joins to check": pictures.joins and _join_figures(pictures),
+        "A plan to lay the pieces by": pictures.plan and embedded(pictures.plan, "plan"),
+        "The most certain joins to make next": "\n".join(
+            _figure(join.picture, join.words, escape(join.words)) for join in pictures.next_joins
+        ),
+        "On the way": embedded(pictures.steps, "steps", "gif"),
+        "How to open the result": _text(f"opening-{kind.files.document}.html"),
+        "Settings": table([*settings, *versions()]),
+    }
+    shown = [section(title, str(content)) for title, content in sections.items() if content]
+    return page("What was put together", [table(facts), *shown])
 
 
 def doubtful(assembly: Answer) -> str:
-    """A table of the least sure pieces, of those that are not sure: name, confidence, status and reason."""
+    """A table of the least certain pieces, of those that are not sure: name, confidence, status and reason."""
     count, trust = len(assembly.puzzle), assembly.placements.trust
     if bool((trust >= SURE).all()):
         return f"<p>All {count} are sure: {float(trust.min()):.2f} or more.</p>"
@@ -143,62 +148,59 @@ def doubtful(assembly: Answer) -> str:
     return "<p>The most doubtful first:</p><table>" + "\n".join(lines) + "</table>"
 
 
-def join_figures(pictures: Pictures) -> str:
-    """The joins, each with both names, how sure the first piece is, and how to read it."""
-    names, found = pictures.assembly.puzzle.names, pictures.assembly.placements
-    figures = []
-    for piece, neighbour, picture in pictures.joins:
-        both = f"<b>{escape(names[piece])}</b> (left) and {escape(names[neighbour])}"
-        own = found.placement(piece)
-        told = own.status if own.confidence is None else f"confidence {own.confidence:.2f}, {own.status}"
-        alt = f"join of {names[piece]} and {names[neighbour]}"
-        figures.append(f"<figure>{embedded(picture, alt)}<figcaption>{both}<br>{told}</figcaption></figure>")
-    return f"<p>{_HOW_TO_READ}</p>" + "\n".join(figures)
+def _join_figures(pictures: Pictures) -> str:
+    """The joins, each with both names, the confidence of the first piece, and how to read it."""
+    names, figures = pictures.assembly.puzzle.names, []
+    for piece, neighbour, picture, _ in pictures.joins:
+        own = pictures.assembly.placements.placement(piece)
+        certain = own.status if own.confidence is None else f"confidence {own.confidence:.2f}, {own.status}"
+        words = f"<b>{escape(names[piece])}</b> (left) and {escape(names[neighbour])}<br>{certain}"
+        figures.append(_figure(picture, f"join of {names[piece]} and {names[neighbour]}", words))
+    return _HOW_TO_READ + "\n".join(figures)
 
 
-def next_figures(pictures: Pictures) -> str:
-    """The joins to make next, each with what to do."""
-    return "\n".join(
-        f"<figure>{embedded(picture, words)}<figcaption>{escape(words)}</figcaption></figure>"
-        for picture, words in pictures.next_joins
-    )
+def _figure(picture: bytes, alt: str, caption: str) -> str:
+    return f"<figure>{embedded(picture, alt)}<figcaption>{caption}</figcaption></figure>"
 
 
 def account(assembly: Answer) -> list[tuple[str, str]]:
-    """Which pieces are sure, likely, guessed, or unplaced and why, and what belongs to which object: headings, names.
+    """Which pieces are sure, likely, guessed, or unplaced and why, and their objects: headings, and names of pieces.
 
-    Of pieces of pictures, which all have a place, only which way is up. The names of objects are numbers from 1; they
-    are told where there are several.
+    Of pieces of pictures, which all have a place, only which way is up. Objects are numbered from 1 and listed where
+    there are several.
     """
-    note = upright_note(assembly)
-    found = assembly.placements
-    words = f"{100 * (found.upright or 0):.0f} % sure" + (f"; {note}" if note else "")
-    upright = [] if found.upright is None else [("upright", words)]
+    found, note = assembly.placements, upright_note(assembly)
+    probability = f"probability {100 * (found.upright or 0):.0f} %" + (f"; {note}" if note else "")
+    upright = [] if found.upright is None else [("upright", probability)]
     if found.objects is None:
         return upright
     names, count = assembly.puzzle.names, int(found.objects.max()) + 1
     notes = assembly.notes or ("",) * len(names)
-    told: dict[str, list[str]] = {f"object {number + 1}": [] for number in range(count) if count > 1}
-    grids = {number: f"{rows} rows × {cols} columns" for number, (rows, cols) in assembly.grids.items()}
-    told |= {status: [] for status in STATUSES if status != UNPLACED}
+    listed_by: dict[str, list[str]] = {f"object {number + 1}": [] for number in range(count) if count > 1}
+    listed_by |= {status: [] for status in STATUSES if status != UNPLACED}
     rows = zip(names, found.status, found.objects.tolist(), found.trust.tolist(), notes, strict=True)
-    for name, status, own, sure, note in rows:
+    for name, status, own, sure, reason in rows:
         if count > 1 and own >= 0:
-            told[f"object {own + 1}"].append(name)
+            listed_by[f"object {own + 1}"].append(name)
         if status == UNPLACED:
-            reason = note.removeprefix("left out: ").removeprefix(f"{UNPLACED}: ")
-            told.setdefault(f"{UNPLACED}, {reason or 'fits nowhere'}", []).append(name)
+            listed_by.setdefault(f"{UNPLACED}, {plain_reason(reason) or 'fits nowhere'}", []).append(name)
         else:
-            doubt = "; ".join(text for text in (f"{sure:.2f}", note) if text)
-            told[status].append(name if sure >= SURE else f"{name} ({doubt})")
-    shapes = [
-        (f"grid found{f' in object {number + 1}' if count > 1 else ''}", words) for number, words in grids.items()
+            doubt = "; ".join(text for text in (f"{sure:.2f}", reason) if text)
+            listed_by[status].append(name if sure >= SURE else f"{name} ({doubt})")
+    grids = [
+        (f"grid found{f' in object {number + 1}' if count > 1 else ''}", f"{rows} rows × {cols} columns")
+        for number, (rows, cols) in assembly.grids.items()
     ]
-    return [*shapes, *upright] + [(heading, listed(pieces)) for heading, pieces in told.items() if pieces]
+    return [*grids, *upright, *((heading, listed(pieces)) for heading, pieces in listed_by.items() if pieces)]
+
+
+def plain_reason(note: str) -> str:
+    """The reason why a piece is unplaced, without the word itself, with which some notes begin."""
+    return note.removeprefix("left out: ").removeprefix(f"{UNPLACED}: ")
 
 
 def upright_note(assembly: Answer) -> str | None:
-    """What to know about which way is up, if it is not sure; nothing where it is, or where what is locked tells it."""
+    """What is not known about which way is up; nothing if it is sure, or determined by locked pieces."""
     if (assembly.puzzle.lattice is None and not assembly.puzzle.pieces.flat) or assembly.puzzle.locks is not None:
         return None
     upright = assembly.placements.upright
@@ -216,8 +218,12 @@ def listed(names: Sequence[str]) -> str:
 
 def page(title: str, parts: Sequence[str]) -> str:
     """The frame around all reports."""
-    frame = Template((files("diffassemble.rendering") / "report.html").read_text())
+    frame = Template(_text("report.html"))
     return frame.substitute(title=escape(title), content="\n".join(parts))
+
+
+def _text(name: str) -> str:
+    return (files("diffassemble.rendering") / name).read_text()
 
 
 def versions() -> list[tuple[str, str]]:
@@ -227,7 +233,7 @@ def versions() -> list[tuple[str, str]]:
 
 
 def section(title: str, content: str) -> str:
-    """A heading and what stands under it."""
+    """A heading and its content."""
     return f"<h2>{escape(title)}</h2>\n{content}"
 
 

@@ -1,9 +1,9 @@
 // A flat board: pieces are dragged, turned by a ring or two fingers, selected by a box, and locked by a double click.
 // World units are pixels of the pieces' pictures; a place is [x, y, clockwise degrees]. board.py is the other side.
 
+import { stage, TAP } from "/stage.js";
+
 const SVG = "http://www.w3.org/2000/svg";
-const TAP = 5; // pixels that a finger may slip while it taps
-const TWICE = 400; // milliseconds between the taps of a double tap
 const NEAR = 0.35; // of a piece's width: closer than this, likely matches draw a piece to them
 const STRAIGHT = 20; // degrees that may lack for that
 
@@ -26,29 +26,19 @@ const within = (degrees) => ((((degrees + 180) % 360) + 360) % 360) - 180;
 export default {
   template: `<div class="da-board"><svg tabindex="0" role="application"
     aria-label="Board. Arrow keys move the selected piece, R turns it, L locks it, comma and full stop select others."></svg></div>`,
-  props: { address: String },
+  mixins: [stage],
 
   async mounted() {
+    this.begin();
     this.pieces = [];
-    this.places = [];
-    this.locked = [];
-    this.selected = [];
     this.matches = [];
-    this.state = {};
-    this.pointers = new Map();
     this.boxing = false;
     this.svg = this.$el.querySelector("svg");
     this.observer = new ResizeObserver(() => this.resized());
-    const told = await (await fetch(`${this.address}/board.json`)).json();
-    this.build(told);
+    this.build(await this.described());
     this.observer.observe(this.$el);
-    for (const name of ["pointerdown", "pointermove", "pointerup", "pointercancel", "wheel", "keydown"])
-      this.svg.addEventListener(name, (event) => this[name](event), { passive: false });
+    this.listen(this.svg, "pointerdown", "pointermove", "pointerup", "pointercancel", "wheel", "keydown");
     this.$emit("ready", {});
-  },
-
-  unmounted() {
-    this.observer?.disconnect();
   },
 
   methods: {
@@ -107,18 +97,11 @@ export default {
           make("rect", group, { x: (col - cols / 2) * width, y: (row - rows / 2) * height, width, height });
     },
 
-    // What the server tells.
+    // What the server sends.
 
     show(state) {
-      Object.assign(this.state, state);
       if (state.matches) this.matches = state.matches;
-      if (state.locked) this.locked = state.locked;
-      if (state.selected) this.selected = state.selected;
-      if (state.places && !this.gesture?.live) {
-        const first = !this.places.length;
-        this.places = state.places.map((place) => [...place]);
-        if (first || state.fit) this.fit();
-      }
+      if (this.receive(state)) this.fit();
       if (state.ghost !== undefined) this.showLayer(this.ghosts, state.ghost);
       if (state.before !== undefined) this.showLayer(this.before, state.before);
       this.draw();
@@ -399,15 +382,9 @@ export default {
 
     tapped(gesture) {
       const { number, piece, mode } = gesture;
-      if (mode === "box" && piece !== undefined && piece !== null) {
-        const there = this.selected.includes(piece);
-        return this.select(there ? this.selected.filter((one) => one !== piece) : [...this.selected, piece]);
-      }
+      if (mode === "box" && piece !== undefined && piece !== null) return this.toggle(piece);
       if (mode === "pan" && this.selected.length) return this.select([]);
-      const now = performance.now();
-      const twice = number !== undefined && this.last?.number === number && now - this.last.when < TWICE;
-      this.last = twice ? null : { number, when: now };
-      if (twice) this.$emit("lock", { pieces: [number] });
+      this.tapOn(number);
     },
 
     drop(gesture) {
@@ -423,9 +400,7 @@ export default {
       return [sum[0] / places.length, sum[1] / places.length];
     },
 
-    select(numbers) {
-      this.selected = numbers;
-      this.$emit("select", { pieces: numbers });
+    showSelected() {
       this.draw();
     },
 
@@ -466,27 +441,11 @@ export default {
 
     // Keys.
 
-    keydown(event) {
-      const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-      const arrows = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
-      if (event.ctrlKey || event.metaKey) {
-        if (key === "z") this.$emit("act", { name: event.shiftKey ? "redo" : "undo" });
-        else if (key === "y") this.$emit("act", { name: "redo" });
-        else if (key === "a") this.select(this.places.map((_, number) => number));
-        else return;
-      } else if (arrows[key]) this.nudge(arrows[key], event.shiftKey);
-      else if (key === "r") this.$emit("act", { name: event.shiftKey ? "turn back" : "turn" });
-      else if (key === "l") this.$emit("act", { name: "lock" });
-      else if (key === "." || key === ",") this.selectNext(key === "." ? 1 : -1);
-      else if (key === "Escape") this.select([]);
-      else if (key === "+" || key === "-") this.zoom(key === "+" ? 1.25 : 0.8);
-      else if (key === "0") this.fit();
-      else return;
-      event.preventDefault();
+    turnKey(back) {
+      this.$emit("act", { name: back ? "turn back" : "turn" });
     },
 
     nudge([dx, dy], far) {
-      if (!this.selected.length) return this.selectNext(1);
       if (this.state.busy) return;
       const step = this.grid ? [this.grid.width, this.grid.height] : Array(2).fill(this.size * (far ? 0.25 : 0.02));
       const places = this.selected.map((number) => {
@@ -494,12 +453,6 @@ export default {
         return [x + dx * step[0], y + dy * step[1], degrees];
       });
       this.$emit("move", { pieces: this.selected, places });
-    },
-
-    selectNext(by) {
-      const count = this.places.length;
-      const now = this.selected.length ? this.selected[this.selected.length - 1] : by > 0 ? -1 : 0;
-      this.select([(now + by + count) % count]);
     },
   },
 };

@@ -2,9 +2,8 @@
 // A place is twelve numbers: the rotation row by row, then the origin; y is up. objects.py is the other side.
 
 import { OrbitControls, THREE } from "nicegui-scene";
+import { stage, TAP } from "/stage.js";
 
-const TAP = 5; // pixels that a finger may slip while it taps
-const TWICE = 400; // milliseconds between the taps of a double tap
 const FROM = new THREE.Vector3(0.45, 0.55, 1).normalize(); // where the eye stands at first
 const [SELECTED, LOCKED, NOTHING] = [0x99104a, 0x0a6b3c, 0x000000];
 
@@ -21,15 +20,11 @@ function place(matrix4) {
 export default {
   template: `<div class="da-board"><canvas tabindex="0" role="application"
     aria-label="Scene. Arrow keys move the selected fragment, with Shift they turn it, R turns it, L locks it, comma and full stop select others."></canvas><output></output></div>`,
-  props: { address: String },
+  mixins: [stage],
 
   async mounted() {
+    this.begin();
     this.nodes = [];
-    this.places = [];
-    this.locked = [];
-    this.selected = [];
-    this.state = {};
-    this.pointers = new Map();
     this.turning = this.measuring = false;
     this.canvas = this.$el.querySelector("canvas");
     this.output = this.$el.querySelector("output");
@@ -47,13 +42,12 @@ export default {
     this.scene.add(this.ruler);
     this.plane = new THREE.Plane();
     // Ours come first, so that the camera rests while a fragment is dragged.
-    for (const name of ["pointerdown", "pointermove", "pointerup", "pointercancel", "keydown"])
-      this.canvas.addEventListener(name, (event) => this[name](event), { passive: false });
+    this.listen(this.canvas, "pointerdown", "pointermove", "pointerup", "pointercancel", "keydown");
     this.controls = new OrbitControls(this.camera, this.canvas);
     this.controls.addEventListener("change", () => this.draw());
-    const told = await (await fetch(`${this.address}/board.json`)).json();
-    this.unit = told.unit;
-    this.nodes = await Promise.all(told.pieces.map((piece, number) => this.load(piece, number)));
+    const { unit, pieces } = await this.described();
+    this.unit = unit;
+    this.nodes = await Promise.all(pieces.map((piece, number) => this.load(piece, number)));
     this.scene.add(...this.nodes);
     this.observer = new ResizeObserver(() => this.resized());
     this.observer.observe(this.$el);
@@ -62,7 +56,6 @@ export default {
   },
 
   unmounted() {
-    this.observer?.disconnect();
     this.renderer?.dispose();
   },
 
@@ -109,18 +102,11 @@ export default {
       return node;
     },
 
-    // What the server tells.
+    // What the server sends.
 
     show(state) {
-      Object.assign(this.state, state);
-      if (state.locked) this.locked = state.locked;
-      if (state.selected) this.selected = state.selected;
       if (state.gaps) this.colourGaps(state.gaps);
-      if (state.places && !this.gesture?.live) {
-        const first = !this.places.length;
-        this.places = state.places;
-        if (first || state.fit) this.fit();
-      }
+      if (this.receive(state)) this.fit();
       this.arrange();
     },
 
@@ -255,10 +241,8 @@ export default {
         return;
       }
       const number = found.object.number;
-      if (event.shiftKey && !this.turning) {
-        const there = this.selected.includes(number);
-        this.select(there ? this.selected.filter((one) => one !== number) : [...this.selected, number]);
-      } else if (!this.selected.includes(number)) this.select([number]);
+      if (event.shiftKey && !this.turning) this.toggle(number);
+      else if (!this.selected.includes(number)) this.select([number]);
       const held = this.selected.some((one) => this.locked[one]);
       const mode = held ? "held" : this.turning ? "turn" : "drag";
       this.gesture = { mode, start, number, point: found.point, from: this.matrices() };
@@ -344,10 +328,7 @@ export default {
     tapped({ mode, number, point }) {
       if (this.measuring) return point && this.measure(point);
       if (mode === "look") return this.selected.length && this.select([]);
-      const now = performance.now();
-      const twice = this.last?.number === number && now - this.last.when < TWICE;
-      this.last = twice ? null : { number, when: now };
-      if (twice) this.$emit("lock", { pieces: [number] });
+      this.tapOn(number);
     },
 
     measure(point) {
@@ -358,7 +339,7 @@ export default {
       this.draw();
     },
 
-    // Tells where fragments stand now, as if nothing were exploded.
+    // Reports where fragments are now, as if nothing were exploded.
     send(numbers) {
       const places = numbers.map((number) => {
         const node = this.nodes[number];
@@ -367,31 +348,14 @@ export default {
       this.$emit("move", { pieces: numbers, places });
     },
 
-    select(numbers) {
-      this.selected = numbers;
-      this.$emit("select", { pieces: numbers });
+    showSelected() {
       this.paint();
     },
 
     // Keys.
 
-    keydown(event) {
-      const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-      const arrows = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
-      if (event.ctrlKey || event.metaKey) {
-        if (key === "z") this.$emit("act", { name: event.shiftKey ? "redo" : "undo" });
-        else if (key === "y") this.$emit("act", { name: "redo" });
-        else if (key === "a") this.select(this.nodes.map((node) => node.number));
-        else return;
-      } else if (arrows[key]) this.nudge(arrows[key], event.shiftKey);
-      else if (key === "r") this.turn(event.shiftKey ? -15 : 15);
-      else if (key === "l") this.$emit("act", { name: "lock" });
-      else if (key === "." || key === ",") this.selectNext(key === "." ? 1 : -1);
-      else if (key === "Escape") this.select([]);
-      else if (key === "+" || key === "-") this.zoom(key === "+" ? 1.25 : 0.8);
-      else if (key === "0") this.fit();
-      else return;
-      event.preventDefault();
+    turnKey(back) {
+      this.turn(back ? -15 : 15);
     },
 
     free() {
@@ -406,20 +370,13 @@ export default {
     },
 
     nudge([dx, dy], turning) {
-      if (!this.selected.length) return this.selectNext(1);
       if (!this.free()) return;
       const from = this.matrices();
       const [right, up] = [0, 1].map((axis) => new THREE.Vector3().setFromMatrixColumn(this.camera.matrixWorld, axis));
-      const by = right.multiplyScalar(0.01 * dx).addScaledVector(up, 0.01 * dy);
-      const motion = turning ? this.turnBy(from, dx * 0.1, -dy * 0.1, 0) : new THREE.Matrix4().makeTranslation(by);
+      const by = right.multiplyScalar(0.01 * dx).addScaledVector(up, -0.01 * dy);
+      const motion = turning ? this.turnBy(from, dx * 0.1, dy * 0.1, 0) : new THREE.Matrix4().makeTranslation(by);
       this.follow({ from }, motion);
       this.send([...from.keys()]);
-    },
-
-    selectNext(by) {
-      const count = this.nodes.length;
-      const now = this.selected.length ? this.selected[this.selected.length - 1] : by > 0 ? -1 : 0;
-      this.select([(now + by + count) % count]);
     },
   },
 };

@@ -18,11 +18,18 @@ from nicegui.events import GenericEventArguments
 from diffassemble.assembly.answer import Answer
 from diffassemble.core import Poses
 from diffassemble.rendering.animation import on_the_way
-from diffassemble.web import CONFIG, board, objects, uploads
+from diffassemble.web import CONFIG, stages, transfers
 from diffassemble.web.arrangement import Arrangement, laid_out
-from diffassemble.web.panels import DownloadPanel, PiecesPanel, PlanPanel, SettingsPanel, css_colour, labelled
+from diffassemble.web.panels import (
+    DownloadPanel,
+    PiecesPanel,
+    PlanPanel,
+    SettingsPanel,
+    StartPanel,
+    css_colour,
+    labelled,
+)
 from diffassemble.web.session import Session, Sessions
-from diffassemble.web.start import StartPanel
 from diffassemble.web.words import PRIVATE, advice, evidence
 
 # How much of a piece's own look its confidence leaves, as browsers write it.
@@ -62,7 +69,7 @@ class View:
         self.hidden: set[int] = set()
         self.step: int | None = None
         self.playing = self.ready = False
-        self.stage: board.FlatBoard | objects.ObjectScene | None = None
+        self.stage: stages.Stage | None = None
         self.start: StartPanel | None = None
         self._generation: str | None = None
         self._version = self._notice = -1
@@ -211,7 +218,7 @@ class View:
                 self.start = StartPanel(session, self.before)
                 return
             address = f"/work/{session.name}/pieces/{session.generation}"
-            self.stage = (board.FlatBoard if session.puzzle.pieces.flat else objects.ObjectScene)(address)
+            self.stage = (stages.FlatBoard if session.puzzle.pieces.flat else stages.ObjectScene)(address)
             self.found = ui.image().classes("da-found").props('alt="The photo with what was found" fit=contain')
         self.stage.on("ready", self._is_ready)
         self.stage.on("select", self._on_select)
@@ -223,7 +230,7 @@ class View:
 
     def _show_words(self) -> None:
         session, now = self.session, self.session.now
-        told = advice(session, len(uploads.listed(session.uploads)) if now is None else 0)
+        told = advice(session, len(transfers.listed(session.uploads)) if now is None else 0)
         self.headline.text, self.next.text, self.title.text = told.headline, told.next, session.title
         self.piece.text = self._about_selected()
         self.piece.set_visibility(bool(self.piece.text))
@@ -342,7 +349,7 @@ class View:
         news = {key: value for key, value in state.items() if key not in self._sent or self._sent[key] != value}
         if session.matches is not self._matches:
             self._matches = session.matches
-            news["matches"] = [] if session.matches is None else board.match_rows(session.matches)
+            news["matches"] = [] if session.matches is None else stages.match_rows(session.matches)
         fitted = (self._generation, None if answer is None else id(answer), now.puzzle.lattice, id(self._stand))
         if self._sent.get("fit") != fitted:
             news |= {"fit": True, "places": state["places"]}
@@ -361,12 +368,12 @@ class View:
 
     def _places(self, now: Arrangement, poses: Poses) -> list[list[float]]:
         if now.puzzle.pieces.flat:
-            return board.to_places(now.puzzle, poses)
+            return stages.to_places(now.puzzle, poses)
         stood = self._upright(now) @ poses
         if self.compare.value > 0:
             share = torch.full((len(now.puzzle),), self.compare.value)
             stood = on_the_way(stood, laid_out(now.puzzle), share)
-        return objects.to_places(stood)
+        return stages.to_places(now.puzzle, stood)
 
     def _upright(self, now: Arrangement) -> Poses:
         """The motion that stands an object up, as it is shown once there is an answer."""
@@ -386,7 +393,7 @@ class View:
             return
 
         def stand() -> None:
-            motion = objects.upright(answer)
+            motion = stages.upright(answer)
             if self._answer is answer:
                 self._stand = motion
                 self.again()
@@ -428,7 +435,7 @@ class View:
         places = _places(event.args.get("places"), len(numbers), 3 if puzzle.pieces.flat else 12)
         if places is None:
             return
-        poses = board.from_places(puzzle, places) if puzzle.pieces.flat else objects.from_places(places)
+        poses = stages.from_places(puzzle, places)
         # The board shows them elsewhere already, so it has to hear where they are in any case.
         self._sent.pop("places", None)
         flat = puzzle.pieces.flat

@@ -27,7 +27,7 @@ from diffassemble.core import InputError, Puzzle
 from diffassemble.io.atomic import cache_folder, write_file
 from diffassemble.io.reading import reason
 from diffassemble.kinds import make_solver
-from diffassemble.web import CONFIG, board, objects, uploads
+from diffassemble.web import CONFIG, stages, transfers
 from diffassemble.web.guard import Guard, is_loopback
 from diffassemble.web.jobs import warm_up
 from diffassemble.web.page import View, show_missing
@@ -98,6 +98,7 @@ class Workbench:
 
     def _add_routes(self, app: FastAPI) -> None:
         app.get("/")(self._begin)
+        app.get("/stage.js")(_shared_script)
         app.get("/samples/{name}.png")(_sample)
         app.post("/work/{name}/upload")(self._upload)
         app.get("/work/{name}/found.png")(self._found)
@@ -143,7 +144,7 @@ class Workbench:
             session.make_folder()
             # One after another, since each takes what room the others leave.
             async with session.receiving:
-                await uploads.receive(request.query_params.get("name", ""), request.stream(), session.uploads)
+                await transfers.receive(request.query_params.get("name", ""), request.stream(), session.uploads)
         except InputError as error:
             return PlainTextResponse(str(error), 413)
         except ClientDisconnect:
@@ -162,15 +163,15 @@ class Workbench:
         if puzzle is None or generation != session.generation:
             return Response(status_code=404)
         if file == "board.json":
-            return JSONResponse((board if puzzle.pieces.flat else objects).description(puzzle), headers=_KEEP)
+            return JSONResponse(stages.description(puzzle), headers=_KEEP)
         if file == "gaps.bin" and not puzzle.pieces.flat and session.now is not None:
-            return Response(objects.gaps(puzzle, session.now.poses), media_type=_BYTES, headers=_NEVER)
+            return Response(stages.gaps(puzzle, session.now.poses), media_type=_BYTES, headers=_NEVER)
         number, _, ending = file.partition(".")
         if not number.isdecimal() or int(number) >= len(puzzle) or (ending == "png") is not puzzle.pieces.flat:
             return Response(status_code=404)
         if puzzle.pieces.flat:
-            return Response(board.picture_of(puzzle, int(number)), media_type=_PNG, headers=_KEEP)
-        return Response(objects.shape_of(puzzle, int(number)), media_type=_BYTES, headers=_KEEP)
+            return Response(stages.picture_of(puzzle, int(number)), media_type=_PNG, headers=_KEEP)
+        return Response(stages.shape_of(puzzle, int(number)), media_type=_BYTES, headers=_KEEP)
 
     def _file(self, name: str, file: str) -> Response:
         """What the page made to be downloaded."""
@@ -193,9 +194,14 @@ def _give_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
+def _shared_script() -> Response:
+    """What the scripts of both stages import."""
+    return Response((files("diffassemble.web") / "stage.js").read_bytes(), media_type="text/javascript")
+
+
 def _sample(name: str) -> Response:
     """A picture of a sample."""
-    if name not in uploads.SAMPLES:
+    if name not in transfers.SAMPLES:
         raise _missing()
     return Response(
         (files("diffassemble.web") / "pictures" / f"{name}.png").read_bytes(), media_type=_PNG, headers=_KEEP

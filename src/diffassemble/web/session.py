@@ -27,8 +27,8 @@ from diffassemble.core import InputError, Matches, Poses, Puzzle, Solver, Step
 from diffassemble.io.atomic import write_file
 from diffassemble.web import CONFIG
 from diffassemble.web.arrangement import Arrangement
-from diffassemble.web.board import send_matches
 from diffassemble.web.jobs import Cancelled, Job, Task
+from diffassemble.web.stages import send_matches
 
 MakeSolver = Callable[..., Solver]
 _STATE, _PIECES = "state.pickle", "pieces.pickle"

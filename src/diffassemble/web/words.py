@@ -59,7 +59,7 @@ def _after_solving(now: Arrangement, assembly: Answer) -> str:
     truth = assembly.puzzle.truth
     if moved:
         return f"{plural(moved, 'piece')} moved by hand. Lock what is right and solve again, or download."
-    if truth is not None and assembly.puzzle.pieces.flat and kind_of(assembly.puzzle).turned(assembly, truth):
+    if truth is not None and kind_of(assembly.puzzle).count_right(assembly, truth).turned:
         return "Press “Turn the whole” until it stands upright."
     doubtful = bool((assembly.placements.trust < SURE).any())
     if held:
@@ -75,10 +75,10 @@ def summary(assembly: Answer) -> str:
     puzzle, count = assembly.puzzle, len(assembly.puzzle)
     kind = kind_of(puzzle)
     if puzzle.truth is not None:
-        right, free = kind.count_right(assembly, puzzle.truth)
+        right, free, by = kind.count_right(assembly, puzzle.truth)
         if free > right:
-            by = kind.turned(assembly, puzzle.truth) if puzzle.pieces.flat else 0
-            return f"{_all(free, count, kind.piece)} fit together{f', turned by {by}°' if by else f' {kind.free}'}"
+            turned = f", turned by {by}°" if by else " relative to the largest"
+            return f"{_all(free, count, kind.piece)} fit together{turned}"
         return f"{_all(right, count, kind.piece)} {'is' if right == 1 else 'are'} right"
     numbers = {status: assembly.status.count(status) for status in STATUSES}
     if numbers["sure"] == count:

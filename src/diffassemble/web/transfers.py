@@ -1,6 +1,7 @@
-"""Uploads become puzzles: files arrive in the session's folder, limited by what arrives; another process reads them.
+"""Uploads become puzzles, answers become files.
 
-What was dropped is listed until it is opened; the person says what it is.
+Uploaded files arrive in the session's folder, limited by the bytes that arrive, and are listed until they are opened;
+the person chooses what they are, and another process reads them. Files of an answer are made when they are asked for.
 """
 
 from __future__ import annotations
@@ -9,17 +10,25 @@ import re
 from collections.abc import AsyncIterator
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import torch
 
+from diffassemble.assembly.answer import Answer
 from diffassemble.core import Board, InputError, Puzzle
 from diffassemble.core.limits import LIMITS
-from diffassemble.io.archives import is_zip
+from diffassemble.fragments.shapes.catalogue import fracture_file
+from diffassemble.io.archives import is_zip, pack
+from diffassemble.io.assemblies import assembly_bytes, write_assembly
 from diffassemble.io.meshes import MESH_ENDINGS
 from diffassemble.io.pictures import png_bytes, read_picture
 from diffassemble.io.puzzles import open_input
 from diffassemble.io.reading import reason
+from diffassemble.kinds import kind_of
+from diffassemble.outlines.cut import cut_shape
+from diffassemble.rendering.report import Pictures, report_html
+from diffassemble.squares.cut import check_pieces, cut_image, cut_picture
 from diffassemble.web import CONFIG
 from diffassemble.web.jobs import Send
 
@@ -135,8 +144,6 @@ def read(send: Send, folder: Path, order: Order) -> None:
     elif order.what == SQUARES:
         send("puzzle", open_input(found[0], order.board, **options))
     elif order.what == JIGSAW:
-        from diffassemble.outlines.cut import cut_shape
-
         send("puzzle", cut_shape(str(found[0]), "tabs", order.pieces, order.seed))
     elif order.board is None:
         raise InputError("write rows and columns, such as 4x4")
@@ -147,8 +154,6 @@ def read(send: Send, folder: Path, order: Order) -> None:
 
 
 def _squares(file: Path, board: Board, seed: int) -> Puzzle:
-    from diffassemble.squares.cut import check_pieces, cut_picture
-
     picture, generator = read_picture(file), torch.Generator().manual_seed(seed)
     natural = min(picture.shape[-2] // board.rows, picture.shape[-1] // board.cols)
     puzzle = cut_picture(picture, board, generator, size=min(natural, CONFIG.cut) or None)
@@ -158,17 +163,52 @@ def _squares(file: Path, board: Board, seed: int) -> Puzzle:
 
 def make_sample(send: Send, name: str) -> None:
     """Make a sample and send its puzzle."""
-    if name == "bowl":
-        from diffassemble.fragments.shapes import fracture_file
-
-        send("puzzle", fracture_file("bowl", 6, 0))
-        return
     picture = str(files("skimage.data") / SAMPLES[name].picture)
-    if name == "photo":
-        from diffassemble.squares.cut import cut_image
-
+    if name == "bowl":
+        send("puzzle", fracture_file("bowl", 6, 0))
+    elif name == "photo":
         send("puzzle", cut_image(picture, 6, 6, 0, size=80))
     else:
-        from diffassemble.outlines.cut import cut_shape
-
         send("puzzle", cut_shape(picture, "tabs", 30, 0))
+
+
+# Downloads.
+
+ZIP, WHOLE, MODEL, DOCUMENT = "assembly.zip", "assembled.png", "assembled.glb", "assembly.json"
+ANIMATION, REPORT, PLAN = "steps.gif", "report.html", "plan.png"
+FILES = {
+    ZIP: "Everything (zip)",
+    WHOLE: "Picture (PNG)",
+    MODEL: "Model (GLB)",
+    DOCUMENT: "Places (JSON)",
+    ANIMATION: "Animation (GIF)",
+    REPORT: "Report (HTML)",
+    PLAN: "Plan (PNG)",
+}
+
+
+def offered(kind: str) -> list[str]:
+    """The files that there are of a kind of pieces."""
+    absent = {"squares": {MODEL, PLAN}, "outlines": {MODEL}, "fragments": {PLAN}}[kind]
+    return [name for name in FILES if name not in absent]
+
+
+def content(assembly: Answer, wanted: str, folder: Path) -> bytes:
+    """The content of one file; a zip file is made within `folder`, where nothing stays."""
+    if wanted == ZIP:
+        with TemporaryDirectory(dir=folder) as home:
+            target = Path(home) / "result"
+            write_assembly(assembly, target)
+            files = sorted(path for path in target.rglob("*") if path.is_file())
+            return pack([(path.relative_to(target).as_posix(), path.read_bytes()) for path in files])
+    if wanted == DOCUMENT:
+        return assembly_bytes(assembly)
+    if wanted == MODEL:
+        return next(made for name, made in kind_of(assembly.puzzle).files.further(assembly) if name == MODEL)
+    pictures = Pictures(assembly)
+    if wanted == REPORT:
+        return report_html(pictures).encode()
+    found = {WHOLE: lambda: pictures.assembled, ANIMATION: lambda: pictures.steps, PLAN: lambda: pictures.plan}
+    if wanted not in found or (drawn := found[wanted]()) is None:
+        raise InputError(f"there is no {wanted} of these pieces")
+    return drawn
