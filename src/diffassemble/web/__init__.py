@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class WorkbenchConfig:
-    """The workbench's numbers: times in seconds, sizes in bytes, pixels or counts as told."""
+    """The workbench's numbers: times in seconds, sizes in bytes, pixels or counts."""
 
-    look: float = 0.1  # between looks of a page at its session
+    update: float = 0.1  # between updates of a page
     frame: float = 0.12  # between steps while playing
     patience: float = 90.0  # after which the work of a session ends that no page shows any more
-    sweep: float = 5.0  # between looks for such sessions
-    keep: float = 24 * 3600.0  # after which a session that nobody uses is removed
+    sweep: float = 5.0  # between searches for such sessions
+    keep: float = 24 * 3600.0  # after which an unused session is removed
     undo: int = 200  # corrections that can be taken back
     request: int = 2_000_000  # bytes of a request that is no upload
     pixels: int = 24_000_000  # of the pictures of all flat pieces together …

@@ -1,4 +1,4 @@
-"""Where all pieces stand, which are locked, and the answer that they come from: every correction gives a new one."""
+"""Where all pieces are, which are locked, and the answer that they come from: every correction gives a new one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Arrangement:
 
     @staticmethod
     def given(puzzle: Puzzle) -> Arrangement:
-        """The pieces as they were given, side by side; those that the puzzle locks stand there."""
+        """The pieces as they were given, side by side; locked ones at their places."""
         if puzzle.locks is None:
             return Arrangement(puzzle, laid_out(puzzle), torch.zeros(len(puzzle), dtype=torch.bool))
         return Arrangement(puzzle, puzzle.locks.applied(laid_out(puzzle)), puzzle.locks.held)
@@ -48,7 +48,7 @@ class Arrangement:
 
     @property
     def moved_by_hand(self) -> list[int]:
-        """The pieces that stand elsewhere than the answer has them."""
+        """The pieces that are elsewhere than the answer has them."""
         if self.answer is None:
             return []
         there = self.answer.poses
@@ -63,7 +63,7 @@ class Arrangement:
         return replace(self.answer, puzzle=self.puzzle).corrected(self.poses, self.locks, matches)
 
     def moved(self, numbers: Sequence[int], to: Poses) -> Arrangement:
-        """Some pieces put elsewhere; on a board they snap to cells, and who lies there takes the cells left free.
+        """Some pieces put elsewhere; on a board they snap to cells, whose pieces take the cells left free.
 
         Nothing changes if one of them, or of those that would have to make room, is locked, or if they do not fit.
         """
@@ -86,27 +86,27 @@ class Arrangement:
         if any(bool(self.locked[other]) for other in displaced):
             return self
         free = [int(cells[number]) for number in numbers if int(cells[number]) not in set(wanted.tolist())]
-        # Several pieces may lie in one cell before they are solved; then they stay together.
+        # Several pieces may be in one cell before they are solved; then they stay together.
         for index, other in enumerate(displaced):
             cells[other] = free[min(index, len(free) - 1)]
         cells[list(numbers)], turns[list(numbers)] = wanted, turned
         return replace(self, poses=board.poses(cells, turns))
 
-    def turned(self, numbers: Sequence[int], degrees: float | None = None) -> Arrangement:
-        """Some pieces of a flat puzzle turned clockwise, on a board each in its cell, else about their middle.
+    def turned(self, numbers: Sequence[int], back: bool = False) -> Arrangement:
+        """Some pieces of a flat puzzle turned clockwise or back, on a board each in its cell, else about their middle.
 
-        Without degrees by what suits: a quarter on a board, half a turn if pieces are oblong, 15° elsewhere.
+        By a quarter on a board, half a turn if pieces are oblong, 15° elsewhere.
         """
         lattice = self.puzzle.lattice
         usual = 15.0 if lattice is None else 180.0 if self.puzzle.board.oblong else 90.0
-        turn = plane_rotations(torch.tensor([math.radians(usual if degrees is None else degrees)]))[0]
+        turn = plane_rotations(torch.tensor([math.radians(-usual if back else usual)]))[0]
         poses = self.poses[list(numbers)]
         middle = poses.translation if lattice is not None else poses.translation.mean(0, keepdim=True)
         places = (poses.translation - middle) @ turn.T + middle
         return self.moved(numbers, Poses(turn @ poses.rotation, places))
 
     def with_lock(self, numbers: Sequence[int], on: bool) -> Arrangement:
-        """Some pieces locked where they stand, or unlocked."""
+        """Some pieces locked where they are, or unlocked."""
         locked = self.locked.clone()
         locked[list(numbers)] = on
         return replace(self, locked=locked)
@@ -120,7 +120,7 @@ class Arrangement:
 
 
 def _unsolved(arrangement: Arrangement) -> Answer:
-    """The pieces as they stand, of which nothing is known."""
+    """The pieces as they are, without an answer."""
     puzzle, poses = arrangement.puzzle, arrangement.poses
     return Answer(puzzle, Placements(poses, torch.zeros(len(puzzle))))
 

@@ -1,8 +1,7 @@
-"""The page of one session: board, tools, and what is told beside them."""
+"""The page of one session: board, tools, status and panels."""
 
 from __future__ import annotations
 
-import base64
 import math
 import threading
 import time
@@ -28,11 +27,12 @@ from diffassemble.web.panels import (
     StartPanel,
     css_colour,
     labelled,
+    png_address,
 )
 from diffassemble.web.session import Session, Sessions
 from diffassemble.web.words import PRIVATE, advice, evidence
 
-# How much of a piece's own look its confidence leaves, as browsers write it.
+# Opacity of the colour of a confidence over a flat piece, as browsers write it.
 _TINT = "99"
 _KEYS = (
     ("Drag", "move a piece, or several that are selected"),
@@ -47,21 +47,21 @@ _KEYS = (
 )
 
 
-def _style() -> str:
-    return (files("diffassemble.web") / "page.css").read_text()
+def _add_style() -> None:
+    ui.add_css((files("diffassemble.web") / "page.css").read_text())
 
 
 def show_missing() -> None:
     """What is shown for work that is no longer there."""
-    ui.add_css(_style())
+    _add_style()
     with ui.element("div").classes("da-missing"):
         ui.label("This work is no longer here").classes("da-headline")
-        ui.label("It was forgotten, or nobody used it for a day.")
-        ui.link("Begin anew", "/")
+        ui.label("It was removed by you, or not used for a day.")
+        ui.link("Start again", "/")
 
 
 class View:
-    """One page that shows a session; what only concerns the looks is kept here."""
+    """One page that shows a session; what only concerns its display is kept here."""
 
     def __init__(self, session: Session, sessions: Sessions, before: str) -> None:
         self.session, self.sessions, self.before = session, sessions, before
@@ -79,11 +79,9 @@ class View:
         self._stand: Poses | None = None
         self._sent: dict[str, Any] = {}
 
-    # The layout, in the order of the work.
-
     def build(self) -> None:
-        """Make all elements; what they show comes with the first look."""
-        ui.add_css(_style())
+        """Make all elements; their content comes with the first update."""
+        _add_style()
         self.dark = ui.dark_mode(None)
         self._build_header()
         with ui.element("div").classes("da-main"):
@@ -100,7 +98,7 @@ class View:
         self._notice = 0 if notice is None else notice.number
         self.session.pages += 1
         context.client.on_delete(self._leave)
-        ui.timer(CONFIG.look, self.look)
+        ui.timer(CONFIG.update, self.update)
         ui.timer(CONFIG.frame, self._play)
 
     def _build_header(self) -> None:
@@ -141,25 +139,25 @@ class View:
             _tool("zoom_out", "Zoom out", lambda: self._call("zoom", 0.77))
             _tool("fit_screen", "Fit to the window", lambda: self._call("fit"))
         with ui.element("div").classes("da-looks") as self.looks:
-            self.colours = ui.switch("Confidence", on_change=self._set_looks)
+            self.colours = ui.switch("Confidence", on_change=self.refresh)
             self.legend = _legend("doubtful", "sure", "")
-            self.gaps = ui.switch("Gaps", on_change=self._set_looks)
+            self.gaps = ui.switch("Gaps", on_change=self.refresh)
             self.gap_legend = _legend("touching", "wide", "da-gaps")
-            self.palette = ui.switch("Own colours", value=True, on_change=self._set_looks)
-            self.ghosts = ui.switch("Ghost of the answer", on_change=self._set_looks)
-            self.photo = ui.switch("Photo", on_change=self._set_looks)
-            self.apart = self._slider("Explode", 2.0, self._set_looks)
-            self.cut = self._slider("Section", 0.95, self._set_looks)
-            self.compare = self._slider("Before / after", 1.0, self._set_looks)
+            self.palette = ui.switch("Own colours", value=True, on_change=self.refresh)
+            self.ghosts = ui.switch("Ghost of the answer", on_change=self.refresh)
+            self.photo = ui.switch("Photo", on_change=self.refresh)
+            self.apart = self._slider("Explode", 2.0)
+            self.cut = self._slider("Section", 0.95)
+            self.compare = self._slider("Before / after", 1.0)
             with ui.element("div").classes("da-slider") as self.player:
                 self.play = _tool("play_arrow", "Play the steps", self._toggle_playing)
                 self.steps = labelled(ui.slider(min=0, max=1, step=1, value=0, on_change=self._scrub), "Step")
                 self.counted = ui.label().classes("da-quiet da-count")
 
-    def _slider(self, words: str, most: float, action: Callable[[], None]) -> ui.slider:
+    def _slider(self, words: str, most: float) -> ui.slider:
         with ui.element("div").classes("da-slider"):
             ui.label(words)
-            return labelled(ui.slider(min=0, max=most, step=0.01, value=0, on_change=action), words)
+            return labelled(ui.slider(min=0, max=most, step=0.01, value=0, on_change=self.refresh), words)
 
     def _switch(self, icon: str, words: str, method: str) -> ui.button:
         """A tool that is on or off."""
@@ -175,10 +173,8 @@ class View:
         button.on_click(toggle)
         return button
 
-    # Looking at the session.
-
-    async def look(self) -> None:
-        """Show what has changed since the last look."""
+    async def update(self) -> None:
+        """Show what has changed in the session."""
         session = self.session
         session.seen = time.monotonic()
         working = session.work is not None
@@ -193,8 +189,8 @@ class View:
             panel.refresh()
         await self.plan.refresh()
 
-    def again(self) -> None:
-        """Look again, though only the looks have changed."""
+    def refresh(self) -> None:
+        """Update, though the session has not changed."""
         self._version = -1
 
     def _show_stage(self) -> None:
@@ -223,15 +219,15 @@ class View:
         self.stage.on("ready", self._is_ready)
         self.stage.on("select", self._on_select)
         self.stage.on("move", self._on_move)
-        self.stage.on("lock", lambda event: self._toggle_locks(self._pieces(event)))
+        self.stage.on("lock", lambda event: self.toggle_locks(self._pieces(event)))
         self.stage.on("act", lambda event: self.act(str(event.args.get("name"))))
         if session.found is not None:
             self.found.set_source(f"/work/{session.name}/found.png?{session.generation}")
 
     def _show_words(self) -> None:
         session, now = self.session, self.session.now
-        told = advice(session, len(transfers.listed(session.uploads)) if now is None else 0)
-        self.headline.text, self.next.text, self.title.text = told.headline, told.next, session.title
+        shown = advice(session, len(transfers.listed(session.uploads)) if now is None else 0)
+        self.headline.text, self.next.text, self.title.text = shown.headline, shown.next, session.title
         self.piece.text = self._about_selected()
         self.piece.set_visibility(bool(self.piece.text))
         work = session.work
@@ -243,10 +239,10 @@ class View:
         self.cancel.set_visibility(work is not None)
         names = {number: f"{number + 1}: {answer.solver}" for number, answer in enumerate(session.answers)}
         self.answer.set_visibility(len(names) > 1 and work is None)
-        shown = next((n for n, answer in enumerate(session.answers) if now and answer is now.answer), None)
-        if self.answer.options != names or self.answer.value != shown:
+        chosen = next((n for n, answer in enumerate(session.answers) if now and answer is now.answer), None)
+        if self.answer.options != names or self.answer.value != chosen:
             self._choosing = True
-            self.answer.set_options(names, value=shown)
+            self.answer.set_options(names, value=chosen)
             self._choosing = False
         notice = session.notice
         if notice is not None and notice.number != self._notice:
@@ -257,38 +253,38 @@ class View:
                 ui.notify(notice.text, type="negative" if notice.wrong else "info", multi_line=True, timeout=8000)
 
     def _show_tools(self) -> None:
-        session, now = self.session, self.session.now
+        session, now, answer = self.session, self.session.now, self._shown_answer
+        there, idle, solved = now is not None, session.work is None, answer is not None
         flat = now is not None and now.puzzle.pieces.flat
-        idle = session.work is None
-        solved = now is not None and now.answer is not None
-        self.tools.set_visibility(now is not None)
-        self.looks.set_visibility(now is not None)
-        self.undo.set_enabled(bool(session.past) and idle)
-        self.redo.set_enabled(bool(session.future) and idle)
         free = now is not None and bool(self.selected) and not any(bool(now.locked[one]) for one in self.selected)
-        self.turn.set_enabled(free and idle)
-        self.lock.set_enabled(bool(self.selected) and idle)
-        self.whole.set_visibility(flat)
-        self.whole.set_enabled(idle)
-        self.boxing.set_visibility(flat)
-        for element in (self.turning, self.measuring):
-            element.set_visibility(not flat)
-        self.private.set_visibility(now is not None)
-        for slider, wanted in ((self.apart, not flat), (self.cut, not flat), (self.compare, solved)):
-            _parent(slider).set_visibility(wanted)
-        self.colours.set_visibility(solved)
-        self.legend.set_visibility(solved and self.colours.value)
-        self.ghosts.set_visibility(solved and flat)
-        self.gaps.set_visibility(solved and not flat)
-        self.gap_legend.set_visibility(solved and not flat and self.gaps.value)
-        own = now is not None and not flat and any(mesh.colours is not None for mesh in now.puzzle.fragments.meshes)
-        self.palette.set_visibility(own)
-        self.photo.set_visibility(session.found is not None)
+        coloured = (
+            now is not None and not flat and any(mesh.colours is not None for mesh in now.puzzle.fragments.meshes)
+        )
+        count = 0 if answer is None else len(answer.history)
+        for element, usable in (
+            (self.undo, bool(session.past)),
+            (self.redo, bool(session.future)),
+            (self.turn, free),
+            (self.lock, bool(self.selected)),
+            (self.whole, True),
+        ):
+            element.set_enabled(usable and idle)
+        for shown, visible in (
+            *((one, there) for one in (self.tools, self.looks, self.private)),
+            *((one, flat) for one in (self.whole, self.boxing)),
+            *((one, not flat) for one in (self.turning, self.measuring, _parent(self.apart), _parent(self.cut))),
+            *((one, solved) for one in (_parent(self.compare), self.colours)),
+            (self.legend, solved and self.colours.value),
+            (self.ghosts, solved and flat),
+            (self.gaps, solved and not flat),
+            (self.gap_legend, solved and not flat and self.gaps.value),
+            (self.palette, coloured),
+            (self.photo, session.found is not None),
+            (self.player, count > 1 and idle),
+        ):
+            shown.set_visibility(bool(visible))
         if self.stage is not None:
             self.found.set_visibility(session.found is not None and bool(self.photo.value) and idle)
-        answer = None if now is None else now.answer
-        count = 0 if answer is None else len(answer.history)
-        self.player.set_visibility(count > 1 and idle)
         if answer is not self._answer:
             self._answer, self.step = answer, None
             self.steps.props(f"max={max(1, count)}")
@@ -296,7 +292,12 @@ class View:
             if session.answers:
                 self.photo.value = False
             if answer is not None:
-                self._get_ready_to_correct(answer)
+                self._prepare_corrections(answer)
+
+    @property
+    def _shown_answer(self) -> Answer | None:
+        """The solver's answer that is shown, before corrections."""
+        return None if self.session.now is None else self.session.now.answer
 
     def _about_selected(self) -> str:
         now = self.session.now
@@ -320,10 +321,10 @@ class View:
         parts.append("locked: unlock it to move it" if held else "drag it, turn it, or lock it")
         return " · ".join(parts)
 
-    # What the board is told.
+    # To the board.
 
     def _push(self) -> None:
-        """Tell the board what differs from what it was told before."""
+        """Send the board what differs from what it was sent before."""
         session, now = self.session, self.session.now
         if now is None or self.stage is None or not self.ready:
             return
@@ -386,8 +387,8 @@ class View:
         places, moved = self._places(now, now.answer.poses), set(now.moved_by_hand)
         return [place if number in moved else None for number, place in enumerate(places)]
 
-    def _get_ready_to_correct(self, answer: Answer) -> None:
-        """Find out, in the meantime, what likely matches, and how an object stands upright."""
+    def _prepare_corrections(self, answer: Answer) -> None:
+        """Find likely matches, and which way an object is upright, in the background."""
         threading.Thread(target=self.session.find_matches, daemon=True).start()
         if answer.puzzle.pieces.flat or (answer.puzzle.locks is not None and self._stand is not None):
             return
@@ -396,7 +397,7 @@ class View:
             motion = stages.upright(answer)
             if self._answer is answer:
                 self._stand = motion
-                self.again()
+                self.refresh()
 
         threading.Thread(target=stand, daemon=True).start()
 
@@ -411,22 +412,22 @@ class View:
         if self.stage is not None:
             self.stage.run_method(method, *arguments)
 
-    # What the board tells. It is another program, so nothing of it is believed.
+    # From the board, another program: nothing is taken unchecked.
 
     def _is_ready(self) -> None:
         self.ready, self._sent = True, {}
-        self.again()
+        self.refresh()
 
     def _pieces(self, event: GenericEventArguments) -> list[int]:
-        puzzle, told = self.session.puzzle, event.args.get("pieces") if isinstance(event.args, dict) else None
-        if puzzle is None or not isinstance(told, list):
+        puzzle, sent = self.session.puzzle, event.args.get("pieces") if isinstance(event.args, dict) else None
+        if puzzle is None or not isinstance(sent, list):
             return []
-        return list(dict.fromkeys(one for one in told if isinstance(one, int) and 0 <= one < len(puzzle)))
+        return list(dict.fromkeys(one for one in sent if isinstance(one, int) and 0 <= one < len(puzzle)))
 
     def _on_select(self, event: GenericEventArguments) -> None:
         self.selected = self._pieces(event)
         self._sent["selected"] = self.selected
-        self.again()
+        self.refresh()
 
     def _on_move(self, event: GenericEventArguments) -> None:
         numbers, puzzle = self._pieces(event), self.session.puzzle
@@ -436,11 +437,11 @@ class View:
         if places is None:
             return
         poses = stages.from_places(puzzle, places)
-        # The board shows them elsewhere already, so it has to hear where they are in any case.
+        # The board shows them there already, so their places are sent in any case.
         self._sent.pop("places", None)
         flat = puzzle.pieces.flat
         self.session.correct(lambda now: now.moved(numbers, poses if flat else self._upright(now).inverse() @ poses))
-        self.again()
+        self.refresh()
 
     # What people do.
 
@@ -454,35 +455,30 @@ class View:
         elif now is None or not self.selected:
             return
         elif name == "lock":
-            self._toggle_locks(self.selected)
+            self.toggle_locks(self.selected)
         elif any(bool(now.locked[number]) for number in self.selected):
             session.tell("this piece is locked; unlock it to turn it", wrong=True)
         elif not now.puzzle.pieces.flat:
             self._call("turn", 15)
         else:
-            usual = 15.0 if now.puzzle.lattice is None else 180.0 if now.puzzle.board.oblong else 90.0
-            by = -usual if name == "turn back" else usual
-            session.correct(lambda now: now.turned(self.selected, by))
+            session.correct(lambda now: now.turned(self.selected, back=name == "turn back"))
 
-    def _toggle_locks(self, numbers: Sequence[int]) -> None:
+    def toggle_locks(self, numbers: Sequence[int]) -> None:
+        """Lock pieces, or unlock them if all are locked."""
         now = self.session.now
         if now is not None and numbers:
             on = not all(bool(now.locked[number]) for number in numbers)
             self.session.correct(lambda now: now.with_lock(numbers, on))
 
-    def lock_one(self, number: int) -> None:
-        """Lock or unlock a piece of the list."""
-        self._toggle_locks([number])
-
     def toggle_hidden(self, number: int) -> None:
         """Hide a piece, or show it again."""
         self.hidden ^= {number}
-        self.again()
+        self.refresh()
 
     def select(self, numbers: list[int]) -> None:
         """Select pieces by the list."""
         self.selected = numbers
-        self.again()
+        self.refresh()
 
     def _turn_whole(self) -> None:
         now = self.session.now
@@ -501,60 +497,47 @@ class View:
             return
         session.correct(lambda now: Arrangement.of(session.answers[chosen]))
 
-    def _set_looks(self) -> None:
-        self.again()
-
     def _scrub(self) -> None:
-        answer = None if self.session.now is None else self.session.now.answer
-        count = 0 if answer is None else len(answer.history)
+        count = 0 if self._shown_answer is None else len(self._shown_answer.history)
         number = int(self.steps.value or 0)
         self.step = None if number >= count else number
         self.counted.text = f"step {min(number + 1, count)} of {count}" if self.step is not None else "now"
-        self.again()
+        self.refresh()
 
     def _toggle_playing(self) -> None:
         self.playing = not self.playing
-        answer = None if self.session.now is None else self.session.now.answer
-        if self.playing and answer is not None and self.step is None:
+        if self.playing and self._shown_answer is not None and self.step is None:
             self.steps.value = 0
         self.play.props(f"icon={'pause' if self.playing else 'play_arrow'}")
 
     def _play(self) -> None:
         """While playing, go from step to step, and stop at the end."""
-        answer = None if self.session.now is None else self.session.now.answer
-        if not self.playing or answer is None:
+        if not self.playing or self._shown_answer is None:
             return
-        stride = max(1, math.ceil(len(answer.history) / 100))
-        self.steps.value = min(len(answer.history), int(self.steps.value or 0) + stride)
-        if self.steps.value >= len(answer.history):
+        count = len(self._shown_answer.history)
+        self.steps.value = min(count, int(self.steps.value or 0) + max(1, math.ceil(count / 100)))
+        if self.steps.value >= count:
             self._toggle_playing()
 
     def _toggle_dark(self) -> None:
-        if self.dark.value is None:
-            self.dark.value = True
-        else:
-            self.dark.value = not self.dark.value
+        self.dark.value = not self.dark.value
 
     def _help(self) -> None:
-        with _dialog("What hands and keys do"):
-            ui.label("What hands and keys do").classes("da-headline")
-            with ui.element("dl").classes("da-keys"):
-                for keys, words in _KEYS:
-                    with ui.element("dt"):
-                        ui.label(keys)
-                    with ui.element("dd"):
-                        ui.label(words)
+        with _dialog("Mouse, touch and keys"), ui.element("dl").classes("da-keys"):
+            for keys, words in _KEYS:
+                with ui.element("dt"):
+                    ui.label(keys)
+                with ui.element("dd"):
+                    ui.label(words)
 
     def _show_refused(self, text: str, picture: bytes) -> None:
-        with _dialog("This photo was not taken"):
-            ui.label("This photo was not taken").classes("da-headline")
+        with _dialog("This photo was refused"):
             ui.label(text)
-            shown = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
-            ui.image(shown).props('alt="What was found in it"').classes("da-refused")
+            ui.image(png_address(picture)).props('alt="What was found in it"').classes("da-refused")
 
     def _ask_to_forget(self) -> None:
         with _dialog("Forget my work?") as dialog:
-            ui.label("Forget this puzzle, its answers and your corrections?").classes("da-next")
+            ui.label("Remove this puzzle, its answers and your corrections?").classes("da-next")
             with ui.row().classes("da-line"):
                 ui.button("Forget", on_click=self._forget).props("unelevated no-caps color=negative")
                 ui.button("Keep", on_click=dialog.close).props("flat no-caps")
@@ -570,8 +553,9 @@ class View:
 
 @contextmanager
 def _dialog(words: str) -> Iterator[ui.dialog]:
-    """An open dialog with a name, and a card in it to be filled."""
+    """An open dialog with a headline, and a card in it to be filled."""
     with labelled(ui.dialog(value=True), words) as dialog, ui.card().classes("da-card"):
+        ui.label(words).classes("da-headline")
         yield dialog
 
 
@@ -581,7 +565,7 @@ def _tool(icon: str, words: str, action: Callable[[], Any]) -> ui.button:
 
 
 def _legend(low: str, high: str, ramp: str) -> ui.element:
-    """Which colours stand for what."""
+    """The meaning of colours."""
     with ui.element("span").classes("da-legend") as legend:
         ui.label(low)
         ui.element("span").classes(f"da-ramp {ramp}")
@@ -595,12 +579,12 @@ def _parent(element: ui.element) -> ui.element:
     return slot.parent
 
 
-def _places(told: Any, count: int, wide: int) -> list[list[float]] | None:
+def _places(sent: Any, count: int, wide: int) -> list[list[float]] | None:
     """So many places, if these are some, of numbers that are not too large."""
-    if not isinstance(told, list) or len(told) != count:
+    if not isinstance(sent, list) or len(sent) != count:
         return None
-    if not all(isinstance(place, list) and len(place) == wide for place in told):
+    if not all(isinstance(place, list) and len(place) == wide for place in sent):
         return None
-    if not all(isinstance(one, int | float) and abs(one) < 1e7 for place in told for one in place):
+    if not all(isinstance(one, int | float) and abs(one) < 1e7 for place in sent for one in place):
         return None
-    return [[float(one) for one in place] for place in told]
+    return [[float(one) for one in place] for place in sent]

@@ -42,7 +42,7 @@ def labelled(element: Any, words: str) -> Any:
 
 
 class SettingsPanel:
-    """Which solver, with what; folded away until somebody wants to know."""
+    """The solver and its settings; closed at first."""
 
     def __init__(self, view: View) -> None:
         self.view, settings = view, view.session.settings
@@ -85,7 +85,7 @@ class PiecesPanel:
             self.rows = ui.column().classes("da-rows").props('role="list" aria-label="Pieces"')
 
     def refresh(self) -> None:
-        """List the pieces as they are, if anybody looks."""
+        """List the pieces as they are, if the panel is open."""
         now = self.view.session.now
         self.element.set_visibility(now is not None)
         if now is None or not self.element.value:
@@ -102,41 +102,36 @@ class PiecesPanel:
         self.rows.clear()
         with self.rows:
             for number in order[: self.limit]:
-                told = None if answer is None else answer.placements.placement(number)
-                self._row(number, now.puzzle.names[number], told, bool(now.locked[number]))
+                found = None if answer is None else answer.placements.placement(number)
+                self._row(number, now.puzzle.names[number], found, bool(now.locked[number]))
             if len(order) > self.limit:
                 ui.button(f"Show more of {len(order)}", on_click=self._show_more).props("flat no-caps")
 
-    def _row(self, number: int, name: str, told: Placement | None, locked: bool) -> None:
-        view = self.view
-        seen = number not in view.hidden
+    def _row(self, number: int, name: str, found: Placement | None, locked: bool) -> None:
+        view, hidden = self.view, number in self.view.hidden
         chosen = " da-chosen" if number in view.selected else ""
         with ui.element("div").classes(f"da-row{chosen}").props('role="listitem"'):
-            _small(
-                "visibility" if seen else "visibility_off",
-                f"{'Hide' if seen else 'Show'} {name}",
-                view.toggle_hidden,
-                number,
-            )
-            words = name if told is None else f"{name}, {told.status}"
+            icon, words = ("visibility_off", "Show") if hidden else ("visibility", "Hide")
+            _small(icon, f"{words} {name}", lambda: view.toggle_hidden(number))
+            words = name if found is None else f"{name}, {found.status}"
             button = labelled(ui.element("button"), f"Select {words}").classes("da-name").props("type=button")
             with button:
                 ui.label(name)
             button.on("click", lambda: view.select([number]))
-            if told is not None:
-                sure = math.nan if told.confidence is None else told.confidence
-                chip = ui.label("by hand" if told.confidence is None else f"{sure:.2f}").classes("da-chip")
-                chip.style(f"background: {css_colour(sure)}")
-                chip.tooltip(told.status)
-            _small("lock" if locked else "lock_open", f"{'Unlock' if locked else 'Lock'} {name}", view.lock_one, number)
+            if found is not None:
+                sure = math.nan if found.confidence is None else found.confidence
+                chip = ui.label("by hand" if found.confidence is None else f"{sure:.2f}").classes("da-chip")
+                chip.style(f"background: {css_colour(sure)}").tooltip(found.status)
+            icon, words = ("lock", "Unlock") if locked else ("lock_open", "Lock")
+            _small(icon, f"{words} {name}", lambda: view.toggle_locks([number]))
 
     def _show_more(self) -> None:
         self.limit += CONFIG.pieces
         self.refresh()
 
 
-def _small(icon: str, words: str, action: Callable[[int], None], number: int) -> None:
-    labelled(ui.button(icon=icon, on_click=lambda: action(number)), words).props("flat round dense")
+def _small(icon: str, words: str, action: Callable[[], None]) -> None:
+    labelled(ui.button(icon=icon, on_click=action), words).props("flat round dense")
 
 
 class PlanPanel:
@@ -152,7 +147,7 @@ class PlanPanel:
             self.content = ui.column().classes("da-wide")
 
     async def refresh(self) -> None:
-        """Draw them for the answer that is shown, if anybody looks."""
+        """Draw them for the answer that is shown, if the panel is open."""
         now = self.view.session.now
         self.element.set_visibility(
             now is not None and now.answer is not None and kind_of(now.puzzle).next_joins is not None
@@ -184,12 +179,13 @@ def _planned(assembly: Answer) -> tuple[str | None, list[tuple[str, str]]]:
     """Plan and joins, as addresses of pictures."""
     pictures = Pictures(assembly)
     return (
-        None if pictures.plan is None else _address(pictures.plan),
-        [(_address(join.picture), join.words) for join in pictures.next_joins],
+        None if pictures.plan is None else png_address(pictures.plan),
+        [(png_address(join.picture), join.words) for join in pictures.next_joins],
     )
 
 
-def _address(picture: bytes) -> str:
+def png_address(picture: bytes) -> str:
+    """The content of a PNG file as an address."""
     return f"data:image/png;base64,{base64.b64encode(picture).decode()}"
 
 
