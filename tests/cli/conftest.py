@@ -1,18 +1,39 @@
-"""A picture to work on, and what commands that are refused must leave as it was."""
+"""Commands in this process, a picture to work on, and what commands that are refused must leave as it was."""
 
 from __future__ import annotations
 
+import io
 import os
 import struct
 import zlib
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
+from diffassemble.cli.main import main
 from diffassemble.io.pictures import write_picture
+
+
+@pytest.fixture
+def command(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Run `diffassemble` in this process; in a child only without `rights`, or with a limit to what a file may hold."""
+
+    def run(*argv: str | Path, **limits: Any) -> Any:
+        if limits:
+            return command(*argv, **limits)
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err):
+            code = main([str(word) for word in argv])
+        # The first on a machine compiles, and a line says so.
+        printed = err.getvalue().replace("compiling the search, once; about 10 s\n", "")
+        return SimpleNamespace(code=code, out=out.getvalue(), err=printed)
+
+    return run
 
 
 @pytest.fixture
@@ -25,7 +46,7 @@ def photo(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def bomb(photo: Path) -> bytes:
-    """The content of a small file that says to be a picture of 2.5 gigapixels."""
+    """The content of a small file that declares a picture of 2.5 gigapixels."""
     whole = photo.read_bytes()
     head = b"IHDR" + struct.pack(">II", 50000, 50000) + whole[24:29]
     return whole[:12] + head + struct.pack(">I", zlib.crc32(head)) + whole[33:]

@@ -1,13 +1,13 @@
-"""The command finds its verbs fast and fails with one line."""
+"""The command finds its verbs fast and fails with one line; nothing that users type or import is lost."""
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,140 +17,152 @@ import pytest
 import diffassemble
 import diffassemble.cli.main as entry
 from diffassemble.core import InputError
+from diffassemble.training.presets import PRESETS
+from diffassemble_research.tables import TABLES
+
+RECORD = (Path(__file__).parents[2] / "docs" / "decisions" / "002-public-interface.md").read_text()
 
 
-def program(*argv: str) -> subprocess.CompletedProcess[str]:
-    """The command as users start it."""
-    return subprocess.run([sys.executable, "-m", "diffassemble", *argv], capture_output=True, text=True, check=False)
+def listed(start: str) -> set[str]:
+    """The words of the line of the record that starts so."""
+    (line,) = re.findall(rf"^{re.escape(start)} (.*)$", RECORD, re.M)
+    return set(line.split())
 
 
-def test_help_lists_every_verb() -> None:
-    done = program("--help")
-    assert done.returncode == 0
-    assert all(f"  {verb} " in done.stdout for verb in entry.VERBS)
-    assert done.stderr == ""
+@pytest.mark.parametrize("verb", sorted(entry.VERBS))
+def test_verbs_and_their_options(
+    verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert find_spec(f"diffassemble.cli.{verb}") is not None
+    assert 0 < len(entry.VERBS[verb]) < 60
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit):
+        entry.run(verb, [*(["jigsaw"] if verb == "train" else []), "--help"])
+    found = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*(?:\.[a-z-]+)?", capsys.readouterr().out))
+    wanted = {option.rstrip(",") for option in listed(f"- `{verb}`:") if option.startswith("--")}
+    assert wanted <= found
+    sections = {option.partition(".")[0] for option in found if "." in option}
+    assert sections == ({"--model", "--data", "--training"} if verb == "train" else set())
 
 
-def test_version() -> None:
-    done = program("--version")
-    assert done.returncode == 0
-    assert done.stdout == f"diffassemble {diffassemble.__version__}\n"
+def test_names_presets_and_tables() -> None:
+    assert set(dir(diffassemble)) >= listed("Names:")
+    assert all(hasattr(diffassemble, name) for name in listed("Names:"))
+    assert set(PRESETS) >= listed("Presets of `train`:")
+    assert set(TABLES) >= listed("Tables of `evaluate --table`:")
 
 
-def test_no_verb_shows_help_but_did_no_work(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert entry.main(["--help"]) == 0
+    assert all(f"  {verb} " in capsys.readouterr().out for verb in [*entry.VERBS][:1])
+    assert entry.main(["--version"]) == 0
+    assert capsys.readouterr() == (f"diffassemble {diffassemble.__version__}\n", "")
     assert entry.main([]) == 2
     assert "usage" in capsys.readouterr().out
+    for word, meant in (("slove", "did you mean 'solve'?"), ("xyz", "see diffassemble --help")):
+        assert entry.main([word]) == 2
+        line = capsys.readouterr().err
+        assert line.startswith("diffassemble: the verbs are demo, cut, fracture, solve")
+        assert line.endswith(f"there is no '{word}', {meant}\n")
+        assert line.count("\n") == 1
 
 
-def test_unknown_verb_names_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
-    assert entry.main(["slove"]) == 2
-    line = capsys.readouterr().err
-    assert line.startswith("diffassemble: the verbs are demo, cut, fracture, solve")
-    assert line.endswith("there is no 'slove', did you mean 'solve'?\n")
-    assert line.count("\n") == 1
-    assert entry.main(["xyz"]) == 2
-    assert capsys.readouterr().err.endswith("there is no 'xyz', see diffassemble --help\n")
+@pytest.fixture(scope="module")
+def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The scripts of all shells, by their names."""
+    folder = tmp_path_factory.mktemp("scripts")
+    for shell in entry.SHELLS:
+        (folder / shell).write_text(entry._completion(shell))
+    return folder
 
 
-def test_bash_completes(tmp_path: Path) -> None:
-    script = tmp_path / "completion.bash"
-    script.write_text(program("--completion", "bash").stdout)
-
-    def complete(*words: str) -> list[str]:
-        asked = " ".join(f"'{word}'" for word in words)
-        code = (
-            f"source {script}; COMP_WORDS=({asked}); COMP_CWORD={len(words) - 1}; "
-            "$(complete -p diffassemble | grep -o '_diffassemble'); printf '%s\\n' \"${COMPREPLY[@]}\""
-        )
-        done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=False)
-        assert done.stderr == ""
-        return done.stdout.split()
-
-    assert complete("diffassemble", "so") == ["solve"]
-    assert set(complete("diffassemble", "")) >= set(entry.VERBS)
-    assert complete("diffassemble", "solve", "my-puzzle", "--tu") == ["--turn"]
-    assert complete("diffassemble", "solve", "--turn", "") == ["0", "90", "180", "270"]
-    assert complete("diffassemble", "cut", "photo.jpg", "--shape", "t") == ["tabs", "torn"]
-    assert complete("diffassemble", "train", "jigsaw-pa") == ["jigsaw-paper-form", "jigsaw-paper"]
-    assert complete("diffassemble", "evaluate", "--tab") == ["--table"]
-    # What is no option is a file, which bash completes by itself.
-    assert complete("diffassemble", "solve", "photo") == []
-    assert complete("diffassemble", "solve", "--no-pi") == ["--no-pictures"]
+def test_bash_completes(scripts: Path) -> None:
+    asked = {
+        ("so",): {"solve"},
+        ("solve", "my-puzzle", "--tu"): {"--turn"},
+        ("solve", "--turn", ""): {"0", "90", "180", "270"},
+        ("cut", "photo.jpg", "--shape", "t"): {"tabs", "torn"},
+        ("train", "jigsaw-pa"): {"jigsaw-paper-form", "jigsaw-paper"},
+        ("train", "jigsaw", "--res"): {"--resume"},
+        ("evaluate", "--tab"): {"--table"},
+        # Anything else is a file, which bash completes unasked.
+        ("solve", "photo"): set(),
+        ("solve", "--no-pi"): {"--no-pictures"},
+    }
+    lines = [f"source {scripts / 'bash'}", "run() { $(complete -p diffassemble | grep -o '_[a-z_]*diffassemble ');"]
+    lines.append('echo "${COMPREPLY[*]}"; COMPREPLY=(); }')
+    for words in asked:
+        quoted = " ".join(f"'{word}'" for word in ("diffassemble", *words))
+        lines.append(f"COMP_WORDS=({quoted}); COMP_CWORD={len(words)}; run")
+    done = subprocess.run(["bash", "-c", "\n".join(lines)], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert [set(line.split()) for line in done.stdout.split("\n")[: len(asked)]] == list(asked.values())
+    assert "complete -o default" in (scripts / "bash").read_text()
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_other_shells(shell: str) -> None:
-    script = program("--completion", shell).stdout
-    assert all(word in script for word in (*entry.VERBS, "turn", "jigsaw-paper-form", "tabs torn"))
+def test_other_shells(scripts: Path, shell: str) -> None:
+    script = (scripts / shell).read_text()
+    assert all(word in script for word in (*entry.VERBS, "--turn", "jigsaw-paper-form", "'tabs', 'torn'"))
+    assert {"zsh": "|| _files", "fish": "complete --command"}[shell] in script
     # Where the shell is at hand, it reads the script without a word.
     if found := shutil.which(shell):
         done = subprocess.run([found, "-n"], input=script, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_completion_of_an_unknown_shell() -> None:
-    done = program("--completion", "csh")
-    assert done.returncode == 2
-    assert done.stderr == "diffassemble: name one shell: diffassemble --completion bash|zsh|fish\n"
+def test_completion_of_an_unknown_shell(capsys: pytest.CaptureFixture[str]) -> None:
+    assert entry.main(["--completion", "csh"]) == 2
+    assert capsys.readouterr().err == "diffassemble: name one shell: diffassemble --completion bash|zsh|fish\n"
 
 
-@pytest.mark.parametrize("words", [["--help"], ["--version"], ["unknown"], ["cut", "--help"], ["--completion", "bash"]])
-def test_help_loads_no_torch(words: list[str]) -> None:
-    script = f"""
+def test_help_loads_no_torch() -> None:
+    script = """
 import contextlib, sys
 from diffassemble.cli.main import main
-with contextlib.suppress(SystemExit):
-    main({words})
-print("torch" in sys.modules)
+asked = ["--help"], ["--version"], ["unknown"], ["cut", "--help"], ["evaluate", "--help"], ["--completion", "bash"]
+for words in asked:
+    with contextlib.suppress(SystemExit):
+        main(words)
+    assert "torch" not in sys.modules, words
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.endswith("False\n")
-
-
-@pytest.mark.parametrize("verb", sorted(entry.VERBS))
-def test_every_verb_has_its_module(verb: str) -> None:
-    assert find_spec(f"diffassemble.cli.{verb}") is not None
-    assert 0 < len(entry.VERBS[verb]) < 60
-
-
-def failing(error: BaseException) -> Callable[[list[str]], None]:
-    def run(argv: list[str]) -> None:
-        raise error
-
-    return run
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "--missing" in done.stdout
 
 
 @pytest.mark.parametrize(
     ("error", "code", "line"),
     [
         (InputError("a.png: is no\n picture"), 2, "diffassemble: a.png: is no picture\n"),
-        (
-            OSError(errno.ENOSPC, "No space left on device"),
-            2,
-            "diffassemble: standard output: No space left on device\n",
-        ),
+        (OSError(errno.ENOSPC, "No space left"), 2, "diffassemble: standard output: No space left\n"),
         (PermissionError(errno.EACCES, "Permission denied", "x"), 2, "diffassemble: x: Permission denied\n"),
         (OSError("strange"), 2, "diffassemble: strange\n"),
+        (MemoryError(), 2, "diffassemble: there is not enough memory for this; "),
+        (entry.Unsolved("nothing was joined"), 1, "diffassemble: nothing was joined\n"),
         (KeyboardInterrupt(), 130, ""),
+        # Mistakes of the program are not hidden.
+        (KeyError("bug"), None, ""),
+        (ValueError("bug"), None, ""),
     ],
 )
 def test_failures(
     error: BaseException,
-    code: int,
+    code: int | None,
     line: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(entry, "import_module", lambda name: SimpleNamespace(run=failing(error)))
-    assert entry.main(["cut"]) == code
-    assert capsys.readouterr().err == line
+    def run(argv: list[str]) -> None:
+        raise error
 
-
-@pytest.mark.parametrize("error", [KeyError, ValueError])
-def test_mistakes_of_the_program_are_not_hidden(error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entry, "import_module", lambda name: SimpleNamespace(run=failing(error("bug"))))
-    with pytest.raises(error, match="bug"):
-        entry.main(["cut"])
+    monkeypatch.setattr(entry, "import_module", lambda name: SimpleNamespace(run=run))
+    if code is None:
+        with pytest.raises(type(error), match="bug"):
+            entry.main(["cut"])
+    else:
+        assert entry.main(["cut"]) == code
+        assert capsys.readouterr().err.startswith(line)
 
 
 def test_a_reader_who_leaves_early() -> None:

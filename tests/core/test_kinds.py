@@ -115,7 +115,7 @@ def test_models_and_solvers_of_another_kind_are_refused(tiny_model: Path) -> Non
     for wishes, words in (
         ({"solver": "gallagher"}, "no solver 'gallagher' for fragments"),
         ({"solver": "diffusion", "model": str(tiny_model)}, "is for other pieces"),
-        ({"solver": "hybrid", "several": True}, "several are told apart by mend"),
+        ({"solver": "hybrid", "several": True}, "several are separated by mend"),
     ):
         with pytest.raises(InputError, match=words):
             solve(clouds(), **wishes)

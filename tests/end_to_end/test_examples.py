@@ -1,4 +1,4 @@
-"""The examples do what they say, without data and without network."""
+"""Examples and notebook run, without data and without network."""
 
 from __future__ import annotations
 
@@ -47,3 +47,14 @@ def test_as_users_start_it(tmp_path: Path) -> None:
     done = subprocess.run(words, cwd=tmp_path, env=few, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert all((tmp_path / result).stat().st_size > 0 for result in RESULTS[FRESH])
+
+
+@pytest.mark.slow
+def test_the_tour_runs(tmp_path: Path) -> None:
+    jupytext, nbclient = pytest.importorskip("jupytext"), pytest.importorskip("nbclient")
+    notebook = jupytext.read(EXAMPLES / "notebook" / "tour.py")
+    nbclient.NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    results = [output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert sum("image/png" in data for data in results) >= 3 + 4
+    assert sum("sure" in data.get("text/html", "") for data in results) == 4
+    assert (tmp_path / "bowl-mended" / "assembled.glb").stat().st_size > 0

@@ -1,7 +1,7 @@
 """Killed by SIGKILL at random moments: nothing half written is taken for whole, and the same command goes on or begins
 anew, to the same end; what the killed left behind is gone after that.
 
-DIFFASSEMBLE_KILLS tells how many moments; the table of a long campaign is in docs/RELIABILITY.md.
+DIFFASSEMBLE_KILLS is the number of moments; the table of a long campaign is in docs/RELIABILITY.md.
 """
 
 from __future__ import annotations
@@ -109,36 +109,24 @@ def _scores(path: Path) -> list[Any]:
     return sorted(found)
 
 
-def test_evaluate_and_go_on(start: Start, picture_folders: tuple[Path, Path], tmp_path: Path) -> None:
-    words = ["evaluate", "--data", picture_folders[0], "--grid", "3", "4", "--size", "8", "--puzzles", "150"]
-    words += ["--solver", "random", "identity", "--scores"]
-    whole = seconds_of(start, *words, tmp_path / "whole")
-    expected, chance, hits, rounds = _scores(tmp_path / "whole"), random.Random(2), 0, 0
-    while hits < KILLS:
-        rounds += 1
-        scores = tmp_path / f"scores {rounds}"
-        while hits < KILLS and killed(start, chance.uniform(0, whole), *words, scores):
-            hits += 1
-        assert start(*words, scores)[1]().code == 0
-        assert _scores(scores) == expected
-    print(f"evaluate --scores: {hits} kills in {rounds} runs, every case once, all scores the same")
-
-
-def test_evaluate_with_ray(picture_folders: tuple[Path, Path], tmp_path: Path) -> None:
-    pytest.importorskip("ray")
+@pytest.mark.parametrize("ray", [False, True])
+def test_evaluate_and_go_on(picture_folders: tuple[Path, Path], tmp_path: Path, ray: bool) -> None:
+    """In this machine's process or, by Ray, in several."""
+    if ray:
+        pytest.importorskip("ray")
     words = [sys.executable, "-m", "diffassemble", "evaluate", "--data", str(picture_folders[0]), "--grid", "3"]
-    words += ["--size", "8", "--puzzles", "30", "--solver", "gallagher", "--scores"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment}
+    words += ["--size", "8", *(["--puzzles", "30", "--ray", "local"] if ray else ["--puzzles", "600"]), "--solver"]
+    words += ["gallagher" if ray else "random", "--scores"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": {**os.environ, "OMP_NUM_THREADS": "1"}}
     began = time.monotonic()
-    subprocess.run([*words, str(tmp_path / "whole"), "--ray", "local"], check=True, **quiet)  # type: ignore[call-overload]
+    subprocess.run([*words, str(tmp_path / "whole")], check=True, **quiet)  # type: ignore[call-overload]
     whole, expected = time.monotonic() - began, _scores(tmp_path / "whole")
-    chance, hits, rounds = random.Random(3), 0, 0
+    chance, hits, rounds = random.Random(2 + ray), 0, 0
     while hits < KILLS:
         rounds += 1
         scores = tmp_path / f"scores {rounds}"
         while hits < KILLS:
-            child = subprocess.Popen([*words, str(scores), "--ray", "local"], **quiet)  # type: ignore[call-overload]
+            child = subprocess.Popen([*words, str(scores)], **quiet)  # type: ignore[call-overload]
             time.sleep(chance.uniform(0, whole))
             child.kill()
             if child.wait() == 0:
@@ -146,7 +134,7 @@ def test_evaluate_with_ray(picture_folders: tuple[Path, Path], tmp_path: Path) -
             hits += 1
         subprocess.run([*words, str(scores)], check=True, **quiet)  # type: ignore[call-overload]
         assert _scores(scores) == expected
-    print(f"evaluate --ray local: {hits} kills in {rounds} runs, every case once, all scores the same")
+    print(f"evaluate --scores, Ray {ray}: {hits} kills in {rounds} runs, every case once, all scores the same")
 
 
 class Served:

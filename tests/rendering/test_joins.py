@@ -53,33 +53,26 @@ def test_split_triangles_are_small_and_the_same_surface() -> None:
     assert len(split(fine, 1.0).corners) == len(fine.corners)
 
 
-def test_two_half_boxes_touch_with_one_face_each() -> None:
+def test_what_touches_is_near_and_faces_the_other() -> None:
     both = standing(LEFT, right())
     for pair in ((0, 1), (1, 0)):
         assert touching_area(both, *pair) == pytest.approx(0.8 * 0.4, rel=1e-4)
-
-
-def test_half_of_a_face_touches() -> None:
-    area = touching_area(standing(LEFT, right(low=0.4)))
-    assert area == pytest.approx(0.4 * 0.4, rel=0.1)
-
-
-def test_what_touches_is_near_and_faces_the_other() -> None:
+    assert touching_area(standing(LEFT, right(low=0.4))) == pytest.approx(0.4 * 0.4, rel=0.1)
     assert touching_area(standing(LEFT, right(start=0.508))) == pytest.approx(0.8 * 0.4, rel=1e-4)
     assert touching_area(standing(LEFT, right(start=0.515))) == 0
-    # A thin plate: its far side is near, too, but looks away.
+    # A thin plate: its far side is near, too, but faces away.
     assert touching_area(standing(((0.495, 0, 0), (0.5, 0.8, 0.4)), right()), 0, 1) == pytest.approx(0.32, rel=0.1)
 
 
-def test_the_neighbour_is_the_one_that_is_touched_most() -> None:
+def test_the_neighbour_is_the_one_that_touches_most() -> None:
     seams = Seams(standing(((0, 0, 0), (1, 0.1, 0.4)), ((0, 0.1, 0), (0.3, 0.5, 0.4)), ((0.3, 0.1, 0), (1, 0.5, 0.4))))
     assert seams.neighbour(0) == 2
     assert seams.neighbour(1) == 2
     # The least sure first, and no join twice.
     assert seams.chosen == [(2, 0), (1, 2)]
-
-
-def test_what_is_left_out_or_of_another_object_is_no_neighbour() -> None:
+    slices = [((0.03 * n, 0.0, 0.0), (0.03 * (n + 1), 0.5, 0.5)) for n in range(JOINS.most + 6)]
+    assert len(Seams(standing(*slices)).chosen) == JOINS.most
+    # Unplaced fragments and those of other objects are no neighbours.
     both = standing(LEFT, right())
     assert not draw_joins(both.with_placements(confidence=torch.tensor([1.0, 0.0]), objects=torch.tensor((0, -1))))
     assert not draw_joins(both.with_placements(objects=torch.tensor((0, 1))))
@@ -110,23 +103,14 @@ def test_both_breaks_are_seen_in_the_colour_of_contact() -> None:
     assert 0.8 < left / other < 1.25  # both halves are alike
 
 
-def test_no_more_than_two_dozen() -> None:
-    slices = [((0.03 * n, 0.0, 0.0), (0.03 * (n + 1), 0.5, 0.5)) for n in range(JOINS.most + 6)]
-    assert len(Seams(standing(*slices)).chosen) == JOINS.most
-
-
 def test_clouds_touch_too() -> None:
-    both = standing(LEFT, right())
-    generator = torch.Generator().manual_seed(0)
+    both, generator = standing(LEFT, right()), torch.Generator().manual_seed(0)
     clouds = []
     for shift in (0.0, 0.5):
-        points = torch.rand(3000, 3, generator=generator)
-        points[:1000, 0], points[1000:2000, 1], points[2000:, 2] = (
-            points[:1000, 0].round(),
-            points[1000:2000, 1].round(),
-            points[2000:, 2].round(),
-        )
-        points = points * torch.tensor([0.5, 0.8, 0.4]) + torch.tensor([shift, 0.0, 0.0])
-        clouds.append(Mesh(points, torch.zeros(0, 3, dtype=torch.long)))
+        points = torch.rand(3, 1000, 3, generator=generator)
+        for axis in range(3):
+            points[axis, :, axis] = points[axis, :, axis].round()
+        places = points.reshape(-1, 3) * torch.tensor([0.5, 0.8, 0.4]) + torch.tensor([shift, 0.0, 0.0])
+        clouds.append(Mesh(places, torch.zeros(0, 3, dtype=torch.long)))
     pieces = replace(both.puzzle.fragments, meshes=tuple(clouds))
     assert len(draw_joins(replace(both, puzzle=replace(both.puzzle, pieces=pieces)))) == 1

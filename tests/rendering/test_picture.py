@@ -51,24 +51,19 @@ def test_pictures_stay_whole_under_and_beside_words() -> None:
     assert pair.width > 2 * titled.width
     first = pair.crop((20, 20, 20 + titled.width, 20 + titled.height))
     assert ImageChops.difference(first, titled).getbbox() is None
-
-
-def test_a_legend_shows_the_whole_ramp() -> None:
-    plain = Image.new("RGB", (320, 50))
-    picture = with_legend(plain, torch.tensor([0.2, torch.nan]))
-    bar = [picture.getpixel((x, 20 + 50 + 16 + 4)) for x in range(20, 340)]
-    assert bar[0] == confidence_colour(0.0)
-    assert bar[-1] == confidence_colour(1.0)
+    scale = with_legend(Image.new("RGB", (320, 50)), torch.tensor([0.2, torch.nan]))
+    assert [scale.getpixel((x, 20 + 50 + 16 + 4)) for x in (20, 339)] == [
+        confidence_colour(0.0),
+        confidence_colour(1.0),
+    ]
 
 
 def test_outlines_are_drawn() -> None:
     photo = Image.new("RGB", (100, 80), "white")
     corners = torch.tensor([[[20.0, 20.0], [60.0, 20.0], [60.0, 60.0], [20.0, 60.0]]])
     drawn = draw_outlines(photo, list(corners))
-    assert drawn.getpixel((40, 20)) == STYLE.found
-    assert drawn.getpixel((20, 40)) == STYLE.found
-    assert drawn.getpixel((90, 70)) == (255, 255, 255)
-    assert photo.getpixel((40, 20)) == (255, 255, 255)
+    assert drawn.getpixel((40, 20)) == drawn.getpixel((20, 40)) == STYLE.found
+    assert drawn.getpixel((90, 70)) == photo.getpixel((40, 20)) == (255, 255, 255)
 
 
 # How strong red-green and blue-yellow blindness change linear sRGB (Machado, Oliveira and Fernandes 2009).
@@ -86,14 +81,11 @@ EYES = {
 }
 
 
-@pytest.mark.parametrize("eyes", EYES)
-def test_the_first_eight_differ_for_all_eyes(eyes: str) -> None:
-    seen = to_srgb((to_linear(fragment_colours(8).astype(float)) @ EYES[eyes].T).clip(0, 1))
-    distance = np.linalg.norm(seen[:, None] - seen, axis=-1)[~np.eye(8, dtype=bool)]
-    assert distance.min() > 0.09
-
-
-def test_colours_are_colours_and_keep_their_places() -> None:
+def test_colours_keep_their_places_and_the_first_eight_differ_for_all_eyes() -> None:
+    for eyes in EYES.values():
+        seen = to_srgb((to_linear(fragment_colours(8).astype(float)) @ eyes.T).clip(0, 1))
+        distance = np.linalg.norm(seen[:, None] - seen, axis=-1)[~np.eye(8, dtype=bool)]
+        assert distance.min() > 0.09
     many = fragment_colours(200)
     assert many.shape == (200, 3)
     assert 0 <= many.min() <= many.max() <= 1

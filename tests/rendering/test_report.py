@@ -1,4 +1,4 @@
-"""Reports are whole pages that need no network, and tell which pieces are sure."""
+"""Reports are whole pages that need no network, with the status of every piece."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from diffassemble.assembly.answer import Answer
 from diffassemble.core import Board, FragmentPieces, Locks, Mesh, Placements, Poses, Puzzle
 from diffassemble.core.poses import random_rotations
-from diffassemble.rendering.report import Pictures, account, listed, report_html
+from diffassemble.rendering.report import Pictures, account, doubtful, listed, report_html
 from diffassemble.squares.cut import cut_picture
 
 
@@ -23,9 +23,10 @@ def answer() -> Answer:
     return Answer(puzzle, Placements(puzzle.truth, sure), (puzzle.truth,), "hybrid", 1.25)
 
 
-def test_it_is_self_contained_and_tells_what_was_done() -> None:
+def test_it_is_self_contained_and_complete() -> None:
     page = report_html(Pictures(answer()), [("seed", "7")])
     assert page.startswith("<!DOCTYPE html>")
+    assert "<figure>" not in page  # no joins of squares
     sources = re.findall(r'src="([^"]+)"', page)
     assert len(sources) == 3
     assert all(source.startswith("data:image/") for source in sources)
@@ -35,7 +36,7 @@ def test_it_is_self_contained_and_tells_what_was_done() -> None:
     assert page.index("piece_001.png") < page.index("piece_005.png")
 
 
-def test_what_is_odd_is_told() -> None:
+def test_locks_objects_and_extra_pieces_are_shown() -> None:
     given = answer()
     held = torch.arange(6) < 2
     locked = replace(given, puzzle=replace(given.puzzle, locks=Locks(held, given.poses)), extra=("<b>.png",))
@@ -72,12 +73,10 @@ def test_joins_and_sides_of_objects_are_shown(broken_bowl: Puzzle) -> None:
     assert [number for number, *_ in captions] == sorted(number for number, *_ in captions)
     assert len(captions) == page.count("<figure>") >= 3
     assert "opened like a book" in page
-    # What nobody has joined has no such pictures.
-    assert "<figure>" not in report_html(Pictures(answer()))
 
 
 @pytest.mark.parametrize(
-    ("objects", "told"),
+    ("objects", "wanted"),
     [
         (
             (0, 0, 0, 0, -1),
@@ -88,36 +87,31 @@ def test_joins_and_sides_of_objects_are_shown(broken_bowl: Puzzle) -> None:
         (None, {}),
     ],
 )
-def test_every_piece_is_told(mended: Answer, objects: tuple[int, ...] | None, told: dict[str, str]) -> None:
+def test_every_piece_is_listed(mended: Answer, objects: tuple[int, ...] | None, wanted: dict[str, str]) -> None:
     answer = mended.with_placements(objects=None if objects is None else torch.tensor(objects))
-    assert list(account(answer))[: len(told)] == list(told.items())
-    assert bool(account(answer)) == bool(told)
+    assert list(account(answer))[: len(wanted)] == list(wanted.items())
+    assert bool(account(answer)) == bool(wanted)
 
 
-def test_reasons_are_told_with_what_is_not_sure(mended: Answer) -> None:
-    notes = ("", "", "as sure as b", "fits 2 places", "no break found")
-    told = dict(account(mended.with_placements(notes=notes)))
-    assert told["likely"] == "c (0.70; as sure as b)"
-    assert told["guessed"] == "d (0.20; fits 2 places)"
-    assert told["unplaced, no break found"] == "e"
+def test_reasons_are_listed_and_long_lists_are_cut(mended: Answer) -> None:
+    notes = ("", "", "as sure as b", "fits 2 places", "unplaced: no break found")
+    found = dict(account(mended.with_placements(notes=notes)))
+    assert found["likely"] == "c (0.70; as sure as b)"
+    assert found["guessed"] == "d (0.20; fits 2 places)"
+    assert found["unplaced, no break found"] == "e"
+    assert listed([str(number) for number in range(14)]).endswith("10, 11 and 2 more")
+    assert listed(["a"]) == "a"
 
 
 @pytest.mark.parametrize(
     ("sure", "words"), [(0.97, "probability 97 %"), (0.4, "probability 40 %; which way is up is a guess")]
 )
-def test_pictures_say_how_sure_up_is(mended: Answer, sure: float, words: str) -> None:
+def test_the_probability_of_being_upright(mended: Answer, sure: float, words: str) -> None:
     puzzle = replace(mended.puzzle, lattice=Board(1, len(mended.puzzle)))
     assert account(replace(mended, puzzle=puzzle).with_placements(objects=None, upright=sure)) == [("upright", words)]
 
 
-def test_long_lists_are_cut() -> None:
-    assert listed([str(number) for number in range(14)]).endswith("10, 11 and 2 more")
-    assert listed(["a"]) == "a"
-
-
-def test_doubt_is_told_only_where_there_is_some() -> None:
+def test_doubt_is_listed_only_where_there_is_some() -> None:
     given = answer()
-    page = report_html(Pictures(given.with_placements(confidence=torch.full((6,), 0.97))))
-    assert "The most doubtful first" not in page
-    assert "All 6 are sure: 0.97 or more." in page
-    assert "The most doubtful first" in report_html(Pictures(given))
+    assert doubtful(given.with_placements(confidence=torch.full((6,), 0.97))) == "<p>All 6 are sure: 0.97 or more.</p>"
+    assert "The most doubtful first" in doubtful(given)

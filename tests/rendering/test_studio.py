@@ -1,4 +1,4 @@
-"""Photographs: what a camera sees, which pixels triangles cover, and the light table."""
+"""Triangles of meshes and clouds, what a camera sees, which pixels triangles cover, and the light table."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import torch
 import trimesh
 from PIL import Image
 
-from diffassemble.core import Mesh, Poses
+from diffassemble.core import Mesh, Poses, Puzzle
+from diffassemble.core.poses import random_rotations
 from diffassemble.rendering.picture import TABLE
 from diffassemble.rendering.studio import (
     NOTHING,
     STUDIO,
     Layers,
     Triangles,
+    as_discs,
     bounds,
+    corner_normals,
     expose,
     find_occlusion,
     frame,
@@ -26,35 +29,116 @@ from diffassemble.rendering.studio import (
 )
 
 CUBE = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)], np.float32)
+COLOURS = np.float32([[0.9, 0.2, 0.2], [0.2, 0.3, 0.9]])
+FOCAL, MIDDLE = 40.0, 20.0
+
+
+def mesh(shape: trimesh.Trimesh) -> Mesh:
+    return Mesh(torch.tensor(shape.vertices, dtype=torch.float32), torch.tensor(shape.faces))
+
+
+# Triangles.
+
+
+def test_round_surfaces_are_smooth_and_boxes_are_sharp() -> None:
+    ball, box = trimesh.creation.icosphere(3), trimesh.creation.box((1, 1, 1))
+    for shape, loose in ((ball, False), (ball, True), (box, False)):
+        vertices, faces = np.asarray(shape.vertices, np.float32), np.asarray(shape.faces, np.int64)
+        if loose:  # triangles that share no corners are welded before they are smoothed
+            given = Mesh(torch.from_numpy(vertices[faces].reshape(-1, 3)), torch.arange(faces.size).reshape(-1, 3))
+            drawn = triangles_of([given], 10**6)
+            corners, normals = drawn.corners, drawn.normals
+        else:
+            corners, normals = vertices[faces], corner_normals(vertices, faces)
+        if shape is ball:
+            assert np.abs(normals - corners).max() < 0.05
+        else:
+            assert np.allclose(np.abs(normals).max(-1), 1, atol=1e-6)
+            assert (np.einsum("fci,fci->fc", normals, corners) > 0).all()
+
+
+@pytest.mark.parametrize("limit", [3_000, 20_000])
+def test_too_many_triangles_become_fewer_without_changing_the_shape(limit: int) -> None:
+    drawn = triangles_of([mesh(trimesh.creation.icosphere(6))] * 2, limit)
+    assert limit / 4 < len(drawn.corners) < 1.3 * limit
+    assert np.abs(np.linalg.norm(drawn.corners, axis=-1) - 1).max() < 0.05
+    assert set(drawn.owner.tolist()) == {0, 1}
+
+
+def test_sick_meshes_do_no_harm() -> None:
+    vertices = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [float("nan"), 0, 0]])
+    meshes = [
+        Mesh(vertices, torch.tensor([[0, 1, 2], [0, 1, 3], [1, 1, 2], [0, 0, 0]])),
+        Mesh(torch.zeros(3, 3), torch.tensor([[0, 1, 2]])),
+        Mesh(torch.zeros(1, 3), torch.zeros(0, 3, dtype=torch.long)),
+    ]
+    drawn = triangles_of(meshes, 100)
+    assert np.isfinite(drawn.corners).all()
+    assert np.isfinite(drawn.normals).all()
+    assert [int((drawn.owner == number).sum()) for number in (0, 2)] == [1, 8]
+
+
+def test_fragments_move_with_their_poses(broken_bowl: Puzzle) -> None:
+    count = len(broken_bowl)
+    drawn = triangles_of(broken_bowl.fragments.meshes, 10**6)
+    poses = Poses(random_rotations(count, torch.Generator().manual_seed(1)), torch.arange(count * 3.0).reshape(-1, 3))
+    moved = drawn.placed(poses)
+    for piece in range(count):
+        own = drawn.owner == piece
+        expected = poses[[piece]].apply(torch.from_numpy(drawn.corners[own].reshape(1, -1, 3)))
+        assert np.allclose(moved.corners[own].reshape(-1, 3), expected[0], atol=1e-5)
+    assert np.allclose(np.linalg.norm(moved.normals, axis=-1), 1, atol=1e-4)
+
+
+def test_clouds_are_discs_on_their_surface_and_a_few_points_are_beads() -> None:
+    generator = np.random.default_rng(0)
+    points = generator.normal(size=(3000, 3)).astype(np.float32)
+    points /= np.linalg.norm(points, axis=-1, keepdims=True)
+    vertices, faces, _ = as_discs(points, 10_000)
+    assert len(faces) == 4 * len(points)
+    assert np.abs(np.linalg.norm(vertices, axis=-1) - 1).max() < 0.05
+    first, second, third = (vertices[faces[:, corner]] for corner in range(3))
+    normals = np.cross(second - first, third - first)
+    along = np.abs((normals * first).sum(-1)) / np.linalg.norm(normals, axis=-1)
+    assert np.median(along) > 0.98
+    assert 4 * 400 < len(as_discs(points, 500)[1]) <= 4 * 500
+    for count in (1, 2, 3, 15):
+        vertices, faces, _ = as_discs(points[:count], 100)
+        assert len(faces) == 8 * count
+        assert np.allclose(vertices.reshape(count, 6, 3).mean(1), points[:count], atol=1e-5)
+    for count in (0, 20):
+        assert np.isfinite(as_discs(np.zeros((count, 3), np.float32), 100)[0]).all()
+
+
+# The camera.
 
 
 @pytest.mark.parametrize(("azimuth", "elevation"), [(0.0, 0.0), (35.0, 25.0), (200.0, 60.0), (-90.0, -30.0)])
-def test_turns_are_turns(azimuth: float, elevation: float) -> None:
+def test_turns_are_turns_and_a_frame_holds_all_and_no_more(azimuth: float, elevation: float) -> None:
     turn = orbit(azimuth, elevation)
     assert np.allclose(turn @ turn.T, np.eye(3))
     assert np.linalg.det(turn) == pytest.approx(1)
     # Up in space is up in the picture, where y runs down.
     assert turn[1] @ [0, 1, 0] < 0
+    for size in ((100, 100), (300, 80), (90, 400)):
+        camera = frame(CUBE, turn, size, 0.1)
+        low, high = bounds(camera.project(camera.view(CUBE)))
+        filled = (high - low)[:2] / (0.8 * np.array(size))
+        assert filled.max() == pytest.approx(1, abs=1e-3)
+        assert np.allclose((low + high)[:2], size, atol=0.1)
 
 
-def test_seen_from_the_front_x_is_right_y_is_up_and_z_comes_nearer() -> None:
+def test_from_the_front_x_is_right_y_is_up_and_z_comes_nearer() -> None:
     camera = frame(CUBE, orbit(0.0, 0.0), (100, 100), 0.1)
-    middle, right, up, near = camera.project(
-        camera.view(np.float32([[0, 0, 0], [0.1, 0, 0], [0, 0.1, 0], [0, 0, 0.1]]))
-    )
+    points = np.float32([[0, 0, 0], [0.1, 0, 0], [0, 0.1, 0], [0, 0, 0.1]])
+    middle, right, up, near = camera.project(camera.view(points))
     assert right[0] > middle[0]
     assert right[1] == pytest.approx(middle[1])
     assert up[1] < middle[1]
     assert near[2] > middle[2]
 
 
-@pytest.mark.parametrize("size", [(100, 100), (300, 80), (90, 400)])
-def test_a_frame_holds_all_and_no_more(size: tuple[int, int]) -> None:
-    camera = frame(CUBE, orbit(30.0, 25.0), size, 0.1)
-    low, high = bounds(camera.project(camera.view(CUBE)))
-    filled = (high - low)[:2] / (0.8 * np.array(size))
-    assert filled.max() == pytest.approx(1, abs=1e-3)
-    assert np.allclose((low + high)[:2], size, atol=0.1)
+# Pixels.
 
 
 def draw(*triangles: list[list[float]], size: tuple[int, int] = (8, 6)) -> Layers:
@@ -69,20 +153,7 @@ def test_a_triangle_covers_the_pixels_whose_centres_it_holds() -> None:
     assert np.array_equal(shown[:4, :4] == 0, np.tri(4, dtype=bool))
     assert (shown[4:] == NOTHING).all()
     assert (shown[:, 4:] == NOTHING).all()
-
-
-@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_nearer_hides_farther_in_any_order(order: tuple[int, int]) -> None:
-    near = [[0.0, 0.0, 2.0], [0.0, 6.0, 2.0], [6.0, 6.0, 2.0]]
-    far = [[-9.0, -9.0, 1.0], [-9.0, 30.0, 1.0], [30.0, -9.0, 1.0]]
-    layers = draw(*([near, far][i] for i in order))
-    assert layers.owner[4, 1] == order.index(0)
-    assert layers.owner[0, 7] == order.index(1)
-    assert layers.nearness[4, 1] == 2
-    assert layers.nearness[0, 7] == 1
-
-
-def test_triangles_that_share_edges_leave_no_gap_and_cover_no_more() -> None:
+    # Triangles that share edges leave no gap and cover no more.
     points = np.random.default_rng(0).uniform(2, 38, (30, 2))
     fan = [[[20.0, 20.0, 1.0], [*a, 1.0], [*b, 1.0]] for a, b in zip(points, np.roll(points, 1, 0), strict=True)]
     square = [[[0, 0, 1], [40, 0, 1], [40, 40, 1]], [[0, 0, 1], [40, 40, 1], [0, 40, 1]]]
@@ -90,14 +161,18 @@ def test_triangles_that_share_edges_leave_no_gap_and_cover_no_more() -> None:
     assert (draw(*fan, size=(40, 40)).owner[[0, -1]] == NOTHING).all()
 
 
-def test_inner_sides_show_normals_turned_round() -> None:
-    outside = draw([[0, 0, 1], [0, 6, 1], [8, 0, 1]])
-    inside = draw([[0, 0, 1], [8, 0, 1], [0, 6, 1]])
-    assert outside.normal[0, 0].tolist() == [0, 0, -1]
-    assert inside.normal[0, 0].tolist() == [0, 0, 1]
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_nearer_hides_farther_in_any_order(order: tuple[int, int]) -> None:
+    near = [[0.0, 0.0, 2.0], [0.0, 6.0, 2.0], [6.0, 6.0, 2.0]]
+    far = [[-9.0, -9.0, 1.0], [-9.0, 30.0, 1.0], [30.0, -9.0, 1.0]]
+    layers = draw(*([near, far][i] for i in order))
+    assert (layers.owner[4, 1], layers.owner[0, 7]) == (order.index(0), order.index(1))
+    assert (layers.nearness[4, 1], layers.nearness[0, 7]) == (2, 1)
 
 
-def test_degenerate_triangles_cover_nothing() -> None:
+def test_inner_sides_show_normals_turned_round_and_degenerate_triangles_nothing() -> None:
+    assert draw([[0, 0, 1], [0, 6, 1], [8, 0, 1]]).normal[0, 0].tolist() == [0, 0, -1]
+    assert draw([[0, 0, 1], [8, 0, 1], [0, 6, 1]]).normal[0, 0].tolist() == [0, 0, 1]
     nan, inf = float("nan"), float("inf")
     layers = draw(
         [[1, 1, 1], [1, 1, 1], [1, 1, 1]],
@@ -110,7 +185,7 @@ def test_degenerate_triangles_cover_nothing() -> None:
     assert (layers.owner == NOTHING).all()
 
 
-FOCAL, MIDDLE = 40.0, 20.0
+# Light.
 
 
 def flat(distance: float = 2.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -124,13 +199,12 @@ def lit(owner: np.ndarray, nearness: np.ndarray, normal: np.ndarray, **darkness:
     empty, light = np.zeros((40, 40), np.float32), np.zeros((40, 40, 3), np.float32)
     occlusion, shade = darkness.get("occlusion", empty), darkness.get("shade", empty)
     colours, table, up = np.full((2, 3), 0.5), np.ones(3), np.array([0.0, -1.0, 0.0])
-    paint = np.zeros((0, 0, 3), np.float32)
-    place = FOCAL, MIDDLE, MIDDLE
+    paint, place = np.zeros((0, 0, 3), np.float32), (FOCAL, MIDDLE, MIDDLE)
     shine(owner, nearness, normal, paint, occlusion, shade, colours, table, up, *place, 1, STUDIO.strengths, light)
     return light
 
 
-def test_darkness_darkens_and_contours_are_drawn() -> None:
+def test_darkness_darkens_contours_are_drawn_and_corners_are_dark() -> None:
     owner, nearness, normal = flat()
     full = np.ones((40, 40), np.float32)
     bright = lit(owner, nearness, normal)
@@ -140,10 +214,6 @@ def test_darkness_darkens_and_contours_are_drawn() -> None:
     line = lit(owner, nearness, normal)[20]
     assert line[19].sum() < 0.8 * line[18].sum()
     assert line[20].sum() > 1.2 * line[19].sum()
-
-
-def test_corners_are_dark_and_plains_are_not() -> None:
-    _, nearness, normal = flat()
     occlusion = np.zeros_like(nearness)
     find_occlusion(nearness, normal, FOCAL, MIDDLE, MIDDLE, 0.3, occlusion)
     assert occlusion.max() == 0
@@ -153,14 +223,9 @@ def test_corners_are_dark_and_plains_are_not() -> None:
     assert occlusion[:, :8].max() == 0
 
 
-COLOURS = np.float32([[0.9, 0.2, 0.2], [0.2, 0.3, 0.9]])
-
-
 def balls(*places: tuple[float, float, float]) -> Triangles:
-    shape = trimesh.creation.icosphere(3, 0.3)
-    mesh = Mesh(torch.tensor(shape.vertices, dtype=torch.float32), torch.tensor(shape.faces))
     poses = Poses(torch.eye(3).repeat(len(places), 1, 1), torch.tensor(places, dtype=torch.float32))
-    return triangles_of([mesh] * len(places), 10**6).placed(poses)
+    return triangles_of([mesh(trimesh.creation.icosphere(3, 0.3))] * len(places), 10**6).placed(poses)
 
 
 def shot(things: Triangles, *, samples: int = 2, elevation: float = 20.0) -> Image.Image:
@@ -169,26 +234,23 @@ def shot(things: Triangles, *, samples: int = 2, elevation: float = 20.0) -> Ima
     return expose(things, camera, (90, 80), ground=ground, samples=samples).coloured(COLOURS)
 
 
-def test_things_stand_where_they_are_in_their_colours() -> None:
+def test_things_are_where_they_are_in_their_colours_and_nearer_ones_hide_others() -> None:
     picture = np.asarray(shot(balls((-0.4, 0, 0), (0.4, 0, 0)))).astype(int)
     assert picture.shape == (80, 90, 3)
     left, right = picture[40, 30], picture[40, 60]
     assert left[0] > 1.5 * left[2]
     assert right[2] > 1.5 * right[0]
     assert picture[0, 0].tolist() == list(TABLE)
-
-
-def test_nearer_things_hide_farther_ones() -> None:
     for places, nearer in ((((0, 0, 1), (0, 0, -1)), 0), (((0, 0, -1), (0, 0, 1)), 1)):
         red, _, blue = np.asarray(shot(balls(*places), elevation=0.0))[40, 45].astype(int)
         assert (red > blue) == (nearer == 0)
 
 
 def test_a_ball_is_brighter_above_and_casts_a_shadow() -> None:
-    picture = np.asarray(shot(balls((0, 0, 0)))).astype(int).sum(-1)
+    ground = np.asarray(shot(balls((0, 0, 0))))
+    picture = ground.astype(int).sum(-1)
     middle = np.flatnonzero(picture[:, 45] < 3 * 245)
     assert picture[middle[0] + 6, 40] > picture[40, 58]
-    ground = np.asarray(shot(balls((0, 0, 0))))
     grey = (ground.max(-1) - ground.min(-1) < 6) & (ground.max(-1) < 235)
     assert 50 < grey.sum() < 2000
     assert np.argwhere(grey)[:, 1].mean() > 45
@@ -199,10 +261,6 @@ def test_pictures_are_the_same_every_time_and_at_every_fineness() -> None:
     first, second, plain = shot(things), shot(things), shot(things, samples=1)
     assert first.tobytes() == second.tobytes()
     assert np.abs(np.asarray(first).astype(int) - np.asarray(plain)).mean() < 4
-
-
-def test_an_empty_table_is_the_background() -> None:
     camera = frame(np.eye(3, dtype=np.float32), orbit(0.0, 30.0), (20, 10), 0.1)
     nothing = Triangles(np.zeros((0, 3, 3), np.float32), np.zeros((0, 3, 3), np.float32), np.zeros(0, np.int64))
-    picture = expose(nothing, camera, (20, 10), ground=0.0).coloured(COLOURS)
-    assert (np.asarray(picture) == TABLE).all()
+    assert (np.asarray(expose(nothing, camera, (20, 10), ground=0.0).coloured(COLOURS)) == TABLE).all()

@@ -16,7 +16,7 @@ from importlib.metadata import version
 from diffassemble.extensions import contributed
 
 VERBS = {
-    "demo": "cut, solve and score sample pictures and a bowl; needs no data",
+    "demo": "cut, break, solve and score samples; needs no data",
     "cut": "make a puzzle folder from a picture",
     "fracture": "make a puzzle folder of fragments from a solid",
     "solve": "put the pieces of a folder or picture together",

@@ -73,12 +73,12 @@ def parse_run(name: str, argv: list[str]) -> tuple[RunOptions, Path]:
     folder = options.out or Path("runs") / name
     begun, known = folder / "config.json", (folder / FILE).exists()
     if options.resume and not known:
-        raise InputError(f"{folder}: holds no checkpoint; leave out --resume to begin a run there")
+        raise InputError(f"{folder}: holds no checkpoint to go on from; leave out --resume to begin a run there")
     if options.resume and begun.exists():
         stored = read_config(begun, preset)
         options = parse(replace(stored, training=replace(stored.training, minutes=preset.training.minutes)))
     if not options.resume and known:
-        raise InputError(f"{folder}: holds a run already; pass --resume to continue it, or another --out")
+        raise InputError(f"{folder}: holds a run already; pass --resume to go on with it, or another --out")
     return options, folder
 
 
@@ -114,9 +114,9 @@ def run(argv: list[str]) -> None:
     try:
         train(options.config, task, folder, options.resume, options.logger)
     except Stopped as stopped:
-        rank_zero_only(print)(f"{stopped}; continue with: diffassemble train {argv[0]} --resume --out {folder}")
+        rank_zero_only(print)(f"{stopped}; go on with: diffassemble train {argv[0]} --resume --out {folder}")
         sys.exit(128 + stopped.signal)
-    done = f"weights: {folder / LAST}; nothing was validated yet, continue with --resume"
+    done = f"weights: {folder / LAST}; nothing was validated yet, go on with --resume"
     if (folder / BEST).exists():
         best = f"{folder / BEST} (best on held-out pictures)"
         done = f"weights: {best} and {folder / LAST}; log: {folder / 'log.csv'}"

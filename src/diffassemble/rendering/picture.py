@@ -86,7 +86,7 @@ def under_title(picture: Image.Image, title: str) -> Image.Image:
 def in_a_row(panels: Sequence[Image.Image], gap: int = 0, edge: int = 0, length: float = math.inf) -> Image.Image:
     """Pictures side by side, `gap` pixels apart, with `edge` pixels of table around; in rows of at most that length."""
     sizes = np.array([panel.size for panel in panels], float)
-    corners = in_rows(np.zeros_like(sizes), sizes, (edge, edge), gap, length)
+    corners = in_rows(np.zeros_like(sizes), sizes, (float(edge), float(edge)), float(gap), length)
     canvas = Image.new("RGB", tuple(((corners + sizes).max(0) + edge).astype(int).tolist()), TABLE)
     for panel, corner in zip(panels, corners.astype(int).tolist(), strict=True):
         canvas.paste(panel, tuple(corner))
@@ -203,7 +203,7 @@ def draw_found(
         # A point a pixel is enough.
         shown = [torch.from_numpy((curve[:: max(1, int(1 / scale))] - box[:2]) * stretch) for curve in curves]
         drawn.append(draw_outlines(small, shown, labels))
-    return in_a_row(drawn, length=columns * max(image.width for image in drawn))
+    return in_a_row(drawn, length=float(columns * max(image.width for image in drawn)))
 
 
 def _box_around(
