@@ -1,4 +1,4 @@
-"""Corrections keep what is locked, the board shows pieces where they are, and a session comes back from its folder."""
+"""Corrections are new answers, the board shows pieces where they are, and a session comes back from its folder."""
 
 from __future__ import annotations
 
@@ -15,15 +15,12 @@ import torch
 from diffassemble.assembly.answer import Answer
 from diffassemble.core import Board, FragmentPieces, ImagePieces, Mesh, Placements, Poses, Puzzle
 from diffassemble.core.poses import plane_rotations, random_rotations
-from diffassemble.kinds import make_solver
+from diffassemble.kinds import kind_of, make_solver
 from diffassemble.outlines.cut import cut_shape
-from diffassemble.web import CONFIG
-from diffassemble.web import stages as board
-from diffassemble.web import stages as objects
-from diffassemble.web import transfers as downloads
+from diffassemble.web import CONFIG, stages, transfers
 from diffassemble.web.arrangement import Arrangement, laid_out
 from diffassemble.web.session import Sessions
-from diffassemble.web.words import summary
+from diffassemble.web.words import evidence, summary
 
 BOARD = Board(2, 2)
 PUZZLE = Puzzle(ImagePieces(torch.rand(4, 3, 4, 4, generator=torch.Generator().manual_seed(0))), BOARD, tuple("abcd"))
@@ -39,31 +36,27 @@ def cells(arrangement: Arrangement) -> list[int]:
     return arrangement.puzzle.board.snap(arrangement.poses)[0].tolist()
 
 
-def test_pieces_snap_and_swap() -> None:
+def test_pieces_snap_swap_and_turn() -> None:
     moved = START.moved([0], near(3, turn=1))
     assert cells(moved) == [3, 1, 2, 0]
     assert BOARD.snap(moved.poses)[1].tolist() == [1, 0, 0, 0]
-    # Two at once: those that lie there take the cells left free; off the board they do not go.
+    # Two at once: pieces in the way take the cells left free; off the board they do not go.
     assert sorted(cells(START.moved([0, 1], near(2, 3)))[2:]) == [0, 1]
     assert START.moved([0, 1], near(3, 3)) is START
-
-
-def test_locked_pieces_stay() -> None:
-    locked = START.with_lock([3], True)
-    assert locked.moved([0], near(3)) is locked
-    assert locked.moved([3], near(0)) is locked
-    assert locked.turned([3]) is locked
-    assert locked.locks.held.tolist() == [False, False, False, True]
-    assert START.locks is None
-    assert locked.with_lock([3], False).locks is None
-
-
-def test_turning_a_piece_and_the_whole() -> None:
     assert BOARD.snap(START.turned([2]).turned([2]).poses)[1].tolist() == [0, 0, 2, 0]
+    assert torch.equal(START.turned([2]).turned([2], back=True).poses.rotation, START.poses.rotation)
     whole = START.with_lock([0], True).whole_turned(90)
     assert cells(whole) == [1, 3, 0, 2]
     assert whole.locked.tolist() == [True, False, False, False]
     assert torch.equal(whole.whole_turned(270).poses.translation, START.poses.translation)
+
+
+def test_locked_pieces_stay() -> None:
+    locked = START.with_lock([3], True)
+    assert locked.moved([0], near(3)) is locked.moved([3], near(0)) is locked.turned([3]) is locked
+    assert locked.locks is not None
+    assert locked.locks.held.tolist() == [False, False, False, True]
+    assert START.locks is locked.with_lock([3], False).locks is None
 
 
 def test_corrections_are_a_new_answer(cut: Callable[..., Puzzle], tmp_path: Path) -> None:
@@ -76,14 +69,39 @@ def test_corrections_are_a_new_answer(cut: Callable[..., Puzzle], tmp_path: Path
     assert (session.now.moved_by_hand, session.assembly.upright) == ([1], None)
     assert session.assembly.status == ("sure", "placed by a person", "sure", "sure")
     assert session.now.answer is answer
-    written = json.loads(downloads.content(session.assembly, downloads.DOCUMENT, tmp_path))["pieces"]
-    assert [(one["confidence"], one.get("locked", False)) for one in written[:2]] == [
-        (pytest.approx(0.97), False),
-        (None, True),
-    ]
     assert "3 sure, 1 placed by a person" in summary(replace(session.assembly, puzzle=puzzle.without_truth()))
     session.undo()
     assert session.assembly.status == ("sure",) * 4
+
+
+def test_what_a_person_places_is_exported_with_its_evidence(photo: Path, tmp_path: Path) -> None:
+    """An unplaced piece dragged home and locked, and a placed one dragged 400 pixels away."""
+    puzzle = cut_shape(str(photo), "tabs", 9, 1)
+    home, away, count = 4, 0, len(puzzle)
+    objects, poses = torch.zeros(count, dtype=torch.long), puzzle.truth
+    objects[home] = -1
+    aside = poses.translation.clone()
+    aside[home] += 3000
+    found = Placements(
+        Poses(poses.rotation, aside), torch.full((count,), 0.97).index_fill(0, torch.tensor(home), 0), objects
+    )
+    session = Sessions(tmp_path / "home", make_solver).new()
+    session.begin(Answer(puzzle.without_truth(), found, solver="grow"), "jigsaw")
+    session.matches = kind_of(puzzle).matches(puzzle)
+    places = stages.to_places(puzzle, poses)
+    places[away][0] -= 400
+    for piece in (home, away):
+        session.correct(lambda now, piece=piece: now.moved([piece], stages.from_places(puzzle, [places[piece]])))
+    session.correct(lambda now: now.with_lock([home], True))
+    records = json.loads(transfers.content(session.assembly, transfers.DOCUMENT, tmp_path))["pieces"]
+    assert [(records[one]["confidence"], records[one]["group"]) for one in (home, away)] == [
+        (None, "placed by a person")
+    ] * 2
+    assert (records[home]["object"], records[home]["locked"]) == (0, True)
+    assert all(entry["log_odds"] > 0 for entry in records[home]["evidence"])
+    assert "fits piece" in evidence(session.assembly, home)
+    assert (records[away]["object"], "evidence" in records[away]) == (None, False)
+    assert all(one["group"] == "sure" for one in records if one not in (records[home], records[away]))
 
 
 @pytest.fixture
@@ -92,42 +110,39 @@ def fragments() -> Puzzle:
     return Puzzle(FragmentPieces(torch.rand(3, 4, 3), (mesh,) * 3, torch.zeros(3, 3)), None, tuple("abc"))
 
 
-def test_fragments_go_where_they_are_put(fragments: Puzzle) -> None:
+def sheet(side: int) -> Mesh:
+    """A square of triangles with so many corners along each side."""
+    steps = torch.linspace(0, 1, side)
+    corners = torch.stack([*torch.meshgrid(steps, steps, indexing="xy"), torch.zeros(side, side)], -1).reshape(-1, 3)
+    one = (torch.arange(side - 1)[:, None] * side + torch.arange(side - 1)).flatten()
+    two, three, four = one + 1, one + side + 1, one + side
+    return Mesh(corners, torch.stack([one, two, three, one, three, four], 1).reshape(-1, 3))
+
+
+def test_fragments_go_where_they_are_put_whole_or_coarser(fragments: Puzzle) -> None:
     generator = torch.Generator().manual_seed(0)
     poses = Poses(random_rotations(3, generator), torch.randn(3, 3, generator=generator))
-    back = objects.from_places(objects.to_places(poses))
+    back = stages.from_places(fragments, stages.to_places(fragments, poses))
     assert torch.allclose(back.rotation, poses.rotation, atol=1e-5)
     assert torch.allclose(back.translation, poses.translation, atol=1e-5)
     start = Arrangement.given(fragments)
     moved = start.moved([1], poses[[1]])
     assert torch.equal(moved.poses.translation[1], poses.translation[1])
     assert torch.equal(moved.poses.translation[[0, 2]], start.poses.translation[[0, 2]])
-
-
-def test_shapes_are_told_whole_or_coarser(fragments: Puzzle) -> None:
-    assert len(objects.shape_of(fragments, 0)) == 12 + 4 * 12 + 2 * 12
-    steps = torch.linspace(0, 1, 100)
-    corners = torch.stack([*torch.meshgrid(steps, steps, indexing="xy"), torch.zeros(100, 100)], -1).reshape(-1, 3)
-    first = (torch.arange(99)[:, None] * 100 + torch.arange(99)).flatten()
-    faces = torch.cat(
-        [torch.stack([first, first + 1, first + 100], 1), torch.stack([first + 1, first + 101, first + 100], 1)]
-    )
-    coarse = objects.coarser(Mesh(corners, faces), 2000)
+    assert len(stages.shape_of(fragments, 0)) == 12 + 4 * 12 + 2 * 12
+    coarse = stages.coarser(sheet(100), 2000)
     assert 200 < len(coarse.faces) < 4000
     assert torch.allclose(coarse.vertices.amax(0)[:2], torch.ones(2), atol=0.1)
 
 
 def test_gaps_are_measured_across() -> None:
-    steps = torch.linspace(0, 1, 30)
-    corners = torch.stack([*torch.meshgrid(steps, steps, indexing="xy"), torch.zeros(30, 30)], -1).reshape(-1, 3)
-    first = (torch.arange(29)[:, None] * 30 + torch.arange(29)).flatten()
-    sheet = Mesh(corners, torch.stack([first, first + 1, first + 31, first, first + 31, first + 30], 1).reshape(-1, 3))
-    pieces = FragmentPieces(torch.zeros(2, 4, 3), (sheet, sheet), torch.zeros(2, 3))
+    mesh = sheet(30)
+    pieces = FragmentPieces(torch.zeros(2, 4, 3), (mesh, mesh), torch.zeros(2, 3))
     for apart, level in ((0.0, 0), (0.01, 127), (0.5, 255)):
         poses = Poses(torch.eye(3).repeat(2, 1, 1), torch.tensor([[0.0, 0, 0], [0, 0, apart]]))
-        told = objects.gaps(Puzzle(pieces, None, ("a", "b")), poses)
-        assert len(told) == 2 * len(corners)
-        assert abs(sorted(told)[len(corners)] - level) <= 2
+        levels = stages.gaps(Puzzle(pieces, None, ("a", "b")), poses)
+        assert len(levels) == 2 * 900
+        assert abs(sorted(levels)[900] - level) <= 2
 
 
 @pytest.mark.parametrize("shape", ["squares", "outlines"])
@@ -136,13 +151,13 @@ def test_places_there_and_back(shape: str, cut: Callable[..., Puzzle], photo: Pa
     count, generator = len(puzzle), torch.Generator().manual_seed(0)
     angles = torch.rand(count, generator=generator) * 6
     poses = Poses(plane_rotations(angles), torch.rand(count, 2, generator=generator))
-    back = board.from_places(puzzle, board.to_places(puzzle, poses))
+    back = stages.from_places(puzzle, stages.to_places(puzzle, poses))
     assert torch.allclose(back.rotation, poses.rotation, atol=1e-4)
     assert torch.allclose(back.translation, poses.translation, atol=1e-3)
-    told = board.description(puzzle)
-    assert [piece["name"] for piece in told["pieces"]] == list(puzzle.names)
-    assert (told["grid"] is None) is (shape == "outlines")
-    assert board.picture_of(puzzle, 0).startswith(b"\x89PNG")
+    described = stages.description(puzzle)
+    assert [piece["name"] for piece in described["pieces"]] == list(puzzle.names)
+    assert (described["grid"] is None) is (shape == "outlines")
+    assert stages.picture_of(puzzle, 0).startswith(b"\x89PNG")
     assert torch.isfinite(laid_out(puzzle).translation).all()
 
 
@@ -154,7 +169,10 @@ def test_a_session_comes_back_and_goes_after_a_day(tmp_path: Path, cut: Callable
     session.begin(Answer(puzzle, Placements(puzzle.truth, torch.ones(4)), (puzzle.truth,), "x", 1.0), "a photo")
     session.correct(lambda now: now.with_lock([2], True))
     session.correct(lambda now: now.turned([0]))
+    (tmp_path / "home" / "broken").mkdir()
+    (tmp_path / "home" / "broken" / "state.pickle").write_bytes(b"junk")
     again = Sessions(tmp_path / "home", make_solver)
+    assert again.find("broken").now is None
     found = again.find(session.name)
     assert (found.title, len(found.past), len(found.answers)) == ("a photo", 3, 1)
     assert torch.equal(found.now.poses.rotation, session.now.poses.rotation)
@@ -165,15 +183,8 @@ def test_a_session_comes_back_and_goes_after_a_day(tmp_path: Path, cut: Callable
     found.redo()
     assert found.now.moved_by_hand == [0]
     assert session.folder.stat().st_mode & 0o77 == 0
-    for name in ("../home", "", "nobody", "/etc"):
-        assert again.find(name) is None
+    assert [again.find(name) for name in ("../home", "", "unknown", "/etc")] == [None] * 4
     for file in session.folder.rglob("*"):
         os.utime(file, (time.time() - CONFIG.keep - 10,) * 2)
     Sessions(tmp_path / "home", make_solver)
     assert not session.folder.exists()
-
-
-def test_what_cannot_be_read_begins_anew(tmp_path: Path) -> None:
-    (tmp_path / "broken").mkdir()
-    (tmp_path / "broken" / "state.pickle").write_bytes(b"junk")
-    assert Sessions(tmp_path, make_solver).find("broken").now is None

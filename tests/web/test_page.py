@@ -1,4 +1,4 @@
-"""The page in a real browser: correct, solve again, come back, download; uploads and samples; errors are told."""
+"""The page in a real browser: correct, solve again, come back, download; uploads and samples; error messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from diffassemble.io.archives import pack
 from diffassemble.io.assemblies import read_assembly
 from diffassemble.outlines.cut import cut_shape
 from diffassemble.rendering.flat import Sheet, stage_around
-from diffassemble.web import transfers as uploads
+from diffassemble.web import transfers
 from diffassemble.web.server import Workbench
 from diffassemble.web.session import Session
 
@@ -30,8 +30,12 @@ def cells(session: Session) -> list[int]:
 
 
 def at(session: Session, cell: int) -> int:
-    """Which piece lies in a cell."""
+    """Which piece is in a cell."""
     return cells(session).index(cell)
+
+
+def shown_by(workbench: Workbench, page: Any) -> Session:
+    return workbench.sessions.find(page.url.split("/work/")[1].split("?")[0])
 
 
 @pytest.mark.parametrize(("size", "by_hand"), [(DESKTOP, False), (PHONE, True)], ids=["mouse", "finger"])
@@ -42,7 +46,7 @@ def test_a_piece_is_dragged_to_another_cell(
     drawn(page)
     first, last = at(session, 0), at(session, 8)
     start, end = middle(page, first), middle(page, last)
-    # Not quite there: it snaps, and who lies there makes room.
+    # Not quite there: it snaps, and the piece in the cell makes room.
     end = (end[0] - 9, end[1] - 9)
     swipe(page, (start, end)) if by_hand else drag(page, start, end)
     status(page).get_by_text("row 3, column 3").wait_for()
@@ -123,7 +127,7 @@ def test_correct_lock_solve_undo_reload_turn_download(
     assert [record.get("locked", False) for record in records] == session.now.locked.tolist()
 
 
-def test_a_picture_lies_turned_and_is_turned_upright(
+def test_a_turned_picture_is_turned_upright(
     open_page: Callable[..., Any], workbench: Workbench, answer: Answer
 ) -> None:
     session = workbench.sessions.new()
@@ -163,15 +167,9 @@ def test_boxes_lists_colours_steps_and_ghosts(open_page: Callable[..., Any], ses
     page.get_by_text("now", exact=True).wait_for()
 
 
-def test_samples(open_page: Callable[..., Any], tmp_path: Path) -> None:
-    page = open_page()
-    page.get_by_role("button", name="Photo in squares").click()
-    status(page).get_by_text("36 pieces, grid 6x6").wait_for()
-    drawn(page)
-    press(page, "Solve")
-    status(page).get_by_text("Solved in").wait_for()
+def test_a_sample_and_the_way_back(open_page: Callable[..., Any], session: Session) -> None:
+    page = open_page(session)
     press(page, "New puzzle")
-    page.get_by_role("link", name="Go on with your earlier work").wait_for()
     page.get_by_role("button", name="Jigsaw with tabs").click()
     status(page).get_by_text("30 pieces").wait_for()
     drawn(page)
@@ -180,14 +178,15 @@ def test_samples(open_page: Callable[..., Any], tmp_path: Path) -> None:
     until(lambda: abs(middle(page, 3)[0] - x - 40) < 3)
     press(page, "Undo")
     until(lambda: abs(middle(page, 3)[0] - x) < 1)
+    press(page, "New puzzle")
+    page.get_by_role("link", name="Go on with your earlier work").wait_for()
 
 
 def test_a_broken_bowl_is_dragged_and_locked(open_page: Callable[..., Any], workbench: Workbench) -> None:
     page = open_page()
     page.get_by_role("button", name="Broken bowl").click()
     status(page).get_by_text("6 fragments").wait_for()
-    name = page.url.split("/work/")[1].split("?")[0]
-    session = workbench.sessions.find(name)
+    session = shown_by(workbench, page)
     page.get_by_text("Pieces", exact=True).click()
     page.get_by_role("button", name=re.compile("Select ")).first.click()
     status(page).get_by_text("drag it, turn it, or lock it").wait_for()
@@ -278,7 +277,7 @@ def test_from_a_photo_of_loose_pieces_to_the_plan(open_page: Callable[..., Any],
     page = open_page(**PHONE)
     upload(page, sheet)
     page.get_by_text("1 file: sheet.png").wait_for()
-    choose(page, "What is it?", uploads.PHOTOS)
+    choose(page, "What is it?", transfers.PHOTOS)
     press(page, "Open")
     status(page).get_by_text("12 pieces").wait_for()
     status(page).get_by_text("has every piece its outline?").wait_for()
@@ -352,8 +351,7 @@ def test_sessions_are_apart_and_work_ends_with_them(
     open_page: Callable[..., Any], workbench: Workbench, session: Session
 ) -> None:
     mine, page = open_page(session), open_page()
-    name = page.url.split("/work/")[1].split("?")[0]
-    other = workbench.sessions.find(name)
+    other = shown_by(workbench, page)
     assert other is not session
     assert not other.folder.exists()
     assert "coffee" not in page.locator("body").inner_text()
@@ -386,7 +384,7 @@ UNNAMED = re.compile(r"^\s*- (button|textbox|slider|combobox|switch|checkbox|spi
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_everything_has_a_name_and_fits(open_page: Callable[..., Any], session: Session, size: dict[str, Any]) -> None:
-    """For those who hear the page instead of seeing it; and nothing is wider than the screen."""
+    """For screen readers; and nothing is wider than the screen."""
     start = open_page(**size)
     start.get_by_text("Or try a sample").wait_for()
     page = open_page(session, **size)
@@ -395,7 +393,7 @@ def test_everything_has_a_name_and_fits(open_page: Callable[..., Any], session: 
     page.get_by_text("Solver settings").click()
     page.get_by_role("button", name=f"Lock {session.puzzle.names[0]}").wait_for()
     for shown in (start, page):
-        told = shown.locator("body").aria_snapshot().splitlines()
-        assert [line for line in told if UNNAMED.match(line)] == []
+        lines = shown.locator("body").aria_snapshot().splitlines()
+        assert [line for line in lines if UNNAMED.match(line)] == []
         assert shown.evaluate("document.documentElement.scrollWidth") <= size["viewport"]["width"]
         assert shown.evaluate("document.documentElement.lang").startswith("en")

@@ -24,9 +24,19 @@ from diffassemble.io.assemblies import assembly_bytes
 from diffassemble.io.puzzles import write_puzzle
 from diffassemble.kinds import kind_of
 from diffassemble.rendering import report
-from diffassemble.web import transfers as downloads
-from diffassemble.web import transfers as uploads
-from diffassemble.web.transfers import ANIMATION, CUT, DOCUMENT, JIGSAW, MODEL, PIECES, SHUFFLED, WHOLE, ZIP, Order
+from diffassemble.web import transfers
+from diffassemble.web.transfers import (
+    ANIMATION,
+    CUT,
+    DOCUMENT,
+    JIGSAW,
+    MODEL,
+    PIECES,
+    SHUFFLED,
+    WHOLE,
+    ZIP,
+    Order,
+)
 from diffassemble.web.words import summary, time_left
 
 
@@ -47,12 +57,12 @@ def arrive(name: str, folder: Path, *chunks: bytes) -> Path:
         for chunk in chunks:
             yield chunk
 
-    return asyncio.run(uploads.receive(name, sent(), folder))
+    return asyncio.run(transfers.receive(name, sent(), folder))
 
 
 def opened(folder: Path, order: Order) -> Puzzle:
     messages: dict[str, Any] = {}
-    uploads.read(lambda name, value: messages.__setitem__(name, value), folder, order)
+    transfers.read(lambda name, value: messages.__setitem__(name, value), folder, order)
     return messages["puzzle"]
 
 
@@ -68,14 +78,14 @@ def test_pictures_are_cut_or_are_shuffled_grids(picture: bytes, folder: Path) ->
 
 
 def test_pieces_and_zip_files(cut: Callable[..., Puzzle], folder: Path, tmp_path: Path) -> None:
+    assert transfers.usual(["a.jpg"]) == CUT
+    assert {transfers.usual(names) for names in (["a.zip"], ["a.ply"], ["a.png", "b.png"])} == {PIECES}
     write_puzzle(cut(2, 3), tmp_path / "puzzle")
     pieces = sorted((tmp_path / "puzzle" / "pieces").iterdir())
-    content = pack([(path.name, path.read_bytes()) for path in pieces])
-    arrive("a.zip", folder, content)
+    arrive("a.zip", folder, pack([(path.name, path.read_bytes()) for path in pieces]))
     # The grid to cut a picture by is none of theirs.
     boards = [opened(folder, Order(what, Board(4, 4))).board for what in (CUT, PIECES)]
-    assert boards[0].cells == 6
-    assert boards[1] == Board(4, 4)
+    assert (boards[0].cells, boards[1]) == (6, Board(4, 4))
     (folder / "a.zip").unlink()
     for path in pieces:
         arrive(path.name, folder, path.read_bytes())
@@ -84,13 +94,9 @@ def test_pieces_and_zip_files(cut: Callable[..., Puzzle], folder: Path, tmp_path
         opened(folder, Order(CUT, Board(2, 2)))
 
 
-def test_what_files_most_likely_are() -> None:
-    assert uploads.usual(["a.jpg"]) == CUT
-    assert {uploads.usual(names) for names in (["a.zip"], ["a.ply"], ["a.png", "b.png"])} == {PIECES}
-
-
-def test_bytes_count_as_they_arrive(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "MOST_BYTES", 1_000_000)
+def test_bytes_and_files_count_as_they_arrive(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfers, "MOST_BYTES", 1_000_000)
+    monkeypatch.setattr(transfers, "MOST_FILES", 2)
     taken = []
 
     async def endless() -> AsyncIterator[bytes]:
@@ -99,18 +105,13 @@ def test_bytes_count_as_they_arrive(folder: Path, monkeypatch: pytest.MonkeyPatc
             yield b"\0" * 100_000
 
     with pytest.raises(InputError, match="no more than 1 MB are taken"):
-        asyncio.run(uploads.receive("huge.png", endless(), folder))
+        asyncio.run(transfers.receive("huge.png", endless(), folder))
     assert len(taken) == 11
     assert not list(folder.iterdir())
     arrive("a.png", folder, b"\0" * 900_000)
     with pytest.raises(InputError, match="no more than 1 MB"):
         arrive("b.png", folder, b"\0" * 200_000)
-
-
-def test_no_more_files_than_can_be_opened(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "MOST_FILES", 2)
-    for name in "ab":
-        arrive(f"{name}.png", folder, b"")
+    arrive("b.png", folder, b"")
     with pytest.raises(InputError, match=r"a\.png: was sent already"):
         arrive("elsewhere/a.png", folder, b"")
     with pytest.raises(InputError, match="no more than 2 files"):
@@ -163,8 +164,8 @@ def test_each_download_renders_only_what_it_gives(
 
     drawing = Drawing(*map(recorded, Drawing._fields))
     monkeypatch.setattr(report, "kind_of", lambda _: replace(kind, drawing=lambda: drawing))
-    assert wanted in downloads.offered(assembly.puzzle.kind)
-    content = downloads.content(assembly, wanted, tmp_path)
+    assert wanted in transfers.offered(assembly.puzzle.kind)
+    content = transfers.content(assembly, wanted, tmp_path)
     assert content.startswith(magic)
     assert sorted(calls) == rendered
     if wanted == ZIP:
@@ -174,7 +175,7 @@ def test_each_download_renders_only_what_it_gives(
         assert not list(tmp_path.iterdir())
 
 
-def test_words_about_pictures(cut: Callable[..., Puzzle]) -> None:
+def test_words(cut: Callable[..., Puzzle], broken: Answer) -> None:
     given = cut(3, 3)
     board, (cells, turns) = given.board, given.board.snap(given.truth)
     answer = Answer(given, Placements(given.truth, torch.tensor([0.95] * 5 + [0.1] * 4)), (), "x", 1.0)
@@ -184,23 +185,17 @@ def test_words_about_pictures(cut: Callable[..., Puzzle]) -> None:
     unknown = replace(answer, puzzle=given.without_truth())
     assert summary(unknown) == "5 sure, 4 guessed"
     assert summary(unknown.with_placements(confidence=torch.ones(9))) == "All 9 pieces are sure"
-
-
-def test_words_about_objects(broken: Answer) -> None:
     assert summary(broken) == "All 2 fragments are right"
     away = Poses(broken.poses.rotation, broken.poses.translation + 5)
     assert summary(broken.with_placements(poses=away)) == "All 2 fragments fit together relative to the largest"
-
-
-def test_time_left() -> None:
-    assert time_left(0.0, 5.0) == ""
-    assert time_left(0.5, 10.0) == "50 %, about 10 s left, "
-    assert time_left(0.1, 60.0) == "10 %, about 9 min left, "
+    assert [time_left(*given) for given in ((0.0, 5.0), (0.5, 10.0), (0.1, 60.0))] == [
+        *("", "50 %, about 10 s left, ", "10 %, about 9 min left, ")
+    ]
 
 
 def test_all_samples_are_there() -> None:
     for name, (kind, count) in {"photo": ("squares", 36), "jigsaw": ("outlines", 30), "bowl": ("fragments", 6)}.items():
         made: dict[str, Any] = {}
-        uploads.make_sample(lambda key, value, made=made: made.__setitem__(key, value), name)
+        transfers.make_sample(lambda key, value, made=made: made.__setitem__(key, value), name)
         assert (made["puzzle"].kind, len(made["puzzle"])) == (kind, count)
-        assert str(count) in uploads.SAMPLES[name].words
+        assert str(count) in transfers.SAMPLES[name].words
