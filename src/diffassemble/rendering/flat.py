@@ -45,7 +45,7 @@ class Stage:
         return max(1, math.ceil(self.width * self.scale)), max(1, math.ceil(self.height * self.scale))
 
     def shown(self, points: Float[np.ndarray, "m 2"]) -> Float[np.ndarray, "m 2"]:
-        """Where points of the plane lie in the picture."""
+        """Points of the plane in pixels of the picture."""
         return (points - [self.left, self.top]) * self.scale
 
 
@@ -72,7 +72,7 @@ def textures_at(pieces: OutlinePieces, scale: float) -> list[Image.Image]:
 
 
 class Patch:
-    """A piece where it stands in a picture: the window that it takes up there, and where its pixels come from."""
+    """A piece in a picture: its window there, and the motion from the window to the piece's own pixels."""
 
     def __init__(self, image: Image.Image, pieces: OutlinePieces, index: int, stage: Stage, angle: float, place: Place):
         height, width = pieces.textures[index].shape[1:]
@@ -105,7 +105,7 @@ class Patch:
         canvas[rows[0] : rows[-1] + 1, cols[0] : cols[-1] + 1] += sampled[0].permute(1, 2, 0).numpy()
 
     def lay_on(self, canvas: Image.Image) -> None:
-        """Cover what lies there."""
+        """Cover what is there."""
         size, way = (self.right - self.left, self.bottom - self.top), self.inverse.ravel().tolist()
         over = self.image.transform(size, Image.Transform.AFFINE, way, resample=Image.Resampling.BILINEAR)
         canvas.paste(over, (self.left, self.top), over)
@@ -131,7 +131,7 @@ def light_of(
 def picture_of(
     pieces: OutlinePieces, poses: Poses, own: Bool[np.ndarray, "n"], longest: int = 400
 ) -> Float[Tensor, "3 h w"]:
-    """The chosen pieces where they stand, colours in [0, 1]; NaN where nothing lies."""
+    """The chosen pieces at their poses, colours in [0, 1]; NaN where there is none."""
     outlines = [curve for curve, here in zip(pieces.placed_contours(poses), own, strict=True) if here]
     stage = stage_around(outlines, longest=longest)
     light = light_of(textures_at(pieces, stage.scale), pieces, poses, stage, own)
@@ -210,7 +210,7 @@ class Sheet:
         return stage_around(outlines, edge, longest, 1.0 if self.board is None else math.inf)
 
     def table(self, poses: Poses, longest: int) -> Image.Image:
-        """All pieces wherever they stand, within a picture that long."""
+        """All pieces at their poses, within a picture that long."""
         stage = self.stage(self.pieces.placed_contours(poses), longest, self.style.around)
         return self.blended(poses, stage, np.ones(len(poses), bool), ground=False)
 
@@ -276,7 +276,7 @@ def draw_before_after(assembly: Answer, style: Style = STYLE) -> Image.Image:
 
 
 def draw_confidence(assembly: Answer, style: Style = STYLE) -> Image.Image:
-    """The whole in the colours of how sure each piece is, with a legend."""
+    """The whole in the colours of confidence, with a legend."""
     whole = _Whole(assembly)
     stage = whole.sheet.stage(whole.ground, style.map if whole.sheet.board is None else style.panel)
     looks = textures_at(whole.pieces, min(stage.scale, 1.0))
@@ -293,7 +293,7 @@ def tinted(image: Image.Image, sure: float, style: Style = STYLE) -> Image.Image
 
 
 def draw_pair(assembly: Answer, first: int, second: int, style: Style = STYLE) -> Image.Image:
-    """Two pieces beside each other as they are to be joined, apart by a little so that each can be told."""
+    """Two pieces as they are to be joined, a little apart so that each can be seen."""
     chosen = torch.tensor([first, second])
     sheet = Sheet(assembly.puzzle.reordered(chosen), style)
     poses = sheet.in_pixels(assembly.poses[chosen])

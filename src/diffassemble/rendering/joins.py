@@ -26,7 +26,7 @@ CONTACT = np.array([1.0, 0.0, 0.85], np.float32)
 
 @dataclass(frozen=True)
 class JoinStyle:
-    """What counts as touching, and how joins are shown. Shares are of the object's size unless told otherwise."""
+    """What counts as touching, and how joins are shown. Shares are of the object's size unless noted."""
 
     size: tuple[int, int] = (360, 300)  # pixels of a picture
     most: int = 24  # joins that are shown
@@ -48,7 +48,7 @@ JOINS = JoinStyle()
 
 
 class Body:
-    """The triangles of one fragment where it stands, small enough to tell which of them touch others."""
+    """The triangles of one fragment at its pose, small enough to find which of them touch others."""
 
     def __init__(self, things: Triangles, has_sides: bool = True) -> None:
         self.things, self.has_sides = things, has_sides
@@ -109,7 +109,7 @@ def split(things: Triangles, side: float) -> Triangles:
 
 
 def joined(parts: Sequence[Triangles]) -> Triangles:
-    """All of them, bare of paint."""
+    """All of them, without paint."""
     columns = ([part.corners for part in parts], [part.normals for part in parts], [part.owner for part in parts])
     corners, normals, owner = (np.concatenate(column) for column in columns)
     return Triangles(corners, normals, owner)
@@ -123,7 +123,7 @@ def _halved(values: Float32[np.ndarray, "f 3 3"]) -> Float32[np.ndarray, "g 3 3"
 
 
 def draw_joins(assembly: Answer) -> list[Join]:
-    """Of each fragment that has a place the join with the neighbour that it touches most, the least sure first.
+    """Of each fragment that has a place the join with the neighbour that it touches most, the least certain first.
 
     A join is shown once, at most two dozen are, and what touches nothing has none.
     """
@@ -180,7 +180,7 @@ class Seams:
         return pairs
 
     def opened(self, first: int, second: int) -> Image.Image:
-        """The fragments beside each other, both turned so that their breaks look at the viewer."""
+        """The fragments beside each other, both turned so that their breaks face the viewer."""
         style, bodies = self.style, (self.bodies[first], self.bodies[second])
         touching = self.contact(first, second), self.contact(second, first)
         axes, spine = book(bodies, touching, self.middle)
@@ -211,9 +211,9 @@ class Seams:
 def book(
     bodies: tuple[Body, Body], touching: tuple[np.ndarray, np.ndarray], middle: Float32[np.ndarray, "3"]
 ) -> tuple[Float64[np.ndarray, "3 3"], Float32[np.ndarray, "3"]]:
-    """Axes and origin of a book that lies open: across the seam, along it (upwards), and towards the viewer.
+    """Axes and origin of an open book: across the seam, along it (upwards), and towards the viewer.
 
-    The first axis points from the first body to the second; the viewer stands outside the whole, whose middle is told.
+    The first axis points from the first body to the second; the viewer is outside the whole, whose middle is given.
     """
     both = list(zip(bodies, touching, strict=True))
     points = np.concatenate([body.middles[marked] for body, marked in both])

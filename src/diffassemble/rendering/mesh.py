@@ -55,10 +55,10 @@ MESH_STYLE = MeshStyle()
 
 
 def laid_out(pieces: FragmentPieces, height: float = 0.0, style: MeshStyle = MESH_STYLE) -> Poses:
-    """Poses of fragments that lie on a table at `height`, about the origin, in rows, the large ones first.
+    """Poses of fragments on a table at `height`, about the origin, in rows, the large ones first.
 
-    None lies over another. x runs along the rows, the first row is the farthest (lowest z). A fragment
-    is turned as little as makes it lie on its flat side.
+    None is over another. x runs along the rows, the first row is the farthest (lowest z). A fragment
+    is turned as little as brings it onto its flat side.
     """
     turns = lying_flat(pieces.points)
     turned = [points.astype(np.float64) @ turn.T for points, turn in zip(_corners(pieces), turns, strict=True)]
@@ -107,7 +107,7 @@ def _on_cpu(poses: Poses) -> Poses:
 
 
 class _Stills:
-    """What the pictures of an assembly share."""
+    """What the pictures of an assembly share; they are drawn in threads, of which the first makes it for all."""
 
     def __init__(self, assembly: Answer) -> None:
         self.poses, self.lock = assembly.poses, Lock()
@@ -129,6 +129,18 @@ class _Stills:
         return {name: seen(things, self.poses, reached, MESH_STYLE.panel, view) for name, view in views.items()}
 
 
+_made: WeakKeyDictionary[Answer, _Stills] = WeakKeyDictionary()
+_making = Lock()
+
+
+def _stills(assembly: Answer) -> _Stills:
+    with _making:
+        if assembly not in _made:
+            _made.clear()
+            _made[assembly] = _Stills(assembly)
+        return _made[assembly]
+
+
 def seen(
     things: Triangles,
     poses: Poses,
@@ -141,23 +153,10 @@ def seen(
     return expose(things.placed(poses), camera, size, ground=float(reached[..., 1].min()))
 
 
-_made: WeakKeyDictionary[Answer, _Stills] = WeakKeyDictionary()
-_making = Lock()
-
-
-def _stills(assembly: Answer) -> _Stills:
-    """Pictures are drawn in threads: the first makes what they share, the others wait for it."""
-    with _making:
-        if assembly not in _made:
-            _made.clear()
-            _made[assembly] = _Stills(assembly)
-        return _made[assembly]
-
-
 def draw_assembly(assembly: Answer) -> Image.Image:
     """The assembled object, upright, from the front and above, as its scans are coloured.
 
-    Here and below each fragment that has no colours has one that tells it from the others.
+    Here and below each fragment without colours has a colour of its own.
     """
     return _stills(assembly).assembled.coloured(fragment_colours(len(assembly.puzzle)), own=True)
 
@@ -185,7 +184,7 @@ def draw_before_after(assembly: Answer) -> Image.Image:
 
 
 def draw_confidence(assembly: Answer) -> Image.Image:
-    """The assembled object from three sides in the colours of how sure each fragment is, with a legend."""
+    """The assembled object from three sides in the colours of confidence, with a legend."""
     colours = np.array([confidence_colour(sure) for sure in assembly.confidence.tolist()], np.float32) / 255
     return with_legend(_three(assembly, colours, own=False), assembly.confidence)
 

@@ -28,7 +28,7 @@ class Style:
     wrong: Colour = (235, 60, 20)  # … and of what is no piece
     doubtful: Colour = (201, 52, 60)
     arrow: Colour = (20, 84, 158)
-    # Confidence 0, ½ and 1: red to blue by way of yellow is told apart with every common kind of colour vision.
+    # Confidence 0, ½ and 1: red, yellow and blue differ for every common kind of colour vision.
     ramp: tuple[Colour, ...] = ((201, 52, 60), (246, 196, 84), (38, 110, 178))
     by_person: Colour = (150, 154, 160)
     tint: float = 0.55  # how much of a piece's look its confidence takes

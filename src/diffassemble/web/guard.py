@@ -93,8 +93,8 @@ class Guard:
 
     def _is_own_name(self, host: str) -> bool:
         try:
-            told = urlsplit(f"//{host}")
-            name, port = (told.hostname or "").lower(), told.port or 80
+            parts = urlsplit(f"//{host}")
+            name, port = (parts.hostname or "").lower(), parts.port or 80
         except ValueError:
             return False
         if port != self.port or "@" in host:

@@ -49,7 +49,11 @@ class Task:
                 try:
                     name, value = pickle.loads(receiver.recv_bytes())
                 except EOFError:
-                    name, value = "error", self._ended()
+                    self.process.join(timeout=5)
+                    code = self.process.exitcode or 0
+                    by = f" by {signal.Signals(-code).name}" if code < 0 else ""
+                    name = "error"
+                    value = f"the work was ended{by} without an answer; it may have run out of memory"
                 if self._stopped:
                     raise Cancelled
                 if name == "error":
@@ -58,16 +62,8 @@ class Task:
                     return
                 yield name, value
 
-    def _ended(self) -> str:
-        """Why no answer comes any more."""
-        assert self.process is not None
-        self.process.join(timeout=5)
-        code = self.process.exitcode or 0
-        by = f" by {signal.Signals(-code).name}" if code < 0 else ""
-        return f"the work was ended{by} without an answer; it may have run out of memory"
-
     def stop(self) -> None:
-        """End the work, wherever it stands."""
+        """End the work at once."""
         with self._lock:
             self._stopped = True
         if self.process is not None:
@@ -76,7 +72,7 @@ class Task:
 
 
 class Job:
-    """A solver, made for a kind of pieces, whose work another process does; the first step brings its name."""
+    """A solver, made for a kind of pieces, that works in another process; the first step brings its name."""
 
     def __init__(self, make: Callable[[str], Solver]) -> None:
         self.name = ""
@@ -95,7 +91,7 @@ class Job:
                 yield value
 
     def stop(self) -> None:
-        """End the work, wherever it stands."""
+        """End the work at once."""
         self._stopped = True
         if self.task is not None:
             self.task.stop()
@@ -111,7 +107,7 @@ def _solve(send: Send, puzzle: Puzzle, make: Callable[[str], Solver], state: tor
 
 
 def _work(pipe: Connection, order: bytes) -> None:
-    """What the other process does."""
+    """The work of the other process."""
 
     def send(name: str, value: object = None) -> None:
         pipe.send_bytes(pickle.dumps((name, value)))
@@ -122,14 +118,14 @@ def _work(pipe: Connection, order: bytes) -> None:
         send("done")
     except InputError as error:
         send("error", str(error))
-    # Whatever goes wrong there, the page must be able to say it.
+    # The page shows any error.
     except Exception as error:
         traceback.print_exc()
         send("error", f"that failed: {type(error).__name__}: {error}")
 
 
 def _nothing(send: Send) -> None:
-    """What a process does that is only there to be started."""
+    """The work of a process that is only to be started."""
 
 
 def warm_up() -> None:

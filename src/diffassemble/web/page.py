@@ -370,14 +370,14 @@ class View:
     def _places(self, now: Arrangement, poses: Poses) -> list[list[float]]:
         if now.puzzle.pieces.flat:
             return stages.to_places(now.puzzle, poses)
-        stood = self._upright(now) @ poses
+        shown = self._upright(now) @ poses
         if self.compare.value > 0:
             share = torch.full((len(now.puzzle),), self.compare.value)
-            stood = on_the_way(stood, laid_out(now.puzzle), share)
-        return stages.to_places(now.puzzle, stood)
+            shown = on_the_way(shown, laid_out(now.puzzle), share)
+        return stages.to_places(now.puzzle, shown)
 
     def _upright(self, now: Arrangement) -> Poses:
-        """The motion that stands an object up, as it is shown once there is an answer."""
+        """The motion that turns an object upright, as it is shown once there is an answer."""
         return Poses.identity(1, 3) if self._stand is None or now.answer is None else self._stand
 
     def _ghosts(self, now: Arrangement) -> list[list[float] | None] | None:
@@ -457,7 +457,7 @@ class View:
         elif name == "lock":
             self.toggle_locks(self.selected)
         elif any(bool(now.locked[number]) for number in self.selected):
-            session.tell("this piece is locked; unlock it to turn it", wrong=True)
+            session.notify("this piece is locked; unlock it to turn it", wrong=True)
         elif not now.puzzle.pieces.flat:
             self._call("turn", 15)
         else:

@@ -1,4 +1,4 @@
-"""What stands beside the board: how to solve, the list of pieces, plan and joins, transfers."""
+"""Panels of the page: how work begins; how to solve, the list of pieces, plan and joins, downloads."""
 
 from __future__ import annotations
 
@@ -140,18 +140,15 @@ class PlanPanel:
     def __init__(self, view: View) -> None:
         self.view = view
         self._drawn: Answer | None = None
-        with ui.expansion(
-            "Plan and next joins", icon="format_list_numbered", on_value_change=self.refresh
-        ) as self.element:
-            self.element.classes("da-wide da-panel")
+        self.element = ui.expansion("Plan and next joins", icon="format_list_numbered", on_value_change=self.refresh)
+        with self.element.classes("da-wide da-panel"):
             self.content = ui.column().classes("da-wide")
 
     async def refresh(self) -> None:
         """Draw them for the answer that is shown, if the panel is open."""
         now = self.view.session.now
-        self.element.set_visibility(
-            now is not None and now.answer is not None and kind_of(now.puzzle).next_joins is not None
-        )
+        joined_by_people = now is not None and kind_of(now.puzzle).next_joins is not None
+        self.element.set_visibility(joined_by_people and now is not None and now.answer is not None)
         assembly = self.view.session.assembly
         if not self.element.value or not self.element.visible or assembly is None or assembly is self._drawn:
             return
@@ -162,7 +159,7 @@ class PlanPanel:
         try:
             plan, joins = await asyncio.to_thread(_planned, assembly)
         except InputError as error:
-            self.view.session.tell(str(error), wrong=True)
+            self.view.session.notify(str(error), wrong=True)
             return
         self.content.clear()
         with self.content:
@@ -178,10 +175,8 @@ class PlanPanel:
 def _planned(assembly: Answer) -> tuple[str | None, list[tuple[str, str]]]:
     """Plan and joins, as addresses of pictures."""
     pictures = Pictures(assembly)
-    return (
-        None if pictures.plan is None else png_address(pictures.plan),
-        [(png_address(join.picture), join.words) for join in pictures.next_joins],
-    )
+    plan = None if pictures.plan is None else png_address(pictures.plan)
+    return plan, [(png_address(join.picture), join.words) for join in pictures.next_joins]
 
 
 def png_address(picture: bytes) -> str:
@@ -214,7 +209,7 @@ class DownloadPanel:
             session = self.view.session
             assembly = session.assembly
             if assembly is None:
-                session.tell("there is no answer yet; press Solve first", wrong=True)
+                session.notify("there is no answer yet; press Solve first", wrong=True)
                 return
             waiting = ui.notification(f"Making {wanted} …", spinner=True, timeout=None)
             try:
@@ -222,7 +217,7 @@ class DownloadPanel:
                 session.made = wanted, made
                 ui.download(f"/work/{session.name}/file/{wanted}", wanted)
             except InputError as error:
-                session.tell(str(error), wrong=True)
+                session.notify(str(error), wrong=True)
             finally:
                 waiting.dismiss()
 
@@ -246,7 +241,7 @@ class StartPanel:
         with ui.element("div").classes("da-start") as self.element:
             zone = DropZone(f"/work/{session.name}/upload")
             zone.on("sent", self.refresh)
-            zone.on("refused", lambda event: session.tell(str(event.args.get("text", "")), wrong=True))
+            zone.on("refused", lambda event: session.notify(str(event.args.get("text", "")), wrong=True))
             self._build_order()
             ui.label("Or try a sample").classes("da-heading")
             with ui.element("div").classes("da-samples"):
@@ -299,12 +294,12 @@ class StartPanel:
         self.grid.props(f'hint="{hint}"')
 
     def open(self) -> None:
-        """Read what was sent, as what it is said to be."""
+        """Read what was sent as what was chosen."""
         session = self.session
         try:
             order = transfers.Order(self.what.value, self._board(), int(self.pieces.value or 30), session.settings.seed)
         except InputError as error:
-            session.tell(str(error), wrong=True)
+            session.notify(str(error), wrong=True)
             return
         names = self._names or []
         title = names[0] if len(names) == 1 else plural(len(names), "file")

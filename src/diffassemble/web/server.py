@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from nicegui import app as pages
 from nicegui import ui
@@ -35,13 +35,14 @@ from diffassemble.web.session import MakeSolver, Session, Sessions
 
 _TOKEN = "token"
 _PNG, _BYTES = "image/png", "application/octet-stream"
+_MISSING = HTTPException(404, "this work is no longer here")
 # Pieces never change under their address.
 _KEEP, _NEVER = {"cache-control": "private, max-age=86400, immutable"}, {"cache-control": "no-store"}
 
 
 @dataclass(frozen=True)
 class First:
-    """What `serve` was told to begin with."""
+    """What `serve` begins with."""
 
     title: str
     puzzle: Puzzle | Answer
@@ -107,7 +108,7 @@ class Workbench:
         pages.on_startup(self._look_after)
 
     async def _look_after(self) -> None:
-        """While the server runs, end work that nobody waits for, and remove what is older than a day."""
+        """While the server runs, end work without a page, and remove what is older than a day."""
         before = 0
         while True:
             await asyncio.sleep(CONFIG.sweep)
@@ -118,7 +119,7 @@ class Workbench:
             before = len(self.sessions.open)
 
     def _begin(self, request: Request) -> Response:
-        """A new session; who had one before is told how to get back to it."""
+        """A new session; its page links to the user's earlier one."""
         cookie = f"diffassemble-last-{self.port}"
         before = request.cookies.get(cookie, "")
         session = self.sessions.new()
@@ -126,8 +127,8 @@ class Workbench:
             given, title = self.first.puzzle, self.first.title
             session.begin(given, title) if isinstance(given, Answer) else session.open(given, title)
         known = self.sessions.find(before) if before else None
-        asked = f"?before={before}" if known is not None and known.now is not None else ""
-        answer = RedirectResponse(f"/work/{session.name}{asked}", 303, {"cache-control": "no-store"})
+        query = f"?before={before}" if known is not None and known.now is not None else ""
+        answer = RedirectResponse(f"/work/{session.name}{query}", 303, _NEVER)
         answer.set_cookie(cookie, session.name, max_age=86400, httponly=True, samesite="strict")
         return answer
 
@@ -183,7 +184,7 @@ class Workbench:
     def _known(self, name: str) -> Session:
         session = self.sessions.find(name)
         if session is None:
-            raise _missing()
+            raise _MISSING
         return session
 
 
@@ -202,20 +203,13 @@ def _shared_script() -> Response:
 def _sample(name: str) -> Response:
     """A picture of a sample."""
     if name not in transfers.SAMPLES:
-        raise _missing()
-    return Response(
-        (files("diffassemble.web") / "pictures" / f"{name}.png").read_bytes(), media_type=_PNG, headers=_KEEP
-    )
-
-
-def _missing() -> Exception:
-    from fastapi import HTTPException
-
-    return HTTPException(404, "this work is no longer here")
+        raise _MISSING
+    picture = files("diffassemble.web") / "pictures" / f"{name}.png"
+    return Response(picture.read_bytes(), media_type=_PNG, headers=_KEEP)
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """A socket that listens there, or one line that says why not."""
+    """A socket that listens there; refuses in one line."""
     if not 0 <= port <= 65535:
         raise InputError(f"port {port} is none; pass --port with a number from 1 to 65535")
     try:
@@ -229,14 +223,13 @@ def _listening(host: str, port: int) -> socket.socket:
         made.listen(100)
     except OSError as error:
         made.close()
-        raise InputError(
-            f"cannot listen at {host}, port {port} ({reason(error)}); pass another --port or --host"
-        ) from error
+        advice = "pass another --port or --host"
+        raise InputError(f"cannot listen at {host}, port {port} ({reason(error)}); {advice}") from error
     return made
 
 
 def _token(home: Path, needed: bool) -> str:
-    """What the address carries: random, and the same after a restart as long as somebody's work is there."""
+    """The token in the address: random, and the same after a restart as long as there are sessions."""
     file = home / _TOKEN
     with suppress(OSError):
         kept = file.read_text() if needed else ""

@@ -1,7 +1,7 @@
 """One person's work: a puzzle, its answers and corrections, in a folder of its own, from which it comes back.
 
-Nothing here knows the page: it looks at a session whenever its `version` has changed. The folder holds what was
-uploaded and the state as pickles, which only this program writes, in a folder that nobody else may enter.
+Nothing here knows the page, which is updated whenever a session's `version` has changed. The folder holds what was
+uploaded and the state as pickles, which only this program writes; no other user may enter it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _STATE, _PIECES = "state.pickle", "pieces.pickle"
 
 @dataclass
 class Settings:
-    """How to solve; nothing stands for what suits the pieces."""
+    """How to solve; None is the default for the pieces."""
 
     solver: str | None = None
     model: str | None = None
@@ -46,7 +46,7 @@ class Settings:
 
 @dataclass
 class Work:
-    """What is being done now: in words, since when, how far, where the pieces stand, and how to end it."""
+    """What is being done: in words, since when, how far (0…1), with which poses, and how to end it."""
 
     words: str
     stop: Callable[[], None]
@@ -58,7 +58,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Notice:
-    """Something to tell once."""
+    """A message that is shown once."""
 
     number: int
     text: str
@@ -69,7 +69,7 @@ class Notice:
 class Session:
     """What one person has and does, however many pages show it.
 
-    `now` is where the pieces stand, `past` and `future` are what undo and redo go through, across all solving;
+    `now` is the current arrangement, `past` and `future` are what undo and redo go through, across all solving;
     `made` is the file that was last made to be downloaded.
     """
 
@@ -110,18 +110,18 @@ class Session:
 
     @property
     def assembly(self) -> Answer | None:
-        """The answer that is shown with all corrections, if there is one."""
+        """The shown answer with all corrections, if there is one."""
         now, matches = self.now, self.matches
         if self._corrected is None or self._corrected[0] is not now or self._corrected[1] is not matches:
             self._corrected = now, matches, None if now is None else now.corrected(matches)
         return self._corrected[2]
 
     def changed(self) -> None:
-        """Let pages look again."""
+        """Let pages update."""
         self.version += 1
 
-    def tell(self, text: str, wrong: bool = False, picture: bytes | None = None) -> None:
-        """Say something once, on every page, perhaps with a picture (PNG) that shows it."""
+    def notify(self, text: str, wrong: bool = False, picture: bytes | None = None) -> None:
+        """Show a message once, on every page, with or without a picture (PNG)."""
         self._notices += 1
         shown = text.replace(f"{self.uploads}/", "").replace(str(self.uploads), "what was sent")
         # Names of files stay as they are.
@@ -160,9 +160,9 @@ class Session:
             self.save()
 
     def correct(self, correction: Callable[[Arrangement], Arrangement]) -> None:
-        """Change where the pieces stand, unless a solver is at work on them."""
+        """Correct the arrangement, unless a solver is at work."""
         if self.work is not None:
-            self.tell("Wait until the work is done, or cancel it", wrong=True)
+            self.notify("Wait until the work is done, or cancel it", wrong=True)
         elif self.now is not None:
             self.change(correction(self.now))
 
@@ -184,23 +184,23 @@ class Session:
     # Work that takes time, each in a thread of the caller.
 
     def _run(self, words: str, stop: Callable[[], None], action: Callable[[Work], None]) -> None:
-        """Do one piece of work at a time; whatever goes wrong is told, and the session goes on."""
+        """Do one piece of work at a time; errors become messages, and the session goes on."""
         with self.lock:
             if self.work is not None:
-                self.tell("something is being done already; wait for it, or cancel it", wrong=True)
+                self.notify("something is being done already; wait for it, or cancel it", wrong=True)
                 return
             self.work = work = Work(words, stop)
         self.changed()
         try:
             action(work)
         except Cancelled:
-            self.tell("cancelled")
+            self.notify("cancelled")
         except InputError as error:
-            self.tell(str(error), True, work.found)
+            self.notify(str(error), True, work.found)
         # The page must survive whatever happens.
         except Exception as error:
             traceback.print_exc()
-            self.tell(f"something went wrong: {type(error).__name__}: {error}", wrong=True)
+            self.notify(f"something went wrong: {type(error).__name__}: {error}", wrong=True)
         finally:
             self.work = None
             self.changed()
@@ -224,7 +224,7 @@ class Session:
         """Solve in a process of its own, and show every step as it comes. One clock runs, from here to the answer."""
         now, wishes = self.now, self.settings
         if now is None:
-            self.tell("there is nothing to solve yet; drop files or click a sample", wrong=True)
+            self.notify("there is nothing to solve yet; drop files or click a sample", wrong=True)
             return
         options = SolverOptions(wishes.model or "", wishes.samples)
         job = Job(partial(self.make, name=wishes.solver, options=options))
@@ -294,7 +294,7 @@ class Session:
                 write_file(self.folder / _STATE, content.getvalue())
 
     def restore(self) -> bool:
-        """Come back from the folder; says whether there was something to come back to."""
+        """Load the state from the folder; whether there was one."""
         try:
             generation, pieces = pickle.loads((self.folder / _PIECES).read_bytes())
             with (self.folder / _STATE).open("rb") as file:
@@ -331,7 +331,7 @@ class _Pickler(pickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    """Puts the pieces in the place of references."""
+    """Replaces references by the pieces."""
 
     pieces: object = None
 
@@ -341,7 +341,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 class Sessions:
-    """All sessions, in one folder that is the user's own; what nobody used for a day is removed."""
+    """All sessions, in one folder that is the user's own; unused ones are removed after a day."""
 
     def __init__(self, home: Path, make: MakeSolver) -> None:
         self.home, self.make = home, make

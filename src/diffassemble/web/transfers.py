@@ -43,7 +43,7 @@ READ_AS: dict[str, dict[str, Any]] = {
     SQUARES: {"kind": "squares", "photographed": True},
     SHUFFLED: {"kind": "squares"},
 }
-"""options that say what was chosen on the page"""
+"""options of `open_input` by what was chosen on the page"""
 WHAT = (CUT, JIGSAW, PHOTOS, SQUARES, SHUFFLED, PIECES)
 # Those that ask for rows and columns, and those for which they may be left empty.
 WITH_GRID, GRID_FOUND = (CUT, SHUFFLED, SQUARES, PIECES), (SQUARES, PIECES)
@@ -67,7 +67,7 @@ SAMPLES = {
 
 
 class Order(NamedTuple):
-    """What a person says of the files: what they are, rows and columns if told, number of pieces to cut, and seed."""
+    """A person's choice: what the files are, rows and columns if given, number of pieces to cut, and seed."""
 
     what: str
     board: Board | None = None
@@ -123,7 +123,7 @@ async def receive(name: str, chunks: AsyncIterator[bytes], folder: Path) -> Path
 
 
 def read(send: Send, folder: Path, order: Order) -> None:
-    """Read what lies in a folder and send the puzzle; what photographs show is sent before (PNG)."""
+    """Read the files of a folder and send the puzzle; what photographs show is sent before (PNG)."""
     found = listed(folder)
     if not found:
         raise InputError("nothing was uploaded yet; drop a file first")

@@ -1,4 +1,4 @@
-"""What the page tells: how things stand, what to do next, and how long it may take."""
+"""The words of the page: the state of the work, what to do next, and how long it may take."""
 
 from __future__ import annotations
 
@@ -16,62 +16,52 @@ PRIVATE = "Everything stays on this computer: nothing is sent anywhere."
 
 
 class Advice(NamedTuple):
-    """How things stand, in a line, and what to do next."""
+    """The state of the work in a line, and what to do next."""
 
     headline: str
     next: str
 
 
 def advice(session: Session, uploaded: int = 0) -> Advice:
-    """What to tell now."""
+    """What to show now; `uploaded` is the number of files that are not opened yet."""
     work, now = session.work, session.now
     if work is not None:
         passed = time.monotonic() - work.began
         return Advice(f"{work.words} …", f"{time_left(work.done, passed)}{_clock(passed)} so far")
     if now is None and uploaded:
-        return Advice(f"{plural(uploaded, 'file')} sent", "Say what it is, then press Open.")
+        return Advice(f"{plural(uploaded, 'file')} sent", "Choose what it is, then press Open.")
     if now is None:
         return Advice("What is to be put together?", "Drop files, or click a sample.")
+    held = int(now.locked.sum())
+    locked = f"{plural(held, 'piece')} locked. " if held else ""
     if now.answer is None:
-        return Advice(described(now), _before_solving(session, now))
+        grid = "" if now.puzzle.lattice is None else f", grid {now.puzzle.board.rows}x{now.puzzle.board.cols}"
+        headline = f"{plural(len(now.puzzle), kind_of(now.puzzle).piece)}{grid}"
+        if session.found is not None:
+            return Advice(headline, "Look at the photo: has every piece its outline? Then press Solve.")
+        return Advice(headline, f"{locked}Press Solve.")
     assembly = session.assembly
     assert assembly is not None
     clock = f" Solved in {_clock(now.answer.seconds)} by {now.answer.solver}." if now.answer.seconds else ""
-    return Advice(summary(assembly), _after_solving(now, assembly) + clock)
+    return Advice(summary(assembly), _after_solving(now, assembly, locked) + clock)
 
 
-def described(now: Arrangement) -> str:
-    """What there is to put together."""
-    puzzle = now.puzzle
-    grid = "" if puzzle.lattice is None else f", grid {puzzle.board.rows}x{puzzle.board.cols}"
-    return f"{plural(len(puzzle), kind_of(puzzle).piece)}{grid}"
-
-
-def _before_solving(session: Session, now: Arrangement) -> str:
-    if session.found is not None:
-        return "Look at the photo: has every piece its outline? Then press Solve."
-    held = int(now.locked.sum())
-    return f"{plural(held, 'piece')} locked. Press Solve." if held else "Press Solve."
-
-
-def _after_solving(now: Arrangement, assembly: Answer) -> str:
-    moved, held = len(now.moved_by_hand), int(now.locked.sum())
-    truth = assembly.puzzle.truth
+def _after_solving(now: Arrangement, assembly: Answer, locked: str) -> str:
+    moved, truth, found = len(now.moved_by_hand), assembly.puzzle.truth, assembly.placements
     if moved:
         return f"{plural(moved, 'piece')} moved by hand. Lock what is right and solve again, or download."
     if truth is not None and kind_of(assembly.puzzle).count_right(assembly, truth).turned:
-        return "Press “Turn the whole” until it stands upright."
-    doubtful = bool((assembly.placements.trust < SURE).any())
-    if held:
-        return f"{plural(held, 'piece')} locked. Lock more and solve again, or download."
-    if doubtful:
+        return "Press “Turn the whole” until it is upright."
+    if locked:
+        return f"{locked}Lock more and solve again, or download."
+    if bool((found.trust < SURE).any()):
         return "Check the doubtful ones: drag a piece where it belongs, lock it, solve again. Or download."
-    unsure = assembly.puzzle.pieces.flat and not (assembly.placements.upright or 0) >= UPRIGHT
-    return "Download it" + (", or turn the whole if it lies the wrong way up." if unsure else ".")
+    unsure = assembly.puzzle.pieces.flat and not (found.upright or 0) >= UPRIGHT
+    return "Download it" + (", or turn the whole if it is the wrong way up." if unsure else ".")
 
 
 def summary(assembly: Answer) -> str:
-    """How many pieces are right, if the truth is known, else how sure they are."""
+    """How many pieces are right, if the truth is known, else the numbers of each status."""
     puzzle, count = assembly.puzzle, len(assembly.puzzle)
     kind = kind_of(puzzle)
     if puzzle.truth is not None:
