@@ -109,27 +109,21 @@ def test_overwrite(command: Command, refused: Refused, photo: Path, box: Path, t
 
 BAD_CUTS = [
     ("none.png", "--grid 6x6", "none.png: cannot be read (No such file or directory)"),
-    ("", "--grid 6x6", "is not a file; give a picture"),
     ("empty.png", "--grid 6x6", "empty.png: is empty (0 bytes)"),
     ("text.jpg", "--grid 6x6", "text.jpg: is not a picture"),
     ("short.png", "--grid 6x6", "short.png: the picture is broken or cut short"),
-    ("dot.png", "--grid 6x6", "dot.png: a 1x1 picture"),
     ("flat.png", "--grid 6x6", "flat.png: every piece is one flat colour"),
     ("bomb.png", "--grid 6x6", "bomb.png: has more than 178 megapixels"),
     ("twins.png", "--grid 1x4", "are identical"),
     ("photo.png", "--grid 20x20", "photo.png: a 60x40 picture cut 20x20 leaves pieces of under 4 pixels"),
     ("photo.png", "--grid 6y6", "grid '6y6' is not understood"),
-    ("photo.png", "--grid 0x6", "grid '0x6' is not understood"),
     ("photo.png", "--grid 1x1", "needs at least 2"),
-    ("photo.png", "--grid 4x6 --missing 1.5", "--missing 1.5: must be"),
     ("photo.png", "--grid 4x6 --erode 4", "less erosion"),
     ("photo.png", "--grid 4x6 --size 99999", "--size 99999: must be"),
-    ("photo.png", "--grid 4x6 --seed -1", "--seed -1: must be"),
     ("photo.png", "--grid 4x6 --unknown", "see diffassemble cut --help"),
     ("photo.png", "--shape tabs", "--shape tabs takes --pieces N"),
     ("photo.png", "--shape torn --pieces 9 --grid 3x3", "neither --grid"),
     ("photo.png", "--pieces 9", "--pieces is for other shapes than squares"),
-    ("photo.png", "--shape tabs --pieces 1", "1 pieces make no puzzle"),
     ("photo.png", "--shape strips --pieces 60", "photo.png: a 60x40 picture cut into 60"),
     ("photo.png", "", "pass --grid, such as --grid 6x6"),
 ]
@@ -140,7 +134,6 @@ def test_bad_pictures(refused: Refused, photo: Path, bomb: bytes, tmp_path: Path
     (folder / "empty.png").touch()
     (folder / "text.jpg").write_text("this is not a picture " * 20)
     (folder / "short.png").write_bytes(photo.read_bytes()[:900])
-    Image.new("RGB", (1, 1)).save(folder / "dot.png")
     Image.new("RGB", (60, 60), "teal").save(folder / "flat.png")
     (folder / "bomb.png").write_bytes(bomb)
     tile = torch.rand(3, 10, 10)

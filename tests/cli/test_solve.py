@@ -175,14 +175,10 @@ def make_bad_pieces(root: Path, whole: bytes, bomb: bytes) -> None:
     folder("unequal", noise(8, 8), noise(9, 9))
     folder("twins", noise(8, 8), noise(8, 8, 1), torch.rot90(noise(8, 8), 1, (1, 2)))
     folder("flat", *(torch.full((3, 8, 8), level) for level in (0.2, 0.4, 0.6)))
-    folder("dots", noise(1, 1), noise(1, 1, 1))
     folder("single", noise(8, 8))
-    (folder("zero", noise(8, 8)) / "1.png").touch()
     (folder("short", noise(40, 60)) / "0.png").write_bytes(whole[:900])
-    (folder("text", noise(8, 8)) / "1.png").write_text("no picture at all")
     (folder("bomb", noise(8, 8)) / "0.png").write_bytes(bomb)
     (root / "none").mkdir()
-    Image.new("RGB", (60, 60), "teal").save(root / "flat.png")
     with zipfile.ZipFile(root / "evil.zip", "w") as archive:
         archive.writestr("../evil.png", b"evil")
     (root / "puzzle-without-pieces").mkdir()
@@ -196,21 +192,14 @@ BAD_PIECES = [
     ("unequal", "", "unequal/1.png: is 9x9 pixels, but 0.png is 8x8; pieces must be of equal size"),
     ("twins", "", "0.png and 2.png are identical"),
     ("flat", "", "flat: every piece is one flat colour"),
-    ("flat.png", "--grid 6x6", "flat.png: every piece is one flat colour"),
-    ("dots", "", "dots: pieces are 1 pixels wide"),
     ("single", "", "single: has only 1 piece"),
-    ("zero", "", "zero/1.png: is empty (0 bytes)"),
     ("short/0.png", "--grid 2x3", "short/0.png: the picture is broken or cut short"),
-    ("text", "", "text/1.png: is not a picture"),
     ("bomb", "", "bomb/0.png: has more than 178 megapixels"),
     ("puzzle-without-pieces", "", "puzzle.json: 'rows' must be a whole number"),
     ("photo.png", "--grid 7x3", "do not divide into 7 rows and 3 columns"),
-    ("photo.png", "--grid six", "grid 'six' is not understood"),
-    ("photo.png", "--grid 2x3 --seed -1", "--seed -1: must be"),
     ("photo.png", "--grid 2x3 --palette", "--palette is for fragments of an object"),
     ("photo.png", "--grid 2x3 --next", "--next is for real pieces"),
     ("photo.png", "--grid 2x3 --samples 0", "--samples 0: must be"),
-    ("photo.png", "--grid 2x3 --budget -1", "--budget -1: must be"),
     ("photo.png", "--grid 2x3 --solver magic", "no solver 'magic' for pieces; use one of: diffusion"),
     ("photo.png", "--grid 2x3 --objects auto", "knows one picture only"),
     ("photo.png", "--grid 2x3 --model nothing", "no model 'nothing'"),
