@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float32, Float64
 from PIL import Image
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
-from trimesh.triangles import closest_point
+from trimesh.triangles import closest_point, cross
 
 from diffassemble.assembly.answer import Answer
 from diffassemble.assembly.kind import Join
@@ -54,8 +54,7 @@ class Body:
         self.things, self.has_sides = things, has_sides
         self.low, self.high = things.corners.min((0, 1)), things.corners.max((0, 1))
         self.middles = things.corners.mean(1)
-        first, second, third = things.corners.transpose(1, 0, 2).astype(np.float64)
-        across = np.cross(second - first, third - first)
+        across = cross(things.corners.astype(np.float64))
         size = np.linalg.norm(across, axis=1)
         self.areas, self.normals = size / 2, across / np.maximum(size, 1e-30)[:, None]
 
@@ -74,8 +73,7 @@ class Body:
         No side of a triangle is longer than `side`. Points without triangles have no outer side: for them both count.
         """
         touching = np.zeros(len(self.middles), bool)
-        inside = ((self.middles > other.low - reach) & (self.middles < other.high + reach)).all(1)
-        some = np.flatnonzero(inside)
+        some = np.flatnonzero(((self.middles > other.low - reach) & (self.middles < other.high + reach)).all(1))
         if not len(some):
             return touching
         count = min(style.near, len(other.middles))

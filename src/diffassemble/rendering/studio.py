@@ -17,6 +17,7 @@ from PIL import Image
 from scipy.ndimage import uniform_filter
 from scipy.spatial import cKDTree
 from torch import Tensor
+from trimesh.triangles import cross
 
 from diffassemble.core import Mesh, Poses
 from diffassemble.core.colours import to_linear, to_srgb
@@ -162,8 +163,7 @@ def corner_normals(
     vertices: Float32[np.ndarray, "v 3"], faces: Int64[np.ndarray, "f 3"], style: TriangleStyle = TRIANGLES
 ) -> Float32[np.ndarray, "f 3 3"]:
     """Unit normals at the corners of triangles: smooth over round surfaces, sharp at creases."""
-    first, second, third = (vertices[faces[:, corner]] for corner in range(3))
-    weighted = np.cross(second - first, third - first).astype(np.float32)
+    weighted = cross(vertices[faces]).astype(np.float32)
     unit = weighted / np.maximum(np.linalg.norm(weighted, axis=-1, keepdims=True), np.float32(1e-30))
     around = np.argsort(faces.ravel(), kind="stable") // 3
     start = np.concatenate([[0], np.bincount(faces.ravel(), minlength=len(vertices)).cumsum()])
@@ -206,10 +206,7 @@ def coarse_cell(arrays: Sequence[tuple[np.ndarray, np.ndarray]], limit: int) -> 
     """The side of cells that leaves about `limit` triangles; 0 if there are no more than that."""
     if sum(len(faces) for _, faces in arrays) <= limit:
         return 0.0
-    area = 0.0
-    for vertices, faces in arrays:
-        first, second, third = (vertices[faces[:, corner]] for corner in range(3))
-        area += float(np.linalg.norm(np.cross(second - first, third - first), axis=-1).sum(dtype=np.float64)) / 2
+    area = sum(float(np.linalg.norm(cross(vertices[faces]), axis=-1).sum()) / 2 for vertices, faces in arrays)
     # A cell's share of a surface becomes one vertex, and a surface has twice as many triangles as vertices; as it
     # crosses cells at all angles, it meets about half as many again as its area says.
     return math.sqrt(3 * area / limit)
