@@ -20,7 +20,7 @@ from torch import Tensor
 
 from diffassemble.core import Board, Mesh
 from diffassemble.fragments.breaking import fracture, mesh_of
-from diffassemble.fragments.shapes.catalogue import make_solid
+from diffassemble.fragments.shapes import make_solid
 from diffassemble.io.assemblies import read_assembly
 from diffassemble.io.meshes import mesh_bytes
 from diffassemble.io.pictures import write_picture

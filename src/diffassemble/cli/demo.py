@@ -32,7 +32,7 @@ def demo(
     from diffassemble.assembly.kind import SolverOptions
     from diffassemble.cli.progress import Output, summary
     from diffassemble.core.seeds import check_seed
-    from diffassemble.fragments.shapes.catalogue import fracture_file
+    from diffassemble.fragments.shapes import fracture_file
     from diffassemble.io.assemblies import write_assembly
     from diffassemble.io.atomic import check_free, fresh_folder, write_file
     from diffassemble.io.puzzles import write_puzzle

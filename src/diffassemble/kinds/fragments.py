@@ -15,13 +15,12 @@ from diffassemble.core import Matches, Mesh, Poses, Puzzle, Solver
 from diffassemble.core.poses import random_rotations
 from diffassemble.core.solver import ChanceSolver
 from diffassemble.fragments import matches
-from diffassemble.fragments.diffusion import FragmentDiffusionSolver, TreeSolver
-from diffassemble.fragments.hybrid import FragmentHybridSolver
+from diffassemble.fragments.diffusion import FragmentDiffusionSolver, FragmentHybridSolver, TreeSolver
 from diffassemble.fragments.matches import PairSearchCache
 from diffassemble.fragments.mend import MendSolver
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.orientation import OrientationModel
-from diffassemble.fragments.shapes.catalogue import fracture_file
+from diffassemble.fragments.shapes import fracture_file
 from diffassemble.fragments.standing import CanonicalRotation, stood_up
 from diffassemble.io import fragments as files
 from diffassemble.kinds import load_fitting

@@ -18,7 +18,7 @@ import torch
 from diffassemble.assembly.answer import Answer
 from diffassemble.core import Board, InputError, Puzzle
 from diffassemble.core.limits import LIMITS
-from diffassemble.fragments.shapes.catalogue import fracture_file
+from diffassemble.fragments.shapes import fracture_file
 from diffassemble.io.archives import is_zip, pack
 from diffassemble.io.assemblies import assembly_bytes, write_assembly
 from diffassemble.io.meshes import MESH_ENDINGS
