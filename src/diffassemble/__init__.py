@@ -48,36 +48,19 @@ if TYPE_CHECKING:  # `as` with the same name tells type checkers that a name is 
     open, fracture = open_input, fracture_file
     __version__: str
 
-# Where each name is at home; a name of its own there stands behind the colon.
+# The module of each name; a name of its own there is behind the colon.
 _HOMES = {
-    "Answer": "assembly.answer",
-    "Board": "core",
-    "FragmentPieces": "core",
-    "ImagePieces": "core",
-    "InputError": "core",
-    "Locks": "core",
-    "Matches": "core",
-    "Mesh": "core",
-    "OutlinePieces": "core",
-    "Placements": "core",
-    "Poses": "core",
-    "Puzzle": "core",
-    "Solver": "core",
+    **dict.fromkeys(("Answer", "assemble"), "assembly.answer"),
+    **dict.fromkeys(("Board", "FragmentPieces", "ImagePieces", "InputError", "Locks", "Matches", "Mesh"), "core"),
+    **dict.fromkeys(("OutlinePieces", "Placements", "Poses", "Puzzle", "Solver", "Step"), "core"),
+    **dict.fromkeys(("kinds", "make_solver", "solve"), "kinds"),
+    **dict.fromkeys(("read_assembly", "render", "write_assembly"), "io.assemblies"),
+    **dict.fromkeys(("read_puzzle", "write_puzzle"), "io.puzzles"),
     "SolverOptions": "assembly.kind",
-    "Step": "core",
-    "assemble": "assembly.answer",
     "cut_image": "squares.cut",
     "cut_shape": "outlines.cut",
     "fracture": "fragments.shapes:fracture_file",
-    "kinds": "kinds",
-    "make_solver": "kinds",
     "open": "io.puzzles:open_input",
-    "read_assembly": "io.assemblies",
-    "read_puzzle": "io.puzzles",
-    "render": "io.assemblies",
-    "solve": "kinds",
-    "write_assembly": "io.assemblies",
-    "write_puzzle": "io.puzzles",
 }
 
 if not TYPE_CHECKING:
@@ -91,7 +74,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'diffassemble' has no attribute '{name}'")
     home, _, own = _HOMES[name].partition(":")
     found = getattr(import_module(f"diffassemble.{home}"), own or name)
-    # Puzzles and answers know nothing of drawings, which stand above them.
+    # Puzzles and answers are drawn by a layer above them.
     puzzle, answer = import_module("diffassemble.core").Puzzle, import_module("diffassemble.assembly.answer").Answer
     puzzle.drawn_by = answer.drawn_by = _picture
     return found

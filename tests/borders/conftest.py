@@ -9,6 +9,7 @@ import resource
 import struct
 import tempfile
 import zipfile
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,12 @@ class Given:
     def files(self) -> dict[str, bytes]:
         """Valid content by file name: of every kind of picture and mesh, and a zip file."""
         return {path.name: path.read_bytes() for path in sorted((self.folder / "files").iterdir())}
+
+    def words(self, command: str, **places: Path | str) -> list[str]:
+        """The words of a command, of which those in capitals stand for valid input, or for these places."""
+        known = {"PHOTO": "pictures/0.png", "SOLID": "files/solid.ply", "PICTURES": "pictures", "SQUARES": "squares"}
+        found = {**{word: self.folder / name for word, name in known.items()}, **places}
+        return [os.fspath(found.get(word, word)) for word in command.split()]
 
     def state(self) -> dict[Path, tuple[int, int]]:
         """By which one sees whether anything was changed."""
@@ -63,7 +70,9 @@ def mesh_files() -> Iterator[tuple[str, bytes]]:
     yield "ascii.stl", trimesh.exchange.stl.export_stl_ascii(solid).encode()
     parts = trimesh.Scene(solid).export(file_type="gltf")
     tree = json.loads(parts["model.gltf"])
-    tree["buffers"][0]["uri"] = "data:application/octet-stream;base64," + _base64(parts[tree["buffers"][0]["uri"]])
+    tree["buffers"][0]["uri"] = (
+        "data:application/octet-stream;base64," + b64encode(parts[tree["buffers"][0]["uri"]]).decode()
+    )
     yield "solid.gltf", json.dumps({**tree, "buffers": tree["buffers"][:1]}).encode()
     yield "cloud.xyz", "\n".join(" ".join(map(str, row)) for row in cloud()).encode()
     content = io.BytesIO()
@@ -71,22 +80,12 @@ def mesh_files() -> Iterator[tuple[str, bytes]]:
     yield "cloud.npy", content.getvalue()
 
 
-def _base64(content: bytes) -> str:
-    import base64
-
-    return base64.b64encode(content).decode()
-
-
 def picture_files() -> Iterator[tuple[str, bytes]]:
     """The same picture in every format."""
-    for ending, kind in zip(
-        ("png", "jpg", "webp", "tif", "bmp", "gif", "ppm"),
-        ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF", "PPM"),
-        strict=True,
-    ):
+    for kind in ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF", "PPM"):
         content = io.BytesIO()
         soft_picture().save(content, kind)
-        yield f"photo.{ending}", content.getvalue()
+        yield f"photo.{ {'JPEG': 'jpg', 'TIFF': 'tif'}.get(kind, kind.lower()) }", content.getvalue()
 
 
 def zipped(entries: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:

@@ -49,38 +49,19 @@ def _fill(folder: Path) -> None:
 
 
 KINDS = {
-    "cut": ["cut", "PHOTO", "--grid", "2", "--overwrite", "--out", "OUT"],
-    "fracture": ["fracture", "SOLID", "--pieces", "3", "--overwrite", "--out", "OUT"],
-    "solve": ["solve", "SQUARES", "--solver", "random", "--overwrite", "--out", "OUT"],
-    "rows": ["evaluate", "--data", "PICTURES", "--solver", "random", "--grid", "2", "--overwrite", "--json", "OUT"],
-    "report": ["evaluate", "--data", "PICTURES", "--solver", "random", "--grid", "2", "--overwrite", "--report", "OUT"],
-    "scores": [
-        "evaluate",
-        "--data",
-        "PICTURES",
-        "--solver",
-        "random",
-        "--grid",
-        "2",
-        "--puzzles",
-        "60",
-        "--scores",
-        "OUT",
-    ],
+    "cut": "cut PHOTO --grid 2 --overwrite --out OUT",
+    "fracture": "fracture SOLID --pieces 3 --overwrite --out OUT",
+    "solve": "solve SQUARES --solver random --overwrite --out OUT",
+    "rows": "evaluate --data PICTURES --solver random --grid 2 --overwrite --json OUT",
+    "report": "evaluate --data PICTURES --solver random --grid 2 --overwrite --report OUT",
+    "scores": "evaluate --data PICTURES --solver random --grid 2 --puzzles 60 --scores OUT",
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_full(kind: str, command: Command, given: Given, small_disk: Callable[[int], Path]) -> None:
     disk = small_disk(20_000)
-    known = {
-        "OUT": str(disk / "out.html" if kind == "report" else disk / "out"),
-        "PHOTO": str(given.folder / "pictures" / "0.png"),
-        "SOLID": str(given.folder / "files" / "solid.ply"),
-        "SQUARES": str(given.folder / "squares"),
-        "PICTURES": str(given.folder / "pictures"),
-    }
-    words = [known.get(word, word) for word in KINDS[kind]]
+    words = given.words(KINDS[kind], OUT=disk / "out.html" if kind == "report" else disk / "out")
     assert command(*words).code == 0
     before = _contents(disk)
     _fill(disk)

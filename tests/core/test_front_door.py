@@ -24,17 +24,14 @@ def test_lines_are_short(cut: Callable[..., da.Puzzle]) -> None:
     assert repr(found) == "Matches(1 candidates, 1 of them at 0.9 or more)"
 
 
-def test_notebooks_show_what_was_assembled(cut: Callable[..., da.Puzzle]) -> None:
-    content = da.solve(cut(2, 3), "identity")._repr_png_()
+def test_notebooks_show_what_was_assembled_and_its_confidence(cut: Callable[..., da.Puzzle]) -> None:
+    answer = da.solve(cut(2, 3), "identity")
+    content, page = answer._repr_png_(), answer._repr_html_()
     assert content is not None
+    assert page is not None
     with Image.open(BytesIO(content)) as picture:
         width, height = picture.size
     assert 2 * width == 3 * height
-
-
-def test_notebooks_tell_how_sure_it_is(cut: Callable[..., da.Puzzle]) -> None:
-    page = da.solve(cut(2, 3), "identity")._repr_html_()
-    assert page is not None
     assert page.startswith('<figure><img src="data:image/png;base64,')
     assert page.count("6 pieces of a picture by identity") == 2
     assert "6 guessed</figcaption>" in page

@@ -159,11 +159,10 @@ def test_files_inside_out_give_the_same_puzzle(brick: list[Mesh], tmp_path: Path
         assert torch.equal(one.faces, two.faces)
 
 
-def test_dense_meshes_are_told(brick: list[Mesh], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fragments, "DENSE", 11)
+def test_dense_meshes_are_reported(brick: list[Mesh], tmp_path: Path) -> None:
     folder = fill(tmp_path / "a", brick, ".ply")
     with pytest.warns(UserWarning, match=r"4 of 4 meshes have over 11 triangles \(first: Bruchstück 000\.ply\); only"):
-        read_fragments(folder)
+        fragments.load_fragments(sorted(folder.iterdir()), dense=11)
 
 
 def read_quietly(folder: Path) -> Puzzle:
@@ -176,7 +175,7 @@ def test_numbers_of_fragments(brick: list[Mesh], tmp_path: Path, monkeypatch: py
     (tmp_path / "none").mkdir()
     refused(tmp_path / "none", "has no meshes", read=read_fragments)
     refused(fill(tmp_path / "one", brick[:1]), "has only 1 fragment", read=read_fragments)
-    monkeypatch.setattr(fragments, "MOST_FRAGMENTS", 3)
+    monkeypatch.setattr(fragments, "LIMITS", replace(fragments.LIMITS, fragments=3))
     refused(fill(tmp_path / "many", brick), "has 4 fragments; at most 3", read=read_fragments)
     refused(tmp_path / "nowhere", "No such file", read=read_fragments)
 

@@ -73,7 +73,7 @@ def test_failure_leaves_everything_as_it_was(tmp_path: Path, error: type[BaseExc
     assert set(tree(tmp_path).values()) <= {"old"}
 
 
-def test_taken_folder_needs_overwrite(tmp_path: Path) -> None:
+def test_overwriting_is_asked_for_and_never_takes_what_others_wrote(tmp_path: Path) -> None:
     target = tmp_path / "out"
     target.mkdir()  # empty, it is free
     fill(target, "old")
@@ -82,11 +82,6 @@ def test_taken_folder_needs_overwrite(tmp_path: Path) -> None:
     assert (target / "mark.json").read_text() == "old"
     fill(target, "new", overwrite=True)
     assert tree(tmp_path) == {"out/mark.json": "new", "out/data/one": "new"}
-
-
-def test_overwriting_never_takes_what_others_wrote(tmp_path: Path) -> None:
-    target = tmp_path / "out"
-    fill(target, "old")
     (target / "notes.txt").write_text("mine")
     with pytest.raises(InputError, match=r"holds other files \(notes.txt\)"):
         fill(target, "new", overwrite=True)
@@ -94,10 +89,10 @@ def test_overwriting_never_takes_what_others_wrote(tmp_path: Path) -> None:
     (target / "mark.json").unlink()
     with pytest.raises(InputError, match=r"holds other files \(no mark.json\)"):
         fill(target, "new", overwrite=True)
-    assert tree(tmp_path) == {"out/data/one": "old"}
+    assert tree(tmp_path) == {"out/data/one": "new"}
 
 
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
+def test_a_file_is_no_folder_and_the_working_folder_is_not_swapped(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("mine")
     for overwrite in (False, True):
         with pytest.raises(InputError, match="is a file"):
@@ -105,19 +100,24 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="out/deeper: cannot be written"):
         fill(tmp_path / "out" / "deeper", "x")
     assert tree(tmp_path) == {"out": "mine"}
-
-
-def test_the_folder_one_stands_in_is_not_swapped(tmp_path: Path) -> None:
     with chdir(tmp_path), pytest.raises(InputError, match="the folder you are in"):
         check_free(Path("."), HOLDS)
 
 
-def test_link_to_a_folder_stays_a_link(tmp_path: Path) -> None:
+def test_links_stay_and_rights_follow_the_user(tmp_path: Path) -> None:
     fill(tmp_path / "real", "old")
     (tmp_path / "link").symlink_to(tmp_path / "real")
     fill(tmp_path / "link", "new", overwrite=True)
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real" / "mark.json").read_text() == "new"
+    mask = os.umask(0o027)
+    try:
+        fill(tmp_path / "out", "x")
+        write_file(tmp_path / "file", b"x")
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o750
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
 
 
 def test_full_disk(tmp_path: Path) -> None:
@@ -142,14 +142,3 @@ def test_file_is_replaced_whole(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a: cannot be written"):
         write_file(tmp_path / "a", b"x")
     assert tree(tmp_path) == {"a/file": "new"}
-
-
-def test_rights_follow_the_user(tmp_path: Path) -> None:
-    mask = os.umask(0o027)
-    try:
-        fill(tmp_path / "out", "x")
-        write_file(tmp_path / "file", b"x")
-    finally:
-        os.umask(mask)
-    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o750
-    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640

@@ -33,6 +33,16 @@ def same(first: Tensor, second: Tensor, levels: float = 0.0) -> bool:
     return first.shape == second.shape and float((first - second).abs().max()) <= levels / 255
 
 
+def refused(path: Path, *words: str) -> None:
+    """The file is refused by one line that names it."""
+    with pytest.raises(InputError) as caught:
+        read_picture(path)
+    line = str(caught.value)
+    assert line.startswith(str(path))
+    assert "\n" not in line
+    assert all(word in line for word in words), line
+
+
 def test_png_round_trip_is_exact(picture: Tensor, tmp_path: Path) -> None:
     write_picture(picture, tmp_path / "a.png")
     assert torch.equal(read_picture(tmp_path / "a.png"), picture)
@@ -40,25 +50,19 @@ def test_png_round_trip_is_exact(picture: Tensor, tmp_path: Path) -> None:
     # What is in the file counts, not its name.
     (tmp_path / "a.png").rename(tmp_path / "a.jpg")
     assert torch.equal(read_picture(tmp_path / "a.jpg"), picture)
-
-
-def test_every_level_survives_and_colours_outside_are_clamped() -> None:
     assert torch.equal(to_levels(torch.arange(256) / 255), torch.arange(256, dtype=torch.uint8))
     assert to_levels(torch.tensor([-0.5, 1.5])).tolist() == [0, 255]
 
 
-@pytest.mark.parametrize("name", ["a.png", "a.tif", "a.bmp", "a.ppm", "a.PNG", "a.webp"])
-def test_lossless_formats(picture: Tensor, tmp_path: Path, name: str) -> None:
-    to_image(picture).save(tmp_path / name, lossless=True)
-    assert torch.equal(read_picture(tmp_path / name), picture)
-
-
-@pytest.mark.parametrize("name", ["a.jpg", "a.webp"])
-def test_lossy_formats_stay_close(tmp_path: Path, name: str) -> None:
+def test_formats_with_and_without_loss(picture: Tensor, tmp_path: Path) -> None:
+    for name in ("a.png", "a.tif", "a.bmp", "a.ppm", "a.PNG", "a.webp"):
+        to_image(picture).save(tmp_path / name, lossless=True)
+        assert torch.equal(read_picture(tmp_path / name), picture)
     smooth = torch.stack(torch.meshgrid(torch.linspace(0, 1, 48), torch.linspace(0, 1, 64), indexing="ij"))
     colours = torch.cat([smooth, smooth.mean(0, keepdim=True)])
-    to_image(colours).save(tmp_path / name, quality=95)
-    assert same(read_picture(tmp_path / name), colours, levels=12)
+    for name in ("a.jpg", "a.webp"):
+        to_image(colours).save(tmp_path / name, quality=95)
+        assert same(read_picture(tmp_path / name), colours, levels=12)
 
 
 @pytest.mark.parametrize("mode", ["L", "1", "P"])
@@ -77,32 +81,25 @@ def test_see_through_parts_lie_on_white(tmp_path: Path) -> None:
     assert colours[:, 0, 0].tolist() == pytest.approx([200, 0, 0])
     assert colours[:, 0, 2].tolist() == pytest.approx([227, 127, 127], abs=1)
     assert colours[:, 0, 5].tolist() == pytest.approx([255, 255, 255])
-
-
-def test_see_through_palette_and_grey_lie_on_white(tmp_path: Path) -> None:
     image = Image.new("P", (4, 4), 0)
     image.putpalette([10, 20, 30, 40, 50, 60])
     image.putpixel((1, 1), 1)
-    image.save(tmp_path / "a.png", transparency=0)
-    colours = read_picture(tmp_path / "a.png") * 255
+    image.save(tmp_path / "palette.png", transparency=0)
+    colours = read_picture(tmp_path / "palette.png") * 255
     assert colours[:, 0, 0].tolist() == pytest.approx([255] * 3)
     assert colours[:, 1, 1].tolist() == pytest.approx([40, 50, 60])
-    Image.new("LA", (4, 4), (7, 0)).save(tmp_path / "b.png")
-    assert read_picture(tmp_path / "b.png").min() == 1
+    Image.new("LA", (4, 4), (7, 0)).save(tmp_path / "grey.png")
+    assert read_picture(tmp_path / "grey.png").min() == 1
 
 
 @pytest.mark.parametrize("name", ["a.png", "a.tif"])
-def test_deep_grey_keeps_its_depth(tmp_path: Path, name: str) -> None:
-    levels = np.linspace(0, 65535, 24 * 32).astype(np.uint16).reshape(24, 32)
-    Image.fromarray(levels).save(tmp_path / name)
-    tifffile.imwrite(tmp_path / "big-endian.tif", levels, byteorder=">")
-    expected = torch.from_numpy(levels.astype(np.float32) / 65535)
+def test_deep_colours_keep_their_depth(tmp_path: Path, name: str) -> None:
+    grey = np.linspace(0, 65535, 24 * 32).astype(np.uint16).reshape(24, 32)
+    Image.fromarray(grey).save(tmp_path / name)
+    tifffile.imwrite(tmp_path / "big-endian.tif", grey, byteorder=">")
     for file in (name, "big-endian.tif"):
-        assert torch.allclose(read_picture(tmp_path / file), expected.repeat(3, 1, 1))
-
-
-@pytest.mark.parametrize("name", ["a.png", "a.tif"])
-def test_deep_colour_to_within_a_level(tmp_path: Path, name: str) -> None:
+        expected = torch.from_numpy(grey.astype(np.float32) / 65535).repeat(3, 1, 1)
+        assert torch.allclose(read_picture(tmp_path / file), expected)
     levels = np.random.default_rng(0).integers(0, 65536, (8, 6, 3), dtype=np.uint16)
     if name == "a.tif":
         tifffile.imwrite(tmp_path / name, levels, photometric="rgb")
@@ -118,59 +115,39 @@ def test_floating_point_grey(tmp_path: Path) -> None:
     Image.fromarray(levels).save(tmp_path / "a.tif")
     assert torch.allclose(read_picture(tmp_path / "a.tif")[1], torch.from_numpy(levels))
     Image.fromarray(levels * 300).save(tmp_path / "b.tif")
-    with pytest.raises(InputError, match=r"b\.tif: has colours outside"):
-        read_picture(tmp_path / "b.tif")
+    refused(tmp_path / "b.tif", "has colours outside")
 
 
-@pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("name", ["a.png", "a.tif", "a.jpg"])
-def test_exif_orientation(picture: Tensor, tmp_path: Path, orientation: int, name: str) -> None:
+def test_exif_orientation(picture: Tensor, tmp_path: Path, name: str) -> None:
     # What a camera stores so that, once turned as the tag says, the picture is upright again.
-    stored = {
-        1: picture,
-        2: picture.flip(-1),
-        3: picture.flip(-1, -2),
-        4: picture.flip(-2),
-        5: picture.mT,
-        6: picture.rot90(1, (-2, -1)),
-        7: picture.flip(-1, -2).mT,
-        8: picture.rot90(-1, (-2, -1)),
-    }[orientation]
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    to_image(stored).save(tmp_path / name, exif=exif)
-    assert same(read_picture(tmp_path / name), picture, levels=255 if name == "a.jpg" else 0)
-
-
-def refused(path: Path, *words: str) -> None:
-    """The file is refused by one line that names it."""
-    with pytest.raises(InputError) as caught:
-        read_picture(path)
-    line = str(caught.value)
-    assert line.startswith(str(path))
-    assert "\n" not in line
-    assert all(word in line for word in words), line
-
-
-def test_names_that_no_file_can_have(tmp_path: Path) -> None:
-    refused(tmp_path / ("long" * 100), "name too long")
+    stored = (
+        *(picture, picture.flip(-1), picture.flip(-1, -2), picture.flip(-2), picture.mT),
+        *(picture.rot90(1, (-2, -1)), picture.flip(-1, -2).mT, picture.rot90(-1, (-2, -1))),
+    )
+    for orientation, seen in enumerate(stored, 1):
+        exif = Image.Exif()
+        exif[0x0112] = orientation
+        to_image(seen).save(tmp_path / name, exif=exif)
+        assert same(read_picture(tmp_path / name), picture, levels=255 if name == "a.jpg" else 0)
 
 
 @pytest.mark.parametrize("name", ["a.png", "a.jpg", "a.webp", "a.tif", "a.gif", "a.bmp"])
-@pytest.mark.parametrize("share", [0.02, 0.5, 0.9])
 def test_truncated_files(
-    tmp_path: Path, name: str, share: float, capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+    tmp_path: Path, name: str, capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
 ) -> None:
+    refused(tmp_path / ("long" * 100), "name too long")
     to_image(torch.rand(3, 64, 64, generator=torch.Generator().manual_seed(0))).save(tmp_path / name)
     whole = (tmp_path / name).read_bytes()
-    (tmp_path / name).write_bytes(whole[: int(len(whole) * share)])
-    refused(tmp_path / name)
+    for share in (0.02, 0.5, 0.9):
+        (tmp_path / name).write_bytes(whole[: int(len(whole) * share)])
+        refused(tmp_path / name)
     assert capfd.readouterr().err == ""
     assert len(recwarn) == 0
 
 
-def test_scrambled_bytes_never_end_in_another_error(tmp_path: Path) -> None:
-    to_image(torch.rand(3, 16, 16)).save(tmp_path / "a.png")
+def test_scrambled_bytes_never_end_in_another_error(picture: Tensor, tmp_path: Path) -> None:
+    write_picture(picture[:, :16, :16], tmp_path / "a.png")
     whole = (tmp_path / "a.png").read_bytes()
     random = np.random.default_rng(0)
     for _ in range(60):
@@ -182,11 +159,9 @@ def test_scrambled_bytes_never_end_in_another_error(tmp_path: Path) -> None:
             assert read_picture(tmp_path / "b.png").isfinite().all()
 
 
-@pytest.mark.parametrize("side", [13350, 50000])
-def test_decompression_bomb_is_refused_before_decoding(
-    tmp_path: Path, side: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert side**2 > MOST_PIXELS
-    (tmp_path / "bomb.png").write_bytes(png_file(side, side, 8, 2, b"\0" * 1000))
+def test_decompression_bombs_are_refused_before_decoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ImageFile.ImageFile, "load", lambda image: pytest.fail("it was decoded"))
-    refused(tmp_path / "bomb.png", "megapixels")
+    for side in (13350, 50000):
+        assert side**2 > MOST_PIXELS
+        (tmp_path / "bomb.png").write_bytes(png_file(side, side, 8, 2, b"\0" * 1000))
+        refused(tmp_path / "bomb.png", "megapixels")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from skimage.measure import find_contours
 
-from diffassemble.io.photo.ground import compare, fit_ground, soft_alpha, stand_out
+from diffassemble.io.photo.ground import compare, fit_ground, foreground, soft_alpha
 
 ROWS, COLUMNS = np.mgrid[0:160, 0:200] + 0.5
 
@@ -27,7 +27,7 @@ def scene(thing: tuple[float, ...], table: tuple[float, ...], shadow: float = 0.
 def traced(colours: np.ndarray) -> np.ndarray:
     """Distances of the outline's points from the disc's."""
     contrast = compare(colours, fit_ground(colours).colours(*colours.shape[1:]))
-    mask = stand_out(contrast)
+    mask = foreground(contrast)
     alpha = soft_alpha(contrast, mask, 3)
     curve = max(find_contours(alpha, 0.5), key=len) + 0.5
     return np.hypot(curve[:, 1] - 98.4, curve[:, 0] - 81.7) - 40.3
@@ -71,7 +71,7 @@ def test_white_on_white_is_found_by_its_rim() -> None:
     colours = scene((0.9, 0.9, 0.9), (0.9, 0.9, 0.9), noise=0.003)
     ring = np.abs(np.hypot(COLUMNS - 98.4, ROWS - 81.7) - 40.3) < 1
     colours = np.where(ring, 0.6, colours)
-    mask = stand_out(compare(colours, fit_ground(colours).colours(160, 200)))
+    mask = foreground(compare(colours, fit_ground(colours).colours(160, 200)))
     assert mask.sum() == pytest.approx(np.pi * 40.3**2, rel=0.08)
 
 
@@ -85,7 +85,7 @@ def test_a_bay_with_a_narrow_mouth_stays_a_bay() -> None:
     colours[:, 77:83, 50:55] = 0.4  # its mouth
     colours += np.random.default_rng(0).normal(0, 0.005, colours.shape)
     contrast = compare(colours, fit_ground(colours).colours(160, 200))
-    alpha = soft_alpha(contrast, stand_out(contrast), 4)
+    alpha = soft_alpha(contrast, foreground(contrast), 4)
     assert alpha[spot].min() == 1
     assert alpha[np.hypot(COLUMNS - 66, ROWS - 80) < 8].max() == 0
 
@@ -95,6 +95,6 @@ def test_fibres_are_left_out_and_corners_stay() -> None:
     colours[:, 40:120, 50:150] = 0.1
     colours[:, 80:82, 150:180] = 0.1
     contrast = compare(colours, fit_ground(colours).colours(160, 200))
-    alpha = soft_alpha(contrast, stand_out(contrast), 4)
+    alpha = soft_alpha(contrast, foreground(contrast), 4)
     assert alpha[:, 156:].max() == 0
     assert alpha[42, 52] == alpha[117, 147] == 1

@@ -13,7 +13,7 @@ from skimage.measure import find_contours
 
 from diffassemble.core import InputError, Puzzle, turn_pixels
 from diffassemble.evaluation.metrics import direct_comparison_free
-from diffassemble.io.photo.pieces import Rectangle, smallest_rectangle
+from diffassemble.io.photo.segmentation import Rectangle, smallest_rectangle
 from diffassemble.io.photo.squares import Squares, cut_scattered, find_squares, sharpen
 from diffassemble.kinds import solve
 

@@ -1,6 +1,6 @@
-"""How much is taken in from outside: one table of limits, and one budget of memory that is asked before it is used.
+"""Limits of input: one table that every reader keeps to, and one budget of memory, checked before it is used.
 
-Every reader keeps to this table, and counts what arrives, whatever a file says of itself. docs/GUIDE.md shows it.
+docs/GUIDE.md shows the table.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from pathlib import Path
 from diffassemble.core.puzzle import InputError
 
 MEMORY_VARIABLE = "DIFFASSEMBLE_MEMORY"
-"""environment variable that tells the budget of memory in gigabytes, instead of the table"""
-# So much of the memory that is free may be used.
-_SHARE = 0.8
+"""environment variable with the budget of memory in gigabytes, instead of the table"""
 
 
 @dataclass(frozen=True)
@@ -91,17 +89,14 @@ LIMITS = Limits()
 
 
 def memory_budget() -> int | float:
-    """Bytes that one piece of work may take: as the environment tells, or else by the table and what is free."""
-    told = os.environ.get(MEMORY_VARIABLE)
-    if told is None:
-        return min([LIMITS.memory, *(_SHARE * free for free in _free())])
-    try:
-        budget = 1e9 * float(told)
-    except ValueError:
-        budget = 0.0
-    if not 0 < budget < 1e18:
-        raise InputError(f"{MEMORY_VARIABLE}={told!r} is no number of gigabytes; write {MEMORY_VARIABLE}=8")
-    return budget
+    """Bytes that one piece of work may take: by the environment, or else by the table and what is free."""
+    wanted = os.environ.get(MEMORY_VARIABLE)
+    if wanted is None:
+        return min([LIMITS.memory, *(0.8 * free for free in _free())])
+    with suppress(ValueError):
+        if 0 < (budget := 1e9 * float(wanted)) < 1e18:
+            return budget
+    raise InputError(f"{MEMORY_VARIABLE}={wanted!r} is no number of gigabytes; write {MEMORY_VARIABLE}=8")
 
 
 def check_memory(needed: int | float, what: str, advice: str) -> None:
@@ -115,8 +110,16 @@ def check_memory(needed: int | float, what: str, advice: str) -> None:
         )
 
 
+def check_count(count: int, most: int, piece: str, source: Path) -> None:
+    """Refuse numbers of pieces that make no puzzle, or more than can be solved."""
+    if count < 2:
+        raise InputError(f"{source}: has only {count} {piece}; a puzzle needs at least 2")
+    if count > most:
+        raise InputError(f"{source}: has {count} {piece}s; at most {most} are put together at once")
+
+
 def _free() -> Iterator[float]:
-    """What the system and this process's group have left, as far as they tell."""
+    """Bytes that the system and this process's group have left, where they are known."""
     with suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/meminfo").read_text().splitlines()
         yield 1024.0 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))

@@ -18,10 +18,7 @@ from diffassemble.core.surfaces import surface_area
 
 @dataclass(frozen=True)
 class ImagePieces:
-    """Equal pieces of one picture, colours in [0, 1], as they lie on the table: shuffled and turned.
-
-    Square ones may be turned by quarters, oblong ones by halves.
-    """
+    """Equal pieces of one picture, colours in [0, 1]; square ones may be turned by quarters, oblong ones by halves."""
 
     pixels: Float[Tensor, "n 3 h w"]
     kind: ClassVar[str] = "squares"
@@ -36,34 +33,31 @@ class ImagePieces:
 
     @property
     def content(self) -> Float[Tensor, "n 3 s s"]:
-        """What the pieces show; oblong ones are brought to squares, which networks know."""
+        """What the pieces show, as squares: oblong ones are resized."""
         if self.height == self.width:
             return self.pixels
         side = round((self.height * self.width) ** 0.5)
         return F.interpolate(self.pixels, (side, side), mode="bicubic", antialias=True).clamp(0, 1)
 
     @property
-    def size(self) -> int:
-        """The side of a square piece in pixels, the longer one of an oblong piece."""
-        return max(self.height, self.width)
-
-    @property
     def height(self) -> int:
-        """Of a piece, in pixels."""
+        """Height of a piece in pixels."""
         return self.pixels.shape[-2]
 
     @property
     def width(self) -> int:
-        """Of a piece, in pixels."""
+        """Width of a piece in pixels."""
         return self.pixels.shape[-1]
+
+    @property
+    def size(self) -> int:
+        """The side of a square piece in pixels, the longer one of an oblong piece."""
+        return max(self.height, self.width)
 
 
 @dataclass(frozen=True, eq=False)
 class Texture:
-    """A picture that lies on a mesh, and where the corners of each triangle lie on the picture.
-
-    Places count from the picture's lower left, (0, 0), to its upper right, (1, 1); beyond, the picture repeats.
-    """
+    """A picture on a mesh, and the places of each triangle's corners on it: lower left (0, 0), upper right (1, 1)."""
 
     places: Float[Tensor, "f 3 2"]
     picture: Image.Image
@@ -85,16 +79,16 @@ class Mesh:
 
     def inside_out(self) -> Mesh:
         """The same mesh with its triangles facing the other way."""
-        look = self.texture
-        turned = None if look is None else replace(look, places=look.places.flip(1))
-        return replace(self, faces=self.faces.flip(1), texture=turned)
+        own = self.texture
+        texture = None if own is None else replace(own, places=own.places.flip(1))
+        return replace(self, faces=self.faces.flip(1), texture=texture)
 
     def uncoloured(self) -> Mesh:
         """The bare shape."""
         return replace(self, colours=None, texture=None)
 
     def placed(self, vertices: Float[Tensor, "v 3"], turn: Float[Tensor, "3 3"] | None = None) -> Mesh:
-        """The same mesh with its corners elsewhere; `turn` is the rotation that brought them there, if any."""
+        """The same mesh with other corners; `turn` is the rotation that brought them there, if any."""
         normals = self.normals
         if normals is not None and turn is not None:
             normals = normals @ turn.T.to(normals)
@@ -103,10 +97,9 @@ class Mesh:
 
 @dataclass(frozen=True)
 class FragmentPieces:
-    """Fragments of one object, each in a frame of its own: the origin is the mean of its points.
+    """Fragments of one object, each in a frame whose origin is the mean of its `points`, samples of the surface.
 
-    `points` are drawn evenly from the surface. One unit of length here is `unit` in the files that the fragments came
-    from, where the origins lay at `origins`: file coordinates = origins + unit · coordinates.
+    File coordinates = origins + unit · coordinates.
     """
 
     points: Float[Tensor, "n p 3"]
@@ -130,12 +123,12 @@ class FragmentPieces:
 
     @property
     def typical_length(self) -> float:
-        """The length by which places are judged: that of the whole, since fragments are few."""
+        """The length by which poses are judged: that of the whole."""
         return 1.0
 
     @property
     def areas(self) -> Float64[Tensor, "n"]:
-        """How much surface each fragment has; of clouds, what their spread suggests."""
+        """Surface of each fragment; of clouds, the variance of their points."""
         spread = self.points.var(1).sum(-1).tolist()
         found = [surface_area(mesh.vertices, mesh.faces) for mesh in self.meshes]
         areas = [area or guess for area, guess in zip(found, spread, strict=True)]
@@ -146,11 +139,10 @@ class FragmentPieces:
 class OutlinePieces:
     """Flat pieces of any outline: jigsaw pieces with tabs, fresco fragments, torn paper, strips.
 
-    Lengths are pixels of the pictures, which all have one scale; x runs to the right, y down. `textures` are a picture
-    of each piece: sRGB levels with alpha. A piece's own frame has its origin at the centre of its area, which lies at
-    `origins` in its picture, seen from the top left corner of the top left pixel. `contours` are closed outlines in
-    that frame, clockwise as seen, about a pixel from point to point, not repeating the first one. Silhouettes show no
-    colours: then `coloured` is false.
+    Lengths are pixels of the pictures, which all have one scale; x to the right, y down. `textures` are a picture of
+    each piece: sRGB levels with alpha. The origin of a piece's frame is the centre of its area, at `origins` from the
+    top left corner of its picture. `contours` are closed outlines in that frame, clockwise as seen, about a pixel from
+    point to point, not repeating the first one. `coloured` is false for silhouettes.
     """
 
     textures: tuple[UInt8[Tensor, "4 _ _"], ...]
@@ -171,13 +163,13 @@ class OutlinePieces:
 
     @property
     def content(self) -> Float[Tensor, "n 64 2"]:
-        """Points along each outline, which tell pieces apart."""
+        """64 points along each outline."""
         spread = torch.arange(64) / 64
         return torch.stack([contour[(spread * len(contour)).long()] for contour in self.contours])
 
     @property
     def typical_length(self) -> float:
-        """The length by which places are judged, in pixels: twice that of a typical piece."""
+        """The length by which poses are judged, in pixels: twice the root of the median area."""
         return 2 * float(torch.stack([*map(polygon_area, self.content)]).median()) ** 0.5
 
     @property
@@ -187,7 +179,7 @@ class OutlinePieces:
 
     @property
     def widths(self) -> Float[Tensor, "n"]:
-        """How wide each piece is where it is narrow, as a rectangle of equal second moments: a square has its side."""
+        """The shorter side of the rectangle with the second moments of each piece, in pixels."""
         found = []
         for contour in self.contours:
             here = contour.double()
@@ -201,7 +193,7 @@ class OutlinePieces:
         return torch.tensor(found)
 
     def placed_contours(self, poses: Poses) -> list[Float64[np.ndarray, "_ 2"]]:
-        """The outlines where the pieces stand."""
+        """The outlines moved by poses."""
         turns, shifts = poses.rotation.cpu().double().numpy(), poses.translation.cpu().double().numpy()
         return [
             contour.double().numpy() @ turn.T + shift
@@ -209,18 +201,15 @@ class OutlinePieces:
         ]
 
     def corner(self, poses: Poses) -> tuple[int, int]:
-        """The whole pixel (x, y) in which the whole begins, as the outlines tell: the top left of what is drawn."""
-        low = [
-            (contour.double() @ turn.double().T + shift.double()).amin(0)
-            for contour, turn, shift in zip(self.contours, poses.rotation.cpu(), poses.translation.cpu(), strict=True)
-        ]
+        """The top left pixel (x, y) of the whole, by the outlines."""
+        low = np.stack([contour.min(0) for contour in self.placed_contours(poses)]).min(0)
         # A little more, so that rounding does not move what begins exactly at a pixel.
-        x, y = (torch.stack(low).amin(0) + 1e-3).floor().long().tolist()
+        x, y = np.floor(low + 1e-3).astype(int).tolist()
         return x, y
 
 
 def polygon_area(contour: Float[Tensor, "c 2"]) -> Float[Tensor, ""]:
-    """Positive for outlines that run clockwise as seen, with y down."""
+    """Area of an outline; positive if it runs clockwise as seen, with y down."""
     x, y = contour.unbind(1)
     return (x * y.roll(-1) - y * x.roll(-1)).sum() / 2
 
@@ -233,6 +222,6 @@ def erode_pixels(pixels: Num[Tensor, "n c h w"], pixels_lost: int) -> Num[Tensor
 
 
 def surviving(count: int, missing: float, generator: torch.Generator) -> Int[Tensor, "kept"]:
-    """Indices, in random order, of the pieces left when a share `missing` is lost; at least one stays."""
+    """Indices, in random order, of the pieces left when a share `missing` is lost; at least one."""
     kept = max(1, count - round(count * missing))
     return torch.randperm(count, generator=generator)[:kept]

@@ -20,7 +20,7 @@ STATUSES = ("sure", "likely", "guessed", UNPLACED, BY_PERSON)
 
 
 class Placement(NamedTuple):
-    """One piece: its pose, its object and cell if it has any, how sure that is, and why it is not surer."""
+    """One piece: its pose, its object and cell if it has any, its confidence, and the reason for that."""
 
     pose: Poses
     confidence: float | None
@@ -36,13 +36,10 @@ class Placements:
 
     Arguments:
         poses: where the pieces are.
-        confidence: probability that each place is right, 0…1; 0 for unplaced pieces, NaN for those that a person
-            placed.
-        objects: number of the object that each piece belongs to, 0, 1, …, or −1 for unplaced ones; none where the
-            solver places all pieces in one whole.
-        cells: row and column of each piece in the lattice of its object, where pieces without a board turned out to
-            form one, counted from its top left corner; −1 for those in none.
-        notes: why each piece is not surer or is unplaced, a line each; empty where there is nothing to explain.
+        confidence: probability that each pose is right, 0…1; 0 for unplaced pieces, NaN for those a person placed.
+        objects: number of each piece's object, −1 for unplaced ones; none where the solver places all in one whole.
+        cells: row and column in the lattice of the object, if pieces without a board form one; −1 for those in none.
+        notes: the reason for a low confidence or for being unplaced, a line each; empty where there is none.
         guess: the best guess for all poses, where `poses` lay unplaced pieces aside.
         order: rank at which each piece was placed, the first ones lowest.
         upright: probability that the whole is the right way up, where it was estimated.
@@ -79,12 +76,10 @@ class Placements:
         return Placements(**chosen)
 
     def among(self, poses: Poses, index: Int[Tensor, "n"]) -> Placements:
-        """These as the pieces `index` of a larger puzzle, whose other pieces are unplaced and lie at `poses`."""
+        """These as the pieces `index` of a larger puzzle, whose other pieces are unplaced at `poses`."""
         count = len(poses)
 
-        def spread(own: Tensor | None, empty: int | float) -> Tensor | None:
-            if own is None:
-                return None
+        def spread(own: Tensor, empty: int | float) -> Tensor:
             whole = torch.full((count, *own.shape[1:]), empty, dtype=own.dtype)
             whole[index] = own
             return whole
@@ -94,17 +89,15 @@ class Placements:
             rotation[index], translation[index] = own.rotation, own.translation
             return Poses(rotation, translation)
 
-        confidence = spread(self.confidence, 0.0)
-        assert confidence is not None
         notes = dict(zip(index.tolist(), self.notes or ("",) * len(self), strict=True))
         return Placements(
             moved(self.poses),
-            confidence,
-            spread(torch.zeros(len(self), dtype=torch.long) if self.objects is None else self.objects, -1),
-            spread(self.cells, -1),
+            spread(self.confidence, 0.0),
+            spread(self.numbers, -1),
+            None if self.cells is None else spread(self.cells, -1),
             tuple(notes.get(piece, "") for piece in range(count)),
             None if self.guess is None else moved(self.guess),
-            spread(self.order, count),
+            None if self.order is None else spread(self.order, count),
             self.upright,
         )
 
@@ -133,11 +126,9 @@ class Placements:
     @property
     def status(self) -> tuple[str, ...]:
         """The status of each piece, one of `STATUSES`; solvers without objects place all."""
-        if self.objects is None:
-            return tuple(status_of(sure or 1e-9, 0) for sure in self.confidence.tolist())
-        return tuple(
-            status_of(sure, own) for sure, own in zip(self.confidence.tolist(), self.objects.tolist(), strict=True)
-        )
+        least = 1e-9 if self.objects is None else 0.0
+        pairs = zip(self.confidence.tolist(), self.numbers.tolist(), strict=True)
+        return tuple(status_of(confidence or least, number) for confidence, number in pairs)
 
     @property
     def placed(self) -> tuple[bool, ...]:
@@ -146,23 +137,20 @@ class Placements:
 
     def placement(self, piece: int) -> Placement:
         """All that is known of one piece."""
-        number = int(self.numbers[piece])
-        cell = (-1, -1) if self.cells is None else tuple(self.cells[piece].tolist())
+        number, confidence = int(self.numbers[piece]), float(self.confidence[piece])
+        row, col = (-1, -1) if self.cells is None else self.cells[piece].tolist()
         return Placement(
             self.poses[[piece]],
-            None if self.by_person[piece] else float(self.confidence[piece]),
+            None if math.isnan(confidence) else confidence,
             None if number < 0 else number,
-            None if cell[0] < 0 else (cell[0], cell[1]),
-            self.status[piece],
+            None if row < 0 else (row, col),
+            status_of(confidence or (1e-9 if self.objects is None else 0.0), number),
             "" if self.notes is None else self.notes[piece],
         )
 
 
 def status_of(confidence: float, number: int) -> str:
-    """The status of a piece by its confidence and its object; a place beside all objects is at best guessed.
-
-    The confidence of what a person placed is NaN.
-    """
+    """The status of a piece by its confidence (NaN: placed by a person) and object; without one at best guessed."""
     if math.isnan(confidence):
         return BY_PERSON
     if confidence <= 0:

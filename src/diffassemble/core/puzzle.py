@@ -1,4 +1,4 @@
-"""One thing to be put together, what is locked in it, and what goes wrong with input."""
+"""Puzzles, locks, and the error of bad input."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _Pieces = TypeVar("_Pieces", ImagePieces, FragmentPieces, OutlinePieces)
 
 
 class InputError(ValueError):
-    """Bad input: one line that says what is wrong, in which file, and what to do. The command line exits with 2."""
+    """Bad input: one line of what is wrong, in which file, and what to do. The command line exits with 2."""
 
 
 @dataclass(frozen=True)
 class Locks:
-    """Where `held`, the pose of a piece is settled and solvers leave it as it is; the other poses mean nothing."""
+    """The poses of pieces that are `held`, which solvers leave as they are; the other poses mean nothing."""
 
     held: Bool[Tensor, "n"]
     poses: Poses
@@ -33,7 +33,7 @@ class Locks:
         return Locks(self.held[index], self.poses[index])
 
     def applied(self, poses: Poses) -> Poses:
-        """The same poses, with the settled ones as they are settled."""
+        """The same poses, with the locked ones put in."""
         return Poses(
             torch.where(self.held[:, None, None], self.poses.rotation, poses.rotation),
             torch.where(self.held[:, None], self.poses.translation, poses.translation),
@@ -42,10 +42,9 @@ class Locks:
 
 @dataclass(frozen=True)
 class Puzzle:
-    """Pieces, the lattice they belong on, if they belong on one, and, if known, the truth.
+    """Pieces, the lattice that they belong on, if any, the truth, if known, and poses that are locked beforehand.
 
     A lattice may have more cells than there are pieces. An object's whole is centred, its longest side is 1.
-    With `locks` some poses are settled beforehand.
     """
 
     pieces: ImagePieces | FragmentPieces | OutlinePieces
@@ -66,7 +65,7 @@ class Puzzle:
         return f"Puzzle({len(self)} {self.pieces.called}{board}{held}{known})"
 
     def _repr_png_(self) -> bytes | None:
-        """The pieces as they were given, which notebooks show, if somebody who can draw them is at hand."""
+        """The pieces as they were given, for notebooks, if what draws them is loaded."""
         return None if Puzzle.drawn_by is None else Puzzle.drawn_by(self)
 
     @property
@@ -76,7 +75,7 @@ class Puzzle:
 
     @property
     def board(self) -> Board:
-        """The lattice, for those who can't do without."""
+        """The lattice with the shape of the pieces; refused where there is none."""
         if self.lattice is None:
             raise InputError(f"these are {self.pieces.called}, which lie on no board; choose a solver for them")
         height, width = self.pictures.height, self.pictures.width
@@ -84,21 +83,22 @@ class Puzzle:
 
     @property
     def pictures(self) -> ImagePieces:
-        """The pieces, for those who know pictures only."""
+        """The pieces, if they are those of a picture."""
         return self._pieces_of(ImagePieces)
 
     @property
     def pixels(self) -> Float[Tensor, "n 3 h w"]:
+        """Colours of the pieces of a picture."""
         return self.pictures.pixels
 
     @property
     def fragments(self) -> FragmentPieces:
-        """The pieces, for those who know fragments only."""
+        """The pieces, if they are fragments."""
         return self._pieces_of(FragmentPieces)
 
     @property
     def outlines(self) -> OutlinePieces:
-        """The pieces, for those who know flat pieces of any outline only."""
+        """The pieces, if they are of any outline."""
         return self._pieces_of(OutlinePieces)
 
     def _pieces_of(self, wanted: type[_Pieces]) -> _Pieces:

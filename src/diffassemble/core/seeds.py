@@ -1,4 +1,4 @@
-"""Seeds: the one place where numbers become generators."""
+"""Random generators from seeds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from diffassemble.core.puzzle import InputError
 
 
 def seeded(*numbers: int) -> torch.Generator:
-    """A generator for this tuple of numbers and no other."""
+    """The generator of this tuple of numbers."""
     state = 0x9E3779B97F4A7C15
     for number in numbers:
         state = ((state ^ (number + 0x632BE59BD9B4E019)) * 0xBF58476D1CE4E5B9) % 2**64
@@ -18,7 +18,7 @@ def seeded(*numbers: int) -> torch.Generator:
 
 
 def mixed_seed(*numbers: int | tuple[int, ...]) -> int:
-    """A seed of 31 bits for these numbers and tuples of numbers and no others, by the rounds of xxHash."""
+    """A seed of 31 bits for these numbers and tuples of numbers, by the rounds of xxHash."""
     return _mixed(numbers) & 0x7FFFFFFF
 
 
@@ -40,6 +40,6 @@ def check_seed(seed: int) -> None:
 
 
 def random_stream(seed: int, index: int, purpose: int) -> torch.Generator:
-    """Randomness of its own for each picture or object and purpose (0: cutting, 1: solving, 2: losing)."""
+    """The generator of one picture or object and purpose (0: cutting, 1: solving, 2: losing)."""
     state = np.random.SeedSequence((seed, index, purpose)).generate_state(1, np.uint64)
     return torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))

@@ -49,7 +49,7 @@ class Step:
 
 @runtime_checkable
 class Solver(Protocol):
-    """Puzzle in, poses out, step by step: progress bars, animations and answers all drain the same iterator."""
+    """Puzzle in, poses out, step by step: progress bars, animations and answers read the same iterator."""
 
     @property
     def name(self) -> str:
@@ -57,19 +57,19 @@ class Solver(Protocol):
         ...
 
     def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
-        """Yield the poses as they come to rest; never looks at the puzzle's truth."""
+        """Yield improving poses; never uses the puzzle's truth."""
         ...
 
 
 def content_order(content: Float[Tensor, "n *x"]) -> Int[Tensor, "n"]:
-    """An order of the pieces that depends on what they are and not on how they are listed."""
+    """An order of the pieces by a fixed random projection of their content, whatever their order is."""
     flat = content.flatten(1).double()
-    ruler = torch.randn(flat.shape[1], generator=torch.Generator().manual_seed(0), dtype=torch.double)
-    return (flat * ruler).sum(-1).argsort(stable=True)
+    weights = torch.randn(flat.shape[1], generator=torch.Generator().manual_seed(0), dtype=torch.double)
+    return (flat * weights).sum(-1).argsort(stable=True)
 
 
 def in_content_order(puzzle: Puzzle, solve: Callable[[Puzzle], Iterator[Step]]) -> Iterator[Step]:
-    """Solve the puzzle with its pieces listed by what they show, so that the answer does not depend on their order."""
+    """Solve the puzzle with its pieces in the order of their content, so that the answer does not depend on theirs."""
     order = content_order(puzzle.pieces.content)
     back = order.argsort()
     for step in solve(puzzle.reordered(order)):
@@ -78,11 +78,11 @@ def in_content_order(puzzle: Puzzle, solve: Callable[[Puzzle], Iterator[Step]]) 
 
 @dataclass(frozen=True)
 class ChanceSolver:
-    """Answers with poses that follow from knowing nothing: what every other solver must beat."""
+    """A baseline: poses by chance, or as given, with confidence 0."""
 
     name: str
     place: Callable[[Puzzle, torch.Generator], Poses]
 
     def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
-        """Yield one step, sure of nothing."""
+        """Yield one step."""
         yield Step.last(Placements(self.place(puzzle, generator), torch.zeros(len(puzzle))))

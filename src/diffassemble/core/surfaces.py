@@ -1,4 +1,4 @@
-"""Triangles in space: areas, points drawn from them, clean-up, and the distance of clouds."""
+"""Triangles in space: areas, samples of surfaces, clean-up, and the distance of clouds."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ def surface_area(vertices: Float[Tensor, "v 3"], faces: Int[Tensor, "f 3"]) -> f
 def sample_surface(
     vertices: Float[Tensor, "v 3"], faces: Int[Tensor, "f 3"], count: int, generator: torch.Generator
 ) -> tuple[Float[Tensor, "p 3"], Float[Tensor, "p 3"]]:
-    """Points drawn evenly by area, and the unit normals there.
-
-    Without triangles (or area) they are drawn from the vertices, as evenly as numbers allow, with normals of zero.
-    """
+    """Points drawn uniformly by area, and the unit normals there; without area from the vertices, normals then zero."""
     normals = triangle_normals(vertices, faces)
     area = normals.norm(dim=-1).double()
     if not area.sum() > 0:
@@ -53,10 +50,7 @@ class CleanSurface(NamedTuple):
 
 
 def clean_surface(vertices: Float[Tensor, "v 3"], faces: Int[Tensor, "f 3"]) -> CleanSurface:
-    """The same surface with equal corners merged, and without doubled walls, collapsed triangles and unused corners.
-
-    Corners and triangles keep their order. Without triangles, only equal points are merged.
-    """
+    """The surface with equal corners merged, without doubled walls, collapsed triangles and unused corners."""
     # Adding zero turns −0 into 0.
     vertices = vertices + 0.0
     first, merged = distinct_rows(vertices)
@@ -72,9 +66,9 @@ def clean_surface(vertices: Float[Tensor, "v 3"], faces: Int[Tensor, "f 3"]) -> 
 
 
 def single_walls(faces: Int[Tensor, "f 3"]) -> Int[Tensor, "g"]:
-    """Which triangles are left without pairs that share corners but face opposite ways, and without mere repetitions.
+    """Indices of triangles without pairs that share corners but face opposite ways, and without repetitions.
 
-    A sheet that is nothing but such pairs keeps one side, so that something is left.
+    A sheet that consists of such pairs only keeps one side.
     """
     if not len(faces):
         return torch.zeros(0, dtype=torch.long)
@@ -100,11 +94,11 @@ def is_closed(faces: Int[Tensor, "f 3"]) -> bool:
 
 
 def distinct_rows(rows: Shaped[Tensor, "m c"]) -> tuple[Int[Tensor, "k"], Int[Tensor, "m"]]:
-    """Where each distinct row stands first, in that order, and for every row which of them it is."""
+    """The first index of each distinct row, in that order, and for every row the number of its distinct row."""
     count = len(rows)
-    if not count:
-        return torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.long)
     which = torch.zeros(count, dtype=torch.long)
+    if not count:
+        return which, which
     # Numbering column by column is many times faster than comparing rows.
     for column in rows.unbind(1):
         rank = column.unique(return_inverse=True)[1]
@@ -117,17 +111,14 @@ def distinct_rows(rows: Shaped[Tensor, "m c"]) -> tuple[Int[Tensor, "k"], Int[Te
 def chamfer_distance(first: Float[Tensor, "n p 3"], second: Float[Tensor, "n q 3"]) -> Float[Tensor, "n"]:
     """Mean squared distance to the nearest point of the other cloud, first to second plus second to first.
 
-    Differentiable: the nearest points are found first, then only their distances are taken.
+    Differentiable: the nearest points are constant. Where a point is not finite, the distance is not either.
     """
-    return _one_way(first, second) + _one_way(second, first)
-
-
-def _one_way(cloud: Float[Tensor, "n p 3"], other: Float[Tensor, "n q 3"]) -> Float[Tensor, "n"]:
-    # Loaded here, for whoever needs no more than areas.
     from scipy.spatial import cKDTree
 
-    # Where a point is not finite, the distance is not either, whichever point is the nearest.
-    clouds = (points.detach().nan_to_num(0.0, 0.0, 0.0).cpu().numpy() for points in (cloud, other))
-    found = [torch.from_numpy(cKDTree(points).query(queries)[1]) for queries, points in zip(*clouds, strict=True)]
-    partner = other.gather(1, torch.stack(found).to(cloud.device)[..., None].expand(-1, -1, 3))
-    return (cloud - partner).square().sum(-1).mean(-1)
+    total = torch.zeros(len(first), device=first.device)
+    for cloud, other in ((first, second), (second, first)):
+        clouds = (points.detach().nan_to_num(0.0, 0.0, 0.0).cpu().numpy() for points in (cloud, other))
+        found = [torch.from_numpy(cKDTree(points).query(queries)[1]) for queries, points in zip(*clouds, strict=True)]
+        partner = other.gather(1, torch.stack(found).to(cloud.device)[..., None].expand(-1, -1, 3))
+        total = total + (cloud - partner).square().sum(-1).mean(-1)
+    return total

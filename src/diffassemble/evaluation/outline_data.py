@@ -27,7 +27,7 @@ from torch import Tensor
 from diffassemble.core import InputError, Poses, Puzzle
 from diffassemble.core.poses import plane_rotations
 from diffassemble.io.documents import DOCUMENTS, read_document
-from diffassemble.io.photo.pieces import find_pieces
+from diffassemble.io.photo.segmentation import find_pieces
 from diffassemble.io.pictures import is_picture, read_picture
 from diffassemble.io.puzzles import open_input, read_puzzle
 

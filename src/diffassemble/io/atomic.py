@@ -1,7 +1,7 @@
-"""Output that is whole or not there, written beside its place and then renamed; and what may be replaced by it.
+"""Output that is complete or absent: written beside its place and then renamed; and what may be replaced by it.
 
-One rule holds for all that is written: what this program wrote may be replaced if that is asked for, what others wrote
-never. What is being written carries a lock, by which the next run knows what a killed one left behind, and removes it.
+What this program wrote may be replaced if that is asked for, what others wrote never. What is being written carries a
+lock, by which the next run recognises what a killed one left behind, and removes it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from diffassemble.io.reading import reason
 
 _PART = re.compile(r"\.diffassemble-[0-9a-f]{32}\.part")
 _TEMPORARY = re.compile(r"diffassemble-[0-9a-f]{32}")
-_EXCHANGE, _HERE = 2, -100  # of Linux: RENAME_EXCHANGE and AT_FDCWD
 
 
 def write_file(target: Path, content: bytes | memoryview) -> None:
@@ -38,11 +37,10 @@ def write_file(target: Path, content: bytes | memoryview) -> None:
 def check_file(target: Path, ours: Callable[[bytes], bool], overwrite: bool = False) -> None:
     """Refuse a file whose content would be lost, before hours are spent on what it is to hold.
 
-    Overwriting takes away only what the program itself wrote, which `ours` knows by its content. Nothing but plain
-    files is ever replaced.
+    Only plain files that this program wrote, which `ours` recognises by their content, are overwritten.
     """
     try:
-        found = target.stat() if _is_there(target) else None
+        found = target.stat() if _exists(target) else None
         if found is None or (stat.S_ISREG(found.st_mode) and found.st_size == 0):
             there = next(folder for folder in target.absolute().parents if folder.exists())
             if not (there.is_dir() and os.access(there, os.W_OK)):
@@ -62,20 +60,41 @@ def check_file(target: Path, ours: Callable[[bytes], bool], overwrite: bool = Fa
         raise InputError(f"{target}: cannot be written ({reason(error)}); pass another file") from error
 
 
-def _is_there(path: Path) -> bool:
-    """Whether something has this name; what can be no name raises, as it would when it is written."""
+def check_free(target: Path, holds: tuple[str, ...], overwrite: bool = False) -> None:
+    """Refuse a folder whose content would be lost.
+
+    Only a folder that this program wrote is overwritten: one with the first of the names in `holds`, and with nothing
+    beside these names.
+    """
     try:
+        found = {entry.name for entry in target.iterdir()} if _exists(target) else set()
+        inside = Path.cwd().is_relative_to(target.resolve())
+    except (OSError, ValueError, RuntimeError) as error:
+        if isinstance(error, NotADirectoryError) and os.path.lexists(target):
+            raise InputError(f"{target} is a file; choose another --out") from error
+        raise InputError(f"{target}: cannot be written ({reason(error)}); choose another --out") from error
+    if inside:
+        raise InputError(f"{target} is the folder you are in, or holds it; choose another --out")
+    if found and not overwrite:
+        raise InputError(f"{target} already exists; choose another --out or pass --overwrite")
+    strangers = sorted(found - set(holds)) or [f"no {holds[0]}"] * bool(found and holds[0] not in found)
+    if strangers:
+        raise InputError(f"{target} holds other files ({strangers[0]}), so it is not overwritten; choose another --out")
+
+
+def _exists(path: Path) -> bool:
+    """Whether something has this name; what can be no name raises, as it would when it is written."""
+    with suppress(FileNotFoundError):
         os.lstat(path)
-    except FileNotFoundError:
-        return False
-    return True
+        return True
+    return False
 
 
 @contextmanager
 def fresh_folder(target: Path, holds: tuple[str, ...], overwrite: bool = False) -> Iterator[Path]:
-    """An empty folder to fill, which takes the place of `target` when the block ends well, and else vanishes.
+    """An empty folder to fill, which replaces `target` when the block ends well, and else is removed.
 
-    `holds` are the names that such a folder is made of, the telling one first; see `check_free`.
+    `holds` are the names that such a folder consists of, the characteristic one first; see `check_free`.
     """
     check_free(target, holds, overwrite)
     target = target.resolve()
@@ -85,10 +104,7 @@ def fresh_folder(target: Path, holds: tuple[str, ...], overwrite: bool = False) 
 
 
 def add_files(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
-    """Add files to a folder that we wrote: each appears whole or not at all, and all of them only if none fails.
-
-    They are written beside the folder first, so that even a process that is killed leaves nothing half written in it.
-    """
+    """Add files to a folder that this program wrote: each appears complete, and all of them only if none fails."""
     folder = folder.resolve()
     with _staged(folder) as part, _held(part, folder=True):
         for name, content in files:
@@ -97,31 +113,6 @@ def add_files(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
         for entry in sorted(part.iterdir()):
             entry.rename(folder / entry.name)
         part.rmdir()
-
-
-def check_free(target: Path, holds: tuple[str, ...], overwrite: bool = False) -> None:
-    """Refuse a folder whose content would be lost.
-
-    Overwriting takes away only what the program itself wrote: the folder must have the first of the
-    names in `holds`, and nothing beside them.
-    """
-    try:
-        found = {entry.name for entry in target.iterdir()} if _is_there(target) else set()
-        inside = Path.cwd().is_relative_to(target.resolve())
-    except (OSError, ValueError, RuntimeError) as error:
-        if isinstance(error, NotADirectoryError) and os.path.lexists(target):
-            raise InputError(f"{target} is a file; choose another --out") from error
-        raise InputError(f"{target}: cannot be written ({reason(error)}); choose another --out") from error
-    if inside:
-        raise InputError(f"{target} is the folder you are in, or holds it; choose another --out")
-    if not found:
-        return
-    if not overwrite:
-        raise InputError(f"{target} already exists; choose another --out or pass --overwrite")
-    strangers = sorted(found - set(holds))
-    if strangers or holds[0] not in found:
-        stranger = strangers[0] if strangers else f"no {holds[0]}"
-        raise InputError(f"{target} holds other files ({stranger}), so it is not overwritten; choose another --out")
 
 
 @contextmanager
@@ -139,7 +130,7 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def sweep(folder: Path, left: re.Pattern[str] = _PART) -> None:
-    """Remove what processes that are no more left behind in a folder: those alive hold a lock on theirs."""
+    """Remove what ended processes left behind in a folder: those alive hold a lock on theirs."""
     with suppress(OSError):
         names = [entry.name for entry in os.scandir(folder) if left.fullmatch(entry.name)]
         for path in (folder / name for name in names):
@@ -154,34 +145,22 @@ def sweep(folder: Path, left: re.Pattern[str] = _PART) -> None:
 
 @contextmanager
 def _held(path: Path, folder: bool = False) -> Iterator[int]:
-    """Make a file or folder and hold its lock, which whoever sweeps sees, while the block runs; gives its handle."""
-    handle = _made(path, folder)
-    # Somebody who swept before it was locked has removed it.
-    while not _is_at(handle, path):
-        os.close(handle)
-        handle = _made(path, folder)
-    try:
-        yield handle
-    finally:
-        os.close(handle)
-
-
-def _made(path: Path, folder: bool) -> int:
-    if folder:
-        path.mkdir()
-        handle = os.open(path, os.O_RDONLY)
-    else:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    with suppress(OSError):  # on file systems without locks nobody can sweep either
-        fcntl.flock(handle, fcntl.LOCK_EX)
-    return handle
-
-
-def _is_at(handle: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(handle), path.stat())
-    except FileNotFoundError:
-        return False
+    """Make a file or folder and hold its lock, which `sweep` respects, while the block runs; gives its handle."""
+    while True:
+        if folder:
+            path.mkdir()
+            handle = os.open(path, os.O_RDONLY)
+        else:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
+            with suppress(OSError):  # file systems without locks cannot be swept either
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            # Another process may have swept it before it was locked; then it is made again.
+            if path.exists() and os.path.samestat(os.fstat(handle), path.stat()):
+                yield handle
+                return
+        finally:
+            os.close(handle)
 
 
 def _swap(part: Path, target: Path) -> None:
@@ -202,9 +181,10 @@ def _swap(part: Path, target: Path) -> None:
 
 
 def _exchanged(one: Path, other: Path) -> bool:
-    """Exchange two folders in one go, where the system can: then no kill finds the place empty."""
+    """Exchange two folders atomically, where the system can: then a kill never leaves the place empty."""
     rename = getattr(ctypes.CDLL(None), "renameat2", None)
-    return rename is not None and rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0
+    here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
+    return rename is not None and rename(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
 
 
 @contextmanager
@@ -220,7 +200,7 @@ def _staged(target: Path) -> Iterator[Path]:
         sweep(target.parent)
         yield part
     except BaseException as error:
-        # What was begun is removed, if it can be: the error that led here is the one to tell.
+        # What was begun is removed, if it can be; the first error is reported.
         for path in (part, *reversed(made)):
             with suppress(OSError):
                 _remove(path)
@@ -234,5 +214,5 @@ def _remove(path: Path) -> None:
 
 
 def cache_folder() -> Path:
-    """Where this program keeps what it can make anew: in $XDG_CACHE_HOME, or else in ~/.cache."""
+    """The folder of what this program can make again: in $XDG_CACHE_HOME, or else in ~/.cache."""
     return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "diffassemble"

@@ -12,8 +12,8 @@ from diffassemble.core import InputError
 from diffassemble.io.archives import is_zip
 from diffassemble.io.documents import ASSEMBLY_FILES, DOCUMENTS, read_document
 from diffassemble.io.meshes import MESH_ENDINGS
-from diffassemble.io.pictures import has_alpha, is_picture, is_see_through, picture_size
-from diffassemble.io.reading import check_name, reason
+from diffassemble.io.pictures import PICTURE_ENDINGS, is_picture, is_see_through, picture_size
+from diffassemble.io.reading import check_name, files_in, reason
 
 Form = Literal[
     "archive",
@@ -30,17 +30,15 @@ Form = Literal[
 _COLOURS, _SILHOUETTES = ("colour", "colours", "color", "colors"), "silhouettes"
 """names of folders that show the colours of pieces, and their outlines alone"""
 _MASKS, _MASK_ENDING = "masks", "_mask"
-_LOOKED_AT = 6
-"""pictures of a folder that are looked at to find out what all are"""
 
 
 @dataclass(frozen=True)
 class Input:
     """What a path holds.
 
-    `files` are the pictures or meshes in their order. `beside` has one file for each of them: the masks of pictures
-    with masks, the colours of photographed silhouettes; it is empty where there are none. The kind of the pieces in an
-    archive is known once it is unpacked: until then it is empty.
+    `files` are the pictures in their order. `beside` has one file for each of them: the masks of pictures with masks,
+    the colours of photographed silhouettes; it is empty where there are none. The kind of the pieces in an archive is
+    known once it is unpacked: until then it is empty.
     """
 
     path: Path
@@ -62,23 +60,34 @@ def detect(path: Path, options: OpenOptions | None = None) -> Input:
         'photograph of squares'
     """
     options = options or OpenOptions()
+    kind, gridless = options.kind, options.board is None
     for one in (path, *options.more, *filter(None, (options.colours,))):
         _check_there(one)
+    folder = path.is_dir() and not options.more
+    # 1. What names tell alone.
     if is_zip(path):
         return Input(path, "archive", "")
-    if path.is_dir() and not options.more:
-        if (path / "puzzle.json").exists():
-            return Input(path, "puzzle folder", _kind_of(path / "puzzle.json"))
-        if (path / "assembly.json").exists() and {entry.name for entry in path.iterdir()} <= set(ASSEMBLY_FILES):
-            return Input(path, "assembly", _kind_of(path / "assembly.json"))
-        meshes = _files_in(path, MESH_ENDINGS)
-        free = options.board is None and not options.photographed
-        if options.kind == "fragments" or (options.kind is None and free and meshes):
-            return Input(path, "meshes", "fragments", tuple(meshes))
-    found = _pictures(path, options)
-    if options.more and found.kind != "outlines":
+    if folder and (path / "puzzle.json").exists():
+        return Input(path, "puzzle folder", _kind_of(path / "puzzle.json"))
+    if folder and (path / "assembly.json").exists() and {one.name for one in path.iterdir()} <= set(ASSEMBLY_FILES):
+        return Input(path, "assembly", _kind_of(path / "assembly.json"))
+    free = kind is None and gridless and not options.photographed
+    if kind == "fragments" or (folder and free and files_in(path, MESH_ENDINGS)):
+        return Input(path, "meshes", "fragments")
+    # 2. One photograph of square pieces.
+    files = files_in(path, PICTURE_ENDINGS) if folder else [path]
+    single = len(files) == 1 and not options.more and options.colours is None
+    if single and _is_photo_of_squares(files[0], options, folder):
+        return Input(files[0], "photograph of squares", "squares", tuple(files))
+    # 3. Pieces of any outline, and else those of a grid.
+    outlines = None
+    if kind == "outlines" or (kind is None and (options.photographed or gridless)):
+        outlines = _outlines(path, options, folder)
+    if options.more and outlines is None:
         raise InputError(f"{options.more[0]}: several files are photos of pieces that lie apart; else give one folder")
-    return found
+    if outlines is None and not files:
+        raise InputError(f"{path}: has no pictures; give a folder of pictures of equal size")
+    return outlines or Input(path, "equal pictures" if folder else "shuffled grid", "squares", tuple(files))
 
 
 def _kind_of(document: Path) -> str:
@@ -97,75 +106,53 @@ def _check_there(path: Path) -> None:
     check_name(path)
 
 
-def _pictures(path: Path, options: OpenOptions) -> Input:
-    """What pictures show: pieces of any outline, or pieces of a grid."""
-    kind, gridless, folder = options.kind, options.board is None, path.is_dir() and not options.more
-    if kind == "fragments":
-        return Input(path, "meshes", "fragments")
-    files = _files_in(path) if folder else [path]
-    if kind != "outlines" and len(files) == 1 and not options.more and options.colours is None:
-        told = kind == "squares" and (options.photographed or (gridless and not folder))
-        on_grid = kind is None and options.photographed and not gridless and not folder
-        if told or on_grid or (kind is None and gridless and is_picture(files[0]) and _show_squares(files[0])):
-            return Input(files[0], "photograph of squares", "squares", tuple(files))
-    if kind == "outlines" or (kind is None and (options.photographed or (gridless and _are_outlines(path, options)))):
-        return _outlines(path, options)
-    return Input(path, "equal pictures" if folder else "shuffled grid", "squares", tuple(files))
+def _is_photo_of_squares(file: Path, options: OpenOptions, in_folder: bool) -> bool:
+    """Whether one picture is a photograph of loose square pieces: as options state, or by what it shows."""
+    if options.kind == "squares":
+        return options.photographed or (options.board is None and not in_folder)
+    if options.kind is not None or options.board is not None:
+        return options.kind is None and options.photographed and not in_folder
+    from diffassemble.io.photo.segmentation import shows_squares
+
+    return is_picture(file) and shows_squares(file)
 
 
-def _are_outlines(path: Path, options: OpenOptions) -> bool:
-    """Whether pictures show pieces of any outline: cut-outs, pictures with masks, or photographs of loose pieces.
-
-    Equal pictures that are opaque and show nothing that lies apart are square pieces.
-    """
-    if options.more or options.colours is not None:
-        return True
-    if not path.is_dir():
-        return is_picture(path)
-    pictures = pictures_in(path)
-    if _masked(path, pictures) is not None or any(map(is_see_through, pictures)):
-        return True
-    return _show_pieces(pictures) if pictures else _home(path) != path
-
-
-def _show_squares(picture: Path) -> bool:
-    from diffassemble.io.photo.pieces import shows_squares
-
-    return shows_squares(picture)
-
-
-def _show_pieces(pictures: Sequence[Path]) -> bool:
-    """Whether pictures, of which some are looked at, all show things that lie apart on a background."""
-    from diffassemble.io.photo.pieces import shows_pieces
+def _show_pieces(pictures: Sequence[Path], examined: int = 6) -> bool:
+    """Whether pictures, of which about `examined` are read, all show things that lie apart on a background."""
+    from diffassemble.io.photo.segmentation import shows_pieces
 
     cropped = len({picture_size(picture) for picture in pictures}) > 1
-    step = max(1, len(pictures) // _LOOKED_AT)
-    return all(shows_pieces(picture, cropped) for picture in pictures[::step])
+    return all(shows_pieces(picture, cropped) for picture in pictures[:: max(1, len(pictures) // examined)])
 
 
-def _outlines(path: Path, options: OpenOptions) -> Input:
-    """Pictures of pieces of any outline: cut-outs, pictures with masks, or photographs."""
-    if path.is_dir() and not options.more:
-        pictures = pictures_in(path)
-        if (masked := _masked(path, pictures)) is not None:
-            return Input(path, "pictures with masks", "outlines", *map(tuple, masked))
-        pictures = pictures or pictures_in(_home(path))
-        if not pictures:
-            raise InputError(f"{path}: has no pictures; give photos, cut-outs with alpha, or pictures and masks")
-    else:
-        pictures = [path, *options.more]
-        for file in pictures:
+def _outlines(path: Path, options: OpenOptions, folder: bool) -> Input | None:
+    """Pieces of any outline: cut-outs, pictures with masks, or photographs; nothing if the pictures show none.
+
+    Equal pictures that are opaque and show nothing that lies apart are square pieces, unless options state otherwise.
+    """
+    stated = bool(options.kind or options.photographed or options.more or options.colours)
+    if not folder:
+        if not stated and not is_picture(path):
+            return None
+        for file in (path, *options.more):
             if file.is_dir():
                 raise InputError(f"{file}: is a folder; give either one folder or several photos")
-    if len(pictures) > 1 and any(has_alpha(file) and is_see_through(file) for file in pictures):
+        pictures = [path, *options.more]
+    else:
+        if (masked := _masked(path)) is not None:
+            return Input(path, "pictures with masks", "outlines", *map(tuple, masked))
+        pictures = pictures_in(path)
+        if not stated and pictures and not any(map(is_see_through, pictures)) and not _show_pieces(pictures):
+            return None
+        inner = [path / name for name in (_SILHOUETTES, *_COLOURS) if (path / name).is_dir()]
+        pictures = pictures or next(filter(None, map(pictures_in, inner)), [])
+        if not pictures and not stated:
+            return None
+        if not pictures:
+            raise InputError(f"{path}: has no pictures; give photos, cut-outs with alpha, or pictures and masks")
+    if len(pictures) > 1 and any(map(is_see_through, pictures)):
         return Input(path, "cut-outs", "outlines", tuple(pictures))
     return Input(path, "photographs", "outlines", tuple(pictures), _colours_of(pictures, options.colours))
-
-
-def _home(folder: Path) -> Path:
-    """Where the pictures of a folder without any are: in its folder of silhouettes, or else in that of colours."""
-    inner = (folder / name for name in (_SILHOUETTES, *_COLOURS))
-    return next((home for home in inner if home.is_dir() and pictures_in(home)), folder)
 
 
 def _colours_of(photos: Sequence[Path], folder: Path | None) -> tuple[Path, ...]:
@@ -182,42 +169,31 @@ def _colours_of(photos: Sequence[Path], folder: Path | None) -> tuple[Path, ...]
     return tuple(named[photo.stem] for photo in photos)
 
 
-def _files_in(folder: Path, endings: frozenset[str] | None = None) -> list[Path]:
-    """The pictures of a folder, or the files of these endings, in the order of their names; hidden ones are ignored."""
-    try:
-        found = sorted(folder.iterdir())
-        if endings is None:
-            return [file for file in found if is_picture(file)]
-        return [file for file in found if file.suffix.lower() in endings and file.name[0] != "." and file.is_file()]
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be read ({error.strerror})") from error
-
-
 def pictures_in(folder: Path) -> list[Path]:
     """The pictures of a folder in the order of their names, without the masks of others."""
-    found = _files_in(folder)
+    return _pictures_and_masks(folder)[0]
+
+
+def _pictures_and_masks(folder: Path) -> tuple[list[Path], dict[str, Path]]:
+    """The pictures of a folder, and by the name of its picture each mask, which is called NAME_mask."""
+    found = files_in(folder, PICTURE_ENDINGS)
     names = {file.stem for file in found}
-    return [file for file in found if not _is_mask(file, names)]
+    named = {file.stem.removesuffix(_MASK_ENDING): file for file in found if file.stem.endswith(_MASK_ENDING)}
+    masks = {name: file for name, file in named.items() if name in names}
+    return [file for file in found if file not in masks.values()], masks
 
 
-def _is_mask(file: Path, names: set[str]) -> bool:
-    """Whether a file is the mask of a picture beside it."""
-    return file.stem.endswith(_MASK_ENDING) and file.stem.removesuffix(_MASK_ENDING) in names
-
-
-def _masked(folder: Path, pictures: Sequence[Path]) -> tuple[Sequence[Path], list[Path]] | None:
+def _masked(folder: Path) -> tuple[list[Path], list[Path]] | None:
     """The pictures and masks of a folder, if it has masks: twins named X_mask.png, or a folder `masks` of equal names.
 
     The pictures are beside `masks`, or in the one other folder there.
     """
+    pictures, masks = _pictures_and_masks(folder)
     if (folder / _MASKS).is_dir():
         others = [inner for inner in sorted(folder.iterdir()) if inner.is_dir() and inner.name != _MASKS]
         if not pictures and len(others) == 1:
             pictures = pictures_in(others[0])
         masks = {file.stem.removesuffix(_MASK_ENDING): file for file in pictures_in(folder / _MASKS)}
-    else:
-        names = {file.stem for file in pictures}
-        masks = {file.stem.removesuffix(_MASK_ENDING): file for file in _files_in(folder) if _is_mask(file, names)}
     if not pictures or not masks:
         return None
     for picture in pictures:

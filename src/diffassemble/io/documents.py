@@ -1,19 +1,23 @@
-"""JSON documents: one record a line when written, distrusted when read; and grids as people write them."""
+"""JSON documents of puzzles and assemblies: one record a line when written, checked when read; grids as people write.
+
+The 4×4 'matrix' of a piece moves coordinates of its file to those of the whole.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-from jaxtyping import Float64
+from jaxtyping import Float, Float64
 from torch import Tensor
 
-from diffassemble.core import Board, InputError
+from diffassemble.core import Board, InputError, Poses, Puzzle
 from diffassemble.core.limits import LIMITS
 from diffassemble.io.reading import read_json
 
@@ -24,10 +28,11 @@ ASSEMBLY_FILES = (
     "assembly.json",
     *("assembled.png", "steps.gif", "plan.png", "report.html", "assembled.glb", "matrices.txt", "posed"),
 )
-"""what an assembly folder is made of, its document first"""
-_CROOKED = 1e-3
+"""what an assembly folder consists of, its document first"""
 _GRID = re.compile(r"([0-9]{1,3})(?:[xX×]([0-9]{1,3}))?")
 _Value = TypeVar("_Value")
+Records = list[dict[str, Any]]
+"""one record a piece, in the order of the pieces"""
 _WORDS: dict[type, str] = {
     int: "a whole number",
     str: "a text",
@@ -45,16 +50,41 @@ def document_bytes(fields: Mapping[str, Any], kind: str) -> bytes:
     return f"{{\n{lines}\n}}\n".encode()
 
 
+def _spread(value: object) -> str:
+    """JSON with the items of a list on lines of their own; NaN is not JSON."""
+    if not isinstance(value, list):
+        return json.dumps(value, allow_nan=False)
+    return "[\n" + ",\n".join(f"    {json.dumps(item, allow_nan=False)}" for item in value) + "\n  ]"
+
+
+def puzzle_documents(
+    kind: str,
+    names: Sequence[str],
+    fields: Mapping[str, Any],
+    places: Sequence[Mapping[str, Any]] | None,
+    shared: Mapping[str, Any] | None = None,
+) -> Iterator[tuple[str, bytes]]:
+    """Names and contents of puzzle.json and, where the places of the pieces are known, truth.json.
+
+    `fields` are for puzzle.json, `shared` for both.
+    """
+    yield "puzzle.json", document_bytes({**(shared or {}), **fields, "pieces": list(names)}, kind)
+    if places is not None:
+        records = [{"file": name, **place} for name, place in zip(names, places, strict=True)]
+        yield "truth.json", document_bytes({**(shared or {}), "pieces": records}, kind)
+
+
 def read_document(path: Path, kinds: Collection[str]) -> dict[str, Any]:
     """The fields of a document that this program wrote on pieces of one of these kinds; anything else is refused."""
     document = read_json(path, "document of this program")
     if not isinstance(document, dict) or "schema" not in document:
         raise InputError(f"{path}: was not written by diffassemble (it has no 'schema')")
-    told = document["schema"], document.get("kind")
-    if type(told[0]) is not int or told[0] != SCHEMA or not isinstance(told[1], str) or told[1] not in kinds:
-        found = f"schema {_shortened(told[0])}, kind {_shortened(told[1])}"
-        wanted = " or ".join(map(repr, kinds))
-        raise InputError(f"{path}: has {found}; this version reads schema {SCHEMA}, kind {wanted}")
+    schema, kind = document["schema"], document.get("kind")
+    if type(schema) is not int or schema != SCHEMA or not isinstance(kind, str) or kind not in kinds:
+        found = f"schema {_shortened(schema)}, kind {_shortened(kind)}"
+        raise InputError(
+            f"{path}: has {found}; this version reads schema {SCHEMA}, kind {' or '.join(map(repr, kinds))}"
+        )
     return document
 
 
@@ -74,7 +104,7 @@ def _shortened(value: object) -> str:
 
 
 def board_field(document: dict[str, Any], path: Path) -> Board:
-    """The board that a document tells by its rows and cols."""
+    """The board of a document's rows and cols."""
     rows, cols = field(document, "rows", int, path), field(document, "cols", int, path)
     if min(rows, cols) < 1 or rows * cols > LIMITS.cells:
         raise InputError(f"{path}: {rows} rows and {cols} cols make no board")
@@ -99,19 +129,49 @@ def matrix_field(record: object, path: Path) -> list[list[float]]:
     return [[float(value) for value in row] for row in rows]
 
 
-def motion_fields(records: Sequence[object], path: Path) -> Float64[Tensor, "n 4 4"]:
-    """The 'matrix' of each record; those that stretch, skew or mirror are refused."""
+def motion_fields(records: Sequence[object], path: Path, crooked: float = 1e-3) -> Float64[Tensor, "n 4 4"]:
+    """The 'matrix' of each record; those that stretch, skew or mirror by more than `crooked` are refused."""
     moves = torch.tensor([matrix_field(record, path) for record in records], dtype=torch.double)
     rotation = moves[:, :3, :3]
-    crooked = (rotation @ rotation.mT - torch.eye(3, dtype=torch.double)).abs().max() > _CROOKED
+    off = (rotation @ rotation.mT - torch.eye(3, dtype=torch.double)).abs().max() > crooked
     mirrored = (torch.linalg.det(rotation) < 0).any()
-    if crooked or mirrored or not (moves[:, 3] == torch.tensor([0.0, 0, 0, 1])).all():
+    if off or mirrored or not (moves[:, 3] == torch.tensor([0.0, 0, 0, 1])).all():
         raise InputError(f"{path}: a 'matrix' is not a turn and a shift")
     return moves
 
 
-def named_records(document: dict[str, Any], names: tuple[str, ...], path: Path) -> list[dict[str, Any]] | None:
-    """The records of a document's 'pieces' in the order of these names, or none if they are of other pieces."""
+def matrices_of(
+    poses: Poses, origins: Float[Tensor, "n d"], unit: float = 1.0, corner: Sequence[float | int] = ()
+) -> Float64[Tensor, "n 4 4"]:
+    """The matrix of each piece: x ↦ R (x − origin) + unit · t − corner, in 2 (z stays) or 3 dimensions.
+
+    Arguments:
+        origins: the origin of each piece's frame in its file.
+        unit: length in files of one unit of the poses.
+        corner: coordinates that become the origin of the whole, if not 0.
+    """
+    rotation, translation, size = poses.rotation.cpu().double(), poses.translation.cpu().double(), origins.shape[1]
+    moves = torch.eye(4, dtype=torch.double).repeat(len(poses), 1, 1)
+    moves[:, :size, :size] = rotation
+    shifted = unit * translation - torch.tensor(corner or (0,) * size, dtype=torch.double)
+    moves[:, :size, 3] = shifted - _turned(rotation, origins)
+    # Adding zero turns −0 into 0.
+    return moves + 0.0
+
+
+def poses_of(moves: Float64[Tensor, "n 4 4"], origins: Float[Tensor, "n d"], unit: float = 1.0) -> Poses:
+    """The poses that matrices stand for: the inverse of `matrices_of` with corner 0."""
+    size = origins.shape[1]
+    rotation = moves[:, :size, :size]
+    return Poses(rotation.float(), ((moves[:, :size, 3] + _turned(rotation, origins)) / unit).float())
+
+
+def _turned(rotation: Float64[Tensor, "n d d"], vectors: Float[Tensor, "n d"]) -> Float64[Tensor, "n d"]:
+    return (rotation @ vectors.cpu().double()[..., None])[..., 0]
+
+
+def named_records(document: dict[str, Any], names: tuple[str, ...], path: Path) -> Records | None:
+    """The records of a document's 'pieces' for these names, or none if they are of other pieces."""
     records = field(document, "pieces", list, path)
     named = {field(record, "file", str, path): record for record in records}
     if set(named) != set(names) or len(records) != len(names):
@@ -120,36 +180,32 @@ def named_records(document: dict[str, Any], names: tuple[str, ...], path: Path) 
 
 
 def piece_names(document: dict[str, Any], path: Path) -> tuple[str, ...]:
-    """The files that a puzzle.json names as its pieces."""
-    names = tuple(_file_name(name, path) for name in field(document, "pieces", list, path))
+    """The files that a puzzle.json names as its pieces: plain names, so that nothing outside its folder is read."""
+    names = tuple(field(document, "pieces", list, path))
+    for name in names:
+        plain = isinstance(name, str) and name.isprintable() and name not in ("", ".", "..")
+        if not plain or set(name) & set("/\\:") or len(name.encode()) > LIMITS.name_length:
+            raise InputError(f"{path}: {_shortened(name)} is not the name of a file in pieces")
     if len(set(names)) != len(names) or not names:
         raise InputError(f"{path}: must name each of its pieces once")
     return names
 
 
-def truth_records(document: dict[str, Any], names: tuple[str, ...], path: Path) -> list[dict[str, Any]]:
-    """The records of a truth.json in the order of these names."""
-    records = named_records(document, names, path)
+def with_truth(
+    puzzle: Puzzle, folder: Path, document: dict[str, Any], read: Callable[[Puzzle, Records, Path], Poses]
+) -> Puzzle:
+    """The puzzle of a puzzle folder with the truth of its truth.json, if there is one.
+
+    `document` is its puzzle.json, with which the other must agree; `read` makes poses of records.
+    """
+    source = folder / "truth.json"
+    if not source.exists():
+        return puzzle
+    truth = read_document(source, (document["kind"],))
+    for key in truth.keys() & document.keys() - {"pieces"}:
+        if truth[key] != document[key]:
+            raise InputError(f"{source}: {key!r} is {_shortened(truth[key])}, but {document[key]} in puzzle.json")
+    records = named_records(truth, puzzle.names, source)
     if records is None:
-        raise InputError(f"{path}: does not tell the place of each piece of puzzle.json once")
-    return records
-
-
-def _file_name(name: object, path: Path) -> str:
-    """A plain file name, so that a foreign document reaches nothing outside its folder."""
-    if (
-        not isinstance(name, str)
-        or not name.isprintable()
-        or name in ("", ".", "..")
-        or set(name) & set("/\\:")
-        or len(name.encode()) > LIMITS.name_length
-    ):
-        raise InputError(f"{path}: {_shortened(name)} is not the name of a file in pieces")
-    return name
-
-
-def _spread(value: object) -> str:
-    """JSON with the items of a list on lines of their own; NaN is not JSON."""
-    if not isinstance(value, list):
-        return json.dumps(value, allow_nan=False)
-    return "[\n" + ",\n".join(f"    {json.dumps(item, allow_nan=False)}" for item in value) + "\n  ]"
+        raise InputError(f"{source}: does not give the place of each piece of puzzle.json once")
+    return replace(puzzle, truth=read(puzzle, records, source))

@@ -1,76 +1,50 @@
-"""Fragments in and out of files, of whatever unit and wherever they lie, and assembled objects as files."""
+"""Fragments in and out of files, of whatever unit and wherever they are, and assembled objects as files."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
 from diffassemble.assembly.answer import Answer
 from diffassemble.core import Board, FragmentPieces, InputError, Mesh, Poses, Puzzle
-from diffassemble.core.limits import LIMITS
+from diffassemble.core.limits import LIMITS, check_count
 from diffassemble.core.surfaces import is_closed, sample_surface
 from diffassemble.fragments.screening import misfit_of
-from diffassemble.io.documents import document_bytes, field, motion_fields, piece_names, read_document, truth_records
-from diffassemble.io.meshes import (
-    MESH_ENDINGS,
-    MOST_BYTES,
-    check_size,
-    mesh_bytes,
-    read_precisely,
-    scene_bytes,
-    textured_files,
-)
+from diffassemble.io import documents
+from diffassemble.io.documents import Records
+from diffassemble.io.meshes import MESH_ENDINGS, check_size, mesh_bytes, read_precisely, scene_bytes, textured_files
+from diffassemble.io.reading import files_in
 from diffassemble.rendering.picture import fragment_colours
 
-# What documents call this kind.
 DOCUMENT = "fragments"
+"""what documents call this kind"""
 POINTS = 1000
-MOST_FRAGMENTS = LIMITS.fragments
-DENSE = 500_000
-"""triangles of a mesh from which on fewer would give the same answer sooner"""
-SIZE_FROM_SPREAD = 2.53
-_FAR = 100
-"""lengths of the whole from the origin, within which single precision tells a hundred-thousandth of it"""
+"""points drawn from the surface of each fragment"""
 
 
 def file_matrices(pieces: FragmentPieces, poses: Poses) -> Float64[Tensor, "n 4 4"]:
-    """What each file's points must be moved by."""
-    rotation, translation = poses.rotation.cpu().double(), poses.translation.cpu().double()
-    matrices = torch.eye(4, dtype=torch.double).repeat(len(poses), 1, 1)
-    matrices[:, :3, :3] = rotation
-    matrices[:, :3, 3] = pieces.unit * translation - _turned(rotation, pieces.origins)
-    # Adding zero turns −0 into 0.
-    return matrices + 0.0
+    """The matrices from the coordinates of the fragments' files to those of the whole."""
+    return documents.matrices_of(poses, pieces.origins, pieces.unit)
 
 
-def read_poses(puzzle: Puzzle, records: list[dict[str, Any]], source: Path) -> Poses:
-    """Where the matrices of records, one a fragment in its order, put the fragments."""
-    pieces = puzzle.fragments
-    moves = motion_fields(records, source)
-    rotation = moves[:, :3, :3]
-    translation = (moves[:, :3, 3] + _turned(rotation, pieces.origins)) / pieces.unit
-    return Poses(rotation.float(), translation.float())
-
-
-def _turned(rotation: Float64[Tensor, "n 3 3"], vectors: Float[Tensor, "n 3"]) -> Float64[Tensor, "n 3"]:
-    return (rotation @ vectors.cpu().double()[..., None])[..., 0]
+def read_poses(puzzle: Puzzle, records: Records, source: Path) -> Poses:
+    """The poses in the matrices of records, one a fragment in its order."""
+    return documents.poses_of(documents.motion_fields(records, source), puzzle.fragments.origins, puzzle.fragments.unit)
 
 
 def read_fragments(folder: Path | str) -> Puzzle:
-    """All meshes and clouds of a folder, in the order of their names, as a puzzle; other files are passed over.
+    """All meshes and clouds of a folder, in the order of their names, as a puzzle; other files are ignored.
 
-    How large the whole is, nobody has told: see `estimated_unit`.
+    The size of the whole is estimated; see `estimated_unit`.
     """
     folder = Path(folder)
-    files = fragment_files(folder)
+    files = files_in(folder, MESH_ENDINGS)
     if not files:
         raise InputError(f"{folder}: has no meshes; give a folder of files ending in {' '.join(sorted(MESH_ENDINGS))}")
     for file, other in zip(files[1:], files, strict=False):
@@ -79,41 +53,32 @@ def read_fragments(folder: Path | str) -> Puzzle:
     return Puzzle(load_fragments(files), None, tuple(file.name for file in files))
 
 
-def fragment_files(folder: Path) -> list[Path]:
-    """The files of a folder that are meshes or clouds by their names; hidden ones are passed over."""
-    try:
-        return sorted(
-            file
-            for file in folder.iterdir()
-            if file.suffix.lower() in MESH_ENDINGS and not file.name.startswith(".") and file.is_file()
-        )
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be read ({error.strerror})") from error
+def load_fragments(files: Sequence[Path], unit: float | None = None, dense: int = 500_000) -> FragmentPieces:
+    """Mesh files as fragments of one object; their number and sizes are checked before any is read.
 
-
-def load_fragments(files: Sequence[Path], unit: float | None = None) -> FragmentPieces:
-    """Mesh files as fragments of one object; their number and sizes are checked before any is read."""
-    folder = files[0].parent
-    check_fragment_count(len(files), folder)
-    if sum(check_size(file) for file in files) >= MOST_BYTES:
-        raise InputError(f"{folder}: the files have over {MOST_BYTES / 1e9:.0f} GB together; simplify the meshes first")
+    Of meshes with more than `dense` triangles fewer would give the same answer sooner, which a warning says.
+    """
     # Loaded here, since it brings compiled loops with it.
     from diffassemble.fragments.surface import facing_outward
 
+    folder = files[0].parent
+    check_count(len(files), LIMITS.fragments, "fragment", folder)
+    if sum(check_size(file) for file in files) >= LIMITS.mesh_bytes:
+        most = f"{LIMITS.mesh_bytes / 1e9:.0f} GB"
+        raise InputError(f"{folder}: the files have over {most} together; simplify the meshes first")
     given = [read_precisely(file) for file in files]
-    dense = [file for file, mesh in zip(files, given, strict=True) if len(mesh.faces) > DENSE]
-    if dense:
-        found = f"{len(dense)} of {len(files)} meshes have over {DENSE:,} triangles (first: {dense[0].name})"
-        warnings.warn(f"{folder}: {found}; only points drawn from them are compared", stacklevel=3)
     meshes = [facing_outward(mesh) for mesh in given]
-    turned = [file for file, old, new in zip(files, given, meshes, strict=True) if new is not old]
-    if turned:
-        found = f"{len(turned)} of {len(files)} meshes are inside out (first: {turned[0].name})"
-        warnings.warn(f"{folder}: {found}; turned round", stacklevel=3)
-    gaping = [file for file, mesh in zip(files, meshes, strict=True) if len(mesh.faces) and not is_closed(mesh.faces)]
-    if gaping:
-        found = f"{len(gaping)} of {len(files)} meshes are open (first: {gaping[0].name})"
-        warnings.warn(f"{folder}: {found}; going on with their surfaces", stacklevel=3)
+    many = [len(mesh.faces) > dense for mesh in given]
+    turned = [new is not old for old, new in zip(given, meshes, strict=True)]
+    gaping = [len(mesh.faces) > 0 and not is_closed(mesh.faces) for mesh in meshes]
+    for chosen, what, consequence in (
+        (many, f"have over {dense:,} triangles", "only points drawn from them are compared"),
+        (turned, "are inside out", "turned round"),
+        (gaping, "are open", "going on with their surfaces"),
+    ):
+        if any(chosen):
+            found = f"{sum(chosen)} of {len(files)} meshes {what} (first: {files[chosen.index(True)].name})"
+            warnings.warn(f"{folder}: {found}; {consequence}", stacklevel=3)
     pieces = fragment_pieces(meshes, unit)
     if (odd := misfit_of(pieces.points, pieces.meshes)) is not None:
         names = ", ".join(files[piece].name for piece in odd.members)
@@ -121,20 +86,11 @@ def load_fragments(files: Sequence[Path], unit: float | None = None) -> Fragment
     return pieces
 
 
-def check_fragment_count(count: int, source: Path) -> None:
-    """Refuse numbers of fragments that make no puzzle, or one beyond what can be solved."""
-    if count < 2:
-        raise InputError(f"{source}: has only {count} fragment; a puzzle needs at least 2")
-    if count > MOST_FRAGMENTS:
-        raise InputError(f"{source}: has {count} fragments; at most {MOST_FRAGMENTS} are put together at once")
-
-
 def fragment_pieces(meshes: Sequence[Mesh], unit: float | None = None, points: int = POINTS) -> FragmentPieces:
     """Fragments in frames of their own, out of meshes in the coordinates of files.
 
     `unit` is the longest side of the whole; if it is not known it is estimated, without fragments that are beyond all
-    proportion. Each fragment's points follow from its mesh alone, so neither the other fragments nor their order
-    matter.
+    proportion. Each fragment's points depend on its mesh alone.
     """
     chance = torch.Generator()
     drawn = torch.stack(
@@ -150,32 +106,28 @@ def fragment_pieces(meshes: Sequence[Mesh], unit: float | None = None, points: i
     return FragmentPieces((centred / unit).float(), tuple(own), origins, unit)
 
 
-def estimated_unit(centred: Float[Tensor, "n p 3"]) -> float:
-    """A guess at the whole's longest side, from points of the fragments around their means.
+def estimated_unit(centred: Float[Tensor, "n p 3"], factor: float = 2.53) -> float:
+    """An estimate of the whole's longest side, from points of the fragments around their means.
 
-    Breaking changes the sum of the fragments' mean squared distances from their means but little, since it goes with
-    area. The factor is fitted on the 216 shared fractures of Breaking Bad (2 to 8 pieces) whose objects are not held
-    out; the typical (root mean square) error is a factor of 1.34 on these and on the 80 everyday ones held out, half
-    of which are met to 20 %.
+    Breaking hardly changes the sum of the fragments' mean squared distances from their means, since it goes with area.
+    The factor is fitted on the 216 shared fractures of Breaking Bad (2 to 8 pieces) whose objects are not held out;
+    the root mean square error is a factor of 1.34 on these and on the 80 everyday ones held out.
     """
-    return SIZE_FROM_SPREAD * float(centred.double().square().sum(-1).mean(1).sum().sqrt())
+    return factor * float(centred.double().square().sum(-1).mean(1).sum().sqrt())
 
 
 def folder_contents(puzzle: Puzzle, folder: Path, ending: str) -> Iterator[tuple[str, bytes]]:
-    """The names and contents of the files that make a puzzle folder; the order of the files is that of the pieces."""
-    check_fragment_count(len(puzzle), folder)
-    pieces = puzzle.fragments
+    """The names and contents of the files of a puzzle folder; the order of the files is that of the pieces."""
+    check_count(len(puzzle), LIMITS.fragments, "fragment", folder)
+    pieces, truth = puzzle.fragments, puzzle.truth
     width = max(2, len(str(len(puzzle) - 1)))
     # Only GLB has pictures in the same file.
     endings = [ending if mesh.texture is None else ".glb" for mesh in pieces.meshes]
     names = [f"fragment_{index:0{width}d}{own}" for index, own in enumerate(endings)]
     for index, name in enumerate(names):
         yield f"pieces/{name}", mesh_bytes(in_file_coordinates(pieces, index), endings[index])
-    yield "puzzle.json", document_bytes({"unit": pieces.unit, "pieces": names}, DOCUMENT)
-    if puzzle.truth is not None:
-        matrices = file_matrices(pieces, puzzle.truth).tolist()
-        records = [{"file": name, "matrix": matrix} for name, matrix in zip(names, matrices, strict=True)]
-        yield "truth.json", document_bytes({"pieces": records}, DOCUMENT)
+    known = None if truth is None else [{"matrix": matrix} for matrix in file_matrices(pieces, truth).tolist()]
+    yield from documents.puzzle_documents(DOCUMENT, names, {"unit": pieces.unit}, known)
 
 
 def in_file_coordinates(pieces: FragmentPieces, index: int) -> Mesh:
@@ -187,24 +139,31 @@ def in_file_coordinates(pieces: FragmentPieces, index: int) -> Mesh:
 def read_folder(folder: Path, document: dict[str, Any], board: Board | None) -> Puzzle:
     """The puzzle of a puzzle folder, which has no use for a board; without a 'unit' it is estimated."""
     source = folder / "puzzle.json"
-    names = piece_names(document, source)
-    unit = field(document, "unit", float, source) if "unit" in document else None
+    names = documents.piece_names(document, source)
+    unit = documents.field(document, "unit", float, source) if "unit" in document else None
     if unit is not None and not 0 < unit <= LIMITS.document_number:
         raise InputError(f"{source}: 'unit' must be a length above 0 and up to {LIMITS.document_number:.0e}")
     puzzle = Puzzle(load_fragments([folder / "pieces" / name for name in names], unit), None, names)
-    truth = folder / "truth.json"
-    if not truth.exists():
-        return puzzle
-    records = truth_records(read_document(truth, (DOCUMENT,)), names, truth)
-    return replace(puzzle, truth=read_poses(puzzle, records, truth))
+    return documents.with_truth(puzzle, folder, document, read_poses)
 
 
-def object_contents(assembly: Answer) -> Iterator[tuple[str, bytes]]:
-    """The names and contents of the files that only objects have, all in the unit of the fragments' files."""
+def object_contents(assembly: Answer, far: float = 100.0) -> Iterator[tuple[str, bytes]]:
+    """The names and contents of the files that only objects have, all in the unit of the fragments' files.
+
+    In the scene, meshes are as their files have them, moved by matrices; those farther than `far` lengths of the whole
+    from the origin, where single precision is coarse, are brought to the origin, and so are their matrices.
+    """
     pieces, names = assembly.puzzle.fragments, plain_names(assembly.puzzle.names)
     levels = (fragment_colours(len(names)) * 255).round().astype(int).tolist()
     colours = [(red, green, blue) for red, green, blue in levels]
-    yield "assembled.glb", scene_bytes(*_as_given(pieces, assembly.poses, names, colours))
+    matrices, meshes = file_matrices(pieces, assembly.poses), []
+    for index, origin in enumerate(pieces.origins.double()):
+        mesh = in_file_coordinates(pieces, index)
+        if float(origin.norm()) > far * pieces.unit:
+            mesh = mesh.placed((pieces.unit * pieces.meshes[index].vertices.double()).float())
+            matrices[index, :3, 3] += matrices[index, :3, :3] @ origin
+        meshes.append(mesh)
+    yield "assembled.glb", scene_bytes(meshes, names, colours, matrices.numpy())
     yield "matrices.txt", matrix_text(assembly).encode()
     for number, (mesh, name, colour) in enumerate(zip(posed_meshes(assembly), names, colours, strict=True)):
         if mesh.texture is None:
@@ -214,25 +173,8 @@ def object_contents(assembly: Answer) -> Iterator[tuple[str, bytes]]:
             yield f"posed/{file}", content
 
 
-def _as_given(
-    pieces: FragmentPieces, poses: Poses, names: list[str], colours: list[tuple[int, int, int]]
-) -> tuple[list[Mesh], list[str], list[tuple[int, int, int]], np.ndarray]:
-    """What a scene shows: meshes as their files have them, and the matrices that put them together.
-
-    Those that lie farther off than single precision can tell well are brought to the origin, and so are their matrices.
-    """
-    matrices, meshes = file_matrices(pieces, poses), []
-    for index, origin in enumerate(pieces.origins.double()):
-        mesh, far = in_file_coordinates(pieces, index), float(origin.norm()) > _FAR * pieces.unit
-        if far:
-            mesh = mesh.placed((pieces.unit * pieces.meshes[index].vertices.double()).float())
-            matrices[index, :3, 3] += matrices[index, :3, :3] @ origin
-        meshes.append(mesh)
-    return meshes, names, colours, matrices.numpy()
-
-
 def posed_meshes(assembly: Answer) -> list[Mesh]:
-    """The fragments where they stand in the whole, whose middle is the origin."""
+    """The fragments at their places in the whole, whose middle is the origin."""
     pieces, poses = assembly.puzzle.fragments, assembly.poses
     turns, shifts = poses.rotation.cpu(), poses.translation.cpu()
     return [
@@ -251,7 +193,7 @@ def matrix_text(assembly: Answer) -> str:
 
 
 def plain_names(names: tuple[str, ...]) -> list[str]:
-    """File names without the endings of meshes, unless they are then no longer told apart."""
+    """File names without the endings of meshes, unless some are then equal."""
     files = [Path(name) for name in names]
     stems = [file.stem if file.suffix.lower() in MESH_ENDINGS else file.name for file in files]
     return stems if len(set(stems)) == len(stems) else [file.name for file in files]

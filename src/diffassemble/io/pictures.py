@@ -22,28 +22,24 @@ from diffassemble.core.limits import LIMITS, check_memory
 from diffassemble.io.atomic import write_file
 from diffassemble.io.reading import opened, reason
 
-# Just under Pillow's own limit, so that the answer is the same whichever check comes first.
 MOST_PIXELS = LIMITS.picture_pixels
+"""just under Pillow's own limit, so that the answer is the same whichever check comes first"""
 MADE_BY = "diffassemble"
-"""what pictures of this program tell as their software"""
-# Bytes that decoding a pixel takes, and turning it into colours.
-_DECODED, _COLOURED = 12, 18
+"""the software that pictures of this program name"""
 PICTURE_ENDINGS = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
-# Pixels that a file may tell whatever its size, and for each of its bytes: no format packs more of a picture.
-_ALWAYS, _EACH = 16_000_000, 10_000
-_Seen = TypeVar("_Seen")
 _FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF", "PPM")
+_Seen = TypeVar("_Seen")
 
 
 def is_picture(path: Path) -> bool:
-    """Whether a file is a picture by its name; hidden ones are passed over."""
+    """Whether a file is a picture by its name; hidden ones are ignored."""
     return path.suffix.lower() in PICTURE_ENDINGS and not path.name.startswith(".") and path.is_file()
 
 
 def read_picture(path: Path | str) -> Float[Tensor, "3 H W"]:
     """Colours of a picture file, upright by its EXIF orientation; see-through parts lie on white."""
     path = Path(path)
-    levels, white = _decoded(path, _levels, _COLOURED)
+    levels, white = _decoded(path, _levels, bytes_each=18)
     if levels.dtype != np.uint8 and not ((levels >= 0) & (levels <= white)).all():
         raise InputError(f"{path}: has colours outside 0…{white}; save it as 8 or 16 bit")
     planes = np.moveaxis(levels, -1, 0) if levels.ndim == 3 else levels[None]
@@ -51,7 +47,7 @@ def read_picture(path: Path | str) -> Float[Tensor, "3 H W"]:
 
 
 def read_cutout(path: Path | str) -> UInt8[Tensor, "4 H W"]:
-    """sRGB levels and alpha of a picture file, upright by its EXIF orientation; opaque where it tells no alpha."""
+    """sRGB levels and alpha of a picture file, upright by its EXIF orientation; opaque where it has no alpha."""
     levels = _decoded(Path(path), lambda image: np.array(image.convert("RGBA")))
     return torch.from_numpy(levels).movedim(-1, 0).contiguous()
 
@@ -62,25 +58,25 @@ def is_see_through(path: Path | str) -> bool:
 
 
 def has_alpha(path: Path | str) -> bool:
-    """Whether a picture file tells, by its head, what is see-through."""
+    """Whether the head of a picture file announces transparency."""
     with _opened(Path(path)) as image:
         return image.has_transparency_data
 
 
-def _decoded(path: Path, look: Callable[[Image.Image], _Seen], bytes_each: int = _DECODED) -> _Seen:
-    """What is seen in the upright image of a file."""
+def _decoded(path: Path, convert: Callable[[Image.Image], _Seen], bytes_each: int = 12) -> _Seen:
+    """The upright image of a file, converted, which takes so many bytes of memory a pixel."""
     with _opened(path) as image:
         check_memory(bytes_each * image.width * image.height, f"{path}: the picture", "make it smaller first")
         try:
             ImageOps.exif_transpose(image, in_place=True)
-            return look(image)
+            return convert(image)
         # Decoders fail on broken files in every way there is, not only with OSError.
         except Exception as error:
             raise InputError(f"{path}: the picture is broken or cut short ({reason(error)})") from error
 
 
 def picture_size(path: Path | str) -> tuple[int, int]:
-    """Width and height as the file's head tells them, without decoding."""
+    """Width and height by the file's head, without decoding."""
     with _opened(Path(path)) as image:
         return image.size
 
@@ -102,9 +98,9 @@ def to_image(picture: Float[Tensor, "3 H W"]) -> Image.Image:
 
 def png_bytes(image: Image.Image) -> bytes:
     """The image as the content of a PNG file."""
-    buffer, told = io.BytesIO(), PngInfo()
-    told.add_text("Software", MADE_BY)
-    image.save(buffer, "PNG", pnginfo=told)
+    buffer, info = io.BytesIO(), PngInfo()
+    info.add_text("Software", MADE_BY)
+    image.save(buffer, "PNG", pnginfo=info)
     return buffer.getvalue()
 
 
@@ -116,21 +112,23 @@ def is_our_picture(content: bytes) -> bool:
 @contextmanager
 def _opened(path: Path) -> Iterator[Image.Image]:
     """The image with its head read and its size checked, not yet decoded."""
+    large = f"{path}: has more than {MOST_PIXELS // 10**6} megapixels; make it smaller first"
     with warnings.catch_warnings(), opened(path, "picture", LIMITS.picture_bytes) as file:
         warnings.simplefilter("ignore")
         try:
             image = Image.open(file, formats=_FORMATS)
         except Image.DecompressionBombError as error:
-            raise _too_large(path) from error
+            raise InputError(large) from error
         except Exception as error:
             raise InputError(f"{path}: is not a picture; give a PNG, JPEG, WebP or TIFF file") from error
         with image:
             if not 0 < image.width * image.height <= MOST_PIXELS:
-                raise _too_large(path)
+                raise InputError(large)
             size = os.fstat(file.fileno()).st_size
-            if image.width * image.height > _ALWAYS + _EACH * size:
-                told = f"{image.width}x{image.height} pixels, but the file has {size} bytes"
-                raise InputError(f"{path}: tells {told}; it is broken, save it anew")
+            # No format packs more than 10,000 pixels into a byte.
+            if image.width * image.height > 16_000_000 + 10_000 * size:
+                found = f"{image.width}x{image.height} pixels, but the file has {size} bytes"
+                raise InputError(f"{path}: claims {found}; it is broken, save it anew")
             yield image
 
 
@@ -144,7 +142,3 @@ def _levels(image: Image.Image) -> tuple[np.ndarray, int]:
         image = image.convert("RGBA")
         image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
     return np.asarray(image if image.mode == "RGB" else image.convert("RGB")), 255
-
-
-def _too_large(path: Path) -> InputError:
-    return InputError(f"{path}: has more than {MOST_PIXELS // 10**6} megapixels; make it smaller first")

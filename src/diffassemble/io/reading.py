@@ -1,4 +1,4 @@
-"""What is opened for reading: plain files only, and never more of them than the limits allow."""
+"""Opening files for reading: plain files only, within the limits of `core.limits`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,13 @@ from diffassemble.core.limits import LIMITS
 
 @contextmanager
 def opened(path: Path | str, wanted: str, most: int) -> Iterator[io.BufferedReader]:
-    """A file that is there, plain, not empty, no larger than that, and may be read; any other is refused.
+    """A plain, non-empty, readable file of at most `most` bytes; anything else is refused as no `wanted`.
 
-    `wanted` says what it ought to be. Pipes, devices and folders are refused without waiting for what they would send.
+    Pipes, devices and folders are refused without waiting for what they would send.
     """
     path = Path(path)
     try:
-        file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115
+        file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
     except IsADirectoryError as error:
         raise InputError(f"{path}: is not a file; give a {wanted}") from error
     except (OSError, ValueError) as error:
@@ -35,14 +35,9 @@ def opened(path: Path | str, wanted: str, most: int) -> Iterator[io.BufferedRead
         if found.st_size == 0:
             raise InputError(f"{path}: is empty (0 bytes)")
         if found.st_size > most:
-            told = f"has {found.st_size / 1e6:.0f} MB, at most {most / 1e6:.0f} are read"
-            raise InputError(f"{path}: {told}; give a smaller {wanted}")
+            size = f"has {found.st_size / 1e6:.0f} MB, at most {most / 1e6:.0f} are read"
+            raise InputError(f"{path}: {size}; give a smaller {wanted}")
         yield file
-
-
-def _without_waiting(name: str, flags: int) -> int:
-    """Opens pipes, too, at once; else that takes until somebody writes."""
-    return os.open(name, flags | os.O_NONBLOCK)
 
 
 def file_size(path: Path, wanted: str, most: int) -> int:
@@ -63,21 +58,16 @@ def read_bytes(path: Path | str, wanted: str, most: int = LIMITS.document_bytes)
     return content
 
 
-def read_text(path: Path | str, wanted: str) -> str:
-    """The text of a file in UTF-8."""
-    try:
-        return read_bytes(path, wanted).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is no text in UTF-8; give a {wanted}") from error
-
-
 def read_json(path: Path | str, wanted: str, most: float = LIMITS.document_number) -> Any:
-    """What a JSON file holds: within the limits, of finite numbers, and of texts that can be written again."""
+    """The value of a JSON file; see `parse_json`."""
     return parse_json(read_bytes(path, wanted), str(path), wanted, most)
 
 
 def parse_json(content: bytes | str, name: str, wanted: str, most: float = LIMITS.document_number) -> Any:
-    """What `read_json` gives, from content that is called `name` in messages; no number is beyond `most`."""
+    """A JSON value: not too deep, of finite numbers up to ±`most`, and of texts that can be encoded again.
+
+    `name` is what messages call the content.
+    """
     try:
         found = json.loads(content, parse_constant=_refuse_number)
         _check(found, most)
@@ -93,19 +83,17 @@ def _refuse_number(word: str) -> None:
 
 
 def _check(found: Any, most: float) -> None:
-    """Refuse what nobody could work with; without recursion, which is what deep documents attack."""
+    """Refuse values beyond the limits; level by level, since deep documents attack recursion."""
     level = [found]
     for _ in range(LIMITS.document_depth):
         inner: list[Any] = []
         for value in level:
             if isinstance(value, dict):
-                inner += value
-                inner += value.values()
+                inner += [*value, *value.values()]
             elif isinstance(value, list):
                 inner += value
             elif isinstance(value, str):
-                if not value.isascii():
-                    value.encode()
+                value.encode()
             elif type(value) is int and not -(2**63) <= value < 2**63:
                 raise InputError("has a whole number of over 18 digits; write it anew")
             elif type(value) is float and not abs(value) <= most:
@@ -117,23 +105,29 @@ def _check(found: Any, most: float) -> None:
 
 
 def reason(error: BaseException) -> str:
-    """Why something failed, in one short line: what the system says, or else the error's text or name."""
+    """Why something failed, in one short line: the system's words, or else the error's text or name."""
     text = getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= 120 else text[:117] + "…"
 
 
+def files_in(folder: Path, endings: Collection[str]) -> list[Path]:
+    """The files of a folder with these endings, in the order of their names; hidden ones are ignored."""
+    try:
+        return sorted(
+            file
+            for file in folder.iterdir()
+            if file.suffix.lower() in endings and not file.name.startswith(".") and file.is_file()
+        )
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read ({error.strerror})") from error
+
+
 def check_name(path: Path) -> Path:
-    """The same file, if its name can be written into a document."""
-    if not _is_text(path.name):
-        raise InputError(f"{str(path)!a}: its name is no UTF-8; rename it")
-    if len(path.name.encode()) > LIMITS.name_length:
+    """The same path, if its name can be written into a document."""
+    try:
+        size = len(path.name.encode())
+    except UnicodeEncodeError as error:
+        raise InputError(f"{str(path)!a}: its name is no UTF-8; rename it") from error
+    if size > LIMITS.name_length:
         raise InputError(f"{path.name[:40]}…: its name has over {LIMITS.name_length} bytes; rename it")
     return path
-
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -1,7 +1,4 @@
-"""Pieces of a picture in files: loose ones, puzzle folders, and what an assembly tells of them.
-
-Whatever is read is checked before anybody works on it. A piece's place is told by row, column and quarter turn.
-"""
+"""Pieces of a picture in files: loose ones, puzzle folders, and records of assemblies: row, column, quarter turn."""
 
 from __future__ import annotations
 
@@ -16,52 +13,23 @@ from torch import Tensor
 
 from diffassemble.core import Board, ImagePieces, InputError, Poses, Puzzle
 from diffassemble.core.limits import LIMITS, check_memory
-from diffassemble.io.documents import (
-    board_field,
-    document_bytes,
-    field,
-    matrix_field,
-    piece_names,
-    read_document,
-    truth_records,
-)
-from diffassemble.io.pictures import (
-    MOST_PIXELS,
-    is_picture,
-    picture_size,
-    png_bytes,
-    read_picture,
-    to_image,
-)
+from diffassemble.io import documents
+from diffassemble.io.documents import Records
+from diffassemble.io.pictures import MOST_PIXELS, picture_size, png_bytes, read_picture, to_image
 from diffassemble.squares.cut import check_pieces, tiles
 
-# What documents call this kind.
 DOCUMENT = "image"
-# Bytes of memory for each pixel of a whole: its pieces, and what looks at it in all turns.
+"""what documents call this kind"""
 _WHOLE = 48
+"""bytes of memory for each pixel of a whole: its pieces, and copies of them in all turns"""
 
 
-def read_pieces(folder: Path | str) -> tuple[ImagePieces, tuple[str, ...]]:
-    """All pictures of a folder, in the order of their names, as pieces; other files are passed over."""
-    folder = Path(folder)
-    try:
-        files = sorted(file for file in folder.iterdir() if is_picture(file))
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be read ({error.strerror})") from error
-    if not files:
-        raise InputError(f"{folder}: has no pictures; give a folder of pictures of equal size")
-    names = tuple(file.name for file in files)
-    pieces = load_pieces(files)
-    check_pieces(pieces, names, folder)
-    return pieces, names
-
-
-def load_pieces(files: Sequence[Path]) -> ImagePieces:
+def read_pieces(files: Sequence[Path]) -> ImagePieces:
     """Pictures of equal size as pieces; their sizes are checked before any is decoded."""
     width, height = picture_size(files[0])
     for file in files[1:]:
-        if picture_size(file) != (width, height):
-            found = "x".join(map(str, picture_size(file)))
+        if (size := picture_size(file)) != (width, height):
+            found = "x".join(map(str, size))
             raise InputError(
                 f"{file}: is {found} pixels, but {files[0].name} is {width}x{height}; pieces must be of equal size"
             )
@@ -74,7 +42,9 @@ def load_pieces(files: Sequence[Path]) -> ImagePieces:
         if picture.shape != first.shape:
             raise InputError(f"{file}: is turned by its EXIF orientation, others are not; save it as it is shown")
         place.copy_(picture)
-    return ImagePieces(pixels)
+    pieces = ImagePieces(pixels)
+    check_pieces(pieces, [file.name for file in files], files[0].parent)
+    return pieces
 
 
 def split_picture(path: Path | str, board: Board) -> tuple[ImagePieces, tuple[str, ...]]:
@@ -94,7 +64,7 @@ def split_picture(path: Path | str, board: Board) -> tuple[ImagePieces, tuple[st
 
 
 def check_room(pieces: ImagePieces, board: Board, source: Path) -> None:
-    """Refuse boards that nobody could fill, and wholes that would fill the memory, before anything is made of them."""
+    """Refuse boards with far too many cells, and wholes that exceed the memory, before anything is made of them."""
     grid, pixels = f"{board.rows}x{board.cols}", board.cells * pieces.height * pieces.width
     if board.cells > LIMITS.spare_cells * len(pieces):
         most = f"a grid may have {LIMITS.spare_cells} times as many cells as there are pieces"
@@ -118,20 +88,14 @@ def check_count(count: int, board: Board, source: Path) -> None:
 
 
 def folder_contents(puzzle: Puzzle, folder: Path, ending: str) -> Iterator[tuple[str, bytes]]:
-    """The names and contents of the files that make a puzzle folder; pieces are PNG."""
+    """The names and contents of the files of a puzzle folder; pieces are PNG."""
     check_pieces(puzzle.pictures, puzzle.names, folder)
     names = [f"piece_{index:03d}.png" for index in range(len(puzzle))]
     for name, pixels in zip(names, puzzle.pixels, strict=True):
         yield f"pieces/{name}", png_bytes(to_image(pixels))
-    board = board_fields(puzzle.board)
-    yield (
-        "puzzle.json",
-        document_bytes({**board, "piece_size": _size_field(puzzle.pictures), "pieces": names}, DOCUMENT),
-    )
-    if puzzle.truth is not None:
-        places = placements(puzzle.board, puzzle.truth)
-        records = [{"file": name, **place} for name, place in zip(names, places, strict=True)]
-        yield "truth.json", document_bytes({**board, "pieces": records}, DOCUMENT)
+    size = {"piece_size": _size_field(puzzle.pictures)}
+    places = None if puzzle.truth is None else placements(puzzle.board, puzzle.truth)
+    yield from documents.puzzle_documents(DOCUMENT, names, size, places, board_fields(puzzle.board))
 
 
 def _size_field(pieces: ImagePieces) -> int | list[int]:
@@ -140,31 +104,25 @@ def _size_field(pieces: ImagePieces) -> int | list[int]:
 
 
 def read_folder(folder: Path, document: dict[str, Any], wanted: Board | None) -> Puzzle:
-    """The puzzle of a puzzle folder; on a board that it does not tell the truth is left out."""
+    """The puzzle of a puzzle folder; on a board other than its own without the truth."""
     source = folder / "puzzle.json"
-    told = board_field(document, source)
-    board = wanted or told
-    names = piece_names(document, source)
+    own = documents.board_field(document, source)
+    board = wanted or own
+    names = documents.piece_names(document, source)
     check_count(len(names), board, source)
-    pieces = load_pieces([folder / "pieces" / name for name in names])
-    if (size := _size_field(pieces)) != field(document, "piece_size", type(size), source):
+    pieces = read_pieces([folder / "pieces" / name for name in names])
+    if (size := _size_field(pieces)) != documents.field(document, "piece_size", type(size), source):
         raise InputError(f"{source}: 'piece_size' is not {size}, the size of the files in pieces")
-    check_pieces(pieces, names, folder)
     check_room(pieces, board, source)
-    known = board == told and (folder / "truth.json").exists()
     puzzle = Puzzle(pieces, board, names)
-    return replace(puzzle, truth=_read_truth(folder / "truth.json", names, puzzle.board)) if known else puzzle
+    return documents.with_truth(puzzle, folder, document, _read_truth) if board == own else puzzle
 
 
-def _read_truth(source: Path, names: tuple[str, ...], board: Board) -> Poses:
-    turns_told = board.piece_turns()
-    document = read_document(source, (DOCUMENT,))
-    if board_field(document, source) != board:
-        raise InputError(f"{source}: is for another grid than puzzle.json")
-    records = truth_records(document, names, source)
-    places = [tuple(field(record, key, int, source) for key in ("row", "col", "turn")) for record in records]
+def _read_truth(puzzle: Puzzle, records: Records, source: Path) -> Poses:
+    board = puzzle.board
+    places = [tuple(documents.field(record, key, int, source) for key in ("row", "col", "turn")) for record in records]
     for row, col, turn in places:
-        if not (0 <= row < board.rows and 0 <= col < board.cols and turn in turns_told):
+        if not (0 <= row < board.rows and 0 <= col < board.cols and turn in board.piece_turns()):
             raise InputError(f"{source}: row {row}, col {col}, turn {turn} is not on the board")
     rows, cols, turns = torch.tensor(places).unbind(-1)
     cells = rows * board.cols + cols
@@ -180,15 +138,15 @@ def board_fields(board: Board) -> dict[str, Any]:
 
 def placements(board: Board, poses: Poses) -> list[dict[str, Any]]:
     """Row, column and turn of each piece, for a document."""
-    cells, turns = board.snap(poses)
+    cells, turns = (found.tolist() for found in board.snap(poses))
     return [
         {"row": cell // board.cols, "col": cell % board.cols, "turn": turn}
-        for cell, turn in zip(cells.tolist(), turns.tolist(), strict=True)
+        for cell, turn in zip(cells, turns, strict=True)
     ]
 
 
 def matrices(board: Board, poses: Poses) -> Float[Tensor, "n 4 4"]:
-    """Motions of the plane as motions of space that keep z, as other programs read them: cells in their own shape."""
+    """The matrices of pieces on a board whose longer side spans [−1, 1]; cells have their own shape, z stays."""
     moves = torch.eye(4).repeat(len(poses), 1, 1)
     moves[:, :2, :2] = poses.rotation.cpu()
     moves[:, :2, 3] = poses.translation.cpu() * _stretch(board)
@@ -197,22 +155,22 @@ def matrices(board: Board, poses: Poses) -> Float[Tensor, "n 4 4"]:
 
 
 def _stretch(board: Board) -> Float[Tensor, "2"]:
-    """What distances counted in cells are multiplied with, so that the longer side of the whole spans [−1, 1]."""
+    """The factors from distances in cells to those in which the longer side of the whole spans [−1, 1]."""
     return torch.tensor([1.0, board.aspect]) * (max(board.rows, board.cols) / board.extent)
 
 
 def fitted(puzzle: Puzzle, document: dict[str, Any], source: Path) -> Puzzle:
     """The puzzle on the board of an assembly's document, which may be its own after a turn; then without the truth."""
-    board = board_field(document, source)
+    board = documents.board_field(document, source)
     return puzzle if board == puzzle.board else replace(puzzle, lattice=board, truth=None)
 
 
-def read_poses(puzzle: Puzzle, records: list[dict[str, Any]], source: Path) -> Poses:
-    """Where the records of an assembly's document, one a piece in its order, put the pieces."""
-    moves = torch.tensor([matrix_field(record, source) for record in records])
+def read_poses(puzzle: Puzzle, records: Records, source: Path) -> Poses:
+    """The poses in the records of an assembly's document, one a piece in its order."""
+    moves = torch.tensor([documents.matrix_field(record, source) for record in records])
     poses = Poses(moves[:, :2, :2].clone(), moves[:, :2, 3] / _stretch(puzzle.board))
-    told = [{key: record.get(key) for key in ("row", "col", "turn")} for record in records]
-    if told != placements(puzzle.board, poses):
+    stated = [{key: record.get(key) for key in ("row", "col", "turn")} for record in records]
+    if stated != placements(puzzle.board, poses):
         raise InputError(f"{source}: the row, col and turn of a piece do not agree with its matrix")
     return poses
 

@@ -125,7 +125,7 @@ def read(found: Input, options: OpenOptions) -> Puzzle:
     if found.form == "photograph of squares":
         pieces, names = _read_photo(found, options)
     elif found.form == "equal pictures":
-        pieces, names = files.read_pieces(path)
+        pieces, names = files.read_pieces(found.files), tuple(file.name for file in found.files)
     elif board is None:
         raise InputError(f"{path}: the grid of this picture is not known; pass --grid, such as --grid 6x6")
     else:

@@ -1,4 +1,4 @@
-"""What lies on a plain ground in a photograph: the ground as a smooth surface of colour, and what stands out from it.
+"""What is on a plain ground in a photograph: the ground as a smooth surface of colour, and the mask of what stands out.
 
 Colours are sRGB levels in [0, 1] as planes (3, h, w). Differences of colours are in units of CIE Lab, in which about 2
 can just be seen.
@@ -42,7 +42,7 @@ class GroundConfig:
     close: float = 3.5
     """deviations of the noise within which a pixel belongs to the ground"""
     smooth: float = 0.8
-    """pixels of the Gaussian that takes away the finest noise"""
+    """pixels of the Gaussian that removes the finest noise"""
     faint: float = 5.0
     """Lab units: what differs by less is ground, also where there is no noise"""
     sharp: float = 2.0
@@ -56,7 +56,7 @@ class GroundConfig:
     gap: int = 2
     """pixels by which an edge may be interrupted without letting the ground in"""
     ring: float = 0.4
-    """share of a thing that its hole makes up from which it is the rim of a thing of the ground's colour"""
+    """share of a component that its hole makes up from which it is the rim of a piece of the ground's colour"""
 
 
 GROUND = GroundConfig()
@@ -72,7 +72,7 @@ class Ground:
     def colours(
         self, height: int, width: int, box: tuple[slice, slice] = (slice(None), slice(None))
     ) -> Float64[np.ndarray, "3 h w"]:
-        """The ground of a picture of that size, also under what lies on it; of a box of it, if one is given."""
+        """The ground of a picture of that size, also under what is on it; of a box of it, if one is given."""
         rows, columns = (np.linspace(-1, 1, size)[part] for size, part in zip((height, width), box, strict=True))
         return _powers(rows) @ self.weights @ _powers(columns).T
 
@@ -84,9 +84,9 @@ def _powers(places: Float64[np.ndarray, "m"]) -> Float64[np.ndarray, "m 4"]:
 def fit_ground(colours: Colours, start: Start = "rim", config: GroundConfig = GROUND) -> Ground:
     """The ground of a photograph.
 
-    A surface is fitted to the rim of the picture, then to all pixels that are close to it, again and again: the ground
-    grows from the rim inwards, and what lies on it stays out. Where things fill the picture, little is left of the
-    ground: then it is taken as one colour, the darkest or the lightest.
+    A surface is fitted to the rim of the picture, then repeatedly to all pixels that are close to it: the ground grows
+    from the rim inwards, and what is on it stays out. Where pieces fill the picture, little is left of the ground: then
+    it is taken as one colour, the darkest or the lightest.
     """
     height, width = colours.shape[1:]
     step = max(1, round((height * width / config.sample) ** 0.5))
@@ -128,9 +128,9 @@ class Contrast:
 
 
 def compare(colours: Colours, ground: Float[np.ndarray, "3 h w"], config: GroundConfig = GROUND) -> Contrast:
-    """Each pixel against the ground there; the finest noise is smoothed away before.
+    """Each pixel, smoothed, against the ground there.
 
-    In a shadow, light is taken away: lightness and both colour coordinates fade in the same measure.
+    In a shadow, lightness and both colour coordinates fade in the same measure.
     """
     smooth = ndimage.gaussian_filter(colours.astype(np.float32), (0, config.smooth, config.smooth), truncate=3.75)
     own, below = (
@@ -146,29 +146,23 @@ def compare(colours: Colours, ground: Float[np.ndarray, "3 h w"], config: Ground
     return Contrast(apart, (tint < config.shade) & (own[0] < below[0]), slope)
 
 
-def stand_out(contrast: Contrast, config: GroundConfig = GROUND) -> Mask:
-    """Where something lies on the ground, without the shadows that it casts.
+def foreground(contrast: Contrast, config: GroundConfig = GROUND) -> Mask:
+    """The mask of what is on the ground, without the shadows that it casts.
 
-    What is lighter or of another colour is a thing. What is darker is a thing, too, unless it can be reached from the
-    ground without crossing a sharp edge: shadows, and the vignette of a lamp, begin softly. Rings of edges are filled,
-    so that white paper on white paper is found if it shows its rim.
+    What is lighter or of another colour is foreground. What is darker is foreground, too, unless it can be reached from
+    the ground without crossing a sharp edge: shadows, and the vignette of a lamp, begin softly. Rings of edges are
+    filled, so that white paper on white paper is found if it shows its rim.
     """
     near, gap = contrast.apart < config.clear, config.gap
     differs = contrast.apart > _beyond_noise(contrast.apart, near, config.faint, config)
     sharp = contrast.slope > _beyond_noise(contrast.slope, near, config.sharp, config)
     soft = ~differs | contrast.shade
     wide, inner = ndimage.binary_dilation(np.pad(sharp, gap + 1), iterations=gap), slice(gap + 1, -gap - 1)
-    outside = _reached(soft & ~wide[inner, inner], ~differs)
+    outside = ndimage.binary_propagation(~differs & soft & ~wide[inner, inner], mask=soft & ~wide[inner, inner])
     # What was reached keeps clear of edges by the gap; now it goes up to them.
     outside = ndimage.binary_dilation(outside, iterations=gap, mask=soft & ~sharp)
     rings = ndimage.binary_erosion(wide, iterations=gap, border_value=1)[inner, inner]
     return ndimage.binary_opening(_filled((differs & ~outside) | rings, gap, config), iterations=2)
-
-
-def _reached(free: Mask, start: Mask) -> Mask:
-    """All of what is free that is connected with some of the start."""
-    number, count = ndimage.label(free)
-    return (np.bincount(number[start & free], minlength=count + 1) > 0)[number]
 
 
 def _beyond_noise(levels: Levels, near: Mask, least: float, config: GroundConfig) -> float:
@@ -182,17 +176,17 @@ def _beyond_noise(levels: Levels, near: Mask, least: float, config: GroundConfig
 
 
 def soft_alpha(contrast: Contrast, mask: Mask, reach: int, config: GroundConfig = GROUND) -> Levels:
-    """How much of each pixel a thing covers (0…1), from a mask that meets its outline to about `reach` pixels.
+    """How much of each pixel a piece covers (0…1), from a mask that meets its outline to about `reach` pixels.
 
-    At the outline colours are halfway between those inside and those outside, whatever these are at that place: both
-    are taken from `reach` pixels away on either side. A rim that is lighter than all around, as cut cardboard often
-    has, belongs to the thing. Fibres thinner than `reach` that stick out are left out.
+    At the outline colours are halfway between those inside and those outside, taken from `reach` pixels away on either
+    side. A rim that is lighter than all around, as cut cardboard often has, belongs to the piece. Fibres thinner than
+    `reach` that stick out are left out.
     """
     apart, floor = contrast.apart, 2 * config.faint
     # A rim may be fainter than what it encloses: it ends where it has half of its own strength.
     bright = np.where(contrast.shade, 0, apart).astype(np.float32)
     rim = bright / np.maximum(highest(bright, max(2, reach // 2)), floor)
-    # A faint shade beside such a rim is the thing's shadow; where a thing is faint itself, that would count as half.
+    # A faint shade beside such a rim is the piece's shadow; where a piece is faint itself, that would count as half.
     cast = contrast.shade & (apart < config.clear) & (highest(bright, reach) > floor)
     alpha = mask.astype(np.float32)
     for _ in range(2):
@@ -219,7 +213,7 @@ def highest(levels: Any, radius: int) -> Any:
 
 
 def _mean_around(levels: Levels, chosen: Mask, reach: int) -> Levels:
-    """The mean of the chosen pixels in a square around each; not a number where there are none."""
+    """The mean of the chosen pixels in a square around each; NaN where there are none."""
     size = 2 * reach + 1
     total, count = (
         size**2 * ndimage.uniform_filter(planes.astype(np.float32), size, mode="constant")
@@ -231,7 +225,7 @@ def _mean_around(levels: Levels, chosen: Mask, reach: int) -> Levels:
 def _filled(mask: Mask, thin: int, config: GroundConfig) -> Mask:
     """A mask with its holes filled, but not bays that only a bridge of twice `thin` pixels closes.
 
-    What is little more than a ring is the rim of a thing of the ground's colour: it is filled, too.
+    What is little more than a ring is the rim of a piece of the ground's colour: it is filled, too.
     """
     number, count = ndimage.label(ndimage.binary_fill_holes(mask) & ~mask)
     if not count:
@@ -247,7 +241,7 @@ def _filled(mask: Mask, thin: int, config: GroundConfig) -> Mask:
 
 
 def _opened(mask: Mask, thin: int) -> Mask:
-    """What is left of a mask when everything narrower than twice `thin` pixels is taken away."""
+    """What is left of a mask when everything narrower than twice `thin` pixels is removed."""
     return ndimage.grey_opening(mask.astype(np.uint8), 2 * thin + 1, mode="constant") > 0
 
 
@@ -261,7 +255,6 @@ def _without_fibres(mask: Mask, reach: int) -> Mask:
     """The same mask without thin parts that stick out; sharp corners stay."""
     thin = max(1, reach // 2)
     core = _opened(mask, thin)
-    rest, count = ndimage.label(mask & ~core)
-    far = np.bincount(rest[~highest(core, thin + 1)], minlength=count + 1) > 0
-    far[0] = False
-    return mask & ~far[rest]
+    # A thin part stays if none of it is far from the core.
+    far = mask & ~core & ~highest(core, thin + 1)
+    return mask & ~ndimage.binary_propagation(far, mask=mask & ~core)

@@ -1,4 +1,4 @@
-"""A sheet of paper of known format under the pieces: its four corners undo the perspective and tell the scale.
+"""A sheet of paper of known format under the pieces: its four corners undo the perspective and give the scale.
 
 Corners are (x, y) in pixels of the photograph, clockwise as seen from the top left one. Lengths of paper are
 millimetres.
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from diffassemble.core import InputError
 from diffassemble.core.contours import perimeter, signed_area, trace
-from diffassemble.io.photo.ground import compare, fit_ground, largest, soft_alpha, stand_out
+from diffassemble.io.photo.ground import compare, fit_ground, foreground, largest, soft_alpha
 
 FORMATS = {"a3": (297.0, 420.0), "a4": (210.0, 297.0), "a5": (148.0, 210.0), "letter": (215.9, 279.4)}
 """width and height of upright sheets"""
@@ -58,7 +58,7 @@ SHEET = SheetConfig()
 
 @dataclass(frozen=True)
 class Straightening:
-    """What takes a photograph of a sheet to a picture of it from above: `scale` pixels a millimetre of `size`."""
+    """The homography from a photograph of a sheet to a picture of it from above: `scale` pixels a millimetre."""
 
     corners: Corners
     size: tuple[float, float]
@@ -76,48 +76,48 @@ class Straightening:
 
 
 def sheet_to_photo(corners: Corners, size: tuple[float, float]) -> ProjectiveTransform:
-    """What maps places on a sheet of that size to the photograph that has its corners there."""
+    """The homography from places on a sheet of that size to the photograph that has its corners there."""
     width, height = size
     on_sheet = np.array([(0, 0), (width, 0), (width, height), (0, height)])
     return estimate_transform("projective", on_sheet, corners)
 
 
-def paper_size(told: str, config: SheetConfig = SHEET) -> tuple[float, float]:
+def paper_size(name: str, config: SheetConfig = SHEET) -> tuple[float, float]:
     """Width and height of an upright sheet: the name of a format, or millimetres, such as 210x297."""
-    if told.lower() in FORMATS:
-        return FORMATS[told.lower()]
-    match = _SIZE.fullmatch(told.strip())
-    if match is None or min(float(side) for side in match.groups()) < config.smallest:
-        names = ", ".join(FORMATS)
-        raise InputError(f"--sheet {told!r} is no format; use {names}, millimetres such as 210x297, auto, or none")
-    short, long = sorted(float(side) for side in match.groups())
+    if name.lower() in FORMATS:
+        return FORMATS[name.lower()]
+    match = _SIZE.fullmatch(name.strip())
+    short, long = sorted(map(float, match.groups())) if match else (0.0, 0.0)
+    if short < config.smallest:
+        known = ", ".join(FORMATS)
+        raise InputError(f"--sheet {name!r} is no format; use {known}, millimetres such as 210x297, auto, or none")
     return short, long
 
 
-def straighten(corners: Corners, told: str, config: SheetConfig = SHEET) -> Straightening | None:
+def straighten(corners: Corners, wanted: str, config: SheetConfig = SHEET) -> Straightening | None:
     """How to straighten a sheet with these corners; nothing if its format is not given and it looks like none."""
     sides = np.linalg.norm(np.roll(corners, -1, 0) - corners, axis=1)
     across, down = (sides[0] + sides[2]) / 2, (sides[1] + sides[3]) / 2
     ratio = max(across, down) / min(across, down)
-    if told == AUTO:
+    if wanted == AUTO:
         named = min(("a4", "letter"), key=lambda name: abs(math.log(ratio * FORMATS[name][0] / FORMATS[name][1])))
         short, long = FORMATS[named]
         if abs(math.log(ratio * short / long)) > config.alike:
             return None
     else:
-        short, long = paper_size(told)
+        short, long = paper_size(wanted)
     size = (long, short) if across > down else (short, long)
     return Straightening(corners, size, float(np.sqrt(across * down / (short * long))))
 
 
 def find_corners(picture: Float[Tensor, "3 H W"], config: SheetConfig = SHEET) -> Corners | None:
-    """The corners of the one sheet that lies in a photograph, its four sides in view; nothing if there is none."""
+    """The corners of the one sheet in a photograph with its four sides in view; nothing if there is none."""
     small, reduction = picture, max(picture.shape[-2:]) / config.longest_side
     if reduction > 1:
         small = F.interpolate(picture[None], scale_factor=1 / reduction, mode="bilinear", antialias=True)[0].clamp(0, 1)
     colours = small.numpy()
     contrast = compare(colours, fit_ground(colours).colours(*colours.shape[1:]))
-    mask = ndimage.binary_fill_holes(largest(stand_out(contrast)))
+    mask = ndimage.binary_fill_holes(largest(foreground(contrast)))
     rim = np.concatenate([mask[0], mask[-1], mask[:, 0], mask[:, -1]])
     if mask.mean() < config.least_share or rim.any():
         return None

@@ -1,4 +1,4 @@
-"""Photographs become detected pieces: ground → mask of what stands out → components → pieces with status → outlines.
+"""Photographs become detected pieces: ground → mask of what stands out → components → pieces with status.
 
 Pieces are looked for in a reduced copy and traced at full size, with an alpha that is soft over the border. Every
 component is listed with its status and the reason for it, whether it is a piece or not. Lengths are pixels of the
@@ -11,13 +11,14 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Float32, Float64, UInt8
+from jaxtyping import Float, Float32, Float64, UInt8
 from scipy import ndimage
+from skimage.measure import regionprops
 from torch import Tensor
 
 from diffassemble.core import InputError
@@ -30,22 +31,22 @@ from diffassemble.io.photo.ground import (
     Start,
     compare,
     fit_ground,
+    foreground,
     highest,
     soft_alpha,
-    stand_out,
 )
 from diffassemble.io.photo.sheet import Straightening
 from diffassemble.io.pictures import read_picture, to_levels
 
 Status = Literal["piece", "speck", "cut off", "no piece", "touching"]
-Box = tuple[slice, slice]
-CUT_OFF = "is cut off by the edge of the photo; leave some space around"
+Component = Any
+"""a connected part of the mask of a reduced copy: skimage's RegionProperties"""
 GRID_ADVICE = "; if it is a shuffled grid, pass --grid, such as --grid 6x6"
 
 
 @dataclass(frozen=True)
 class SegmentationConfig:
-    """How things are found in a photograph and traced."""
+    """How pieces are found in a photograph and traced."""
 
     ground: GroundConfig = GROUND
     longest_side: int = 1600
@@ -53,7 +54,7 @@ class SegmentationConfig:
     small_piece: int = 40
     """pixels across a typical piece in that copy; where they are smaller, a copy of twice the size is taken"""
     glance: int = 600
-    """pixels of the longer side of the copy that only tells whether there are pieces"""
+    """pixels of the longer side of the copy that only shows whether there are pieces"""
     finest: int = 1000
     """pixels across a piece that are enough to trace it: larger ones are traced in steps of several pixels"""
     dust: float = 0.02
@@ -72,6 +73,10 @@ class SegmentationConfig:
     """distance to which the mask is trusted: share of a piece's size, and the least and the most pixels"""
     margin: int = 2
     """pixels around a piece that are kept with it"""
+    oblong: float = 1.2
+    """factor by which sides of squares of one size may differ"""
+    square: float = 0.9
+    """share of the smallest rectangle around it that a square covers"""
 
 
 SEGMENTATION = SegmentationConfig()
@@ -79,7 +84,7 @@ SEGMENTATION = SegmentationConfig()
 
 @dataclass(frozen=True)
 class Outline:
-    """A traced piece: its cut-out, the pixel (x, y) where that begins, its outline in the photograph.
+    """A traced piece: its cut-out, the pixel (x, y) of its corner, its outline in the photograph.
 
     `softness` is over how many pixels the border rises.
     """
@@ -106,7 +111,7 @@ class DetectedPiece:
 
 @dataclass(frozen=True)
 class Photo:
-    """A photograph and everything that was found in it: things in reading order, then specks."""
+    """A photograph and everything that was found in it: components in reading order, then specks."""
 
     path: Path
     levels: UInt8[Tensor, "3 H W"]
@@ -118,46 +123,35 @@ class Photo:
         """All that was traced, whatever its status."""
         return tuple((piece, piece.outline) for piece in self.pieces if piece.outline is not None)
 
-
-@dataclass(frozen=True)
-class Component:
-    """A connected part of the reduced copy that stands out: its mask within a box."""
-
-    mask: Bool[np.ndarray, "_ _"]
-    box: Box
-    speck: bool = False
+    @property
+    def whole(self) -> tuple[tuple[DetectedPiece, Outline], ...]:
+        """What is a piece."""
+        return tuple(found for found in self.outlined if found[0].status == "piece")
 
 
 @dataclass(frozen=True)
 class Segmentation:
-    """A reduced copy of a photograph: its ground, how it differs from it, and all that stands out."""
+    """A copy of a photograph reduced by a factor: its ground, its contrast to that, and the components of its mask.
+
+    It is crowded where the mask is a pattern, or covers nearly all.
+    """
 
     reduction: float
     ground: Ground
     contrast: Contrast
-    components: tuple[Component, ...]
+    parts: tuple[Component, ...]
+    specks: tuple[Component, ...]
     crowded: bool
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Height and width."""
-        height, width = self.contrast.apart.shape
-        return height, width
-
-    @property
-    def parts(self) -> list[Component]:
-        """What is no speck."""
-        return [component for component in self.components if not component.speck]
-
-    def cut_off(self, box: Box) -> bool:
+    def cut_off(self, part: Component) -> bool:
         """Whether a part reaches the photograph's edge, unless the photograph was cropped to show it alone."""
-        reaches = [side.start <= 1 or side.stop >= most - 1 for side, most in zip(box, self.shape, strict=True)]
-        return any(reaches) and not self.fills(box)
+        ends = zip(part.slice, self.contrast.apart.shape, strict=True)
+        return any(side.start <= 1 or side.stop >= most - 1 for side, most in ends) and not self.fills(part)
 
-    def fills(self, box: Box) -> bool:
+    def fills(self, part: Component) -> bool:
         """Whether a part is alone and reaches from one end of the photograph to the other."""
-        ends = [side.start <= 2 and side.stop >= most - 2 for side, most in zip(box, self.shape, strict=True)]
-        return len(self.parts) == 1 and any(ends)
+        ends = zip(part.slice, self.contrast.apart.shape, strict=True)
+        return len(self.parts) == 1 and any(side.start <= 2 and side.stop >= most - 2 for side, most in ends)
 
 
 def find_pieces(
@@ -166,15 +160,12 @@ def find_pieces(
     sheet: Straightening | None = None,
     config: SegmentationConfig = SEGMENTATION,
 ) -> Photo:
-    """Everything that lies in one photograph; what touches the photograph's edge is marked as cut off.
-
-    `sheet` is what straightened it.
-    """
+    """Everything that is in one photograph; what touches its edge is marked as cut off. `sheet` straightened it."""
     # 1. Ground, mask and components, in a copy as small as the pieces allow.
     reduction = max(1.0, max(picture.shape[-2:]) / config.longest_side)
     while True:
         view = segmented(picture, reduction, config)
-        sizes = [math.sqrt(part.mask.sum()) for part in view.parts]
+        sizes = [math.sqrt(part.area) for part in view.parts]
         if reduction == 1 or not sizes or float(np.median(sizes)) >= config.small_piece:
             break
         reduction = max(1.0, reduction / 2)
@@ -182,46 +173,74 @@ def find_pieces(
         advice = f"lay them apart on one colour{GRID_ADVICE}"
         raise InputError(f"{path}: shows no plain background with pieces on it; {advice}")
     # 2. Outlines at full size; what dissolves there is a speck.
-    levels = to_levels(picture)
-    things, specks = [], []
-    for component in view.components:
-        outline = None if component.speck else trace_piece(picture, levels, view, component, config)
+    levels, pieces, specks = to_levels(picture), [], list(view.specks)
+    for part in view.parts:
+        outline = trace_piece(picture, levels, view, part, config)
         if outline is None:
-            specks.append(_speck(component, view.reduction))
+            specks.append(part)
             continue
-        cut_off = view.cut_off(component.box)
-        status: tuple[Status, str] = ("cut off", CUT_OFF) if cut_off else ("piece", "")
-        x, y = middle(outline.curve)
-        things.append(DetectedPiece((float(x), float(y)), abs(signed_area(outline.curve)), *status, outline))
+        (x, y), area = middle(outline.curve), abs(signed_area(outline.curve))
+        piece = DetectedPiece((float(x), float(y)), area, "piece", "", outline)
+        if view.cut_off(part):
+            reason = "is cut off by the edge of the photo; leave some space around"
+            piece = replace(piece, status="cut off", reason=reason)
+        pieces.append(piece)
     # 3. Reading order.
-    height = float(np.median([np.ptp(thing.outline.curve[:, 1]) for thing in things if thing.outline] or [0.0]))
-    return Photo(path, levels, (*in_reading_order(things, height), *specks), sheet)
+    height = float(np.median([np.ptp(piece.outline.curve[:, 1]) for piece in pieces if piece.outline] or [0.0]))
+    listed = [_speck(part, view.reduction) for part in sorted(specks, key=lambda part: part.label)]
+    return Photo(path, levels, (*in_reading_order(pieces, height), *listed), sheet)
 
 
-def _speck(component: Component, reduction: float) -> DetectedPiece:
-    y, x = (reduction * (side.start + side.stop) / 2 for side in component.box)
-    return DetectedPiece((x, y), reduction**2 * float(component.mask.sum()), "speck", "is too small to be a piece")
+def _speck(part: Component, reduction: float) -> DetectedPiece:
+    y, x = (reduction * (side.start + side.stop) / 2 for side in part.slice)
+    return DetectedPiece((x, y), reduction**2 * float(part.area), "speck", "is too small to be a piece")
 
 
 def shows_pieces(path: Path, cropped: bool, config: SegmentationConfig = SEGMENTATION) -> bool:
-    """Whether a picture shows mostly things that lie apart on a ground; at its edge only if it may be cropped."""
+    """Whether a picture shows mostly pieces that lie apart on a ground; at its edge only if it may be cropped."""
     picture = read_picture(path)
     view = segmented(picture, max(1.0, max(picture.shape[-2:]) / config.glance), config)
-    edge = [view.cut_off(part.box) or (view.fills(part.box) and not cropped) for part in view.parts]
+    edge = [view.cut_off(part) or (view.fills(part) and not cropped) for part in view.parts]
     return bool(edge) and not view.crowded and 2 * sum(edge) <= len(edge)
 
 
+def shows_squares(path: Path, config: SegmentationConfig = SEGMENTATION) -> bool:
+    """Whether most of what lies apart in a photograph is square, and most of the squares are of one size."""
+    picture = read_picture(path)
+    view = segmented(picture, max(1.0, max(picture.shape[-2:]) / config.longest_side), config)
+    sides = []
+    for part in view.parts:
+        rim = part.image ^ ndimage.binary_erosion(part.image)
+        around = smallest_rectangle(np.argwhere(rim)[:, ::-1].astype(float))
+        width, height = around.width + 1, around.height + 1
+        equal = max(width, height) < config.oblong * min(width, height)
+        if equal and part.area > config.square * width * height:
+            sides.append(math.sqrt(width * height))
+    alike = np.abs(np.array(sides) / np.median(sides) - 1) < config.oblong - 1 if sides else np.zeros(0)
+    return not view.crowded and bool(2 * alike.sum() > len(view.parts))
+
+
 def segmented(picture: Tensor, reduction: float, config: SegmentationConfig = SEGMENTATION) -> Segmentation:
-    """The reduced copy on the ground that its rim shows; where nothing lies within, on its darkest or lightest."""
+    """The reduced copy on the ground that its rim shows; where nothing is within, on its darkest or lightest."""
     small = reduced(picture, reduction).numpy()
     view = _on_ground(small, reduction, "rim", config)
-    if view.parts and not any(view.cut_off(part.box) or view.fills(part.box) for part in view.parts):
+    if view.parts and not any(view.cut_off(part) or view.fills(part) for part in view.parts):
         return view
+    # Photographs that are cropped to one piece have no ground at their rim.
     starts: tuple[Start, ...] = ("dark", "light")
-    others = [_largest_alone(_on_ground(small, reduction, start, config)) for start in starts]
-    cropped = [other for other in others if _is_cropped(other, config)]
-    best = min(cropped, key=lambda other: _unexplained(other, config), default=view)
-    return best if _unexplained(best, config) < config.left_over else view
+    best, least = view, config.left_over
+    for other in (_on_ground(small, reduction, start, config) for start in starts):
+        parts = sorted(other.parts, key=lambda part: -part.area)[:1]
+        other = replace(other, parts=tuple(parts), specks=())
+        if not parts or not other.fills(parts[0]):
+            continue
+        mask = np.zeros(other.contrast.apart.shape, bool)
+        mask[parts[0].slice] = parts[0].image
+        rim = np.concatenate([mask[0], mask[-1], mask[:, 0], mask[:, -1]])
+        unexplained = float(((other.contrast.apart > config.ground.clear) & ~mask).mean())
+        if mask.mean() < config.cropped[0] and rim.mean() < config.cropped[1] and unexplained < least:
+            best, least = other, unexplained
+    return best
 
 
 def reduced(picture: Float[Tensor, "3 H W"], reduction: float) -> Float[Tensor, "3 h w"]:
@@ -234,40 +253,16 @@ def reduced(picture: Float[Tensor, "3 H W"], reduction: float) -> Float[Tensor, 
 def _on_ground(
     colours: Float32[np.ndarray, "3 h w"], reduction: float, start: Start, config: SegmentationConfig
 ) -> Segmentation:
+    """The components that stand out from one ground."""
     ground = fit_ground(colours, start, config.ground)
     contrast = compare(colours, ground.colours(*colours.shape[1:]), config.ground)
-    number, count = ndimage.label(stand_out(contrast, config.ground))
-    areas = np.bincount(number.ravel(), minlength=count + 1)[1:]
-    crowded = count > config.most or (start == "rim" and count > 0 and areas.max() > config.too_large * number.size)
-    components = []
-    for part, box in enumerate(ndimage.find_objects(number) if count <= config.most else []):
-        narrow = min(side.stop - side.start for side in box) < config.least_width
-        speck = narrow or bool(areas[part] < config.dust * areas.max())
-        components.append(Component(number[box] == part + 1, box, speck))
-    return Segmentation(reduction, ground, contrast, tuple(components), bool(crowded))
-
-
-def _largest_alone(view: Segmentation) -> Segmentation:
-    """The same segmentation with its largest part only."""
-    return replace(view, components=tuple(sorted(view.parts, key=lambda part: -int(part.mask.sum()))[:1]))
-
-
-def _is_cropped(view: Segmentation, config: SegmentationConfig) -> bool:
-    """Whether one thing reaches from end to end, and is not all but a spot of the photograph."""
-    if not view.parts or not view.fills(view.parts[0].box):
-        return False
-    whole = np.zeros(view.shape, bool)
-    whole[view.parts[0].box] = view.parts[0].mask
-    rim = np.concatenate([whole[0], whole[-1], whole[:, 0], whole[:, -1]])
-    return bool(whole.mean() < config.cropped[0] and rim.mean() < config.cropped[1])
-
-
-def _unexplained(view: Segmentation, config: SegmentationConfig) -> float:
-    """The share of pixels that differ from the ground and belong to no part."""
-    differs = view.contrast.apart > config.ground.clear
-    for part in view.parts:
-        differs[part.box] &= ~part.mask
-    return float(differs.mean())
+    number, count = ndimage.label(foreground(contrast, config.ground))
+    found = regionprops(number) if count <= config.most else []
+    largest = max((part.area for part in found), default=0.0)
+    crowded = count > config.most or (start == "rim" and largest > config.too_large * number.size)
+    small = [min(part.image.shape) < config.least_width or part.area < config.dust * largest for part in found]
+    parts, specks = (tuple(part for part, one in zip(found, small, strict=True) if one == wanted) for wanted in (0, 1))
+    return Segmentation(reduction, ground, contrast, parts, specks, bool(crowded))
 
 
 def trace_piece(
@@ -278,9 +273,9 @@ def trace_piece(
     config: SegmentationConfig = SEGMENTATION,
 ) -> Outline | None:
     """A component of the reduced copy, traced in the photograph itself; nothing, if it dissolves there."""
-    shape, reduction, part, box = picture.shape[-2:], view.reduction, component.mask, component.box
+    shape, reduction, part, box = picture.shape[-2:], view.reduction, component.image, component.slice
     # 1. A window around it, in steps of whole pixels; what is left over at the far edge is ground.
-    size = math.sqrt(part.sum()) * reduction
+    size = math.sqrt(component.area) * reduction
     step = max(1, int(size / config.finest))
     share, least, most = config.reach
     reach = int(np.clip(round(share * size / step), least, most))
@@ -309,24 +304,18 @@ def trace_piece(
     alpha = (covered * 255).round().to(torch.uint8)
     if not bool((alpha > 127).any()):
         return None
-    rows, columns = (np.flatnonzero(alpha.amax(axis).numpy()) for axis in (1, 0))
-    first, last = (max(0, int(found[0]) - config.margin) for found in (rows, columns)), (rows[-1], columns[-1])
-    kept = tuple(slice(a, int(b) + 1 + config.margin) for a, b in zip(first, last, strict=True))
+    spans = (np.flatnonzero(alpha.amax(axis).numpy())[[0, -1]] for axis in (1, 0))
+    kept = tuple(slice(max(0, int(a) - config.margin), int(b) + 1 + config.margin) for a, b in spans)
     corner = left + kept[1].start, top + kept[0].start
     alpha = alpha[kept]
     texture = torch.cat([levels[:, window[0], window[1]][:, kept[0], kept[1]], alpha[None]])
     curve = trace(alpha) + corner
-    softness = step * _softness(near, (curve - (left, top)) / step, reach)
+    # 4. Over how many pixels the border rises: what both sides differ by, over how fast colours change between.
+    at = ((curve - (left, top)) / step).astype(int)
+    x, y = (np.clip(values, 0, end - 1) for values, end in zip(at.T, near.apart.T.shape, strict=True))
+    rise = highest(near.apart, 2 * reach) + highest(-near.apart, 2 * reach)
+    softness = step * float(np.median(rise[y, x] / np.maximum(near.slope[y, x], 0.1)))
     return Outline(texture.contiguous(), corner, curve, softness)
-
-
-def _softness(contrast: Contrast, curve: Float64[np.ndarray, "c 2"], reach: int) -> float:
-    """Over how many pixels the border rises: what colours differ by on both sides, by how fast they change between."""
-    x, y = (
-        np.clip(values.astype(int), 0, most - 1) for values, most in zip(curve.T, contrast.apart.T.shape, strict=True)
-    )
-    rise = highest(contrast.apart, 2 * reach) + highest(-contrast.apart, 2 * reach)
-    return float(np.median(rise[y, x] / np.maximum(contrast.slope[y, x], 0.1)))
 
 
 @dataclass(frozen=True)
@@ -354,38 +343,14 @@ def in_reading_order(pieces: Iterable[_Placed], height: float) -> list[_Placed]:
 
 
 def smallest_rectangle(points: Float[np.ndarray, "m 2"]) -> Rectangle:
-    """The rectangle of least area around points (x, y): it lies along an edge of their convex hull."""
-    from scipy.spatial import ConvexHull
+    """The rectangle of least area around points (x, y)."""
+    from trimesh.bounds import oriented_bounds_2D
 
-    hull = points[ConvexHull(points).vertices]
-    angles = np.arctan2(*(np.roll(hull, -1, 0) - hull).T[::-1])
-    turns = np.stack([np.cos(angles), -np.sin(angles), np.sin(angles), np.cos(angles)], -1).reshape(-1, 2, 2)
-    own = hull @ turns  # the hull in the frame of each of its edges
-    best = int(np.ptp(own, axis=1).prod(1).argmin())
-    low, high = own[best].min(0), own[best].max(0)
-    (x, y), (width, height) = turns[best] @ ((low + high) / 2), high - low
-    angle = (angles[best] + np.pi / 4) % (np.pi / 2) - np.pi / 4
-    # The angle is that of the sides up to quarter turns: an odd one exchanges width and height.
-    if round((angles[best] - angle) / (np.pi / 2)) % 2:
+    to_own, (width, height) = oriented_bounds_2D(points)
+    x, y = np.linalg.inv(to_own)[:2, 2]
+    turn = -math.atan2(to_own[1, 0], to_own[0, 0])
+    angle = (turn + math.pi / 4) % (math.pi / 2) - math.pi / 4
+    # Angles are those of the sides up to quarter turns: an odd one exchanges width and height.
+    if round((turn - angle) / (math.pi / 2)) % 2:
         width, height = height, width
-    return Rectangle((float(x), float(y)), float(angle), float(width), float(height))
-
-
-def shows_squares(path: Path, oblong: float = 1.2, config: SegmentationConfig = SEGMENTATION) -> bool:
-    """Whether most of what lies apart in a photograph is square, and most of the squares are of one size.
-
-    Sides that differ by more than the factor `oblong` are not those of squares of one size.
-    """
-    picture = read_picture(path)
-    view = segmented(picture, max(1.0, max(picture.shape[-2:]) / config.longest_side), config)
-    sides = [side for part in view.parts if (side := _square_side(part.mask, oblong)) is not None]
-    alike = np.abs(np.array(sides) / np.median(sides) - 1) < oblong - 1 if sides else np.zeros(0)
-    return not view.crowded and bool(2 * alike.sum() > len(view.parts))
-
-
-def _square_side(part: Bool[np.ndarray, "h w"], oblong: float) -> float | None:
-    """The side of a part that fills the smallest rectangle around it, whose sides are about equal; else nothing."""
-    around = smallest_rectangle(np.argwhere(part ^ ndimage.binary_erosion(part))[:, ::-1].astype(float))
-    width, height = around.width + 1, around.height + 1
-    square = part.sum() > 0.9 * width * height and max(width, height) < oblong * min(width, height)
-    return math.sqrt(width * height) if square else None
+    return Rectangle((float(x), float(y)), angle, float(width), float(height))
