@@ -19,7 +19,7 @@ from diffassemble.evaluation.metrics import direct_comparison_free
 from diffassemble.io.pictures import read_picture
 from diffassemble.kinds.squares import bundled_edge_model
 from diffassemble.squares.cut import cut_picture
-from diffassemble.squares.edge_model import Evidence
+from diffassemble.squares.edges import Evidence
 from diffassemble.squares.energy import Energy
 from diffassemble.squares.hybrid import HybridSolver
 from diffassemble.squares.pictures import picture_paths

@@ -18,8 +18,7 @@ from torch import Tensor
 
 from diffassemble.core import Board, Puzzle
 from diffassemble.squares.cut import cut_picture
-from diffassemble.squares.edge_model import EdgeModel, find_candidates
-from diffassemble.squares.edges import Borders
+from diffassemble.squares.edges import Borders, EdgeModel, find_candidates
 from diffassemble.training.edge_model import partners
 from diffassemble.training.pictures import load_picture, split_paths, wear
 

@@ -37,7 +37,7 @@ def measure(work: str, side: int, path: str, model: str, samples: int, steps: in
     from diffassemble.network.denoiser import Denoiser
     from diffassemble.squares.cut import cut_picture
     from diffassemble.squares.diffusion import DiffusionSolver
-    from diffassemble.squares.edge_model import match_finder
+    from diffassemble.squares.edges import match_finder
 
     network = Denoiser.from_pretrained(model)
     network.config = replace(network.config, complete_up_to=0 if path == "sparse" else 10**9)
@@ -72,14 +72,14 @@ def gather_along_edges(network: Denoiser) -> None:
     from torch_geometric.nn import TransformerConv
 
     from diffassemble.core.matches import CHANNELS
-    from diffassemble.network.graph.layout import EdgeGraph
+    from diffassemble.network.graph import EdgeGraph
 
     class Gathering(TransformerConv):
         def message_passing(self, nodes: Tensor, graph: EdgeGraph) -> Tensor:
-            known, features = graph.evidence, None
+            known, features = graph.features, None
             if known is not None:
                 features = nodes.new_zeros(graph.edges.shape[1], known.slots, known.values.shape[1])
-                features[known.edge, known.slot] = known.values
+                features[(*known.pair, known.slot)] = known.values
                 features = features.flatten(1)
             return torch.stack([self(x, graph.edges, features) for x in nodes.unbind(1)], 1)
 

@@ -23,10 +23,9 @@ from diffassemble.core.board import SIDES, WAYS
 from diffassemble.evaluation.metrics import direct_comparison_free
 from diffassemble.kinds.squares import bundled_edge_model
 from diffassemble.squares.cut import cut_picture
-from diffassemble.squares.edge_model import Evidence
+from diffassemble.squares.edges import Evidence
 from diffassemble.squares.energy import Energy, EnergyConfig, match_sides
 from diffassemble.squares.forest import Forest
-from diffassemble.squares.gallagher import trim_largest
 
 Cell = tuple[int, int]
 UNLIKELY = -6.0
@@ -127,7 +126,7 @@ def turned(cell: Cell, by: int) -> Cell:
 def compiled(matches: Matches, count: int) -> Forest:
     """Kruskal's algorithm along the matches, the most probable first."""
     forest = Forest.of(count)
-    forest.grow(match_sides(matches[matches.probability.argsort(descending=True, stable=True)]), 0, count)
+    forest.join(match_sides(matches[matches.probability.argsort(descending=True, stable=True)]), count)
     return forest
 
 
@@ -142,14 +141,14 @@ def generic(matches: Matches, count: int) -> Forest:
     way = (sides[:, 0] + turn[one]) % SIDES
     realised = (label[one] == label[two]) & (cell[two] - cell[one] == WAYS[way]).all(1)
     realised &= (sides[:, 1] + turn[two] - way - 2) % SIDES == 0
-    first.grow(np.ascontiguousarray(sides[realised]), 0, count)
-    first.grow(match_sides(matches[matches.probability.argsort(descending=True, stable=True)]), 0, count)
+    first.join(sides[realised], count)
+    first.join(match_sides(matches[matches.probability.argsort(descending=True, stable=True)]), count)
     return first
 
 
 def score(puzzle: Puzzle, forest: Forest, energy: Energy) -> float:
     """Percent of the pieces in place, orientation free, once the largest tree is trimmed and the rest filled in."""
-    placement = energy.filled(energy.state(*trim_largest(forest, puzzle.board))).placement
+    placement = energy.improve(energy.state(*forest.trimmed(puzzle.board))).placement
     assert puzzle.truth is not None
     return direct_comparison_free(puzzle.board, *placement, *puzzle.board.snap(puzzle.truth))
 

@@ -24,7 +24,7 @@ from diffassemble.network.denoiser import PoseNetwork, Prediction, Samples, Time
 from diffassemble.network.encoders import make_encoder
 from diffassemble.network.encoders.image import Symmetry
 from diffassemble.network.encoders.points import EXTENTS, VECTOR_NETWORKS, PointBackbone
-from diffassemble.network.graph.layout import DenseGraph
+from diffassemble.network.graph import DenseGraph
 
 POSE = 12
 """translation, then the rotation matrix row by row"""

@@ -146,7 +146,7 @@ def _solve(job: Job) -> Run:
 
 def _learn(job: Job) -> Run:
     from diffassemble.network.batch import pack
-    from diffassemble.squares.edge_model import match_finder
+    from diffassemble.squares.edges import match_finder
 
     network = _network(job).train()
 

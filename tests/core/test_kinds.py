@@ -22,7 +22,7 @@ from diffassemble.network.encoders import efficientnet
 from diffassemble.network.upright import Upright, UprightConfig
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.diffusion import DiffusionSolver
-from diffassemble.squares.edge_model import EdgeModel, EdgeModelConfig
+from diffassemble.squares.edges import EdgeModel, EdgeModelConfig
 from diffassemble.squares.hybrid import HybridSolver
 
 
@@ -143,7 +143,7 @@ def test_without_the_pretrained_network_borders_alone_are_looked_at(
     assert (hybrid.content, hybrid.upright) == (None, None)
     told = " ".join(capfd.readouterr().err.split())
     assert "only borders are compared" in told
-    assert "which way is up stays unknown" in told
+    assert "the orientation of the whole stays unknown" in told
     assert "pip install" in told
     *_, last = make_solver("squares", "gallagher").steps(picture(2, 3), torch.Generator())
     assert last.placements.upright is None

@@ -81,17 +81,3 @@ def test_ddpm_over_all_times_is_equation_2(times: int) -> None:
         drawn = torch.randn(5, 4, generator=draws) if time > 1 else torch.zeros(5, 4)
         torch.testing.assert_close(stepped, (mean + variance.sqrt() * drawn).float(), rtol=1e-4, atol=1e-4)
         current = stepped
-
-
-def test_samples_differ_with_their_noise_and_only_with_it() -> None:
-    schedule = Schedule(50)
-    starts = [torch.randn(3, 4, generator=seeded(seed)) for seed in (0, 0, 1)]
-
-    def end(start: Tensor, seed: int, eta: float) -> Tensor:
-        return list(sample(wobbly, start, SPACE, schedule, 10, seeded(seed), eta))[-1][0]
-
-    for eta in (0.0, 1.0):
-        assert torch.equal(end(starts[0], 5, eta), end(starts[1], 5, eta))
-        assert not torch.allclose(end(starts[0], 5, eta), end(starts[2], 5, eta))
-    assert torch.equal(end(starts[0], 5, 0.0), end(starts[0], 6, 0.0))  # DDIM draws nothing on its way
-    assert not torch.allclose(end(starts[0], 5, 1.0), end(starts[0], 6, 1.0))

@@ -9,7 +9,7 @@ from torch import Tensor
 from diffassemble.core import Board, Poses
 from diffassemble.core.seeds import seeded
 from diffassemble.diffusion.schedule import Schedule
-from diffassemble.diffusion.spaces import SPACES, CosSin, Quaternion, SixD, Space, sample
+from diffassemble.diffusion.spaces import SPACES, Space, sample
 
 ALL = pytest.mark.parametrize("space", SPACES.values(), ids=SPACES.keys())
 
@@ -24,9 +24,13 @@ def true_poses(space: Space) -> Poses:
 @ALL
 def test_poses_survive_the_way_there_and_back(space: Space) -> None:
     poses = true_poses(space)
-    again = space.to_poses(space.to_vector(poses))
-    torch.testing.assert_close(again.rotation, poses.rotation, rtol=0, atol=1e-5)
-    torch.testing.assert_close(again.translation, poses.translation, rtol=0, atol=1e-6)
+    vector, first = space.to_vector(poses), space.translation_width
+    # Lengths of columns and of quaternions do not matter, nor do signs of quaternions.
+    scaled = torch.cat([vector[:, :first], (-3 if space is SPACES["quaternion"] else 3) * vector[:, first:]], 1)
+    for given in (vector, scaled) if space in (SPACES["six_d"], SPACES["quaternion"], SPACES["plane"]) else (vector,):
+        again = space.to_poses(given)
+        torch.testing.assert_close(again.rotation, poses.rotation, rtol=0, atol=1e-5)
+        torch.testing.assert_close(again.translation, poses.translation, rtol=0, atol=1e-6)
 
 
 @ALL
@@ -49,20 +53,12 @@ def test_the_prior_is_drawn_by_the_generator_alone(space: Space) -> None:
 @ALL
 def test_time_0_is_clean_and_the_last_time_is_noise(space: Space) -> None:
     schedule, clean, noise = Schedule(300), space.to_vector(true_poses(space)), space.prior((12,), seeded(1))
+    time = torch.arange(12) * 4  # every piece has its own
+    together = space.noisy(clean, time, schedule, noise)
+    torch.testing.assert_close(together[5:6], space.noisy(clean[5:6], time[5:6], schedule, noise[5:6]))
     begins, ends = (space.noisy(clean, torch.full((12,), time), schedule, noise) for time in (0, 300))
     torch.testing.assert_close(begins, clean, rtol=0, atol=1e-5)
     torch.testing.assert_close(ends, noise, rtol=0, atol=0.03)
-
-
-@ALL
-def test_every_piece_has_its_own_time(space: Space) -> None:
-    """A state is noised by its own time, whatever the others' times are."""
-    schedule, clean, noise = Schedule(50), space.to_vector(true_poses(space)), space.prior((12,), seeded(1))
-    time = torch.arange(12) * 4
-    together = space.noisy(clean, time, schedule, noise)
-    for row in range(12):
-        one = slice(row, row + 1)
-        torch.testing.assert_close(together[one], space.noisy(clean[one], time[one], schedule, noise[one]))
 
 
 @ALL
@@ -120,47 +116,3 @@ def test_what_a_network_says_may_be_any_numbers(space: Space) -> None:
     weight = torch.randn(poses.rotation.shape, generator=seeded(1))
     ((weight * poses.rotation).sum() + poses.translation.sum()).backward()
     assert raw.grad.isfinite().all()
-
-
-def test_the_last_step_gives_the_prediction_and_draws_nothing() -> None:
-    current, clean = torch.randn(2, 6, 4, generator=seeded(0))
-    generator = seeded(1)
-    last = CosSin().reverse(current, clean, torch.tensor(0.9), torch.tensor(1.0), 1.0, generator)
-    assert torch.equal(last, clean)
-    assert torch.equal(generator.get_state(), seeded(1).get_state())
-
-
-def test_vectors_are_place_cosine_and_sine() -> None:
-    poses = Board(2, 2).poses(torch.tensor([3, 0, 1, 2]), torch.tensor([0, 1, 2, 3]))
-    vector = CosSin().to_vector(poses)
-    expected = [[0.5, 0.5, 1, 0], [-0.5, -0.5, 0, 1], [0.5, -0.5, -1, 0], [-0.5, 0.5, 0, -1]]
-    assert vector.tolist() == expected
-
-
-def test_noisy_vectors_survive_too_and_their_poses_are_linear_in_them() -> None:
-    space = CosSin()
-    one, two = torch.randn(2, 9, 4, generator=torch.Generator().manual_seed(0))
-    assert torch.equal(space.to_vector(space.to_poses(one)), one)
-    mixed, first, second = (space.to_poses(vector) for vector in (2 * one - 3 * two, one, two))
-    torch.testing.assert_close(mixed.rotation, 2 * first.rotation - 3 * second.rotation)
-    torch.testing.assert_close(mixed.translation, 2 * first.translation - 3 * second.translation)
-
-
-POSES = Poses(
-    torch.linalg.matrix_exp(torch.tensor([[[0.0, -1, 2], [1, 0, -0.5], [-2, 0.5, 0]]])), torch.tensor([[0.1, 0.2, 0.3]])
-)
-
-
-def test_lengths_and_the_share_along_the_first_column_do_not_matter() -> None:
-    vector = SixD().to_vector(POSES)
-    bent = vector.clone()
-    bent[:, 3:6] = 3 * vector[:, 3:6]
-    bent[:, 6:9] = 0.2 * vector[:, 6:9] - 1.5 * vector[:, 3:6]
-    torch.testing.assert_close(SixD().to_poses(bent).rotation, POSES.rotation)
-
-
-def test_length_and_sign_of_a_quaternion_do_not_matter() -> None:
-    vector = Quaternion().to_vector(POSES)
-    assert vector[0, 3] >= 0
-    for factor in (0.1, 5.0, -1.0):
-        torch.testing.assert_close(Quaternion().to_poses(factor * vector).rotation, POSES.rotation)

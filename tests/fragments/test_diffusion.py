@@ -14,7 +14,7 @@ from diffassemble.core.solver import content_order
 from diffassemble.fragments.diffusion import FragmentDiffusionSolver, TreeSolver
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import Denoiser
-from diffassemble.network.relative import linked, spoilt, tree_poses
+from diffassemble.network.judge import corrupt_matches, linked, tree_poses
 
 COUNT = 6
 CONFIG = ModelConfig(backbone="vn_dgcnn", symmetry="invariant", features=4, width=16, layers=2, heads=2, space="so3",
@@ -116,7 +116,7 @@ def test_a_fragment_without_any_match_is_guessed_and_the_others_are_not(network:
 @pytest.mark.parametrize("seed", range(3))
 def test_where_all_matches_are_wrong_loops_do_not_close_and_nobody_is_sure(network: Denoiser, seed: int) -> None:
     puzzle, matches = broken(seed)
-    wrong = spoilt(matches, 0.999, 0.0, torch.Generator().manual_seed(seed))
+    wrong = corrupt_matches(matches, 0.999, 0.0, torch.Generator().manual_seed(seed))
     rest = torch.arange(COUNT) != puzzle.fragments.areas.argmax()
     for solver in (TreeSolver(lambda _: wrong), FragmentDiffusionSolver(network, 5, 2, 0.0, lambda _: wrong)):
         assert bool((last_step(solver, puzzle).placements.confidence[rest] < 0.5).all())
@@ -140,7 +140,7 @@ def test_a_denied_link_is_doubted_and_one_that_loops_bear_out_is_not() -> None:
 
 def test_where_matches_contradict_each_other_nobody_is_sure(network: Denoiser) -> None:
     puzzle, matches = broken()
-    wrong = spoilt(matches, 0.999, 0.0, torch.Generator().manual_seed(0))
+    wrong = corrupt_matches(matches, 0.999, 0.0, torch.Generator().manual_seed(0))
     both = Matches(
         *(torch.cat([getattr(one, name) for one in (matches, wrong)]) for name in ("first", "second")),
         Poses(
@@ -181,10 +181,10 @@ def test_two_objects_mixed_are_not_joined_by_what_is_not_there(network: Denoiser
 
 def test_spoilt_matches_stay_as_probable_and_two_sided() -> None:
     _, matches = broken()
-    found = spoilt(matches, 0.5, 0.3, torch.Generator().manual_seed(0))
+    found = corrupt_matches(matches, 0.5, 0.3, torch.Generator().manual_seed(0))
     half = len(found) // 2
     assert 0 < half < len(matches) // 2
     assert torch.equal(found.first[:half], found.second[half:])
     back = found.pose[torch.arange(half)] @ found.pose[half + torch.arange(half)]
     assert torch.allclose(back.rotation, torch.eye(3).expand(half, 3, 3), atol=1e-5)
-    assert torch.equal(spoilt(matches, 0.0, 0.0, torch.Generator()).pose.rotation, matches.pose.rotation)
+    assert torch.equal(corrupt_matches(matches, 0.0, 0.0, torch.Generator()).pose.rotation, matches.pose.rotation)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 import torch
@@ -11,12 +10,9 @@ from torch import Tensor
 from torch_geometric.nn import GCNConv, TransformerConv
 
 from diffassemble.core import Matches, Poses
-from diffassemble.network.config import ModelConfig
-from diffassemble.network.gcn import GCN
-from diffassemble.network.graph import layout as features
-from diffassemble.network.graph.edges import complete_edges, drop_edges
-from diffassemble.network.graph.layout import DenseGraph, edge_graph
-from diffassemble.network.layers import STACKS, UniMP
+from diffassemble.network import graph as graphs
+from diffassemble.network.graph import DenseGraph, EdgeGraph, complete_edges, drop_edges
+from diffassemble.network.layers import GCN, UniMP
 
 SLOTS, CHANNELS = 4, 3
 EDGE_WIDTH = SLOTS * CHANNELS
@@ -45,10 +41,10 @@ def every_path(layer: UniMP | GCN, puzzle: Tensor, nodes: Tensor, matches: Match
     """Complete graphs with dense and with listed features, and a list of edges."""
     for largest in (1000, 0):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(features, "DEFAULT", features.LayoutConfig(largest))
+            patch.setattr(graphs, "DEFAULT", graphs.LayoutConfig(largest))
             dense = DenseGraph.of(puzzle, matches, SLOTS)
         yield dense.gather(layer.message_passing(dense.spread(nodes), dense))
-    listed = edge_graph(complete_edges(puzzle), puzzle, matches, SLOTS)
+    listed = EdgeGraph.of(complete_edges(puzzle), puzzle, matches, SLOTS)
     yield listed.gather(layer.message_passing(listed.spread(nodes), listed))
 
 
@@ -76,7 +72,7 @@ def test_the_listed_path_gives_pygs_own_numbers(dropped: float) -> None:
     puzzle, nodes = torch.zeros(6, dtype=torch.long), random(6, 1, 12)
     matches = random_matches(puzzle)
     kept = drop_edges(complete_edges(puzzle), dropped, torch.Generator().manual_seed(1)).flip(1)
-    graph, known = edge_graph(kept, puzzle, matches, SLOTS), DenseGraph.of(puzzle, matches, SLOTS).features
+    graph, known = EdgeGraph.of(kept, puzzle, matches, SLOTS), DenseGraph.of(puzzle, matches, SLOTS).features
     sender, receiver = graph.edges
     expected = theirs(nodes[:, 0], graph.edges, known.values[0, receiver, sender])
     torch.testing.assert_close(layer.message_passing(nodes, graph)[:, 0], expected)
@@ -87,15 +83,3 @@ def test_the_listed_path_gives_pygs_own_numbers(dropped: float) -> None:
 
 
 SETTINGS = {"width": 24, "hidden": 16, "layers": 3, "heads": 4}
-
-
-@pytest.mark.parametrize("kind", STACKS)
-def test_pieces_hear_each_other_only_within_their_puzzle(kind: Any) -> None:
-    torch.manual_seed(0)
-    stack = STACKS[kind](ModelConfig(**SETTINGS, stack=kind), None)
-    graph = DenseGraph.of(torch.tensor([0, 0, 1, 1]), None, 1)
-    nodes = torch.randn(4, 1, 24, generator=torch.Generator().manual_seed(0), requires_grad=True)
-    told = graph.gather(stack(graph.spread(nodes), graph))[0]
-    heard = torch.autograd.grad(told.square().sum(), nodes)[0].flatten(1).norm(dim=1)
-    assert (heard[:2] > 0).all()
-    assert not heard[2:].any()

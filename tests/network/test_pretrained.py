@@ -14,10 +14,9 @@ from safetensors.torch import save_file
 from diffassemble.core import InputError, Puzzle
 from diffassemble.network import pretrained
 from diffassemble.network.batch import pack
-from diffassemble.network.denoiser import Denoiser
-from diffassemble.network.loading import load_network
+from diffassemble.network.denoiser import Denoiser, load_network
 from diffassemble.network.pretrained import Pretrained, bundled_models, find_model
-from diffassemble.squares.edge_model import find_matches
+from diffassemble.squares.edges import find_matches
 from diffassemble_research.baselines import OneShot, OneShotConfig
 
 Make = Callable[..., Denoiser]
@@ -102,17 +101,12 @@ def test_a_pickle_is_not_opened(folder: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "sprung").exists()
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", '"text"', "{}", '["kind"]'])
-def test_a_configuration_that_is_none(folder: Path, text: str) -> None:
+@pytest.mark.parametrize("text", ["", "{", "[]", '"text"', "{}"])
+def test_a_configuration_that_is_none_or_of_another_kind(folder: Path, text: str) -> None:
+    assert "describes a Denoiser, but a Other is needed" in refused(folder, Other)
     (folder / "config.json").write_text(text)
     assert f"{folder / 'config.json'}: " in (message := refused(folder))
     assert "is empty" in message or "model configuration" in message
-
-
-def test_a_configuration_of_another_kind(folder: Path) -> None:
-    assert "describes a Denoiser, but a Other is needed" in refused(folder, Other)
-    change(folder, kind="Upright")
-    assert "describes a Upright, but a Denoiser is needed" in refused(folder)
 
 
 @pytest.mark.parametrize(
@@ -173,17 +167,6 @@ def test_a_baseline_comes_back_as_one(tmp_path: Path) -> None:
         load_network(tmp_path)
 
 
-def test_a_card_is_written_once(tiny_model: Path, tmp_path: Path) -> None:
-    network = Denoiser.from_pretrained(tiny_model)
-    network.save_pretrained(tmp_path)
-    card = tmp_path / "README.md"
-    assert "# Denoiser" in card.read_text()
-    assert "| width | `32` |" in card.read_text()
-    card.write_text("mine")
-    network.save_pretrained(tmp_path)
-    assert card.read_text() == "mine"
-
-
 def test_uploading(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: dict[str, set[str]] = {}
 
@@ -198,5 +181,5 @@ def test_uploading(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     network = Denoiser.from_pretrained(tiny_model)
     assert network.push_to_hub("somebody/something") == "hub/somebody/something"
     assert sent == {"somebody/something": {"config.json", "model.safetensors", "README.md"}}
-    with pytest.raises(InputError, match="somebody/something, not 'mine'"):
+    with pytest.raises(InputError, match="owner/name, not 'mine'"):
         network.push_to_hub("mine")

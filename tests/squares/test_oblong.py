@@ -16,13 +16,11 @@ from diffassemble.assembly.kind import SolverOptions
 from diffassemble.core import Board, ImagePieces, InputError, Poses, Puzzle, turn_pixels
 from diffassemble.io.assemblies import read_assembly, write_assembly
 from diffassemble.io.puzzles import open_input, read_puzzle, write_puzzle
-from diffassemble.io.squares import split_picture
 from diffassemble.kinds import make_solver
 from diffassemble.kinds.squares import SQUARES, bundled_edge_model
 from diffassemble.rendering.flat import draw_assembly, draw_before_after, draw_confidence
 from diffassemble.squares.cut import cut_picture, tiles
-from diffassemble.squares.edge_model import Evidence
-from diffassemble.squares.edges import Borders
+from diffassemble.squares.edges import Borders, Evidence
 from diffassemble.squares.grid import candidate_boards
 
 BOARD = Board(5, 4)
@@ -82,16 +80,6 @@ def test_upright_sides_never_meet_level_ones(puzzle: Puzzle) -> None:
         assert ((matches.slot // 4 - matches.slot % 4) % 2 == 0).all()
 
 
-def test_borders_of_oblong_pieces_are_those_of_their_sides(picture: Tensor) -> None:
-    """Sides score as they do in squares that have them, too."""
-    pixels = tiles(picture, BOARD)
-    wide = Borders.of(pixels[..., :20])  # the left ends of the pieces, which are squares
-    left = torch.arange(20) * 4 + 2
-    oblong = Borders.of(pixels).scores(left, left)
-    apart = ~oblong.isinf()
-    torch.testing.assert_close(oblong[apart], wide.scores(left, left)[apart])
-
-
 @pytest.mark.parametrize("name", ["gallagher", "yu", "huroyan", "hybrid", "diffusion"])
 def test_solvers_put_oblong_pieces_together(puzzle: Puzzle, name: str) -> None:
     assert puzzle.truth is not None
@@ -101,14 +89,6 @@ def test_solvers_put_oblong_pieces_together(puzzle: Puzzle, name: str) -> None:
     assert set(turns.tolist()) <= {0, 2}
     if name != "diffusion":
         assert SQUARES.count_right(assembly, puzzle.truth).free == 20
-
-
-def test_missing_pieces_leave_holes(picture: Tensor) -> None:
-    holes = cut_picture(picture, BOARD, torch.Generator().manual_seed(2), whole=True, missing=0.2)
-    assembly = assemble(holes.without_truth(), make_solver("squares", "hybrid", SolverOptions("jigsaw")))
-    cells, turns = holes.board.snap(assembly.poses)
-    assert len(cells.unique()) == len(holes) == 16
-    assert set(turns.tolist()) <= {0, 2}
 
 
 def test_drawn_as_they_are(puzzle: Puzzle, picture: Tensor) -> None:
@@ -157,10 +137,3 @@ def test_truth_at_quarter_turns_is_refused(tmp_path: Path, puzzle: Puzzle) -> No
     truth.write_text(truth.read_text().replace('"turn": 2', '"turn": 1', 1))
     with pytest.raises(InputError, match="is not on the board"):
         read_puzzle(tmp_path / "puzzle")
-
-
-def test_shuffled_grid_in_one_picture(tmp_path: Path, picture: Tensor) -> None:
-    Image.fromarray((picture * 255).round().byte().permute(1, 2, 0).numpy()).save(tmp_path / "grid.png")
-    pieces, names = split_picture(tmp_path / "grid.png", BOARD)
-    assert torch.equal(pieces.pixels, tiles(picture, BOARD))
-    assert len(names) == 20

@@ -15,7 +15,6 @@ from diffassemble.squares.pictures import (
     picture_paths,
     published_split,
     short_name,
-    short_names,
     training_pictures,
 )
 
@@ -37,11 +36,6 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
         picture_paths(tmp_path / "one.png")
 
 
-def test_a_folder_gives_all_its_pictures_even_with_an_equals_sign(tmp_path: Path) -> None:
-    folder = fill(tmp_path / "size=32", ["a.png"])
-    assert held_out_pictures(str(folder)) == training_pictures(str(folder)) == [folder / "a.png"]
-
-
 def test_a_collection_gives_its_two_parts(tmp_path: Path) -> None:
     fill(tmp_path, ["a.jpg", "b.jpg", "c.jpg"])
     (tmp_path / "CelebA-HQ_train.txt").write_text("a.jpg\nb.jpg\n")
@@ -55,12 +49,6 @@ def test_short_names_do_not_tell_the_machine(tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path / "faces")
     assert short_name(str(tmp_path / "faces" / "val")) == short_name("val") == short_name("val/") == "faces/val"
     assert short_name("wikiart=/some/where") == "wikiart"
-
-
-def test_folders_of_the_same_name_are_told_apart() -> None:
-    assert short_names([Path("/x/faces/train"), Path("/x/art/train")]) == ["faces/train", "art/train"]
-    same = ["/x/faces/train", "/y/faces/train"]
-    assert short_names([Path(folder) for folder in same]) == same
 
 
 @pytest.fixture(autouse=True)
@@ -87,16 +75,6 @@ def test_celeba_splits_by_number_not_by_letter(tmp_path: Path, monkeypatch: pyte
     train, test = published_split("celeba-hq", folder)
     assert names(train) == [f"{number}.jpg" for number in range(10)]
     assert names(test) == ["10.jpg", "11.jpg"]
-
-
-def test_wikiart_split_follows_from_the_names(tmp_path: Path) -> None:
-    files = [f"style_{number % 3}/painting-{number}.jpg" for number in range(13)]
-    here, there = fill(tmp_path / "here", files), fill(tmp_path / "there", list(reversed(files)))
-    train, test = published_split("wikiart", here)
-    assert (len(train), len(test)) == (8, 2)
-    assert not set(train) & set(test)
-    assert [names(part) for part in published_split("wikiart", there)] == [names(train), names(test)]
-    assert published_split("wikiart", here, seed=1) != (train, test)
 
 
 @pytest.mark.parametrize("place", ["", "data_splits"])

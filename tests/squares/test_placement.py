@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from diffassemble.core import Board, Poses, turn_matrix
 from diffassemble.core.poses import random_rotations
 from diffassemble.network.sampling import average
-from diffassemble.squares.placement import agreement, agreements, place
+from diffassemble.squares.placement import matching, place
 
 
 def loose(count: int, seed: int) -> Poses:
@@ -34,35 +34,12 @@ def test_placements_are_one_to_one_and_the_best_there_is(rows: int, cols: int, l
     assert float(cost[pieces, cells].sum()) == pytest.approx(best)
 
 
-def test_turns_are_the_nearest_ones() -> None:
-    turns = torch.tensor([0, 1, 2, 3, 1])
-    noisy = 0.4 * turn_matrix(turns) + 0.05 * torch.randn(5, 2, 2, generator=torch.Generator().manual_seed(0))
-    found = place(Poses(noisy, torch.zeros(5, 2)), Board(2, 3))[1]
-    assert found.tolist() == turns.tolist()
-
-
-def test_agreement_is_a_share() -> None:
+def test_agreement_is_counted_piece_by_piece() -> None:
     board = Board(2, 3)
     chosen = torch.arange(6), torch.zeros(6, dtype=torch.long)
     swapped = torch.tensor([1, 0, 2, 3, 4, 5]), chosen[1]
     turned = torch.arange(6), torch.tensor([0, 0, 0, 0, 0, 1])
-    sure = agreement(board, chosen, [chosen, swapped, turned])
-    torch.testing.assert_close(sure, torch.tensor([2, 2, 3, 3, 3, 2]) / 3)
-    assert agreement(board, chosen, []).tolist() == [1.0] * 6
-
-
-@pytest.mark.parametrize("board", [Board(3, 3), Board(2, 4)])
-def test_agreements_count_pieces_of_the_others(board: Board) -> None:
-    some = torch.Generator().manual_seed(0)
-    common = torch.randperm(board.cells, generator=some), torch.randint(4, (board.cells,), generator=some)
-    half = board.turned(*common, 2)[1:]
-    other = torch.randperm(board.cells, generator=some), torch.randint(4, (board.cells,), generator=some)
-    placements = [common, other, half]
-    wanted = [
-        float(agreement(board, one, placements[:i] + placements[i + 1 :]).sum()) for i, one in enumerate(placements)
-    ]
-    assert agreements(board, placements) == pytest.approx(wanted)
-    assert agreements(board, [common]) == [0.0]
+    assert matching(board, chosen, [chosen, swapped, turned]).sum(0).tolist() == [2, 2, 3, 3, 3, 2]
 
 
 @given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.integers(0, 1000))
@@ -74,12 +51,11 @@ def test_agreement_is_blind_to_turns_of_the_whole(rows: int, cols: int, others: 
         return cells, torch.randint(0, 4, (board.cells,), generator=generator)
 
     chosen = random()
-    sure = agreement(board, chosen, [random() for _ in range(others)])
-    assert ((sure >= 0) & (sure <= 1)).all()
+    assert matching(board, chosen, [random() for _ in range(others)]).shape == (others, board.cells)
     for by in (1, 2, 3):
         shape, cells, turns = board.turned(*chosen, by)
         if shape == board:
-            assert agreement(board, chosen, [(cells, turns)]).tolist() == [1.0] * board.cells
+            assert matching(board, chosen, [(cells, turns)]).all()
 
 
 @pytest.mark.parametrize(("board", "lost"), [(Board(7, 9), 0), (Board(9, 7), 20), (Board(1, 40), 3), (Board(40, 1), 0)])

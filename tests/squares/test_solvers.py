@@ -15,18 +15,16 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from diffassemble.assembly.answer import assemble
-from diffassemble.assembly.locks import hold, moved_to_locks
+from diffassemble.assembly.locks import hold
 from diffassemble.core import Board, ImagePieces, InputError, Locks, Poses, Puzzle, Solver, Step
 from diffassemble.core.board import Placement
-from diffassemble.core.poses import random_rotations
 from diffassemble.core.solver import content_order
 from diffassemble.evaluation.metrics import direct_comparison_free
-from diffassemble.kinds import solve
 from diffassemble.network.batch import PuzzleBatch, pack
 from diffassemble.network.denoiser import Denoiser
 from diffassemble.network.sampling import denoise
 from diffassemble.squares.diffusion import DiffusionSolver, rank_placements
-from diffassemble.squares.edge_model import EdgeModel, EdgeModelConfig, find_matches, match_finder
+from diffassemble.squares.edges import EdgeModel, EdgeModelConfig, find_matches, match_finder
 from diffassemble.squares.energy import EnergyConfig
 from diffassemble.squares.hybrid import HybridConfig, HybridSolver
 
@@ -79,12 +77,6 @@ def test_steps_lead_from_noise_to_the_answer(cut: Cut, oracle: Any, times: int, 
     assert apart == sorted(apart, reverse=True)
 
 
-def test_samples_that_differ_by_a_turn_of_the_whole_agree(cut: Cut, oracle: Any) -> None:
-    puzzle = cut(3, 3)
-    solver = DiffusionSolver(oracle(puzzle, wholes=(0, 1, 2, 3)), denoising_steps=2, samples=4)
-    assert drained(solver, puzzle)[-1].placements.confidence.min() >= 0.9
-
-
 @pytest.mark.parametrize(("shape", "allowed"), [((3, 3), (0, 1, 2, 3)), ((2, 4), (0, 2))])
 def test_the_whole_is_turned_upright_where_the_board_allows_it(
     cut: Cut, oracle: Any, shape: tuple[int, int], allowed: tuple[int, ...]
@@ -103,15 +95,6 @@ def test_the_whole_is_turned_upright_where_the_board_allows_it(
         # The turn of the whole is a step of its own.
         assert [step.placements.upright for step in steps] == [None, None, None, 0.75]
     assert seen == [allowed] * len(allowed)
-
-
-def test_puzzles_of_a_batch_are_denoised_apart(cut: Cut, tiny_model: Path) -> None:
-    model = Denoiser.from_pretrained(tiny_model)
-    one, two = cut(2, 3), cut(3, 3, name="chelsea")
-    *_, (_, together) = denoise(model, pack([one, two], find_matches), 3, 2, torch.Generator().manual_seed(0))
-    *_, (_, alone) = denoise(model, pack([one], find_matches), 3, 2, torch.Generator().manual_seed(0))
-    torch.testing.assert_close(together.vectors[:6], alone.vectors, atol=1e-4, rtol=1e-4)
-    assert not together.vectors.requires_grad
 
 
 def test_placements_rank_by_agreement_and_by_borders(cut: Cut) -> None:
@@ -221,25 +204,6 @@ def test_placements_keep_locks(seed: int, rows: int, cols: int, count: int) -> N
     assert 0 <= int(new_cells.min()) <= int(new_cells.max()) < board.cells
 
 
-@pytest.mark.parametrize("by", range(4))
-def test_a_right_whole_is_turned_to_its_locks_and_not_torn_apart(by: int) -> None:
-    board = Board(4, 4)
-    cells, turns = torch.randperm(16, generator=torch.Generator().manual_seed(1)), torch.arange(16) % 4
-    locks = Locks(torch.arange(16) < 2, board.poses(cells, turns))
-    answer = hold(board.turned(cells, turns, by)[1:], board, locks)
-    assert torch.equal(answer[0], cells)
-    assert torch.equal(answer[1], turns)
-
-
-def test_objects_are_moved_to_their_locks_as_a_whole() -> None:
-    generator = torch.Generator().manual_seed(0)
-    truth = Poses(random_rotations(5, generator), torch.randn(5, 3, generator=generator))
-    whole = Poses(random_rotations(1, generator), torch.randn(1, 3, generator=generator))[[0] * 5]
-    back = moved_to_locks(whole @ truth, Locks(torch.tensor([False, True, False, True, False]), truth))
-    assert torch.allclose(back.rotation, truth.rotation, atol=1e-5)
-    assert torch.allclose(back.translation, truth.translation, atol=1e-5)
-
-
 class FirstCells:
     """Puts every piece on the first cells, whatever is locked."""
 
@@ -290,13 +254,3 @@ def test_diffusion_holds_locked_poses_at_every_step(cut: Cut, oracle: Any) -> No
             noises.append((noisy[2] - alpha.sqrt() * wanted) / (1 - alpha).sqrt())
     # The settled pose under one and the same noise, all the way down.
     assert all(torch.allclose(noise, noises[0], atol=1e-3) for noise in noises)
-
-
-def test_the_front_door(cut: Cut, tiny_model: Path) -> None:
-    puzzle = cut(2, 3)
-    one, two = (solve(puzzle, model=str(tiny_model), samples=2, steps=2, seed=3, budget=60.0) for _ in range(2))
-    assert torch.equal(one.poses.translation, two.poses.translation)
-    assert one.solver == "hybrid"
-    assert len(one.history) == len(two.history) > 0
-    with pytest.raises(InputError, match="budget 0 leaves no time"):
-        solve(puzzle, "gallagher", budget=0.0)

@@ -11,7 +11,7 @@ import torch
 
 from diffassemble.core import Board
 from diffassemble.squares.cut import cut_picture
-from diffassemble.squares.edge_model import TERMS, EdgeCompatibility
+from diffassemble.squares.edges import TERMS, EdgeCompatibility
 from diffassemble.training.config import Config
 from diffassemble.training.edge_model import ALONE, EdgeModelTask, choice_loss, partners
 

@@ -17,7 +17,7 @@ from diffassemble.network.batch import pack
 from diffassemble.network.denoiser import Denoiser, Prediction
 from diffassemble.network.encoders.image import frozen_features
 from diffassemble.squares.cut import cut_picture
-from diffassemble.squares.edge_model import find_matches
+from diffassemble.squares.edges import find_matches
 from diffassemble.training.config import Config
 from diffassemble.training.jigsaw import JigsawTask, accuracy
 
@@ -126,5 +126,5 @@ def test_the_distribution_over_cells_is_learnt_from_cached_features(
         loss.backward()
         heard = network.cells.before.weight.grad
         assert (heard is not None and bool(heard.any())) == (again == 1.0)
-        assert network.sides.nobody.grad is not None
+        assert network.sides.no_neighbour.grad is not None
     assert 0 <= accuracy(network.eval(), portion.puzzles, steps=2)[0] <= 100

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -43,13 +44,13 @@ class Schedule:
 
 
 class Gaussian(ABC):
-    """The forward and reverse process of vectors; what the numbers mean is for the subclass to say.
+    """The forward and reverse process of vectors; subclasses map them to poses.
 
     A state has `width` numbers a piece, translations first.
     """
 
-    width: int
-    translation_width: int
+    width: ClassVar[int]
+    translation_width: ClassVar[int]
 
     @abstractmethod
     def to_vector(self, poses: Poses) -> Float[Tensor, "n p"]:

@@ -2,49 +2,43 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from diffassemble.core import Poses
-from diffassemble.diffusion.schedule import Gaussian, Schedule, State
-from diffassemble.diffusion.so3 import SO3, SPAN
+from diffassemble.diffusion.rotations import UNIFORM, normal_of, rotation_of, scale, spread_at
+from diffassemble.diffusion.schedule import Gaussian, Level, Schedule, State, normal
+
+SPAN = 2.0
+"""whole objects have longest side 1; in a state they span [−1, 1], as boards do"""
 
 
+@dataclass(frozen=True)
 class CosSin(Gaussian):
-    """2D: (x, y, cos θ, sin θ). The map to matrices is linear, so noisy vectors become noisy Poses."""
+    """2D: (x, y, cos θ, sin θ), places multiplied by `span`.
 
-    width = 4
-    translation_width = 2
+    The map to matrices is linear, so that noisy vectors are noisy Poses; with `rigid`, cos θ and sin θ are normalised.
+    """
 
-    def to_vector(self, poses: Poses) -> Float[Tensor, "n 4"]:
-        return torch.cat([poses.translation, poses.rotation[:, :, 0]], -1)
-
-    def to_poses(self, vector: Float[Tensor, "n 4"]) -> Poses:
-        cosine, sine = vector[:, 2], vector[:, 3]
-        rotation = torch.stack([torch.stack([cosine, -sine], -1), torch.stack([sine, cosine], -1)], -2)
-        return Poses(rotation, vector[:, :2])
-
-
-class Plane(Gaussian):
-    """2D with free angles: (x, y, cos θ, sin θ), where noise turns a piece and leaves it a rigid one."""
-
-    width = 4
-    translation_width = 2
+    span: float = 1.0
+    rigid: bool = False
+    width: ClassVar[int] = 4
+    translation_width: ClassVar[int] = 2
 
     def to_vector(self, poses: Poses) -> Float[Tensor, "n 4"]:
-        return torch.cat([SPAN * poses.translation, poses.rotation[:, :, 0]], -1)
+        return torch.cat([self.span * poses.translation, poses.rotation[:, :, 0]], -1)
 
     def to_poses(self, vector: Float[Tensor, "n 4"]) -> Poses:
-        cosine, sine = F.normalize(vector[:, 2:], dim=-1).unbind(-1)
+        cosine, sine = (F.normalize(vector[:, 2:], dim=-1) if self.rigid else vector[:, 2:]).unbind(-1)
         rotation = torch.stack([torch.stack([cosine, -sine], -1), torch.stack([sine, cosine], -1)], -2)
-        return Poses(rotation, vector[:, :2] / SPAN)
+        return Poses(rotation, vector[:, :2] / self.span)
 
 
 class SixD(Gaussian):
@@ -85,27 +79,74 @@ class Quaternion(Gaussian):
         return Poses(roma.unitquat_to_rotmat(unit), vector[:, :3] / SPAN)
 
 
-class Rotations(NamedTuple):
-    """The rotations of the plane or of space: their axes, the volume of the group, and the nearest one to a matrix."""
+class SO3:
+    """3D: translation, then the rotation matrix row by row. Every state, also a noisy one, holds a true rotation.
 
-    axes: int
-    volume: float
-    nearest: Callable[[Float[Tensor, "n d d"]], Float[Tensor, "n d d"]]
+    Forward: R_t = λ(√ᾱ_t, R₀) E with E of spread ε_t, where λ(γ, R) = exp(γ log R) and ε_t² = −½ ln ᾱ_t. For little
+    noise that is the variance 1 − ᾱ_t an axis of Eq. 1. With ε_t² = 1 − ᾱ_t the chain would end at ε = 1, whose mean
+    rotation is still e⁻² of the identity; so it ends within 1.3 ᾱ_T of uniform (distribution of the angle), and all
+    that a step of E adds is its own β_t.
+
+    Reverse: E^ = λ(√ᾱ_t, R̂₀)ᵀ R_t keeps its axis and goes to the angle that is as probable at ε_s as its own is at
+    ε_t: plain scaling by ε_s / ε_t if both are small. So with a perfect R̂₀ every step is a draw of the forward process.
+    """
+
+    width = 12
+    translation_width = 3
+
+    def to_vector(self, poses: Poses) -> Float[Tensor, "n 12"]:
+        return torch.cat([SPAN * poses.translation, poses.rotation.flatten(1)], -1)
+
+    def to_poses(self, vector: Float[Tensor, "n 12"]) -> Poses:
+        return Poses(self._rotation(vector), vector[:, :3] / SPAN)
+
+    def prior(self, shape: Sequence[int], generator: torch.Generator) -> Float[Tensor, "*n 12"]:
+        translation, turn = normal((*shape, 6), generator).split(3, -1)
+        return _joined(translation, rotation_of(turn, turn.new_tensor(UNIFORM)))
+
+    def noisy(self, clean: State, time: Int[Tensor, "*n"], schedule: Schedule, noise: State) -> State:
+        alpha_bar = schedule.alpha_bar.to(clean.device)[time]
+        translation = schedule.noisy(clean[..., :3], time, noise[..., :3])
+        turn = normal_of(self._rotation(noise), noise.new_tensor(UNIFORM))
+        mean = scale(self._rotation(clean), alpha_bar.sqrt())
+        return _joined(translation, mean @ rotation_of(turn, spread_at(alpha_bar)))
+
+    @staticmethod
+    def turn_variance(alpha_bar: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
+        """How far noise turns a rotation about an axis, where there is little of it."""
+        return 2 * spread_at(alpha_bar) ** 2
+
+    def reverse(
+        self, current: State, clean: State, here: Level, there: Level, eta: float, generator: torch.Generator
+    ) -> State:
+        """As for vectors; spreads add up by their squares, so old and fresh noise together have spread ε_s."""
+        translation = Gaussian.reverse(current[..., :3], clean[..., :3], here, there, eta, generator)
+        target = self._rotation(clean)
+        old, new = (spread_at(bar.to(current)) for bar in (here, there))
+        noise = scale(target, here.sqrt()).transpose(-1, -2) @ self._rotation(current)
+        fresh = eta * new * (1 - (new / old) ** 2).clamp(min=0).sqrt()
+        kept = (new**2 - fresh**2).clamp(min=0).sqrt()
+        rotation = scale(target, there.sqrt()) @ rotation_of(normal_of(noise, old), kept)
+        if eta > 0 and there < 1:
+            rotation = rotation @ rotation_of(normal(translation.shape, generator).to(current), fresh)
+        return _joined(translation, rotation)
+
+    def clean(self, raw: Float[Tensor, "*n 12"]) -> Float[Tensor, "*n 12"]:
+        """The rotation nearest to nine numbers; gradients are bounded where several are equally near."""
+        import roma
+
+        raw = raw.float()
+        return _joined(raw[..., :3], roma.special_procrustes(self._rotation(raw), gradient_eps=1e-2))
+
+    @staticmethod
+    def _rotation(state: Float[Tensor, "*n 12"]) -> Float[Tensor, "*n 3 3"]:
+        return state[..., 3:].unflatten(-1, (3, 3))
 
 
-def _nearest_in_plane(matrices: Float[Tensor, "n 2 2"]) -> Float[Tensor, "n 2 2"]:
-    angle = torch.atan2(matrices[:, 1, 0] - matrices[:, 0, 1], matrices[:, 0, 0] + matrices[:, 1, 1])
-    return torch.stack([angle.cos(), -angle.sin(), angle.sin(), angle.cos()], -1).view_as(matrices)
+def _joined(translation: Float[Tensor, "*n 3"], rotation: Float[Tensor, "*n 3 3"]) -> Float[Tensor, "*n 12"]:
+    return torch.cat([translation, rotation.flatten(-2)], -1)
 
 
-def _nearest_in_space(matrices: Float[Tensor, "n 3 3"]) -> Float[Tensor, "n 3 3"]:
-    import roma
-
-    return roma.special_procrustes(matrices)
-
-
-ROTATIONS = {2: Rotations(1, 2 * math.pi, _nearest_in_plane), 3: Rotations(3, 8 * math.pi**2, _nearest_in_space)}
-"""by dimension"""
 Space = Gaussian | SO3
 """How poses become states, and how states are noised and denoised.
 
@@ -113,7 +154,7 @@ A state need not be an element of a vector space: only the space itself knows ho
 """
 SPACES: dict[str, Space] = {
     "cos_sin": CosSin(),
-    "plane": Plane(),
+    "plane": CosSin(SPAN, rigid=True),
     "so3": SO3(),
     "six_d": SixD(),
     "quaternion": Quaternion(),

@@ -1,7 +1,7 @@
 """Solvers of broken objects by a network: diffusion alone, the tree of matches beside it, and both after `mend`.
 
 A network that reads matches answers relative to the largest fragment, which stays where it is while all others are
-denoised (`network/relative.py`); then the whole is brought to its canonical orientation. Without matches, as published,
+denoised (`network/judge.py`); then the whole is brought to its canonical orientation. Without matches, as published,
 poses are absolute.
 """
 
@@ -18,7 +18,7 @@ from diffassemble.core.thresholds import LIKELY
 from diffassemble.fragments.standing import CanonicalRotation, stood
 from diffassemble.network.batch import pack
 from diffassemble.network.denoiser import PoseNetwork
-from diffassemble.network.relative import anchored, assembled, denoised, linked, tree_poses
+from diffassemble.network.judge import anchored, assembled, denoised, judge, linked, tree_poses
 from diffassemble.network.sampling import average, denoise, sample_count
 
 FindMatches = Callable[[Puzzle], Matches]
@@ -83,11 +83,12 @@ class FragmentDiffusionSolver:
         count, found = len(puzzle), Poses.identity(0, 3)
         held, own = anchored(puzzle.fragments.areas, puzzle.locks, 3)
         matches = self.find_matches(puzzle)
-        given = replace(puzzle, locks=held), matches, self.denoising_steps, self.samples, self.eta, generator
-        for done, noisy, clean in denoised(self.model, *given):
+        seen, options = replace(puzzle, locks=held), (self.denoising_steps, self.samples, self.eta, generator)
+        for done, noisy, clean in denoised(self.model, seen, matches, *options):
             found = clean
             yield Step(own @ noisy, done=0.99 * done)
-        answer, sure = assembled(matches, found, held, torch.ones(count))
+        unit = torch.ones(count)
+        answer, sure = assembled(matches, judge(self.model, seen, matches, found, unit), held, unit)
         placed = own @ answer
         if puzzle.locks is None:
             placed = centred(puzzle, placed)

@@ -59,7 +59,7 @@ def make_solver(kind: str, name: str | None = None, options: SolverOptions = DEF
 
 def load_fitting(name: str, fits: Callable[[PoseNetwork], bool], usual: str) -> PoseNetwork:
     """The network of a model, if it is one for these pieces; `usual` is named as an example of such a model."""
-    from diffassemble.network.loading import load_network
+    from diffassemble.network.denoiser import load_network
 
     network = load_network(name)
     if not fits(network):

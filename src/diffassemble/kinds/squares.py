@@ -18,12 +18,12 @@ from diffassemble.io import squares as files
 from diffassemble.io.detect import Input
 from diffassemble.kinds import load_fitting
 from diffassemble.network.pretrained import bundled_models
-from diffassemble.network.upright import bundled_upright, tell_once
+from diffassemble.network.upright import bundled_upright, warn_once
 from diffassemble.rendering import flat
-from diffassemble.squares import gallagher, huroyan, yu
+from diffassemble.squares import gallagher, global_solvers
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.diffusion import DiffusionSolver
-from diffassemble.squares.edge_model import CompareEdges, find_matches, load_edge_model
+from diffassemble.squares.edges import CompareEdges, find_matches, load_edge_model
 from diffassemble.squares.grid import choose_board
 from diffassemble.squares.hybrid import HybridSolver
 from diffassemble.squares.placement import Uprighter, turn_to_upright
@@ -32,7 +32,11 @@ if TYPE_CHECKING:
     from diffassemble.network.denoiser import Denoiser, PoseNetwork
 
 EDGE_MODEL = "edge-model"
-_BORDER_SOLVERS = {"gallagher": gallagher.GallagherSolver, "yu": yu.YuSolver, "huroyan": huroyan.HuroyanSolver}
+_BORDER_SOLVERS = {
+    "gallagher": gallagher.GallagherSolver,
+    "yu": global_solvers.YuSolver,
+    "huroyan": global_solvers.HuroyanSolver,
+}
 # These compare borders only, which don't determine which way is up; a classifier estimates it afterwards.
 BORDER_SOLVERS = frozenset(_BORDER_SOLVERS)
 # What tables compare by default.
@@ -78,7 +82,7 @@ def _content(name: str) -> Denoiser | None:
         if network.config.backbone == "efficientnet":
             load_efficientnet()
     except InputError as error:
-        tell_once(f"only borders are compared: {error}")
+        warn_once(f"only borders are compared: {error}")
         return None
     return network
 

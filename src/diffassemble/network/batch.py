@@ -1,10 +1,11 @@
-"""Several puzzles packed into one: rows are pieces, `puzzle` says whose."""
+"""Several puzzles packed into one: rows are pieces, `puzzle` is the number of each piece's puzzle."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -17,7 +18,7 @@ BOARD_WIDTH = 4
 
 @dataclass(frozen=True)
 class PuzzleBatch:
-    """What the network sees of b puzzles with n pieces in all; matches never cross puzzles."""
+    """What the network reads of b puzzles with n pieces in all; matches never cross puzzles."""
 
     content: Float[Tensor, "c *x"]
     """pixels or points"""
@@ -30,26 +31,23 @@ class PuzzleBatch:
     boards: tuple[Board | None, ...] = ()
     """the lattice of each puzzle"""
     frozen: Float[Tensor, "c 4 p"] | None = None
-    """what a pretrained network shows of the pieces, if that is known already"""
+    """features of the pieces by a pretrained network, if they are known already"""
     locks: Locks | None = None
     """pieces whose poses are known"""
     copies: int = 1
-    """how often `content` is meant, one copy after the other; everything else is told of every copy"""
+    """number of copies that `content` stands for, one after the other; all other fields list every copy"""
 
     def to(self, device: torch.device) -> PuzzleBatch:
         """The same on another device."""
-        matches = self.matches
-        if matches is not None:
-            relative = Poses(matches.pose.rotation.to(device), matches.pose.translation.to(device))
-            pair = matches.first.to(device), matches.second.to(device)
-            matches = Matches(*pair, relative, matches.slot.to(device), matches.evidence.to(device))
-        content, puzzle, board, room = (x.to(device) for x in (self.content, self.puzzle, self.board, self.room))
-        frozen = None if self.frozen is None else self.frozen.to(device)
-        locks = self.locks
-        if locks is not None:
-            poses = Poses(locks.poses.rotation.to(device), locks.poses.translation.to(device))
-            locks = Locks(locks.held.to(device), poses)
-        return PuzzleBatch(content, puzzle, board, room, matches, self.boards, frozen, locks, self.copies)
+        return _moved(self, device)
+
+
+def _moved(value: Any, device: torch.device) -> Any:
+    """A value with all tensors in it, and in the dataclasses that it holds, on another device."""
+    if is_dataclass(value) and not isinstance(value, type | Board):
+        parts = {field.name: _moved(getattr(value, field.name), device) for field in fields(value)}
+        return replace(value, **parts)
+    return value.to(device) if isinstance(value, Tensor) else value
 
 
 MatchFinder = Callable[[Puzzle], Matches]
@@ -57,15 +55,14 @@ MatchFinder = Callable[[Puzzle], Matches]
 
 
 def pack(puzzles: Sequence[Puzzle], find_matches: MatchFinder | None = None) -> PuzzleBatch:
-    """Pack puzzles of equal piece size, with the matches of each, if somebody finds them."""
+    """Pack puzzles of equal piece size, with the matches of each if there is a matcher."""
     counts = torch.tensor([len(puzzle) for puzzle in puzzles])
     described, room = (torch.tensor(part) for part in zip(*map(_surroundings, puzzles), strict=True))
     index = torch.arange(len(puzzles)).repeat_interleave(counts)
-    starts = (torch.cumsum(counts, 0) - counts).tolist()
-    matches = join_matches([*map(find_matches, puzzles)], starts) if find_matches else None
     content = torch.cat([puzzle.pieces.content for puzzle in puzzles])
     boards = tuple(puzzle.lattice for puzzle in puzzles)
-    return PuzzleBatch(content, index, described[index], room[index], matches, boards, None, join_locks(puzzles))
+    batch = PuzzleBatch(content, index, described[index], room[index], None, boards, None, join_locks(puzzles))
+    return with_matches(batch, [*map(find_matches, puzzles)]) if find_matches else batch
 
 
 def with_matches(batch: PuzzleBatch, matches: Sequence[Matches]) -> PuzzleBatch:
@@ -74,30 +71,28 @@ def with_matches(batch: PuzzleBatch, matches: Sequence[Matches]) -> PuzzleBatch:
     return replace(batch, matches=join_matches(matches, (torch.cumsum(counts, 0) - counts).tolist()))
 
 
-def pack_copies(puzzle: Puzzle, heard: Sequence[Matches]) -> PuzzleBatch:
-    """One puzzle as often as there are matches, each copy with its own."""
-    one, copies = pack([puzzle]), len(heard)
-    matches = join_matches(heard, range(0, copies * len(puzzle), len(puzzle)))
+def pack_copies(puzzle: Puzzle, matches: Sequence[Matches]) -> PuzzleBatch:
+    """As many copies of one puzzle as there are sets of matches, each with its own."""
+    one, copies = pack([puzzle]), len(matches)
     numbers = torch.arange(copies).repeat_interleave(len(puzzle))
     board, room = (part.repeat(copies, 1) for part in (one.board, one.room))
     locks = join_locks([puzzle] * copies)
-    return PuzzleBatch(one.content, numbers, board, room, matches, one.boards * copies, None, locks, copies)
+    batch = PuzzleBatch(one.content, numbers, board, room, None, one.boards * copies, None, locks, copies)
+    return with_matches(batch, matches)
 
 
 def join_locks(puzzles: Sequence[Puzzle]) -> Locks | None:
     """What is locked in any of the puzzles."""
     if all(puzzle.locks is None for puzzle in puzzles):
         return None
-    dimension = len(_surroundings(puzzles[0])[1])
-    parts = [
-        (torch.zeros(len(puzzle), dtype=torch.bool), Poses.identity(len(puzzle), dimension))
-        if puzzle.locks is None
-        else (puzzle.locks.held, puzzle.locks.poses)
-        for puzzle in puzzles
-    ]
-    held, poses = zip(*parts, strict=True)
-    rotation, translation = (torch.cat([getattr(one, name) for one in poses]) for name in ("rotation", "translation"))
-    return Locks(torch.cat(held), Poses(rotation.float(), translation.float()))
+    parts = []
+    for puzzle in puzzles:
+        unlocked = Poses.identity(len(puzzle), len(_surroundings(puzzle)[1]))
+        parts.append(puzzle.locks or Locks(torch.zeros(len(puzzle), dtype=torch.bool), unlocked))
+    rotation, translation = (
+        torch.cat([getattr(locks.poses, name) for locks in parts]).float() for name in ("rotation", "translation")
+    )
+    return Locks(torch.cat([locks.held for locks in parts]), Poses(rotation, translation))
 
 
 def _surroundings(puzzle: Puzzle) -> tuple[list[float], list[float]]:
@@ -112,10 +107,9 @@ def _surroundings(puzzle: Puzzle) -> tuple[list[float], list[float]]:
 
 def join_matches(matches: Sequence[Matches], starts: Sequence[int]) -> Matches:
     """Matches of several puzzles as one, each shifted to where its puzzle's rows start."""
-    shifted = list(zip(matches, starts, strict=True))
     return Matches(
-        torch.cat([m.first + start for m, start in shifted]),
-        torch.cat([m.second + start for m, start in shifted]),
+        torch.cat([m.first + start for m, start in zip(matches, starts, strict=True)]),
+        torch.cat([m.second + start for m, start in zip(matches, starts, strict=True)]),
         Poses(torch.cat([m.pose.rotation for m in matches]), torch.cat([m.pose.translation for m in matches])),
         torch.cat([m.slot for m in matches]),
         torch.cat([m.evidence for m in matches]),

@@ -40,7 +40,7 @@ class ModelConfig(Settings):
     place_width: Width = 128
     """numbers by which the head "cells" knows a cell"""
     side_heads: bool = False
-    """attention heads that compare what pieces show along their sides, learnt like all else; with the head "cells\""""
+    """attention heads that compare pixels along the sides of pieces; with the head "cells\""""
     edge_features: bool = True
     """border evidence as edge features; off in the paper's form"""
     edge_model: str = ""
@@ -50,9 +50,9 @@ class ModelConfig(Settings):
     votes: bool = True
     """the matches' votes on the noisy poses; off in the paper's form"""
     verdicts: bool = False
-    """a verdict on every match, where matches are heard off boards: how probable it is given all others"""
+    """log odds of every match given all others, off boards"""
     board: bool = True
-    """tell the nodes the board's shape, so that one model serves all grids"""
+    """add the board's shape to the nodes, so that one model serves all grids"""
     join_hidden: Width = 192
     """width inside the network that joins features, pose and time into a node"""
     pose_hidden: Width = 64
@@ -64,17 +64,17 @@ class ModelConfig(Settings):
     space: Literal["cos_sin", "plane", "so3", "six_d", "quaternion"] = "cos_sin"
     """the form of poses that is noised and predicted"""
     posed: bool = False
-    """show each piece as it stands in its noisy pose and ask how to turn it on; needs features that turn freely"""
+    """turn the features into the noisy pose and predict the remaining rotation; needs features that turn freely"""
     dropped_edges: Fraction = 0.0
-    """share of edges lost at random while learning"""
+    """share of edges lost at random in training"""
     degree: Weight = 0.0
     """neighbours of a piece in random expanders, as a share of all others up to 1 or as a number; 0: all others"""
     top_k: Annotated[int, Interval(ge=0, le=LIMITS.network_width)] = 0
     """edges beside the expander's: so many of the most probable matches of each side"""
     virtual_nodes: Annotated[int, Interval(ge=0, le=LIMITS.network_width)] = 0
-    """nodes with learned embeddings that hear all pieces of a puzzle and are heard by them"""
+    """nodes with learned embeddings that exchange messages with all pieces of a puzzle"""
     sparse_solving: bool = False
-    """solve on graphs as sparse as those of learning; otherwise on complete ones"""
+    """solve on graphs as sparse as those of training; otherwise on complete ones"""
     complete_up_to: Natural = 600
     """pieces of a puzzle above which graphs are always sparse: matches, expander and virtual nodes"""
 
@@ -90,7 +90,7 @@ class ModelConfig(Settings):
 
     @property
     def edge_slots(self) -> int:
-        """Kinds of contact between two nodes; of two views that touch, only the direction is left to tell."""
+        """Kinds of contact between two nodes; of two views that touch, only the direction varies."""
         return SIDES if self.head == "cells" else self.contact_slots
 
     @property
@@ -105,7 +105,7 @@ class ModelConfig(Settings):
         if self.space not in fitting_spaces:
             yield "space", f"{' or '.join(fitting_spaces)} with the backbone {self.backbone}"
         if outlines and self.symmetry != "invariant":
-            yield "symmetry", "invariant with the backbone outline, which does not see how pieces are turned"
+            yield "symmetry", "invariant with the backbone outline, whose features are"
         if self.backbone == "resnet18" and self.symmetry == "plain":
             yield "symmetry", "equivariant or invariant with resnet18, whose convolutions are; or pass backbone light"
         if not pictures and (self.backbone in PLAIN_NETWORKS) != (self.symmetry == "plain"):
@@ -129,14 +129,11 @@ class ModelConfig(Settings):
         if self.verdicts and (not self.votes or self.on_board):
             yield "verdicts", "off on boards and without votes"
         if self.layer == "gcn" and self.edge_features:
-            yield "edge_features", "off with the layer gcn, which does not hear them"
+            yield "edge_features", "off with the layer gcn, which does not use them"
         # Four products of each layer's width with itself, and a feed-forward part four times as wide; in float32.
         wide = max(self.width, self.hidden if self.stack == "published" else 0)
         if 4 * 12 * self.layers * wide**2 > memory_budget():
             yield "layers", f"fewer with a width of {wide}: so many numbers do not fit into memory"
-        yield from self._sparse_conflicts()
-
-    def _sparse_conflicts(self) -> Iterator[tuple[str, str]]:
         if 1 < self.degree != int(self.degree):
             yield "degree", "0 (all others), a share of them up to 1, or a whole number from 2 on"
         if self.degree and self.dropped_edges:

@@ -1,14 +1,25 @@
-"""What matches say about poses: votes of each piece's matches, and clusters of pieces that hang together.
+"""Poses that matches imply: estimates of every pose by votes of matches and by clusters of pieces that hang together.
 
-Votes are the synchronisation step of a graph connection Laplacian: a linear map on all poses at once. So on noisy poses
-its answer is unbiased for the scaled true ones, and repeating it averages the noise over ever more pieces. Clusters
-carry that to its limit: matches that don't contradict each other settle all relative poses within a cluster, so the
-noisy poses of its members can be averaged as one. On boards, which know few places, they say which of those it is at.
+A match implies a pose of its first piece given that of the second. Votes repeat half steps towards the mean of the
+implied poses: the synchronisation step of a graph connection Laplacian, linear in the poses, so that it is unbiased and
+averages the noise over ever more pieces. Clusters carry that to its limit: matches that do not contradict each other
+settle all relative poses within a cluster, so that the noisy poses of its members are averaged as one.
+
+On boards estimates stay linear in the noisy poses, and a cluster's posterior over the places of the board is added. In
+the plane and in space rotations are projected to the nearest one, a match counts by the probability that it is true
+given the noisy poses, and poses of locked pieces are kept. There, lengths are in sizes of the whole, and accuracies of
+matches in a unit that every piece has: the size of the whole for broken objects, twice that of a typical flat piece.
+All numbers that describe estimates are angles and distances, which do not change when the whole is turned and moved.
+
+Shapes: n pieces, m matches, k samples, o estimates, d dimensions.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,76 +27,44 @@ from jaxtyping import Bool, Float, Float64, Int, Int64
 from torch import Tensor
 
 from diffassemble.assembly.forest import join
-from diffassemble.core import Matches, Poses, turn_matrix
+from diffassemble.core import Locks, Matches, Poses, turn_matrix
 from diffassemble.core.thresholds import LIKELY, SURE
+from diffassemble.diffusion.rotations import ROTATIONS, Rotations, angle_between, nearest_rotation
 from diffassemble.network.encoders.image import TURNS
 
+Places = Float[Tensor, "*n d"]
 POWERS = (1, 2, 4, 8, 16)
 """rounds of voting after which votes are read"""
 THRESHOLDS = (SURE, LIKELY, 0.1)
 """probabilities from which on matches join clusters"""
+ESTIMATES = 1 + len(POWERS) + len(THRESHOLDS)
+NUMBERS = 2 * ESTIMATES + ESTIMATES * (ESTIMATES - 1)
+"""of every piece: how far its matches support each estimate, and angles and distances between estimates"""
 
 
-def vote_matrix(matches: Matches, count: int) -> Float[Tensor, "flat flat"]:
-    """The sparse matrix that maps flattened poses of `count` pieces halfway to their matches' mean vote.
+@dataclass(frozen=True)
+class EstimateConfig:
+    """Accuracy of matches, and the weight of poses against them; the networks were trained with these numbers."""
 
-    Halfway, because a lattice is a checkerboard: whole steps would only ever mix pieces of one colour.
-    A piece without matches stays where it is, and a true assembly is a fixed point.
-    """
-    dimension = matches.pose.translation.shape[-1]
-    width = dimension + dimension**2
-    rows, cols, factors = _blocks(matches.pose)
-    everyone = torch.arange(count * width, device=matches.first.device)
-    row = torch.cat([(matches.first[:, None] * width + rows).flatten(), everyone])
-    col = torch.cat([(matches.second[:, None] * width + cols).flatten(), everyone])
-    order = row.argsort(stable=True)
-    starts = torch.cat([row.new_zeros(1), torch.bincount(row, minlength=count * width).cumsum(0)])
-    total = matches.probability.new_zeros(count).index_add(0, matches.first, matches.probability)
-    heard = 0.5 * (total > 1e-9)
-    share = heard[matches.first] * matches.probability / total.clamp(min=1e-9)[matches.first]
-    value = torch.cat([(share[:, None] * factors).flatten(), (1 - heard).repeat_interleave(width)])[order]
-    parts = starts, col[order], value, (count * width, count * width)
-    return torch.sparse_csr_tensor(*parts, device=value.device, check_invariants=False)
-
-
-def _blocks(relative: Poses) -> tuple[Int[Tensor, "x"], Int[Tensor, "x"], Float[Tensor, "m x"]]:
-    """Composition with `relative` as a matrix on [t, R]: where its entries stand, and their values for every match."""
-    count, dimension = relative.translation.shape
-    entries: list[tuple[int, int, Tensor]] = []
-    for a in range(dimension):
-        entries.append((a, a, relative.translation.new_ones(count)))  # t_first = t_second + R_second t_relative
-        for c in range(dimension):
-            seen = dimension + a * dimension + c
-            entries.append((a, seen, relative.translation[:, c]))
-            for b in range(dimension):  # R_first = R_second R_relative
-                entries.append((dimension + a * dimension + b, seen, relative.rotation[:, c, b]))
-    rows, cols, values = zip(*entries, strict=True)
-    device = relative.translation.device
-    return torch.tensor(rows, device=device), torch.tensor(cols, device=device), torch.stack(values, -1)
+    spread: float = 0.25
+    """deviation of places within the whole, in sizes of the whole"""
+    turn: float = 0.09
+    """error of true matches, in radians"""
+    shift: float = 0.02
+    """error of true matches, in units"""
+    shown_turn: float = 0.15
+    """poses support a match if they differ from it by less than about this angle, in radians"""
+    shown_shift: float = 0.05
+    """the same for places, in units"""
+    against: float = -15.0
+    """least log odds that rotation and place can each add to a match"""
+    favour: float = 5.0
+    """most log odds that rotation and place can each add to a match"""
+    faint: float = 0.02
+    """sum of the probabilities of a piece's matches at which they move it half as far as certain ones"""
 
 
-def cast_votes(
-    matrix: Float[Tensor, "flat flat"], flat: Float[Tensor, "n width k"]
-) -> Float[Tensor, "n votes width k"]:
-    """Votes after 1, 2, 4, 8 and 16 rounds, for k sets of flattened poses at once."""
-    votes = []
-    current = flat.reshape(-1, flat.shape[-1])
-    for round_number in range(1, POWERS[-1] + 1):
-        current = matrix @ current
-        if round_number in POWERS:
-            votes.append(current.view(flat.shape))
-    return torch.stack(votes, 1)
-
-
-def flatten_poses(poses: Poses) -> Float[Tensor, "n width"]:
-    """[translation, rotation row by row]: the order that vote matrices speak of."""
-    return torch.cat([poses.translation, poses.rotation.flatten(1)], 1)
-
-
-def unflatten_poses(flat: Float[Tensor, "n width"]) -> Poses:
-    """Back from the flattened order."""
-    dimension = round((flat.shape[1] + 0.25) ** 0.5 - 0.5)  # width = d + d²
-    return Poses(flat[:, dimension:].unflatten(1, (dimension, dimension)), flat[:, :dimension])
+DEFAULT = EstimateConfig()
 
 
 @dataclass(frozen=True)
@@ -99,64 +78,55 @@ class Clusters:
     frame: Poses
 
     def sizes(self) -> Int[Tensor, "n"]:
-        """How many pieces each piece's cluster has."""
+        """The number of pieces in each piece's cluster."""
         return torch.bincount(self.label, minlength=len(self.label))[self.label]
 
-    def placed(self, poses: Poses, samples: int) -> Poses:
-        """Where a cluster's frame stands according to the mean of its members, told to every member.
+    def members(self, turn: Rotations, shift: Places) -> tuple[Rotations, Places]:
+        """Poses (n, k) of all pieces, given those of their clusters' frames."""
+        frame = self.frame.rotation[:, None], self.frame.translation[:, None, :, None]
+        return turn @ frame[0], shift + (turn @ frame[1])[..., 0]
 
-        Takes and gives k poses of every piece (n·k, piece by piece). Linear in the poses.
+    def placed(
+        self, rotation: Rotations, place: Places, locked: Bool[Tensor, "n"] | None = None, rigid: bool = False
+    ) -> tuple[Rotations, Places]:
+        """Poses (n, k) of all pieces by the mean of their clusters' members, or of those that are locked, if any are.
+
+        Linear in the poses, unless the mean rotation is to be `rigid`.
         """
-        label, frame = self._repeated(samples)
-        size = torch.bincount(label, minlength=len(label)).clamp(min=1)
+        label = self.label
+        weight = own = torch.ones_like(label, dtype=place.dtype)
+        if locked is not None:
+            own = locked.to(place)
+            fixed = torch.zeros_like(own).index_add(0, label, own)[label] > 0
+            weight = torch.where(fixed, own, 1.0)
+        weight = weight / torch.zeros_like(own).index_add(0, label, weight)[label].clamp(min=1e-9)
 
         def mean(values: Tensor) -> Tensor:
-            total = torch.zeros_like(values).index_add(0, label, values)
-            return (total / size.view(-1, *[1] * (values.dim() - 1)))[label]
+            scaled = weight.view(-1, *[1] * (values.dim() - 1)) * values
+            return torch.zeros_like(values).index_add(0, label, scaled)[label]
 
-        rotation = mean(poses.rotation @ frame.rotation.transpose(-1, -2))
-        centre = (rotation @ mean(frame.translation)[..., None])[..., 0]
-        return Poses(rotation, mean(poses.translation) - centre)
-
-    def members(self, placed: Poses, samples: int) -> Poses:
-        """The poses of all pieces, given where their clusters' frames stand."""
-        return placed @ self._repeated(samples)[1]
-
-    def _repeated(self, samples: int) -> tuple[Int[Tensor, "nk"], Poses]:
-        count, device = len(self.label), self.label.device
-        label = self.label.repeat_interleave(samples) * samples + torch.arange(samples, device=device).repeat(count)
-        return label, self.frame[torch.arange(count, device=device).repeat_interleave(samples)]
+        turn = mean(rotation @ self.frame.rotation[:, None].mT)
+        turn = nearest_rotation(turn) if rigid else turn
+        shift = mean(place) - (turn @ mean(self.frame.translation[:, None])[..., None])[..., 0]
+        return self.members(turn, shift)
 
     def reach(self, pairs: int = 2**22) -> Float[Tensor, "n two_d"]:
         """How far a piece's cluster extends beyond it along its own axes, forwards then backwards.
 
-        So many `pairs` of pieces are compared at once.
+        At most `pairs` pairs of pieces are compared at once.
         """
-        rotation = self.frame.rotation
-        if torch.equal(rotation, rotation.round()):  # quarter turns: what counts are the sides of the cluster's box
-            return self._reach_of_box()
-        every = torch.arange(len(self.label), device=self.label.device)
-        return torch.cat([self._reach_of(pieces) for pieces in every.split(max(1, pairs // len(every)))])
-
-    def _reach_of_box(self) -> Float[Tensor, "n two_d"]:
-        place, index = self.frame.translation, self.label[:, None].expand_as(self.frame.translation)
-        low, high = (
-            torch.zeros_like(place).scatter_reduce(0, index, place, way, include_self=False) for way in ("amin", "amax")
-        )
-        above, below = high[self.label] - place, place - low[self.label]
-        along, against = self.frame.rotation.clamp(min=0), (-self.frame.rotation).clamp(min=0)
-
-        def seen(forth: Tensor, back: Tensor) -> Tensor:
-            return torch.einsum("nc,nca->na", above, forth) + torch.einsum("nc,nca->na", below, back)
-
-        return torch.cat([seen(along, against), seen(against, along)], -1)
-
-    def _reach_of(self, pieces: Int[Tensor, "m"]) -> Float[Tensor, "m two_d"]:
-        apart = self.frame.translation[None] - self.frame.translation[pieces, None]
-        seen = torch.einsum("ijc,ica->ija", apart, self.frame.rotation[pieces])
-        other = self.label[pieces, None] != self.label
-        both = torch.cat([seen, -seen], -1).masked_fill(other[..., None], 0)
-        return both.amax(1)
+        rotation, place = self.frame.rotation, self.frame.translation
+        if torch.equal(rotation, rotation.round()):  # quarter turns: two corners of the cluster's box are enough
+            index, zeros = self.label[:, None].expand_as(place), torch.zeros_like(place)
+            corners = [zeros.scatter_reduce(0, index, place, way, include_self=False) for way in ("amin", "amax")]
+            seen = torch.stack([torch.einsum("nc,nca->na", c[self.label] - place, rotation) for c in corners])
+            return torch.cat([seen.amax(0), -seen.amin(0)], -1)
+        parts = []
+        for rows in torch.arange(len(place), device=place.device).split(max(1, pairs // len(place))):
+            seen = torch.einsum("ijc,ica->ija", place[None] - place[rows, None], rotation[rows])
+            other = self.label[rows, None] != self.label
+            parts.append(torch.cat([seen, -seen], -1).masked_fill(other[..., None], 0).amax(1))
+        return torch.cat(parts)
 
 
 def grow_clusters(
@@ -164,7 +134,7 @@ def grow_clusters(
 ) -> list[Clusters]:
     """Clusters of all matches at least as probable as each of THRESHOLDS.
 
-    A match that would put two pieces closer together than a share `apart` of its own distance is passed over, and so is
+    A match that would put two pieces closer together than a share `apart` of its own distance is refused, and so is
     one that would make a cluster too large for its board: `room` holds, for every piece, the sides of the board.
     """
     ranked = matches[matches.probability.argsort(descending=True, stable=True)]
@@ -192,7 +162,7 @@ def grow_clusters(
 
 
 def _snapshot(label: Int64[np.ndarray, "n"], frame: Float64[np.ndarray, "n d e"], device: torch.device) -> Clusters:
-    """The clusters as they are now, told from the middle of each one's box."""
+    """The clusters at present, in frames whose origin is the middle of each one's box."""
     translation = frame[:, :, -1]
     low, high = np.full_like(translation, np.inf), np.full_like(translation, -np.inf)
     np.minimum.at(low, label, translation)
@@ -214,21 +184,35 @@ class BoardPosterior:
     shifts: Float[Tensor, "c 4 2 j"]
     open: Bool[Tensor, "c 4 2 j"]
 
-    def mean(self, noisy: Poses, alpha_bar: Float[Tensor, "n k"]) -> Poses:
-        """The mean pose of a cluster's frame, told to every member, given noisy poses of all its members.
+    @staticmethod
+    def of(clusters: Clusters, room: Float[Tensor, "n 2"], pitch: Float[Tensor, "n"]) -> BoardPosterior:
+        """The places on boards whose outermost cells are `room` apart along x and y, neighbours by `pitch`."""
+        labels, owner = clusters.label.unique(return_inverse=True)
 
-        Takes and gives k poses of every piece (n·k, piece by piece). All places are equally probable beforehand;
-        then each counts by its likelihood under the Gaussian noise. Along x and y the shifts are independent.
+        def of_cluster(values: Tensor) -> Tensor:
+            index = owner[:, None].expand_as(values)
+            return values.new_zeros(len(labels), values.shape[1]).scatter_reduce(0, index, values, "amax")
+
+        extent, room, step = 2 * of_cluster(clusters.frame.translation), of_cluster(room), of_cluster(pitch[:, None])
+        turned = torch.stack([extent, extent.flip(1)] * (TURNS // 2), 1)
+        spare = ((room[:, None] - turned) / step[:, None]).round()
+        number = torch.arange(int(spare.max()) + 1, device=spare.device)
+        shifts = (number - spare.clamp(min=0)[..., None] / 2) * step[:, None, None]
+        return BoardPosterior(owner, clusters.frame, shifts, number <= spare[..., None])
+
+    def mean(self, rotation: Rotations, place: Places, alpha_bar: Float[Tensor, "n k"]) -> tuple[Rotations, Places]:
+        """The mean pose (n, k) of each piece's cluster frame, given noisy poses (n, k) of all members.
+
+        All places are equally probable a priori; each is weighted by its likelihood under the Gaussian noise. Along x
+        and y the shifts are independent.
         """
-        samples = alpha_bar.shape[1]
-        place, turn = noisy.translation.unflatten(0, (-1, samples)), noisy.rotation.unflatten(0, (-1, samples))
         offset, own_turn = self.frame.translation, self.frame.rotation
         count = self._total(torch.ones_like(alpha_bar))
         signal = (alpha_bar.sqrt() / (1 - alpha_bar)) / count[self.owner]
         signal, certain = self._total(signal), self._total(signal * alpha_bar.sqrt())
         quarter = turn_matrix(torch.arange(TURNS, device=place.device))
 
-        seen = self._total(place[..., :, None] * offset[:, None, None, :] + turn @ own_turn[:, None].mT / 2)
+        seen = self._total(place[..., :, None] * offset[:, None, None, :] + rotation @ own_turn[:, None].mT / 2)
         by_turn = signal[..., None] * torch.einsum("tab,ckab->ckt", quarter, seen)
         middle = torch.einsum("tab,cb->cta", quarter, self._total(offset))
         slope = signal[..., None, None] * self._total(place)[:, :, None] - certain[..., None, None] * middle[:, None]
@@ -238,26 +222,198 @@ class BoardPosterior:
         by_shift = by_shift.masked_fill(~self.open[:, None], torch.finfo(by_shift.dtype).min / 4)
         chance = torch.softmax(by_turn + by_shift.logsumexp(-1).sum(-1), -1)
         best = (by_shift.softmax(-1) * shifts).sum(-1)
-        rotation = torch.einsum("ckt,tab->ckab", chance, quarter)
-        translation = torch.einsum("ckt,cktd->ckd", chance, best)
-        return Poses(rotation[self.owner].flatten(0, 1), translation[self.owner].flatten(0, 1))
+        mean_turn = torch.einsum("ckt,tab->ckab", chance, quarter)
+        return mean_turn[self.owner], torch.einsum("ckt,cktd->ckd", chance, best)[self.owner]
 
     def _total(self, values: Float[Tensor, "n *rest"]) -> Float[Tensor, "c *rest"]:
         """The sum over the members of each cluster."""
         return values.new_zeros(len(self.shifts), *values.shape[1:]).index_add(0, self.owner, values)
 
 
-def board_posterior(clusters: Clusters, room: Float[Tensor, "n 2"], pitch: Float[Tensor, "n"]) -> BoardPosterior:
-    """The places of clusters on boards whose outermost cells are `room` apart along x and y, neighbours by `pitch`."""
-    labels, owner = clusters.label.unique(return_inverse=True)
+def implied(
+    matches: Matches, rotation: Float[Tensor, "n *k d d"], place: Float[Tensor, "n *k d"]
+) -> tuple[Float[Tensor, "m *k d d"], Float[Tensor, "m *k d"]]:
+    """Poses (m, …) of each match's first piece given those of the second; linear in the poses."""
+    extra = (1,) * (place.dim() - 2)
+    relative = matches.pose
+    turn = relative.rotation.view(-1, *extra, *relative.rotation.shape[1:])
+    shift = relative.translation.view(-1, *extra, relative.translation.shape[1], 1)
+    theirs = rotation[matches.second]
+    return theirs @ turn, place[matches.second] + (theirs @ shift)[..., 0]
 
-    def of_cluster(values: Tensor) -> Tensor:
-        index = owner[:, None].expand_as(values)
-        return values.new_zeros(len(labels), values.shape[1]).scatter_reduce(0, index, values, "amax")
 
-    extent, room, step = 2 * of_cluster(clusters.frame.translation), of_cluster(room), of_cluster(pitch[:, None])
-    turned = torch.stack([extent, extent.flip(1)] * (TURNS // 2), 1)
-    spare = ((room[:, None] - turned) / step[:, None]).round()
-    number = torch.arange(int(spare.max()) + 1, device=spare.device)
-    shifts = (number - spare.clamp(min=0)[..., None] / 2) * step[:, None, None]
-    return BoardPosterior(owner, clusters.frame, shifts, number <= spare[..., None])
+def residuals(
+    matches: Matches, rotation: Float[Tensor, "n *k d d"], place: Float[Tensor, "n *k d"]
+) -> tuple[Float[Tensor, "m *k"], Float[Tensor, "m *k"]]:
+    """By how much poses differ from those that each match implies for its first piece: angle and distance."""
+    turned, moved = implied(matches, rotation, place)
+    first = matches.first
+    return angle_between(rotation[first], turned), (place[first] - moved).norm(dim=-1)
+
+
+def with_locked(locks: Locks | None, rotation: Rotations, place: Places) -> tuple[Rotations, Places]:
+    """Poses (n, k, …) of all pieces, with the locked ones at their locked poses."""
+    if locks is None:
+        return rotation, place
+    held, poses = locks.held[:, None, None], locks.poses
+    rotation = torch.where(held[..., None], poses.rotation[:, None], rotation)
+    return rotation, torch.where(held, poses.translation[:, None], place)
+
+
+def votes(
+    matches: Matches,
+    rotation: Float[Tensor, "n k d d"],
+    place: Float[Tensor, "n k d"],
+    weight: Float[Tensor, "m k"],
+    locks: Locks | None,
+    faint: float,
+) -> tuple[Float[Tensor, "n k v d d"], Float[Tensor, "n k v d"]]:
+    """Poses after 1, 2, 4, 8 and 16 rounds, each halfway to the weighted mean of what the matches imply.
+
+    Halfway, because a lattice is a checkerboard: whole steps would only ever mix pieces of one colour. A piece whose
+    matches' weights sum to `faint` goes half as far, and a true assembly is a fixed point.
+    """
+    total = weight.new_zeros(len(place), weight.shape[1]).index_add(0, matches.first, weight)
+    step = 0.5 * total / (total + faint)
+    share = step[matches.first] * weight / total.clamp(min=1e-9)[matches.first]
+    rotations, places = [], []
+    for number in range(1, POWERS[-1] + 1):
+        turned, moved = implied(matches, rotation, place)
+        rotation = ((1 - step)[..., None, None] * rotation).index_add(0, matches.first, share[..., None, None] * turned)
+        place = ((1 - step)[..., None] * place).index_add(0, matches.first, share[..., None] * moved)
+        rotation, place = with_locked(locks, rotation, place)
+        if number in POWERS:
+            rotations.append(rotation)
+            places.append(place)
+    return torch.stack(rotations, 2), torch.stack(places, 2)
+
+
+def true_given_poses(
+    matches: Matches,
+    rotation: Float[Tensor, "n k d d"],
+    place: Float[Tensor, "n k d"],
+    turn_variance: Float[Tensor, "n k"],
+    shift_variance: Float[Tensor, "n k"],
+    unit: Float[Tensor, "n"],
+    config: EstimateConfig = DEFAULT,
+) -> Float[Tensor, "m k"]:
+    """The probability that each match is true, given poses with these variances an axis; wrong matches are uniform."""
+    angle, far = residuals(matches, rotation, place)
+    first, second = matches.first, matches.second
+    reach = matches.pose.translation.square().sum(-1)[:, None]
+    turn = turn_variance[first] + turn_variance[second] + config.turn**2
+    shift = shift_variance[first] + shift_variance[second] + reach * turn_variance[second]
+    shift = shift + (config.shift * unit[first, None]).square()
+    # Densities of the residuals, against those of uniform rotations and of all places within a whole.
+    dimension = place.shape[-1]
+    group = ROTATIONS[dimension]
+    by_turn = math.log(group.volume) - group.axes / 2 * torch.log(2 * math.pi * turn) - angle.square() / (2 * turn)
+    by_shift = -dimension / 2 * torch.log(2 * math.pi * shift) - far.square() / (2 * shift)
+    # Much noise is no normal distribution on a sphere, and is no evidence.
+    known = torch.exp(-2 * turn), (config.spread**2 / (config.spread**2 + shift)).square()
+    bounds = config.against, config.favour
+    seen = known[0] * by_turn.clamp(*bounds) + known[1] * by_shift.clamp(*bounds)
+    chance = matches.probability.clamp(1e-4, 1 - 1e-4)
+    return torch.sigmoid(torch.log(chance / (1 - chance))[:, None] + seen)
+
+
+def supported(
+    matches: Matches,
+    rotation: Float[Tensor, "n k o d d"],
+    place: Float[Tensor, "n k o d"],
+    unit: Float[Tensor, "n"],
+    config: EstimateConfig = DEFAULT,
+) -> tuple[Float[Tensor, "n k o"], Float[Tensor, "n k o"]]:
+    """How far poses agree with the matches of each piece: the sum of these matches' probabilities, and its share."""
+    angle, far = residuals(matches, rotation, place)
+    far = far / unit[matches.first, None, None]
+    shown = torch.exp(-0.5 * ((angle / config.shown_turn).square() + (far / config.shown_shift).square()))
+    known = matches.probability[:, None, None]
+    total = shown.new_zeros(place.shape[:3]).index_add(0, matches.first, known * shown)
+    every = known.new_zeros(len(place), 1, 1).index_add(0, matches.first, known)
+    return total, total / (every + 0.1)
+
+
+class Estimates(NamedTuple):
+    """Poses of n pieces in k samples by o estimates, numbers that describe them, and the matches' support of each."""
+
+    rotation: Float[Tensor, "n k o d d"]
+    place: Float[Tensor, "n k o d"]
+    numbers: Float[Tensor, "n k q"]
+    support: Float[Tensor, "n k o"]
+
+
+def estimates(
+    rotation: Float[Tensor, "n k d d"],
+    place: Float[Tensor, "n k d"],
+    alpha_bar: Float[Tensor, "n k"],
+    turn_variance: Float[Tensor, "n k"],
+    span: float,
+    matches: Matches,
+    clusters: Sequence[Clusters],
+    locks: Locks,
+    unit: Float[Tensor, "n"],
+    config: EstimateConfig = DEFAULT,
+) -> Estimates:
+    """Estimates by the noisy poses, by votes and by clusters; `turn_variance` is the rotations' noise.
+
+    Places have unit noise / span; they are shrunk to their most probable values, given their spread within the whole.
+    """
+    noise, spread = (1 - alpha_bar) / span**2, config.spread
+    shrink = alpha_bar.sqrt() * spread**2 / (alpha_bar * spread**2 + noise)
+    free = (~locks.held[:, None]).to(place)
+    rotation, place = with_locked(locks, rotation, place * shrink[..., None])
+    shift_variance = free * spread**2 * noise / (alpha_bar * spread**2 + noise)
+    weight = true_given_poses(matches, rotation, place, free * turn_variance, shift_variance, unit, config)
+    turned, moved = votes(matches, rotation, place, weight, locks, config.faint)
+    joined = [one.placed(rotation, place, locks.held, rigid=True) for one in clusters]
+    rotations = torch.cat([rotation[:, :, None], nearest_rotation(turned), *(r[:, :, None] for r, _ in joined)], 2)
+    places = torch.cat([place[:, :, None], moved, *(p[:, :, None] for _, p in joined)], 2)
+    total, share = supported(matches, rotations, places, unit, config)
+    one, two = torch.triu_indices(ESTIMATES, ESTIMATES, 1, device=place.device)
+    turns = angle_between(rotations[:, :, one], rotations[:, :, two]) / math.pi
+    apart = (places[:, :, one] - places[:, :, two]).norm(dim=-1) / (spread * unit[:, None, None])
+    return Estimates(rotations, places, torch.cat([torch.log1p(total), share, turns, apart.clamp(max=4)], -1), share)
+
+
+def settled(
+    matches: Matches,
+    rotation: Float[Tensor, "n k d d"],
+    place: Float[Tensor, "n k d"],
+    locks: Locks,
+    unit: Float[Tensor, "n"],
+    config: EstimateConfig = DEFAULT,
+) -> tuple[Float[Tensor, "n k d d"], Float[Tensor, "n k d"]]:
+    """Poses after many votes of the matches that they nearly agree with."""
+    turn_variance = torch.full(place.shape[:2], config.turn**2)
+    shift_variance = (config.shift * unit[:, None]).square().expand_as(turn_variance)
+    for _ in range(2):
+        weight = true_given_poses(matches, rotation, place, turn_variance, shift_variance, unit, config)
+        turned, moved = votes(matches, rotation, place, weight, locks, config.faint)
+        rotation, place = nearest_rotation(turned[:, :, -1]), moved[:, :, -1]
+    return rotation, place
+
+
+def shown_evidence(
+    matches: Matches,
+    rotation: Float[Tensor, "n d d"],
+    place: Float[Tensor, "n d"],
+    unit: Float[Tensor, "n"],
+    config: EstimateConfig = DEFAULT,
+) -> tuple[Float[Tensor, ""], Float[Tensor, "n"]]:
+    """Evidence of the matches that an assembly agrees with, in all and for every piece; each pair of pieces once.
+
+    A match of probability p counts −ln(1 − p), the less the more the poses differ from it: also one that is less
+    likely than not is better than none.
+    """
+    angle, far = residuals(matches, rotation[:, None], place[:, None])
+    far = far / unit[matches.first, None]
+    shown = torch.exp(-0.5 * ((angle / config.turn).square() + (far / (2 * config.shift)).square()))[:, 0]
+    chance = matches.probability.clamp(max=0.995)
+    worth = -torch.log(1 - chance) * shown
+    # Of several matches of one pair only the best one counts.
+    count = len(place)
+    pair = matches.first * count + matches.second
+    best = worth.new_zeros(count * count).scatter_reduce(0, pair, worth, "amax").view(count, count)
+    best = torch.maximum(best, best.T)
+    return best.triu().sum(), best.sum(1)

@@ -10,22 +10,22 @@ from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.encoders.image import TURNS
-from diffassemble.network.graph.layout import DenseGraph, EdgeGraph, Graph, PairFeatures, common, summed
+from diffassemble.network.graph import DenseGraph, EdgeGraph, Graph, edge_products, edge_sums
 from diffassemble.network.sides import Neighbours, SideHeads
-
-Heads = Float[Tensor, "b k h w c"]
-"""c numbers of w nodes for each of h heads, in k samples of b graphs"""
 
 
 class UniMP(nn.Module):
-    """UniMP (Shi et al. 2021): multi-head attention over the neighbours, with PyG's parameters and numbers.
+    """UniMP (Shi et al. 2021), multi-head attention over the neighbours j of node i, with PyG's parameters:
 
-    PyG's own way (TransformerConv) gathers a copy of query, key and value for every edge; neither of the two here does.
+        x'_i = W_s x_i + Σ_j α_ij (W_v x_j + W_e e_ij),   α_ij = softmax_j (W_q x_i)ᵀ (W_k x_j + W_e e_ij) / √c
+
+    PyG's TransformerConv gathers query, key and value for every edge. Here W_e is applied to queries and to Σ α e, so
+    that no tensor of edges × features is made.
     """
 
     def __init__(self, width_in: int, width_out: int, heads: int, edge_width: int | None) -> None:
@@ -41,55 +41,47 @@ class UniMP(nn.Module):
         """Nodes (b, w, k, f) on dense graphs, (n, k, f) on edge lists."""
         return self._sparse(nodes, graph) if isinstance(graph, EdgeGraph) else self._dense(nodes, graph)
 
+    def _by_head(self, nodes: Float[Tensor, "*places k f"]) -> tuple[Float[Tensor, "*places k h c"], ...]:
+        linear = self.lin_query, self.lin_key, self.lin_value
+        return tuple(one(nodes).unflatten(-1, (self.heads, self.out_channels)) for one in linear)
+
+    @property
+    def _edge_weight(self) -> Float[Tensor, "h c e"]:
+        assert self.lin_edge is not None
+        return self.lin_edge.weight.view(self.heads, self.out_channels, -1)
+
     def _sparse(self, nodes: Float[Tensor, "n k f"], graph: EdgeGraph) -> Float[Tensor, "n k g"]:
-        count, samples = nodes.shape[:2]
-
-        def by_head(linear: torch.nn.Module) -> Float[Tensor, "n kh c"]:
-            return linear(nodes).unflatten(-1, (self.heads, self.out_channels)).flatten(1, 2)
-
-        query, key, value = by_head(self.lin_query), by_head(self.lin_key), by_head(self.lin_value)
+        samples = nodes.shape[1]
+        query, key, value = (part.flatten(1, 2) for part in self._by_head(nodes))
         query = query / self.out_channels**0.5
-        logits = common(query, key, graph.incidence)
-        if graph.evidence is None:
-            heard = summed(softmax(logits, graph.incidence.starts), value, graph.incidence)
-        else:  # as in the dense path, W_e is applied to q and to Σ α e
-            assert self.lin_edge is not None
-            weight = self.lin_edge.weight.view(self.heads, self.out_channels, -1)
-            asked = torch.einsum("nkhc,hce->nkhe", query.unflatten(1, (samples, -1)), weight).flatten(1, 2)
-            attention = softmax(graph.evidence.ask(logits, asked), graph.incidence.starts)
-            evidence = graph.evidence.hear(attention, count).unflatten(1, (samples, -1))
-            told = torch.einsum("nkhe,hce->nkhc", evidence, weight).flatten(1, 2)
-            heard = summed(attention, value, graph.incidence) + told
-        return heard.unflatten(1, (samples, -1)).flatten(2).to(nodes.dtype) + self.lin_skip(nodes)
+        logits = edge_products(query, key, graph.incidence)
+        if graph.features is None:
+            messages = edge_sums(softmax(logits, graph.incidence.starts), value, graph.incidence)
+        else:
+            edge_query = torch.einsum("nkhc,hce->nkhe", query.unflatten(1, (samples, -1)), self._edge_weight)
+            logits = graph.features.biased(logits, edge_query.flatten(1, 2))
+            attention = softmax(logits, graph.incidence.starts)
+            features = graph.features.received(attention).unflatten(1, (samples, -1))
+            along_edges = torch.einsum("nkhe,hce->nkhc", features, self._edge_weight).flatten(1, 2)
+            messages = edge_sums(attention, value, graph.incidence) + along_edges
+        return messages.unflatten(1, (samples, -1)).flatten(2).to(nodes.dtype) + self.lin_skip(nodes)
 
     def _dense(self, nodes: Float[Tensor, "b w k f"], graph: DenseGraph) -> Float[Tensor, "b w k g"]:
-        def by_head(linear: torch.nn.Module) -> Heads:
-            return linear(nodes).unflatten(-1, (self.heads, self.out_channels)).permute(0, 2, 3, 1, 4)
-
-        query, key, value = by_head(self.lin_query), by_head(self.lin_key), by_head(self.lin_value)
+        query, key, value = (part.permute(0, 2, 3, 1, 4) for part in self._by_head(nodes))  # b k h w c
         mask = graph.present[:, None, None, None, :]
         if graph.features is None:
-            heard = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+            messages = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
         else:
-            heard = self._with_edges(query, key, value, mask, graph.features)
-        return heard.permute(0, 3, 1, 2, 4).flatten(-2) + self.lin_skip(nodes)
-
-    def _with_edges(
-        self, query: Heads, key: Heads, value: Heads, mask: Bool[Tensor, "b 1 1 1 w"], features: PairFeatures
-    ) -> Heads:
-        """Keys and values gain W_e e_ij, without ever making a (w, w, f) tensor: W_e is applied to q and to Σ α e."""
-        b, k, h, w, c = query.shape
-        assert self.lin_edge is not None
-        weight = self.lin_edge.weight.view(h, c, -1)
-        query = query / c**0.5
-        asked = torch.einsum("bkhwc,hce->bwkhe", query, weight).flatten(2, 3)
-        logits = features.ask((query @ key.transpose(-1, -2)).flatten(1, 2), asked)
-        if not mask.all():
-            logits = logits.masked_fill(~mask[:, 0], -torch.inf)
-        attention = logits.softmax(-1)
-        evidence = features.hear(attention).view(b, w, k, h, -1)
-        told = torch.einsum("bwkhe,hce->bkhwc", evidence, weight)
-        return attention.unflatten(1, (k, h)) @ value + told
+            query = query / self.out_channels**0.5
+            edge_query = torch.einsum("bkhwc,hce->bwkhe", query, self._edge_weight).flatten(2, 3)
+            logits = graph.features.biased((query @ key.transpose(-1, -2)).flatten(1, 2), edge_query)
+            if not mask.all():
+                logits = logits.masked_fill(~mask[:, 0], -torch.inf)
+            attention = logits.softmax(-1)
+            features = graph.features.received(attention).unflatten(2, query.shape[1:3])
+            along_edges = torch.einsum("bwkhe,hce->bkhwc", features, self._edge_weight)
+            messages = attention.unflatten(1, query.shape[1:3]) @ value + along_edges
+        return messages.permute(0, 3, 1, 2, 4).flatten(-2) + self.lin_skip(nodes)
 
 
 def softmax(logits: Float[Tensor, "e f"], starts: Int[Tensor, "m"]) -> Float[Tensor, "e f"]:
@@ -102,19 +94,36 @@ def softmax(logits: Float[Tensor, "e f"], starts: Int[Tensor, "m"]) -> Float[Ten
     return out / total.repeat_interleave(counts, 0, output_size=len(logits))
 
 
-def _layer(config: ModelConfig, width_in: int, width_out: int, edge_width: int | None) -> nn.Module:
-    if config.layer == "gcn":
-        # PyG takes longer to load than most puzzles take to solve; only this ablation needs it.
-        from diffassemble.network.gcn import GCN
+class GCN(nn.Module):
+    """The paper's ablation, with PyG's parameters: x'_i = Σ_j W x_j / √(d_i d_j) + b, with d the number of senders."""
 
-        return GCN(width_in, width_out)
-    return UniMP(width_in, width_out, config.heads, edge_width)
+    def __init__(self, width_in: int, width_out: int) -> None:
+        super().__init__()
+        self.lin = nn.Linear(width_in, width_out, bias=False)
+        self.bias = nn.Parameter(torch.zeros(width_out))
+        nn.init.xavier_uniform_(self.lin.weight)
+
+    def message_passing(self, nodes: Float[Tensor, "*places k f"], graph: Graph) -> Float[Tensor, "*places k g"]:
+        """Nodes (b, w, k, f) on dense graphs, (n, k, f) on edge lists."""
+        values = self.lin(nodes)
+        if isinstance(graph, EdgeGraph):
+            ends = graph.incidence
+            scale = ends.starts.diff().to(values).rsqrt()
+            weights = (scale[ends.sender] * scale[ends.receiver])[:, None].expand(-1, nodes.shape[1])
+            return edge_sums(weights, values, ends).to(values.dtype) + self.bias
+        present = graph.present[:, :, None, None]
+        mean = (values * present).sum(1, keepdim=True) / present.sum(1, keepdim=True)
+        return (mean + self.bias).expand(-1, nodes.shape[1], -1, -1)
+
+
+def _layer(config: ModelConfig, width_in: int, width_out: int, edge_width: int | None) -> nn.Module:
+    return GCN(width_in, width_out) if config.layer == "gcn" else UniMP(width_in, width_out, config.heads, edge_width)
 
 
 class TransformerStack(nn.Module):
     """Normalised residual layers, each followed by a feed-forward part.
 
-    Where nodes are views of pieces, the views of a piece tell each other what they found, and hear from their likely
+    Where nodes are views of pieces, each layer also adds the mean over the views of a piece, and messages from likely
     neighbours.
     """
 
@@ -137,9 +146,8 @@ class TransformerStack(nn.Module):
     def forward(
         self, nodes: Float[Tensor, "*places k f"], graph: Graph, neighbours: Neighbours | None = None
     ) -> Float[Tensor, "*places k f"]:
-        for number, (layer, norm, feed_forward) in enumerate(
-            zip(self.layers, self.norms, self.feed_forward, strict=True)
-        ):
+        parts = zip(self.layers, self.norms, self.feed_forward, strict=True)
+        for number, (layer, norm, feed_forward) in enumerate(parts):
             normal = norm(nodes)
             nodes = nodes + layer.message_passing(normal, graph)  # type: ignore[operator]
             if neighbours is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -29,9 +29,7 @@ RENAMED = {
     **{"judge": "edge_model", "shown": "observed"},
     **{"SideJudge": "EdgeModel", "Posture": "OrientationModel", "FractureMatcher": "FractureModels"},
 }
-"""settings and kinds that had another name when a model was written"""
-
-
+"""settings and kinds that have another name in older model folders"""
 _CARD = """---
 library_name: diffassemble
 tags: [jigsaw, reassembly]
@@ -39,8 +37,8 @@ tags: [jigsaw, reassembly]
 
 # {kind}
 
-A network of DiffAssemble {version} with {count:,} numbers. Nobody has written down yet what it was trained on, how well
-it does and what its terms are: please do so here.
+A network of DiffAssemble {version} with {count:,} parameters. Describe here what it was trained on, its accuracy and
+its licence.
 
 ## Use
 
@@ -64,7 +62,7 @@ class Pretrained(nn.Module):
 
     @classmethod
     def from_pretrained(cls: type[Network], name: str | os.PathLike[str]) -> Network:
-        """Load a bundled model ("jigsaw"), a folder, or a Hugging Face hub id ("somebody/something")."""
+        """Load a bundled model ("jigsaw"), a folder, or a Hugging Face hub id ("owner/name")."""
         folder = find_model(name)
         path = folder / WEIGHTS
         size = file_size(path, "safetensors file", LIMITS.model_bytes)
@@ -73,10 +71,9 @@ class Pretrained(nn.Module):
         content = read_bytes(path, "safetensors file", LIMITS.model_bytes)
         try:
             weights = load(content)
-        # What is none fails in every way there is.
-        except Exception as error:
-            told = f"{path}: not a safetensors file ({reason(error)}); pickled weights are refused"
-            raise InputError(told) from error
+        except Exception as error:  # other files raise many kinds
+            message = f"{path}: not a safetensors file ({reason(error)}); pickled weights are refused"
+            raise InputError(message) from error
         try:
             network.load_state_dict(weights)
         except RuntimeError as error:
@@ -97,14 +94,11 @@ class Pretrained(nn.Module):
             write_file(Path(folder) / CARD, self._card(config).encode())
 
     def push_to_hub(self, name: str, *, private: bool = False) -> str:
-        """Upload the model to the Hugging Face hub as "somebody/something"; gives its address there.
-
-        Who may do so is known to the hub's own client (`hf auth login`).
-        """
+        """Upload the model to the Hugging Face hub as "owner/name", with the login of `hf auth login`; its address."""
         from huggingface_hub import HfApi
 
         if name.count("/") != 1:
-            raise InputError(f"a hub id is somebody/something, not '{name}'")
+            raise InputError(f"a hub id is owner/name, not '{name}'")
         with TemporaryDirectory() as folder:
             self.save_pretrained(folder)
             hub = HfApi()
@@ -116,20 +110,34 @@ class Pretrained(nn.Module):
         return str(address)
 
     def _card(self, config: dict[str, Any]) -> str:
-        """What there is to know of a model that nobody has described yet."""
+        """A card with the settings, to be completed by hand."""
         count = sum(value.numel() for value in self.state_dict().values())
         settings = "\n".join(f"| {name} | `{value}` |" for name, value in config.items())
         return _CARD.format(kind=config["kind"], count=count, settings=settings, version=version("diffassemble"))
+
+
+def stored_as(module: nn.Module, **names: str) -> None:
+    """Keep attributes of a module under other names in its state dict, as in weights that exist (attribute=stored)."""
+
+    def rename(state: dict[str, Any], prefix: str, pairs: Iterable[tuple[str, str]]) -> None:
+        for old, new in pairs:
+            for key in [key for key in state if f"{key}.".startswith(f"{prefix}{old}.")]:
+                state[prefix + new + key[len(prefix + old) :]] = state.pop(key)
+
+    module.register_state_dict_post_hook(lambda own, state, prefix, metadata: rename(state, prefix, names.items()))
+    module.register_load_state_dict_pre_hook(
+        lambda own, state, prefix, *others: rename(state, prefix, ((new, old) for old, new in names.items()))
+    )
 
 
 def read_config(cls: type[Pretrained], folder: Path) -> Any:
     """The configuration in a model folder, checked against the network's kind, known settings and their bounds."""
     path = folder / CONFIG
     values = read_json(path, "model configuration")
-    told = values.pop("kind", None) if isinstance(values, dict) else None
-    if not isinstance(told, str):
-        raise InputError(f"{path}: not a model configuration (it tells no 'kind')")
-    kind = RENAMED.get(told, told)
+    stored = values.pop("kind", None) if isinstance(values, dict) else None
+    if not isinstance(stored, str):
+        raise InputError(f"{path}: not a model configuration (it has no 'kind')")
+    kind = RENAMED.get(stored, stored)
     if kind != cls.__name__:
         raise InputError(f"{path}: describes a {kind}, but a {cls.__name__} is needed")
     try:
@@ -139,7 +147,7 @@ def read_config(cls: type[Pretrained], folder: Path) -> Any:
 
 
 def check_finite(weights: Mapping[str, Tensor], path: Path) -> None:
-    """Refuse weights that are no numbers, with which every answer would be none."""
+    """Refuse weights with NaN or infinite numbers."""
     for name, values in weights.items():
         if values.is_floating_point() and not bool(values.isfinite().all()):
             raise InputError(f"{path}: {name} holds NaN or infinite numbers; train it anew, or get it again")

@@ -1,4 +1,4 @@
-"""Several chains of poses denoised at once, and what their samples agree on."""
+"""Several chains of poses denoised at once, and the agreement of their samples."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class SamplingConfig:
     """largest distance of a piece from the mean of the samples at which a sample agrees, in lengths of the whole"""
     twist: float = 30.0
     """the same for rotations, in degrees"""
-    otherwise: float = 0.03
-    """share of a distribution over cells that is left to chance"""
+    uniform: float = 0.03
+    """share of a uniform distribution that is mixed into one over cells"""
 
 
 DEFAULT = SamplingConfig()
@@ -50,45 +50,44 @@ def denoise(
 ) -> Iterator[tuple[Samples, Prediction]]:
     """Yield (x_t, predicted x_0) of `samples` chains for all puzzles of the batch, from sampled noise to time 0.
 
-    The network may be on another device than the batch, to which its answers come back. For locked pieces the
-    prediction is what they are locked to, so that their x_t is at every step the settled pose under noise.
+    The network may be on another device than the batch, to which its predictions are moved. For locked pieces the
+    prediction is the locked pose, so that their x_t is at every step that pose under noise.
     """
     device, count = next(model.parameters()).device, len(batch.puzzle)
     with torch.no_grad():
         condition = model.condition(batch.to(device))
     start = model.space.prior((count, samples), generator)
     settled = torch.empty(0) if locks is None else model.space.to_vector(locks.poses)
-
     last: list[Prediction] = []
 
     def predict(noisy: Tensor, time: int) -> Tensor:
         with torch.no_grad():
             times = torch.full((count, samples), time, device=device)
             last[:] = [model.predict(noisy.to(device), times, condition, *last)]
-            clean = _sound(model.space.clean(last[0].vectors)).to(noisy.device)
+            clean = _finite(model.space.clean(last[0].vectors)).to(noisy.device)
             return clean if locks is None else torch.where(locks.held[:, None, None], settled[:, None], clean)
 
     for noisy, clean in sample(predict, start, model.space, model.schedule, steps, generator, eta):
         yield noisy, replace(last[0], vectors=clean)
 
 
-def _sound(answer: Tensor) -> Tensor:
-    """The same numbers; what a network with spoilt weights answers is refused."""
-    if not bool(answer.isfinite().all()):
-        raise InputError("the model answers with NaN or infinite numbers; its weights are spoilt, get it again")
-    return answer
+def _finite(values: Tensor) -> Tensor:
+    """The same numbers; those of a network with damaged weights are refused."""
+    if not bool(values.isfinite().all()):
+        raise InputError("the model answers with NaN or infinite numbers: its weights are damaged; download it again")
+    return values
 
 
 @torch.no_grad()
-def shown_alone(model: Denoiser, puzzle: Puzzle) -> Float[Tensor, "n c 4"]:
-    """The log probability of every cell and turn, from what each piece shows by itself; for the head "cells"."""
+def alone_chances(model: Denoiser, puzzle: Puzzle) -> Float[Tensor, "n c 4"]:
+    """The log probability of every cell and turn by each piece alone; for the head "cells"."""
     device = next(model.parameters()).device
-    logits = _sound(model.alone_logits(pack([puzzle]).to(device))[:, 0].cpu())
+    logits = _finite(model.alone_logits(pack([puzzle]).to(device))[:, 0].cpu())
     return logits.flatten(1).log_softmax(-1).view_as(logits)
 
 
 @torch.no_grad()
-def shown_together(
+def chances_beside(
     model: Denoiser,
     batch: PuzzleBatch,
     locks: Locks,
@@ -97,19 +96,16 @@ def shown_together(
     generator: torch.Generator,
     config: SamplingConfig = DEFAULT,
 ) -> Float[Tensor, "n c 4"]:
-    """The log probability of every cell and turn where locked pieces lie as they do, the mean over some samples."""
+    """The log probability of every cell and turn given locked pieces, the mean over some samples."""
     *_, (_, found) = denoise(model, batch, steps, samples, generator, locks=locks)
     assert found.logits is not None, "this model does not score cells"
     probability = found.logits.flatten(2).softmax(-1).mean(1)
-    mixed = torch.lerp(probability, torch.full_like(probability, 1 / probability.shape[1]), config.otherwise)
+    mixed = torch.lerp(probability, torch.full_like(probability, 1 / probability.shape[1]), config.uniform)
     return mixed.log().view_as(found.logits[:, 0])
 
 
 def average(samples: Sequence[Poses], config: SamplingConfig = DEFAULT) -> tuple[Poses, Float[Tensor, "n"]]:
-    """The mean of all samples, which errs least, and per piece the share of them that agree with it.
-
-    The mean rotation is the one nearest to the mean of the matrices.
-    """
+    """The mean of all samples (chordal for rotations), and per piece the share of samples that agree with it."""
     import roma
 
     if len(samples) == 1:

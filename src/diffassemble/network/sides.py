@@ -1,12 +1,13 @@
-"""Attention heads that compare what pieces show along their sides, learnt with the rest of the network.
+"""Attention heads that compare what pieces show along their sides, learned with the rest of the network.
 
 A node here is a piece in one of its four turns, a view. One comparison, "does view l of that piece continue view k of
-this one to the right?", serves all four directions: below is to the right once both views are turned back by one.
-So what is heard from below is what the views turned back hear from the right; turning a piece only shifts its views.
+this one to the right?", serves all four directions: what lies below a view is to the right of that view turned back by
+one quarter. So turning a piece only shifts its views.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -15,7 +16,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from diffassemble.network.encoders.image import PIECE_PIXELS, TURNS, four_views, piece_pixels
-from diffassemble.network.graph.layout import EdgeGraph, Graph, Incidence, common, summed
+from diffassemble.network.graph import EdgeGraph, Graph, edge_products, edge_sums
+from diffassemble.network.pretrained import stored_as
 
 _OWN = -1e4
 """logit of what is impossible, which half precision holds too"""
@@ -23,21 +25,21 @@ _OWN = -1e4
 
 @dataclass(frozen=True)
 class Sides:
-    """Descriptors of the right and the left side of every view; their products are logits of being neighbours.
+    """Descriptors of the right and the left side of every view, whose products are logits of being neighbours.
 
-    `nobody` is the logit of there being no neighbour.
+    `no_neighbour` is the logit of there being none.
     """
 
     right: Float[Tensor, "v s"]
     left: Float[Tensor, "v s"]
-    nobody: Float[Tensor, ""]
+    no_neighbour: Float[Tensor, ""]
 
     def logits(self, puzzle: Int[Tensor, "v"]) -> list[Float[Tensor, "w w1"]]:
-        """For each puzzle, of every view the logit of every other to lie on its right, then that of nobody."""
+        """For each puzzle, of every view the logit of every other to be on its right, then that of no neighbour."""
         counts, found = torch.bincount(puzzle).tolist(), []
         for right, left in zip(self.right.split(counts), self.left.split(counts), strict=True):
             score = _without_own(right @ left.T)
-            found.append(torch.cat([score, self.nobody.expand(len(score), 1)], 1))
+            found.append(torch.cat([score, self.no_neighbour.expand(len(score), 1)], 1))
         return found
 
 
@@ -48,18 +50,19 @@ def _without_own(score: Float[Tensor, "*b w w"]) -> Float[Tensor, "*b w w"]:
 
 
 class SideDescriptors(nn.Module):
-    """Describes the strips of pixels along the right and the left side of each view, given what the piece shows.
+    """Describes the strips of pixels along the right and the left side of each view, given the piece's features.
 
     Strips are `depth` lines of pixels wide; descriptors have `width` numbers.
     """
 
     def __init__(self, features: int, depth: int = 4, hidden: int = 192, width: int = 64) -> None:
         super().__init__()
-        self.depth, seen = depth, PIECE_PIXELS * depth * 3 + features
-        self.right = nn.Sequential(nn.Linear(seen, hidden), nn.GELU(), nn.Linear(hidden, width))
-        self.left = nn.Sequential(nn.Linear(seen, hidden), nn.GELU(), nn.Linear(hidden, width))
+        self.depth, inputs = depth, PIECE_PIXELS * depth * 3 + features
+        self.right = nn.Sequential(nn.Linear(inputs, hidden), nn.GELU(), nn.Linear(hidden, width))
+        self.left = nn.Sequential(nn.Linear(inputs, hidden), nn.GELU(), nn.Linear(hidden, width))
         self.sharpness = nn.Parameter(torch.tensor(2.5))
-        self.nobody = nn.Parameter(torch.tensor(2.0))
+        self.no_neighbour = nn.Parameter(torch.tensor(2.0))
+        stored_as(self, no_neighbour="nobody")
 
     def forward(self, pixels: Float[Tensor, "n 3 s s"], features: Float[Tensor, "v f"]) -> Sides:
         views = four_views((piece_pixels(pixels) - 0.5) / 0.25).flatten(0, 1)
@@ -68,69 +71,54 @@ class SideDescriptors(nn.Module):
             F.normalize(describe(torch.cat([strip.flatten(1), features], 1)).float(), dim=-1)
             for describe, strip in zip((self.right, self.left), strips, strict=True)
         )
-        return Sides(self.sharpness.exp() * right, left, self.nobody)
+        return Sides(self.sharpness.exp() * right, left, self.no_neighbour)
 
 
-@dataclass(frozen=True)
-class DenseNeighbours:
-    """`weight[b, i, j]`: how surely view j of a complete graph lies to the right of view i."""
-
-    weight: Float[Tensor, "b w w"]
-
-    def hear(self, values: Float[Tensor, "b w c"]) -> Float[Tensor, "b w c"]:
-        return self.weight.to(values.dtype) @ values
-
-
-@dataclass(frozen=True)
-class ListedNeighbours:
-    """The same along the edges of a graph of `nodes` nodes, of which the views come first."""
-
-    weight: Float[Tensor, "e"]
-    incidence: Incidence
-    nodes: int
-
-    def hear(self, values: Float[Tensor, "v c"]) -> Float[Tensor, "v c"]:
-        padded = F.pad(values, (0, 0, 0, self.nodes - len(values)))[:, None]
-        return summed(self.weight[:, None], padded, self.incidence)[: len(values), 0].to(values.dtype)
-
-
-Neighbours = DenseNeighbours | ListedNeighbours
+Neighbours = Callable[[Float[Tensor, "*b v c"]], Float[Tensor, "*b v c"]]
+"""gives every view the expected values of its right neighbour"""
 
 
 def likely_neighbours(sides: Sides, graph: Graph) -> Neighbours:
-    """Of every view, how surely each view that it hears lies on its right; the rest is nobody's."""
+    """Weights each of a view's senders by the probability that it is on its right; the rest is that of no neighbour."""
     if isinstance(graph, EdgeGraph):
-        nodes = len(graph.incidence.starts) - 1
-        right, left = (F.pad(part, (0, 0, 0, nodes - len(part)))[:, None] for part in (sides.right, sides.left))
-        ends = torch.stack([graph.incidence.sender, graph.incidence.receiver])
-        no_pair = (ends[0] // TURNS == ends[1] // TURNS) | (ends >= len(sides.right)).any(0)
-        odds = (
-            (common(right, left, graph.incidence)[:, 0] - sides.nobody).masked_fill(no_pair, _OWN).clamp(max=50).exp()
-        )
-        total = odds.new_ones(nodes).index_add(0, ends[1], odds)
-        return ListedNeighbours(odds / total[ends[1]], graph.incidence, nodes)
+        ends, views = graph.incidence, len(sides.right)
+        nodes = len(ends.starts) - 1
+        right, left = (F.pad(part, (0, 0, 0, nodes - views))[:, None] for part in (sides.right, sides.left))
+        same = ends.sender // TURNS == ends.receiver // TURNS
+        no_pair = same | (torch.maximum(ends.sender, ends.receiver) >= views)
+        logits = (edge_products(right, left, ends)[:, 0] - sides.no_neighbour).masked_fill(no_pair, _OWN)
+        odds = logits.clamp(max=50).exp()
+        weight = odds / odds.new_ones(nodes).index_add(0, ends.receiver, odds)[ends.receiver]
+
+        def along_edges(values: Float[Tensor, "v c"]) -> Float[Tensor, "v c"]:
+            padded = F.pad(values, (0, 0, 0, nodes - views))[:, None]
+            return edge_sums(weight[:, None], padded, ends)[:views, 0].to(values.dtype)
+
+        return along_edges
     right, left = (graph.spread(part[:, None])[:, :, 0] for part in (sides.right, sides.left))
     absent = ~graph.present[:, None, : right.shape[1]]
     score = _without_own(right @ left.mT).masked_fill(absent, _OWN)
-    score = torch.cat([score, sides.nobody.expand(*score.shape[:2], 1)], -1)
-    return DenseNeighbours(score.softmax(-1)[..., :-1])
+    score = torch.cat([score, sides.no_neighbour.expand(*score.shape[:2], 1)], -1)
+    dense = score.softmax(-1)[..., :-1]
+    return lambda values: dense.to(values.dtype) @ values
 
 
 class SideHeads(nn.Module):
-    """Messages of `each` numbers that every view gets from its likely neighbours in the four directions."""
+    """Messages of `each` numbers that every view receives from its likely neighbours in the four directions."""
 
     def __init__(self, width: int, each: int = 32) -> None:
         super().__init__()
-        self.said = nn.Linear(width, TURNS * each)
-        self.heard = nn.Linear(TURNS * each, width)
+        self.send = nn.Linear(width, TURNS * each)
+        self.receive = nn.Linear(TURNS * each, width)
+        stored_as(self, send="said", receive="heard")
 
     def forward(self, views: Float[Tensor, "*b w k f"], neighbours: Neighbours) -> Float[Tensor, "*b w k f"]:
-        said = self.said(views).unflatten(-1, (TURNS, -1))
-        heard = neighbours.hear(_turned(said, -1).flatten(-3)).unflatten(-1, said.shape[-3:])
-        return self.heard(_turned(heard, 1).flatten(-2))
+        sent = self.send(views).unflatten(-1, (TURNS, -1))
+        received = neighbours(_turned(sent, -1).flatten(-3)).unflatten(-1, sent.shape[-3:])
+        return self.receive(_turned(received, 1).flatten(-2))
 
 
 def _turned(values: Float[Tensor, "*b w k 4 c"], by: int) -> Float[Tensor, "*b w k 4 c"]:
-    """What is said in direction d moved on by `by` times d views."""
+    """Messages of direction d moved on by `by` times d views."""
     pieces = values.unflatten(-4, (-1, TURNS))  # … pieces, views, k, directions, c
     return torch.stack([pieces[..., d, :].roll(by * d, -3) for d in range(TURNS)], -2).flatten(-5, -4)

@@ -1,7 +1,7 @@
-"""Which way is up: one score for "this stands upright", asked of the assembled picture in its four turns.
+"""Orientation of assembled pictures: one score for "upright", for each of the four turns of the picture.
 
-The picture is looked at by EfficientNet-Lite0: its first blocks are those of the weights package, the later ones were
-learnt on and are stored with the head. All kinds of flat pieces ask it.
+The features are those of EfficientNet-Lite0: its first blocks are those of the weights package, the later ones were
+trained further and are stored with the head.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -19,14 +20,12 @@ from torch import Tensor, nn
 
 from diffassemble.core import InputError
 from diffassemble.core.settings import Fraction, Positive, Share, Width
-from diffassemble.network.encoders.efficientnet import LAST_WIDTH, STAGES, load_efficientnet
+from diffassemble.network.encoders.efficientnet import load_efficientnet
 from diffassemble.network.encoders.image import TURNS
 from diffassemble.network.pretrained import Pretrained, bundled_models
 
-UPRIGHT = "upright"
-"""the name of the weights"""
-FROZEN, FROZEN_STAGE = 12, 5
-"""the last block that is never learnt, and its stage"""
+FROZEN = 12
+"""the last block that is never trained"""
 
 Views = Sequence[Float[Tensor, "b 192 _ _"]]
 """maps of pictures after the last frozen block, turned clockwise by no, one, two and three quarters"""
@@ -37,23 +36,23 @@ class UprightConfig:
     """What the scoring network is made of."""
 
     side: Width = 192
-    """pictures are looked at with about side × side pixels, in their own shape"""
+    """pictures are resized to about side × side pixels, in their own shape"""
     hidden: Width = 128
     """width of the head's hidden layer"""
     dropout: Fraction = 0.4
     bands: Width = 3
     """bands from top to bottom over which maps are averaged"""
     longest: Positive = 30.0
-    """more than so many times longer than wide, pictures are squeezed"""
+    """ratio of sides above which pictures are compressed"""
     sure: Share = 0.95
-    """probability from which on neither the mirror image nor other evidence is asked"""
+    """probability from which on neither the mirror image nor other evidence is used"""
 
 
 DEFAULT = UprightConfig()
 
 
 class Upright(Pretrained):
-    """Logits of the four turns. Turning the picture only shifts them, since each turn is scored by the same network."""
+    """Logits of the four turns, each scored by the same network, so that turning the picture only shifts them."""
 
     config_class = UprightConfig
     halved = True
@@ -62,8 +61,10 @@ class Upright(Pretrained):
     def __init__(self, config: UprightConfig) -> None:
         super().__init__()
         self.config = config
-        self.blocks = copy.deepcopy(load_efficientnet().blocks[FROZEN + 1 :]).requires_grad_(True)
-        pooled = config.bands * (STAGES[FROZEN_STAGE][0] + LAST_WIDTH)
+        blocks: Any = load_efficientnet().blocks
+        self.blocks = copy.deepcopy(blocks[FROZEN + 1 :]).requires_grad_(True)
+        frozen, last = blocks[FROZEN].layers[-1].convolution, blocks[-1].convolution
+        pooled = config.bands * (frozen.out_channels + last.out_channels)
         self.norm = nn.BatchNorm1d(pooled, eps=0.01, affine=False)
         self.head = nn.Sequential(nn.Dropout(config.dropout), nn.Linear(pooled, 1))
         self.deep = nn.Sequential(
@@ -72,10 +73,9 @@ class Upright(Pretrained):
         self.register_buffer("temperature", torch.ones(()))
 
     def forward(self, pictures: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 4"]:
-        """Logit k: turning the picture clockwise by k quarter turns makes it upright.
+        """Logit k: turning the picture clockwise by k quarter turns makes it upright; their softmax is calibrated.
 
-        Colours are in [0, 1], NaN where they are not known. Pictures of any shape are brought to the size that is
-        looked at first. The softmax of the logits is calibrated.
+        Colours are in [0, 1], NaN where they are not known.
         """
         return self.judged(views_of(pictures, self.config.side))
 
@@ -97,10 +97,10 @@ class Upright(Pretrained):
 
 @torch.no_grad()
 def views_of(pictures: Float[Tensor, "b 3 h w"], side: int, turns: Sequence[int] = range(TURNS)) -> Views:
-    """What the frozen blocks show of pictures in their four turns, or some, with about side × side pixels."""
+    """Maps of the frozen blocks of pictures in their four turns, or some, with about side × side pixels."""
     height, width = pictures.shape[-2:]
-    network, shown = load_efficientnet(), resized(pictures, looked_at(height, width, side))
-    return [network(torch.rot90(shown, -turn, (-2, -1)), FROZEN)[0] for turn in turns]
+    network, pictures = load_efficientnet(), resized(pictures, looked_at(height, width, side))
+    return [network(torch.rot90(pictures, -turn, (-2, -1)), FROZEN)[0] for turn in turns]
 
 
 def looked_at(height: int, width: int, side: int, longest: float = DEFAULT.longest) -> tuple[int, int]:
@@ -111,11 +111,9 @@ def looked_at(height: int, width: int, side: int, longest: float = DEFAULT.longe
 
 
 def resized(pictures: Float[Tensor, "b 3 h w"], size: tuple[int, int]) -> Float[Tensor, "b 3 h2 w2"]:
-    """Pictures at another size, what is not known filled in."""
+    """Pictures at another size, unknown colours filled in."""
     pictures = filled(pictures)
-    if pictures.shape[-2:] == size:
-        return pictures
-    return F.interpolate(pictures, size, mode="bilinear", antialias=True)
+    return pictures if pictures.shape[-2:] == size else F.interpolate(pictures, size, mode="bilinear", antialias=True)
 
 
 def filled(pictures: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
@@ -132,8 +130,8 @@ def upright_turn(
 ) -> tuple[int, float]:
     """How many clockwise quarter turns, of those allowed, make the picture upright, and the probability of that.
 
-    Where that is not sure, the mirror image is asked too, which by symmetry needs the opposite turn, and `more` for log
-    odds of the turns allowed.
+    In doubt the logits of the mirror image, which needs the opposite turn, are averaged with it, and those of `more`,
+    log odds of the turns allowed, are added.
     """
     logits = model(picture[None])[0]
     if logits[list(allowed)].softmax(0).max() < model.config.sure:
@@ -148,19 +146,19 @@ def upright_turn(
 
 def bundled_upright() -> Upright | None:
     """The network that comes with the package; without it or its backbone, wholes stay as they were assembled."""
-    if UPRIGHT not in bundled_models():
+    if "upright" not in bundled_models():
         return None
     try:
         load_efficientnet()
     except InputError as error:
-        tell_once(f"which way is up stays unknown: {error}")
+        warn_once(f"the orientation of the whole stays unknown: {error}")
         return None
-    return Upright.from_pretrained(UPRIGHT)
+    return Upright.from_pretrained("upright")
 
 
 @cache
-def tell_once(line: str) -> None:
-    """Tell people something, once."""
+def warn_once(line: str) -> None:
+    """Print a line to the error stream, once a process."""
     from rich.console import Console
 
     Console(stderr=True).print(line, highlight=False, soft_wrap=True)

@@ -17,7 +17,7 @@ from diffassemble.core import Matches, Placements, Poses, Puzzle, Step
 from diffassemble.core.solver import in_content_order
 from diffassemble.network.batch import pack
 from diffassemble.network.denoiser import PoseNetwork
-from diffassemble.network.relative import anchored, assembled, denoised, judged, shown
+from diffassemble.network.judge import agreeing, anchored, assembled, denoised, judge
 from diffassemble.outlines.hearing import heard, resized, standing
 from diffassemble.outlines.pose_graph import relax
 
@@ -56,9 +56,9 @@ class OutlineDiffusionSolver:
             found = clean
             yield Step(told.in_pixels(own @ noisy), done=0.99 * done)
         unit = pack([told.puzzle]).board[:, 2]
-        verdicts, locked = judged(self.model, seen, matches, found), puzzle.locks is not None
-        answer, sure = assembled(matches, found, held, unit, verdicts, locked)
-        borne_out = matches[(shown(matches, answer, unit) & (matches.first < matches.second)).nonzero()[:, 0]]
+        judged, locked = judge(self.model, seen, matches, found, unit), puzzle.locks is not None
+        answer, sure = assembled(matches, judged, held, unit, locked)
+        borne_out = matches[(agreeing(matches, answer, unit) & (matches.first < matches.second)).nonzero()[:, 0]]
         in_pixels = replace(borne_out, pose=resized(borne_out.pose, told.length))
         poses = relax(told.in_pixels(own @ answer), in_pixels, held.held, borne_out.probability)
         sure = torch.where(held.held, 1.0, _SUREST * sure) if locked else _SUREST * sure

@@ -57,10 +57,7 @@ def resize_to_board(picture: Float[Tensor, "3 H W"], board: Board, cell: tuple[i
 def fitted(
     picture: Float[Tensor, "3 H W"], board: Board, cell: tuple[int, int], config: CutConfig = DEFAULT
 ) -> UInt8[Tensor, "3 h w"]:
-    """The picture with cells of this height and width, in levels of 8 bits: cut, if they have that size, else resized.
-
-    Real pieces are files of 8 bits: finer colours would give away which borders belong together.
-    """
+    """The picture with cells of this height and width, cropped or resized, in 8 bits like pieces from files."""
     height, width = board.rows * cell[0], board.cols * cell[1]
     top, left = picture.shape[-2] - height, picture.shape[-1] - width
     # A crop of the board's shape may be a few pixels too wide or high.
@@ -87,8 +84,8 @@ def cut_picture(
 ) -> Puzzle:
     """Cut the centre of a picture into shuffled square pieces, each turned by a random quarter turn.
 
-    The `whole` picture is cut into pieces of its own shape, turned by half turns unless that is square. Without `size`
-    the pieces keep as many pixels as the picture has; with it, the longer side of a piece, the picture is resized.
+    The `whole` picture is cut into pieces of its own shape, turned by half turns unless that is square. `size` is the
+    longer side of a piece in pixels; without it the picture is not resized.
     """
     # 1. The part of the picture that is cut, and the size of a piece.
     cropped = picture if whole else crop_to_board(picture, board)
@@ -132,10 +129,9 @@ def cut_image(
 ) -> Puzzle:
     """Cut the centre of a picture file into rows × cols shuffled square pieces, turned by quarter turns.
 
-    Pieces are as large as the picture allows, or `size` pixels a side before `erode` of them are lost at
-    every side; `missing` is the share of pieces taken away. The `whole` picture is cut into pieces that need not be
-    square, which are turned by half turns. The same seed gives the same puzzle. `say` receives a line about what is
-    cut away.
+    Pieces are as large as the picture allows, or `size` pixels a side before `erode` of them are lost at every side;
+    `missing` is the share of pieces taken away. The `whole` picture is cut into pieces that need not be square, turned
+    by half turns. `say` receives a line about what is cut away.
     """
     if min(rows, cols) < 1:
         raise InputError(f"a grid of {rows} rows and {cols} columns has no cells; give 1 or more of each")
@@ -151,9 +147,8 @@ def cut_image(
         )
     board, (width, height) = Board(rows, cols), picture_size(path)
     made = width * height if size is None else board.cells * size**2
-    needed = max(DEFAULT.read * width * height, DEFAULT.cut * made) + (
-        0 if size is None else DEFAULT.read * width * height
-    )
+    reading = DEFAULT.read * width * height
+    needed = max(reading, DEFAULT.cut * made) + (0 if size is None else reading)
     check_memory(needed, f"{path}: cutting it", "use a smaller picture or --size")
     generator = torch.Generator().manual_seed(seed)
     given = [read_picture(path)]
@@ -182,10 +177,7 @@ def tiles(picture: Num[Tensor, "3 H W"], board: Board) -> Num[Tensor, "cells 3 h
 
 
 def check_pieces(pieces: ImagePieces, names: Sequence[str], source: Path) -> None:
-    """Refuse pieces that no solver could distinguish.
-
-    Identical pieces of one flat colour pass (a clear sky has many): swapping them changes nothing.
-    """
+    """Refuse pieces that no solver could distinguish; identical pieces of one flat colour may be exchanged and pass."""
     if len(pieces) < 2:
         raise InputError(f"{source}: has only {len(pieces)} piece; a puzzle needs at least 2")
     if (least := min(pieces.height, pieces.width)) < SMALLEST_PIECE:

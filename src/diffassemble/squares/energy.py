@@ -1,7 +1,6 @@
-"""The energy of a placement: log odds of the borders that meet, and of what each piece shows for its place.
+"""The energy of a placement, the higher the better: Σ pair terms of sides that meet + Σ place terms of pieces.
 
-E = Σ pair terms of all sides that meet + Σ place terms of all pieces; the higher, the better. `search.Terms` has the
-two forms of its terms, dense and listed.
+Pair terms are log odds of borders, place terms those of content. `search.Terms` has their two forms, dense and listed.
 """
 
 from __future__ import annotations
@@ -17,18 +16,10 @@ from torch import Tensor
 from diffassemble.assembly.confidence import agglomerate, calibration
 from diffassemble.core import Board, Locks, Matches, Puzzle
 from diffassemble.core.board import SIDES, Placement
-from diffassemble.squares.edge_model import Evidence
+from diffassemble.squares import search
+from diffassemble.squares.edges import Evidence
 from diffassemble.squares.placement import ScoredPlacement
-from diffassemble.squares.search import (
-    SearchConfig,
-    Terms,
-    contacts,
-    energy,
-    margins,
-    search,
-    segment_margins,
-    segments,
-)
+from diffassemble.squares.search import SearchConfig, Terms
 
 
 @dataclass(frozen=True)
@@ -48,12 +39,12 @@ class EnergyConfig:
     pinned: float = 1e4
     """term of a locked piece in its place: no sum of other terms outweighs it"""
     content: tuple[float, float] = (-3.0, 6.0)
-    """bounds of what a piece shows for a place, over chance: it is never proof"""
+    """bounds of the log odds of a piece's content for a place, over chance"""
     holds: float = 3.0
     """sum of the pair terms between two groups from which they count as one; benchmarks/calibrate_confidence.py"""
     pull: float = 6.0
-    """bonus of every pair that touches where borders are unsure, so that cells with many neighbours are filled first;
-    on a full board all placements get the same, so it changes the search and not the best placement"""
+    """bonus of every pair that touches where borders are doubtful, so that cells with many neighbours are filled first;
+    on a full board the same for all placements"""
     search: SearchConfig = field(default_factory=SearchConfig)
 
 
@@ -77,8 +68,7 @@ class State:
 class Energy:
     """The terms of every placement; `likely` are pairs of sides worth trying as moves.
 
-    `doubt` in [0, 1] is how little the borders determine. With pieces missing it is 0: most sides have no neighbour
-    then, which is no sign of doubt.
+    `doubt` in [0, 1] is how little the borders determine; 0 with pieces missing, where most sides have no neighbour.
     """
 
     terms: Terms
@@ -89,34 +79,33 @@ class Energy:
 
     @staticmethod
     def of_borders(matches: Matches, puzzle: Puzzle, listed: bool, config: EnergyConfig = DEFAULT) -> Energy:
-        """From borders and locks alone."""
-        if listed:
-            return Energy.listed(matches, puzzle, config)
-        places = place_terms(None, len(puzzle), puzzle.board, puzzle.locks, config=config)
-        return Energy.dense(matches, places, puzzle.board, config)
+        """From borders and locks alone; if `listed`, from likely pairs, so that memory grows with the pieces alone."""
+        count, board = len(puzzle), puzzle.board
+        if not listed:
+            return Energy.dense(matches, place_terms(None, count, board, puzzle.locks, config=config), board, config)
+        tables = np.zeros((0, 0), np.float32), np.zeros((0, 0, SIDES), np.float32)
+        lists = *pair_lists(matches, count, config), *place_lists(count, board, puzzle.locks, config)
+        return Energy(Terms(*tables, *lists, -config.strongest), _likely(matches, config), board, config=config)
 
     @staticmethod
     def dense(
         matches: Matches, places: Float[Tensor, "n 4 cells"], board: Board, config: EnergyConfig = DEFAULT
     ) -> Energy:
         """From the matches of sides and the terms of every place."""
-        doubt = _doubt(matches, board) if len(places) == board.cells else 0.0
+        doubt = 0.0
+        if len(places) == board.cells:  # 1 − mean probability of the best match of all sides that have a neighbour
+            own = SIDES * matches.first + matches.slot // SIDES
+            best = torch.zeros(SIDES * board.cells).scatter_reduce(0, own, matches.probability, "amax")
+            inner = SIDES * board.cells - 2 * (board.rows + board.cols)
+            doubt = max(0.0, 1 - float(best.sum()) / max(1, inner))
         pairs = pair_terms(matches, len(places), config) + config.pull * doubt
         tables = pairs.numpy(), places.permute(2, 0, 1).contiguous().numpy()
         whole, real = np.zeros(0, np.int64), np.zeros(0, np.float32)
         terms = Terms(*tables, whole, whole, real, whole, whole, real, -config.strongest)
         return Energy(terms, _likely(matches, config), board, doubt, config)
 
-    @staticmethod
-    def listed(matches: Matches, puzzle: Puzzle, config: EnergyConfig = DEFAULT) -> Energy:
-        """From likely pairs and locked places only, so that memory grows with the pieces alone."""
-        tables = np.zeros((0, 0), np.float32), np.zeros((0, 0, SIDES), np.float32)
-        lists = *pair_lists(matches, len(puzzle), config), *place_lists(len(puzzle), puzzle.board, puzzle.locks, config)
-        terms = Terms(*tables, *lists, -config.strongest)
-        return Energy(terms, _likely(matches, config), puzzle.board, config=config)
-
     def __call__(self, state: State) -> float:
-        return float(energy(state.at, state.turn, self.terms, self.board.cols))
+        return float(search.energy(state.at, state.turn, self.terms, self.board.cols))
 
     def state(self, cells: Tensor, turns: Tensor) -> State:
         """A placement of the pieces that have a cell."""
@@ -124,15 +113,19 @@ class Energy:
         at[cells.numpy()[placed]] = placed
         return State(at, turns.numpy().copy(), cells.numpy().copy())
 
-    def filled(self, state: State) -> State:
-        """The same with all loose pieces put down."""
-        return self.improve(state, 0, 0.0, 0.0, np.random.default_rng(0))
-
-    def improve(self, state: State, rounds: int, hot: float, cold: float, random: np.random.Generator) -> State:
-        """The best placement that the search finds from this one, between these temperatures."""
+    def improve(
+        self,
+        state: State,
+        rounds: int = 0,
+        hot: float = 0.0,
+        cold: float = 0.0,
+        random: np.random.Generator | None = None,
+    ) -> State:
+        """The best placement found from this one in so many moves; without any, loose pieces are put down."""
         found = State(state.at.copy(), state.turn.copy(), state.where.copy())
         arrays = (found.at, found.turn, found.where, self.terms, self.likely)
-        search(*arrays, self.board.cols, rounds, hot, cold, random, *astuple(self.config.search))
+        random = random or np.random.default_rng(0)
+        search.search(*arrays, self.board.cols, rounds, hot, cold, random, *astuple(self.config.search))
         return found
 
     def answer(self, state: State) -> ScoredPlacement:
@@ -146,8 +139,8 @@ class Energy:
         largest = sizes.argmax()
         margin = np.empty(len(label))
         arrays = (state.at, state.turn, state.where, self.terms, self.board.cols)
-        segment_margins(*arrays, label, largest, margin)
-        # What the pieces of one picture show is correlated, so that sums of it are divided by √size.
+        search.segment_margins(*arrays, label, largest, margin)
+        # The content of the pieces of one picture is correlated, so that sums of it are divided by √size.
         shift = margin[largest] / math.sqrt(sizes[largest])
         least = np.minimum(np.minimum(self.margins(state), margin), shift)
         return state.placement, calibrated(least)
@@ -158,7 +151,7 @@ class Energy:
         A label is one of the group's pieces. All sides that meet count, those with negative terms too.
         """
         pieces, values = np.empty((2 * self.board.cells, 2), np.int64), np.empty(2 * self.board.cells)
-        found = contacts(state.at, state.turn, self.terms, self.board.cols, pieces, values)
+        found = search.contacts(state.at, state.turn, self.terms, self.board.cols, pieces, values)
         meeting = zip(*pieces[:found].T.tolist(), values[:found].tolist(), strict=True)
         label = np.arange(len(state.where))
         for inside, added, _ in agglomerate(len(label), meeting, self.config.holds):
@@ -168,12 +161,12 @@ class Energy:
     def certainty(self, state: State) -> float:
         """The least margin of any piece; −∞ where there are several segments, which could be exchanged as wholes."""
         label = np.empty(len(state.where), np.int64)
-        segments(state.at, state.turn, self.terms, self.board.cols, self.config.search.holds, label)
+        search.segments(state.at, state.turn, self.terms, self.board.cols, self.config.search.holds, label)
         return float(self.margins(state).min()) if (label == label[0]).all() else -math.inf
 
     def margins(self, state: State) -> Float64[np.ndarray, "n"]:
         """By how much each piece's terms are higher than those of the best other use of its cell."""
-        return margins(state.at, state.turn, state.where, self.terms, self.board.cols)
+        return search.margins(state.at, state.turn, state.where, self.terms, self.board.cols)
 
 
 def border_confidence(
@@ -190,6 +183,16 @@ def calibrated(margin: Float64[np.ndarray, "n"]) -> Float[Tensor, "n"]:
     numbers = calibration("squares")
     logit = torch.from_numpy(numbers.slope * margin + numbers.shift).float()
     return logit.sigmoid().clamp(max=numbers.ceiling)
+
+
+def match_sides(matches: Matches) -> Int64[np.ndarray, "m 2"]:
+    """The two sides of each match."""
+    own, other = SIDES * matches.first + matches.slot // SIDES, SIDES * matches.second + matches.slot % SIDES
+    return torch.stack([own, other], 1).numpy()
+
+
+def _likely(matches: Matches, config: EnergyConfig) -> Int64[np.ndarray, "tried 2"]:
+    return match_sides(matches[matches.probability > config.likely])
 
 
 def _bounded(matches: Matches, config: EnergyConfig) -> Float[Tensor, "m"]:
@@ -209,10 +212,9 @@ def pair_lists(
 ) -> tuple[Int64[np.ndarray, "sides_and_one"], Int64[np.ndarray, "m"], Float32[np.ndarray, "m"]]:
     """Starts, partners and terms of likely pairs, both ways round; the better term where both sides list the pair."""
     matches = matches[matches.probability > config.listed]
-    sides, term = match_sides(matches), _bounded(matches, config).float().numpy()
-    total = SIDES * count
+    sides, total = match_sides(matches), SIDES * count
     key = np.concatenate([sides[:, 0] * total + sides[:, 1], sides[:, 1] * total + sides[:, 0]])
-    terms = np.concatenate([term, term])
+    terms = np.tile(_bounded(matches, config).float().numpy(), 2)
     order = np.lexsort((-terms, key))
     key, first = np.unique(key[order], return_index=True)
     return np.searchsorted(key, total * np.arange(total + 1)), key % total, terms[order][first]
@@ -226,9 +228,9 @@ def place_terms(
     trust: float = 1.0,
     config: EnergyConfig = DEFAULT,
 ) -> Float[Tensor, "n 4 c"]:
-    """How much more probable than by chance each piece's turn and place are, in log odds weighed by `trust`.
+    """Log odds over chance of each piece's turn and place by log probabilities, if given, weighted by `trust`.
 
-    Without log probabilities (`chances`) all are 0. Locked pieces count `pinned` where they are locked.
+    Locked pieces count `pinned` where they are locked.
     """
     terms = torch.zeros(count, SIDES, board.cells)
     if board.oblong:
@@ -245,27 +247,7 @@ def place_lists(
     count: int, board: Board, locks: Locks | None = None, config: EnergyConfig = DEFAULT
 ) -> tuple[Int64[np.ndarray, "n"], Int64[np.ndarray, "n"], Float32[np.ndarray, "n"]]:
     """Cells, turns and terms of locked pieces; cell −1 and term 0 for all others."""
-    cells, turns, terms = np.full(count, -1), np.zeros(count, np.int64), np.zeros(count, np.float32)
-    if locks is not None:
-        held = locks.held.numpy()
-        wanted, wanted_turns = (part.numpy()[held] for part in board.snap(locks.poses))
-        cells[held], turns[held], terms[held] = wanted, wanted_turns, config.pinned
-    return cells, turns, terms
-
-
-def match_sides(matches: Matches) -> Int64[np.ndarray, "m 2"]:
-    """The two sides of each match."""
-    own, other = SIDES * matches.first + matches.slot // SIDES, SIDES * matches.second + matches.slot % SIDES
-    return torch.stack([own, other], 1).numpy()
-
-
-def _likely(matches: Matches, config: EnergyConfig) -> Int64[np.ndarray, "tried 2"]:
-    return match_sides(matches[matches.probability > config.likely])
-
-
-def _doubt(matches: Matches, board: Board) -> float:
-    """1 minus the probability of a side's best match, averaged over as many sides as have one on a full board."""
-    own = SIDES * matches.first + matches.slot // SIDES
-    best = torch.zeros(SIDES * board.cells).scatter_reduce(0, own, matches.probability, "amax")
-    inner = SIDES * board.cells - 2 * (board.rows + board.cols)
-    return max(0.0, 1 - float(best.sum()) / max(1, inner))
+    if locks is None:
+        return np.full(count, -1), np.zeros(count, np.int64), np.zeros(count, np.float32)
+    held, (cells, turns) = locks.held.numpy(), board.snap(locks.poses)
+    return np.where(held, cells, -1), np.where(held, turns, 0), np.where(held, np.float32(config.pinned), np.float32(0))

@@ -1,7 +1,6 @@
-"""Trees of pieces grown along matches of sides, and the pieces that the frames of a board hold of them.
+"""Trees of pieces grown along matches of sides, and the frames of a board that hold most of them.
 
-In the frame of its tree, each piece has a place (x right, y down, in cells) and a turn. Trees may be required to fit
-the shape of a board (Gallagher 2012 and Yu 2015: trimming).
+In the frame of its tree, each piece has a place (x right, y down, in cells) and a turn.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 
 from diffassemble.assembly.forest import FREE, join
-from diffassemble.core import Board, turn_matrix
-from diffassemble.core.board import SIDES, WAYS
+from diffassemble.core import Board, Poses, turn_matrix
+from diffassemble.core.board import SIDES, WAYS, Placement
 
-# The rotations by whole quarter turns.
 QUARTERS = turn_matrix(torch.arange(SIDES)).long().numpy()
+"""the rotations by whole quarter turns"""
 
 
 def _in_space(turns: Int64[np.ndarray, "n"], places: Int64[np.ndarray, "n 2"]) -> Float64[np.ndarray, "n 3 4"]:
@@ -26,20 +25,17 @@ def _in_space(turns: Int64[np.ndarray, "n"], places: Int64[np.ndarray, "n 2"]) -
     return poses
 
 
-def _beside() -> Float64[np.ndarray, "16 3 4"]:
-    """The pose of a piece, seen from another, if its side b touches the other's side a: number 4·a + b."""
-    a, b = np.divmod(np.arange(SIDES**2), SIDES)
-    return _in_space((a + 2 - b) % SIDES, WAYS[a])
-
-
-_BESIDE = _beside()
+_OWN, _OTHER = np.divmod(np.arange(SIDES**2), SIDES)
+# The pose of a piece relative to another whose side a touches its side b: number 4·a + b.
+_BESIDE = _in_space((_OWN + 2 - _OTHER) % SIDES, WAYS[_OWN])
 
 
 @dataclass(frozen=True)
 class Forest:
     """Pieces in trees, changed in place as they grow; pieces with the same `label` are in one tree.
 
-    `frame` is the pose of each in its tree; the others are as in `assembly.forest.join`.
+    `frame` is the pose of each in its tree. With a board, trees reach beyond its frame with a few of their pieces only;
+    `held` is how many pieces of the tree with this label the best frame holds. The others are as in `forest.join`.
     """
 
     label: Int64[np.ndarray, "n"]
@@ -47,15 +43,18 @@ class Forest:
     size: Int64[np.ndarray, "n"]
     frame: Float64[np.ndarray, "n 3 4"]
     lookup: Int64[np.ndarray, "h"]
+    held: Int64[np.ndarray, "k"]
+    board: Board | None = None
 
     @staticmethod
-    def of(count: int, turns: Int64[np.ndarray, "n"] | int = 0) -> Forest:
+    def of(count: int, turns: Int64[np.ndarray, "n"] | int = 0, board: Board | None = None) -> Forest:
         """Every piece a tree of its own, turned by `turns`."""
         # The smaller tree moves, so a piece moves at most log2(n) times, and each time takes one more entry.
         entries = count * (count.bit_length() + 1)
         lookup = np.full(1 << (2 * entries).bit_length(), FREE, np.int64)
         frame = _in_space(np.broadcast_to(turns, count), np.zeros((count, 2), np.int64))
-        return Forest(np.arange(count), np.arange(count), np.ones(count, np.int64), frame, lookup)
+        held = np.ones(0 if board is None else count, np.int64)
+        return Forest(np.arange(count), np.arange(count), np.ones(count, np.int64), frame, lookup, held, board)
 
     @property
     def place(self) -> Int64[np.ndarray, "n 2"]:
@@ -78,60 +77,47 @@ class Forest:
         """The pieces of the largest tree."""
         return np.flatnonzero(self.label == self.label[self.size[self.label].argmax()])
 
-    def grow(self, matches: Int64[np.ndarray, "m 2"], start: int, joins: int) -> int:
-        """Try the matches from `start` on until so many joins are made; returns the first match not yet tried."""
-        return start + self.join(matches[start:], joins)[0]
+    def join(self, sides: Int64[np.ndarray, "m 2"], joins: int | None = None) -> tuple[int, Bool[np.ndarray, "m"]]:
+        """Join trees along matches, one after the other; how many were tried until so many joins, and which refused.
 
-    def join(
-        self,
-        sides: Int64[np.ndarray, "m 2"],
-        joins: int,
-        held: Int64[np.ndarray, "n"] | None = None,
-        rows: int = 0,
-        cols: int = 0,
-    ) -> tuple[int, Bool[np.ndarray, "m"]]:
-        """Join trees along matches; how many were tried until so many joins were made, and which were refused."""
-        refused, any_distance, any_box = np.zeros(len(sides), np.bool_), np.zeros(0), np.zeros((0, 3))
-        held = np.zeros(0, np.int64) if held is None else held
-        trees = self.label, self.following, self.size, self.frame
-        sides = np.ascontiguousarray(sides)
-        tried = join(sides, _BESIDE, joins, refused, *trees, any_distance, any_box, self.lookup, held, rows, cols)
-        return int(tried), refused
-
-
-@dataclass(frozen=True)
-class FramedForest:
-    """A forest whose trees reach beyond the frame only with a few of their pieces.
-
-    `held` is how many pieces of the tree with this label the best frame holds.
-    """
-
-    forest: Forest
-    board: Board
-    held: Int64[np.ndarray, "n"]
-
-    @staticmethod
-    def of(board: Board, turns: Int64[np.ndarray, "n"]) -> FramedForest:
-        """Every piece a tree of its own, turned by `turns`."""
-        return FramedForest(Forest.of(len(turns), turns), board, np.ones(len(turns), np.int64))
-
-    def join(self, sides: Int64[np.ndarray, "m 2"]) -> Bool[np.ndarray, "m"]:
-        """Join trees along matches, one after the other; which matches were refused.
-
-        A match is refused if two pieces would share a cell, or if the best frame would hold no more than half of the
-        smaller tree's pieces.
+        A match is refused if two pieces would share a cell, or, with a board, if the best frame would hold no more than
+        half of the smaller tree's pieces.
         """
-        return self.forest.join(sides, len(sides), self.held, self.board.rows, self.board.cols)[1]
+        refused, any_distance, any_box = np.zeros(len(sides), np.bool_), np.zeros(0), np.zeros((0, 3))
+        along = np.ascontiguousarray(sides), _BESIDE, len(sides) if joins is None else joins, refused
+        trees = self.label, self.following, self.size, self.frame
+        shape = (0, 0) if self.board is None else (self.board.rows, self.board.cols)
+        return int(join(*along, *trees, any_distance, any_box, self.lookup, self.held, *shape)), refused
 
     def open_sides(self) -> Bool[np.ndarray, "sides"]:
         """Which sides face a cell that their own tree leaves free."""
-        label, place, turn = self.forest.label, self.forest.place, self.forest.turn
-        way = (turn[:, None] + np.arange(SIDES)) % SIDES
+        way = (self.turn[:, None] + np.arange(SIDES)) % SIDES
+        place = self.place
         beside = place[:, None] + WAYS[way]
-        span = 2 * len(label) + 3
-        taken = (label * span + place[:, 0]) * span + place[:, 1]
-        sought = (label[:, None] * span + beside[..., 0]) * span + beside[..., 1]
+        span = 2 * len(self.label) + 3
+        taken = (self.label * span + place[:, 0]) * span + place[:, 1]
+        sought = (self.label[:, None] * span + beside[..., 0]) * span + beside[..., 1]
         return ~np.isin(sought, taken).ravel()
+
+    def layout(self, board: Board) -> Poses:
+        """Every tree around the middle of the cells that its pieces would have if they were listed row by row."""
+        start, label = board.centres()[: len(self.label)], torch.from_numpy(self.label)
+        place = torch.from_numpy(self.place) * board.pitch
+        offset = torch.zeros_like(start).index_add(0, label, start - place)
+        offset = offset / torch.from_numpy(self.size)[:, None]
+        return Poses(turn_matrix(torch.from_numpy(self.turn)), place + offset[label])
+
+    def in_frame(self, by: int, framed: Int64[np.ndarray, "k"]) -> Placement:
+        """The largest tree, turned as a whole, on these cells; the cells of all other pieces are −1."""
+        members = self.largest
+        cells, turns = np.full(len(self.label), -1), self.turn
+        cells[members], turns[members] = framed, (turns[members] + by) % SIDES
+        return torch.from_numpy(cells), torch.from_numpy(turns)
+
+    def trimmed(self, board: Board) -> Placement:
+        """Trimming: the largest tree within the frame that holds most of its pieces; the cells of all others are −1."""
+        place = self.place[self.largest]
+        return self.in_frame(*best_frames(place, np.ones(len(place)), board, 1)[0][1:])
 
 
 def held_by_frames(
@@ -146,8 +132,22 @@ def held_by_frames(
     return wide[:, shape[1] :] - wide[:, : -shape[1]]
 
 
-def turned(place: Int64[np.ndarray, "k 2"], by: int) -> Int64[np.ndarray, "k 2"]:
-    """Places after clockwise quarter turns around the origin."""
-    for _ in range(by):
-        place = np.stack([-place[:, 1], place[:, 0]], 1)
-    return place
+def best_frames(
+    places: Int64[np.ndarray, "k 2"], weight: Float64[np.ndarray, "k"], board: Board, most: int
+) -> list[tuple[float, int, Int64[np.ndarray, "k"]]]:
+    """The best frames for pieces at these places: the weight each holds, its turn, the cells in it, or −1.
+
+    The frame may be along the places or across them. Of frames that hold as much, those in the middle come first.
+    """
+    shape, found = (board.cols, board.rows), []
+    for by in (0,) if board.oblong or board.rows == board.cols else (0, 1):
+        place = np.stack([-places[:, 1], places[:, 0]], 1) if by else places
+        held = held_by_frames(place, weight, shape)
+        corners = np.argwhere(np.isfinite(held))
+        value = np.round(held.ravel(), 6)
+        middle = corners[value == value.max()].mean(0)
+        for index in np.lexsort((np.abs(corners - middle).sum(1), -value))[:most]:
+            col, row = (place - place.min(0) + np.array(shape) - corners[index]).T
+            inside = (col >= 0) & (col < board.cols) & (row >= 0) & (row < board.rows)
+            found.append((float(value[index]), by, np.where(inside, row * board.cols + col, -1)))
+    return sorted(found, key=lambda frame: -frame[0])

@@ -6,11 +6,9 @@ import math
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float
-from torch import Tensor
 
 from diffassemble.core import Board, ImagePieces, Puzzle, Solver
-from diffassemble.squares.edge_model import Evidence, find_matches
+from diffassemble.squares.edges import Evidence, find_matches
 from diffassemble.squares.placement import Uprighter, realised
 
 
@@ -32,7 +30,7 @@ DEFAULT = GridConfig()
 def candidate_boards(count: int, aspect: float = 1.0, stretch: float = DEFAULT.stretch) -> list[Board]:
     """Square and landscape boards, at most `stretch` : 1, that `count` pieces fill; of oblong pieces also upright ones.
 
-    If there is none, those that hold them and of which neither a row nor a column could be spared.
+    If there is none, those that hold them without a row or column to spare.
     """
     most = count if aspect != 1 else math.ceil(count**0.5)
     boards = [Board(rows, math.ceil(count / rows), aspect) for rows in range(1, most + 1)]
@@ -47,8 +45,7 @@ def candidate_boards(count: int, aspect: float = 1.0, stretch: float = DEFAULT.s
 def choose_board(pieces: ImagePieces, solver: Solver, seed: int, upright: Uprighter | None = None) -> Board:
     """Solve on every candidate board and keep the one whose placement realises most border evidence.
 
-    Borders of square pieces don't determine whether rows × cols or cols × rows is meant: `upright` classifies the
-    picture; without it the wider one is taken.
+    Whether rows × cols or cols × rows is right is decided by `upright`; without it the wider one is taken.
     """
     boards = candidate_boards(len(pieces), pieces.height / pieces.width)
     if len(boards) == 1 and (upright is None or boards[0].oblong):
@@ -70,13 +67,9 @@ def choose_board(pieces: ImagePieces, solver: Solver, seed: int, upright: Uprigh
 
 def roomy_board(count: int) -> Board:
     """A board near the square, rather high than wide, with few spare cells."""
-
-    def waste(board: Board) -> tuple[int, int]:
-        spare = board.cells - count
-        return spare + board.rows - board.cols, spare
-
     boards = [Board(math.ceil(count / cols), cols) for cols in range(1, math.isqrt(count) + 2)]
-    return min((board for board in boards if board.rows >= board.cols), key=waste)
+    upright = [board for board in boards if board.rows >= board.cols]
+    return min(upright, key=lambda board: (board.cells - count + board.rows - board.cols, board.cells - count))
 
 
 @dataclass(frozen=True)
@@ -88,16 +81,24 @@ class SetAside:
 
 
 def set_aside(puzzle: Puzzle, config: GridConfig = DEFAULT) -> SetAside:
-    """Take away the pieces for which there is no cell, and those whose borders no other piece continues.
+    """Take away the pieces without a cell, and those whose borders no other piece continues.
 
-    From its centre, or from the locked pieces, the picture grows by the piece with the most expected neighbours in it.
+    The picture grows from the piece of highest eigenvector centrality in the graph of expected neighbours, or from the
+    locked pieces, by the piece with the most expected neighbours in it.
     """
     matches = find_matches(puzzle)
     # The probability that two pieces are neighbours, on any side.
     bonds = torch.zeros(len(puzzle), len(puzzle))
     bonds.index_put_((matches.first, matches.second), matches.probability, accumulate=True)
     bonds = ((bonds + bonds.T) / 2).clamp(max=1).fill_diagonal_(0)
-    belongs = _centre(bonds, config.rounds) if puzzle.locks is None else puzzle.locks.held.clone()
+    if puzzle.locks is None:
+        central = torch.ones(len(bonds))
+        for _ in range(config.rounds):
+            central = bonds @ central + 1e-6
+            central = central / central.max()
+        belongs = torch.arange(len(bonds)) == central.argmax()
+    else:
+        belongs = puzzle.locks.held.clone()
     while int(belongs.sum()) < puzzle.board.cells:
         fits = bonds[:, belongs].sum(1).masked_fill(belongs, -1.0)
         # A puzzle needs two pieces, however badly they fit.
@@ -106,12 +107,3 @@ def set_aside(puzzle: Puzzle, config: GridConfig = DEFAULT) -> SetAside:
         belongs[fits.argmax()] = True
     names = tuple(name for name, kept in zip(puzzle.names, belongs.tolist(), strict=True) if not kept)
     return SetAside(puzzle.reordered(belongs.nonzero().flatten()), names)
-
-
-def _centre(bonds: Float[Tensor, "n n"], rounds: int) -> Bool[Tensor, "n"]:
-    """The piece of highest eigenvector centrality in the graph of bonds."""
-    central = torch.ones(len(bonds))
-    for _ in range(rounds):
-        central = bonds @ central + 1e-6
-        central = central / central.max()
-    return torch.arange(len(bonds)) == central.argmax()

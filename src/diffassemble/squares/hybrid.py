@@ -1,7 +1,7 @@
 """Borders determine which pieces are neighbours, a network where pieces belong; a search weighs the two.
 
-Work is proportional to doubt: pieces joined along their most probable borders are right for most pictures, which shows
-in the margins of their energy. All other puzzles are searched.
+Pieces joined along their most probable borders are right for most pictures, as the margins of their energy show; all
+other puzzles are searched.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from diffassemble.core.board import Placement
 from diffassemble.core.solver import in_content_order
 from diffassemble.network.batch import pack
 from diffassemble.network.denoiser import Denoiser
-from diffassemble.network.sampling import shown_alone, shown_together
-from diffassemble.squares.edge_model import CompareEdges, Evidence, match_finder
+from diffassemble.network.sampling import alone_chances, chances_beside
+from diffassemble.squares.edges import CompareEdges, Evidence, match_finder
 from diffassemble.squares.energy import Energy, EnergyConfig, State, calibrated, match_sides, place_terms
 from diffassemble.squares.forest import Forest
-from diffassemble.squares.gallagher import GallagherSolver, trim_largest
+from diffassemble.squares.gallagher import GallagherSolver
+from diffassemble.squares.global_solvers import YuSolver
 from diffassemble.squares.placement import ScoredPlacement, Uprighter, finish, place_by_logits
-from diffassemble.squares.yu import YuSolver
 
 Alone = Callable[[], Float[Tensor, "n c 4"]]
 """returns the log probability of every cell and turn of each piece, by its content alone"""
@@ -57,7 +57,7 @@ class HybridConfig:
     effort: int = 70_000
     """pieces put down from each start, more in doubt"""
     phase: int = 10_000
-    """pieces put down between two looks at the clock"""
+    """pieces put down between two checks of the budget"""
     starts: int = 4
     """placements that are searched from"""
     hopeless: float = 0.5
@@ -81,7 +81,7 @@ class HybridConfig:
     """bonus of the largest group in its place, which the samples assume"""
     # Large boards (listed terms)
     large_phases: int = 8
-    """looks at the clock"""
+    """checks of the budget"""
     large_moves: int = 100
     """moves between them"""
     energy: EnergyConfig = field(default_factory=EnergyConfig)
@@ -89,33 +89,27 @@ class HybridConfig:
 
 @dataclass(frozen=True)
 class HybridSolver:
-    """Borders first; where they leave doubt, a search that weighs them with the content of each piece.
-
-    Arguments:
-        content: network with the head "cells"; without it borders alone count.
-        upright: classifier of which way is up; without it wholes stay as they were found.
-        edge_model: learned compatibility of sides, also across eroded borders; without it border gradients alone.
-        budget: seconds of searching, after which the best placement so far is the answer.
-    """
+    """Borders first; where they leave doubt, a search that weighs them with the content of each piece."""
 
     content: Denoiser | None = None
+    """network with the head "cells"; without it borders alone count"""
     upright: Uprighter | None = None
+    """classifier of which way is up; without it wholes stay as they were found"""
     edge_model: CompareEdges | None = None
+    """learned compatibility of sides, also across eroded borders; without it border gradients alone"""
     budget: float = math.inf
+    """seconds of searching, after which the best placement so far is the answer"""
     config: HybridConfig = field(default_factory=HybridConfig)
     name: str = "hybrid"
 
     def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
-        """Yield better and better placements, the first one alone if it is beyond doubt.
-
-        The answer does not depend on the order in which the pieces are listed.
-        """
+        """Yield better and better placements, the first one alone if it is beyond doubt; independent of piece order."""
         return in_content_order(puzzle, self._ordered_steps)
 
     def _ordered_steps(self, puzzle: Puzzle) -> Iterator[Step]:
         upright = None if puzzle.locks else self.upright  # locked pieces determine which way is up
         small = len(puzzle) <= self.config.energy.listed_above
-        alone = cache(partial(shown_alone, self.content, puzzle)) if self.content is not None and small else None
+        alone = cache(partial(alone_chances, self.content, puzzle)) if self.content is not None and small else None
         yield from finish(puzzle, self._answers(puzzle, alone), upright, partial(self._content_of, puzzle, alone))
 
     def _answers(self, puzzle: Puzzle, alone: Alone | None) -> Iterator[ScoredPlacement]:
@@ -161,12 +155,12 @@ class HybridSolver:
     def first_assembly(self, energy: Energy, matches: Matches, count: int) -> tuple[Placement, State]:
         """Pieces joined along their most probable borders and trimmed to the board; and polished, if there is doubt."""
         forest = Forest.of(count)
-        forest.grow(match_sides(matches[matches.probability.argsort(descending=True, stable=True)]), 0, count)
-        joined = energy.filled(energy.state(*trim_largest(forest, energy.board))).placement
+        forest.join(match_sides(matches[matches.probability.argsort(descending=True, stable=True)]), count)
+        joined = energy.improve(energy.state(*forest.trimmed(energy.board))).placement
         first = energy.state(*joined)
         if energy.certainty(first) < self.config.sure:
             moves = min(self.config.polish * count, self.config.polish_pieces // count)
-            first = energy.improve(first, moves, 1.0, 0.0, np.random.default_rng(0))
+            first = energy.improve(first, moves, 1.0)
         return joined, first
 
     def _content_of(self, puzzle: Puzzle, alone: Alone | None, placements: list[Placement]) -> list[float]:
@@ -188,7 +182,7 @@ class HybridSolver:
         batch = pack([puzzle], match_finder(content, evidence))
         locks = Locks(held, board.poses(*state.placement))
         generator = torch.Generator().manual_seed(0)
-        logits = shown_together(content, batch, locks, config.samples, config.steps, generator)
+        logits = chances_beside(content, batch, locks, config.samples, config.steps, generator)
         terms = place_terms(logits, len(puzzle), board, None, config.together_trust, config.energy)
         cells, turns = (part[held] for part in state.placement)
         terms[held] = 0.0

@@ -1,11 +1,10 @@
 """Collections of pictures to cut puzzles from: any folder, and the two collections of the paper.
 
-The paper (supplementary, "Dataset Details") gives the sizes of its splits, 80 % to 20 %, but not which
-picture is on which side. The lists are in the authors' repository (github.com/IIT-PAVIS/DiffAssemble,
-folder datasets/data_splits), which has no licence, so they are not part of this package: put the two text
-files of a collection into its folder, or into `data_splits` in it, and they decide. Without them a fixed
-split of the same sizes is used, which is not the paper's: CelebA-HQ by number, 0…23999 for training and
-24000…29999 for testing; WikiArt by a seeded hash of the file's name, so neither machine nor folder matters.
+The paper (supplementary, "Dataset Details") gives the sizes of its splits but not which picture is on which side. The
+lists are in the authors' repository (github.com/IIT-PAVIS/DiffAssemble, folder datasets/data_splits), which has no
+licence; put the two text files of a collection into its folder, or into `data_splits` in it, and they are used. Without
+them a fixed split of the same sizes is used: CelebA-HQ by number, 0…23999 for training and 24000…29999 for testing;
+WikiArt by a seeded hash of the file's name.
 """
 
 from __future__ import annotations
@@ -112,21 +111,17 @@ def _listed(collection: PublishedCollection, paths: list[Path], file: Path) -> l
     return sorted(found.values())
 
 
-def held_out_pictures(name: str) -> list[Path]:
+def held_out_pictures(name: str, part: int = 1) -> list[Path]:
     """Pictures to test on: all of a folder, or the test split of `celeba-hq=FOLDER` or `wikiart=FOLDER`."""
-    return _pictures(name, 1)
-
-
-def training_pictures(name: str) -> list[Path]:
-    """Pictures to train on: all of a folder, or the training split of `celeba-hq=FOLDER` or `wikiart=FOLDER`."""
-    return _pictures(name, 0)
-
-
-def _pictures(name: str, part: int) -> list[Path]:
     collection, equals, folder = name.partition("=")
     if equals and collection in COLLECTIONS:
         return published_split(collection, Path(folder))[part]
     return picture_paths(Path(name))
+
+
+def training_pictures(name: str) -> list[Path]:
+    """Pictures to train on: all of a folder, or the training split of `celeba-hq=FOLDER` or `wikiart=FOLDER`."""
+    return held_out_pictures(name, part=0)
 
 
 def short_name(name: str) -> str:

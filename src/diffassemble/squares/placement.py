@@ -1,4 +1,4 @@
-"""Placements: from loose poses to one piece a cell, their agreement and evidence, and which way up is a whole."""
+"""Placements: from loose poses to one piece a cell, agreement and evidence of placements, and their orientation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 import torch
-from jaxtyping import Float, Float64, Int
+from jaxtyping import Bool, Float, Float64, Int
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
@@ -14,14 +14,14 @@ from diffassemble.assembly.locks import settle_loose
 from diffassemble.core import Board, Matches, Placements, Poses, Puzzle, Step, turn_pixels
 from diffassemble.core.board import SIDES, Placement
 from diffassemble.network.upright import Upright, upright_turn
-from diffassemble.squares.edge_model import NEVER
+from diffassemble.squares.edges import NEVER
 
 ScoredPlacement = tuple[Placement, Float[Tensor, "n"]]
 """A placement and the confidence of each piece."""
 
 Uprighter = Callable[..., tuple[int, float]]
-"""Of a puzzle, the poses of its pieces and the turns allowed: by how many clockwise quarter turns the placement must be
-turned as a whole to be upright, and how probable that is; a fourth argument gives further log odds of those turns."""
+"""From a puzzle, the poses of its pieces and the turns allowed: quarter turns that make the whole upright, and their
+probability. A fourth argument gives further log odds of those turns."""
 
 
 def finish(
@@ -32,7 +32,7 @@ def finish(
 ) -> Iterator[Step]:
     """Yield better and better answers as steps, and the last one once more, turned as a whole by `upright`.
 
-    Where that is uncertain, the log odds that `shown` gives to the placement in its turns are added.
+    Where that is uncertain, it adds the log odds of the placement in its turns by `shown`.
     """
     board = puzzle.board
     for placement, confidence in answers:
@@ -55,8 +55,7 @@ def held_place(poses: Poses, puzzle: Puzzle) -> Placement:
 def place(poses: Poses, board: Board, exact_cells: int = 1000) -> Placement:
     """Cells and quarter turns: the one-to-one placement with the smallest sum of squared distances.
 
-    The time of that grows with the cube of the cells, so that boards of more than `exact_cells` are halved again and
-    again, and their pieces with them.
+    Time grows with the cube of the cells, so that boards of more than `exact_cells` and their pieces are halved.
     """
     cells = torch.empty(len(poses), dtype=torch.long)
     every = torch.arange(len(poses)), torch.arange(board.cells).view(board.rows, board.cols)
@@ -84,7 +83,7 @@ def _place(
     first, second = block.split([half, block.shape[across] - half], across)
     along = points[pieces, 1 - across]
     border = (centres[first].select(across, -1) + centres[second].select(across, 0))[0, 1 - across] / 2
-    # As many on either side as are there, if there is room.
+    # As many on either side as there are, if there is room.
     before = min(max(int((along < border).sum()), len(pieces) - second.numel()), first.numel())
     ordered = pieces[along.argsort(stable=True)]
     _place(points, centres, ordered[:before], first, cells, exact_cells)
@@ -102,46 +101,25 @@ def place_by_logits(logits: Float[Tensor, "n c 4"], board: Board) -> Placement:
     return chosen, turns[torch.arange(len(chosen)), chosen]
 
 
-def realised(poses: Poses, matches: Matches, pitch: float) -> Float[Tensor, ""]:
-    """Σ probability of all matches that a placement realises: within a quarter cell and half a radian."""
-    apart, twist = _missed(poses, matches, pitch)
+def realised(poses: Poses, matches: Matches, pitch: float, loose: bool = False) -> Float[Tensor, ""]:
+    """Σ probability of all matches that a placement realises: within a quarter cell and half a radian.
+
+    Of `loose` poses all matches count, by factors exp(−4 distance² − 2 twist²).
+    """
+    implied = poses[matches.second] @ matches.pose
+    apart = (implied.translation - poses.translation[matches.first]).norm(dim=-1) / pitch
+    twist = (implied.rotation - poses.rotation[matches.first]).flatten(1).norm(dim=-1)
+    if loose:
+        return (matches.probability * torch.exp(-4 * apart**2 - 2 * twist**2)).sum()
     return matches.probability[(apart < 0.25) & (twist < 0.5)].sum()
 
 
-def nearly_realised(poses: Poses, matches: Matches, pitch: float) -> Float[Tensor, ""]:
-    """The same of loose poses, with weights exp(−4 apart² − 2 twist²)."""
-    apart, twist = _missed(poses, matches, pitch)
-    return (matches.probability * torch.exp(-4 * apart**2 - 2 * twist**2)).sum()
-
-
-def _missed(poses: Poses, matches: Matches, pitch: float) -> tuple[Float[Tensor, "m"], Float[Tensor, "m"]]:
-    """The distance of the first of each match from where the second wants it, in cells, and of their rotations."""
-    wanted = poses[matches.second] @ matches.pose
-    apart = (wanted.translation - poses.translation[matches.first]).norm(dim=-1) / pitch
-    return apart, (wanted.rotation - poses.rotation[matches.first]).flatten(1).norm(dim=-1)
-
-
-def agreement(board: Board, chosen: Placement, others: list[Placement]) -> Float[Tensor, "n"]:
-    """Per piece, the share of other placements that put it in the same place, each turned as a whole to agree best."""
-    if not others:
-        return torch.ones(len(chosen[0]))
-    same = (_turned(board, others) == torch.stack(chosen)).all(2)
-    best = same.sum(-1).argmax(1)
-    return same[torch.arange(len(others)), best].float().mean(0)
-
-
-def agreements(board: Board, placements: list[Placement]) -> list[float]:
-    """For each placement the mean number of pieces that another one puts in the same place."""
-    turned = _turned(board, placements)
-    same = (turned[:, 0, None, None] == turned).all(3).sum(-1).amax(-1)
-    return ((same.sum(1) - same.diagonal()) / max(1, len(placements) - 1)).tolist()
-
-
-def _turned(board: Board, placements: list[Placement]) -> Int[Tensor, "k t 2 n"]:
-    """Cells and turns of every placement, as it is and turned as a whole in all ways that fit the board."""
+def matching(board: Board, chosen: Placement, others: list[Placement]) -> Bool[Tensor, "k n"]:
+    """Which pieces other placements have in the same place, each turned as a whole to agree best."""
     ways = board.fitting_turns()
-    wholes = [[torch.stack(board.turned(*placement, by)[1:]) for by in ways] for placement in placements]
-    return torch.stack([torch.stack(whole) for whole in wholes])
+    turned = [torch.stack([torch.stack(board.turned(*one, by)[1:]) for by in ways]) for one in others]
+    same = (torch.stack(turned) == torch.stack(chosen)).all(2)
+    return same[torch.arange(len(others)), same.sum(-1).argmax(1)]
 
 
 def touching_sides(
@@ -174,5 +152,5 @@ def turn_to_upright(
     allowed: tuple[int, ...],
     more: Callable[[], Sequence[float]] | None = None,
 ) -> tuple[int, float]:
-    """An `Uprighter`, once the network is given: it classifies the assembled picture."""
+    """The `Uprighter` of a network that classifies the assembled picture."""
     return upright_turn(model, assembled_pixels(puzzle, *puzzle.board.snap(placed)), allowed, more)

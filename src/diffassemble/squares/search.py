@@ -1,10 +1,8 @@
 """Simulated annealing over placements: parts of one are taken away and put back. Loops that numba compiles.
 
 A placement is three arrays: `at` holds the piece on each cell or −1, `turn` and `where` each piece's turn and cell or
-−1. Sides of piece p are 4p … 4p + 3, clockwise from the right; at turn q its side s faces direction s + q.
-
-Its energy is a sum of log odds, the higher the better: a term for every two sides that meet and one for every piece
-on its cell (see `Terms`).
+−1. Sides of piece p are 4p … 4p + 3, clockwise from the right; at turn q its side s faces direction s + q. Its energy
+is a sum of log odds, the higher the better: of sides that meet and of every piece on its cell (see `Terms`).
 """
 
 from __future__ import annotations
@@ -38,9 +36,7 @@ class SearchConfig:
 
 
 class Terms(NamedTuple):
-    """The terms of an energy in log odds: dense tables where `pairs` is not empty, else lists.
-
-    One type for both forms, so that numba compiles every function once. Side a of piece i has number 4i + a.
+    """The terms of an energy in log odds: dense tables where `pairs` is not empty, else lists; one type for numba.
 
     dense: `pairs[a, b]` (symmetric) of sides a and b; `places[c, p, q]` of piece p at turn q on cell c.
     listed: the partners of side a are `partner[starts[a] : starts[a + 1]]`, ascending, with their `term`; any other
@@ -63,13 +59,8 @@ class Terms(NamedTuple):
 def search(at, turn, where, terms, likely, cols, rounds, hot, cold, random, holds, weak, taken, tries, gain):
     """Improve a placement in place by simulated annealing; returns its energy.
 
-    Arguments:
-        at, turn, where: the placement; pieces at −1 are loose.
-        terms: of the energy.
-        likely: (m, 2) pairs of sides worth bringing together.
-        rounds: number of moves; the temperature, in log odds, falls from `hot` to `cold`.
-        random: numpy generator.
-        holds, weak, taken, tries, gain: see `SearchConfig`.
+    Pieces at −1 are loose; `likely` (m, 2) are pairs of sides worth bringing together. In `rounds` moves the
+    temperature, in log odds, falls from `hot` to `cold`. The last five arguments are those of `SearchConfig`.
     """
     # 1. Loose pieces are put down.
     put_down(at, turn, where, terms, cols)
@@ -116,10 +107,7 @@ def energy(at, turn, terms, cols):
 
 @kernel
 def margins(at, turn, where, terms, cols):
-    """By how much each piece's terms are higher than those of any rival piece or turn on its cell.
-
-    Of listed terms, only pieces that are listed with a neighbour are rivals, and none counts less than UNLISTED.
-    """
+    """By how much each piece's terms are higher than those of any rival piece or turn on its cell."""
     margin = np.empty(len(turn))
     for piece in range(len(turn)):
         own = local_energy(piece, turn[piece], where[piece], at, turn, terms, cols)
@@ -131,8 +119,8 @@ def margins(at, turn, where, terms, cols):
 def segment_margins(at, turn, where, terms, cols, label, shift_only, margin):
     """By how much the terms of each segment are higher in its place than anywhere else on the board.
 
-    Elsewhere, what it covers is simply gone, so the margin is rather too small. Of the segment `shift_only` only the
-    places count, and it may only be shifted: with all the others. Infinite where there is no other place.
+    Elsewhere, pieces that it covers do not count, so the margin is rather too small. Of the segment `shift_only` only
+    the places count, and it may only be shifted: with all the others. Infinite where there is no other place.
     """
     count, cells, rows = len(turn), len(at), len(at) // cols
     member, covered = np.empty(count, np.int64), np.full(cells, NOWHERE, np.int64)
@@ -259,7 +247,10 @@ def place_term(terms, cell, piece, quarter):
 
 @inner
 def best_rival(piece, at, turn, where, terms, cols):
-    """The most that another piece or turn would count on the cell of a piece."""
+    """The most that another piece or turn would count on the cell of a piece.
+
+    Of listed terms, only pieces that are listed with a neighbour are rivals, and none counts less than `unlisted`.
+    """
     cell = where[piece]
     if terms.pairs.shape[0] > 0:
         rival = -np.inf

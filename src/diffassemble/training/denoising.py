@@ -15,13 +15,12 @@ from diffassemble.core.board import WAYS, Placement
 from diffassemble.core.limits import check_memory
 from diffassemble.core.seeds import seeded
 from diffassemble.core.settings import Batch, Count, Share, Weight
+from diffassemble.diffusion.rotations import angle_between
 from diffassemble.network.batch import MatchFinder, PuzzleBatch, pack, with_matches
-from diffassemble.network.cells import Logits
 from diffassemble.network.denoiser import Condition, Denoiser, PoseNetwork, Prediction
 from diffassemble.network.encoders.image import TURNS
-from diffassemble.network.rotations import RotationLogits, rotation_cross_entropy
-from diffassemble.network.spatial import Opinions, angle_between
-from diffassemble.network.verdicts import verdict_loss
+from diffassemble.network.evidence import Estimates
+from diffassemble.network.heads import Logits, RotationLogits, rotation_cross_entropy, verdict_loss
 from diffassemble.training.config import Config, TrainingConfig
 from diffassemble.training.loop import Task
 from diffassemble.training.pictures import Portion
@@ -44,7 +43,7 @@ def rotation_loss(true: Poses, predicted: Poses, weight: Float[Tensor, "n"] | No
 
 def trust_loss(
     trust: Float[Tensor, "n k o"],
-    said: Opinions,
+    estimates: Estimates,
     true: Poses,
     unit: Float[Tensor, "n"],
     near: tuple[float, float] = (0.15, 0.03),
@@ -54,8 +53,8 @@ def trust_loss(
     An opinion is right within `near`: an angle in radians, a distance in units.
     """
     rotation, place = (part.unflatten(0, (*trust.shape[:2], 1)) for part in (true.rotation, true.translation))
-    far = (said.place - place).norm(dim=-1) / unit[:, None, None]
-    right = (angle_between(said.rotation, rotation) < near[0]) & (far < near[1])
+    far = (estimates.place - place).norm(dim=-1) / unit[:, None, None]
+    right = (angle_between(estimates.rotation, rotation) < near[0]) & (far < near[1])
     asked = right.any(-1) & ~right.all(-1)
     chosen = trust.log_softmax(-1).masked_fill(~right, -torch.inf)[asked].logsumexp(-1)
     return -chosen.sum() / max(1, right[..., 0].numel())
@@ -147,8 +146,8 @@ class Denoising(Task):
             loss = loss + self._cells_loss(prediction.logits, condition, batch, portion.puzzles)
         if prediction.turns is not None:
             loss = loss + self._turns_loss(prediction.turns, condition, clean)
-        if prediction.trust is not None and prediction.opinions is not None:
-            told = prediction.trust, prediction.opinions, true_poses, batch.board[:, 2]
+        if prediction.trust is not None and prediction.estimates is not None:
+            told = prediction.trust, prediction.estimates, true_poses, batch.board[:, 2]
             loss = loss + training.trust_weight * trust_loss(*told)
         if prediction.verdict is not None and batch.matches is not None:
             judged = verdict_loss(prediction.verdict, batch.matches, true_poses, batch.board[:, 2])

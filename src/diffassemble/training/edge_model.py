@@ -13,7 +13,7 @@ from diffassemble.core import Board, InputError, Puzzle
 from diffassemble.core.seeds import seeded
 from diffassemble.core.settings import Batch, Share
 from diffassemble.squares.cut import cut_picture
-from diffassemble.squares.edge_model import EdgeCompatibility, EdgeModel, EdgeModelConfig
+from diffassemble.squares.edges import EdgeCompatibility, EdgeModel, EdgeModelConfig
 from diffassemble.squares.placement import touching_sides
 from diffassemble.training.config import Config, DataConfig, TrainingConfig
 from diffassemble.training.jigsaw import check_room, load_stream

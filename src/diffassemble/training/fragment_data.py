@@ -26,7 +26,7 @@ from diffassemble.fragments.datasets import UNREADABLE, Fracture, MadeFracture
 from diffassemble.fragments.matches import PairSearch, find_matches, prepare
 from diffassemble.fragments.model import FractureModels
 from diffassemble.io.atomic import cache_folder, write_file
-from diffassemble.network.relative import spoilt
+from diffassemble.network.judge import corrupt_matches
 from diffassemble.training.config import FragmentConfig
 from diffassemble.training.pictures import Portion, share_out, uniform
 
@@ -258,7 +258,7 @@ class FragmentStream:
         if matches is not None:  # which hold for this very shape
             puzzle, left = pool.matched(matches, generator, self.config.points, missing)
             wrong, unheard = (uniform(0.0, most, generator) for most in (self.config.wrong, self.config.unheard))
-            return puzzle, spoilt(left, wrong, unheard, generator)
+            return puzzle, corrupt_matches(left, wrong, unheard, generator)
         stretch = 1 + self.config.stretch * (2 * torch.rand(3, generator=generator) - 1)
         # Nothing is mirrored: which side handles and spouts are on is a custom that can be learnt.
         return pool.stretched(stretch).scatter(generator, self.config.points, missing), None

@@ -22,7 +22,7 @@ from diffassemble.fragments.model import FractureModels
 from diffassemble.network.batch import PuzzleBatch, pack, with_matches
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import PoseNetwork
-from diffassemble.network.relative import spoilt
+from diffassemble.network.judge import corrupt_matches
 from diffassemble.network.sampling import denoise
 from diffassemble.training.config import Config, FragmentConfig
 from diffassemble.training.denoising import Denoising, DenoisingTraining
@@ -68,7 +68,9 @@ class FragmentTask(Denoising):
                 self.held_apart.append((pool.scatter(generator, points), None))
                 continue
             puzzle, left = pool.matched(matches, generator, points)
-            self.held_apart += [(puzzle, spoilt(left, wrong, 0.0, generator)) for wrong in config.training.wrong]
+            self.held_apart += [
+                (puzzle, corrupt_matches(left, wrong, 0.0, generator)) for wrong in config.training.wrong
+            ]
 
     def check(self, config: Config) -> None:
         super().check(config)

@@ -17,7 +17,7 @@ from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import PoseNetwork
 from diffassemble.network.sampling import denoise
 from diffassemble.squares.cut import SMALLEST_PIECE, cut_picture
-from diffassemble.squares.edge_model import match_finder
+from diffassemble.squares.edges import match_finder
 from diffassemble.squares.placement import place, place_by_logits
 from diffassemble.training.config import Config, DataConfig
 from diffassemble.training.denoising import Denoising, DenoisingTraining, true_places

@@ -11,11 +11,11 @@ from torch import nn
 from diffassemble.core import InputError, Matches, Puzzle
 from diffassemble.core.seeds import seeded
 from diffassemble.core.settings import Count, Positive
+from diffassemble.diffusion.rotations import angle_between
 from diffassemble.network.batch import pack
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import PoseNetwork
-from diffassemble.network.relative import assembled, denoised, judged
-from diffassemble.network.spatial import angle_between
+from diffassemble.network.judge import assembled, denoised, judge
 from diffassemble.outlines.hearing import heard
 from diffassemble.squares.pictures import picture_paths
 from diffassemble.training.config import Config, OutlineConfig
@@ -105,7 +105,7 @@ def _right(
     assert truth is not None
     assert locks is not None
     *_, (_, _, sample) = denoised(model, puzzle, matches, config.validation_steps, 1, 0.0, seeded(80, number))
-    answers = sample, assembled(matches, sample, locks, unit, judged(model, puzzle, matches, sample))[0]
+    answers = sample, assembled(matches, judge(model, puzzle, matches, sample, unit), locks, unit)[0]
     near = [(poses.translation - truth.translation).norm(dim=-1) < config.near * unit for poses in answers]
     straight = [angle_between(poses.rotation, truth.rotation).rad2deg() < config.twist for poses in answers]
     placed, right = (100 * float((close & turned).float().mean()) for close, turned in zip(near, straight, strict=True))

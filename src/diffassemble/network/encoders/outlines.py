@@ -14,10 +14,9 @@ OutlineBackbone = Literal["outline"]
 
 
 class OutlineEncoder(nn.Module):
-    """A small network on how strong each wave of the outline is: its Fourier coefficients without their phases.
+    """A small network on the magnitudes of the outline's Fourier coefficients, at unit size, and on the size.
 
-    Turning a piece and starting its outline elsewhere change phases alone. Pieces are seen at unit size, beside it, by
-    so many `waves` in either direction.
+    Turning a piece and starting its outline elsewhere change phases alone. `waves` is their number in either direction.
     """
 
     def __init__(

