@@ -12,7 +12,7 @@ import torch
 from manifold3d import Manifold
 
 from diffassemble.assembly.growth import best_first
-from diffassemble.fragments.assembly_state import AssemblyState, FragmentConstraint, Join, log_odds, logit, rarity
+from diffassemble.fragments.assembly_state import AssemblyState, FragmentConstraint, Join, log_odds, logit
 from diffassemble.fragments.breaking import fracture, mesh_of, scatter
 from diffassemble.fragments.clusters import Cluster, Fragment
 from diffassemble.fragments.contact import IDENTITY, Pose, compose, inverse, pose_rows, poses_of, transformed
@@ -116,7 +116,7 @@ def test_what_is_locked_keeps_its_poses(heap: Heap) -> None:
     state, truth = heap.begin(-math.inf, {1: heap.truth[1], 2: heap.truth[2]}), heap.truth
     assert heap.members == [(0,), (1, 2)]
     assert state.anchor in (1, 2)
-    locked, loose = state.ordered
+    locked, loose = state.ranked
     assert locked.members == (1, 2)
     state.add_matches(locked, loose, [Match(inverse(truth[0]), 0.9, 0, 1, np.zeros(3, np.float32))])
     assert heap.grow() == [0.9]
@@ -146,12 +146,10 @@ def test_of_many_fragments_fewer_pairs_touch_so_less_is_sure() -> None:
         match = Match(IDENTITY, probability, 1, 1, np.zeros(3, np.float32), slides)
         return 1 / (1 + math.exp(-log_odds(match, fragments)))
 
-    assert rarity(2) == rarity(7) == 0
-    # Of 100 fragments a pair touches in 5 of 99 cases, where verification learnt from 3 of 4.
-    assert rarity(100) == pytest.approx(math.log(0.75 / (5 / 99)))
-    assert chance(0.8, 5) == pytest.approx(0.8)
-    assert chance(0.8, 100) == pytest.approx(1 / (1 + 0.25 * math.exp(0.5 * rarity(100))))
-    assert chance(0.8, 100, slides=True) == pytest.approx(1 / (1 + 0.25 * math.exp(rarity(100))))
+    rarer = 0.75 / (5 / 99)  # of 100 fragments a pair touches in 5 of 99 cases; verification learnt from 3 of 4
+    assert chance(0.8, 2) == chance(0.8, 7) == pytest.approx(0.8)
+    assert chance(0.8, 100) == pytest.approx(1 / (1 + 0.25 * rarer**0.5))
+    assert chance(0.8, 100, slides=True) == pytest.approx(1 / (1 + 0.25 * rarer))
     assert chance(0.9999, 100) == chance(0.999, 5) == pytest.approx(0.995)
 
 

@@ -84,15 +84,13 @@ def logit(chance: float) -> float:
     return math.log(kept / (1 - kept))
 
 
-def rarity(fragments: int, config: StateConfig = STATE) -> float:
-    """By how much log odds among so many fragments are lower than verification learnt: fewer pairs touch."""
-    return math.log(max(1.0, config.touching * (fragments - 1) / config.neighbours))
-
-
 def log_odds(match: Match, fragments: int, config: StateConfig = STATE) -> float:
-    """Log odds of a match among so many fragments, at most those of `config.surest`."""
-    rare = rarity(fragments, config) * (1.0 if match.slides else config.firm)
-    return min(logit(match.probability) - rare, logit(config.surest))
+    """Log odds of a match among so many fragments, at most those of `config.surest`.
+
+    They are lower than those of verification, since of many fragments fewer pairs touch than in its training.
+    """
+    rare = math.log(max(1.0, config.touching * (fragments - 1) / config.neighbours))
+    return min(logit(match.probability) - rare * (1.0 if match.slides else config.firm), logit(config.surest))
 
 
 class AssemblyState:
@@ -140,11 +138,6 @@ class AssemblyState:
     def ranked(self) -> list[Cluster]:
         """The clusters, that of the anchor first, then the largest."""
         return sorted(self.clusters, key=lambda one: (self.anchor not in one.members, -one.area, one.members))
-
-    @property
-    def ordered(self) -> list[Cluster]:
-        """The clusters, the one with what is locked first, then the largest."""
-        return sorted(self.clusters, key=lambda one: (not self._holds_locked(one), -one.area, one.members))
 
     def cluster_of(self, piece: int) -> Cluster:
         """The cluster that a fragment belongs to."""

@@ -24,7 +24,7 @@ from diffassemble.core.solver import in_content_order
 from diffassemble.core.thresholds import LIKELY, SURE
 from diffassemble.fragments.assembly_state import STATE, AssemblyState, FragmentConstraint, StateConfig, logit
 from diffassemble.fragments.clusters import Cluster
-from diffassemble.fragments.contact import IDENTITY, Pose, compose, inverse, pose_rows, poses_of
+from diffassemble.fragments.contact import IDENTITY, compose, inverse, pose_rows, poses_of
 from diffassemble.fragments.explain import EXPLAIN, ExplainConfig, explained
 from diffassemble.fragments.matches import (
     MATCHING,
@@ -149,9 +149,10 @@ def grow(state: AssemblyState, least: float, config: MendConfig = MEND) -> Itera
 def search_some(state: AssemblyState, number: int, config: MendConfig = MEND) -> bool:
     """Search pairs of clusters that were not yet searched in this round; whether there were any.
 
-    The largest clusters come first; of very many pairs only some, so that what is found can be joined in between.
+    That of the anchor and the largest come first; of very many pairs only some, so that what is found can be joined
+    in between.
     """
-    now, ordered, matching = config.rounds[number], state.ordered, state.pair_search.config
+    now, ordered, matching = config.rounds[number], state.ranked, state.pair_search.config
     pairs = [(ordered[i], ordered[j]) for j in range(len(ordered)) for i in range(min(j, now.partners))]
     todo = [pair for pair in pairs if pair[1].points >= now.smallest and (*pair, number) not in state.searched]
     jobs = []
@@ -190,16 +191,14 @@ def best_guess(state: AssemblyState, laid: Poses) -> Poses:
         if cluster is main:
             continue
         known = [join.at(cluster) for join in state.between(cluster, main)]
-        place = max(known, key=lambda match: match.probability).pose if known else _in_the_gap(cluster, main)
+        side = main.side(0)
+        opened = (main.body if side is None else side).points.mean(0)
+        place = np.concatenate([IDENTITY[:9], opened - cluster.body.points.mean(0)])
+        if known:
+            place = max(known, key=lambda match: match.probability).pose
         for piece in cluster.members:
             rows[piece] = compose(compose(origin, place), cluster.poses[piece])
     return poses_of(rows)
-
-
-def _in_the_gap(cluster: Cluster, main: Cluster) -> Pose:
-    side = main.side(0)
-    target = main.body.points if side is None else side.points
-    return np.concatenate([IDENTITY[:9], target.mean(0) - cluster.body.points.mean(0)])
 
 
 def choose_anchor(state: AssemblyState, outweighs: float = 0.5) -> None:

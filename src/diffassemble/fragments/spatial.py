@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import unwrap
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -141,7 +142,11 @@ def voxelise(points: Float32[np.ndarray, "p 3"], spacing: float, closed: bool = 
     side = max(float(spacing), float(extent.max()) / (_MOST_BLOCKS * _BLOCK))
     size = np.ceil(extent / (side * _BLOCK)).astype(np.int64) + 1
     directory = np.full(tuple(size), OUTSIDE, np.int32)
-    count = _open_blocks(points, low, side, directory)
+    # Blocks within the band around a point; the band spans two blocks along an axis at most.
+    ends = [((points - low + sign * _BAND * side) / side).astype(np.int64) // _BLOCK for sign in (-1, 1)]
+    for corner in product(ends, repeat=3):
+        directory[tuple(end[:, axis] for axis, end in enumerate(corner))] = 0
+    directory[directory == 0] = np.arange(count := int((directory == 0).sum()))
     blocks = np.full((count, _BLOCK**3), OUTSIDE, np.int32)
     _write_nearest(points, low, side, directory, blocks)
     if closed:
@@ -150,36 +155,29 @@ def voxelise(points: Float32[np.ndarray, "p 3"], spacing: float, closed: bool = 
 
 
 def _mark_inside(points, low, extent, spacing, side, directory, blocks) -> None:  # type: ignore[no-untyped-def]
-    """Flood a coarse grid from outside; what stays dry and holds no surface is inside."""
+    """Flood a coarse grid from outside; empty voxels and blocks whose middle stays dry are inside."""
     coarse = max(1.3 * spacing, float(extent.max()) / 150)
-    shape = np.ceil(extent / coarse).astype(np.int64) + 3
-    wall = np.zeros(tuple(shape), bool)
+    wall = np.zeros(tuple(np.ceil(extent / coarse).astype(np.int64) + 3), bool)
     cells = np.floor((points - low) / coarse).astype(np.int64) + 1
     wall[cells[:, 0], cells[:, 1], cells[:, 2]] = True
     wall = binary_dilation(wall, np.ones((3, 3, 3), bool))  # no gaps between points, so that nothing leaks in
     regions, _ = label(~wall)
     dry = ~wall & (regions != regions[0, 0, 0])
-    if dry.any():
-        _fill_inside(low, side, coarse, dry, directory, blocks)
+    if not dry.any():
+        return
 
+    def is_dry(places: np.ndarray) -> np.ndarray:
+        index = (places * (side / coarse)).astype(np.int64) + 1
+        kept = np.minimum(index, np.array(dry.shape) - 1)
+        return (index == kept).all(-1) & dry[kept[..., 0], kept[..., 1], kept[..., 2]]
 
-@kernel
-def _open_blocks(points, low, side, directory):
-    """Number the blocks that come within the band around a point."""
-    count = 0
-    reach = _BAND * side
-    for i in range(len(points)):
-        a, b, c = points[i, 0] - low[0], points[i, 1] - low[1], points[i, 2] - low[2]
-        x0, x1 = int((a - reach) / side) // 8, int((a + reach) / side) // 8
-        y0, y1 = int((b - reach) / side) // 8, int((b + reach) / side) // 8
-        z0, z1 = int((c - reach) / side) // 8, int((c + reach) / side) // 8
-        for x in range(x0, x1 + 1):
-            for y in range(y0, y1 + 1):
-                for z in range(z0, z1 + 1):
-                    if directory[x, y, z] < 0:
-                        directory[x, y, z] = count
-                        count += 1
-    return count
+    empty, middles = np.argwhere(directory < 0), np.indices((_BLOCK,) * 3).reshape(3, -1).T + 0.5
+    directory[tuple(empty[is_dry(_BLOCK * empty + _BLOCK / 2)].T)] = INSIDE
+    opened = np.argwhere(directory >= 0)
+    for part in np.array_split(opened, len(opened) // 1000 + 1):
+        own = directory[tuple(part.T)]
+        inside = (blocks[own] < 0) & is_dry(_BLOCK * part[:, None] + middles)
+        blocks[own] = np.where(inside, INSIDE, blocks[own])
 
 
 @kernel
@@ -198,31 +196,6 @@ def _write_nearest(points, low, side, directory, blocks):
                     if far < best[block, cell]:
                         best[block, cell] = far
                         blocks[block, cell] = i
-
-
-@kernel
-def _fill_inside(low, side, coarse, dry, directory, blocks):
-    """Empty voxels and blocks whose middle stayed dry are inside."""
-    ratio = side / coarse
-    for x in range(directory.shape[0]):
-        for y in range(directory.shape[1]):
-            for z in range(directory.shape[2]):
-                block = directory[x, y, z]
-                if block < 0:
-                    if _is_dry((8 * x + 4) * ratio, (8 * y + 4) * ratio, (8 * z + 4) * ratio, dry):
-                        directory[x, y, z] = INSIDE
-                    continue
-                for cell in range(512):
-                    if blocks[block, cell] < 0:
-                        a, b, c = 8 * x + cell // 64, 8 * y + (cell // 8) % 8, 8 * z + cell % 8
-                        if _is_dry((a + 0.5) * ratio, (b + 0.5) * ratio, (c + 0.5) * ratio, dry):
-                            blocks[block, cell] = INSIDE
-
-
-@inner
-def _is_dry(x, y, z, dry):
-    a, b, c = int(x) + 1, int(y) + 1, int(z) + 1
-    return a < dry.shape[0] and b < dry.shape[1] and c < dry.shape[2] and dry[a, b, c]
 
 
 @inner

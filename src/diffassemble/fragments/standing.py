@@ -16,6 +16,7 @@ from scipy.spatial.transform import Rotation
 from torch import Tensor
 
 from diffassemble.assembly.answer import Answer
+from diffassemble.assembly.layout import in_rows
 from diffassemble.core import Poses, Puzzle
 
 Members = Bool[Tensor, "n"]
@@ -73,25 +74,24 @@ def stood_up(assembly: Answer, upright: CanonicalRotation | None, config: Standi
     main = assembly.placements.numbers.clamp(min=0).masked_fill(left, -1)
     if not bool((main == 0).any()):  # nothing has a place
         return assembly
-    rotation, translation, edge, ground = poses.rotation.clone(), poses.translation.clone(), 0.0, 0.0
-    count, motion = int(main.max()) + 1, Poses.identity(1, 3)
     # A network may have put unplaced fragments anywhere; otherwise they are side by side.
     alone = [torch.arange(len(puzzle)) == piece for piece in left.nonzero()[:, 0].tolist()]
     heaps = alone if upright is None else _heaps(puzzle, poses, left, config)
-    for number, members in enumerate([*(main == own for own in range(count)), *heaps]):
-        turned = number < min(config.most, count)
-        turn = standing_turn(puzzle, poses, members, upright, config) if turned else torch.eye(3)
-        box = _corners(puzzle, poses, members, config.vertices) @ turn.T
-        low, high = box.amin(0), box.amax(0)
-        shift = -(low + high) / 2
-        if number:
-            shift[0], shift[1] = edge + config.gap - low[0], ground - low[1]
-            edge += config.gap + float(high[0] - low[0])
-        else:
-            edge, ground = float(high[0] - low[0]) / 2, float(low[1] + shift[1])
-            motion = Poses(turn[None], shift[None])
+    count = int(main.max()) + 1
+    parts = [*(main == own for own in range(count)), *heaps]
+    turns = [torch.eye(3)] * len(parts)
+    for number in range(min(config.most, count)):
+        turns[number] = standing_turn(puzzle, poses, parts[number], upright, config)
+    boxes = [
+        _corners(puzzle, poses, members, config.vertices) @ turn.T for members, turn in zip(parts, turns, strict=True)
+    ]
+    low, high = (torch.stack([end(box, 0) for box in boxes]).double().numpy() for end in (torch.amin, torch.amax))
+    shifts = in_rows(low, high, start=(-(high - low)[0, 0] / 2, -(high - low)[0, 1] / 2), gap=config.gap)
+    rotation, translation = poses.rotation.clone(), poses.translation.clone()
+    for members, turn, shift in zip(parts, turns, torch.from_numpy(shifts).float(), strict=True):
         rotation[members] = turn @ poses.rotation[members]
         translation[members] = poses.translation[members] @ turn.T + shift
+    motion = Poses(turns[0][None], torch.from_numpy(shifts[:1]).float())
     history = tuple(motion[[0] * len(puzzle)] @ step for step in assembly.history)
     return replace(assembly.with_placements(poses=Poses(rotation, translation)), history=history)
 
