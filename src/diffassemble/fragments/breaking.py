@@ -31,11 +31,9 @@ class BreakingConfig:
     bend: float = 0.8
     """curvature of a break"""
     roughness: float = 0.1
-    """height of its waves"""
+    """height of its waves, times the weight of their frequency (waves across the solid)"""
     frequencies: tuple[float, ...] = (2.0, 6.0, 16.0, 40.0)
-    """waves across the solid"""
     weights: tuple[float, ...] = (0.55, 0.28, 0.14, 0.07)
-    """and how high those of each frequency are"""
     waves: int = 3
     """waves of each frequency"""
     cells: tuple[int, int] = (10, 32)

@@ -116,7 +116,12 @@ def mend(
     if not several:
         choose_anchor(state, config.replace_anchor)
     # 5. Objects, the confidence of each place, and a line on each that is not sure.
-    objects = find_objects(state, several)
+    objects = torch.full((len(pieces),), -1)
+    for (
+        cluster
+    ) in state.ranked:  # of one object, what is not joined to the anchor is unplaced; of several, single pieces
+        if state.anchor in cluster.members or (several and len(cluster.members) > 1):
+            objects[list(cluster.members)] = objects.max() + 1
     sure = torch.tensor(piece_confidence(state)).where(objects >= 0, 0.0)
     if any(is_cloud(mesh) and mesh.normals is None for mesh in pieces.meshes):
         capped = sure.clamp(max=config.estimated_ceiling)
@@ -216,18 +221,6 @@ def choose_anchor(state: AssemblyState, outweighs: float = 0.5) -> None:
             if max(sure[piece] for piece in cluster.members if piece != state.anchor) >= LIKELY:
                 return
     state.anchor = before
-
-
-def find_objects(state: AssemblyState, several: bool) -> Int[Tensor, "n"]:
-    """Which object each fragment belongs to, 0 that of the anchor, then the largest; −1 for what is unplaced.
-
-    Of one object, what is not joined to the anchor is unplaced; of several, single pieces.
-    """
-    objects = torch.full((len(state.fragments),), -1)
-    for cluster in state.ranked:
-        if state.anchor in cluster.members or (several and len(cluster.members) > 1):
-            objects[list(cluster.members)] = objects.max() + 1
-    return objects
 
 
 def piece_confidence(state: AssemblyState) -> list[float]:

@@ -35,16 +35,13 @@ class OrientationConfig:
 
 @dataclass(frozen=True)
 class DirectionSearchConfig:
-    """How the upward direction is searched."""
+    """How the upward direction is searched: `first` directions and the principal axes are scored, and the `best` are
+    refined by `about` directions around each within ever fewer degrees (`closer`)."""
 
     first: int = 400
-    """directions that are scored at first, beside the principal axes"""
     best: int = 4
-    """of these so many are refined"""
     about: int = 24
-    """by so many directions around each"""
     closer: tuple[float, ...] = (10.0, 4.0, 1.5)
-    """within these degrees"""
     beside: int = 2
     """sectors to either side of the one that an object faces by which count as the same"""
 

@@ -438,34 +438,16 @@ def statue(dice: Dice) -> Manifold:
 
 
 def toy_figure(dice: Dice) -> Manifold:
-    """A doll with a large head, an animal or a robot."""
-    name = dice.pick(("person", "animal", "robot"))
-    return _robot(dice) if name == "robot" else figure(dice, name, 0.025, dice.between(1.4, 2.2))
-
-
-def _robot(dice: Dice) -> Manifold:
-    """A toy of boxes and balls."""
-    wide, deep, tall, skull = dice.each((0.3, 0.5), (0.2, 0.3), (0.3, 0.45), (0.12, 0.2))
-    swing, arm = dice.each((-0.3, 0.3), (0.05, 0.07))
-    head = ball((0, 0.8 * skull, 0), (skull,) * 3, 32), box((0, skull, 0), (1.6 * skull, 2.1 * skull, 1.5 * skull))
-    solid = box((0, 0, 0), (wide, tall, deep)) + dice.pick(head).translate((0, tall / 2, 0))
-    for side in (-1, 1):
-        ends = (side * wide / 2, 0.3 * tall, 0), (side * (wide / 2 + 0.08), -0.25 * tall, side * swing * 0.5)
-        solid += Manifold.batch_hull([ball(end, (arm,) * 3, 20) for end in ends])
-        solid += box((side * 0.28 * wide, -tall / 2 - 0.12, 0), (0.3 * wide, 0.3, 0.6 * deep))
-        solid += box((side * 0.28 * wide, -tall / 2 - 0.26, 0.04), (0.36 * wide, 0.08, 0.9 * deep))
-    return solid
+    """A doll with a large head, or an animal."""
+    return figure(dice, dice.pick(("person", "animal")), 0.025, dice.between(1.4, 2.2))
 
 
 # The catalogue
 
 
-_MAKERS: dict[str, Callable[[Dice], Manifold]] = {
-    **{name: partial(turned, name=name) for name in VESSELS},
-    **{"Cookie": cookie, "Mirror": mirror, "Plate": plate, "Ring": ring, "Spoon": spoon},
-    **{"Statue": statue, "ToyFigure": toy_figure},
-}
-SOLIDS = dict(sorted(_MAKERS.items()))
+_OTHERS = {"Cookie": cookie, "Mirror": mirror, "Plate": plate, "Ring": ring, "Spoon": spoon, "Statue": statue}
+_VESSELS: dict[str, Callable[[Dice], Manifold]] = {name: partial(turned, name=name) for name in VESSELS}
+SOLIDS = dict(sorted({**_VESSELS, **_OTHERS, "ToyFigure": toy_figure}.items()))
 """what makes a solid of each class"""
 
 
