@@ -25,7 +25,6 @@ from diffassemble.outlines.arc_model import ArcConfig, ArcModel, Judge, unskewed
 from diffassemble.outlines.growth import OutlineOverlap
 from diffassemble.outlines.pose_graph import complex_of
 from diffassemble.outlines.rims import Rims, rims_of
-from diffassemble.outlines.seeds import seed_poses, stretches
 from diffassemble.training.config import Config, RecordedConfig, TrainingConfig
 from diffassemble.training.loop import Task
 from diffassemble.training.outline_data import recorded_puzzles
@@ -169,9 +168,9 @@ class ArcTask(Task):
         """All seeds of pairs of which some are true, a few of the others."""
         numbers, true = [], []
         for config in arcs.ARC_SEARCH.seeds:
-            found = stretches(lesson.rims, config)
+            found = arcs.stretches(lesson.rims, config)
             for first in range(len(lesson.turn) - 1):
-                for second, poses in enumerate(seed_poses(found, first, lesson.rims, config), first + 1):
+                for second, poses in enumerate(arcs.seed_poses(found, first, lesson.rims, config), first + 1):
                     one, two = np.full(len(poses), first), np.full(len(poses), second)
                     right = self.is_true(lesson, one, two, poses)
                     few = random.permutation(len(poses))[: self.config.data.wrong_seeds]
