@@ -90,11 +90,11 @@ def test_a_puzzle_folder_comes_back_the_same(puzzle: Puzzle, tmp_path: Path) -> 
 def test_any_input_is_opened(puzzle: Puzzle, tmp_path: Path) -> None:
     write_puzzle(puzzle, tmp_path / "a")
     packed = shutil.make_archive(str(tmp_path / "packed"), "zip", tmp_path / "a")
-    told: list[str] = []
+    found: list[str] = []
     for path in (tmp_path / "a", packed, tmp_path / "a" / "pieces"):
-        opened = open_input(path, say=told.append)
+        opened = open_input(path, say=found.append)
         assert (opened.kind, len(opened), opened.names) == (puzzle.kind, len(puzzle), puzzle.names)
-    assert all("fits the 12 pieces best" in words or "taken for outlines" in words for words in told)
+    assert all("fits the 12 pieces best" in words or "taken for outlines" in words for words in found)
     with pytest.raises(InputError, match="nowhere"):
         open_input(tmp_path / "nowhere")
 
@@ -123,15 +123,15 @@ def test_locked_pieces_are_marked_and_found(assembly: Answer, tmp_path: Path) ->
         read_locks(tmp_path / "none.json", assembly.puzzle)
 
 
-def test_pieces_left_out_and_objects_are_kept(assembly: Answer, tmp_path: Path) -> None:
+def test_objects_and_unplaced_pieces_are_kept(assembly: Answer, tmp_path: Path) -> None:
     objects = torch.tensor((*range(len(assembly.puzzle) - 1), -1))
     write_assembly(assembly.with_placements(objects=objects), tmp_path / "out", pictures=False)
     assert torch.equal(read_assembly(tmp_path / "out", assembly.puzzle).placements.numbers, objects)
     document = json.loads((tmp_path / "out" / "assembly.json").read_text())
     document["pieces"][0]["object"] = "first"
-    (tmp_path / "spoilt.json").write_text(json.dumps(document))
+    (tmp_path / "changed.json").write_text(json.dumps(document))
     with pytest.raises(InputError, match="an 'object' must be"):
-        read_assembly(tmp_path / "spoilt.json", assembly.puzzle)
+        read_assembly(tmp_path / "changed.json", assembly.puzzle)
 
 
 def test_the_answer_is_there_first_and_pictures_are_drawn_once(
