@@ -15,8 +15,7 @@ from diffassemble.core.thresholds import SURE
 from diffassemble.outlines.cut import cut_shapes
 from diffassemble.outlines.grow import GrowSolver
 from diffassemble.outlines.matches import family
-from diffassemble.outlines.strip_model import load_strip_model
-from diffassemble.outlines.strip_sides import LEFT, RIGHT, read_sides, strip_frame
+from diffassemble.outlines.strip_sides import LEFT, RIGHT, load_strip_model, read_sides, strip_frame
 from diffassemble.outlines.strips import balanced, best_path, looks_like_strips, match_strips, order_strips
 
 HEIGHT, WIDTH, STRIPS = 640, 400, 10

@@ -18,7 +18,7 @@ from diffassemble.network.config import ModelConfig
 from diffassemble.network.upright import UprightConfig
 from diffassemble.outlines.arc_model import ArcConfig
 from diffassemble.outlines.cut import cut_shape
-from diffassemble.outlines.strip_model import StripModelConfig
+from diffassemble.outlines.strip_sides import StripModelConfig
 from diffassemble.squares.edges import EdgeModelConfig
 from diffassemble.training.arcs import ArcDataConfig, ArcTraining
 from diffassemble.training.config import Config, DataConfig, FragmentConfig, RecordedConfig

@@ -10,6 +10,7 @@ Turns and places are complex numbers here: multiplying by a turn of modulus 1 ro
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -18,14 +19,27 @@ from torch import Tensor
 
 from diffassemble.core import Matches, Poses
 
-TOLERANCE = 3.0
-"""pixels; larger errors count by their length instead of its square: matches that contradict most others yield"""
-_STEPS, _DAMPING = 30, 1e-9
-"""steps at most; damping, relative to the stiffness of each piece: what no match decides stays where it is"""
+
+@dataclass(frozen=True)
+class RelaxationConfig:
+    """Numbers of the robust least squares; they decide how fast it converges, not where to."""
+
+    tolerance: float = 3.0
+    """pixels; larger errors count by their length instead of its square: matches that contradict most others yield"""
+    steps: int = 30
+    damping: float = 1e-9
+    """relative to the stiffness of each piece: directions that no match decides stay"""
+
+
+RELAXATION = RelaxationConfig()
 
 
 def relax(
-    poses: Poses, matches: Matches, held: Bool[Tensor, "n"], weights: Float[Tensor, "m"], tolerance: float = TOLERANCE
+    poses: Poses,
+    matches: Matches,
+    held: Bool[Tensor, "n"],
+    weights: Float[Tensor, "m"],
+    tolerance: float = RELAXATION.tolerance,
 ) -> Poses:
     """The poses nearest to all matches at once, by robust steps of Gauss and Newton; `held` pieces stay.
 
@@ -44,7 +58,7 @@ def relax(
     # The gauge is fixed: the whole could turn freely, and steps along a turn's tangent would make it grow.
     free[[group[0] for group in groups]] = False
     before = turn, place
-    for _ in range(_STEPS):
+    for _ in range(RELAXATION.steps):
         apart = place[first] + turn[first] * seen - place[second] - turn[second] * touch
         twist = lever * np.angle(turn[first] * np.conj(turn[second] * turned))
         error = np.sqrt(np.abs(apart) ** 2 + twist**2)
@@ -111,7 +125,7 @@ def _step(
     moving = np.repeat(free, 3).nonzero()[0]
     inner = (slope.T @ weighed).tocsr()[moving][:, moving]
     own = inner.diagonal()
-    damped = inner + diags(_DAMPING * own + 1e-12 * max(float(own.max()), 1.0))
+    damped = inner + diags(RELAXATION.damping * own + 1e-12 * max(float(own.max()), 1.0))
     step = np.zeros(3 * count)
     step[moving] = -spsolve(damped.tocsc(), (weighed.T @ residual.ravel())[moving])
     return step.reshape(count, 3)

@@ -1,6 +1,6 @@
 """Shredded pages: which long sides of strips continue each other, and the order of the strips.
 
-Sides are compared by their course and by what crosses them (`strip_model`), with a free shift along the side and half
+Sides are compared by their course and by what crosses them (`strip_sides`), with a free shift along the side and half
 turns; empty paper between straight cuts is no evidence. The order is grown (`assembly.growth`): the constraint is that
 strips form a path, in which each side has one neighbour at most. As a join is worth the same seen upside down, the two
 ends of a path may be turned freely. Poses are in pixels: strips are upright by their own axes, side by side without a
@@ -24,8 +24,16 @@ from diffassemble.assembly.growth import Constraint, GrowthPolicy, grown
 from diffassemble.assembly.locks import realises
 from diffassemble.core import Locks, Matches, OutlinePieces, Placements, Poses
 from diffassemble.core.thresholds import LIKELY
-from diffassemble.outlines.strip_model import Comparison, load_strip_model
-from diffassemble.outlines.strip_sides import LEFT, RIGHT, StripFrame, looks_like_strips, read_sides, strip_frame
+from diffassemble.outlines.strip_sides import (
+    LEFT,
+    RIGHT,
+    Comparison,
+    StripFrame,
+    load_strip_model,
+    looks_like_strips,
+    read_sides,
+    strip_frame,
+)
 
 __all__ = ["looks_like_strips", "match_strips", "order_strips"]
 

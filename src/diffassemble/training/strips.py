@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from diffassemble.core import Puzzle
 from diffassemble.core.seeds import seeded
 from diffassemble.core.settings import Count
-from diffassemble.outlines.strip_model import Comparison, StripModel, StripModelConfig
-from diffassemble.outlines.strip_sides import DEPTH, read_sides, strip_frame
+from diffassemble.outlines.strip_sides import DEPTH, Comparison, StripModel, StripModelConfig, read_sides, strip_frame
 from diffassemble.outlines.strips import balanced
 from diffassemble.training.config import Config, RecordedConfig, TrainingConfig
 from diffassemble.training.loop import Task
