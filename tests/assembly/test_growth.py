@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import minimum_spanning_tree
 
 from diffassemble.assembly.growth import Constraint, GrowthPolicy, best_first, grow, grown
+from diffassemble.assembly.paths import best_path
 
 
 @dataclass
@@ -137,3 +138,21 @@ def test_the_engine_grows_states_given_to_it() -> None:
     constraint, state = Pairs(CHAIN, ODDS), {1}
     assert [made.odds for made in best_first(constraint, state, 0.0)] == [3.0]
     assert state == {1, 2}
+
+
+def test_the_best_path_is_found() -> None:
+    rng = np.random.default_rng(0)
+    paths = np.array(
+        [
+            [2 * piece + side for piece, side in zip(order, sides, strict=True)]
+            for order in itertools.permutations(range(5))
+            for sides in itertools.product((0, 1), repeat=5)
+        ]
+    )
+    for _ in range(5):
+        worth = rng.normal(size=(10, 10))
+        worth = worth + worth.T
+        found = best_path(worth, rivals=24)
+        values = worth[paths[:, :-1] ^ 1, paths[:, 1:]].sum(1)
+        assert sorted(found // 2) == list(range(5))
+        assert worth[found[:-1] ^ 1, found[1:]].sum() == pytest.approx(values.max())

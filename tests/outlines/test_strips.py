@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise, permutations, product
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from diffassemble.outlines.cut import cut_shapes
 from diffassemble.outlines.grow import GrowSolver
 from diffassemble.outlines.matches import family
 from diffassemble.outlines.strip_sides import LEFT, RIGHT, load_strip_model, read_sides, strip_frame
-from diffassemble.outlines.strips import balanced, best_path, looks_like_strips, match_strips, order_strips
+from diffassemble.outlines.strips import balanced, looks_like_strips, match_strips, order_strips
 
 HEIGHT, WIDTH, STRIPS = 640, 400, 10
 
@@ -170,26 +170,6 @@ def test_second_batch_is_shifted(puzzle: Puzzle, pieces: OutlinePieces) -> None:
     low = torch.stack([(grown.poses[[i]].apply(shorter.contours[i][None])[0, :, 1]).max() for i in truth])
     high = torch.stack([(grown.poses[[i]].apply(shorter.contours[i][None])[0, :, 1]).min() for i in truth])
     assert min(float(low.std()), float(high.std())) < 4
-
-
-def value(path, worth: np.ndarray) -> float:  # type: ignore[no-untyped-def]
-    return float(sum(worth[a ^ 1, b] for a, b in pairwise(path)))
-
-
-def test_best_path_is_the_best() -> None:
-    rng = np.random.default_rng(0)
-    for _ in range(5):
-        worth = rng.normal(size=(10, 10))
-        worth = worth + worth.T
-        found = best_path(worth)
-        assert sorted(found // 2) == list(range(5))
-
-        every = (
-            [2 * strip + side for strip, side in zip(order, sides, strict=True)]
-            for order in permutations(range(5))
-            for sides in product((0, 1), repeat=5)
-        )
-        assert value(found, worth) == pytest.approx(max(value(path, worth) for path in every))
 
 
 def test_locked_strips_stay_beside_each_other(puzzle: Puzzle, pieces: OutlinePieces) -> None:

@@ -13,13 +13,13 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
+from diffassemble.assembly.pose_graph import relax
 from diffassemble.core import Matches, Placements, Poses, Puzzle, Step
 from diffassemble.core.solver import in_content_order
 from diffassemble.network.batch import pack
 from diffassemble.network.denoiser import PoseNetwork
 from diffassemble.network.judge import agreeing, anchored, assembled, denoised, judge
 from diffassemble.outlines.hearing import heard, resized, standing
-from diffassemble.outlines.pose_graph import relax
 
 # A piece that is less probably where it stands is left out.
 _LEFT_OUT = 0.05

@@ -20,6 +20,7 @@ from jaxtyping import Complex128, Float32, Float64, Int64
 from diffassemble.assembly.confidence import calibration, weakest_join
 from diffassemble.assembly.growth import Attempt, Constraint, GrowthPolicy, grown
 from diffassemble.assembly.locks import realises
+from diffassemble.assembly.pose_graph import complex_of, poses_of, relax
 from diffassemble.core import Locks, Matches, OutlinePieces, Placements, Poses
 from diffassemble.core.contours import signed_area
 from diffassemble.core.thresholds import SURE
@@ -27,7 +28,6 @@ from diffassemble.outlines.arc_model import ArcModel
 from diffassemble.outlines.arcs import bundled_model, contacts_at
 from diffassemble.outlines.contact import overlap, refine, separation
 from diffassemble.outlines.lattice_poses import lay_apart
-from diffassemble.outlines.pose_graph import complex_of, poses_of, relax
 from diffassemble.outlines.rims import MARGIN, RIMS, RimConfig, Rims, only_straight, rims_of
 
 

@@ -11,10 +11,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from diffassemble.assembly.locks import moved_to_locks
+from diffassemble.assembly.pose_graph import relax
 from diffassemble.core import Locks, Matches, OutlinePieces, Poses
 from diffassemble.core.poses import plane_rotations
 from diffassemble.outlines.lattice import Cell, Layout, Placed
-from diffassemble.outlines.pose_graph import relax
 from diffassemble.outlines.sides import Sides
 
 # Matches with less than these log odds don't pull at the pieces.

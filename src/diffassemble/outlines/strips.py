@@ -1,27 +1,26 @@
 """Shredded pages: which long sides of strips continue each other, and the order of the strips.
 
 Sides are compared by their course and by what crosses them (`strip_sides`), with a free shift along the side and half
-turns; empty paper between straight cuts is no evidence. The order is grown (`assembly.growth`): the constraint is that
-strips form a path, in which each side has one neighbour at most. As a join is worth the same seen upside down, the two
-ends of a path may be turned freely. Poses are in pixels: strips are upright by their own axes, side by side without a
-gap, shifted along as matched. Sides are numbered 2 · strip + side.
+turns; empty paper between straight cuts is no evidence. The order is grown (`assembly.paths`). Poses are in pixels:
+strips are upright by their own axes, side by side without a gap, shifted along as matched. Sides are numbered
+2 · strip + side.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float64, Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from diffassemble.assembly.confidence import calibration, path_confidence
-from diffassemble.assembly.growth import Constraint, GrowthPolicy, grown
 from diffassemble.assembly.locks import realises
+from diffassemble.assembly.paths import best_path
 from diffassemble.core import Locks, Matches, OutlinePieces, Placements, Poses
 from diffassemble.core.thresholds import LIKELY
 from diffassemble.outlines.strip_sides import (
@@ -52,8 +51,6 @@ class StripConfig:
     """odds of joins that are not among the matches: one in a thousand"""
     rivals: int = 24
     """orders that begin with a join that the best order contradicts"""
-    rival: float = -1.0
-    """log odds that such a join needs"""
     locked: float = 1e3
     """odds of joins of two locked strips, which no evidence outweighs"""
     realised: tuple[float, float] = (0.5, 0.245)
@@ -121,68 +118,6 @@ def stacked(poses: Sequence[Poses]) -> Poses:
     return Poses(torch.cat([pose.rotation for pose in poses]), torch.cat([pose.translation for pose in poses]))
 
 
-@dataclass
-class Paths:
-    """Strips joined to paths: the side beside each side, −1 at ends; the path of each strip; the worth of all joins."""
-
-    beside: Int64[np.ndarray, "s"]
-    path: Int64[np.ndarray, "n"]
-    total: float = 0.0
-
-
-class PathOrder(Constraint[Paths, tuple[int, int]]):
-    """Joins are pairs of sides: of ends of two paths, so that no ring arises; `worth` is their symmetric log odds."""
-
-    def __init__(self, worth: Float64[np.ndarray, "s s"], rival: float = STRIPS.rival) -> None:
-        self.worth = worth
-        one, other = np.triu_indices(len(worth), 1)
-        order = np.argsort(-worth[one, other], kind="stable")
-        self.sides = list(zip(one[order].tolist(), other[order].tolist(), strict=True))
-        self.likely = self.sides[: int((worth[one, other] > rival).sum())]
-
-    def begin(self) -> Paths:
-        """Every strip alone."""
-        return Paths(np.full(len(self.worth), -1), np.arange(len(self.worth) // 2))
-
-    def proposals(self, state: Paths) -> list[tuple[int, int]]:
-        """All pairs of sides, the most probable first."""
-        return self.sides
-
-    def evidence(self, state: Paths, join: tuple[int, int]) -> float:
-        """Log odds of a join; −∞ unless both are ends of different paths."""
-        one, other = join
-        free = state.beside[one] < 0 and state.beside[other] < 0 and state.path[one // 2] != state.path[other // 2]
-        return float(self.worth[join]) if free else -math.inf
-
-    def join(self, state: Paths, join: tuple[int, int]) -> Iterable[tuple[int, int]]:
-        """Make two paths one."""
-        one, other = join
-        state.beside[one], state.beside[other] = other, one
-        state.path[state.path == state.path[other // 2]] = state.path[one // 2]
-        state.total += float(self.worth[join])
-        return ()
-
-    def total(self, state: Paths) -> float:
-        """Log odds of all joins."""
-        return state.total
-
-    def contradicted(self, state: Paths) -> list[tuple[int, int]]:
-        """Likely joins of sides that have other neighbours, the likeliest first."""
-        return [join for join in self.likely if state.beside[join[0]] != join[1]]
-
-
-def best_path(
-    worth: Float64[np.ndarray, "s s"], until: float = math.inf, config: StripConfig = STRIPS
-) -> Int64[np.ndarray, "n"]:
-    """The path through all strips of most worth that was found, as the sequence of sides that are on the left."""
-    policy = GrowthPolicy(least=-math.inf, rivals=config.rivals, until=until)
-    beside = grown(PathOrder(worth, config.rival), policy).state.beside
-    path = [int(np.flatnonzero(beside < 0)[0])]
-    while (side := int(beside[path[-1] ^ 1])) >= 0:
-        path.append(side)
-    return np.array(path)
-
-
 def order_strips(
     pieces: OutlinePieces,
     matches: Matches,
@@ -212,7 +147,7 @@ def order_strips(
         both = (kept & locks.held[matches.first] & locks.held[matches.second]).numpy()
         worth[first[both], second[both]] = worth[second[both], first[both]] = config.locked
     # 2. The order, and where pages end.
-    path = best_path(worth, until, config)
+    path = best_path(worth, config.rivals, until)
     order, joins = path // 2, np.array([worth[a ^ 1, b] for a, b in pairwise(path)])
     chances = calibration("strips")(joins)
     doubtful = chances < LIKELY

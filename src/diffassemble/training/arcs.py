@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Float32, Int64
 from torch import Tensor, nn
 
+from diffassemble.assembly.pose_graph import complex_of
 from diffassemble.core import Matches, Puzzle
 from diffassemble.core.seeds import seeded
 from diffassemble.core.settings import Batch, Share
@@ -23,7 +24,6 @@ from diffassemble.core.thresholds import SURE
 from diffassemble.outlines import arcs
 from diffassemble.outlines.arc_model import ArcConfig, ArcModel, Judge, unskewed
 from diffassemble.outlines.growth import OutlineOverlap
-from diffassemble.outlines.pose_graph import complex_of
 from diffassemble.outlines.rims import Rims, rims_of
 from diffassemble.training.config import Config, RecordedConfig, TrainingConfig
 from diffassemble.training.loop import Task

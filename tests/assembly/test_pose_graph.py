@@ -6,8 +6,8 @@ import math
 
 import torch
 
+from diffassemble.assembly.pose_graph import relax
 from diffassemble.core import Matches, Poses
-from diffassemble.outlines.pose_graph import relax
 
 
 def turned(angles: torch.Tensor, places: torch.Tensor) -> Poses:
