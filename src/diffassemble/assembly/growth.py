@@ -1,6 +1,6 @@
 """Best-first agglomeration: pieces join groups by the proposal with most evidence, for every kind of pieces.
 
-`grow` runs three stages. Which joins are possible, and the evidence for them, is given by a `Constraint` (occupancy of
+`grown` runs three stages. Which joins are possible, and the evidence for them, is given by a `Constraint` (occupancy of
 a lattice, overlap of outlines, collision of meshes, order along a path); `GrowthPolicy` sets when growth stops, how
 often pieces are taken out again and how many other beginnings are tried.
 
@@ -31,7 +31,7 @@ import copy
 import heapq
 import math
 import time
-from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -151,21 +151,12 @@ def best_first(
         update(changed)
 
 
-def grow(
+def grown(
     constraint: Constraint[State, Join], policy: GrowthPolicy, required: Sequence[Join] = ()
-) -> Generator[Joined[Join], None, Attempt[State, Join]]:
-    """Groups grown from proposals: yields the joins of the first attempt, and returns the best attempt.
-
-    `required` joins (hints that two pieces belong together) are made first wherever they are possible.
-    """
-    # 1. The first attempt, which progress bars follow.
-    best: Attempt[State, Join] = Attempt(constraint.begin())
-    for made in _attempt(constraint, best.state, required, policy.least):
-        best.joins.append(made)
-        yield made
-    best.total = constraint.total(best.state)
-    # 2. Contradicted pieces are taken out, and the rest grows again.
-    best = _improved(constraint, best, policy)
+) -> Attempt[State, Join]:
+    """The best attempt; `required` joins (hints) are made first wherever they are possible."""
+    # 1. The first attempt; 2. contradicted pieces are taken out, and the rest grows again.
+    best = _attempt(constraint, policy, required)
     # 3. Other beginnings.
     tried: set[Join] = set()
     for _ in range(policy.rivals):
@@ -173,42 +164,23 @@ def grow(
         if rival is None or policy.late:
             break
         tried.add(rival)
-        other: Attempt[State, Join] = Attempt(constraint.begin())
-        other.joins = list(_attempt(constraint, other.state, (*required, rival), policy.least))
-        other.total = constraint.total(other.state)
-        other = _improved(constraint, other, policy)
+        other = _attempt(constraint, policy, (*required, rival))
         if other.total > best.total + policy.gain:
             best = other
     return best
 
 
-def grown(
-    constraint: Constraint[State, Join], policy: GrowthPolicy, required: Sequence[Join] = ()
-) -> Attempt[State, Join]:
-    """The result of `grow`, for callers that don't follow its steps."""
-    steps = grow(constraint, policy, required)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
-
-
 def _attempt(
-    constraint: Constraint[State, Join], state: State, required: Sequence[Join], least: float
-) -> Iterator[Joined[Join]]:
-    for join in required:
-        odds = constraint.evidence(state, join)
-        if odds > -math.inf:
-            list(constraint.join(state, join))
-            yield Joined(join, odds)
-    yield from best_first(constraint, state, least)
-
-
-def _improved(
-    constraint: Constraint[State, Join], best: Attempt[State, Join], policy: GrowthPolicy
+    constraint: Constraint[State, Join], policy: GrowthPolicy, required: Sequence[Join]
 ) -> Attempt[State, Join]:
-    """The attempt after rounds of taking out and growing again, as long as each gains."""
+    """One attempt, after rounds of taking out and growing again, as long as each gains."""
+    best: Attempt[State, Join] = Attempt(constraint.begin())
+    for join in required:
+        if (odds := constraint.evidence(best.state, join)) > -math.inf:
+            list(constraint.join(best.state, join))
+            best.joins.append(Joined(join, odds))
+    best.joins += best_first(constraint, best.state, policy.least)
+    best.total = constraint.total(best.state)
     for _ in range(policy.undo_rounds):
         if policy.late:
             break
