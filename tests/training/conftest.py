@@ -16,7 +16,7 @@ from diffassemble.fragments.orientation import OrientationConfig
 from diffassemble.io.puzzles import write_puzzle
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.upright import UprightConfig
-from diffassemble.outlines.arc_model import ArcConfig
+from diffassemble.outlines.arcs import ArcConfig
 from diffassemble.outlines.cut import cut_shape
 from diffassemble.outlines.strip_sides import StripModelConfig
 from diffassemble.squares.edges import EdgeModelConfig

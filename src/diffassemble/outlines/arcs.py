@@ -16,15 +16,20 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Complex64, Float32, Int64
+import torch.nn.functional as F
+from jaxtyping import Complex64, Float, Float32, Int64
+from torch import Tensor, nn
 
 from diffassemble.core import Matches, OutlinePieces, Poses
-from diffassemble.outlines.arc_model import RIVALRY, ArcModel
-from diffassemble.outlines.contact import FEATURES, describe, refine
+from diffassemble.core.settings import Width
+from diffassemble.network.pretrained import Pretrained
+from diffassemble.outlines.contact import FEATURES, SIGNED, describe, refine
 from diffassemble.outlines.rims import RIMS, RimConfig, Rims, rims_of, smoothed
 
 SAMPLES = 20
 """points of a stretch"""
+RIVALRY = 7
+"""numbers of a candidate among its rivals (`arcs.rivalry`)"""
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,66 @@ class ArcSearchConfig:
 ARC_SEARCH = ArcSearchConfig()
 
 
+@dataclass(frozen=True)
+class ArcConfig:
+    """Sizes of the networks."""
+
+    width: Width = 32
+
+
+class Judge(nn.Module):
+    """Two hidden layers on inputs of zero mean and unit deviation; gives log odds."""
+
+    mean: Tensor
+    deviation: Tensor
+
+    def __init__(self, inputs: int, width: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(inputs))
+        self.register_buffer("deviation", torch.ones(inputs))
+        self.layers = nn.ModuleList([nn.Linear(inputs, width), nn.Linear(width, width), nn.Linear(width, 1)])
+
+    def forward(self, numbers: Float[Tensor, "m f"]) -> Float[Tensor, "m"]:
+        """Log odds; inputs farther than 5 deviations from the mean count as 5."""
+        hidden = ((numbers - self.mean) / self.deviation).clamp(-5, 5)
+        for layer in list(self.layers)[:-1]:
+            hidden = F.silu(layer(hidden))
+        return self.layers[-1](hidden)[:, 0]
+
+
+class ArcModel(Pretrained):
+    """Four judges: of seeds, of contacts after refinement, of these among their rivals, and of implied contacts.
+
+    A contact is implied if its pose follows from those of other pieces. It is not the best of a search, so its log odds
+    are those among equally many true and false ones: evidence that may be added up.
+    """
+
+    config_class = ArcConfig
+
+    def __init__(self, config: ArcConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.seeds = Judge(FEATURES, config.width)
+        self.contacts = Judge(FEATURES, config.width)
+        self.rivals = Judge(RIVALRY, config.width // 2)
+        self.following = Judge(FEATURES, config.width)
+
+    @torch.inference_mode()
+    def judge(self, judge: str, numbers: Float32[np.ndarray, "m f"]) -> Float32[np.ndarray, "m"]:
+        """Log odds by one of the judges from numbers as `contact.describe` or `arcs.rivalry` give them."""
+        if len(numbers) == 0:
+            return np.zeros(0, np.float32)
+        given = torch.from_numpy(numbers)
+        return getattr(self, judge)(given if judge == "rivals" else unskewed(given)).numpy()
+
+
+def unskewed(numbers: Float[Tensor, "m f"]) -> Float[Tensor, "m f"]:
+    """The same features, with the logarithm of those that are never negative and mostly small."""
+    skewed = torch.ones(FEATURES, dtype=torch.bool)
+    skewed[SIGNED] = False
+    return torch.where(skewed, (numbers.clamp(min=0) + 0.05).log(), numbers)
+
+
 class Candidates(NamedTuple):
     """m poses of pairs of pieces: of the first in the frame of the second, in working pixels.
 
@@ -113,12 +178,9 @@ def bundled_model() -> ArcModel:
 def match_arcs(pieces: OutlinePieces, model: ArcModel | None = None, config: ArcSearchConfig = ARC_SEARCH) -> Matches:
     """All likely contacts of free outlines, the probable ones first; slots number those of one pair."""
     model, rims = model or bundled_model(), rims_of(pieces, config.rims)
-    found = find_candidates(rims, model, config)
-    logit = model.judge("rivals", rivalry(found, len(pieces)))
-    gap = usual_gap(rims, found, logit, config)
-    if gap > 0:
-        found = find_candidates(rims._replace(gap=config.searched_share * gap), model, config)
-        logit = model.judge("rivals", rivalry(found, len(pieces)))
+    found, logit = _among_rivals(rims, model, config)
+    if (gap := usual_gap(rims, found, logit, config)) > 0:
+        found, logit = _among_rivals(rims._replace(gap=config.searched_share * gap), model, config)
     order = np.argsort(-logit, kind="stable")
     found, count = Candidates(*(column[order] for column in found)), len(order)
     chances = [torch.from_numpy(odds).double().sigmoid().float() for odds in (logit[order], found.logit)]
@@ -161,9 +223,10 @@ def usual_gap(rims: Rims, found: Candidates, logit: Float32[np.ndarray, "m"], co
     return config.gaps[best] if typical[best] < config.gap_excess * typical[0] else 0.0
 
 
-def find_candidates(rims: Rims, model: ArcModel, config: ArcSearchConfig = ARC_SEARCH) -> Candidates:
-    """For every pair the few contacts that are likely without regard to rivals."""
-    return best_of_each(find_refined(rims, model, config), config.kept, config)
+def _among_rivals(rims: Rims, model: ArcModel, config: ArcSearchConfig) -> tuple[Candidates, Float32[np.ndarray, "m"]]:
+    """The few likely contacts of every pair, and their log odds among all rivals."""
+    found = best_of_each(find_refined(rims, model, config), config.kept, config)
+    return found, model.judge("rivals", rivalry(found, len(rims.cells)))
 
 
 def find_refined(rims: Rims, model: ArcModel, config: ArcSearchConfig = ARC_SEARCH) -> Candidates:

@@ -1,7 +1,7 @@
 """How two rims touch at a pose: loops that numba compiles.
 
 A pose (cosine, sine, x, y) takes working coordinates of the first piece into the frame of the second. Points of one rim
-are looked up in the other's grid of nearest points. The numbers here define what the networks of `arc_model` read:
+are looked up in the other's grid of nearest points. The numbers here define what the networks of `arcs` read:
 changing them means training these anew.
 """
 

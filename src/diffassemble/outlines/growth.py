@@ -24,8 +24,7 @@ from diffassemble.assembly.pose_graph import complex_of, poses_of, relax
 from diffassemble.core import Locks, Matches, OutlinePieces, Placements, Poses
 from diffassemble.core.contours import signed_area
 from diffassemble.core.thresholds import SURE
-from diffassemble.outlines.arc_model import ArcModel
-from diffassemble.outlines.arcs import bundled_model, contacts_at
+from diffassemble.outlines.arcs import ArcModel, bundled_model, contacts_at
 from diffassemble.outlines.contact import overlap, refine, separation
 from diffassemble.outlines.lattice_poses import lay_apart
 from diffassemble.outlines.rims import MARGIN, RIMS, RimConfig, Rims, only_straight, rims_of

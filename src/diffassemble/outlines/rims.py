@@ -24,7 +24,7 @@ _ARCS = 64
 
 @dataclass(frozen=True)
 class RimConfig:
-    """How rims are read; lengths are working pixels. The networks of `arc_model` were trained with these values."""
+    """How rims are read; lengths are working pixels. The networks of `arcs` were trained with these values."""
 
     size: float = 128.0
     """root of the area of the median piece; smaller loses detail, larger costs time in proportion to its square"""

@@ -22,7 +22,7 @@ from diffassemble.core.seeds import seeded
 from diffassemble.core.settings import Batch, Share
 from diffassemble.core.thresholds import SURE
 from diffassemble.outlines import arcs
-from diffassemble.outlines.arc_model import ArcConfig, ArcModel, Judge, unskewed
+from diffassemble.outlines.arcs import ArcConfig, ArcModel, Judge, unskewed
 from diffassemble.outlines.growth import OutlineOverlap
 from diffassemble.outlines.rims import Rims, rims_of
 from diffassemble.training.config import Config, RecordedConfig, TrainingConfig
