@@ -221,7 +221,7 @@ def _band(
 
 @dataclass(frozen=True)
 class ShiftConfig:
-    """How far strips are shifted along each other; estimated on shredded pages, on which the networks were trained."""
+    """Prior of how far strips are shifted along each other, as for the networks' training."""
 
     level: float = 0.45
     """share of pairs whose strips begin together, and of those that end together"""
