@@ -30,14 +30,15 @@ from diffassemble.assembly.answer import Answer, assemble
 from diffassemble.core import Board, Puzzle
 from diffassemble.core.seeds import seeded
 from diffassemble.core.thresholds import LIKELY, SURE
-from diffassemble.evaluation.outline_data import find_recorded, read_recorded
+from diffassemble.evaluation.outlines import find_recorded, read_recorded
 from diffassemble.fragments.breaking import scatter
 from diffassemble.fragments.datasets import find_fractures
 from diffassemble.io.pictures import read_picture
 from diffassemble.kinds import make_solver
 from diffassemble.outlines.cut import cut_shapes
 from diffassemble.squares.cut import cut_picture
-from diffassemble.training.pictures import split_paths
+from diffassemble.squares.pictures import training_pictures
+from diffassemble.training.data import split_apart
 
 GRIDS = (
     *((6, 6, 0.3, 0), (8, 8, 0.15, 0), (10, 10, 0.3, 0), (1, 20, 0.0, 0)),
@@ -61,7 +62,7 @@ def puzzles(kind: str, folder: Path, count: int, seed: int) -> Iterator[tuple[st
     if kind != "squares" and (recorded := find_recorded(folder)):
         yield from ((folder.name, read_recorded(one)[0]) for one in recorded)
         return
-    for number, path in enumerate(split_paths(folder, count)[1]):
+    for number, path in enumerate(split_apart(training_pictures(str(folder)), count)[1]):
         picture = read_picture(path)
         if kind == "squares":
             for rows, cols, missing, erode in GRIDS:

@@ -19,8 +19,10 @@ from torch import Tensor
 from diffassemble.core import Board, Puzzle
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.edges import Borders, EdgeModel, find_candidates
-from diffassemble.training.edge_model import partners
-from diffassemble.training.pictures import load_picture, split_paths, wear
+from diffassemble.squares.pictures import training_pictures
+from diffassemble.training.data import split_apart
+from diffassemble.training.edge_model import partners, wear
+from diffassemble.training.pictures import load_picture
 
 # Puzzle after puzzle takes the next of each; sizes are drawn.
 GRIDS = (6, 10, 8, 12, 6, 10, 4)
@@ -90,7 +92,7 @@ def main() -> None:
     edge_model = EdgeModel.from_pretrained(options.model)
     gaps, terms, true, right = [], [], [], 0
     for folder in options.folders:
-        paths = split_paths(folder, options.held_apart)[0]
+        paths = split_apart(training_pictures(str(folder)), options.held_apart)[0]
         for number in range(options.pictures):
             puzzle, erode = cut_next(paths, number, generator)
             gap, some_terms, some_true = examples(edge_model, puzzle, generator)

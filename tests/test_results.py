@@ -80,4 +80,4 @@ def test_stale_rows_are_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     readme = TOOL["render_readme"]("a " + " b ".join(TOOL["MARKERS"]) + " c")
     assert readme.startswith("a ")
     assert readme.endswith(" c")
-    assert "⚠ stale | 30 | 91.0 (89.0–93.0) | 199 of 200 |" in readme
+    assert "⚠ stale | 30 | 91.0 (89.0–93.0) | 99.5 (97.2–99.9) | 199 of 200 | 24 |" in readme

@@ -25,7 +25,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from diffassemble.evaluation.metrics import wilson_interval
 
@@ -38,23 +38,51 @@ MARKERS = ("<!-- results -->", "<!-- /results -->")
 NAMES = {"rmse_r": "RMSE(R), °", "rmse_t": "RMSE(T) × 100", "part_accuracy": "part accuracy, %"}
 STALE = "⚠ stale"
 SAMPLES = ("astronaut.png", "coffee.png")
-HEADLINES = {"squares": "accuracy_free", "outlines": "accuracy", "fragments": "part_accuracy"}
-TITLES = {"squares": "Pieces on a grid", "outlines": "Flat pieces of any outline", "fragments": "Broken objects"}
-COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
-    "squares": (("right, %", "accuracy"), ("right at the best turn of the whole, %", "accuracy_free")),
-    "outlines": (("right, %", "accuracy"), ("neighbours right, %", "neighbours")),
-    "fragments": (("parts in place, %", "part_accuracy"), ("RMSE(R), °", "rmse_r"), ("RMSE(T) × 100", "rmse_t")),
+ENTRY = ("kind", "shows", "command", "seed", "puzzles", "data", "class")
+
+
+class Kind(NamedTuple):
+    """How figures of a kind of pieces are shown: `columns` are headings and figures, `headline` is README.md's."""
+
+    title: str
+    default: str
+    headline: str
+    columns: dict[str, str]
+
+
+KINDS = {
+    "squares": Kind(
+        "Pieces on a grid",
+        "hybrid",
+        "accuracy_free",
+        {"right, %": "accuracy", "right at the best turn of the whole, %": "accuracy_free"},
+    ),
+    "outlines": Kind(
+        "Flat pieces of any outline", "grow", "accuracy", {"right, %": "accuracy", "neighbours right, %": "neighbours"}
+    ),
+    "fragments": Kind(
+        "Broken objects",
+        "mend",
+        "part_accuracy",
+        {"parts in place, %": "part_accuracy", "RMSE(R), °": "rmse_r", "RMSE(T) × 100": "rmse_t"},
+    ),
+}
+# What a row was measured on: its fields, and how each is written if it is not 0 or empty.
+CONDITIONS = {
+    **{"data": "{}", "grid": "{}", "shape": "{}", "missing": "{:.0%} missing", "erode": "{} px lost"},
+    **{"noise": "{:.1%} noise", "wear": "{:.1%} worn", "points": "{} points", "points_each": "{} points a piece"},
+    **{"anchor": "anchor {}"},
 }
 
 
 def entries() -> dict[str, dict[str, Any]]:
     """All entries by name, each with the weights and the source files of its kind."""
     listed = tomllib.loads(LIST.read_text())
-    found = {}
-    for name, entry in listed["entries"].items():
-        kind = listed["kinds"][entry["kind"]]
-        found[name] = {**entry, "weights": [*kind["weights"], *entry.get("weights", [])], "code": kind["code"]}
-    return found
+    kinds = {name: listed["kinds"][entry["kind"]] for name, entry in listed["entries"].items()}
+    return {
+        name: {**entry, **kinds[name], "weights": [*kinds[name]["weights"], *entry.get("weights", [])]}
+        for name, entry in listed["entries"].items()
+    }
 
 
 def digest(parts: Sequence[str]) -> str:
@@ -132,9 +160,7 @@ def measure(name: str, entry: Mapping[str, Any], data: Path) -> None:
         found = json.loads(rows.read_text())
     kept = [{key: value for key, value in row.items() if key not in ("parts", "peak_mb")} for row in found]
     content = {
-        "entry": {
-            key: entry[key] for key in ("kind", "shows", "command", "seed", "puzzles", "data", "class") if key in entry
-        },
+        "entry": {key: entry[key] for key in ENTRY if key in entry},
         "rows": kept,
         "seconds": round(seconds, 1),
         "machine": {"processor": processor(), "cores": os.cpu_count(), "python": platform.python_version()},
@@ -186,6 +212,14 @@ def share(right: int, count: int) -> str:
     return f"{100 * right / count:.1f} ({low:.1f}–{high:.1f})"
 
 
+CONFIRMED = ("precision at ≥ 0.9, %", "right of sure", "false confirmed joins")
+
+
+def confirmed(row: Mapping[str, Any]) -> list[str]:
+    """Precision of the pieces at confidence ≥ 0.9, their counts, and the false joins among them."""
+    return [share(row["sure_right"], row["sure"]), f"{row['sure_right']} of {row['sure']}", str(row["false_joins"])]
+
+
 def figure(row: Mapping[str, Any], name: str) -> str:
     """A figure with its 95 % interval."""
     low, high = row["intervals"][name]
@@ -194,13 +228,9 @@ def figure(row: Mapping[str, Any], name: str) -> str:
 
 def condition(row: Mapping[str, Any]) -> str:
     """What the row was measured on."""
-    words = [row["data"], str(row.get("grid", "")).replace("x", "×"), str(row.get("shape", ""))]
-    words += [f"{row['missing']:.0%} missing".replace("%", " %")] if row.get("missing") else []
-    words += [f"{row['erode']} px lost"] if row.get("erode") else []
-    words += [f"{100 * row['noise']:g} % noise"] if row.get("noise") else []
-    words += [f"{100 * row['wear']:g} % worn"] if row.get("wear") else []
-    words += [f"anchor {row['anchor']}"] if row.get("anchor") else []
-    return ", ".join(word for word in words if word)
+    words = {name: form.format(row[name]) for name, form in CONDITIONS.items() if row.get(name)}
+    words |= {"grid": words["grid"].replace("x", "×")} if "grid" in words else {}
+    return ", ".join(words.values()).replace("%", " %")
 
 
 def markdown(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
@@ -211,19 +241,16 @@ def markdown(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 def entry_section(name: str, result: Mapping[str, Any], stale: bool) -> str:
     """Heading, table, command and origin of one entry."""
-    entry, rows = result["entry"], result["rows"]
-    columns = COLUMNS[entry["kind"]]
+    entry, columns = result["entry"], KINDS[result["entry"]["kind"]].columns
     first: dict[str, float] = {}
     lines = []
-    for row in rows:
+    for row in result["rows"]:
         on = condition(row)
         reference = first.setdefault(on, row["seconds_per_puzzle"])
         times = f"{row['seconds_per_puzzle']:.2g} s (×{row['seconds_per_puzzle'] / max(reference, 1e-9):.2g})"
-        sure = f"{row['sure_right']} of {row['sure']}"
-        figures = [figure(row, column) for _, column in columns]
-        lines.append([row["solver"], on, str(row["puzzles"]), *figures, sure, str(row["false_joins"]), times])
-    headings = ["solver", "puzzles", "count", *(heading for heading, _ in columns)]
-    headings += ["sure and right", "false confirmed joins", "time a puzzle (× the first solver)"]
+        figures = [figure(row, column) for column in columns.values()]
+        lines.append([row["solver"], on, str(row["puzzles"]), *figures, *confirmed(row), times])
+    headings = ["solver", "puzzles", "count", *columns, *CONFIRMED, "time a puzzle (× the first solver)"]
     machine = result["machine"]
     origin = f"Seed {entry['seed']}; {entry['data']}; measured on {machine['processor']} ({machine['cores']} cores)"
     origin += f" at commit {result['commit'][:9]} in {result['seconds']:.0f} s."
@@ -235,22 +262,18 @@ def entry_section(name: str, result: Mapping[str, Any], stale: bool) -> str:
 def confidence_section(found: Mapping[str, Mapping[str, Any]], stale: Mapping[str, bool]) -> str:
     """Per kind and entry: precision at confidence ≥ 0.9 and false confirmed joins, of the default solvers."""
     lines = []
-    for kind, title in TITLES.items():
-        total = [0, 0, 0, 0]
+    for kind, shown in KINDS.items():
+        total = {"sure": 0, "sure_right": 0, "false_joins": 0, "given": 0}
         for name, result in found.items():
-            for row in result["rows"]:
-                if result["entry"]["kind"] != kind or row["solver"] not in ("hybrid", "grow", "mend"):
-                    continue
-                if kind == "fragments" and row["solver"] == "hybrid":
-                    continue
-                counts = [row["sure"], row["sure_right"], row["false_joins"], round(row["pieces"] * row["puzzles"])]
-                total = [one + more for one, more in zip(total, counts, strict=True)]
-                place = f"{name}: {condition(row)}" + (f" {STALE}" if stale[name] else "")
-                lines.append([place, str(counts[3]), str(counts[0]), share(counts[1], counts[0]), str(counts[2])])
-        if total[3]:
-            whole = [f"**{title}, all**", str(total[3]), str(total[0]), share(total[1], total[0]), str(total[2])]
-            lines.append(whole)
-    headings = ["measured on", "pieces", "at ≥ 0.9", "of these right, % (95 %)", "false confirmed joins"]
+            for row in result["rows"] if result["entry"]["kind"] == kind else ():
+                if row["solver"] == shown.default:
+                    counts = {**row, "given": round(row["pieces"] * row["puzzles"])}
+                    total = {key: total[key] + counts[key] for key in total}
+                    place = f"{name}: {condition(row)}" + (f" {STALE}" if stale[name] else "")
+                    lines.append([place, str(counts["given"]), *confirmed(row)])
+        if total["given"]:
+            lines.append([f"**{shown.title}, all**", str(total["given"]), *confirmed(total)])
+    headings = ["measured on", "pieces", *CONFIRMED]
     return (
         "## Confidence\n\nPieces that the default solvers place with a confidence of 0.9 or more, and how many of them "
         "are right. A false confirmed join is a pair of such pieces in one object whose relative pose is wrong; one "
@@ -284,9 +307,9 @@ def render_page() -> str:
         f"Rows marked {STALE} were measured with other weights or other code than the present ones. Sure are pieces at "
         "confidence 0.9 or more.\n",
     ]
-    for kind, title in TITLES.items():
+    for kind, shown in KINDS.items():
         own = [entry_section(name, one, stale[name]) for name, one in found.items() if one["entry"]["kind"] == kind]
-        parts += [f"## {title}\n", *own] if own else []
+        parts += [f"## {shown.title}\n", *own] if own else []
     parts += [confidence_section(found, stale)] if found else []
     return "\n".join([*parts, quoted_section()])
 
@@ -298,14 +321,12 @@ def render_readme(text: str) -> str:
         if not listed.get(name, {}).get("readme"):
             continue
         mark = f" {STALE}" if is_stale(result, listed[name]) else ""
-        kind = result["entry"]["kind"]
-        default = {"squares": "hybrid", "outlines": "grow", "fragments": "mend"}[kind]
+        kind = KINDS[result["entry"]["kind"]]
         for row in result["rows"]:
-            if row["solver"] == default:
-                sure = f"{row['sure_right']} of {row['sure']}"
-                right = figure(row, HEADLINES[kind])
-                lines.append([f"{result['entry']['shows']}: {condition(row)}{mark}", str(row["puzzles"]), right, sure])
-    headings = ["puzzles", "count", "pieces right, % (95 %)", "right of those sure (≥ 0.9)"]
+            if row["solver"] == kind.default:
+                place = f"{result['entry']['shows']}: {condition(row)}{mark}"
+                lines.append([place, str(row["puzzles"]), figure(row, kind.headline), *confirmed(row)])
+    headings = ["puzzles", "count", "pieces right, % (95 %)", *CONFIRMED]
     before, _, rest = text.partition(MARKERS[0])
     _, _, after = rest.partition(MARKERS[1])
     table = markdown(headings, lines) if lines else "Nothing is measured yet; `make results` measures."

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from diffassemble.training.config import Config, FragmentConfig
-from diffassemble.training.fragments import FragmentTask, FragmentTraining
-from diffassemble.training.loop import Task
+from diffassemble.training.config import Config
+from diffassemble.training.fragments import FragmentConfig, FragmentTask, FragmentTraining
 from diffassemble_research.baselines import OneShot, OneShotConfig
 
 
@@ -13,6 +12,3 @@ class BaselineTask(FragmentTask):
 
     defaults = Config(OneShotConfig(), FragmentConfig(), FragmentTraining())
     network = OneShot
-
-
-TASKS: dict[str, type[Task]] = {"baseline": BaselineTask}

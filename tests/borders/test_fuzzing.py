@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from tests.borders.conftest import Given, mesh_files, picture_files
 
 from diffassemble.core import InputError
-from diffassemble.evaluation.outline_data import read_recorded
+from diffassemble.evaluation.outlines import read_recorded
 from diffassemble.io.archives import unpacked
 from diffassemble.io.assemblies import read_assembly
 from diffassemble.io.meshes import read_precisely

@@ -25,7 +25,7 @@ from diffassemble.io.atomic import check_file, sweep, temporary_folder, write_fi
 from diffassemble.io.meshes import read_precisely
 from diffassemble.io.pictures import is_our_picture, png_bytes, read_picture
 from diffassemble.io.reading import opened, read_json
-from diffassemble.training.tasks import TASKS
+from diffassemble.training.presets import PRESETS
 
 
 def glb(tree: object, numbers: bytes = b"") -> bytes:
@@ -210,9 +210,9 @@ def test_every_number_has_bounds(verb: str) -> None:
             assert int not in kinds or broken_bounds([10**30], bounds), name
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", sorted({preset.task for preset in PRESETS.values()}))
 def test_every_number_of_a_training_run_has_bounds(task: str) -> None:
-    defaults = TASKS[task].defaults
+    defaults = next(preset for preset in PRESETS.values() if preset.task == task).learner.defaults
     for part in (defaults.model, defaults.data, defaults.training):
         for name, hint in get_type_hints(type(part), include_extras=True).items():
             inner = get_args(hint)[0] if get_origin(hint) is tuple else hint

@@ -19,7 +19,7 @@ import torch
 
 from diffassemble.core import Board, InputError, Poses, Puzzle, Step
 from diffassemble.evaluation import cluster
-from diffassemble.evaluation.cluster import joined, on_cluster
+from diffassemble.evaluation.cluster import ClusterConfig, joined, on_cluster
 from diffassemble.evaluation.squares import PictureCell
 from diffassemble.evaluation.sweep import Cell, Draws, Scoring, score_here
 
@@ -72,10 +72,6 @@ def signs(tmp_path: Path) -> Path:
     return folder
 
 
-def untimed_score(score: Any) -> dict[str, Any]:
-    return {view: replace(one, seconds=0.0) for view, one in score.items()}
-
-
 def test_rows_are_those_of_one_process_and_every_other_keeps_to_one_thread(
     scoring: Scoring, cell: Cell, signs: Path, rows: Rows, untimed: Any
 ) -> None:
@@ -86,14 +82,20 @@ def test_rows_are_those_of_one_process_and_every_other_keeps_to_one_thread(
     assert untimed(found) == untimed(rows(cell, Chance(signs), puzzles=8))
 
 
-def test_files_are_found_though_the_other_processes_stand_in_another_folder(
+def test_files_are_found_in_other_processes_and_bad_input_is_reported_as_in_one(
     scoring: Scoring, pictures: list[Path], signs: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(pictures[0].parent)
-    (row,) = rows(
-        PictureCell("noise", [Path(path.name) for path in pictures], Board(2, 2)), Chance(signs), scoring=scoring
-    )
+    cell = PictureCell("noise", [Path(path.name) for path in pictures], Board(2, 2))
+    (row,) = rows(cell, Chance(signs), scoring=scoring)
     assert row.puzzles == len(pictures)
+    pictures[3].write_bytes(b"no picture")
+    messages = []
+    for more in ({}, {"scoring": scoring}):
+        with pytest.raises(InputError) as caught:
+            rows(cell, Chance(signs), **more)
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
 
 
 def test_a_killed_process_loses_no_case_and_counts_none_twice(scoring: Scoring, cell: Cell, signs: Path) -> None:
@@ -101,25 +103,19 @@ def test_a_killed_process_loses_no_case_and_counts_none_twice(scoring: Scoring, 
     found = list(scoring(Chance(signs, deadly=True), draws, range(8)))
     assert (signs / "killed").exists()
     assert "".join(path.read_text() for path in signs.glob("*.threads")).count("\n") == 8
-    plain = {number: untimed_score(score) for number, score, _ in score_here(Chance(signs), draws, range(8))}
-    assert {number: untimed_score(score) for number, score, _ in found} == plain
+    both = [found, list(score_here(Chance(signs), draws, range(8)))]
+    plain = [
+        {number: {view: replace(one, seconds=0.0) for view, one in score.items()} for number, score, _ in scored}
+        for scored in both
+    ]
+    assert plain[0] == plain[1]
     assert len(found) == 8
-
-
-def test_bad_input_is_told_as_in_one_process(scoring: Scoring, pictures: list[Path], signs: Path, rows: Rows) -> None:
-    pictures[3].write_bytes(b"no picture")
-    messages = []
-    for more in ({}, {"scoring": scoring}):
-        with pytest.raises(InputError) as caught:
-            rows(PictureCell("noise", pictures, Board(3, 3)), Chance(signs), **more)
-        messages.append(str(caught.value))
-    assert messages[0] == messages[1]
 
 
 def test_what_kills_every_process_is_given_up(
     scoring: Scoring, pictures: list[Path], signs: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "MOST_DEATHS", 0)
+    monkeypatch.setattr(cluster, "CONFIG", ClusterConfig(deaths=0))
     with pytest.raises(InputError, match=r"noise/0\.png: chance can't solve it on the cluster"):
         rows(PictureCell("noise", pictures[:1], Board(3, 3)), Chance(signs, deadly=True), scoring=scoring)
 
@@ -155,10 +151,10 @@ def test_without_ray_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -
 
 @with_ray
 def test_what_listens_but_is_not_ray_is_told_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "SECONDS_TO_JOIN", 1.0)
+    monkeypatch.setattr(cluster, "CONFIG", ClusterConfig(join=1.0))
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
-        assert refused(address).startswith(f"--ray {address}: no cluster answers there (no word of Ray's within")
+        assert refused(address).startswith(f"--ray {address}: no cluster answers there (no answer by Ray within")
 
 
 @with_ray

@@ -96,15 +96,6 @@ def test_turning_a_square_whole_costs_absolute_accuracy_only(side: int, seed: in
     assert neighbour_accuracy(board, *turned, *truth) == 100.0
 
 
-@given(seeds)
-def test_free_scores_do_not_see_half_turns_of_any_board(seed: int) -> None:
-    board = Board(2, 5)
-    truth, answer = random_placement(board, seed), random_placement(board, seed + 1)
-    _, *turned = board.turned(*answer, 2)
-    for metric in (direct_comparison_free, neighbour_accuracy):
-        assert metric(board, *turned, *truth) == metric(board, *answer, *truth)
-
-
 @given(boards, seeds, st.integers(1, 25))
 def test_the_order_of_pieces_changes_nothing(board: Board, seed: int, pieces: int) -> None:
     count = min(pieces, board.cells)
@@ -148,21 +139,11 @@ def random_poses(count: int, seed: int = 0) -> Poses:
     return Poses(random_rotations(count, draw), torch.randn(count, 3, generator=draw))
 
 
-def quaternion_formula(rotation: torch.Tensor) -> torch.Tensor:
-    """The benchmark's own words: Euler angles from quaternions, scalar first."""
-    q1, q2, q3, q0 = torch.from_numpy(Rotation.from_matrix(rotation.double().numpy()).as_quat()).unbind(-1)
-    x = torch.atan2(2 * (q0 * q1 + q2 * q3), 1 - 2 * (q1**2 + q2**2))
-    y = torch.asin((2 * (q0 * q2 - q1 * q3)).clamp(-1, 1))
-    z = torch.atan2(2 * (q0 * q3 + q1 * q2), 1 - 2 * (q2**2 + q3**2))
-    return torch.stack([x, y, z], -1).rad2deg()
-
-
-def test_euler_angles_are_those_of_scipy_and_of_the_benchmark() -> None:
+def test_euler_angles_are_those_of_scipy() -> None:
     rotation = random_rotations(500, generator())
     expected = torch.from_numpy(Rotation.from_matrix(rotation.double().numpy()).as_euler("xyz", degrees=True))
     # Single precision is blind to parts of a hundredth of a degree near y = ±90°.
     assert torch.allclose(euler_angles(rotation), expected, atol=0.02)
-    assert torch.allclose(euler_angles(rotation), quaternion_formula(rotation), atol=0.02)
 
 
 @pytest.mark.parametrize(("axis", "column"), [("x", 0), ("y", 1), ("z", 2)])
@@ -201,16 +182,15 @@ def test_chance_levels() -> None:
     assert float(geodesic_error(nothing, truth).mean()) == pytest.approx(90 + 180 * 2 / math.pi**2, abs=0.4)
 
 
-def test_translation_by_hand() -> None:
-    answer = standing(turned("x", 0.0, 2), torch.tensor([[0.1, 0.2, 0.2], [0.0, 0.0, 0.0]]))
-    assert translation_error(answer, Poses.identity(2, 3)).tolist() == pytest.approx([0.3 / math.sqrt(3), 0.0])
-
-
 def test_a_piece_is_right_within_a_tenth_of_a_root() -> None:
     # A lone point, moved by d, is 2 d² away from where it belongs: right while d < √0.005.
     points = torch.zeros(3, 4, 3)
     moved = torch.tensor([[0.0, 0.0, 0.0], [0.0702, 0.0, 0.0], [0.0, 0.0, 0.0713]])
-    chamfer = piece_chamfer(points, standing(turned("x", 0.0, 3), moved), Poses.identity(3, 3))
+    answer = standing(turned("x", 0.0, 3), moved)
+    assert translation_error(answer, Poses.identity(3, 3)).tolist() == pytest.approx(
+        (moved.norm(dim=1) / 3**0.5).tolist()
+    )
+    chamfer = piece_chamfer(points, answer, Poses.identity(3, 3))
     assert chamfer.tolist() == pytest.approx((2 * moved.square().sum(1)).tolist())
     assert RIGHT == 0.01
     assert right_pieces(chamfer).tolist() == [True, True, False]
@@ -247,20 +227,6 @@ def test_anchoring_undoes_a_motion_of_the_whole_and_nothing_else() -> None:
     between = wrong[[0]].inverse() @ wrong[[4]], found[[0]].inverse() @ found[[4]]
     assert torch.allclose(between[0].rotation, between[1].rotation, atol=1e-5)
     assert torch.allclose(between[0].translation, between[1].translation, atol=1e-4)
-
-
-def test_the_order_of_fragments_changes_nothing() -> None:
-    answer, truth = random_poses(6, 1), random_poses(6, 2)
-    points = torch.rand(6, 40, 3, generator=generator())
-    order = torch.randperm(6, generator=generator(5))
-    for error in (euler_error, geodesic_error, translation_error):
-        assert torch.equal(error(answer, truth)[order], error(answer[order], truth[order]))
-    assert torch.allclose(
-        piece_chamfer(points, answer, truth)[order], piece_chamfer(points[order], answer[order], truth[order])
-    )
-    assert shape_chamfer(points, answer, truth) == pytest.approx(
-        shape_chamfer(points[order], answer[order], truth[order])
-    )
 
 
 def test_sizes_are_shares_of_the_area_or_of_what_points_span() -> None:

@@ -16,7 +16,7 @@ from diffassemble.assembly.answer import Answer
 from diffassemble.assembly.kind import OpenOptions
 from diffassemble.core import Board, InputError
 from diffassemble.core.placements import Placements
-from diffassemble.evaluation.outline_data import read_recorded
+from diffassemble.evaluation.outlines import read_recorded
 from diffassemble.fragments.shapes import fracture_file
 from diffassemble.io.assemblies import write_assembly
 from diffassemble.io.detect import detect

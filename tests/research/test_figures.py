@@ -15,7 +15,7 @@ from rich.table import Table
 
 from diffassemble.evaluation.rows import Row
 from diffassemble_research import figures
-from diffassemble_research.figures import bars_figure, exponent, table_figure, time_figure
+from diffassemble_research.figures import exponent, table_figure
 from diffassemble_research.footprints import Footprint, footprint_figure, footprint_table, growth
 from diffassemble_research.pruning import PruningRow, pruning_figure, pruning_table
 from diffassemble_research.quoted import TABLES, Comparison
@@ -77,12 +77,6 @@ def test_both_axes_of_the_time_figure_are_logarithmic(times: Comparison, drawn: 
     assert legend(drawn[0]) == list(lines)
 
 
-def test_one_grid_and_no_quoted_figure_can_be_drawn(accuracies: Comparison, times: Comparison) -> None:
-    alone = replace(accuracies.lines[0], ours=(50.0,), quoted=(None,), reach=((5.0, 5.0),))
-    assert bars_figure("", [replace(accuracies, labels=("6x6",), lines=(alone,))])
-    assert time_figure("", replace(times, columns=("36",), lines=(replace(alone, ours=(0.1,)),)))
-
-
 @pytest.mark.parametrize("power", [0.0, 1.0, 1.3, 2.0])
 def test_the_power_of_growth_is_found_whatever_small_puzzles_cost(power: float) -> None:
     sizes = [36, 400, 900, 2500, 10_000]
@@ -90,18 +84,6 @@ def test_the_power_of_growth_is_found_whatever_small_puzzles_cost(power: float) 
     assert exponent(sizes, costs) == pytest.approx(power)
     assert exponent([36, 144, 900, 900], [1.0, 2.0, 3.0, 4.0]) is None
     assert exponent([], []) is None
-
-
-def test_bars_of_all_methods(drawn: list[Figure], object_row: Rows, errors: Errors) -> None:
-    rows = [object_row("diffusion", 70.5, 13.2, 31.0), object_row("identity", 83.1, 17.6, 4.2)]
-    assert table_figure(TABLES["1"], errors("1", *rows)).startswith(b"\x89PNG")
-    turns, _, right = drawn[0].axes
-    assert [text.get_text() for text in turns.get_yticklabels()][:3] == ["diffusion", "identity", "global"]
-    assert [bar.get_width() for bar in turns.patches][:2] == [70.5, 83.1]
-    assert [bar.get_width() for bar in right.patches][:2] == [31.0, 4.2]
-    diamonds = np.asarray(right.lines[0].get_xdata(), dtype=float)
-    assert diamonds[0] == 27.5
-    assert np.isnan(diamonds[1])
 
 
 def test_courses_over_missing_pieces(drawn: list[Figure], object_row: Rows, errors: Errors) -> None:
@@ -133,22 +115,6 @@ def shown(table: Table) -> str:
     return " ".join(screen.file.getvalue().split())  # type: ignore[attr-defined]
 
 
-def test_every_process_has_its_line_and_the_paper_a_column_of_its_own() -> None:
-    text = shown(footprint_table(some_rows()))
-    assert footprint_table(some_rows()).row_count == 12
-    assert "50000" in text  # 900 pieces, complete, quoted
-    assert "20000" not in text  # the paper never measured this graph
-    assert "quoted" in text
-
-
-def test_growth_is_told_for_every_kind() -> None:
-    told = growth(some_rows())
-    assert "diffusion, complete: time n^2.00, memory n^1.00" in told
-    assert "learn, matches + expander: time n^1.00" in told
-    assert growth(some_rows()[:1]) == ""
-    assert "too few sizes" in shown(footprint_table(some_rows()[:1]))
-
-
 def pruned_rows() -> list[PruningRow]:
     return [
         PruningRow(graph, degree, grid, 5, 100, 40.0, 80.0 + 10 * degree, 9.0, 700.0, 600.0, 0)
@@ -157,15 +123,23 @@ def pruned_rows() -> list[PruningRow]:
     ]
 
 
-def test_the_paper_stands_beside_what_it_measured() -> None:
+def test_every_process_has_its_line_the_paper_a_column_and_every_kind_its_growth() -> None:
+    rows = some_rows()
+    text = shown(footprint_table(rows))
+    assert footprint_table(rows).row_count == 12
+    assert "50000" in text  # 900 pieces, complete, quoted
+    assert "20000" not in text  # the paper never measured this graph
+    for part in ("quoted", "diffusion, complete: time n^2.00, memory n^1.00", "learn, matches + expander: time n^1.00"):
+        assert part in text
+    assert growth(rows[:1]) == ""
+    assert "too few sizes" in shown(footprint_table(rows[:1]))
+
+
+def test_pruned_networks_are_beside_the_quoted_ones() -> None:
     text = shown(pruning_table(pruned_rows()))
     for quoted in ("92.37", "54.07", "91.60", "50.18", "99.51", "97.76"):
         assert text.count(quoted) == 1
     assert "20 % 6x6" in text
     assert " 7 6x6" in text
-    assert pruning_table(pruned_rows()).row_count == 12
-
-
-def test_figures_are_pictures() -> None:
     for content in (footprint_figure(some_rows()), pruning_figure(pruned_rows())):
         assert Image.open(io.BytesIO(content)).format == "PNG"

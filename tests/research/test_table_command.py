@@ -1,9 +1,8 @@
-"""The tables of the paper: whose pictures stand where, and what a run leaves behind."""
+"""The tables of the paper: which pictures belong to which columns, and what a run leaves behind."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -68,9 +67,6 @@ def test_large_grids_may_have_pictures_of_their_own(photos: Path) -> None:
         *[(6, "paintings"), (8, "paintings"), (10, "paintings"), (12, "paintings")],
     ]
     assert all(cell.missing == 0 for cell in found)
-
-
-def test_table_4_takes_pieces_away_and_grids_can_be_chosen(photos: Path) -> None:
     found = cells("4", words(photos), [Board(7, 9), Board(9, 7), Board(2, 2)])
     assert {cell.missing for cell in found} == {0.3}
     assert [cell.data.split("/")[-1] for cell in found[:3]] == ["faces", "faces", "faces"]
@@ -148,19 +144,6 @@ def test_the_table_of_times_writes_where_it_stands(
     assert Path("table-time.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize(
-    ("bad", "message"), [("7", "no table '7'"), ("pruning", "trains networks"), ("3", "has no pictures for faces 6x6")]
-)
-def test_one_line_and_nothing_else(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: str, message: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    done = command("evaluate", "--table", bad)
-    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert message in done.err
-    assert not list(tmp_path.iterdir())
-
-
 def test_large_puzzles_are_measured_on_sparse_graphs_alone() -> None:
     found = [(e.work, e.graph, e.side) for e in jobs(EvaluateOptions(grid=("60", "6"), solver=("diffusion", "hybrid")))]
     assert found == [
@@ -169,19 +152,13 @@ def test_large_puzzles_are_measured_on_sparse_graphs_alone() -> None:
         *[("learn", graph, 6) for graph in (COMPLETE, PAPER_SPARSE, SPARSE)],
         *[(work, SPARSE, 60) for work in ("diffusion", "hybrid", "learn")],
     ]
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+    for changes, message in (
         ({"grid": ("4x5",)}, "square grids, not 4x5"),
         ({"solver": ("yu",)}, "diffusion and hybrid, not 'yu'"),
         ({"data": ("a", "b")}, "table memory takes one folder, not 2"),
-    ],
-)
-def test_what_cannot_be_measured_is_refused(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        list(jobs(EvaluateOptions(**changes)))
+    ):
+        with pytest.raises(InputError, match=message):
+            list(jobs(EvaluateOptions(**changes)))
 
 
 def test_rows_and_figure_are_written(
@@ -221,24 +198,12 @@ def test_a_fresh_process_sends_back_its_row(job: Job) -> None:
     assert 50 < found.peak_mb < 3000
 
 
-def test_what_went_wrong_there_is_told_here(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", "false")
-    with pytest.raises(InputError, match="diffusion with 16 pieces on complete: exit code 1"):
-        measure_apart(job)
-
-
 def test_expanders_and_dropout_at_every_degree_and_the_complete_graph_once() -> None:
     found = [(variant.graph, variant.degree) for variant in variants([0.2, 1.0, 7.0], BOARDS)]
     assert found == [("expander", 0.2), ("dropout", 0.2), ("complete", 1.0), ("expander", 7.0)]
-
-
-@pytest.mark.parametrize(
-    ("degree", "message"),
-    [(0.0, "degree 0 is neither"), (36.0, "degree 36 is more than 36 pieces allow; give at most 35")],
-)
-def test_impossible_degrees_are_refused(degree: float, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        variants([degree], BOARDS)
+    for degree, message in ((0.0, "degree 0 is neither"), (36.0, "36 is more than 36 pieces allow; give at most 35")):
+        with pytest.raises(InputError, match=message):
+            variants([degree], BOARDS)
 
 
 @pytest.mark.slow
@@ -272,8 +237,5 @@ def test_a_process_tells_its_seconds_and_memory_or_why_it_failed() -> None:
     assert peak > 5
     with pytest.raises(InputError, match="diffassemble train nothing: "):
         pruning._run(["train", "nothing"])
-
-
-def test_a_child_that_dies_by_a_signal_is_told_as_such() -> None:
     with pytest.raises(InputError, match=r"^solving: was ended by SIGILL$"):
         footprints.run_apart(["-c", "import os, signal; os.kill(os.getpid(), signal.SIGILL)"], "solving")

@@ -112,7 +112,7 @@ def test_resume_without_a_checkpoint_is_refused(command: Command, tmp_path: Path
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "name a preset to train: jigsaw, jigsaw-paper-form"),
+        ([], "name a preset to train: jigsaw, upright"),
         (["jigsav"], "there is no preset 'jigsav'; name a preset to train"),
         (["jigsaw"], "must be folders of training pictures; pass --data.folders"),
         (["jigsaw", "--data.folders", "nowhere"], "nowhere does not exist; pass a folder of pictures"),
@@ -162,7 +162,7 @@ def test_a_full_disk_is_told_in_one_line(command: Command, picture_folders: tupl
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No runs of other people are in sight."""
+    """Relative folders of runs are the test's own."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -172,14 +172,11 @@ def write_run(config: Config, folder: Path) -> None:
     (folder / "config.json").write_text(json.dumps(asdict(config), default=os.fspath))
 
 
-def test_without_words_it_is_the_preset() -> None:
+def test_without_options_it_is_the_preset_and_every_value_can_be_changed() -> None:
     options, folder = parse_run("jigsaw-paper-form", [])
     assert options.config == PRESETS["jigsaw-paper-form"].config
     assert folder == Path("runs/jigsaw-paper-form")
     assert not options.resume
-
-
-def test_every_value_can_be_changed() -> None:
     words = (
         "--model.width 64 --model.no-votes --data.folders a b --data.shares 1 2 --data.grids 3 5 --training.minutes 5"
     )

@@ -27,7 +27,7 @@ for folder in map(Path, sys.argv[2:]):
     cut = [picture.shape[-1] // 6 for picture in pictures]
     kinds = {
         "whole": pictures,
-        "30 % missing": [with_lost_cells(picture, number) for number, picture in enumerate(pictures)],
+        "30 % missing": [with_lost_cells(picture, number, 0.3) for number, picture in enumerate(pictures)],
         "wide": [picture[:, by:-by] for picture, by in zip(pictures, cut, strict=True)],
         "tall": [picture[:, :, by:-by] for picture, by in zip(pictures, cut, strict=True)],
         "48 px": [F.interpolate(p[None], (48, 48), mode="bilinear", antialias=True)[0] for p in pictures],

@@ -17,8 +17,7 @@ from diffassemble.core import Board, InputError, Puzzle, Solver, Step
 from diffassemble.core.limits import LIMITS
 from diffassemble.evaluation.cluster import on_cluster
 from diffassemble.evaluation.fragments import Broken, ObjectCell
-from diffassemble.evaluation.outline_data import find_recorded
-from diffassemble.evaluation.outlines import CutFromPictures, OutlineCell, Recorded
+from diffassemble.evaluation.outlines import CutFromPictures, OutlineCell, Recorded, find_recorded
 from diffassemble.evaluation.report import (
     Album,
     is_our_output,
@@ -80,7 +79,7 @@ def evaluate_cells(
     if options.scores is not None:
         journal = Journal(options.scores, {name: {"model": model, **asked} for name, model in models.items()})
     draws = [Draws(cell, options.limit or limit, options.puzzles, options.seed, options.seeds) for cell in cells]
-    album, rows, look = Album(), list[Row](), cells[0].LOOK
+    album, rows, look = Album(), list[Row](), cells[0].LAYOUT
     with nullcontext() if options.ray is None else on_cluster(options.ray) as scoring:
         sweep = Sweep(solvers, draws, scoring, journal)
         if warm:

@@ -103,13 +103,11 @@ def run(argv: list[str]) -> None:
 
     from lightning_fabric.utilities.rank_zero import rank_zero_only
 
-    from diffassemble.training.loggers import check_logger
     from diffassemble.training.loop import Stopped, train
-    from diffassemble.training.run_folder import BEST, LAST
-    from diffassemble.training.tasks import TASKS
+    from diffassemble.training.run_folder import BEST, LAST, check_logger
 
     check_logger(options.logger)
-    task = TASKS[PRESETS[argv[0]].task](options.config)
+    task = PRESETS[argv[0]].learner(options.config)
     folder.mkdir(parents=True, exist_ok=True)
     try:
         train(options.config, task, folder, options.resume, options.logger)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,21 @@ from diffassemble.evaluation.rows import Scores
 from diffassemble.evaluation.sweep import Draws, Scoring, solve_case
 
 LOCAL, AUTO = "local", "auto"
-SECONDS_TO_CONNECT, SECONDS_TO_JOIN = 4.0, 30.0
-MOST_DEATHS = 10
-"""So many processes may die over one case before it is given up."""
+
+
+@dataclass(frozen=True)
+class ClusterConfig:
+    """How long a cluster is waited for, and how often a case is tried."""
+
+    connect: float = 4.0
+    """seconds until something must listen at an address"""
+    join: float = 30.0
+    """seconds until that must answer as Ray does"""
+    deaths: int = 10
+    """processes that may die over one case before it is given up"""
+
+
+CONFIG = ClusterConfig()
 
 
 @contextmanager
@@ -41,7 +54,7 @@ def on_cluster(address: str, processes: int | None = None) -> Iterator[Scoring]:
 
 def _score_there(ray: Any, solver: Solver, draws: Draws, numbers: Sequence[int]) -> Iterator[tuple[int, Scores, None]]:
     """A `Scoring`, once it is given the module ray."""
-    task = ray.remote(num_cpus=1, max_retries=MOST_DEATHS)(_score_one)
+    task = ray.remote(num_cpus=1, max_retries=CONFIG.deaths)(_score_one)
     given, drawn = ray.put(solver), ray.put(draws)
     pending = {task.remote(given, drawn, number, Path.cwd()): number for number in numbers}
     while pending:
@@ -58,10 +71,7 @@ def _score_there(ray: Any, solver: Solver, draws: Draws, numbers: Sequence[int])
 
 
 def _score_one(solver: Solver, draws: Draws, number: int, folder: Path) -> Scores:
-    """What the other processes do, which find it by its name.
-
-    They are as many as there are cores, so each keeps to one; names of files are as seen from `folder`.
-    """
+    """Score a case in another process, with one thread, as there is a process for each core; in `folder`."""
     torch.set_num_threads(1)
     with suppress(OSError):
         os.chdir(folder)
@@ -74,13 +84,13 @@ def joined(address: str, processes: int | None = None) -> Iterator[Any]:
 
     `local` starts processes on this machine and ends them: as many as it has cores, or as asked for.
     """
-    # Nothing about our users is for Ray's makers; it must be told so before it starts.
+    # No usage statistics are sent; the variable must be set before Ray starts.
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     try:
         import ray
     except ImportError as error:
         raise InputError('--ray needs Ray; pip install "diffassemble[cluster]"') from error
-    # What was joined before would be taken for the answer.
+    # A cluster that was joined before would be taken for the answer.
     ray.shutdown()
     ours = {"num_cpus": processes, "include_dashboard": False} if address == LOCAL else {}
     try:
@@ -97,7 +107,7 @@ def joined(address: str, processes: int | None = None) -> Iterator[Any]:
 
 
 def _first_line(error: Exception) -> str:
-    """What an error says at first, without its full stop."""
+    """The first line of an error, without its full stop."""
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 
@@ -107,10 +117,10 @@ def _check_answer(address: str) -> None:
         host, _, port = address.rpartition(":")
         if not host or "/" in host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
             raise ValueError("an address is HOST:PORT, auto or local")
-        socket.create_connection((host.strip("[]"), int(port)), SECONDS_TO_CONNECT).close()
+        socket.create_connection((host.strip("[]"), int(port)), CONFIG.connect).close()
     # Something listens; only a process that can be ended finds out in time whether it is Ray.
     join = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False)"
     try:
-        subprocess.run([sys.executable, "-P", "-c", join, address], capture_output=True, timeout=SECONDS_TO_JOIN)
+        subprocess.run([sys.executable, "-P", "-c", join, address], capture_output=True, timeout=CONFIG.join)
     except subprocess.TimeoutExpired as error:
-        raise ConnectionError(f"no word of Ray's within {SECONDS_TO_JOIN:.0f} seconds") from error
+        raise ConnectionError(f"no answer by Ray within {CONFIG.join:.0f} seconds") from error

@@ -7,31 +7,28 @@ is scored, not what the solver knows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from diffassemble.assembly.scoring import anchored, piece_chamfer, piece_sizes, right_pieces
-from diffassemble.core import Mesh, Poses, Puzzle
+from diffassemble.core import Mesh, Poses
 from diffassemble.core.pieces import surviving
 from diffassemble.core.placements import Placements
 from diffassemble.core.seeds import random_stream
 from diffassemble.core.thresholds import LIKELY, SURE
 from diffassemble.evaluation import metrics
-from diffassemble.evaluation.rows import Part, Score, make_score, mean_part
-from diffassemble.evaluation.sweep import CUTTING, LOSING, Case, Cell, Look, refuse
+from diffassemble.evaluation.rows import Part, Score
+from diffassemble.evaluation.sweep import CUTTING, LOSING, Case, Cell, Layout, refuse
 from diffassemble.fragments.breaking import scatter
 from diffassemble.fragments.damage import Damage
 
 # However few points a whole object has, a piece of it has this many.
 LEAST_POINTS = 20
-# With missing pieces, the result depends on which: it is the mean over so many draws.
-MISSING_SEEDS = 5
 Anchor = Literal["none", "largest"]
 ANCHORS: tuple[Anchor, ...] = ("none", "largest")
 ERROR_LABELS = {"rmse_r": "RMSE(R), degrees", "rmse_t": "RMSE(T) × 100", "part_accuracy": "part accuracy, %"}
@@ -85,15 +82,9 @@ def score_object(case: Case, found: Placements, anchor: Anchor, seconds: float =
         "chamfer": 1000 * metrics.shape_chamfer(points, answer, truth),
         "geodesic": float(columns["geodesic"].mean()),
     }
-    return make_score(
-        len(right),
-        figures,
-        metrics.confirmed(found, lambda some: metrics.fragment_pairs_agree(points[some], given[some], truth[some])),
-        seconds,
-        category=case.category,
-        whole=case.whole,
-        columns={name: tuple(column.tolist()) for name, column in columns.items()},
-    )
+    sure = metrics.confirmed(found, lambda some: metrics.fragment_pairs_agree(points[some], given[some], truth[some]))
+    own = {name: tuple(column.tolist()) for name, column in columns.items()}
+    return Score(len(right), figures, seconds, *sure, category=case.category, whole=case.whole, columns=own)
 
 
 def piece_parts(by: str, scores: Sequence[Score]) -> list[Part]:
@@ -112,7 +103,7 @@ def piece_parts(by: str, scores: Sequence[Score]) -> list[Part]:
 
 @dataclass(frozen=True)
 class ObjectCell(Cell):
-    """Fractures, how they are damaged, and the anchors under which answers are scored.
+    """Fractures, how they are damaged, and the anchors under which answers are scored (the views).
 
     `missing` is the share of pieces taken away, though two stay; `noise` the deviation that is added to vertices;
     with `points` the pieces are clouds without faces, so many points a whole object, shared out by area, with
@@ -120,7 +111,7 @@ class ObjectCell(Cell):
     the pieces are scattered; what is missing at 10 % is missing at 20 %, too.
     """
 
-    LOOK: ClassVar[Look] = Look(
+    LAYOUT: ClassVar[Layout] = Layout(
         things="objects",
         columns=(
             ("R\ngeod.", "{rmse_r:.1f}°\n{geodesic:.1f}°"),
@@ -137,6 +128,10 @@ class ObjectCell(Cell):
         drawn=ERROR_LABELS,
         rank=("part_accuracy", "-chamfer"),
     )
+    CONDITIONS: ClassVar[dict[str, str]] = {
+        **{"missing": "{:.0%} missing", "noise": "{:.1%} noise", "points": "{} points"},
+        **{"points_each": "{} points each", "wear": "{:.1%} worn"},
+    }
     MEDIANS: ClassVar[tuple[str, ...]] = ("geodesic",)
 
     data: str
@@ -149,29 +144,12 @@ class ObjectCell(Cell):
     points_each: int = 0
 
     @property
-    def usual_seeds(self) -> int:
-        return MISSING_SEEDS if self.missing else 1
+    def usual_seeds(self) -> int:  # type: ignore[override]
+        return 5 if self.missing else 1  # the result depends on which pieces are missing
 
     @property
-    def views(self) -> tuple[str, ...]:
-        """The anchors."""
+    def views(self) -> tuple[str, ...]:  # type: ignore[override]
         return self.anchors
-
-    @property
-    def setting(self) -> Mapping[str, str | int | float]:
-        """What is lost and damaged."""
-        names = ("missing", "noise", "points", "points_each", "wear")
-        return {name: getattr(self, name) for name in names}
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The same for people."""
-        words = [f"{self.missing:.0%} missing"] if self.missing else []
-        words += [f"{self.noise:.1%} noise"] if self.noise else []
-        words += [f"{self.wear:.1%} worn"] if self.wear else []
-        words += [f"{self.points} points"] if self.points else []
-        words += [f"{self.points_each} points each"] if self.points_each else []
-        return tuple(words)
 
     def __len__(self) -> int:
         return len(self.fractures)
@@ -186,10 +164,6 @@ class ObjectCell(Cell):
         much = f"wear {self.wear} is not a small share of the object's size; pass a little, such as 0.005"
         refuse(much, not 0 <= self.wear < 0.1)
 
-    def small(self) -> ObjectCell:
-        """The first object, undamaged."""
-        return ObjectCell(self.data, self.fractures[:1])
-
     def case(self, index: int, seed: int) -> Case:
         """Scattered fragments, less what is lost."""
         fracture = self.fractures[index]
@@ -200,20 +174,15 @@ class ObjectCell(Cell):
         clean = puzzle.reordered(stay)
         # Breaks are worn between all pieces, missing ones included.
         worn = Damage(wear=self.wear).of_puzzle(puzzle, losing).reordered(stay)
-        given = self._damaged(worn, share[stay], losing).without_truth()
+        counts = tuple(max(LEAST_POINTS, round(self.points * part)) for part in share[stay].tolist())
+        damage = Damage(noise=self.noise, points=counts if self.points else self.points_each)
+        given = damage.of_puzzle(worn, losing).without_truth()  # whose points are drawn anew
         return Case(fracture.name, fracture.category, clean, given, len(puzzle), share[stay])
-
-    def _damaged(self, puzzle: Puzzle, share: Float[Tensor, "n"], generator: torch.Generator) -> Puzzle:
-        """The puzzle as clouds or with noise; its points are then drawn anew."""
-        counts = [max(LEAST_POINTS, round(self.points * part)) for part in share.tolist()]
-        clouds = tuple(counts) if self.points else self.points_each
-        return Damage(noise=self.noise, points=clouds).of_puzzle(puzzle, generator)
 
     def identity(self, index: int, seed: int) -> dict[str, str | int | float]:
         """All that an object depends on."""
-        damage: dict[str, float] = {"missing": self.missing, "noise": self.noise, "points": self.points}
-        more = {"wear": self.wear, "points_each": self.points_each}
-        damage |= {name: value for name, value in more.items() if value}
+        later = {"wear", "points_each"}  # which older files of scores lack
+        damage = {name: value for name, value in self.setting.items() if value or name not in later}
         return {"object": self.fractures[index].name, "data": self.data, "index": index, "seed": seed, **damage}
 
     def score(self, case: Case, found: Placements, seconds: float) -> dict[str, Score]:
@@ -226,5 +195,9 @@ class ObjectCell(Cell):
         groups = [("class", name, [score for score in scores if score.category == name]) for name in classes]
         for name, least, above in _BY_PIECES:
             groups.append(("pieces", name, [score for score in scores if least <= score.whole < above]))
-        found = [mean_part(by, name, own) for by, name, own in groups if own]
+        found = [
+            Part(by, name, len(own), {key: fmean(score[key] for score in own) for key in own[0].figures})
+            for by, name, own in groups
+            if own
+        ]
         return (*found, *(part for by in _BY_COLUMN for part in piece_parts(by, scores)))

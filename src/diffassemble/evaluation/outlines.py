@@ -1,34 +1,57 @@
 """Flat pieces of any outline as a benchmark: real ones, or cut from pictures; scores ignore how the whole is moved.
 
+Places are known of puzzle folders, and of pictures of pieces with a table. A table `truth.csv` names the pieces by
+`id`, the names of their files without ending, and has one of these groups of columns:
+
+- `x,y,degrees`: turn the picture clockwise by `degrees` about its middle, and put that to (x, y), in pixels.
+- `row,column,upright`: jigsaw pieces on a lattice; a picture turned back, anticlockwise, by `upright` is upright.
+- `position,turned`: strips from left to right; `turned` is 180 where the picture is upside down.
+
+A table with the name of a photograph beside it, such as `sheet.csv` of `sheet.jpg`, describes the pieces in that:
+`x,y`, the centre of a piece's area there, and `row,column,upright`.
+
 Where only rows and columns are known, the steps of the lattice are those of the answer's own neighbours; where only an
 order is known, the answer is scored as an order, too: shredded pages do not tell how far strips were shifted along.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from diffassemble.assembly.scoring import outline_errors
-from diffassemble.core import OutlinePieces, Poses, Puzzle
+from diffassemble.core import InputError, OutlinePieces, Poses, Puzzle
 from diffassemble.core.pieces import surviving
 from diffassemble.core.placements import Placements
+from diffassemble.core.poses import plane_rotations
 from diffassemble.core.seeds import random_stream
 from diffassemble.evaluation.metrics import confirmed, flat_pairs_agree, right_pairs
-from diffassemble.evaluation.outline_data import Layout, read_recorded
-from diffassemble.evaluation.rows import Score, make_score
-from diffassemble.evaluation.sweep import CUTTING, LOSING, Case, Cell, Look, refuse
-from diffassemble.io.pictures import read_picture
+from diffassemble.evaluation.rows import Score
+from diffassemble.evaluation.sweep import CUTTING, LOSING, Case, Cell, Layout, refuse
+from diffassemble.io.documents import DOCUMENTS, read_document
+from diffassemble.io.photo.segmentation import find_pieces
+from diffassemble.io.pictures import is_picture, read_picture
+from diffassemble.io.puzzles import open_input, read_puzzle
 from diffassemble.outlines.coverage import coverage
 from diffassemble.outlines.cut import check_cut, cut_shapes
 from diffassemble.outlines.neighbours import touching
+
+Order = Literal["free", "lattice", "strips"]
+"""whether places are given in pixels, by rows and columns, or by their order"""
+TABLE = "truth.csv"
+_COLUMNS: dict[Order, tuple[str, ...]] = {
+    "lattice": ("row", "column", "upright"),
+    "strips": ("position", "turned"),
+    "free": ("x", "y", "degrees"),
+}
 
 
 @dataclass(frozen=True)
@@ -58,7 +81,7 @@ class Recorded:
     def name(self, index: int) -> str:
         return "/".join(self.folders[index].resolve().parts[-2:])
 
-    def puzzle(self, index: int, seed: int) -> tuple[Puzzle, Layout]:
+    def puzzle(self, index: int, seed: int) -> tuple[Puzzle, Order]:
         return read_recorded(self.folders[index])
 
 
@@ -79,13 +102,13 @@ class CutFromPictures:
         picture = "/".join(self.pictures[index].parts[-2:])
         return f"{picture} {self.shape} {self.pieces}, {self.erode} px eroded, size {self.size}"
 
-    def puzzle(self, index: int, seed: int) -> tuple[Puzzle, Layout]:
+    def puzzle(self, index: int, seed: int) -> tuple[Puzzle, Order]:
         cutting = random_stream(seed, index, CUTTING)
         picture, size = read_picture(self.pictures[index]), self.size or None
         return cut_shapes(picture, self.shape, self.pieces, cutting, size=size, erode=self.erode), "free"
 
 
-def score_outlines(puzzle: Puzzle, layout: Layout, found: Placements, seconds: float) -> Score:
+def score_outlines(puzzle: Puzzle, layout: Order, found: Placements, seconds: float) -> Score:
     """Percent of pieces and of neighbour pairs right, mean errors in pixels and degrees, percent of overlap.
 
     Unplaced pieces are wrong, but have no error.
@@ -114,10 +137,10 @@ def score_outlines(puzzle: Puzzle, layout: Layout, found: Placements, seconds: f
         "unplaced": float((~placed).sum()),
     }
     sure = confirmed(found, lambda some: flat_pairs_agree(pieces.widths[some], answer[some], truth[some]), right)
-    return make_score(len(puzzle), figures, sure, seconds)
+    return Score(len(puzzle), figures, seconds, *sure)
 
 
-def true_neighbours(pieces: OutlinePieces, truth: Poses, layout: Layout) -> Int[Tensor, "m 2"]:
+def true_neighbours(pieces: OutlinePieces, truth: Poses, layout: Order) -> Int[Tensor, "m 2"]:
     """Pairs that touch in truth: one step apart on a lattice or in an order, else by their outlines."""
     if layout == "free":
         return touching(pieces, truth).pairs
@@ -146,7 +169,7 @@ def lattice_truth(answer: Poses, truth: Poses, pairs: Int[Tensor, "m 2"], step: 
 def ordered_strips(answer: Poses, truth: Poses, placed: Bool[Tensor, "n"], step: float) -> Poses:
     """Strips in the order in which an answer puts them, level with each other and one step apart.
 
-    Unplaced strips are far away. Whether the order runs to the right or to the left depends on how the whole is turned.
+    Unplaced strips are far away. Whether the order is to the right or to the left depends on how the whole is turned.
     """
     across = (answer.rotation.cpu() @ truth.rotation.mT)[:, :, 0].double()
     # Strips that are upside down run the other way: doubled, both angles are the same.
@@ -189,7 +212,7 @@ def overlap_share(pieces: OutlinePieces, poses: Poses, placed: Bool[Tensor, "n"]
 class OutlineCell(Cell):
     """Puzzles of flat pieces, and the share of them that is missing."""
 
-    LOOK: ClassVar[Look] = Look(
+    LAYOUT: ClassVar[Layout] = Layout(
         things="puzzles",
         columns=(
             ("accuracy", "{accuracy:.1f}\n{accuracy_low:.1f}–{accuracy_high:.1f}"),
@@ -205,24 +228,29 @@ class OutlineCell(Cell):
         rank=("accuracy",),
     )
 
+    CONDITIONS: ClassVar[dict[str, str]] = {"shape": "{}", "missing": "{:.0%} missing", "erode": "{} px eroded"}
+    usual_seeds = 1
+    views = ("",)
+
     data: str
     source: Recorded | CutFromPictures
     missing: float = 0.0
 
     @property
-    def setting(self) -> Mapping[str, str | int | float]:
-        """Share of missing pieces, and shape and erosion of pieces that are cut from pictures."""
-        cut = self.source if isinstance(self.source, CutFromPictures) else CutFromPictures((), "", 0)
-        return {"missing": self.missing, "shape": cut.shape, "erode": cut.erode}
+    def shape(self) -> str:
+        """The shape of pieces that are cut from pictures."""
+        return self.source.shape if isinstance(self.source, CutFromPictures) else ""
+
+    @property
+    def erode(self) -> int:
+        """The pixels that these lose all around."""
+        return self.source.erode if isinstance(self.source, CutFromPictures) else 0
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The same for people."""
-        missing = (f"{self.missing:.0%} missing",) if self.missing else ()
-        if not isinstance(self.source, CutFromPictures):
-            return missing or ("as recorded",)
-        cut = self.source
-        return (f"{cut.pieces} {cut.shape}", *missing, *((f"{cut.erode} px eroded",) if cut.erode else ()))
+        if isinstance(self.source, CutFromPictures):
+            return (f"{self.source.pieces} {self.shape}", *super().words[1:])
+        return super().words or ("as recorded",)
 
     def __len__(self) -> int:
         return len(self.source)
@@ -232,10 +260,6 @@ class OutlineCell(Cell):
         refuse("there are no puzzles to evaluate on; pass a folder that holds some", not len(self.source))
         if isinstance(self.source, CutFromPictures):
             check_cut(self.source.shape, self.source.pieces, self.missing, self.source.erode)
-
-    def small(self) -> OutlineCell:
-        """The first puzzle, whole."""
-        return OutlineCell(self.data, self.source)
 
     def case(self, index: int, seed: int) -> Case:
         """Some of the pieces, in random order."""
@@ -253,3 +277,101 @@ class OutlineCell(Cell):
         """How much of an answer is right."""
         layout: Any = case.category
         return {"": score_outlines(case.puzzle, layout, found, seconds)}
+
+
+def find_recorded(folder: Path) -> list[Path]:
+    """The puzzles with known places in a folder: itself, tables of its photographs, or folders that are some."""
+    try:
+        inner = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read ({error.strerror})") from error
+    if _is_recorded(folder):
+        return [folder]
+    tables = sorted(folder.glob("*.csv")) if folder.is_dir() else []
+    return [path for path in inner if _is_recorded(path)] or [table for table in tables if _photo_of(table)]
+
+
+def _photo_of(table: Path) -> Path | None:
+    """The photograph whose pieces a table describes."""
+    return next((file for file in sorted(table.parent.glob(f"{table.stem}.*")) if is_picture(file)), None)
+
+
+def _is_recorded(folder: Path) -> bool:
+    if (folder / TABLE).is_file():
+        return True
+    source = folder / "puzzle.json"
+    return source.is_file() and DOCUMENTS[read_document(source, DOCUMENTS)["kind"]] == "outlines"
+
+
+def read_recorded(folder: Path) -> tuple[Puzzle, Order]:
+    """A puzzle with its truth, and how that gives places."""
+    if folder.suffix == ".csv" and (photo := _photo_of(folder)) is not None:
+        return _read_photographed(folder, photo)
+    if not (folder / TABLE).is_file():
+        puzzle = read_puzzle(folder)
+        if puzzle.truth is None:
+            raise InputError(f"{folder}: has no truth.json, so answers can't be scored; cut a puzzle, or leave it out")
+        return puzzle, "free"
+    rows = _rows(folder / TABLE)
+    layout = next((name for name, columns in _COLUMNS.items() if set(columns) <= set(rows[0])), None)
+    if layout is None:
+        known = "; ".join(",".join(("id", *columns)) for columns in _COLUMNS.values())
+        raise InputError(f"{folder / TABLE}: has columns {','.join(rows[0])}; it must have {known}")
+    puzzle = open_input(folder, kind="outlines")
+    wanted = {row["id"]: row for row in rows}
+    stems = [Path(name).stem for name in puzzle.names]
+    absent = [stem for stem in stems if stem not in wanted]
+    if absent:
+        raise InputError(f"{folder / TABLE}: has no place of {absent[0]} and {len(absent) - 1} more; add them")
+    numbers = _numbers([wanted[stem] for stem in stems], _COLUMNS[layout], folder / TABLE)
+    return replace(puzzle, truth=_truth(puzzle, layout, numbers)), layout
+
+
+def _read_photographed(table: Path, photo: Path) -> tuple[Puzzle, Order]:
+    """The pieces found in a photograph, each with the row of the table at its place; others are missing."""
+    rows = _rows(table)
+    given = _numbers(rows, ("x", "y", *_COLUMNS["lattice"]), table)
+    puzzle = open_input(photo, kind="outlines", sheet="none")
+    found = [piece.centre for piece, _ in find_pieces(photo, read_picture(photo)).outlined]
+    centres = torch.tensor(found).double()
+    apart, nearest = torch.cdist(centres, given[:, :2]).min(1)
+    strange = bool((apart > puzzle.outlines.widths / 2).any()) or len(set(nearest.tolist())) < len(found)
+    if len(found) != len(puzzle) or strange:
+        raise InputError(f"{photo}: things were found at places where {table} has no piece")
+    numbers = given[nearest][:, 2:]
+    return replace(puzzle, truth=_truth(puzzle, "lattice", numbers)), "lattice"
+
+
+def _rows(source: Path) -> list[dict[str, str]]:
+    try:
+        with source.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{source}: cannot be read ({error})") from error
+    if not rows or "id" not in rows[0]:
+        raise InputError(f"{source}: is no table of pieces; its first column must be id")
+    return rows
+
+
+def _numbers(rows: Sequence[dict[str, str]], columns: Sequence[str], source: Path) -> Float[Tensor, "n columns"]:
+    try:
+        return torch.tensor([[float(row[column]) for column in columns] for row in rows], dtype=torch.double)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{source}: {', '.join(columns)} must be numbers in every line") from error
+
+
+def _truth(puzzle: Puzzle, layout: Order, numbers: Float[Tensor, "n columns"]) -> Poses:
+    """Where the table puts the pieces; steps of a lattice and from strip to strip are the mean width of a piece."""
+    pieces = puzzle.outlines
+    if layout == "free":
+        places, degrees = numbers[:, :2], numbers[:, 2]
+        rotation = plane_rotations(degrees.deg2rad())
+        sizes = torch.tensor([[texture.shape[2], texture.shape[1]] for texture in pieces.textures]).double()
+        places = places + (rotation @ (pieces.origins.double() - sizes / 2)[..., None])[..., 0]
+    elif layout == "lattice":
+        rotation = plane_rotations(-numbers[:, 2].deg2rad())
+        places = numbers[:, [1, 0]] * float(pieces.areas.sqrt().mean())
+    else:
+        rotation = plane_rotations(-numbers[:, 1].deg2rad())
+        places = torch.stack([numbers[:, 0], torch.zeros(len(numbers))], 1) * float(pieces.widths.mean())
+    return Poses(rotation.float(), places.float())

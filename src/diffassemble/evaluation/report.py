@@ -1,4 +1,4 @@
-"""Results for people and for programs: tables, rows as JSON, and a page with a plot and the best and worst answers."""
+"""Tables, rows as JSON, and a page with a plot and the best and worst answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rich.table import Table
 
 from diffassemble.core import InputError
 from diffassemble.evaluation.rows import Interval, Row
-from diffassemble.evaluation.sweep import Look, Solved
+from diffassemble.evaluation.sweep import Layout, Solved
 from diffassemble.io.atomic import write_file
 from diffassemble.io.pictures import MADE_BY, is_our_picture, png_bytes
 from diffassemble.io.reading import parse_json
@@ -30,12 +30,12 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#9
 # Columns that only our tables have.
 _ROW_NAMES = {"peak_mb", "solving_peak_mb", "sure_right"}
 _COMMON = (
-    ("right\nof sure\njoins", "{sure_right}/{sure}\n{false_joins} false"),
+    ("precis.\n≥ 0.9", "{precision_text}\n{sure_right}/{sure}\n{false_joins} false"),
     ("cost", "{seconds_per_puzzle:.2f} s\n{peak_mb:.0f} MB"),
 )
 _CAPTION = (
-    "Sure right: pieces right of those at confidence ≥ 0.9; false joins: pairs of these in one object whose relative "
-    "pose is wrong. Cost: seconds a puzzle; most memory of the process so far."
+    "Precision: percent of pieces at confidence ≥ 0.9 that are right; false joins: pairs of these in one object whose "
+    "relative pose is wrong. Cost: seconds a puzzle; most memory of the process so far."
 )
 _PARTS = (
     "Percent of pieces at their place, RMSE of Euler angles in degrees below: by pieces that the object broke into, "
@@ -46,55 +46,44 @@ _PARTS = (
 def make_table(
     headings: Sequence[str], lines: Sequence[Sequence[str]], *, caption: str = "", words: int = 2, title: str = ""
 ) -> Table:
-    """A table that fits narrow terminals; the first `words` columns are words, the others numbers."""
-    table = Table(
-        title=title or None,
-        title_justify="left",
-        box=SIMPLE_HEAD,
-        padding=(0, 0, 0, 1),
-        pad_edge=False,
-        show_edge=not title,
-        caption=caption,
-        caption_justify="left",
-    )
+    """A table that fits narrow terminals; the first `words` columns are text, the others numbers."""
+    style: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 0, 0, 1), "pad_edge": False, "show_edge": not title}
+    table = Table(title=title or None, title_justify="left", caption=caption, caption_justify="left", **style)
     for number, heading in enumerate(headings):
         # What was measured may take several lines, numbers and names may not.
         folds = heading in ("puzzles", "objects")
-        table.add_column(
-            heading,
-            justify="left" if number < words else "right",
-            no_wrap=not folds,
-            overflow="fold" if folds else "ellipsis",
-        )
+        justify, overflow = ("left" if number < words else "right"), ("fold" if folds else "ellipsis")
+        table.add_column(heading, justify=justify, no_wrap=not folds, overflow=overflow)  # type: ignore[arg-type]
     for line in lines:
         table.add_row(*line)
     return table
 
 
-def results_table(rows: Sequence[Row], look: Look) -> Table:
-    """Two lines per row; fits 80 columns."""
-    columns = (*look.columns, *_COMMON)
+def results_table(rows: Sequence[Row], layout: Layout) -> Table:
+    """Three lines per row; fits 80 columns."""
+    columns = (*layout.columns, *_COMMON)
     lines = []
     for row in rows:
         texts = [template.format_map(_values(row)) for _, template in columns]
         count = f"{row.items}\n×{row.seeds}" if row.seeds > 1 else str(row.items)
         lines.append([row.solver, row.describe(), count, *texts])
-    headings = ("solver", look.things, "count", *(heading for heading, _ in columns))
-    return make_table(headings, lines, caption=f"{look.caption} {_CAPTION}")
+    headings = ("solver", layout.things, "count", *(heading for heading, _ in columns))
+    return make_table(headings, lines, caption=f"{layout.caption} {_CAPTION}")
 
 
 def _values(row: Row) -> dict[str, Any]:
     """The fields of a row, with NAME_low, NAME_high and plain_NAME."""
     ends = {f"{name}_{end}": pair[i] for name, pair in row.intervals.items() for i, end in enumerate(("low", "high"))}
-    return {**row.fields(), **ends, **{f"plain_{name}": value for name, value in row.plain.items()}}
+    plain = {f"plain_{name}": value for name, value in row.plain.items()}
+    precision = "–" if row.precision is None else f"{row.precision:.1f}"
+    return {**row.fields(), **ends, **plain, "precision_text": precision}
 
 
 def parts_table(rows: Sequence[Row]) -> Table:
     """Where solvers are good and where not: by pieces, area and confidence."""
     found = [{(part.by, part.name): part.figures for part in row.parts} for row in rows]
-    columns = list(
-        dict.fromkeys(key for by in ("pieces", "area", "confidence") for one in found for key in one if key[0] == by)
-    )
+    order = ("pieces", "area", "confidence")
+    columns = list(dict.fromkeys(key for by in order for one in found for key in one if key[0] == by))
     lines = []
     for row, parts in zip(rows, found, strict=True):
         means = (parts.get(column) for column in columns)
@@ -113,9 +102,8 @@ def is_our_output(content: bytes) -> bool:
         rows = parse_json(content, "", "")
     except InputError:
         return False
-    return (
-        isinstance(rows, list) and bool(rows) and all(isinstance(row, dict) and row.keys() & _ROW_NAMES for row in rows)
-    )
+    listed = isinstance(rows, list) and bool(rows)
+    return listed and all(isinstance(row, dict) and row.keys() & _ROW_NAMES for row in rows)
 
 
 def write_rows(rows: Sequence[Any], path: Path) -> None:
@@ -143,11 +131,11 @@ class Album:
 
 def rank(solved: Solved) -> tuple[float, ...]:
     """Larger for better answers."""
-    names = solved.cell.LOOK.rank
+    names = solved.cell.LAYOUT.rank
     return tuple(-solved.score.figures[one[1:]] if one[0] == "-" else solved.score.figures[one] for one in names)
 
 
-def measurement_page(rows: Sequence[Row], look: Look, album: Album, settings: Sequence[tuple[str, str]]) -> str:
+def measurement_page(rows: Sequence[Row], layout: Layout, album: Album, settings: Sequence[tuple[str, str]]) -> str:
     """A self-contained page with the rows, a plot of the figures that are drawn, and the best and worst answers."""
     plain = [{name: one for name, one in row.fields().items() if isinstance(one, str | int | float)} for row in rows]
     parts = [
@@ -159,8 +147,8 @@ def measurement_page(rows: Sequence[Row], look: Look, album: Album, settings: Se
     shown = ("solver", "measured on", "by", "part", "part_accuracy", "rmse_r", "rmse_t")
     table_of_parts = rows_table([{name: one[name] for name in shown} for one in parts]) if parts else ""
     sections = [
-        section("Results", rows_table(plain) + f"<p>{escape(f'{look.caption} {_CAPTION}')}</p>"),
-        section("Compared", embedded(_bars(rows, look.drawn), ", ".join(look.drawn.values()))),
+        section("Results", rows_table(plain) + f"<p>{escape(f'{layout.caption} {_CAPTION}')}</p>"),
+        section("Compared", embedded(_bars(rows, layout.drawn), ", ".join(layout.drawn.values()))),
         *([section("By kind of object and piece", table_of_parts)] if parts else []),
         *(
             section(f"{word} answer of {name}", _answer(found[name]))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from statistics import fmean, median, stdev
+from statistics import median, stdev
 from typing import Any
 
 import numpy as np
 
-from diffassemble.evaluation.metrics import Confirmed, bootstrap_intervals, class_means, wilson_interval
+from diffassemble.evaluation.metrics import bootstrap_intervals, class_means, wilson_interval
 
 Interval = tuple[float, float]
 
@@ -38,11 +38,6 @@ class Score:
 
 Scores = Mapping[str, Score]
 """one answer by view: anchors of broken objects, else the one view "" """
-
-
-def make_score(pieces: int, figures: Mapping[str, float], found: Confirmed, seconds: float, **more: Any) -> Score:
-    """A score with what is confirmed."""
-    return Score(pieces, figures, seconds, *found, **more)
 
 
 def read_scores(entry: dict[str, Any]) -> Scores:
@@ -142,9 +137,3 @@ def deviations(draws: Sequence[Sequence[Score]]) -> dict[str, float] | None:
     # A last draw of fewer objects would deviate for that alone.
     whole = [summarise(draw)[0] for draw in draws if len(draw) == len(draws[0])]
     return {name: stdev(one[name] for one in whole) for name in whole[0]} if len(whole) > 1 else None
-
-
-def mean_part(by: str, name: str, scores: Sequence[Score]) -> Part:
-    """Plain means over some puzzles."""
-    figures = {key: fmean(score.figures[key] for score in scores) for key in scores[0].figures}
-    return Part(by, name, len(scores), figures)

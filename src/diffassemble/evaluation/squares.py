@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -25,8 +25,8 @@ from diffassemble.evaluation.metrics import (
     neighbour_accuracy,
     placed_right,
 )
-from diffassemble.evaluation.rows import Score, make_score
-from diffassemble.evaluation.sweep import CUTTING, Case, Cell, Look, refuse
+from diffassemble.evaluation.rows import Score
+from diffassemble.evaluation.sweep import CUTTING, Case, Cell, Layout, refuse
 from diffassemble.io.pictures import MOST_PIXELS, read_picture, to_image
 from diffassemble.squares.cut import SMALLEST_PIECE, crop_to_board, cut_picture
 
@@ -49,14 +49,14 @@ def score_placement(puzzle: Puzzle, found: Placements, seconds: float) -> Score:
     }
     right = placed_right(board, *placement, wholes=board.fitting_turns())
     sure = confirmed(found, lambda some: board_pairs_agree(board, *(one[some] for one in placement)), right)
-    return make_score(len(puzzle), figures, sure, seconds)
+    return Score(len(puzzle), figures, seconds, *sure)
 
 
 @dataclass(frozen=True)
 class PictureCell(Cell):
     """Pictures, the board that they are cut for, what the pieces lose, and the pixels of a piece's side before."""
 
-    LOOK: ClassVar[Look] = Look(
+    LAYOUT: ClassVar[Layout] = Layout(
         things="puzzles",
         columns=(
             ("accuracy\nabsolute", "{accuracy:.1f}\n{accuracy_low:.1f}–{accuracy_high:.1f}"),
@@ -70,6 +70,14 @@ class PictureCell(Cell):
         rank=("accuracy_free",),
     )
 
+    CONDITIONS: ClassVar[dict[str, str]] = {
+        "grid": "{}",
+        "missing": "{:.0%} missing",
+        "erode": "{} px eroded",
+    }
+    usual_seeds = 1
+    views = ("",)
+
     data: str
     pictures: Sequence[Path]
     board: Board
@@ -80,17 +88,6 @@ class PictureCell(Cell):
     @property
     def grid(self) -> str:
         return f"{self.board.rows}x{self.board.cols}"
-
-    @property
-    def setting(self) -> Mapping[str, str | int | float]:
-        """Grid, share of missing pieces and erosion."""
-        return {"grid": self.grid, "missing": self.missing, "erode": self.erode}
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The same for people."""
-        missing = (f"{self.missing:.0%} missing",) if self.missing else ()
-        return (self.grid, *missing, *((f"{self.erode} px eroded",) if self.erode else ()))
 
     def __len__(self) -> int:
         return len(self.pictures)
@@ -107,10 +104,6 @@ class PictureCell(Cell):
         check_memory(
             _BYTES_PER_PIXEL * pixels, f"{self.grid} pieces of {self.size} pixels a side", "pass a smaller size or grid"
         )
-
-    def small(self) -> PictureCell:
-        """The first picture in nine pieces."""
-        return PictureCell(self.data, self.pictures, Board(3, 3), size=self.size)
 
     def case(self, index: int, seed: int) -> Case:
         """Pieces of a picture, shuffled and turned."""

@@ -54,7 +54,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Look:
+class Layout:
     """How a kind of pieces is shown: what its cases are called, columns and caption of its table, figures that are
     drawn with their labels, and the figures by which answers are ranked (`-name`: less is better).
 
@@ -73,32 +73,27 @@ class Cell(ABC):
     """What a row is measured on: a collection of items (`len` of them), of which each makes a case.
 
     `data` names the collection, `missing` is the share of pieces that are taken away. Items are drawn with
-    `usual_seeds` seeds by default. MEDIANS are figures of which medians are reported, too.
+    `usual_seeds` seeds by default, and scored in each of the `views`. CONDITIONS are the attributes that state what was
+    done to the items, each with the format in which it is shown; MEDIANS are figures of which medians are reported.
     """
 
-    LOOK: ClassVar[Look]
+    LAYOUT: ClassVar[Layout]
+    CONDITIONS: ClassVar[Mapping[str, str]]
     MEDIANS: ClassVar[tuple[str, ...]] = ()
+    usual_seeds: int
+    views: tuple[str, ...]
     data: str
     missing: float
 
     @property
-    def usual_seeds(self) -> int:
-        return 1
-
-    @property
-    def views(self) -> tuple[str, ...]:
-        """The ways in which an answer is scored."""
-        return ("",)
-
-    @property
-    @abstractmethod
     def setting(self) -> Mapping[str, str | int | float]:
-        """The fields of rows that say what was done to the items."""
+        """The fields of rows that state what was done to the items."""
+        return {name: getattr(self, name) for name in self.CONDITIONS}
 
     @property
-    @abstractmethod
     def words(self) -> tuple[str, ...]:
-        """The same for people."""
+        """The same as text, without what was not done."""
+        return tuple(form.format(value) for name, form in self.CONDITIONS.items() if (value := getattr(self, name)))
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -106,10 +101,6 @@ class Cell(ABC):
     @abstractmethod
     def check(self) -> None:
         """Refuse what no cases can be made of."""
-
-    @abstractmethod
-    def small(self) -> Cell:
-        """A cell to warm up on."""
 
     @abstractmethod
     def case(self, index: int, seed: int) -> Case:
@@ -124,7 +115,7 @@ class Cell(ABC):
         """An answer compared with the truth, under each of the views."""
 
     def parts(self, scores: Sequence[Score]) -> tuple[Part, ...]:
-        """Means over parts of the scores."""
+        """Means over parts of the scores, if the kind has any."""
         return ()
 
 
@@ -184,14 +175,15 @@ class Draws:
     def check(self) -> None:
         """Refuse what no cases can be made of."""
         self.cell.check()
-        things, missing, limit, least = self.cell.LOOK.things, self.cell.missing, self.limit, self.puzzles
-        refuse(f"limit {limit} leaves no {things}; pass a limit of at least 1", limit is not None and limit < 1)
-        few = f"puzzles {least} is below 1; pass how many {things} there must be at least, such as 100"
-        refuse(few, least is not None and least < 1)
+        things, missing = self.cell.LAYOUT.things, self.cell.missing
         refuse(f"missing {missing} is not a share of the pieces; pass 0 or more and less than 1", not 0 <= missing < 1)
-        refuse(f"seed {self.seed} is below 0; pass 0 or more", self.seed < 0)
-        few = f"seeds {self.seeds} is below 1; pass how often the {things} are drawn, such as 5"
-        refuse(few, self.seeds is not None and self.seeds < 1)
+        for wanted, value, least in (
+            (f"limit {self.limit} leaves no {things}; pass a limit of at least 1", self.limit, 1),
+            (f"puzzles {self.puzzles} is below 1; pass the least number of {things}, such as 100", self.puzzles, 1),
+            (f"seed {self.seed} is below 0; pass 0 or more", self.seed, 0),
+            (f"seeds {self.seeds} is below 1; pass how often the {things} are drawn, such as 5", self.seeds, 1),
+        ):
+            refuse(wanted, value is not None and value < least)
 
     def place(self, number: int) -> tuple[int, int]:
         """Which item it is, and with which seed; the last round may be of fewer items, evenly spread again."""
@@ -200,7 +192,7 @@ class Draws:
         return (position * self.taken // round_size) * len(self.cell) // self.taken, self.seed + further
 
     def case(self, number: int) -> tuple[Case, torch.Generator]:
-        """A case, and a generator for whoever solves it."""
+        """A case, and a generator for its solver."""
         index, seed = self.place(number)
         return self.cell.case(index, seed), random_stream(seed, index, SOLVING)
 
@@ -298,7 +290,7 @@ class Journal:
 class Sweep:
     """Every solver on the cases of every cell.
 
-    `scoring` is who solves them, if not this process; what the `journal` knows already is not solved again.
+    `scoring` solves them, if not this process; what is in the `journal` is not solved again.
     """
 
     solvers: Sequence[Solver]
@@ -345,15 +337,15 @@ def run_sweep(sweep: Sweep, report: Callable[[Solved], None] = lambda solved: No
 
 
 def warm_up(sweep: Sweep) -> None:
-    """Let every solver answer a small case, so that what it compiles or loads at first is not measured."""
+    """Let every solver answer the first case, so that what it compiles or loads at first is not measured."""
     for solver in sweep.solvers:
-        solve_case(solver, Draws(sweep.draws[0].cell.small()), 0)
+        solve_case(solver, sweep.draws[0], 0)
 
 
 def _scores(
     solver: Solver, draws: Draws, scoring: Scoring, journal: Journal | None
 ) -> Iterator[tuple[int, Scores, Answer | None]]:
-    """The scores of all cases, each with its number: first those that the journal knows."""
+    """The scores of all cases, each with its number: first those in the journal."""
     todo = []
     for number in range(len(draws)):
         known = None if journal is None else journal.look_up(solver.name, draws.identity(number))
@@ -368,7 +360,7 @@ def _scores(
 
 
 def peak_megabytes(usage: resource.struct_rusage | None = None) -> float:
-    """Highest resident memory of this process so far, or by what is known of another, in MB (10⁶ bytes)."""
+    """Highest resident memory of this process so far, or by the usage of another, in MB (10⁶ bytes)."""
     resident = (usage or resource.getrusage(resource.RUSAGE_SELF)).ru_maxrss
     # Linux counts in KiB, macOS in bytes.
     return resident / 1e6 if sys.platform == "darwin" else resident * 1024 / 1e6

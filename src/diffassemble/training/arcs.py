@@ -19,16 +19,15 @@ from torch import Tensor, nn
 from diffassemble.assembly.pose_graph import complex_of
 from diffassemble.core import Matches, Puzzle
 from diffassemble.core.seeds import seeded
-from diffassemble.core.settings import Batch, Share
+from diffassemble.core.settings import Batch, Cases, Positive, Share
 from diffassemble.core.thresholds import SURE
 from diffassemble.outlines import arcs
 from diffassemble.outlines.arcs import ArcConfig, ArcModel, Judge, unskewed
 from diffassemble.outlines.growth import OutlineOverlap
 from diffassemble.outlines.rims import Rims, rims_of
-from diffassemble.training.config import Config, RecordedConfig, TrainingConfig
+from diffassemble.training.config import Config, TrainingConfig
+from diffassemble.training.data import RecordedConfig, recorded_puzzles, share_out
 from diffassemble.training.loop import Task
-from diffassemble.training.outline_data import recorded_puzzles
-from diffassemble.training.pictures import share_out
 
 JUDGES = ("seeds", "contacts", "rivals", "following")
 
@@ -37,13 +36,13 @@ JUDGES = ("seeds", "contacts", "rivals", "following")
 class ArcDataConfig(RecordedConfig):
     """Puzzles of free outlines whose places are known, and which poses of their pieces count as true."""
 
-    true_place: float = 14.0
+    true_place: Positive = 14.0
     """largest distance from the true place, in working pixels"""
-    true_turn: float = 0.105
+    true_turn: Positive = 0.105
     """largest angle from the true one, in radians"""
     silhouettes: Share = 1 / 6
-    """share of puzzles whose colours are not looked at"""
-    wrong_seeds: int = 5
+    """share of puzzles whose colours are ignored"""
+    wrong_seeds: Cases = 5
     """seeds that are judged of a pair none of whose seeds is true"""
 
 
@@ -63,7 +62,7 @@ class ArcTraining(TrainingConfig):
 
 
 class Lesson(NamedTuple):
-    """The rims of a puzzle, and where its pieces stand: turns and places as complex numbers, in working pixels."""
+    """The rims of a puzzle, and its pieces' true poses: turns and places as complex numbers, in working pixels."""
 
     rims: Rims
     turn: np.ndarray
@@ -86,7 +85,7 @@ class Examples(NamedTuple):
 
 
 class ArcTask(Task):
-    """Cross-entropy of contacts of recorded puzzles being true; how well the judge of rivals knows those held apart."""
+    """Cross-entropy of contacts of recorded puzzles being true; the judge of rivals on those held apart."""
 
     defaults = Config(
         ArcConfig(),
@@ -94,10 +93,10 @@ class ArcTask(Task):
         ArcTraining(steps=6000, learning_rate=3e-3, weight_decay=1e-3, average=0.99, validate_every=1500, warmup=100),
     )
     network = ArcModel
+    unit = "examples"
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
-        self.batch = config.training.examples, "contacts"
         train, held_apart = recorded_puzzles(config.data)
         every = round(1 / config.data.silhouettes) if config.data.silhouettes else 0
         self.lessons, self.held_apart = (
@@ -113,7 +112,7 @@ class ArcTask(Task):
         name = JUDGES[int(np.searchsorted(done, step, "right"))]
         judge: Judge = getattr(model, name)
         if self.learnt != name:
-            # What earlier judges make of the puzzles: they learn no more, so a resumed run finds the same.
+            # Examples follow from earlier judges, which learn no more, so a resumed run finds the same.
             self.learnt, self.examples = name, self._examples(model, name)
             given = self._inputs(name, torch.from_numpy(self.examples.numbers))
             judge.mean.copy_(given.mean(0))
@@ -135,7 +134,7 @@ class ArcTask(Task):
         return numbers if name == "rivals" else unskewed(numbers)
 
     def _examples(self, model: ArcModel, name: str) -> Examples:
-        """What a judge learns from, all lessons together."""
+        """Examples for a judge, of all lessons together."""
         made = [self._examples_of(lesson, number, model, name) for number, lesson in enumerate(self.lessons)]
         return Examples(*(np.concatenate(parts) for parts in zip(*made, strict=True)))
 
@@ -183,7 +182,7 @@ class ArcTask(Task):
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Of contacts of puzzles held apart: how many are sure, and the percentage of these that is true.
 
-        "score" is how probable the judge of rivals takes the truth to be, in percent, in the geometric mean.
+        "score" is the probability that the judge of rivals gives the truth, in percent, in the geometric mean.
         """
         assert isinstance(model, ArcModel)
         made = [self._examples_of(lesson, number, model, "rivals") for number, lesson in enumerate(self.held_apart)]
@@ -198,7 +197,7 @@ class ArcTask(Task):
 
 
 def _following(lesson: Lesson, model: ArcModel, found: arcs.Candidates, true: Bool[np.ndarray, "m"]) -> Examples:
-    """Contacts with third pieces, which stand where they belong, that follow from candidates."""
+    """Contacts with third pieces, at their true poses, that follow from candidates."""
     count, overlap = len(lesson.turn), OutlineOverlap(lesson.rims, model, Matches.none(2))
     numbers, right = [], []
     for first, second, pose, is_true in zip(found.first, found.second, found.poses, true, strict=True):

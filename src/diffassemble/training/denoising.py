@@ -1,9 +1,10 @@
-"""Learning to denoise puzzles, whatever the pieces are: the losses of section 3.3, on a stream of puzzles."""
+"""Learning to denoise puzzles, whatever the pieces are: the losses of section 3.3."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -22,23 +23,21 @@ from diffassemble.network.encoders.image import TURNS
 from diffassemble.network.evidence import Estimates
 from diffassemble.network.heads import Logits, RotationLogits, rotation_cross_entropy, verdict_loss
 from diffassemble.training.config import Config, TrainingConfig
+from diffassemble.training.data import Portion
 from diffassemble.training.loop import Task
-from diffassemble.training.pictures import Portion
 
 
-def translation_loss(true: Poses, predicted: Poses, weight: Float[Tensor, "n"] | None = None) -> Float[Tensor, ""]:
+def translation_loss(true: Poses, predicted: Poses, weight: Float[Tensor, "n"] | float = 1.0) -> Float[Tensor, ""]:
     """Section 3.3, L_tr: mean squared distance of the translations."""
-    squares = (true.translation - predicted.translation).square().sum(-1)
-    return (squares if weight is None else weight * squares).mean()
+    return (weight * (true.translation - predicted.translation).square().sum(-1)).mean()
 
 
-def rotation_loss(true: Poses, predicted: Poses, weight: Float[Tensor, "n"] | None = None) -> Float[Tensor, ""]:
+def rotation_loss(true: Poses, predicted: Poses, weight: Float[Tensor, "n"] | float = 1.0) -> Float[Tensor, ""]:
     """Section 3.3, L_rt: ‖Rᵀ R̂ − I‖², which equals ‖R̂ − R‖² since R is orthogonal.
 
     R̂ is not forced to be orthogonal: where several turns are possible, the best answer is their mean.
     """
-    squares = (predicted.rotation - true.rotation).square().sum((-1, -2))
-    return (squares if weight is None else weight * squares).mean()
+    return (weight * (predicted.rotation - true.rotation).square().sum((-1, -2))).mean()
 
 
 def trust_loss(
@@ -48,22 +47,22 @@ def trust_loss(
     unit: Float[Tensor, "n"],
     near: tuple[float, float] = (0.15, 0.03),
 ) -> Float[Tensor, ""]:
-    """Cross-entropy of trusting an opinion that is right, over pieces of which some opinions are right and some not.
+    """Cross-entropy of trusting an estimate that is right, over pieces of which some estimates are right and some not.
 
-    An opinion is right within `near`: an angle in radians, a distance in units.
+    An estimate is right within `near`: an angle in radians, a distance in units.
     """
     rotation, place = (part.unflatten(0, (*trust.shape[:2], 1)) for part in (true.rotation, true.translation))
     far = (estimates.place - place).norm(dim=-1) / unit[:, None, None]
     right = (angle_between(estimates.rotation, rotation) < near[0]) & (far < near[1])
-    asked = right.any(-1) & ~right.all(-1)
-    chosen = trust.log_softmax(-1).masked_fill(~right, -torch.inf)[asked].logsumexp(-1)
+    mixed = right.any(-1) & ~right.all(-1)
+    chosen = trust.log_softmax(-1).masked_fill(~right, -torch.inf)[mixed].logsumexp(-1)
     return -chosen.sum() / max(1, right[..., 0].numel())
 
 
 def noise_weight(alpha_bar: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
     """The less noise, the more an error counts: 1 / (1 − ᾱ + 0.05).
 
-    Near time T much of the error can't be helped, and unweighted it drowns the small errors that decide in the end.
+    Near time T much of the error is unavoidable, and unweighted it drowns the small errors that decide in the end.
     """
     return 1 / (1.05 - alpha_bar)
 
@@ -83,13 +82,13 @@ class DenoisingTraining(TrainingConfig):
     cells_weight: Weight = 1.0
     """cross-entropy over the cells and turns, with the head "cells\""""
     alone_weight: Weight = 0.3
-    """the same from each piece by itself, which teaches the encoder"""
+    """the same from each piece alone, which teaches the encoder"""
     turns_weight: Weight = 1.0
     """cross-entropy over the grid of rotations, with the head "rotations\""""
     sides_weight: Weight = 0.3
-    """cross-entropy over who lies beside whom, with side heads"""
+    """cross-entropy over which sides are neighbours, with side heads"""
     trust_weight: Weight = 1.0
-    """cross-entropy of which opinion to trust, where matches are heard in space"""
+    """cross-entropy of which estimate to trust, where the network reads matches in space"""
     verdict_weight: Weight = 1.0
     """cross-entropy of which matches are true, where the network has verdicts"""
     noise_share: Share = 0.0
@@ -100,17 +99,9 @@ class DenoisingTraining(TrainingConfig):
     """memory of a step for each piece, noisy version, layer and number of a node"""
 
 
-@runtime_checkable
-class Stream(Protocol):
-    """Where puzzles come from: every batch is a function of its step."""
-
-    def batch(self, step: int, rank: int = 0, world: int = 1) -> Portion: ...
-
-
 class Denoising(Task):
-    """The loss of section 3.3 on a stream of puzzles; a task adds where they come from and how it is scored."""
+    """The loss of section 3.3; a task adds where puzzles come from and how they are scored."""
 
-    stream: Stream
     network: ClassVar[type[PoseNetwork]] = Denoiser
 
     def check(self, config: Config) -> None:
@@ -120,13 +111,29 @@ class Denoising(Task):
         pieces = f"--training.pieces {training.pieces}, --training.noises {training.noises}: a step"
         check_memory(needed / training.devices, pieces, "learn from fewer pieces")
 
+    @abstractmethod
+    def portion(self, step: int, rank: int = 0, world: int = 1) -> Portion:
+        """What process `rank` of `world` gets of the batch at `step`; together they get what one alone would."""
+
+    def frozen(self, portion: Portion) -> Float[Tensor, "n 4 p"] | None:
+        """Features of the pieces by a pretrained encoder, for tasks that have one."""
+        return None
+
+    def match_finder(self, model: PoseNetwork) -> MatchFinder | None:
+        """What finds the matches that the network reads, where puzzles come without."""
+        return None
+
+    def further_loss(self, batch: PuzzleBatch, true: Poses, predicted: Poses) -> Tensor | float:
+        """What a task adds; poses are those of every piece's noisy versions, piece by piece."""
+        return 0.0
+
     def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
         assert isinstance(model, PoseNetwork)
         training = self.config.training
         device = next(model.parameters()).device
-        # Half precision can't tell neighbouring shades apart, nor points; where puzzles come from, all digits are kept.
+        # Half precision can't tell neighbouring shades or points apart: data are prepared with all digits.
         with torch.autocast("cpu", enabled=False):
-            portion = self.stream.batch(step, rank, world)
+            portion = self.portion(step, rank, world)
             packed = pack(portion.puzzles, self.match_finder(model))
             if portion.matches:
                 packed = with_matches(packed, portion.matches)
@@ -134,34 +141,31 @@ class Denoising(Task):
             clean, noise, time = (part.to(device) for part in drawn)
             noisy = model.space.noisy(clean, time, model.schedule, noise)
         batch = replace(packed, frozen=self.frozen(portion)).to(device)
-        generator = seeded(training.seed, step, portion.first, 2)
-        condition = model.condition(batch, generator)
+        condition = model.condition(batch, seeded(training.seed, step, portion.first, 2))
         prediction = self._predicted(model, noisy, time, condition, step)
-        true_poses = model.space.to_poses(clean.flatten(0, 1))
+        true = model.space.to_poses(clean.flatten(0, 1))
         poses = model.space.to_poses(prediction.vectors.float().flatten(0, 1))
-        weight = noise_weight(model.schedule.alpha_bar.to(device)[time]).flatten() if training.weigh_noise else None
-        loss = training.translation_weight * translation_loss(true_poses, poses, weight)
-        loss = loss + training.rotation_weight * rotation_loss(true_poses, poses, weight)
+        weight = noise_weight(model.schedule.alpha_bar.to(device)[time]).flatten() if training.weigh_noise else 1.0
+        loss = training.translation_weight * translation_loss(true, poses, weight)
+        loss = loss + training.rotation_weight * rotation_loss(true, poses, weight)
         if prediction.logits is not None:
             loss = loss + self._cells_loss(prediction.logits, condition, batch, portion.puzzles)
         if prediction.turns is not None:
             loss = loss + self._turns_loss(prediction.turns, condition, clean)
+        unit = batch.board[:, 2]
         if prediction.trust is not None and prediction.estimates is not None:
-            told = prediction.trust, prediction.estimates, true_poses, batch.board[:, 2]
-            loss = loss + training.trust_weight * trust_loss(*told)
+            loss = loss + training.trust_weight * trust_loss(prediction.trust, prediction.estimates, true, unit)
         if prediction.verdict is not None and batch.matches is not None:
-            judged = verdict_loss(prediction.verdict, batch.matches, true_poses, batch.board[:, 2])
-            loss = loss + training.verdict_weight * judged
-        return portion.weight * (loss + self.further_loss(batch, true_poses, poses))
+            loss = loss + training.verdict_weight * verdict_loss(prediction.verdict, batch.matches, true, unit)
+        return portion.weight * (loss + self.further_loss(batch, true, poses))
 
     def _predicted(self, model: PoseNetwork, noisy: Tensor, time: Tensor, condition: Any, step: int) -> Prediction:
-        """What the network says, now and then after it has heard what it said first."""
-        training = self.config.training
+        """The network's prediction, in a share of the batches given a first one, as in all steps of solving but one."""
+        training, before = self.config.training, None
         again = float(torch.rand((), generator=seeded(training.seed, step, 3))) < training.again_share
-        if not again or not isinstance(condition, Condition) or condition.boards == ():
-            return model.predict(noisy, time, condition)
-        with torch.no_grad():
-            before = model.predict(noisy, time, condition)
+        if again and isinstance(condition, Condition) and condition.boards != ():
+            with torch.no_grad():
+                before = model.predict(noisy, time, condition)
         return model.predict(noisy, time, condition, before)
 
     def _cells_loss(
@@ -187,7 +191,7 @@ class Denoising(Task):
         return loss + training.sides_weight * torch.stack(sides).mean()
 
     def _turns_loss(self, logits: RotationLogits, condition: Condition, clean: Tensor) -> Float[Tensor, ""]:
-        """Cross-entropies of rotations, from all pieces together and from each alone; and where each alone lies."""
+        """Cross-entropies of rotations, from all pieces together and from each alone; and each alone's position."""
         training = self.config.training
         assert condition.alone is not None
         assert condition.alone.turns is not None
@@ -196,18 +200,6 @@ class Denoising(Task):
         alone = rotation_cross_entropy(condition.alone.turns, true)
         place = (condition.alone.vectors - clean[:, :1]).square()[..., :3].sum(-1).mean()
         return loss + training.alone_weight * (training.turns_weight * alone + training.translation_weight * place)
-
-    def frozen(self, portion: Portion) -> Float[Tensor, "n 4 p"] | None:
-        """What a pretrained network shows of the pieces; nothing, if a task does not say."""
-        return None
-
-    def match_finder(self, model: PoseNetwork) -> MatchFinder | None:
-        """Who finds the matches that the network hears; nobody, if a task does not say."""
-        return None
-
-    def further_loss(self, batch: PuzzleBatch, true: Poses, predicted: Poses) -> Float[Tensor, ""]:
-        """What a task adds; poses are those of every piece's noisy versions, piece by piece."""
-        return true.translation.new_zeros(())
 
     def _noise(self, model: PoseNetwork, puzzles: list[Puzzle], step: int, first: int) -> tuple[Tensor, Tensor, Tensor]:
         """Clean vectors, noise and times of all pieces; each puzzle has a generator and a time of its own."""
@@ -234,9 +226,9 @@ def true_places(puzzle: Puzzle) -> Placement:
 
 
 def right_neighbours(cells: Int[Tensor, "n"], turns: Int[Tensor, "n"], board: Board) -> Int[Tensor, "v"]:
-    """The view that truly lies to the right of every view, or as many as there are views where nobody does.
+    """The view that is truly to the right of every view, or the number of all views where there is none.
 
-    A view that is turned on by d beyond the truth sees, to its right, what truly lies d quarters back from there.
+    A view turned by d quarters beyond the truth has to its right what truly is d quarters back from there.
     """
     count = len(cells)
     owner = torch.full((board.rows + 2, board.cols + 2), -1)

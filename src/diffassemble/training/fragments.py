@@ -1,32 +1,97 @@
-"""The task of learning to put broken objects together."""
+"""The task of learning to put broken objects together.
+
+Points of every fracture are drawn once and kept on disk, so that training parses no meshes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
 
 import torch
-from jaxtyping import Float
+from annotated_types import Interval
+from jaxtyping import Float, Int16, Int64
 from torch import Tensor, nn
 
 from diffassemble.assembly.scoring import piece_chamfer, right_pieces
-from diffassemble.core import InputError, Matches, Poses, Puzzle
-from diffassemble.core.limits import check_memory
+from diffassemble.core import InputError, Matches, Mesh, Poses, Puzzle
+from diffassemble.core.limits import LIMITS, check_memory
+from diffassemble.core.pieces import surviving
 from diffassemble.core.seeds import seeded
-from diffassemble.core.settings import Count, Share, Weight
-from diffassemble.core.surfaces import chamfer_distance
+from diffassemble.core.settings import Cases, Count, Fraction, Natural, Settings, Share, Weight
+from diffassemble.core.surfaces import chamfer_distance, sample_surface, surface_area
 from diffassemble.evaluation.metrics import euler_error, translation_error
-from diffassemble.fragments.datasets import Fracture, break_files, break_solids, find_fractures
+from diffassemble.fragments.breaking import POINTS, scatter, turned_apart
+from diffassemble.fragments.datasets import Fracture, MadeFracture, break_files, break_solids, find_fractures
+from diffassemble.fragments.matches import PairSearch, find_matches, prepare
 from diffassemble.fragments.model import FractureModels
+from diffassemble.io.atomic import cache_folder
 from diffassemble.network.batch import PuzzleBatch, pack, with_matches
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import PoseNetwork
 from diffassemble.network.judge import corrupt_matches
 from diffassemble.network.sampling import denoise
-from diffassemble.training.config import Config, FragmentConfig
+from diffassemble.training.config import Config
+from diffassemble.training.data import Mixture, Portion, cached, relative_to, remaining, share_out, uniform
 from diffassemble.training.denoising import Denoising, DenoisingTraining
-from diffassemble.training.fragment_data import Broken, FragmentStream, Known, matches_of, pool_of
+
+STEPS = 65_000
+"""whole steps in which pools keep the longest side"""
+VERSIONS = {"pools": (2, 4096), "matches": (1,)}
+"""of what is kept on disk, and points of a fragment in pools; what other versions made is made anew"""
+Broken = Fracture | MadeFracture
+"""an object broken once"""
+_Fragments = Annotated[int, Interval(ge=2, le=LIMITS.fragments)]
+
+
+@dataclass(frozen=True)
+class FragmentConfig(Settings):
+    """Which broken objects, which whole ones to break, and what puzzles become of them."""
+
+    folders: tuple[Path, ...] = ()
+    """folders of Breaking Bad, of which the training split is used"""
+    meshes: tuple[Path, ...] = ()
+    """folders of whole solids that are broken here"""
+    z_up: str = "[A-Z0-9]*"
+    """file names of solids whose up is z, as of Google's scanned objects; that of all others is y"""
+    solids: Cases = 0
+    """solids with random shapes, to be broken here"""
+    breaks: Cases = 3
+    """fractures made of each solid"""
+    shares: tuple[Weight, Weight, Weight] = (0.6, 0.2, 0.2)
+    """how often a fracture is drawn from each of these three kinds, where there are any"""
+    held_apart: Natural = 12
+    """objects of each Breaking Bad folder that choose the checkpoint and are never trained on"""
+    pieces: tuple[_Fragments, _Fragments] = (2, 20)
+    """fewest and most pieces of a fracture"""
+    points: Annotated[int, Interval(ge=32, le=LIMITS.points)] = 400
+    """points a piece"""
+    missing: Fraction = 0.3
+    """largest share of missing pieces"""
+    whole_share: Share = 0.7
+    """share of batches without missing pieces"""
+    joined: Share = 0.0
+    """share of fractures with adjacent fragments joined at random, as `mend` joins them"""
+    stretch: Fraction = 0.15
+    """how far objects are stretched along each axis at random; not where the network reads matches"""
+    wrong: Fraction = 0.4
+    """largest share of matches, where the network reads them, that are wrong"""
+    unheard: Fraction = 0.3
+    """largest share of them that are lost"""
+    matching: str = "fracture-matching"
+    """networks that find them: a bundled model, a folder or a hub id"""
+
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        if not (self.folders or self.meshes or self.solids):
+            yield "folders", "something to learn from; pass --data.folders DIR, --data.meshes DIR or --data.solids N"
+        if self.pieces[0] > self.pieces[1]:
+            yield "pieces", "the fewest pieces, then the most"
+        if not any(self.shares):
+            yield "shares", "more than 0 for some kind"
 
 
 @dataclass(frozen=True)
@@ -43,6 +108,80 @@ class FragmentTraining(DenoisingTraining):
     """shares of matches that are wrong when objects held apart are put together"""
 
 
+@dataclass(frozen=True)
+class Pool:
+    """Points of the fragments at their true poses, in whole steps; the whole is centred, its longest side is 1."""
+
+    steps: Int16[Tensor, "n p 3"]
+    areas: Float[Tensor, "n"]
+    """of the fragments' surfaces, in any unit"""
+
+    @staticmethod
+    def of(places: Float[Tensor, "n p 3"], areas: Float[Tensor, "n"]) -> Pool:
+        """The pool of such points, rounded to whole steps."""
+        return Pool((places * STEPS).round().to(torch.int16), areas)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    @property
+    def points(self) -> Float[Tensor, "n p 3"]:
+        return self.steps.float() / STEPS
+
+    def stretched(self, factors: Float[Tensor, "3"]) -> Pool:
+        """The same fracture of an object stretched along the axes; a negative factor mirrors it."""
+        places = self.points * factors
+        low, high = places.flatten(0, 1).amin(0), places.flatten(0, 1).amax(0)
+        return Pool.of((places - (low + high) / 2) / (high - low).max(), self.areas)
+
+    def joined(self, generator: torch.Generator) -> Pool:
+        """The same object in fewer pieces: some fragments, drawn at random, each join those nearest to them.
+
+        A joined fragment has as many points as one of them had, drawn evenly by area.
+        """
+        centres, size = self.points.mean(1), self.steps.shape[1]
+        count = int(torch.randint(1, len(self) + 1, (), generator=generator))
+        nuclei = torch.randperm(len(self), generator=generator)[:count]
+        groups = torch.cdist(centres, centres[nuclei]).argmin(1)
+        members = [(groups == group).nonzero()[:, 0] for group in groups.unique()]
+        steps = []
+        for own in members:
+            whose = own[torch.multinomial(self.areas[own], size, replacement=True, generator=generator)]
+            steps.append(self.steps[whose, torch.randperm(size, generator=generator)])
+        return Pool(torch.stack(steps), torch.stack([self.areas[own].sum() for own in members]))
+
+    def scatter(self, generator: torch.Generator, points: int = POINTS, missing: float = 0.0) -> Puzzle:
+        """A puzzle of some of the points, by the protocol of `fragments.breaking.scatter`; its meshes are clouds.
+
+        A share `missing` of the fragments is lost, but two stay. There are at most as many points as the pool has.
+        """
+        return self._scattered(generator, points, missing)[0]
+
+    def matched(
+        self, matches: Matches, generator: torch.Generator, points: int = POINTS, missing: float = 0.0
+    ) -> tuple[Puzzle, Matches]:
+        """The same puzzle in the frame of its largest fragment, which is locked, and the matches of what is left.
+
+        `matches` are those of the fragments at their true poses.
+        """
+        puzzle, kept = self._scattered(generator, points, missing)
+        assert puzzle.truth is not None
+        left = remaining(matches, kept, len(self))
+        pose = puzzle.truth[left.second].inverse() @ left.pose @ puzzle.truth[left.first]
+        return relative_to(puzzle, self.areas[kept].argmax()), replace(left, pose=pose)
+
+    def _scattered(self, generator: torch.Generator, points: int, missing: float) -> tuple[Puzzle, Int64[Tensor, "m"]]:
+        kept = surviving(len(self), min(missing, max(0.0, 1 - 2 / len(self))), generator)
+        chosen = [torch.randperm(self.steps.shape[1], generator=generator)[:points] for _ in kept]
+        drawn = self.steps[kept[:, None], torch.stack(chosen)].float() / STEPS
+        clouds = [Mesh(cloud, torch.zeros(0, 3, dtype=torch.long)) for cloud in drawn]
+        return turned_apart(clouds, drawn, generator), kept
+
+
+Known = tuple[Pool, Matches | None]
+"""points of a fracture, and the matches of its fragments where the network reads them"""
+
+
 class FragmentTask(Denoising):
     """Puzzles of broken objects; the shape's Chamfer distance beside the loss; accuracy on objects held apart."""
 
@@ -54,15 +193,9 @@ class FragmentTask(Denoising):
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
-        self.batch = config.training.pieces, "pieces"
-        kinds, held_apart = gather(config.data)
-        models = None
-        if isinstance(config.model, ModelConfig) and config.model.pairwise:
-            models = FractureModels.from_pretrained(config.data.matching)
-        known = [known_fractures(kind, models) for kind in kinds]
-        self.stream = FragmentStream(known, config.data, config.training.pieces, config.training.seed)
+        self.known, apart = load_fractures(config.data, getattr(config.model, "pairwise", False))
         self.held_apart: list[tuple[Puzzle, Matches | None]] = []
-        for number, (pool, matches) in enumerate(known_fractures(held_apart, models)):
+        for number, (pool, matches) in enumerate(apart):
             generator, points = seeded(77, number), config.data.points
             if matches is None:
                 self.held_apart.append((pool.scatter(generator, points), None))
@@ -82,22 +215,49 @@ class FragmentTask(Denoising):
         if model.space == "cos_sin":
             raise InputError("--model.space cos_sin: must be so3, six_d or quaternion, the poses of broken objects")
         if model.pairwise and not (model.votes and model.space == "so3" and model.contact_slots == 1):
-            raise InputError("--model.votes: matches are heard with votes, space so3 and contact-slots 1, or not")
+            raise InputError("--model.votes: matches are read with votes, space so3 and contact-slots 1, or not")
 
-    def further_loss(self, batch: PuzzleBatch, true: Poses, predicted: Poses) -> Float[Tensor, ""]:
-        weight = self.config.training.chamfer_weight
-        if weight == 0:
-            return super().further_loss(batch, true, predicted)
-        points = batch.content[:, : self.config.training.chamfer_points].repeat_interleave(
-            len(true) // len(batch.content), 0
-        )
-        with torch.autocast(points.device.type, enabled=False):  # neighbours are looked up with all digits
-            return weight * chamfer_distance(predicted.apply(points), true.apply(points)).mean()
+    def portion(self, step: int, rank: int = 0, world: int = 1) -> Portion:
+        """Random fractures of about as many pieces as were asked for, one missing share for all."""
+        data, seed = self.config.data, self.config.training.seed
+        generator, chosen, sizes = seeded(seed, step), list[Known](), list[int]()
+        whole = uniform(0.0, 1.0, generator) < data.whole_share
+        missing = 0.0 if whole else uniform(0.0, data.missing, generator)
+        while sum(sizes) < self.config.training.pieces:
+            pool, matches = self.known.draw(generator)
+            if matches is None and uniform(0.0, 1.0, generator) < data.joined:
+                pool = pool.joined(generator)
+            chosen.append((pool, matches))
+            sizes.append(len(pool))
+        numbers, weight = share_out(sizes, rank, world)
+        made = [self._puzzle(seeded(seed, step, number), *chosen[number], missing) for number in numbers]
+        left = tuple(matches for _, matches in made if matches is not None)
+        return Portion([puzzle for puzzle, _ in made], numbers.start, weight, matches=left)
+
+    def _puzzle(
+        self, generator: torch.Generator, pool: Pool, matches: Matches | None, missing: float
+    ) -> tuple[Puzzle, Matches | None]:
+        data = self.config.data
+        if matches is not None:  # which hold for this very shape
+            puzzle, left = pool.matched(matches, generator, data.points, missing)
+            wrong, lost = (uniform(0.0, most, generator) for most in (data.wrong, data.unheard))
+            return puzzle, corrupt_matches(left, wrong, lost, generator)
+        stretch = 1 + data.stretch * (2 * torch.rand(3, generator=generator) - 1)
+        # Nothing is mirrored: the side of handles and spouts is a custom that can be learnt.
+        return pool.stretched(stretch).scatter(generator, data.points, missing), None
+
+    def further_loss(self, batch: PuzzleBatch, true: Poses, predicted: Poses) -> Tensor | float:
+        training = self.config.training
+        if training.chamfer_weight == 0:
+            return 0.0
+        points = batch.content[:, : training.chamfer_points].repeat_interleave(len(true) // len(batch.content), 0)
+        with torch.autocast(points.device.type, enabled=False):  # neighbours are searched with all digits
+            return training.chamfer_weight * chamfer_distance(predicted.apply(points), true.apply(points)).mean()
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Errors on held-apart objects, one sample each; "score" is part accuracy less RMSE(R).
 
-        Poses are absolute; where matches are heard they are seen from the largest piece, and some matches are wrong.
+        Poses are absolute; those of networks that read matches are relative to the largest piece, some matches wrong.
         """
         assert isinstance(model, PoseNetwork)
         errors = [_errors(model, *known, number) for number, known in enumerate(self.held_apart)]
@@ -105,8 +265,19 @@ class FragmentTask(Denoising):
         return {"score": right - turn, "part accuracy": right, "RMSE(R)": turn, "RMSE(T)": shift}
 
 
+def _errors(model: PoseNetwork, puzzle: Puzzle, matches: Matches | None, number: int) -> Float[Tensor, "3"]:
+    """RMSE(R) in degrees, RMSE(T) × 100 and part accuracy in percent of one sample."""
+    assert puzzle.truth is not None
+    batch = pack([puzzle]) if matches is None else with_matches(pack([puzzle]), [matches])
+    *_, (_, found) = denoise(model, batch, 15, 1, seeded(78, number), locks=puzzle.locks)
+    answer = model.space.to_poses(found.vectors[:, 0])
+    right = right_pieces(piece_chamfer(puzzle.fragments.points, answer, puzzle.truth))
+    turn, shift = euler_error(answer, puzzle.truth).mean(), translation_error(answer, puzzle.truth).mean()
+    return torch.stack([turn.double(), 100 * shift.double(), 100 * right.double().mean()])
+
+
 def gather(data: FragmentConfig) -> tuple[list[list[Broken]], list[Fracture]]:
-    """Fractures to learn from, by kind (Breaking Bad's, made of files, made of chance), and those held apart."""
+    """Fractures to learn from, by kind (Breaking Bad's, of files, of random solids), and those held apart."""
     found: list[Broken] = []
     held_apart, held_out = [], set()
     for folder in data.folders:
@@ -129,21 +300,68 @@ def gather(data: FragmentConfig) -> tuple[list[list[Broken]], list[Fracture]]:
     return kinds, held_apart
 
 
-def known_fractures(fractures: Sequence[Broken], models: FractureModels | None) -> list[Known]:
-    """The points of fractures, without those where a solid could not be broken that way; matches, if they are found."""
-    known: list[Known] = []
-    for fracture in fractures:
-        with suppress(InputError):
-            known.append((pool_of(fracture), None if models is None else matches_of(fracture, models)))
-    return known
+def load_fractures(data: FragmentConfig, matched: bool) -> tuple[Mixture[Known], list[Known]]:
+    """Points of the fractures to learn from and of those held apart; with their matches, if these are needed.
+
+    Fractures that a solid could not be broken into are left out, and kinds without any.
+    """
+    models = FractureModels.from_pretrained(data.matching) if matched else None
+
+    def known(fractures: Sequence[Broken]) -> list[Known]:
+        found: list[Known] = []
+        for fracture in fractures:
+            with suppress(InputError):
+                found.append((pool_of(fracture), None if models is None else matches_of(fracture, models)))
+        return found
+
+    kinds, held_apart = gather(data)
+    some = [(kind, share) for kind, share in zip(map(known, kinds), data.shares, strict=True) if kind and share > 0]
+    return Mixture([kind for kind, _ in some], [share for _, share in some]), known(held_apart)
 
 
-def _errors(model: PoseNetwork, puzzle: Puzzle, matches: Matches | None, number: int) -> Float[Tensor, "3"]:
-    """RMSE(R) in degrees, RMSE(T) × 100 and part accuracy in percent of one sample."""
-    assert puzzle.truth is not None
-    batch = pack([puzzle]) if matches is None else with_matches(pack([puzzle]), [matches])
-    *_, (_, found) = denoise(model, batch, 15, 1, seeded(78, number), locks=puzzle.locks)
-    answer = model.space.to_poses(found.vectors[:, 0])
-    right = right_pieces(piece_chamfer(puzzle.fragments.points, answer, puzzle.truth))
-    turn, shift = euler_error(answer, puzzle.truth).mean(), translation_error(answer, puzzle.truth).mean()
-    return torch.stack([turn.double(), 100 * shift.double(), 100 * right.double().mean()])
+def make_pool(meshes: Sequence[Mesh], generator: torch.Generator, points: int = VERSIONS["pools"][1]) -> Pool:
+    """Draw points evenly by area from each of the assembled fragments."""
+    corners = torch.cat([mesh.vertices for mesh in meshes])
+    low, high = corners.amin(0), corners.amax(0)
+    drawn = torch.stack([sample_surface(mesh.vertices, mesh.faces, points, generator)[0] for mesh in meshes])
+    areas = torch.tensor([max(surface_area(mesh.vertices, mesh.faces), 1e-12) for mesh in meshes])
+    return Pool.of((drawn - (low + high) / 2) / (high - low).max(), areas)
+
+
+def pool_of(fracture: Broken) -> Pool:
+    """The pool of a fracture, from the cache if it is there and its files have not changed."""
+    path = _cache_path("pools", fracture)
+    found = cached(path, lambda: vars(make_pool(fracture.meshes(), torch.Generator().manual_seed(0))), required=False)
+    return Pool(found["steps"], found["areas"])
+
+
+def matches_of(fracture: Broken, models: FractureModels) -> Matches:
+    """The matches of a fracture's fragments at their true poses: those that are true are near the identity.
+
+    From the cache, if neither its files nor the matching networks have changed.
+    """
+    version, digest = VERSIONS["matches"][0], hashlib.sha256()
+    for name, value in sorted(models.state_dict().items()):
+        digest.update(name.encode() + value.contiguous().numpy().tobytes())
+
+    def make() -> dict[str, Tensor]:
+        puzzle = scatter(fracture.meshes(), seeded(version))
+        assert puzzle.truth is not None
+        found = find_matches(PairSearch(prepare(puzzle.fragments, models, 0), models))
+        true = puzzle.truth[found.second] @ found.pose @ puzzle.truth[found.first].inverse()
+        # Fragments were shuffled when they were scattered.
+        order = torch.randperm(len(puzzle), generator=seeded(version))
+        ends = {"first": order[found.first], "second": order[found.second]}
+        return {**ends, "turn": true.rotation, "shift": true.translation, "evidence": found.evidence}
+
+    found = cached(_cache_path("matches", fracture, digest.hexdigest()[:16]), make, required=False)
+    first, relative = found["first"], Poses(found["turn"], found["shift"])
+    return Matches(first, found["second"], relative, torch.zeros_like(first), found["evidence"])
+
+
+def _cache_path(kind: str, fracture: Broken, *further: str) -> Path:
+    """Where this version keeps what it made of a fracture, which changes with the fracture's files."""
+    stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in fracture.files]
+    source = fracture.source.resolve() if stats else fracture.source  # solids that are made have no folder
+    key = repr((*VERSIONS[kind], *further, str(source), fracture.fracture, stats))
+    return cache_folder() / kind / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.npz"

@@ -6,7 +6,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from lightning_fabric import Fabric
@@ -19,20 +19,30 @@ from diffassemble.core import InputError
 from diffassemble.core.seeds import seeded
 from diffassemble.network.pretrained import Pretrained
 from diffassemble.training.config import Config, TrainingConfig, check_config
-from diffassemble.training.loggers import LoggerName, make_log
-from diffassemble.training.precision import check_precision, choose_precision
-from diffassemble.training.run_folder import FILE, LAST, Checkpoint, Clock, Progress, Record, StopWish, read_checkpoint
+from diffassemble.training.precision import choose_precision
+from diffassemble.training.run_folder import (
+    FILE,
+    LAST,
+    Checkpoint,
+    Clock,
+    LoggerName,
+    Progress,
+    Record,
+    StopSignal,
+    make_log,
+    read_checkpoint,
+)
 
 
 class Task(ABC):
-    """What is learnt: a network, a loss for every step, a score (higher is better) on pictures held apart.
+    """What is learnt: a network, a loss for every step, a score (higher is better) on data held apart.
 
-    `defaults` is a run of its kind with nothing changed, `batch` how many of what a step learns from: (288, "pieces").
+    `defaults` is a run of its kind with nothing changed, `unit` the setting of training that is the size of a batch.
     """
 
     defaults: ClassVar[Config]
     network: ClassVar[type[Pretrained]]
-    batch: tuple[int, str]
+    unit: ClassVar[str] = "pieces"
 
     def __init__(self, config: Config) -> None:
         self.check(config)
@@ -82,7 +92,7 @@ class Learner:
 
     def step(self) -> float:
         """Learn from one batch; gives the loss, averaged over all processes."""
-        # What a network draws by itself, as for dropout, must follow from the step's number too.
+        # What a network draws, as for dropout, must follow from the step's number too.
         torch.manual_seed(seeded(self.training.seed, self.done, self.fabric.global_rank).initial_seed())
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.done, self.training)
@@ -106,7 +116,7 @@ class Learner:
             self.model.load_state_dict(checkpoint.weights)
             self.average.load_state_dict(checkpoint.average)
             self.optimizer.load_state_dict(checkpoint.optimizer)
-        # What fits neither the network nor the optimizer fails in every way there is.
+        # What fits neither the network nor the optimizer raises errors of any class.
         except Exception as error:
             raise InputError(
                 f"{folder / FILE}: is of another model or optimizer; pass the options that the run was begun with"
@@ -181,11 +191,12 @@ def train(
     if fabric.is_global_zero:
         record = Record(folder, config, learner.done, best, make_log(logger, folder, learner.done), clock)
     console = Console(quiet=record is None)
-    progress = Progress(console, training.steps, learner.done, training.minutes, task.batch, clock)
-    with StopWish() as wish, progress.bar:
-        # The first process alone looks at the clock and hears signals: all must stop after the same step.
+    batch = getattr(training, task.unit), task.unit
+    progress = Progress(console, training.steps, learner.done, training.minutes, batch, clock)
+    with StopSignal() as stop, progress.bar:
+        # The first process alone reads the clock and receives signals: all must stop after the same step.
         while learner.done < training.steps and fabric.broadcast(
-            progress.minutes < training.minutes and wish.signal is None
+            progress.minutes < training.minutes and stop.signal is None
         ):
             loss = learner.step()
             progress.advance(learner.done, loss)
@@ -194,8 +205,8 @@ def train(
         if record is not None:
             record.save(learner.checkpoint(spent + progress.minutes, record.best))
             learner.average.save_pretrained(folder / LAST)
-    if wish.signal is not None and learner.done < training.steps:
-        raise Stopped(wish.signal, learner.done)
+    if stop.signal is not None and learner.done < training.steps:
+        raise Stopped(stop.signal, learner.done)
     return learner.average
 
 
@@ -217,13 +228,10 @@ def _keep(learner: Learner, task: Task, record: Record, progress: Progress, spen
 
 def make_fabric(training: TrainingConfig) -> Fabric:
     """One process, or several (under torchrun on several machines), in the best precision that the processor has."""
-    precision: Literal["auto", "32-true", "bf16-mixed"] = training.precision
-    check_precision(precision, training.accelerator)
-    if precision == "auto":
-        precision, reason = choose_precision(training.accelerator)
-        if reason:
-            rank_zero_only(Console(stderr=True).print)(reason, highlight=False, soft_wrap=True)
-    # A first prediction hears none before it, so not every step uses all weights.
+    precision, reason = choose_precision(training.precision, training.accelerator)
+    if reason:
+        rank_zero_only(Console(stderr=True).print)(reason, highlight=False, soft_wrap=True)
+    # A first prediction is given none before it, so not every step uses all weights.
     strategy = "ddp_find_unused_parameters_true" if training.devices * training.nodes > 1 else "auto"
     machines = {"devices": training.devices, "num_nodes": training.nodes}
     fabric = Fabric(accelerator=training.accelerator, strategy=strategy, precision=precision, **machines)

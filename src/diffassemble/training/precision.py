@@ -22,7 +22,7 @@ import torch
 from diffassemble.core import InputError
 from diffassemble.io.atomic import cache_folder, write_file
 
-Verdict = Literal["faster", "slower", "fails"]
+Precision = Literal["32-true", "bf16-mixed"]
 
 
 @dataclass(frozen=True)
@@ -56,56 +56,49 @@ print(seconds(torch.float32) / seconds(torch.bfloat16))
 """
 
 
-def choose_precision(accelerator: str) -> tuple[Literal["32-true", "bf16-mixed"], str]:
-    """The best precision, and in a line why it is not bfloat16 if that fails."""
-    if not on_processor(accelerator):
-        return "bf16-mixed", ""
-    verdict, reason = bfloat16()
-    return "bf16-mixed" if verdict == "faster" else "32-true", f"{reason}; training in float32" if reason else ""
+def choose_precision(asked: str, accelerator: str) -> tuple[Precision, str]:
+    """The precision that was asked for, or the best one if "auto"; and in a line why that is not bfloat16 if it fails.
 
-
-def check_precision(precision: str, accelerator: str) -> None:
-    """Refuse a precision that would end the process."""
-    if precision == "bf16-mixed" and on_processor(accelerator) and bfloat16()[0] == "fails":
-        raise InputError(f"--training.precision bf16-mixed: {bfloat16()[1]}; pass auto or 32-true")
-
-
-def on_processor(accelerator: str) -> bool:
-    """Whether this choice of an accelerator means none."""
-    return accelerator == "cpu" or (accelerator == "auto" and not torch.accelerator.is_available())
+    A precision that would end the process is refused.
+    """
+    if asked == "32-true":
+        return "32-true", ""
+    on_processor = accelerator == "cpu" or (accelerator == "auto" and not torch.accelerator.is_available())
+    speedup, reason = bfloat16() if on_processor else (torch.inf, "")
+    if asked == "bf16-mixed" and reason:
+        raise InputError(f"--training.precision bf16-mixed: {reason}; pass auto or 32-true")
+    faster = asked == "bf16-mixed" or speedup > DEFAULT.faster
+    return "bf16-mixed" if faster else "32-true", f"{reason}; training in float32" if reason else ""
 
 
 @cache
-def bfloat16() -> tuple[Verdict, str]:
-    """What bfloat16 is like on this processor, and why it fails if it does; where it works it is tried only once."""
+def bfloat16() -> tuple[float, str]:
+    """How many times as fast bfloat16 is on this processor, and why it fails if it does; a success is kept on disk."""
     machine = (platform.node(), platform.processor(), torch.__version__, torch.backends.cpu.get_cpu_capability())
     setting = os.environ.get("ONEDNN_MAX_CPU_ISA", "")
     key = hashlib.sha256(repr((*machine, setting, TRIAL)).encode()).hexdigest()[:16]
     file = cache_folder() / "bfloat16" / key
-    for verdict in ("faster", "slower"):
-        with suppress(OSError, ValueError):
-            if file.read_text() == verdict:
-                return verdict, ""
-    found, reason = try_bfloat16()
-    if found != "fails":
-        with suppress(OSError, InputError):  # else the next process tries again
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_file(file, found.encode())
-    return found, reason
+    with suppress(OSError, ValueError):
+        return float(file.read_text()), ""
+    speedup, reason = try_bfloat16()
+    if not reason:
+        with suppress(InputError):  # else the next process tries again
+            write_file(file, repr(speedup).encode())
+    return speedup, reason
 
 
-def try_bfloat16(trial: str = TRIAL, config: TrialConfig = DEFAULT) -> tuple[Verdict, str]:
-    """Let a child process compute in bfloat16; if it dies or hangs, say so in a few words."""
+def try_bfloat16(trial: str = TRIAL, config: TrialConfig = DEFAULT) -> tuple[float, str]:
+    """Let a child process compute in bfloat16: its speed relative to float32, or 0 and in a few words why it failed."""
+    fails = "bfloat16 does not work here"
     try:
         child = subprocess.run([sys.executable, "-c", trial], capture_output=True, text=True, timeout=config.patience)
     except subprocess.TimeoutExpired:
-        return "fails", f"bfloat16 does not work here (no answer within {config.patience:g} s)"
+        return 0.0, f"{fails} (no answer within {config.patience:g} s)"
     except OSError as error:
-        return "fails", f"bfloat16 could not be tried ({error.strerror})"
+        return 0.0, f"bfloat16 could not be tried ({error.strerror})"
     if child.returncode < 0:
-        return "fails", f"bfloat16 does not work here (the trial was ended by {signal.Signals(-child.returncode).name})"
+        return 0.0, f"{fails} (the trial was ended by {signal.Signals(-child.returncode).name})"
     try:
-        return ("faster" if float(child.stdout) > config.faster else "slower"), ""
+        return float(child.stdout), ""
     except ValueError:
-        words = (child.stderr.strip().splitlines() or ["no answer"])[-1]
-        return "fails", f"bfloat16 does not work here ({words})"
+        return 0.0, f"{fails} ({(child.stderr.strip().splitlines() or ['no answer'])[-1]})"

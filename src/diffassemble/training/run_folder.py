@@ -1,8 +1,9 @@
-"""What a run leaves in its folder and shows while it lasts: checkpoint, config.json, log.csv, weights, progress."""
+"""What a run writes and shows: checkpoint, config.json, log.csv, weights, other loggers, progress."""
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import math
@@ -12,8 +13,9 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from rich.console import Console
@@ -27,13 +29,16 @@ from diffassemble.io.atomic import write_file
 from diffassemble.io.reading import file_size
 from diffassemble.network.pretrained import Pretrained
 from diffassemble.training.config import Config
-from diffassemble.training.loggers import Log
 
 FILE = "checkpoint.pt"
 BEST, LAST = "best", "last"
 QUIET_SECONDS = 60
+"""seconds between rows of log.csv, and between lines of progress where there is no terminal"""
+LoggerName = Literal["csv", "tensorboard", "wandb"]
 Clock = Callable[[], float]
 """seconds since some moment"""
+Log = Callable[[dict[str, float], int], Any]
+"""takes the figures of a row, by their names, and its step"""
 
 
 @dataclass(frozen=True)
@@ -64,13 +69,39 @@ def read_checkpoint(folder: Path) -> Checkpoint | None:
     check_memory(3 * size, f"{path}: this checkpoint", "use a smaller model")
     try:
         return Checkpoint(**torch.load(path, map_location="cpu", weights_only=True))
-    # What is none fails in every way there is.
+    # Other files raise errors of any class.
     except Exception as error:
         raise InputError(f"{path}: is not a checkpoint of this program; train anew with another --out") from error
 
 
+def check_logger(name: LoggerName) -> None:
+    """Refuse a logger that is not installed."""
+    if name != "csv" and find_spec(name) is None:
+        raise InputError(f"--logger {name}: is not installed; pip install 'diffassemble[{name}]'")
+
+
+def make_log(name: LoggerName, folder: Path, done: int) -> Log | None:
+    """Where the rows of a run with `done` steps behind it go besides; nothing for "csv", as every run has its log.csv.
+
+    TensorBoard's files are in `folder`/tensorboard. Weights & Biases keeps its own in `folder`/wandb and sends them to
+    its server, unless its variable WANDB_MODE is "offline"; a resumed run continues under the same name there.
+    """
+    check_logger(name)
+    if name == "tensorboard":
+        from lightning_fabric.loggers import TensorBoardLogger
+
+        # Points of steps that are to be done again are dropped.
+        return TensorBoardLogger(folder, name="", version="tensorboard", purge_step=done + 1).log_metrics
+    if name == "wandb":
+        import wandb
+
+        identity = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
+        return wandb.init(project="diffassemble", name=folder.name, id=identity, dir=folder, resume="allow").log
+    return None
+
+
 class Record:
-    """Only one process keeps it. `best` is the highest score so far, −∞ before the first; `also` hears each row."""
+    """What one process keeps of a run; `best` is the highest score so far, −∞ before the first."""
 
     def __init__(
         self,
@@ -82,28 +113,27 @@ class Record:
         clock: Clock = time.monotonic,
     ) -> None:
         self.folder, self.log, self.best, self._also, self._clock = folder, folder / "log.csv", best, also, clock
-        self._saved = clock()
+        self._saved = self._noted = clock()
         content = json.dumps(asdict(config), indent=2, default=os.fspath) + "\n"
         write_file(folder / "config.json", content.encode())
-        # Rows of steps that are to be done again, or were cut short by a kill, would stand there twice.
+        # Rows of steps that are to be done again, or were cut short by a kill, are dropped.
         head, *rows = csv.reader(self.log.read_text().splitlines()) if self.log.exists() else [[]]
         whole = [row for row in rows if len(row) == len(head) and row[0].isdecimal()]
         self._rows = [dict(zip(head, row, strict=True)) for row in whole if int(row[0]) <= done]
-        self._noted = self._clock()
         if self._rows:
             self._write()
         else:
             self.log.unlink(missing_ok=True)
 
     def scored(self, network: Pretrained, row: dict[str, str], scores: dict[str, float]) -> None:
-        """Take note of a validation, and keep the network if it is the best so far."""
+        """Note a validation, and keep the network if it is the best so far."""
         if scores["score"] > self.best:
             self.best = scores["score"]
             network.save_pretrained(self.folder / BEST)
         self._note(row | {name: f"{value:.2f}" for name, value in scores.items()})
 
     def passed(self, row: dict[str, str]) -> None:
-        """Take note of a step that was not validated, if the last row is a minute old."""
+        """Note a step that was not validated, if the last row is a minute old."""
         if self._clock() - self._noted >= QUIET_SECONDS:
             self._note(row)
 
@@ -115,10 +145,9 @@ class Record:
             self._also({name: float(value) for name, value in row.items() if name != "step"}, int(row["step"]))
 
     def _write(self) -> None:
-        """All rows under one head; what a row does not tell stays empty."""
-        head = list(dict.fromkeys(name for row in self._rows for name in row))
+        """All rows under one head; what a row lacks stays empty."""
         content = io.StringIO()
-        table = csv.DictWriter(content, head, restval="")
+        table = csv.DictWriter(content, dict.fromkeys(name for row in self._rows for name in row), restval="")
         table.writeheader()
         table.writerows(self._rows)
         write_file(self.log, content.getvalue().encode())
@@ -130,43 +159,39 @@ class Record:
 
     @property
     def age(self) -> float:
-        """Minutes of work that a kill would cost now."""
+        """Minutes since the last checkpoint."""
         return (self._clock() - self._saved) / 60
 
 
-class StopWish:
-    """Ctrl-C, or a signal to end, as a wish to stop after the step at hand; a second one ends at once.
+class StopSignal:
+    """Ctrl-C, or a signal to end, is kept in `signal` until the step at hand is done; a second one ends at once.
 
-    Signals reach the main thread only; elsewhere nobody can wish.
+    Signals reach the main thread only.
     """
 
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
         self._former: dict[signal.Signals, Any] = {}
 
-    def __enter__(self) -> StopWish:
+    def __enter__(self) -> StopSignal:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._former[number] = signal.signal(number, self._heard)
+            self._former = {one: signal.signal(one, self._received) for one in (signal.SIGINT, signal.SIGTERM)}
         return self
 
-    def _heard(self, number: int, frame: object) -> None:
+    def _received(self, number: int, frame: object) -> None:
         self.signal = signal.Signals(number)
-        self._restore()
+        self.__exit__()
 
-    def _restore(self) -> None:
+    def __exit__(self, *_: object) -> None:
         while self._former:
             signal.signal(*self._former.popitem())
 
-    def __exit__(self, *_: object) -> None:
-        self._restore()
-
 
 class Progress:
-    """A live bar on a terminal, a plain line now and then in a log file: loss, accuracy, speed, time left.
+    """A live bar on a terminal, a plain line a minute in a log file: loss, accuracy, speed, time left.
 
-    Counts from step `first` to `steps`, or until `limit` minutes are over; a step takes a `batch` of so many of what.
-    It is shown while its `bar` is entered.
+    Counts from step `first` to `steps`, or until `limit` minutes are over; a batch is so many of what. It is shown
+    while its `bar` is entered.
     """
 
     def __init__(
@@ -181,8 +206,7 @@ class Progress:
         self.console, self.steps, self.first, self.limit, self.batch = console, steps, first, limit, batch
         self._clock = clock
         self.started = self.printed = clock()
-        self.mean_loss = math.nan
-        self.accuracy = math.nan
+        self.mean_loss = self.accuracy = math.nan
         columns = (BarColumn(bar_width=20), MofNCompleteColumn(), TextColumn("{task.description}"))
         self.bar = Bar(*columns, console=console, disable=not console.is_terminal)
         self.job = self.bar.add_task("", total=steps, completed=first)
@@ -193,29 +217,29 @@ class Progress:
         return (self._clock() - self.started) / 60
 
     def advance(self, done: int, loss: float) -> None:
-        """Take note of a finished step."""
+        """Show a finished step."""
         self.mean_loss = loss if math.isnan(self.mean_loss) else 0.98 * self.mean_loss + 0.02 * loss
         rate = (done - self.first) / max(1e-9, 60 * self.minutes)
         left = min((self.steps - done) / rate, 60 * (self.limit - self.minutes))
         number, things = self.batch
         validated = [] if math.isnan(self.accuracy) else [f"validation {self.accuracy:.1f} %"]
         speed = f"{rate * number:.0f} {things}/s", f"{duration(left)} left"
-        words = " · ".join([f"loss {self.mean_loss:.4f}", *validated, *speed])
-        self.bar.update(self.job, completed=done, description=words)
+        text = " · ".join([f"loss {self.mean_loss:.4f}", *validated, *speed])
+        self.bar.update(self.job, completed=done, description=text)
         now = self._clock()
         if not self.console.is_terminal and now - self.printed > QUIET_SECONDS:
             self.printed = now
-            self.console.print(f"step {done}/{self.steps} · {words}", highlight=False, soft_wrap=True)
+            self.console.print(f"step {done}/{self.steps} · {text}", highlight=False, soft_wrap=True)
 
     def report(self, scores: dict[str, float]) -> None:
-        """Print validation scores; the one called "score" stays in sight."""
+        """Print validation scores; the one called "score" stays visible."""
         self.accuracy = scores["score"]
-        words = " · ".join(f"{name} {value:.1f}" for name, value in scores.items())
-        self.console.print(f"validation: {words}", highlight=False, soft_wrap=True)
+        text = " · ".join(f"{name} {value:.1f}" for name, value in scores.items())
+        self.console.print(f"validation: {text}", highlight=False, soft_wrap=True)
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them, to two figures at most."""
+    """Seconds, minutes, or hours and minutes, as text."""
     whole = max(0, round(seconds))
     if whole < 60:
         return f"{whole} s"

@@ -16,10 +16,9 @@ from diffassemble.core.seeds import seeded
 from diffassemble.core.settings import Count
 from diffassemble.outlines.strip_sides import DEPTH, Comparison, StripModel, StripModelConfig, read_sides, strip_frame
 from diffassemble.outlines.strips import balanced
-from diffassemble.training.config import Config, RecordedConfig, TrainingConfig
+from diffassemble.training.config import Config, TrainingConfig
+from diffassemble.training.data import RecordedConfig, recorded_puzzles, share_out, uniform
 from diffassemble.training.loop import Task
-from diffassemble.training.outline_data import recorded_puzzles
-from diffassemble.training.pictures import share_out, uniform
 
 
 @dataclass(frozen=True)
@@ -29,11 +28,11 @@ class StripTraining(TrainingConfig):
     pages: Count = 1
     """pages in a batch, over all processes"""
     together: Count = 10
-    """strips of a page that are looked at in one step"""
+    """strips of a page that are compared in one step"""
 
 
 class Page(NamedTuple):
-    """What the sides of a page's strips show, how long they are, and where strips belong, counted from the left."""
+    """Bands of pixels along the sides of a page's strips, their lengths, and the strips' places from the left."""
 
     bands: Float[Tensor, "n 2 channels l"]
     lengths: Int[Tensor, "n"]
@@ -94,10 +93,10 @@ class StripTask(Task):
         StripTraining(steps=2000, learning_rate=3e-3, weight_decay=1e-3, average=0.99, decay=0.9, validate_every=500),
     )
     network = StripModel
+    unit = "pages"
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
-        self.batch = config.training.pages, "pages"
         self.pages, self.held_apart = (list(map(Page.of, puzzles)) for puzzles in recorded_puzzles(config.data))
 
     def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
@@ -109,7 +108,8 @@ class StripTask(Task):
             page = self.pages[int(torch.randint(len(self.pages), (), generator=generator))]
             part = page.part(training.together, generator)
             compared = model(part.bands.to(device), part.lengths.to(device))
-            losses.append(F.cross_entropy(choices(compared), part.partners().to(device)))
+            choices = torch.cat([compared.fits, compared.alone.expand(len(compared.fits), 1)], 1)
+            losses.append(F.cross_entropy(choices, part.partners().to(device)))
         return weight * torch.stack(losses).mean()
 
     @torch.no_grad()
@@ -131,21 +131,16 @@ class StripTask(Task):
         return {"score": 100 * float(torch.cat(ranked).mean())}
 
 
-def choices(compared: Comparison) -> Float[Tensor, "s choices"]:
-    """What every side chooses from: all sides, and none."""
-    return torch.cat([compared.fits, compared.alone.expand(len(compared.fits), 1)], 1)
-
-
 def _calibration(logits: Float[Tensor, "m"], true: Float[Tensor, "m"]) -> Float[Tensor, "2"]:
-    """Shift and slope of log odds that make them as often right as they claim, by least cross-entropy."""
+    """Shift and slope that calibrate log odds, by least cross-entropy."""
     numbers = torch.tensor([0.0, 1.0], requires_grad=True)
     solver = torch.optim.LBFGS([numbers], max_iter=100)
 
+    @torch.enable_grad()
     def loss() -> Tensor:
         solver.zero_grad()
-        with torch.enable_grad():
-            value = F.binary_cross_entropy_with_logits(numbers[0] + numbers[1] * logits, true)
-            value.backward()
+        value = F.binary_cross_entropy_with_logits(numbers[0] + numbers[1] * logits, true)
+        value.backward()
         return value
 
     solver.step(loss)
