@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from numba import njit
@@ -54,6 +55,10 @@ def test_what_is_in_the_cache_is_not_compiled_in_the_background(monkeypatch: pyt
     compiling.compile_in_background.__wrapped__("squares")
     assert started == []
     compiled = False
+    monkeypatch.setattr(compiling.multiprocessing, "current_process", lambda: SimpleNamespace(daemon=True))
+    compiling.compile_in_background.__wrapped__("squares")
+    assert started == []  # processes of the page may have no children
+    monkeypatch.setattr(compiling.multiprocessing, "current_process", lambda: SimpleNamespace(daemon=False))
     compiling.compile_in_background.__wrapped__("squares")
     assert started == [("squares",)] * (sys.platform == "linux")
 

@@ -41,8 +41,9 @@ def is_compiled(kernel: Any) -> bool:
 
 @cache
 def compile_in_background(kind: str) -> None:
-    """Begin to compile for a kind in another process, unless that was done, or there is no processor to spare."""
-    if sys.platform != "linux" or (os.cpu_count() or 1) < 2:
+    """Begin to compile for a kind in another process, unless that was done, or no process or processor is to spare."""
+    daemon = multiprocessing.current_process().daemon  # which may have no children
+    if sys.platform != "linux" or (os.cpu_count() or 1) < 2 or daemon:
         return
     module, name = _LAST[kind]
     if not is_compiled(getattr(import_module(module), name)):
