@@ -137,56 +137,41 @@ def test_evaluate_and_go_on(picture_folders: tuple[Path, Path], tmp_path: Path, 
     print(f"evaluate --scores, Ray {ray}: {hits} kills in {rounds} runs, every case once, all scores the same")
 
 
-class Served:
-    """`diffassemble serve` with sessions in a folder of its own, and what a browser says to it."""
-
-    def __init__(self, home: Path) -> None:
-        words = [sys.executable, "-u", "-m", "diffassemble", "serve", "--port", "0"]
-        kept = {**os.environ, "XDG_CACHE_HOME": str(home)}
-        self.process = subprocess.Popen(words, env=kept, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        assert self.process.stdout is not None
-        self.address = urlsplit(self.process.stdout.readline().split()[-1])
-        token = self.address.query.removeprefix("token=")
-        self.cookie = {"Cookie": f"diffassemble-{self.address.port}={token}"}
-
-    def connect(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection(self.address.hostname or "", self.address.port, timeout=60)
-
-    def begin(self) -> str:
-        """The path of a new session."""
-        asked = self.connect()
-        asked.request("GET", "/", headers=self.cookie)
-        return str(asked.getresponse().getheader("location"))
-
-    def send(self, session: str, name: str, content: bytes) -> int:
-        asked = self.connect()
-        asked.request("POST", f"{session}/upload?name={name}", content, self.cookie)
-        return asked.getresponse().status
-
-    def end(self) -> None:
-        self.process.kill()
-        self.process.wait()
+def serve(home: Path) -> tuple[subprocess.Popen[str], http.client.HTTPConnection, dict[str, str]]:
+    """`diffassemble serve` with sessions in a folder of its own, a connection to it, and the cookie with its token."""
+    words = [sys.executable, "-u", "-m", "diffassemble", "serve", "--port", "0"]
+    kept = {**os.environ, "XDG_CACHE_HOME": str(home)}
+    process = subprocess.Popen(words, env=kept, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert process.stdout is not None
+    address = urlsplit(process.stdout.readline().split()[-1])
+    cookie = {"Cookie": f"diffassemble-{address.port}={address.query.removeprefix('token=')}"}
+    return process, http.client.HTTPConnection(address.hostname or "", address.port, timeout=60), cookie
 
 
 def test_serve_with_an_upload(tmp_path: Path) -> None:
     content, chance = random.Random(4).randbytes(3_000_000), random.Random(5)
-    served = Served(tmp_path)
-    session = served.begin()
+    process, asked, cookie = serve(tmp_path)
+    asked.request("GET", "/", headers=cookie)
+    session = str(asked.getresponse().getheader("location"))
+    asked.close()
     uploads = tmp_path / "diffassemble" / "workbench" / session.split("/")[-1] / "uploads"
-    assert served.send(session, "first.png", content) == 200
+    asked.request("POST", f"{session}/upload?name=first.png", content, cookie)
+    assert asked.getresponse().status == 200
     for _ in range(KILLS):
-        upload = served.connect()
-        upload.putrequest("POST", f"{session}/upload?name=second.png")
-        for name, value in {**served.cookie, "Content-Length": str(len(content))}.items():
-            upload.putheader(name, value)
-        upload.endheaders(content[: chance.randrange(100_000, len(content))])
+        asked.close()
+        asked.putrequest("POST", f"{session}/upload?name=second.png")
+        for name, value in {**cookie, "Content-Length": str(len(content))}.items():
+            asked.putheader(name, value)
+        asked.endheaders(content[: chance.randrange(100_000, len(content))])
         time.sleep(chance.uniform(0, 0.3))
-        served.end()
-        served = Served(tmp_path)
-        # What had arrived is there, what had not is not, and can be sent again.
+        process.kill()
+        process.wait()
+        process, asked, cookie = serve(tmp_path)
+        # What had arrived is there; the rest is not, and can be sent again.
         assert (uploads / "first.png").read_bytes() == content
         assert not (uploads / "second.png").exists()
-    assert served.send(session, "second.png", content) == 200
+    asked.request("POST", f"{session}/upload?name=second.png", content, cookie)
+    assert asked.getresponse().status == 200
     assert sorted(path.name for path in uploads.iterdir()) == ["first.png", "second.png"]
-    served.end()
-    print(f"serve: {KILLS} kills in the middle of an upload")
+    process.kill()
+    process.wait()
