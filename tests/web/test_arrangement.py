@@ -19,8 +19,8 @@ from diffassemble.kinds import kind_of, make_solver
 from diffassemble.outlines.cut import cut_shape
 from diffassemble.web import CONFIG, stages, transfers
 from diffassemble.web.arrangement import Arrangement, laid_out
+from diffassemble.web.panels import evidence, summary
 from diffassemble.web.session import Sessions
-from diffassemble.web.words import evidence, summary
 
 BOARD = Board(2, 2)
 PUZZLE = Puzzle(ImagePieces(torch.rand(4, 3, 4, 4, generator=torch.Generator().manual_seed(0))), BOARD, tuple("abcd"))

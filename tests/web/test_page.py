@@ -342,9 +342,9 @@ def test_a_picture_is_cut_and_solving_can_be_cancelled_or_fail(open_page: Callab
     for number, solver in enumerate(("gallagher", "huroyan"), 1):
         choose(page, "Solver", solver)
         press(page, "Solve" if number == 1 else "Solve again")
-        status(page).get_by_text(f"by {solver if number == 1 else 'gathering'}").wait_for()
+        status(page).get_by_text(f"solver: {solver if number == 1 else 'gathering'}").wait_for()
     choose(page, "Answer", "1: gallagher")
-    status(page).get_by_text("by gallagher").wait_for()
+    status(page).get_by_text("solver: gallagher").wait_for()
 
 
 def test_sessions_are_apart_and_work_ends_with_them(

@@ -25,6 +25,7 @@ from diffassemble.io.puzzles import write_puzzle
 from diffassemble.kinds import kind_of
 from diffassemble.rendering import report
 from diffassemble.web import transfers
+from diffassemble.web.panels import summary, time_left
 from diffassemble.web.transfers import (
     ANIMATION,
     CUT,
@@ -37,7 +38,6 @@ from diffassemble.web.transfers import (
     ZIP,
     Order,
 )
-from diffassemble.web.words import summary, time_left
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import product
+from math import inf
 from pathlib import Path
 
 import torch
@@ -15,17 +16,10 @@ from diffassemble.cli.evaluate import EvaluateOptions
 from diffassemble.cli.progress import show
 from diffassemble.core import Board, InputError, Puzzle, Solver, Step
 from diffassemble.core.limits import LIMITS
+from diffassemble.evaluation import report
 from diffassemble.evaluation.cluster import on_cluster
 from diffassemble.evaluation.fragments import Broken, ObjectCell
 from diffassemble.evaluation.outlines import CutFromPictures, OutlineCell, Recorded, find_recorded
-from diffassemble.evaluation.report import (
-    Album,
-    is_our_output,
-    measurement_page,
-    parts_table,
-    results_table,
-    write_rows,
-)
 from diffassemble.evaluation.rows import Row
 from diffassemble.evaluation.squares import PictureCell
 from diffassemble.evaluation.sweep import Cell, Draws, Journal, Solved, Sweep, refuse, run_sweep, warm_up
@@ -79,7 +73,7 @@ def evaluate_cells(
     if options.scores is not None:
         journal = Journal(options.scores, {name: {"model": model, **asked} for name, model in models.items()})
     draws = [Draws(cell, options.limit or limit, options.puzzles, options.seed, options.seeds) for cell in cells]
-    album, rows, look = Album(), list[Row](), cells[0].LAYOUT
+    album, rows, look = report.Album(), list[Row](), cells[0].LAYOUT
     with nullcontext() if options.ray is None else on_cluster(options.ray) as scoring:
         sweep = Sweep(solvers, draws, scoring, journal)
         if warm:
@@ -94,16 +88,17 @@ def evaluate_cells(
             for row in run_sweep(sweep, on_solved):
                 rows.append(row)
                 if json is not None:
-                    write_rows(rows, json)
-    show(results_table(rows, look))
+                    report.write_rows(rows, json)
+    show(report.results_table(rows, look))
     if any(row.parts for row in rows):
-        show(parts_table(rows))
+        show(report.parts_table(rows))
     if json is not None:
         print(f"wrote {len(rows)} rows to {json}")
     if options.report is not None:
         settings = [("models", ", ".join(dict.fromkeys(models.values())))]
-        settings += [(name, str(getattr(options, name))) for name in (*SETTINGS, "seed", "size", "split")]
-        write_file(options.report, measurement_page(rows, look, album, settings).encode())
+        asked |= {name: getattr(options, name) for name in ("seed", "size", "split")}
+        settings += [(name, "default" if value in (None, inf) else str(value)) for name, value in asked.items()]
+        write_file(options.report, report.measurement_page(rows, look, album, settings).encode())
         print(f"wrote {options.report}")
     return rows
 
@@ -238,4 +233,4 @@ def make_row(kind: str, name: str, model: str, options: EvaluateOptions) -> Solv
 def check_places(options: EvaluateOptions, *paths: Path | None) -> None:
     """Refuse files that cannot or must not be written, before hours are spent on their content."""
     for path in filter(None, paths):
-        check_file(path, is_our_output, options.overwrite)
+        check_file(path, report.is_our_output, options.overwrite)

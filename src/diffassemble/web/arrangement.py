@@ -113,16 +113,10 @@ class Arrangement:
 
     def whole_turned(self, degrees: int) -> Arrangement:
         """All pieces of a flat puzzle turned clockwise together, with the answer they come from."""
-        around = self.corrected() or _unsolved(self)
+        around = self.corrected() or Answer(self.puzzle, Placements(self.poses, torch.zeros(len(self.puzzle))))
         whole = replace(around, puzzle=replace(self.puzzle, locks=self.locks)).turned(degrees)
         answer = None if self.answer is None else self.answer.turned(degrees)
         return Arrangement(replace(whole.puzzle, locks=None), whole.poses, self.locked, answer)
-
-
-def _unsolved(arrangement: Arrangement) -> Answer:
-    """The pieces as they are, without an answer."""
-    puzzle, poses = arrangement.puzzle, arrangement.poses
-    return Answer(puzzle, Placements(poses, torch.zeros(len(puzzle))))
 
 
 def laid_out(puzzle: Puzzle) -> Poses:

@@ -20,17 +20,19 @@ from diffassemble.rendering.animation import on_the_way
 from diffassemble.web import CONFIG, stages, transfers
 from diffassemble.web.arrangement import Arrangement, laid_out
 from diffassemble.web.panels import (
+    PRIVATE,
     DownloadPanel,
     PiecesPanel,
     PlanPanel,
     SettingsPanel,
     StartPanel,
+    advice,
     css_colour,
+    evidence,
     labelled,
     png_address,
 )
 from diffassemble.web.session import Session, Sessions
-from diffassemble.web.words import PRIVATE, advice, evidence
 
 # Opacity of the colour of a confidence over a flat piece, as browsers write it.
 _TINT = "99"
