@@ -28,7 +28,7 @@ from diffassemble.io.puzzles import read_puzzle, write_puzzle
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import Denoiser
 from diffassemble.network.encoders import efficientnet
-from diffassemble.network.upright import tell_once
+from diffassemble.network.upright import warn_once
 from diffassemble.squares.cut import cut_image
 
 Command = Callable[..., Any]
@@ -95,10 +95,10 @@ def test_without_the_package_of_weights_up_stays_unknown(
     command: Command, puzzle: Path, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(efficientnet, "weights_file", lambda: None)
-    for once in (efficientnet.load_efficientnet, tell_once):
+    for once in (efficientnet.load_efficientnet, warn_once):
         once.cache_clear()
     done = command("solve", puzzle, "--model", tiny_model, *QUICK)
-    for once in (efficientnet.load_efficientnet, tell_once):
+    for once in (efficientnet.load_efficientnet, warn_once):
         once.cache_clear()
     assert done.code == 0
     assert done.err.startswith("the orientation of the whole stays unknown: ")
