@@ -69,9 +69,9 @@ class DynamicGraph(nn.Module):
         poses = features.new_zeros(*features.shape[:2], POSE)
         for relation, message, update, pose in zip(self.relation, self.message, self.update, self.pose, strict=True):
             weight = relation(pairs(torch.cat([nodes, poses], -1))).squeeze(-1).sigmoid() * present[:, None]
-            told = message(pairs(nodes)).relu()
-            heard = torch.einsum("bij,bijf->bif", weight, told) / weight.sum(-1, keepdim=True).clamp(min=1e-6)
-            nodes = update(heard.flatten(0, 1), nodes.flatten(0, 1)).view_as(nodes)
+            sent = message(pairs(nodes)).relu()
+            received = torch.einsum("bij,bijf->bif", weight, sent) / weight.sum(-1, keepdim=True).clamp(min=1e-6)
+            nodes = update(received.flatten(0, 1), nodes.flatten(0, 1)).view_as(nodes)
             poses = pose(torch.cat([nodes, features, poses], -1))
         return poses
 
@@ -123,7 +123,7 @@ class Symmetric(nn.Module):
     """SE(3)-Equiv (Wu et al. 2023): a pose turns with its piece exactly, and does not change with other pieces' turns.
 
     The features are vectors (three numbers each) and the three extents. Inner products of vectors are blind to turns;
-    the mean of all pieces' products, which says what the whole is like, mixes a piece's own vectors into the rows of
+    the mean of all pieces' products, which describes the whole, mixes a piece's own vectors into the rows of
     its rotation.
     """
 

@@ -15,7 +15,7 @@ from diffassemble.evaluation.report import COLOURS, draw_bars, lined, png
 from diffassemble.evaluation.rows import Interval
 from diffassemble_research.quoted import ABSOLUTE, FREE, Comparison, Line, PaperTable
 
-# Smaller puzzles tell little about growth: there, what is the same for all of them outweighs the rest.
+# For smaller puzzles constant costs outweigh those that grow.
 FITTED_FROM = 400
 _DIAMOND: dict[str, Any] = {"marker": "D", "color": "white", "markeredgecolor": "black", "linestyle": "none"}
 

@@ -49,7 +49,7 @@ SIDES = (6, 12, 20, 26, 30)
 SOLVERS = ("diffusion", "hybrid")
 # Graphs with a share of all pairs are measured up to so many pieces.
 MOST_SHARED = 2500
-# What a network's configuration says for each graph. Matches and expander: what large puzzles get in any case.
+# Settings of a network's configuration for each graph. Matches and expander: what large puzzles get in any case.
 PAPER_SPARSE, SPARSE = "expander 20 %", "matches + expander"
 GRAPHS: dict[str, dict[str, Any]] = {
     COMPLETE: {"degree": 0.0, "complete_up_to": 1_000_000},
@@ -134,7 +134,7 @@ def _solve(job: Job) -> Run:
 
     network = _network(job)
     solver = HybridSolver() if job.work == "hybrid" else DiffusionSolver(network, job.steps, job.samples)
-    # With nodes that it never learnt to listen to, a network's answer says nothing.
+    # With nodes that it was not trained with, a network's answer is meaningless.
     known = network.config.virtual_nodes == Denoiser.from_pretrained(job.model).config.virtual_nodes
 
     def run(puzzle: Puzzle) -> float | None:
@@ -216,7 +216,7 @@ def footprint_table(rows: Sequence[Footprint]) -> Table:
     caption = (
         "Ours: memory of a process of its own, on this machine's processor; added: what came after loading. Paper: "
         "quoted, in training on a GPU. "
-        f"Growth with the pieces, from {FITTED_FROM} on: {growth(rows) or 'too few sizes to tell'}."
+        f"Growth with the pieces, from {FITTED_FROM} on: {growth(rows) or 'too few sizes'}."
     )
     lines = []
     for row in rows:
@@ -230,13 +230,13 @@ def footprint_table(rows: Sequence[Footprint]) -> Table:
 
 def growth(rows: Sequence[Footprint]) -> str:
     """The fitted exponents of time and added memory, kind by kind."""
-    told = []
+    fits = []
     for name, own in _by_kind(rows).items():
         sizes = [row.pieces for row in own]
         powers = exponent(sizes, [row.seconds for row in own]), exponent(sizes, [row.added_mb for row in own])
         if powers[0] is not None and powers[1] is not None:
-            told.append(f"{name}: time n^{powers[0]:.2f}, memory n^{powers[1]:.2f}")
-    return "; ".join(told)
+            fits.append(f"{name}: time n^{powers[0]:.2f}, memory n^{powers[1]:.2f}")
+    return "; ".join(fits)
 
 
 def footprint_figure(rows: Sequence[Footprint]) -> bytes:
@@ -248,8 +248,8 @@ def footprint_figure(rows: Sequence[Footprint]) -> bytes:
         pieces = [row.pieces for row in own]
         draw_curve(memory, f"{name}, ours", pieces, [row.peak_mb / 1000 for row in own], *look)
         draw_curve(seconds, "", pieces, [row.seconds for row in own], *look)
-    for style, (graph, told) in zip(("s--", "D:"), QUOTED_MEMORY.items(), strict=True):
-        draw_curve(memory, f"{graph}, paper (quoted, GPU)", list(told), list(told.values()), "#444444", style)
+    for style, (graph, quoted) in zip(("s--", "D:"), QUOTED_MEMORY.items(), strict=True):
+        draw_curve(memory, f"{graph}, paper (quoted, GPU)", list(quoted), list(quoted.values()), "#444444", style)
     for panel, name in ((memory, "GB of the process"), (seconds, "seconds")):
         logarithmic(panel, sorted({row.pieces for row in rows}))
         panel.set(xlabel="pieces", ylabel=name)

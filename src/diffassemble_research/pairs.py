@@ -1,4 +1,4 @@
-"""How many of the pairs of fragments that touch are matched rightly, and how much of what is told as sure is right.
+"""How many of the pairs of fragments that touch are matched rightly, and how many of those above 0.9 are right.
 
 All that `mend` and `hybrid` do for broken objects rests on these matches, so they have a table of their own.
 """
@@ -16,6 +16,7 @@ from scipy.spatial import cKDTree
 
 from diffassemble.cli.progress import show
 from diffassemble.cli.sweep import object_cells
+from diffassemble.core.thresholds import LIKELY, SURE
 from diffassemble.evaluation.fragments import ObjectCell
 from diffassemble.evaluation.report import make_table, png, write_rows
 from diffassemble.evaluation.sweep import Case, Draws
@@ -33,7 +34,6 @@ from diffassemble_research.tables import table_outputs
 _NEAR, _PLANE, _FACING, _LEAST = 1.2, 0.35, -0.3, 6
 # A match is right if it is turned by at most so many degrees, and off by at most so many spacings.
 _DEGREES, _OFF = 5.0, 2.5
-FOUND, SURE = 0.5, 0.9
 _SIZES = ((0.0, 0.01, "under 1 %"), (0.01, 0.04, "1 to 4 %"), (0.04, 2.0, "over 4 %"))
 _CONTACTS = ((6.0, 20.0, "6 to 19"), (20.0, 100.0, "20 to 99"), (100.0, 1e9, "100 and more"))
 
@@ -43,7 +43,7 @@ class PairRow:
     """Two fragments of an object; `smaller` is the share of the whole surface that the smaller one has.
 
     `contact` is how many points of level 0 touch, `right` the probability of the best right match, 0 if none is;
-    `sure` matches were told above 0.9, `sure_right` of them are right.
+    `sure` matches have a probability of 0.9 or more, `sure_right` of them are right.
     """
 
     fracture: str
@@ -75,13 +75,13 @@ def measure_pairs(case: Case, noise: float, seed: int, models: FractureModels) -
             one, two = fragments[first], fragments[second]
             middle, off = one.pyramid.levels[0].points.mean(0), _OFF * one.spacing
             right = [close(match.pose, wanted, middle, _DEGREES, off) for match in found]
-            told = [(match.probability, true) for match, true in zip(found, right, strict=True)]
+            judged = [(match.probability, true) for match, true in zip(found, right, strict=True)]
             yield PairRow(
                 *(case.name, case.category, noise, seed, min(one.area, two.area) / whole),
                 contact=touching_points(one, two, wanted, noise),
-                right=max((chance for chance, true in told if true), default=0.0),
-                sure=sum(chance > SURE for chance, _ in told),
-                sure_right=sum(chance > SURE and true for chance, true in told),
+                right=max((chance for chance, true in judged if true), default=0.0),
+                sure=sum(chance >= SURE for chance, _ in judged),
+                sure_right=sum(chance >= SURE and true for chance, true in judged),
             )
 
 
@@ -117,13 +117,13 @@ def pair_groups(rows: Sequence[PairRow]) -> Iterator[tuple[str, list[PairRow]]]:
 
 
 def recall(rows: Sequence[PairRow]) -> float | None:
-    """Percent of the touching pairs with a right match above 0.5."""
-    touching = [row.right > FOUND for row in rows if row.touching]
+    """Percent of the touching pairs with a right match at 0.5 or more."""
+    touching = [row.right >= LIKELY for row in rows if row.touching]
     return 100 * fmean(touching) if touching else None
 
 
 def precision(rows: Sequence[PairRow]) -> float | None:
-    """Percent of the matches told above 0.9 that are right."""
+    """Percent of the matches at 0.9 or more that are right."""
     sure = sum(row.sure for row in rows)
     return 100 * sum(row.sure_right for row in rows) / sure if sure else None
 
@@ -133,9 +133,9 @@ def pair_table(rows: Sequence[PairRow]) -> Table:
     lines = []
     for name, own in pair_groups(rows):
         touching, sure = sum(row.touching for row in own), sum(row.sure for row in own)
-        told = ["" if value is None else f"{value:.1f}" for value in (recall(own), precision(own))]
-        lines.append([name, str(touching), told[0], str(sure), told[1]])
-    caption = "Found: touching pairs with a right match above 0.5. Sure: matches told above 0.9."
+        shares = ["" if value is None else f"{value:.1f}" for value in (recall(own), precision(own))]
+        lines.append([name, str(touching), shares[0], str(sure), shares[1]])
+    caption = "Found: touching pairs with a right match at 0.5 or more. Sure: matches at 0.9 or more."
     return make_table(("pairs", "touching", "found\n%", "sure", "right\n%"), lines, caption=caption)
 
 

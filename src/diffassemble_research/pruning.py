@@ -49,7 +49,7 @@ PRESET = "jigsaw-paper-form"
 
 @dataclass(frozen=True)
 class Variant:
-    """A kind of graph, how many others a piece hears on it, and what `train` must be told for that."""
+    """A kind of graph, with how many others a piece is connected on it, and the options of `train` for that."""
 
     graph: str
     degree: float
@@ -103,15 +103,15 @@ def _pictures(data: Sequence[str]) -> tuple[str, str]:
     """What to learn from and what to test on: two folders, or one published collection with a split of its own."""
     if len(data) == 1 and data[0].partition("=")[0] in COLLECTIONS:
         return data[0], data[0]
-    told = "table pruning trains networks; pass --data LEARN_DIR TEST_DIR, or one of the paper's collections"
-    refuse(told, len(data) != 2)
+    wanted = "table pruning trains networks; pass --data LEARN_DIR TEST_DIR, or one of the paper's collections"
+    refuse(wanted, len(data) != 2)
     return data[0], data[1]
 
 
 def _trained(
     variant: Variant, options: PaperOptions, boards: Sequence[Board], learn: str, folder: Path
 ) -> tuple[float, float]:
-    """Train a network, or go on where a broken-off run stopped; seconds and highest memory, as told by the system.
+    """Train a network, or go on where a broken-off run stopped; seconds and highest memory, as the system counts them.
 
     A network that is finished is not trained again, and its costs are read from where they were noted.
     """
@@ -152,8 +152,8 @@ def _run(words: Sequence[str]) -> tuple[float, float]:
 class PruningRow:
     """A network trained on one kind of graph, tested on one grid; accuracies in percent.
 
-    `degree` is the share, or the number, of other pieces that each piece hears; memory is the highest of the process
-    that trained it and of the one that tested it.
+    `degree` is the share, or the number, of other pieces that each piece is connected with; memory is the highest of
+    the process that trained it and of the one that tested it.
     """
 
     graph: str
@@ -198,7 +198,7 @@ def pruning_figure(rows: Sequence[PruningRow]) -> bytes:
             places, right = [degrees.index(row.degree) for row in own], [row.accuracy_free for row in own]
             draw_curve(panel, f"{grid}, {graph}", places, right, COLOURS[number], style)
     panel.set_xticks(range(len(degrees)), [degree_text(degree) for degree in degrees])
-    panel.set(xlabel="others that a piece hears", ylabel="right at the best turn of the whole (%)", ylim=(0, 102))
+    panel.set(xlabel="neighbours of a piece", ylabel="right at the best turn of the whole (%)", ylim=(0, 102))
     lined(panel)
     figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     return png(figure)

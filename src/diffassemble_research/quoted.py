@@ -12,7 +12,7 @@ contradicts itself, the tables are followed: DiffAssemble on 8x8 faces is 87.66 
 the citations of Yu and Huroyan are exchanged in Table 4, their names are taken as they stand.
 
 Objects: "plain" and "invariant" have such an encoder, "gcn" such layers, "six-d" rotations as six numbers,
-"no-chamfer" no Chamfer loss, "no-diffusion" a single step. For missing pieces the caption says 8 to 20 pieces, the
+"no-chamfer" no Chamfer loss, "no-diffusion" a single step. For missing pieces the caption has 8 to 20 pieces, the
 text 10 to 20.
 """
 
@@ -66,7 +66,9 @@ def _read_tables() -> dict[str, PaperTable]:
     tables = {}
     for name, fields in tomllib.loads((files(__package__) / "quoted.toml").read_text()).items():
         group = float if fields["kind"] == "fragments" else str
-        quoted = {group(key): {one: tuple(told[one]) for one in told} for key, told in fields.pop("quoted").items()}
+        quoted = {
+            group(key): {one: tuple(figures[one]) for one in figures} for key, figures in fields.pop("quoted").items()
+        }
         given: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in fields.items()}
         tables[name] = PaperTable(**given, quoted=quoted)
     return tables
@@ -91,9 +93,9 @@ class Line:
 class Comparison:
     """All methods on the same cases: pictures of a kind, or objects with a share of their pieces missing, the `group`.
 
-    `view` tells what ours were measured on, `labels` the units of all columns that are drawn; the `unquoted` last
+    `view` is what ours were measured on, `labels` the units of all columns that are drawn; the `unquoted` last
     columns are ours alone. `formats` are those of our figures and of the quoted ones, which keep the digits that they
-    have there. The `best` of a column is told from the others, if they can be compared; if not, our deviation is told.
+    have there. The `best` of a column is marked, if figures can be compared; if not, our deviation is shown.
     """
 
     title: str
@@ -113,9 +115,9 @@ def _beside(table: PaperTable, group: str | float, columns: Sequence[str], ours:
     """Our lines, the first of each method with what is quoted of it, then methods that are only quoted."""
     nothing, seen, lines = (None,) * len(columns), set[str](), list[Line]()
     for line in ours:
-        told = nothing if line.method in seen else table.figures_of(line.method, group, columns)
+        known = nothing if line.method in seen else table.figures_of(line.method, group, columns)
         seen.add(line.method)
-        lines.append(replace(line, quoted=told))
+        lines.append(replace(line, quoted=known))
     for method in table.quoted.get(group, {}):
         if method not in seen:
             lines.append(Line(method, NOT_OURS, nothing, table.figures_of(method, group, columns)))

@@ -68,16 +68,16 @@ def evaluate_table(options: PaperOptions) -> None:
 
 def picture_cells(options: PaperOptions, table: PaperTable) -> Sequence[Cell]:
     """Pictures cut for the columns of a table, which fixes what is missing."""
-    told = f"table {options.table} says itself what is missing or eroded; leave --missing and --erode out"
-    refuse(told, options.missing, options.erode)
+    fixed = f"table {options.table} determines what is missing or eroded; leave --missing and --erode out"
+    refuse(fixed, options.missing, options.erode)
     alien_options(options)
     return table_cells(table, options, [parse_grid(text) for text in options.grid])
 
 
 def fracture_cells(options: PaperOptions, table: PaperTable) -> Sequence[Cell]:
     """Broken objects with the shares of missing pieces of a table."""
-    told = f"table {options.table} says itself what is missing; leave --missing, --noise, --wear and --points out"
-    refuse(told, options.missing, options.noise, options.wear, options.points, options.points_each)
+    fixed = f"table {options.table} determines what is missing; leave --missing, --noise, --wear and --points out"
+    refuse(fixed, options.missing, options.noise, options.wear, options.points, options.points_each)
     refuse(f"there are no broken objects for table {options.table}; pass --data DIR", not options.data)
     return object_cells(options, table.missing, table.pieces)
 
@@ -166,7 +166,7 @@ def table_outputs(options: PaperOptions, table: str) -> tuple[Path, Path]:
 def comparison_table(comparison: Comparison, *, explained: bool = True) -> Table:
     """Methods down; columns across, ours and the quoted figures side by side; the best of each column is bold.
 
-    Fits 80 columns with four grids. `explained` tells below what the figures are.
+    Fits 80 columns with four grids. `explained`: the caption describes the figures.
     """
     scored = any(line.score in (ABSOLUTE, FREE) for line in comparison.lines)
     headings = ["method", *(["score"] if scored else [])]

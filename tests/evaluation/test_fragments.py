@@ -183,15 +183,6 @@ def test_an_oracle_gets_everything(
     assert row.deviation is None
 
 
-def test_one_answer_is_seen_with_both_anchors(fractures: list[Any], nothing: Any, rows: Rows) -> None:
-    absolute, relative = rows(ObjectCell("bars", fractures, anchors=("none", "largest")), nothing)
-    assert len(nothing.shown) == 5
-    assert (absolute.setting["anchor"], relative.setting["anchor"]) == ("none", "largest")
-    # With the largest piece in place, at least that one is right.
-    assert relative.plain["part_accuracy"] >= 100 * fmean(1 / len(puzzle) for puzzle in nothing.shown) - 1e-9
-    assert absolute.seconds_per_puzzle == relative.seconds_per_puzzle > 0
-
-
 def test_missing_pieces_are_drawn_five_times(fractures: list[Any], nothing: Any, rows: Rows) -> None:
     nothing.sure, fractures = False, fractures[1:3]
     (whole,), (damaged,) = (rows(ObjectCell("bars", fractures, missing), nothing) for missing in (0.0, 0.3))
@@ -210,8 +201,13 @@ def test_missing_pieces_are_drawn_five_times(fractures: list[Any], nothing: Any,
     assert more.deviation["rmse_t"] == pytest.approx(stdev(one["rmse_t"] for one in single))
 
 
-def test_parts_cover_all_objects_and_pieces(fractures: list[Any], nothing: Any, rows: Rows) -> None:
-    (row,) = rows(ObjectCell("bars", fractures), nothing)
+def test_both_anchors_and_parts_cover_all_objects_and_pieces(fractures: list[Any], nothing: Any, rows: Rows) -> None:
+    row, relative = rows(ObjectCell("bars", fractures, anchors=("none", "largest")), nothing)
+    assert len(nothing.shown) == 5
+    assert (row.setting["anchor"], relative.setting["anchor"]) == ("none", "largest")
+    # With the largest piece in place, at least that one is right.
+    assert relative.plain["part_accuracy"] >= 100 * fmean(1 / len(puzzle) for puzzle in nothing.shown) - 1e-9
+    assert row.seconds_per_puzzle == relative.seconds_per_puzzle > 0
     parts = {by: [(part.name, part.count) for part in row.parts if part.by == by] for by in ("class", "pieces")}
     assert parts["class"] == [("beam", 2), ("rod", 3)]
     assert parts["pieces"] == [("2", 1), ("3–4", 1), ("5–8", 2), ("9–20", 1)]

@@ -36,10 +36,10 @@ def answer(model: OneShot, given: PuzzleBatch) -> torch.Tensor:
 
 @pytest.mark.parametrize("name", BASELINES)
 def test_an_answer_for_every_piece_that_noise_does_not_change(name: str) -> None:
-    told = answer(network(name), batch())
-    assert told.shape == (sum(COUNTS), 2, 12)
-    assert told.isfinite().all()
-    assert torch.equal(told[:, 0], told[:, 1])
+    found = answer(network(name), batch())
+    assert found.shape == (sum(COUNTS), 2, 12)
+    assert found.isfinite().all()
+    assert torch.equal(found[:, 0], found[:, 1])
 
 
 @pytest.mark.parametrize("name", BASELINES)
@@ -65,5 +65,5 @@ def test_the_symmetric_one_turns_with_its_pieces() -> None:
     turned = replace(given, content=given.content @ turns.mT)
     before, after = (answer(model, some)[:, 0] for some in (given, turned))
     assert torch.allclose(before[:, :3], after[:, :3], atol=1e-4)
-    rows_before, rows_after = (told[:, 3:].unflatten(1, (3, 3)) for told in (before, after))
+    rows_before, rows_after = (found[:, 3:].unflatten(1, (3, 3)) for found in (before, after))
     assert torch.allclose(rows_before @ turns.mT, rows_after, atol=1e-4)

@@ -1,4 +1,4 @@
-"""The table of pairs counts touching pairs that are matched rightly, and what is told as sure."""
+"""The table of pairs counts touching pairs that are matched rightly, and how many of the sure ones are right."""
 
 from __future__ import annotations
 

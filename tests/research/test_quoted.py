@@ -41,8 +41,8 @@ def test_the_best_of_the_columns() -> None:
     table = TABLES["3"]
 
     def best(pictures: str) -> list[tuple[float, str]]:
-        told = {method: table.figures_of(method, pictures, GRIDS) for method in table.quoted[pictures]}
-        return [max((told[method][i] or 0.0, method) for method in told) for i in range(4)]
+        known = {method: table.figures_of(method, pictures, GRIDS) for method in table.quoted[pictures]}
+        return [max((known[method][i] or 0.0, method) for method in known) for i in range(4)]
 
     assert best(FACES) == [(99.51, "diffusion"), (97.45, "huroyan"), (99.3, "diffusion"), (97.76, "diffusion")]
     assert best(PAINTINGS) == [(94.62, "yu"), (92.95, "yu"), (90.99, "yu"), (89.88, "yu")]

@@ -211,8 +211,8 @@ def wilson_interval(right: int, count: int) -> tuple[float, float]:
 
 
 def class_means(values: np.ndarray, classes: Sequence[str], counts: np.ndarray | None = None) -> np.ndarray:
-    """Mean over classes of the means over their puzzles: (k,) of values (n, k), or (r, k) with `counts` (r, n), which
-    says how often each puzzle is drawn."""
+    """Mean over classes of the means over their puzzles: (k,) of values (n, k), or (r, k) with `counts` (r, n), how
+    often each puzzle is drawn."""
     one_hot = (np.array(classes)[:, None] == np.unique(classes)).astype(float)
     drawn = np.ones((1, len(values))) if counts is None else counts
     sums = np.einsum("rn,nc,nk->rck", drawn, one_hot, values, optimize=True)

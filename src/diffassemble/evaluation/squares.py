@@ -17,21 +17,11 @@ from diffassemble.core import Board, InputError, Puzzle
 from diffassemble.core.limits import check_memory
 from diffassemble.core.placements import Placements
 from diffassemble.core.seeds import random_stream
-from diffassemble.evaluation.metrics import (
-    board_pairs_agree,
-    confirmed,
-    direct_comparison,
-    direct_comparison_free,
-    neighbour_accuracy,
-    placed_right,
-)
+from diffassemble.evaluation import metrics
 from diffassemble.evaluation.rows import Score
 from diffassemble.evaluation.sweep import CUTTING, Case, Cell, Layout, refuse
 from diffassemble.io.pictures import MOST_PIXELS, read_picture, to_image
 from diffassemble.squares.cut import SMALLEST_PIECE, crop_to_board, cut_picture
-
-# Bytes of memory for each pixel of a puzzle that is cut and put together.
-_BYTES_PER_PIXEL = 60
 
 
 def score_placement(puzzle: Puzzle, found: Placements, seconds: float) -> Score:
@@ -40,15 +30,17 @@ def score_placement(puzzle: Puzzle, found: Placements, seconds: float) -> Score:
         raise InputError("a puzzle without its truth can't be scored; cut one from a picture")
     board = puzzle.board
     placement = (*board.snap(found.poses), *board.snap(puzzle.truth))
-    free = direct_comparison_free(board, *placement)
+    free = metrics.direct_comparison_free(board, *placement)
     figures = {
-        "accuracy": direct_comparison(board, *placement),
+        "accuracy": metrics.direct_comparison(board, *placement),
         "accuracy_free": free,
-        "neighbours": neighbour_accuracy(board, *placement),
+        "neighbours": metrics.neighbour_accuracy(board, *placement),
         "perfect": 100.0 * (free == 100),
     }
-    right = placed_right(board, *placement, wholes=board.fitting_turns())
-    sure = confirmed(found, lambda some: board_pairs_agree(board, *(one[some] for one in placement)), right)
+    right = metrics.placed_right(board, *placement, wholes=board.fitting_turns())
+    sure = metrics.confirmed(
+        found, lambda some: metrics.board_pairs_agree(board, *(one[some] for one in placement)), right
+    )
     return Score(len(puzzle), figures, seconds, *sure)
 
 
@@ -101,9 +93,8 @@ class PictureCell(Cell):
         pixels = self.board.cells * self.size**2
         large = f"{self.grid} pieces of {self.size} pixels a side have over {MOST_PIXELS // 10**6} megapixels"
         refuse(f"{large}; pass a smaller size or grid", pixels > MOST_PIXELS)
-        check_memory(
-            _BYTES_PER_PIXEL * pixels, f"{self.grid} pieces of {self.size} pixels a side", "pass a smaller size or grid"
-        )
+        memory = 60 * pixels  # bytes of cutting a puzzle and putting it together
+        check_memory(memory, f"{self.grid} pieces of {self.size} pixels a side", "pass a smaller size or grid")
 
     def case(self, index: int, seed: int) -> Case:
         """Pieces of a picture, shuffled and turned."""

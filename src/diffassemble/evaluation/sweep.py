@@ -125,6 +125,8 @@ def make_rows(cell: Cell, solver: str, seed: int, draws: Sequence[Sequence[Score
         seen = [[one[view] for one in draw] for draw in draws]
         scores = [score for draw in seen for score in draw]
         figures, intervals, plain = summarise(scores, cell.MEDIANS)
+        sums = ("pieces", "sure", "sure_right", "false_joins", "seconds")
+        pieces, sure, right, false_joins, seconds = (sum(getattr(one, name) for one in scores) for name in sums)
         yield Row(
             solver=solver,
             data=cell.data,
@@ -132,17 +134,17 @@ def make_rows(cell: Cell, solver: str, seed: int, draws: Sequence[Sequence[Score
             words=(*cell.words, *((f"anchor {view}",) if view else ())),
             puzzles=len(scores),
             items=len(draws[0]),
-            pieces=sum(score.pieces for score in scores) / len(scores),
+            pieces=pieces / len(scores),
             seed=seed,
             seeds=len(draws),
             figures=figures,
             intervals=intervals,
             plain=plain,
             deviation=deviations(seen),
-            sure=sum(score.sure for score in scores),
-            sure_right=sum(score.sure_right for score in scores),
-            false_joins=sum(score.false_joins for score in scores),
-            seconds_per_puzzle=sum(score.seconds for score in scores) / len(scores),
+            sure=sure,
+            sure_right=right,
+            false_joins=false_joins,
+            seconds_per_puzzle=seconds / len(scores),
             peak_mb=round(peak_megabytes(), 1),
             parts=cell.parts(scores),
         )
