@@ -1,4 +1,4 @@
-"""Figures show what was measured and what is quoted, each in its style; footprints have figures and tables of their own."""
+"""Figures show what was measured and what is quoted; footprints have figures and tables of their own."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ A table with the name of a photograph beside it, such as `sheet.csv` of `sheet.j
 `x,y`, the centre of a piece's area there, and `row,column,upright`.
 
 Where only rows and columns are known, the steps of the lattice are those of the answer's own neighbours; where only an
-order is known, the answer is scored as an order, too: the shift of strips along each other is unknown of shredded pages.
+order is known, the answer is scored as an order, too: shifts of strips along each other are unknown.
 """
 
 from __future__ import annotations
