@@ -4,7 +4,7 @@
 
 Hypotheses of all pairs are found by shape alone, then the fragments are painted several times over: stripes,
 blotches, gradients, or one colour, with breaks of another one, noise, and light that differs from scan to scan.
-Prints the constants of `ColourConfig` that tell true and wrong candidates, each half of the weight, apart best.
+Prints the constants of `ColourConfig` that separate true and wrong candidates best, each half of the weight.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from diffassemble.fragments.contact import IDENTITY, Pose, compose, inverse, mov
 from diffassemble.fragments.descriptors import rim_colours, true_breaks
 from diffassemble.fragments.matches import level_for, match_clusters, prepare
 from diffassemble.fragments.model import FractureModels
-from diffassemble.fragments.pair_search import Effort
+from diffassemble.fragments.pair_search import Effort, Sides
 from diffassemble.fragments.shapes import SOLIDS, make_solid
 from diffassemble.fragments.surface import Sample
-from diffassemble.fragments.verification import COLOURS, Match, contrasts
+from diffassemble.fragments.verification import VERIFICATION, Match, contrasts, seams
 
 PAINTS = ("stripes", "blotches", "gradient", "plain")
 
@@ -79,7 +79,9 @@ def examples(number: int, models: FractureModels, coats: int) -> Iterator[list[f
             seen = [scanned(PAINTS[kind], one.points, breaks[i], seed, i) for i, one in enumerate(standing)]
             for a, b, match in found:
                 sides = [painted(single[piece], match.level, seen[piece]) for piece in (a, b)]
-                contrast = contrasts([match.pose], sides[0], sides[1], fragments[0].spacing / 2**match.level)
+                contrast = contrasts(
+                    [seams(match.pose, Sides(sides[0], sides[1], fragments[0].spacing / 2**match.level))[0]]
+                )
                 if contrast is not None:
                     label = is_true(match, truth[a], truth[b], fragments[a])
                     yield [label, match.probability, contrast[0], *contrast[1][0], kind, number]
@@ -108,10 +110,10 @@ def fit(rows: np.ndarray) -> None:
     def entropy(constants: np.ndarray, some: np.ndarray) -> float:
         told = np.clip(
             constants @ np.stack([np.ones_like(along), along, -across]),
-            -COLOURS.most,
-            COLOURS.most,
+            -VERIFICATION.colours.most,
+            VERIFICATION.colours.most,
         )
-        told = (weight * points / (points + COLOURS.points) * told)[some]
+        told = (weight * points / (points + VERIFICATION.colours.points) * told)[some]
         right = true[some] == 1
         shares = np.where(right, 0.5 / max(1, right.sum()), 0.5 / max(1, (~right).sum()))
         return float((shares * np.logaddexp(0, np.where(right, -told, told))).sum())

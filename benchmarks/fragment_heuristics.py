@@ -148,13 +148,14 @@ def of_cluster(cluster: Cluster) -> str:
 
 
 def of_match(match: Any) -> str:
-    return digest(match.pose.round(9), match.level, match.ceiling, match.votes)
+    return digest(match.pose.round(9), match.level, match.votes)
 
 
 def share_searches(shared: Shared) -> None:
     """Let all configurations share what they search and verify alike."""
 
-    def of_search(own: Any, other: Any, spacing: float, effort: Any, seed: int, config: Any) -> Any:
+    def of_search(sides: Any, effort: Any, seed: int, config: Any) -> Any:
+        own, other, spacing = sides
         return digest(own.points, other.points, own.body.points[:9], spacing, effort, seed, config)
 
     def of_clusters(first: Cluster, second: Cluster, *given: Any, **named: Any) -> Any:

@@ -7,7 +7,7 @@ import pytest
 import roma
 import torch
 
-from diffassemble.fragments.contact import IDENTITY, compose, count_buried, count_touching, inverse, meet, refine
+from diffassemble.fragments.contact import IDENTITY, Contact, Touch, buried_share, compose, inverse, refine
 from diffassemble.fragments.spatial import voxelise
 from diffassemble.fragments.surface import Sample
 
@@ -19,21 +19,23 @@ def test_a_pose_is_undone() -> None:
 
 
 def test_a_ball_touches_its_mould(ball: Sample) -> None:
-    mould = voxelise(ball.points, 0.06)
-    far = (0.13, 0.07, -0.5)
-    assert count_touching(IDENTITY, ball.points, -ball.normals, mould, ball.points, ball.normals, *far) == len(ball)
-    assert count_touching(IDENTITY, ball.points, ball.normals, mould, ball.points, ball.normals, *far) == 0
-    near, numbers = meet(IDENTITY, ball.points, -ball.normals, mould, ball.points, ball.normals)
-    assert (near >= 0).all()
-    assert numbers[:, 2] == pytest.approx(-np.ones(len(ball)), abs=0.02)
+    target = voxelise(ball.points, 0.06), ball.points, ball.normals
+    facing = Contact.of(IDENTITY, ball.points, -ball.normals, target, 0.06)
+    assert facing.touching(Touch(2.2, 1.2, -0.5)).all()
+    assert facing.facing == pytest.approx(-np.ones(len(ball)), abs=0.02)
+    assert not Contact.of(IDENTITY, ball.points, ball.normals, target, 0.06).touching(Touch(2.2, 1.2, -0.5)).any()
+    # Many poses at once, each with points of its own.
+    poses, rows = np.stack([IDENTITY, IDENTITY + np.eye(12)[9]]), np.array([[5, 9], [7, 8]])
+    some = Contact.of(poses, ball.points, -ball.normals, target, 0.06, rows)
+    assert np.array_equal(some.near[0], facing.near[[5, 9]])
+    assert some.near.shape == (2, 2)
 
 
 def test_only_what_is_deep_enough_is_buried(ball: Sample) -> None:
-    mould = voxelise(ball.points, 0.06)
+    target = voxelise(ball.points, 0.06), ball.points, ball.normals
     for size, expected in ((0.5, 1.0), (0.9, 1.0), (1.0, 0.0), (1.2, 0.0), (3.0, 0.0)):
         probe = ball.points[::10] * np.float32(size)
-        found = count_buried(IDENTITY, probe, 1, mould, ball.points, ball.normals, 0.05)
-        assert found / len(probe) == pytest.approx(expected, abs=0.03)
+        assert buried_share(IDENTITY, probe, target, 0.06, 0.8) == pytest.approx(expected, abs=0.03)
 
 
 def bumpy(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -49,7 +51,7 @@ def test_a_shifted_and_turned_sheet_slides_home() -> None:
     own, facing = bumpy(900, 1)
     turn = roma.rotvec_to_rotmat(torch.tensor([0.03, -0.02, 0.04])).double().numpy()
     start = np.concatenate([turn.ravel(), [0.03, -0.02, 0.02]])
-    found = refine(start, own, -facing, (voxelise(points, 0.04, False), points, normals), 0.1, 0.05, 12)
+    found = refine(start, own, -facing, (voxelise(points, 0.04, False), points, normals), (0.1, 0.05), 12)
     assert np.degrees(np.arccos(np.clip((found[[0, 4, 8]].sum() - 1) / 2, -1, 1))) < 0.3
     assert np.abs(found[9:]).max() < 0.004
 
@@ -57,4 +59,5 @@ def test_a_shifted_and_turned_sheet_slides_home() -> None:
 def test_far_from_everything_the_pose_stays() -> None:
     points, normals = bumpy(600, 0)
     away = np.array([1.0, 0, 0, 0, 1, 0, 0, 0, 1, 9, 9, 9])
-    assert (refine(away, points, -normals, (voxelise(points, 0.1, False), points, normals), 0.2, 0.1, 5) == away).all()
+    target = voxelise(points, 0.1, False), points, normals
+    assert (refine(away, points, -normals, target, (0.2, 0.1), 5) == away).all()

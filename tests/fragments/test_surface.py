@@ -10,7 +10,6 @@ import torch
 
 from diffassemble.core import FragmentPieces, InputError, Mesh
 from diffassemble.core.surfaces import triangle_normals
-from diffassemble.fragments.cloud_normals import outward_normals
 from diffassemble.fragments.spatial import (
     INSIDE,
     OUTSIDE,
@@ -28,8 +27,8 @@ from diffassemble.fragments.surface import (
     enclosure,
     facing_outward,
     is_cloud,
+    outward_normals,
     sample,
-    sample_near,
     smoothed,
     smoothed_normals,
     spacing_of,
@@ -40,7 +39,7 @@ def test_points_lie_on_triangles_in_proportion_to_their_areas() -> None:
     vertices = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 3]], np.float32)
     faces = np.array([[0, 1, 2], [0, 3, 1]])
     chance = np.random.default_rng(0).random((4000, 3)).astype(np.float32)
-    points, normals = draw(vertices, faces, chance)
+    points, normals = draw(vertices[faces], chance)
     flat = normals[:, 2] > 0.5
     assert abs(flat.mean() - 0.25) < 0.01
     assert np.abs(points[flat, 2]).max() < 1e-6
@@ -68,10 +67,10 @@ def test_a_sample_has_one_point_in_the_square_of_its_spacing(block: Mesh) -> Non
 
 def test_a_sample_near_points_stays_there(block: Mesh) -> None:
     near = np.array([[0.5, 0, 0]], np.float32)
-    drawn = sample_near(block, 0.02, near, 0.2, torch.Generator().manual_seed(0))
+    drawn = sample(block, 0.02, torch.Generator().manual_seed(0), near, 0.2)
     assert len(drawn) == pytest.approx(np.pi * 0.2**2 / 0.02**2, rel=0.2)
     assert np.linalg.norm(drawn.points - near, axis=1).max() <= 0.2
-    assert len(sample_near(block, 0.02, near + 9, 0.2, torch.Generator().manual_seed(0))) == 0
+    assert len(sample(block, 0.02, torch.Generator().manual_seed(0), near + 9, 0.2)) == 0
 
 
 def test_clouds_are_told_by_their_lack_of_triangles(ball: Sample, block: Mesh) -> None:
@@ -103,7 +102,7 @@ def test_samples_have_the_colours_of_the_surface(block: Mesh, ball: Sample) -> N
     near = np.array([[0.5, 0, 0]], np.float32)
     for drawn in (
         sample(replace(block, colours=shade), 0.03, torch.Generator().manual_seed(0)),
-        sample_near(replace(block, colours=shade), 0.02, near, 0.2, torch.Generator().manual_seed(0)),
+        sample(replace(block, colours=shade), 0.02, torch.Generator().manual_seed(0), near, 0.2),
     ):
         assert drawn.colours is not None
         assert np.abs(drawn.colours - (drawn.points + 0.5)).max() < 0.01
@@ -145,7 +144,7 @@ def test_normals_do_not_jump_through_thin_walls() -> None:
 
 def test_normals_at_edges_belong_to_one_side(block: Mesh) -> None:
     chance = np.random.default_rng(0).random((12000, 3), np.float32)
-    points, true = draw(block.vertices.numpy(), block.faces.numpy(), chance)
+    points, true = draw(block.vertices[block.faces].numpy(), chance)
     like = (outward_normals(np.ascontiguousarray(points)) * true).sum(1)
     assert (like < 0).mean() < 0.005
     assert (like < np.cos(np.radians(30))).mean() < 0.03

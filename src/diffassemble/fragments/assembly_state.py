@@ -265,8 +265,7 @@ class AssemblyState:
         if not join.match.slides:
             total = max(sum(value for value in agreeing.values() if value > 0) or total, total)
         rival = sum(math.exp(value - total) for value in against.values())
-        ceiling = min(join.match.ceiling, self.config.sliding) if join.match.slides else join.match.ceiling
-        return min(ceiling, 1 / (1 + math.exp(-total) + rival))
+        return min(self.config.sliding if join.match.slides else 1.0, 1 / (1 + math.exp(-total) + rival))
 
     def shows(self, join: Join) -> bool | None:
         """Whether the assembly has two former clusters at the pose of a match; none where they are apart."""

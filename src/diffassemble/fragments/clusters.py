@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Bool, Float32
 
 from diffassemble.core import Mesh
-from diffassemble.fragments.contact import Pose, Target, compose, count_buried, moved
+from diffassemble.fragments.contact import Contact, Pose, Target, compose, moved
 from diffassemble.fragments.descriptors import (
     COUNTERPART_SIGNS,
     DESCRIPTORS,
@@ -73,9 +73,15 @@ class BodySurface(NamedTuple):
     voxels: Voxels
     broken: Bool[np.ndarray, "p"]
 
+    @property
+    def target(self) -> Target:
+        """What another surface is brought to."""
+        return self.voxels, self.points, self.normals
+
     def holds(self, pose: Pose, points: Float32[np.ndarray, "k 3"], step: int = 1) -> int:
-        """How many of every `step`-th of the points, moved, lie inside, deeper than the spacing."""
-        return int(count_buried(pose, points, step, self.voxels, self.points, self.normals, self.spacing))
+        """How many of every `step`-th of the points, moved, are inside, deeper than the spacing."""
+        probe = np.ascontiguousarray(points[::step])
+        return int(Contact.of(pose, probe, probe, self.target, self.spacing).buried(1.0).sum())
 
 
 class FractureSide(NamedTuple):

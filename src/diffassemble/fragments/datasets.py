@@ -28,8 +28,6 @@ UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.
 VERSION = 4
 """raise it when solids or breaks come out differently, so that what was kept of them is made anew"""
 _SEED = 2
-# Of eight fractures made here one is smooth, and one sawn.
-_ROUGHNESS = {6: 0.35, 7: 0.0}
 HELD_OUT = 1_000_000
 """number of the first made fracture that is never learnt from"""
 FORMATS = frozenset({".ply", ".obj", ".stl", ".glb", ".off"})
@@ -47,7 +45,7 @@ class Fracture:
 
     @property
     def name(self) -> str:
-        """What tells it from all others of its subset."""
+        """Unique in its subset."""
         return f"{self.category}/{self.object}/{self.fracture}"
 
     @property
@@ -57,10 +55,18 @@ class Fracture:
 
     def meshes(self) -> list[Mesh]:
         """The fragments where they belong in the whole, in the files' unit, without doubled inner walls."""
-        if self.source.suffix == ".npz":
-            return _unpacked(self.source, self.fracture)
-        exact = [read_precisely(file) for file in self.files]
-        return [mesh.placed(mesh.vertices.float()) for mesh in exact]
+        if self.source.suffix != ".npz":
+            exact = [read_precisely(file) for file in self.files]
+            return [mesh.placed(mesh.vertices.float()) for mesh in exact]
+        try:
+            with np.load(self.source, allow_pickle=False) as arrays:
+                vertices, faces, *ends = (arrays[f"{self.fracture}/{key}"] for key in ("v", "f", "vo", "fo"))
+        except UNREADABLE as error:
+            raise InputError(f"{self.source}: has no fracture {self.fracture}, or is broken; get it anew") from error
+        places = torch.from_numpy(vertices.astype(np.float32)) / PACKED_SCALE
+        numbers = torch.from_numpy(faces.astype(np.int64))
+        parts = (places.tensor_split(ends[0][1:-1].tolist()), numbers.tensor_split(ends[1][1:-1].tolist()))
+        return [Mesh(*part) for part in zip(*parts, strict=True)]
 
 
 def find_fractures(
@@ -73,12 +79,12 @@ def find_fractures(
     root = Path(root)
     if not (root / subset).is_dir():
         raise InputError(f"{root}: has no folder {subset!r}; pass the folder of Breaking Bad that holds it")
-    everything = list(_every(root, subset))
+    everything = list(_every(root / subset))
     wanted = _wanted(root, split, subset, {fracture.object for fracture in everything})
     found = [one for one in everything if one.object in wanted and pieces[0] <= one.pieces <= pieces[1]]
     if not found:
-        wanted_pieces = f"{pieces[0]} to {pieces[1]} pieces"
-        raise InputError(f"{root / subset}: has no fractures of {wanted_pieces} in its split {split!r}")
+        counts = f"{pieces[0]} to {pieces[1]} pieces"
+        raise InputError(f"{root / subset}: has no fractures of {counts} in its split {split!r}")
     return sorted(found, key=lambda one: (one.category, one.object, _natural(one.fracture)))
 
 
@@ -87,62 +93,41 @@ def piece_files(folder: Path) -> list[Path]:
     return sorted(folder.glob("piece_*.obj"), key=lambda file: _natural(file.stem))
 
 
-def _every(root: Path, subset: str) -> Iterator[Fracture]:
-    """All fractures, packed ones and then those as published."""
-    for file in sorted((root / subset).rglob("*.npz")):
+def _every(subset: Path) -> Iterator[Fracture]:
+    """All fractures, packed ones and then those as published; at the top the subset's name is the class."""
+    for file in sorted(subset.rglob("*.npz")):
         try:
             with np.load(file, allow_pickle=False) as arrays:
                 counts = {key[:-3]: len(arrays[key]) - 1 for key in arrays.files if key.endswith("/vo")}
         except UNREADABLE as error:
             raise InputError(f"{file}: is not a packed object, or broken; get it anew") from error
         for number, count in counts.items():
-            yield Fracture(file, _category(file.parent, root / subset), file.stem, number, count)
-    for folder in sorted({file.parent for file in (root / subset).rglob("piece_0.obj")}):
-        category, count = _category(folder.parents[1], root / subset), len(piece_files(folder))
-        yield Fracture(folder, category, folder.parent.name, folder.name, count)
-
-
-def _category(folder: Path, subset: Path) -> str:
-    """The class of objects in a folder: its name, or, at the top, the subset's."""
-    return subset.name if folder == subset else folder.name
+            yield Fracture(file, file.parent.name, file.stem, number, count)
+    for folder in sorted({file.parent for file in subset.rglob("piece_0.obj")}):
+        yield Fracture(folder, folder.parents[1].name, folder.parent.name, folder.name, len(piece_files(folder)))
 
 
 def _wanted(root: Path, split: Split, subset: str, objects: set[str]) -> set[str]:
     """The objects of a split, among those that are there."""
+
+    def listed(file: Path) -> set[str]:
+        lines = (line.strip() for line in file.read_text(encoding="utf-8").splitlines())
+        return {Path(line).name.removesuffix(".npz") for line in lines if line}
+
     if split == "all":
         return objects
-    packed, listed = root / "val_objects.txt", root / "data_split" / f"{subset}.{split}.txt"
+    packed, one = root / "val_objects.txt", root / "data_split" / f"{subset}.{split}.txt"
     if packed.is_file():
-        held_out = _listed(packed)
-        return objects & held_out if split == "val" else objects - held_out
-    if not listed.is_file():
-        lists = f"{packed.name} nor data_split/{listed.name}"
-        raise InputError(f"{root}: has neither {lists}, which tell the split; add one")
-    named = _listed(listed)
+        return objects & listed(packed) if split == "val" else objects - listed(packed)
+    if not one.is_file():
+        raise InputError(
+            f"{root}: has neither {packed.name} nor data_split/{one.name}, which define the split; add one"
+        )
+    named = listed(one)
     absent = sorted(named - objects)
     if absent:
-        raise InputError(f"{listed}: {len(absent)} of its {len(named)} objects are not there (first: {absent[0]})")
+        raise InputError(f"{one}: {len(absent)} of its {len(named)} objects are not there (first: {absent[0]})")
     return named
-
-
-def _listed(file: Path) -> set[str]:
-    """The objects of a list with one path a line."""
-    lines = (line.strip() for line in file.read_text(encoding="utf-8").splitlines())
-    return {Path(line).name.removesuffix(".npz") for line in lines if line}
-
-
-def _unpacked(file: Path, fracture: str) -> list[Mesh]:
-    try:
-        with np.load(file, allow_pickle=False) as arrays:
-            vertices, faces, corners, triangles = (arrays[f"{fracture}/{key}"] for key in ("v", "f", "vo", "fo"))
-    except UNREADABLE as error:
-        raise InputError(f"{file}: has no fracture {fracture}, or is broken; get it anew") from error
-    places = torch.from_numpy(vertices.astype(np.float32)) / PACKED_SCALE
-    numbers = torch.from_numpy(faces.astype(np.int64))
-    return [
-        Mesh(places[corners[i] : corners[i + 1]], numbers[triangles[i] : triangles[i + 1]])
-        for i in range(len(corners) - 1)
-    ]
 
 
 def _natural(name: str) -> list[str | int]:
@@ -158,32 +143,35 @@ class MadeFracture:
     number: int
     pieces: int
     z_up: bool = False
-    """whether the solid in the file stands along z instead of y"""
+    """whether the solid in the file is upright along z instead of y"""
+
+    @property
+    def files(self) -> list[Path]:
+        """What it is read from."""
+        return [] if self.source.name in SOLIDS else [self.source]
 
     @property
     def category(self) -> str:
         """The class of a solid that is made, or else the folder of its file."""
-        return self.source.name if self.source.name in SOLIDS else self.source.parent.name
-
-    @property
-    def name(self) -> str:
-        return f"{self.category}/{self.source.stem}/{self.fracture}"
+        return self.source.parent.name if self.files else self.source.name
 
     @property
     def fracture(self) -> str:
+        """Its name among those of the solid."""
         return f"made_{VERSION}_{self.number}_{self.pieces}" + "_z" * self.z_up
 
     @property
-    def files(self) -> list[Path]:
-        return [] if self.source.name in SOLIDS else [self.source]
+    def name(self) -> str:
+        """Unique among all that are made."""
+        return f"{self.category}/{self.source.stem}/{self.fracture}"
 
     def meshes(self) -> list[Mesh]:
-        """The fragments where they belong in the whole."""
+        """The fragments where they belong in the whole; of eight fractures one is smooth, and one sawn."""
         generator = seeded(_SEED, self.number, self.pieces)
-        whole = make_solid(self.source.name, generator) if self.source.name in SOLIDS else read_mesh(self.source)
+        whole = read_mesh(self.source) if self.files else make_solid(self.source.name, generator)
         if self.z_up:
             whole = replace(whole, vertices=whole.vertices[:, [0, 2, 1]] * torch.tensor([1.0, 1.0, -1.0]))
-        chips, roughness = 0.2 if self.number % 3 == 0 else 0.0, _ROUGHNESS.get(self.number % 8, 1.0)
+        chips, roughness = 0.2 if self.number % 3 == 0 else 0.0, {6: 0.35, 7: 0.0}.get(self.number % 8, 1.0)
         return fracture(whole, self.pieces, generator, chips, roughness)
 
 
@@ -192,7 +180,7 @@ def break_files(
 ) -> list[MadeFracture]:
     """Fractures to make of all solids below a folder, but of none whose name holds the name of an object held out.
 
-    Files whose names match the pattern `z_up` hold solids that stand along z; all others stand along y.
+    Files whose names match the pattern `z_up` hold solids that are upright along z; all others along y.
     """
     files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in FORMATS)
     allowed = [file for file in files if not any(name in file.stem for name in held_out)]
@@ -208,18 +196,14 @@ def break_solids(count: int, breaks: int, pieces: tuple[int, int], first: int = 
 
     From the number HELD_OUT on they are others than those to learn from.
     """
-    classes = sorted(SOLIDS)
-    return [
-        MadeFracture(Path(classes[number % len(classes)]), number, _drawn_pieces(number, pieces))
-        for number in range(first, first + count * breaks)
-    ]
+    classes, numbers = sorted(SOLIDS), range(first, first + count * breaks)
+    return [MadeFracture(Path(classes[one % len(classes)]), one, _drawn_pieces(one, pieces)) for one in numbers]
 
 
 def _drawn_pieces(number: int, pieces: tuple[int, int]) -> int:
     """Few pieces are more common than many."""
-    low, high = pieces
     share = float(torch.rand((), generator=seeded(_SEED, number))) ** 1.5
-    return low + int(share * (high - low + 1))
+    return pieces[0] + int(share * (pieces[1] - pieces[0] + 1))
 
 
 def holds_fractures(folder: Path) -> bool:

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float32, Int64
+from jaxtyping import Bool, Float32, Float64, Int64
 from scipy.spatial import cKDTree
 
 from diffassemble.core import Mesh
-from diffassemble.fragments.contact import Pose, Touch
-from diffassemble.fragments.spatial import bucket, inner, kernel, nearest_within, sort_points
+from diffassemble.fragments.contact import Points, Pose, Touch, rotations, transformed
+from diffassemble.fragments.spatial import bucket, kernel, nearest_within, sort_points
 from diffassemble.fragments.surface import (
     SAMPLING,
     Sample,
@@ -25,7 +25,6 @@ from diffassemble.fragments.surface import (
     cloud_gap,
     is_cloud,
     sample,
-    sample_near,
     smoothed,
     smoothed_normals,
 )
@@ -74,118 +73,87 @@ COUNTERPART_SIGNS = np.concatenate([np.tile(SIGNS, len(DESCRIPTORS.radii)), np.o
 """What a point's features are multiplied with to become those that its counterpart should have."""
 
 
-def neighbourhood(
-    points: Float32[np.ndarray, "q 3"], normals: Float32[np.ndarray, "q 3"], support: Sample, radius: float
-) -> Float32[np.ndarray, "q f"]:
-    """The numbers of `NAMES` for each point, from those points of the support that lie within the radius of it."""
-    return _measure(points, normals, support.points, support.normals, np.float32(support.area), np.float32(radius))
+def neighbourhood(points: Points, normals: Points, support: Sample, radius: float) -> Float32[np.ndarray, "q f"]:
+    """The numbers of `NAMES` for each point, from those points of the support within the radius; lengths in radii."""
+    sums = _moments(points, normals, support.points, support.normals, np.float32(radius)).T
+    count, n = sums[0].copy(), normals.T.astype(np.float64)
+    m = sums / np.maximum(count, 1)
+    opposed, cubed, bulge = m[1], m[2] / radius**3, m[3] / radius
+    place, facing, spread, turned = m[4:7] / radius, m[7:10], m[10:16] / radius**2, m[16:22]
+    height, like = (place * n).sum(0), (facing * n).sum(0)
+    # Squares along the normal; of six products of three numbers those of different ones count twice.
+    pairs = np.array([n[i] * n[j] * (2 - (i == j)) for i in range(3) for j in range(i, 3)])
+    squared, like_squared = (spread * pairs).sum(0), (turned * pairs).sum(0)
+    skew = np.cbrt(cubed - 3 * height * squared + 2 * height**3)
+    deviations = [np.sqrt(np.maximum(square, 0.0)) for square in (like_squared - like**2, squared - height**2)]
+    shape = eigenvalues(spread - [place[i] * place[j] for i in range(3) for j in range(i, 3)])
+    first = [
+        count * support.area / (np.pi * radius**2),
+        like,
+        deviations[0],
+        opposed,
+        height,
+        deviations[1],
+        skew,
+        bulge,
+    ]
+    table = np.stack([*first, *np.sqrt(shape), *np.sqrt(eigenvalues(turned)), np.linalg.norm(place, axis=0)], 1)
+    return np.where(count[:, None] > 0, table, 0).astype(np.float32)
 
 
-@inner
-def eigenvalues(xx, xy, xz, yy, yz, zz):
-    """Eigenvalues of a symmetric 3×3 matrix, smallest first, in closed form."""
+def eigenvalues(matrices: Float64[np.ndarray, "6 q"]) -> Float64[np.ndarray, "3 q"]:
+    """Eigenvalues of symmetric 3×3 matrices (xx, xy, xz, yy, yz, zz), not below 0, smallest first, in closed form."""
+    xx, xy, xz, yy, yz, zz = matrices
     mean = (xx + yy + zz) / 3
-    off = xy * xy + xz * xz + yz * yz
     a, b, c = xx - mean, yy - mean, zz - mean
-    spread = np.sqrt(max((a * a + b * b + c * c + 2 * off) / 6, 1e-20))
+    spread = np.sqrt(np.maximum((a * a + b * b + c * c + 2 * (xy * xy + xz * xz + yz * yz)) / 6, 1e-20))
     determinant = a * (b * c - yz * yz) - xy * (xy * c - yz * xz) + xz * (xy * yz - b * xz)
-    angle = np.arccos(min(1.0, max(-1.0, determinant / (2 * spread**3)))) / 3
-    large = mean + 2 * spread * np.cos(angle)
-    small = mean + 2 * spread * np.cos(angle + 2 * np.pi / 3)
-    return max(small, 0.0), max(3 * mean - large - small, 0.0), max(large, 0.0)
+    angle = np.arccos(np.clip(determinant / (2 * spread**3), -1, 1)) / 3
+    large, small = (mean + 2 * spread * np.cos(angle + turn) for turn in (0, 2 * np.pi / 3))
+    return np.maximum([small, 3 * mean - large - small, large], 0.0)
 
 
 @kernel
-def _measure(points, normals, others, other_normals, area, radius):
+def _moments(points, normals, others, other_normals, radius):
+    """Sums over the neighbours at offset u with normal a of each point with normal n: 1, a·n < −½, (u·n)³, u·a, u, a,
+    u uᵀ and a aᵀ."""
     start, order, cubes = sort_points(others, radius)
     mask = len(start) - 2
     packed = np.empty((len(others), 6), np.float32)
     for k in range(len(others)):
         for axis in range(3):
             packed[k, axis], packed[k, 3 + axis] = others[order[k], axis], other_normals[order[k], axis]
-    result, moments = np.zeros((len(points), 15), np.float32), np.empty(23)
+    moments, m = np.empty((len(points), 22)), np.empty(22)
     for q in range(len(points)):
         x, y, z = points[q, 0], points[q, 1], points[q, 2]
         nx, ny, nz = normals[q, 0], normals[q, 1], normals[q, 2]
         cx, cy, cz = int(np.floor(x / radius)), int(np.floor(y / radius)), int(np.floor(z / radius))
-        for k in range(23):
-            moments[k] = 0
+        m[:] = 0
         for dx in range(-1, 2):
             for dy in range(-1, 2):
                 for dz in range(-1, 2):
                     b = bucket(cx + dx, cy + dy, cz + dz, mask)
                     for k in range(start[b], start[b + 1]):
-                        u, v, w = packed[k, 0] - x, packed[k, 1] - y, packed[k, 2] - z
-                        if u * u + v * v + w * w > radius * radius:
+                        u = packed[k, 0] - x, packed[k, 1] - y, packed[k, 2] - z
+                        if u[0] * u[0] + u[1] * u[1] + u[2] * u[2] > radius * radius:
                             continue
                         j = order[k]
-                        if cubes[j, 0] == cx + dx and cubes[j, 1] == cy + dy and cubes[j, 2] == cz + dz:
-                            _add(moments, u, v, w, packed[k, 3], packed[k, 4], packed[k, 5], nx, ny, nz)
-        _summarise(moments, area, radius, result[q])
-    return result
-
-
-@inner
-def _add(moments, u, v, w, a, b, c, nx, ny, nz):
-    """Add one neighbour to the sums."""
-    like = a * nx + b * ny + c * nz
-    height = u * nx + v * ny + w * nz
-    moments[0] += 1
-    moments[1] += like
-    moments[2] += like * like
-    moments[3] += 1.0 if like < -0.5 else 0.0
-    moments[4] += height
-    moments[5] += height * height
-    moments[6] += height * height * height
-    moments[7] += u * a + v * b + w * c
-    moments[8] += u
-    moments[9] += v
-    moments[10] += w
-    moments[11] += u * u
-    moments[12] += u * v
-    moments[13] += u * w
-    moments[14] += v * v
-    moments[15] += v * w
-    moments[16] += w * w
-    moments[17] += a * a
-    moments[18] += a * b
-    moments[19] += a * c
-    moments[20] += b * b
-    moments[21] += b * c
-    moments[22] += c * c
-
-
-@inner
-def _summarise(m, area, radius, result):
-    """Sums become the numbers of NAMES, lengths in radii."""
-    count = m[0]
-    result[0] = count * area / (np.pi * radius * radius)
-    if count < 1:
-        return
-    for k in range(1, 23):
-        m[k] /= count
-    result[1] = m[1]
-    result[2] = np.sqrt(max(m[2] - m[1] * m[1], 0.0))
-    result[3] = m[3]
-    height = m[4] / radius
-    variance = max(m[5] / radius**2 - height * height, 0.0)
-    result[4] = height
-    result[5] = np.sqrt(variance)
-    result[6] = np.cbrt(m[6] / radius**3 - 3 * height * m[5] / radius**2 + 2 * height**3)
-    result[7] = m[7] / radius
-    scale = 1 / radius**2
-    low, middle, high = eigenvalues(
-        (m[11] - m[8] * m[8]) * scale,
-        (m[12] - m[8] * m[9]) * scale,
-        (m[13] - m[8] * m[10]) * scale,
-        (m[14] - m[9] * m[9]) * scale,
-        (m[15] - m[9] * m[10]) * scale,
-        (m[16] - m[10] * m[10]) * scale,
-    )
-    result[8], result[9], result[10] = np.sqrt(low), np.sqrt(middle), np.sqrt(high)
-    low, middle, high = eigenvalues(m[17], m[18], m[19], m[20], m[21], m[22])
-    result[11], result[12], result[13] = np.sqrt(low), np.sqrt(middle), np.sqrt(high)
-    result[14] = np.sqrt(m[8] * m[8] + m[9] * m[9] + m[10] * m[10]) / radius
+                        if cubes[j, 0] != cx + dx or cubes[j, 1] != cy + dy or cubes[j, 2] != cz + dz:
+                            continue
+                        a, place = (packed[k, 3], packed[k, 4], packed[k, 5]), 10
+                        m[0] += 1
+                        m[1] += a[0] * nx + a[1] * ny + a[2] * nz < -0.5
+                        m[2] += (u[0] * nx + u[1] * ny + u[2] * nz) ** 3
+                        for i in range(3):
+                            m[3] += u[i] * a[i]
+                            m[4 + i] += u[i]
+                            m[7 + i] += a[i]
+                            for j in range(i, 3):
+                                m[place] += u[i] * u[j]
+                                m[place + 6] += a[i] * a[j]
+                                place += 1
+        moments[q] = m
+    return moments
 
 
 def surface_features(level: int) -> int:
@@ -202,7 +170,7 @@ def finest_level(mesh: Mesh, spacing: float) -> int:
 
 @dataclass(frozen=True)
 class SurfacePyramid:
-    """`levels[L]` has spacing s / 2^L; all of the surface at level 0, what lies near the break at finer ones.
+    """`levels[L]` has spacing s / 2^L; all of the surface at level 0, what is near the break at finer ones.
 
     `coarse` are level 0 thinned to spacings 2 s and 4 s.
     """
@@ -222,50 +190,40 @@ class SurfacePyramid:
         sampling: SamplingConfig = SAMPLING,
     ) -> SurfacePyramid:
         """The whole surface at level 0."""
-        whole = sample(mesh, spacing, generator, sampling)
+        whole = sample(mesh, spacing, generator, config=sampling)
         coarse = whole.thinned(2 * spacing, sampling), whole.thinned(4 * spacing, sampling)
         return SurfacePyramid(spacing, (whole,), coarse, config, sampling)
 
-    def refined(self, mesh: Mesh, near: Float32[np.ndarray, "k 3"], generator: torch.Generator) -> SurfacePyramid:
+    def refined(self, mesh: Mesh, near: Points, generator: torch.Generator) -> SurfacePyramid:
         """With one more, finer level around given points of the break; all of a small fragment."""
         fine = self.spacing / 2 ** len(self.levels)
-        finer = self.sampled(mesh, fine, near, 2 * self.config.margin * fine, generator)
+        around = None if len(self.levels[0]) < self.config.small else near
+        finer = sample(mesh, fine, generator, around, 2 * self.config.margin * fine, self.sampling)
         return replace(self, levels=(*self.levels, finer))
-
-    def sampled(
-        self, mesh: Mesh, spacing: float, near: Float32[np.ndarray, "k 3"], radius: float, generator: torch.Generator
-    ) -> Sample:
-        """The surface within the radius of given points at any spacing; all of it if the fragment is small."""
-        if len(self.levels[0]) < self.config.small:
-            return sample(mesh, spacing, generator, self.sampling)
-        return sample_near(mesh, spacing, near, radius, generator, self.sampling)
 
     def features(self, level: int, chosen: Int64[np.ndarray, "k"] | slice = slice(None)) -> Float32[np.ndarray, "k f"]:
         """Surroundings of all or some points, at radii from 2.5 spacings of the level, doubling, to 20 of level 0."""
         here = self.levels[level]
-        points, normals = here.points[chosen], here.normals[chosen]
         supports = [here, here, *reversed(self.levels[:level]), *self.coarse]
-        radius = self.config.nearest * self.spacing / 2**level
-        columns = [neighbourhood(points, normals, one, radius * 2**number) for number, one in enumerate(supports)]
-        return np.concatenate(columns, 1)
+        radii = [self.config.nearest * self.spacing / 2**level * 2**number for number in range(len(supports))]
+        pairs = zip(supports, radii, strict=True)
+        return np.concatenate([neighbourhood(here.points[chosen], here.normals[chosen], *pair) for pair in pairs], 1)
 
 
 def smooth_probabilities(
     here: Sample, spacing: float, probability: Float32[np.ndarray, "p c"], config: DescriptorConfig = DESCRIPTORS
 ) -> Float32[np.ndarray, "p c"]:
     """Probabilities averaged twice over close neighbours that face the same way."""
-    for _ in range(2):
-        probability = smoothed(here.points, here.normals, probability, np.float32(config.smoothing * spacing))
-    return probability
+    once = smoothed(here.points, here.normals, probability, np.float32(config.smoothing * spacing))
+    return smoothed(here.points, here.normals, once, np.float32(config.smoothing * spacing))
 
 
 def true_breaks(standing: Sequence[Sample], spacing: float, touch: Touch = BREAK) -> list[Bool[np.ndarray, "p"]]:
-    """Which points of fragments that stand assembled lie on another fragment that faces them."""
-    trees = [cKDTree(piece.points) if len(piece) else None for piece in standing]
-    labels = []
-    for piece in standing:
-        touches = np.zeros(len(piece), bool)
-        for other, tree in zip(standing, trees, strict=True):
+    """Which points of fragments in their assembled places touch another fragment that faces them."""
+    labels = [np.zeros(len(piece), bool) for piece in standing]
+    for other in standing:
+        tree = cKDTree(other.points) if len(other) else None
+        for piece, touches in zip(standing, labels, strict=True):
             if tree is None or other is piece:
                 continue
             far, near = tree.query(piece.points, 1, distance_upper_bound=touch.reach * spacing)
@@ -274,7 +232,6 @@ def true_breaks(standing: Sequence[Sample], spacing: float, touch: Touch = BREAK
             apart = ((piece.points[close] - other.points[at]) * other.normals[at]).sum(1)
             facing = (piece.normals[close] * other.normals[at]).sum(1)
             touches[close] |= (np.abs(apart) < touch.plane * spacing) & (facing < touch.facing)
-        labels.append(touches)
     return labels
 
 
@@ -282,27 +239,26 @@ class FractureSurface(NamedTuple):
     """Points where a fragment broke, at one level; a row a point.
 
     `smooth` are normals without roughness, `rim` is the distance to the rim in spacings, at most 6, `original` the
-    normal of the original surface there, `edge` the way to it, both zero where the rim is farther. `descriptors` tell
-    what a point looks like, `counterparts` what the point that it lay on looks like. `colours` are those of the
-    original surface at the rim, sRGB in [0, 1]; NaN where the rim is farther, or has no colours.
+    normal of the original surface there, `edge` the way to it, both zero where the rim is farther. `descriptors` are
+    what a point looks like, `counterparts` what its point on the other side should look like. `colours` are those of
+    the original surface at the rim, sRGB in [0, 1]; NaN where the rim is farther, or has no colours.
     """
 
-    points: Float32[np.ndarray, "p 3"]
-    normals: Float32[np.ndarray, "p 3"]
-    smooth: Float32[np.ndarray, "p 3"]
+    points: Points
+    normals: Points
+    smooth: Points
     rim: Float32[np.ndarray, "p"]
-    original: Float32[np.ndarray, "p 3"]
-    edge: Float32[np.ndarray, "p 3"]
+    original: Points
+    edge: Points
     descriptors: Float32[np.ndarray, "p d"]
     counterparts: Float32[np.ndarray, "p d"]
-    colours: Float32[np.ndarray, "p 3"]
+    colours: Points
 
     def moved(self, pose: Pose) -> FractureSurface:
         """The same elsewhere."""
-        rotation = pose[:9].reshape(3, 3).T.astype(np.float32)
-        points = self.points @ rotation + pose[9:].astype(np.float32)
-        directions = ("normals", "smooth", "original", "edge")
-        return self._replace(points=points, **{name: getattr(self, name) @ rotation for name in directions})
+        turn = rotations(pose).T.astype(np.float32)
+        directions = {name: getattr(self, name) @ turn for name in ("normals", "smooth", "original", "edge")}
+        return self._replace(points=transformed(pose, self.points), **directions)
 
     def part(self, kept: Bool[np.ndarray, "p"] | Int64[np.ndarray, "k"] | slice) -> FractureSurface:
         """Some of the points."""
@@ -315,61 +271,41 @@ def fracture_surface(
     """The broken points without the rest of the surface, and what each is described by; descriptors are still empty."""
     points, normals = here.points[broken], here.normals[broken]
     smooth = smoothed_normals(points, normals, config.nearest * spacing)
-    rim, original, way = _rim(here, broken, spacing, config)
+    # The rim, seen from the break: where the nearest point of the original surface is.
+    rim, original, way = np.full(len(points), config.rim, np.float32), np.zeros_like(points), np.zeros_like(points)
+    outer = here.part(~broken)
+    if len(outer) and len(points):
+        near = nearest_within(points, outer.points, np.float32(config.rim * spacing))
+        found, at = near >= 0, near[near >= 0]
+        way[found] = outer.points[at] - points[found]
+        rim[found] = np.minimum(np.linalg.norm(way[found], axis=1) / np.float32(spacing), np.float32(config.rim))
+        original[found] = smoothed_normals(outer.points, outer.normals, config.nearest * spacing)[at]
     face = Sample(points, smooth, here.area)
     supports = (face, face.thinned(1.6 * spacing), face.thinned(3.2 * spacing))
-    columns = [
-        neighbourhood(points, smooth, support, radius * spacing)
-        for support, radius in zip(supports, config.radii, strict=True)
-    ]
-    at_rim = (rim < config.rim).astype(np.float32)
-    angle = (smooth * original).sum(1)
+    pairs = zip(supports, config.radii, strict=True)
+    columns = [neighbourhood(points, smooth, support, radius * spacing) for support, radius in pairs]
+    at_rim, angle = (rim < config.rim).astype(np.float32), (smooth * original).sum(1)
     edge = np.stack([rim / config.rim, at_rim, angle * at_rim, (rim < 2).astype(np.float32)], 1)
-    empty = np.zeros((len(points), 0), np.float32)
-    unknown = np.full_like(points, np.nan)
+    empty, unknown = np.zeros((len(points), 0), np.float32), np.full_like(points, np.nan)
     surface = FractureSurface(points, normals, smooth, rim, original, way, empty, empty, unknown)
     return surface, np.concatenate([*columns, edge], 1)
 
 
-def _rim(
-    here: Sample, broken: np.ndarray, spacing: float, config: DescriptorConfig
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Distance of the broken points to the rim in spacings, the original surface's normal there, and the way to it."""
-    points = here.points[broken]
-    rim = np.full(len(points), config.rim, np.float32)
-    original, way = np.zeros((len(points), 3), np.float32), np.zeros((len(points), 3), np.float32)
-    if broken.all() or not len(points):
-        return rim, original, way
-    outer = here.points[~broken]
-    smooth = smoothed_normals(outer, here.normals[~broken], config.nearest * spacing)
-    near = nearest_within(points, outer, np.float32(config.rim * spacing))
-    found = near >= 0
-    way[found] = outer[near[found]] - points[found]
-    rim[found] = np.linalg.norm(way[found], axis=1) / spacing
-    original[found] = smooth[near[found]]
-    return np.minimum(rim, np.float32(config.rim)), original, way
-
-
 def rim_colours(
-    surface: FractureSurface,
-    whole: Sample,
-    colours: Float32[np.ndarray, "q 3"],
-    spacing: float,
-    config: DescriptorConfig = DESCRIPTORS,
-) -> Float32[np.ndarray, "p 3"]:
+    surface: FractureSurface, whole: Sample, colours: Points, spacing: float, config: DescriptorConfig = DESCRIPTORS
+) -> Points:
     """Colours of the original surface at the rim beside each point of a break; NaN where there are none.
 
     `whole` are points of the whole surface and `spacing` is theirs. Where the break ends is not known to a point, and
-    its own colour must not count: the original surface is looked at a little away from it.
+    its own colour must not count: the original surface is sampled a little away from it.
     """
-    result = np.full((len(surface.points), 3), np.nan, np.float32)
+    result = np.full_like(surface.points, np.nan)
     clear = nearest_within(whole.points, surface.points, np.float32(config.clear * spacing)) < 0
-    points, normals = (np.ascontiguousarray(column[clear]) for column in (whole.points, whole.normals))
-    if not len(points):
-        return result
-    seen = smoothed(points, normals, np.ascontiguousarray(colours[clear]), np.float32(config.patch * spacing))
-    near = nearest_within(surface.points, points, np.float32(config.reach * spacing))
-    found = np.flatnonzero(near >= 0)
-    found = found[(surface.original[found] * normals[near[found]]).sum(1) > config.same_side]
-    result[found] = seen[near[found]]
+    points, normals = whole.points[clear], whole.normals[clear]
+    if len(points):
+        seen = smoothed(points, normals, colours[clear], np.float32(config.patch * spacing))
+        near = nearest_within(surface.points, points, np.float32(config.reach * spacing))
+        found = np.flatnonzero(near >= 0)
+        found = found[(surface.original[found] * normals[near[found]]).sum(1) > config.same_side]
+        result[found] = seen[near[found]]
     return result

@@ -21,9 +21,9 @@ from diffassemble.core import FragmentPieces, Matches
 from diffassemble.core.seeds import mixed_seed
 from diffassemble.core.thresholds import LIKELY
 from diffassemble.fragments.clusters import FRAGMENT, Cluster, Fragment, FragmentConfig
-from diffassemble.fragments.contact import IDENTITY, poses_of, refine
+from diffassemble.fragments.contact import IDENTITY, inverse, poses_of
 from diffassemble.fragments.model import FractureModels
-from diffassemble.fragments.pair_search import PAIR_SEARCH, QUICK, Effort, Hypotheses, PairSearchConfig, search
+from diffassemble.fragments.pair_search import PAIR_SEARCH, QUICK, Effort, PairSearchConfig, Sides, search
 from diffassemble.fragments.surface import facing_outward, spacing_of, with_normals
 from diffassemble.fragments.verification import VERIFICATION, Match, VerificationConfig, verify
 
@@ -80,15 +80,13 @@ def match_clusters(
     config: MatchingConfig = MATCHING,
 ) -> list[Match]:
     """Matches of two clusters at one level, the `most` most probable ones (`config.kept`, if not given)."""
-    own, other = first.side(level), second.side(level)
-    if own is None or other is None:
+    if first.side(level) is None or second.side(level) is None:
         return []
-    if len(own.points) > len(other.points):
-        return [match.reversed() for match in match_clusters(second, first, level, effort, models, seed, most, config)]
-    spacing = first.fragments[0].spacing / 2**level
-    found = search(own, other, spacing, effort, seed, config.search)
-    verified = verify(found, own, other, spacing, level, models, config.verification, config.search)
-    return verified[: config.kept if most is None else most]
+    sides, swapped = compared(first, second, level)
+    poses, votes = search(sides, effort, seed, config.search)
+    found = verify(poses, votes, sides, level, models, config.verification, config.search)
+    found = found[: config.kept if most is None else most]
+    return [match.reversed() for match in found] if swapped else found
 
 
 def reverify(
@@ -96,26 +94,27 @@ def reverify(
 ) -> list[Match]:
     """Matches that were found for members of two clusters, refined and verified anew for the clusters."""
     result: list[Match] = []
-    for level, ceiling in sorted({(match.level, match.ceiling) for match in matches}):
-        own, other = first.side(level), second.side(level)
-        if own is None or other is None:
+    for level in sorted({match.level for match in matches}):
+        if first.side(level) is None or second.side(level) is None:
             continue
-        spacing = first.fragments[0].spacing / 2**level
-        here = [match for match in matches if (match.level, match.ceiling) == (level, ceiling)]
-        swapped = len(own.points) > len(other.points)
-        if swapped:
-            own, other, here = other, own, [match.reversed() for match in here]
-        step = max(1, len(own.points) // config.settled)
-        start, end, rounds = config.settling
-        some = np.ascontiguousarray(own.points[::step]), np.ascontiguousarray(own.smooth[::step])
-        poses = np.stack(
-            [refine(match.pose, *some, other.target, start * spacing, end * spacing, rounds) for match in here]
-        )
-        candidates = Hypotheses(poses, np.array([match.votes for match in here]))
-        anew = verify(candidates, own, other, spacing, level, models, config.verification, config.search)
-        verified = [match.capped(ceiling) for match in anew]
-        result += [match.reversed() for match in verified] if swapped else verified
+        sides, swapped = compared(first, second, level)
+        here = [match for match in matches if match.level == level]
+        poses, votes = np.stack([match.pose for match in here]), np.array([match.votes for match in here])
+        count = len(sides.own.points)
+        some = np.arange(0, count, max(1, count // config.settled))[None]
+        poses = sides.refined(inverse(poses) if swapped else poses, config.settling, some)
+        anew = verify(poses, votes, sides, level, models, config.verification, config.search)
+        result += [match.reversed() for match in anew] if swapped else anew
     return sorted(result, key=lambda match: -match.probability)
+
+
+def compared(first: Cluster, second: Cluster, level: int) -> tuple[Sides, bool]:
+    """The sides of two clusters, the smaller break first, and whether that is the second's."""
+    own, other = first.side(level), second.side(level)
+    assert own is not None
+    assert other is not None
+    sides = Sides(own, other, first.fragments[0].spacing / 2**level)
+    return (sides.swapped, True) if len(own.points) > len(other.points) else (sides, False)
 
 
 def prepare(
@@ -125,9 +124,8 @@ def prepare(
     spacing = spacing_of(pieces, config.sampling)
 
     def ready(number: int) -> Fragment:
-        fragment = Fragment(
-            with_normals(facing_outward(pieces.meshes[number], config.sampling)), spacing, models, seed + number, config
-        )
+        mesh = with_normals(facing_outward(pieces.meshes[number], config.sampling))
+        fragment = Fragment(mesh, spacing, models, seed + number, config)
         fragment.fracture(min(1, fragment.finest))
         return fragment
 
@@ -157,15 +155,10 @@ class PairSearch:
 
     def level(self, first: int, second: int, finer: int = 0) -> int | None:
         """The level at which two fragments are compared, so much finer than needed; none where that shows nothing."""
-        one, two = self.singles[first], self.singles[second]
-        level = level_for(one, two, self.config) + finer
-        if (
-            (finer and not can_refine(one, two, level, self.config))
-            or one.side(level) is None
-            or two.side(level) is None
-        ):
-            return None
-        return level
+        pair = self.singles[first], self.singles[second]
+        level = level_for(*pair, self.config) + finer
+        shown = not finer or can_refine(*pair, level, self.config)
+        return level if shown and all(one.side(level) is not None for one in pair) else None
 
     def between(self, first: int, second: int, finer: int = 0, effort: Effort = QUICK) -> list[Match]:
         """The most probable poses of the first fragment if the second stays."""
@@ -184,10 +177,8 @@ class PairSearch:
         """The same, and once more at a finer level where none is likely."""
         found = self.between(first, second)
         if max((match.probability for match in found), default=0.0) < LIKELY:
-            found = sorted(found + self.between(first, second, 1), key=lambda match: -match.probability)[
-                : self.config.kept
-            ]
-        return found
+            found = sorted(found + self.between(first, second, 1), key=lambda match: -match.probability)
+        return found[: self.config.kept]
 
 
 class PairSearchCache:
@@ -211,25 +202,22 @@ def find_matches(search: PairSearch, budget: float = math.inf) -> Matches:
     Channels of evidence: the probability that the match is true, the same over that of the best match of either
     fragment, and the share of the smaller fracture surface that touches. After `budget` seconds pairs are left out.
     """
-    until = time.monotonic() + budget
-    count = len(search.fragments)
+    until, count = time.monotonic() + budget, len(search.fragments)
     pairs = [(first, second) for first in range(count) for second in range(first)]
     for first, second in pairs:
         for finer in (0, 1):  # sides are made one after another, since what is drawn for them depends on the order
             search.level(second, first, finer)
 
-    def look(pair: tuple[int, int]) -> list[Match]:
+    def searched(pair: tuple[int, int]) -> list[Match]:
         return [] if time.monotonic() > until else search.thoroughly(*pair)
 
-    looked = zip(pairs, run_parallel(look, pairs), strict=True)
-    found = [
-        (*pair, match) for pair, matches in looked for match in matches if match.probability >= search.config.least
-    ]
+    results = zip(pairs, run_parallel(searched, pairs), strict=True)
+    found = [(*pair, one) for pair, matches in results for one in matches if one.probability >= search.config.least]
     return as_matches(found, count)
 
 
 def as_matches(found: Sequence[tuple[int, int, Match]], count: int) -> Matches:
-    """Matches of fragments by their numbers (the first stands at the pose if the second stays), told both ways."""
+    """Matches of fragments by their numbers, in both directions."""
     both = [*found, *((second, first, match.reversed()) for first, second, match in found)]
     numbers = torch.tensor([(first, second) for first, second, _ in both]).long().view(-1, 2)
     chance = torch.tensor([match.probability for _, _, match in both])

@@ -7,20 +7,20 @@ it is capped (`can_slide`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Float64
+from jaxtyping import Bool, Float, Float32, Float64, Int64
 from scipy.spatial import cKDTree
 
 from diffassemble.core.thresholds import SURE
-from diffassemble.fragments.clusters import BodySurface, FractureSide
-from diffassemble.fragments.contact import LOOSE, TIGHT, Contact, Pose, Touch, inverse, transformed
+from diffassemble.fragments.clusters import BodySurface
+from diffassemble.fragments.contact import LOOSE, TIGHT, Contact, Pose, PoseRows, Touch, inverse, rotations, transformed
 from diffassemble.fragments.descriptors import FractureSurface
 from diffassemble.fragments.model import FractureModels
-from diffassemble.fragments.pair_search import PAIR_SEARCH, Hypotheses, PairSearchConfig, rating
+from diffassemble.fragments.pair_search import PAIR_SEARCH, PairSearchConfig, Sides, rating
 from diffassemble.fragments.spatial import thin
 
 
@@ -28,19 +28,12 @@ from diffassemble.fragments.spatial import thin
 class SlidingConfig:
     """When a contact leaves a motion free, as two sawn planes do. Lengths in spacings of the level."""
 
-    points: int = 1500
-    """points of a break that are looked at, at most"""
-    touch: Touch = TIGHT
-    rim: float = 2.5
-    """points this near to the rim on both sides are of the common rim"""
-    either_rim: float = 2.0
-    """points this near to the rim on either side are of the rim that could be common"""
     step: float = 0.5
     """greatest step between the two original surfaces where they go on into each other"""
     alike: float = 0.8
     """least cosine between the normals of the two original surfaces there"""
     fewest: int = 6
-    """touching points below which nothing holds"""
+    """fewer touching points hold nothing"""
     firm: float = 0.08
     """breaks that hold at least so firmly (see `Hold`) cannot slide"""
     pinned: float = 0.05
@@ -73,7 +66,6 @@ class ColourConfig:
     """distance of these neighbours, in spacings of level 0: wider than what colours are averaged over"""
     length: int = 8
     """least number of such neighbours along a rim"""
-    touch: Touch = TIGHT
     same_side: float = 0.5
     """least cosine between the normals of the original surfaces on either side of the seam"""
     even: float = 0.9
@@ -92,11 +84,13 @@ class VerificationConfig:
     """How contacts are described. The verification network was trained with these numbers; lengths in spacings."""
 
     points: int = 2500
-    """points of a surface that are looked at, at most"""
+    """points of a surface that are compared, at most twice as many"""
     loose: Touch = LOOSE
     tight: Touch = TIGHT
     rim: float = 2.5
+    """points this near to the rim on both sides are of the common rim"""
     either_rim: float = 2.0
+    """points this near to the rim on either side are of the rim that could be common"""
     rims_agree: float = 1.5
     """greatest difference of the two distances to the rim, where they count as equal"""
     even: float = 0.5
@@ -110,7 +104,7 @@ class VerificationConfig:
     colours: ColourConfig = ColourConfig()
 
 
-SLIDING, COLOURS, VERIFICATION = SlidingConfig(), ColourConfig(), VerificationConfig()
+VERIFICATION = VerificationConfig()
 
 
 @dataclass(frozen=True)
@@ -123,14 +117,7 @@ class Match:
     votes: int
     features: Float32[np.ndarray, "v"]
     slides: bool = False
-    """whether a motion along the contact is free, and no rims say where to stop"""
-    ceiling: float = 1.0
-    """greatest probability that later verification may give, because of how the match was found"""
-
-    def capped(self, ceiling: float) -> Match:
-        """The same match with a probability of at most this."""
-        ceiling = min(self.ceiling, ceiling)
-        return replace(self, probability=min(self.probability, ceiling), ceiling=ceiling)
+    """whether a motion along the contact is free, and no rims determine where to stop"""
 
     def reversed(self) -> Match:
         """The same match with first and second exchanged."""
@@ -138,168 +125,144 @@ class Match:
 
 
 def verify(
-    candidates: Hypotheses,
-    own: FractureSide,
-    other: FractureSide,
-    spacing: float,
+    poses: PoseRows,
+    votes: Int64[np.ndarray, "m"],
+    sides: Sides,
     level: int,
     models: FractureModels,
     config: VerificationConfig = VERIFICATION,
     search: PairSearchConfig = PAIR_SEARCH,
 ) -> list[Match]:
-    """Matches of two sides at candidate poses, the most probable first."""
-    poses, votes = candidates
+    """Matches of two sides at candidate poses, the most probable first; `votes` hypotheses led to each pose."""
     if not len(poses):
         return []
-    ratings = np.array([rating(pose, own, other, spacing, search) for pose in poses])
-    rows = []
-    for i, pose in enumerate(poses):
-        rivals = np.delete(ratings, i)
-        margin = ratings[i] / max(config.least_rating, rivals.max()) if len(rivals) else config.alone
-        rows.append(match_features(pose, own, other, spacing, level, int(votes[i]), float(margin), config))
-    table = np.stack(rows)
-    chance = models.verification(table)
-    colours = colour_evidence(poses, own, other, spacing, config.colours)
+    ratings = rating(poses, sides, search)
+    rivals = np.array([np.delete(ratings, i).max(initial=-np.inf) for i in range(len(poses))])
+    margins = ratings / np.maximum(config.least_rating, rivals) if len(poses) > 1 else np.array([config.alone])
+    met = [seams(pose, sides, config) for pose in poses]
+    parts = zip(met, votes.tolist(), margins.tolist(), strict=True)
+    features = np.stack([match_features(*both, level, count, margin, config) for both, count, margin in parts])
+    chance = models.verification(features)
+    colours = colour_evidence([here for here, _ in met], config.colours)
     known = colours != 0
     both = chance[known] / (chance[known] + (1 - chance[known]) * np.exp(-colours[known]))
     chance[known] = np.minimum(both, np.maximum(chance[known], config.colours.ceiling))
-    sliding = config.sliding
-    slides = np.array(
-        [
-            sliding.ceiling < 1 and one >= sliding.least and can_slide(pose, own, other, spacing, sliding)
-            for pose, one in zip(poses, chance, strict=True)
-        ]
-    )
-    chance = np.where(slides, np.minimum(chance, sliding.ceiling), chance)
-    parts = zip(poses, chance, votes, table, slides, strict=True)
-    matches = [Match(pose, float(sure), level, int(vote), row, bool(free)) for pose, sure, vote, row, free in parts]
+    matches, sliding = [], config.sliding
+    for i, pose in enumerate(poses):
+        slides = bool(sliding.ceiling < 1 and chance[i] >= sliding.least and can_slide(*met[i], sliding))
+        probability = min(float(chance[i]), sliding.ceiling) if slides else float(chance[i])
+        matches.append(Match(pose, probability, level, int(votes[i]), features[i], slides))
     return sorted(matches, key=lambda match: -match.probability)
 
 
 # How the two sides meet
 
 
+class Seam(NamedTuple):
+    """Where every `step`-th point of a break, moved by a pose, touches another: a row for each that touches tightly.
+
+    `rims` are points at the common rim, `either` at a rim that could be common; `ledge` is the height of the step
+    between the two original surfaces in spacings, `goes_on` the cosine between their normals.
+    """
+
+    pose: Pose
+    sides: Sides
+    step: int
+    contact: Contact
+    loose: Bool[np.ndarray, "p"]
+    own: FractureSurface
+    other: FractureSurface
+    rims: Bool[np.ndarray, "t"]
+    either: Bool[np.ndarray, "t"]
+    ledge: Float32[np.ndarray, "t"]
+    goes_on: Float32[np.ndarray, "t"]
+
+
+def seams(pose: Pose, sides: Sides, config: VerificationConfig = VERIFICATION) -> tuple[Seam, Seam]:
+    """The seam of two sides, the first of them at a pose, as the points of either see it."""
+
+    def seen(pose: Pose, sides: Sides) -> Seam:
+        first, second = sides.own, sides.other
+        step = max(1, len(first.points) // config.points)
+        rows = np.arange(0, len(first.points), step)
+        contact = sides.contact(pose, rows[None])
+        loose, tight = contact.touching(config.loose), contact.touching(config.tight)
+        own, other = first.surface.part(rows[tight]), second.surface.part(contact.near[tight])
+        rims = (own.rim < config.rim) & (other.rim < config.rim)
+        either = (own.rim < config.either_rim) | (other.rim < config.either_rim)
+        apart = transformed(pose, own.points + own.edge) - other.points - other.edge
+        ledge = np.abs((apart * other.original).sum(1)) / np.float32(sides.spacing)
+        goes_on = ((own.original @ rotations(pose).T.astype(np.float32)) * other.original).sum(1)
+        return Seam(pose, sides, step, contact, loose, own, other, rims, either, ledge, goes_on)
+
+    return seen(pose, sides), seen(inverse(pose), sides.swapped)
+
+
 def match_features(
-    pose: Pose,
-    first: FractureSide,
-    second: FractureSide,
-    spacing: float,
-    level: int,
-    votes: int,
-    margin: float,
-    config: VerificationConfig = VERIFICATION,
+    here: Seam, there: Seam, level: int, votes: int, margin: float, config: VerificationConfig = VERIFICATION
 ) -> Float32[np.ndarray, "v"]:
-    """How the first side, moved by the pose, meets the second; lengths in spacings, areas in their squares.
+    """How two sides meet; lengths in spacings, areas in their squares.
 
     `votes` hypotheses led to this pose; `margin` is its rating over that of the best other pose of the two sides.
     """
-    here = _meeting(pose, first, second, spacing, config)
-    there = _meeting(inverse(pose), second, first, spacing, config)
-    body, other = first.body, second.body
-    sunk = other.holds(pose, first.probe) / len(first.probe)
-    held = body.holds(inverse(pose), second.probe) / len(second.probe)
-    area = min(here["tight"], there["tight"])
-    entered = (sunk * len(body.points) + held * len(other.points)) * (body.spacing / spacing) ** 2
-    breaks, mixed, intact = _contact_of_bodies(pose, body, other, config)
-    everything = breaks + mixed + intact
+
+    def means(seen: Seam) -> Float64[np.ndarray, "6"]:
+        loose, own, other = seen.loose, seen.sides.own, seen.sides.other
+        count, either = max(1, int(loose.sum())), seen.either
+        agree = (np.abs(seen.own.rim - seen.other.rim)[either] < config.rims_agree).sum() / max(1, either.sum())
+        height, facing = np.abs(seen.contact.height[loose]).sum() / count, seen.contact.facing[loose].sum() / count
+        entered = other.body.holds(seen.pose, own.probe) / len(own.probe) * len(own.body.points)
+        area = seen.step * float(len(seen.own.points))
+        return np.array([area, seen.step * float(loose.sum()), height, facing, agree, entered])
+
+    tight, loose, height, facing, agree, inside = np.stack([means(here), means(there)], 1)
+    sides, own, at_rims = here.sides, here.own, max(1, here.rims.sum())
+    points = [len(side.points) for side in sides[:2]]
+    entered = inside.sum() * (sides.own.body.spacing / sides.spacing) ** 2
+    breaks, mixed, intact = contact_of_bodies(here.pose, sides.own.body, sides.other.body, config)
+    ledge = here.ledge[here.rims] if here.rims.any() else np.array([config.highest_step])
+    likeness = float((own.counterparts * here.other.descriptors).sum()) / max(1, len(own.points))
+    relief, stretch, firm = _shape(own.points, own.smooth, sides.spacing)
     numbers = [
-        *(np.log1p(area), np.log1p(max(here["tight"], there["tight"])), np.log1p(here["loose"])),
-        here["tight"] / max(1.0, here["loose"]),
-        *(here["tight"] / len(first.points), there["tight"] / len(second.points)),
-        *(here["loose"] / len(first.points), there["loose"] / len(second.points)),
-        *(here["height"], there["height"], here["facing"], there["facing"]),
-        *(np.log1p(entered), entered / max(10.0, area)),
-        *(here["rim"], there["rim"], here["original"], np.log1p(here["rims"]), here["likeness"]),
-        *(float(level), np.log1p(len(first.points)), np.log1p(len(second.points))),
-        *(here["relief"], here["stretch"], np.log1p(votes), np.clip(margin, 0, config.alone)),
-        *(np.log1p(breaks), np.log1p(mixed), np.log1p(intact), breaks / max(5.0, everything)),
-        *(here["ledge"], here["even"], here["hold"], here["width"]),
+        *(np.log1p(min(tight)), np.log1p(max(tight)), np.log1p(loose[0]), tight[0] / max(1.0, loose[0])),
+        *(tight / points),
+        *(loose / points),
+        *(*height, *facing, np.log1p(entered), entered / max(10.0, min(tight)), *agree),
+        *(here.goes_on[here.rims].sum() / at_rims, np.log1p(here.step * here.rims.sum()), likeness),
+        *(float(level), *np.log1p(points), relief, stretch, np.log1p(votes), np.clip(margin, 0, config.alone)),
+        *(np.log1p(breaks), np.log1p(mixed), np.log1p(intact), breaks / max(5.0, breaks + mixed + intact)),
+        *(np.minimum(ledge, config.highest_step).mean(), (ledge < config.even).mean(), firm),
+        own.rim.mean() if len(own.rim) else 0.0,
     ]
     return np.array(numbers, np.float32)
 
 
-def _some(side: FractureSide, most: int) -> tuple[int, Float32[np.ndarray, "p 3"], Float32[np.ndarray, "p 3"]]:
-    """Every so many points of a break and their smoothed normals, at most twice `most` of them, and the step."""
-    step = max(1, len(side.points) // most)
-    return step, np.ascontiguousarray(side.points[::step]), np.ascontiguousarray(side.smooth[::step])
-
-
-def _contact_of_bodies(
-    pose: Pose, first: BodySurface, second: BodySurface, config: VerificationConfig
+def contact_of_bodies(
+    pose: Pose, first: BodySurface, second: BodySurface, config: VerificationConfig = VERIFICATION
 ) -> tuple[int, int, int]:
-    """Points of the whole first surface that lie on the second: break on break, break on intact, intact on intact."""
+    """Points of the whole first surface that touch the second: break on break, break on intact, intact on intact."""
     step = max(1, len(first.points) // config.points)
-    points, normals = np.ascontiguousarray(first.points[::step]), np.ascontiguousarray(first.normals[::step])
-    target = second.voxels, second.points, second.normals
-    contact = Contact.of(pose, points, normals, target, first.spacing)
+    rows = np.arange(0, len(first.points), step)
+    contact = Contact.of(pose, first.points, first.normals, second.target, first.spacing, rows[None])
     touching = contact.touching(config.tight)
-    count = first.broken[::step][touching].astype(int) + second.broken[contact.near[touching]]
-    breaks, mixed, intact = (step * int((count == number).sum()) for number in (2, 1, 0))
+    count = first.broken[rows[touching]].astype(int) + second.broken[contact.near[touching]]
+    intact, mixed, breaks = (step * np.bincount(count, minlength=3)).tolist()
     return breaks, mixed, intact
 
 
-def _meeting(
-    pose: Pose, first: FractureSide, second: FractureSide, spacing: float, config: VerificationConfig
-) -> dict[str, float]:
-    """Sums over the points of the first break that touch the second."""
-    step, points, smooth = _some(first, config.points)
-    contact = Contact.of(pose, points, smooth, second.target, spacing)
-    loose = contact.touching(config.loose)
-    tight = loose & contact.touching(config.tight)
-    count = max(1, int(loose.sum()))
-    partners = contact.near[tight]
-    own = slice(None, None, step)
-    rim, other_rim = first.surface.rim[own][tight], second.surface.rim[partners]
-    both = (rim < config.rim) & (other_rim < config.rim)
-    either = (rim < config.either_rim) | (other_rim < config.either_rim)
-    turned = first.surface.original[own][tight] @ pose[:9].reshape(3, 3).T.astype(np.float32)
-    alike = (turned * second.surface.original[partners]).sum(1)
-    likeness = (first.surface.counterparts[own][tight] * second.surface.descriptors[partners]).sum(1)
-    held = max(1, int(tight.sum()))
-    rows = np.flatnonzero(tight)[both] * step
-    ledge = _ledges(pose, first.surface, rows, second.surface, partners[both]) / spacing
-    return {
-        "tight": float(tight.sum()) * step,
-        "loose": float(loose.sum()) * step,
-        "height": float(contact.height[loose].sum()) / count,
-        "facing": float(contact.facing[loose].sum()) / count,
-        "rim": float((np.abs(rim - other_rim)[either] < config.rims_agree).sum()) / max(1, int(either.sum())),
-        "rims": float(both.sum()) * step,
-        "original": float(alike[both].sum()) / max(1, int(both.sum())),
-        "likeness": float(likeness.sum()) / held,
-        "ledge": float(np.minimum(ledge, config.highest_step).mean()) if len(ledge) else config.highest_step,
-        "even": float((ledge < config.even).mean()) if len(ledge) else 0.0,
-        "width": float(rim.mean()) if len(rim) else 0.0,
-        **_spread(points[tight], smooth[tight], spacing),
-    }
-
-
-def _ledges(
-    pose: Pose, first: FractureSurface, own: np.ndarray, second: FractureSurface, other: np.ndarray
-) -> Float32[np.ndarray, "p"]:
-    """Height of the step between the original surfaces beside points of two rims that lie on each other."""
-    apart = transformed(pose, first.points[own] + first.edge[own]) - second.points[other] - second.edge[other]
-    return np.abs((apart * second.original[other]).sum(1))
-
-
-def _spread(points: np.ndarray, normals: np.ndarray, spacing: float) -> dict[str, float]:
+def _shape(points: np.ndarray, normals: np.ndarray, spacing: float) -> tuple[float, float, float]:
     """Of the touching part: roughness, extent across its length, and how firmly it holds against sliding.
 
     The last is √λ of the least eigenvalue λ of Σ r rᵀ / n, where r = [p × n / size, n] is what a point p with normal n
-    tells of a small motion: 0 where one motion changes nothing.
+    contributes against a small motion: 0 where one motion changes nothing.
     """
     if len(points) < 6:
-        return {"relief": 0.0, "stretch": 0.0, "hold": 0.0}
+        return 0.0, 0.0, 0.0
     centred = points - points.mean(0)
     widths = np.sqrt(np.maximum(np.linalg.eigvalsh(centred.T @ centred / len(points)), 0)) / spacing
     turned = np.sqrt(np.maximum(np.linalg.eigvalsh(normals.T @ normals / len(points)), 0))
-    size = max(float(np.sqrt((centred**2).sum(1).mean())), 1e-9)
-    rows = np.concatenate([np.cross(centred, normals) / size, normals], 1)
-    return {
-        "relief": float(turned[0] + turned[1]),
-        "stretch": float(np.log1p(widths[1])),
-        "hold": _root_of_least(rows.T @ rows / len(points)),
-    }
+    firm = _root_of_least(information(centred, normals, normals))
+    return float(turned[0] + turned[1]), float(np.log1p(widths[1])), firm
 
 
 # Free motions
@@ -316,42 +279,26 @@ class Hold(NamedTuple):
     """share of the rim at which they do"""
 
 
-def can_slide(
-    pose: Pose, own: FractureSide, other: FractureSide, spacing: float, config: SlidingConfig = SLIDING
-) -> bool:
-    """Whether one side could move along the other without leaving it, and no rim says where to stop."""
-    held = hold(pose, own, other, spacing, config)
+def can_slide(here: Seam, there: Seam, config: SlidingConfig = VERIFICATION.sliding) -> bool:
+    """Whether one side could move along the other without leaving it, and no rim determines where to stop."""
+    held = hold(here, there, config)
     return held.breaks < config.firm and (held.rims < config.pinned or held.around < config.around)
 
 
-def hold(
-    pose: Pose, first: FractureSide, second: FractureSide, spacing: float, config: SlidingConfig = SLIDING
-) -> Hold:
-    """The less of what the points of either side see, if the first has the pose."""
-    here = _hold_seen(pose, first, second, spacing, config)
-    there = _hold_seen(inverse(pose), second, first, spacing, config)
-    return Hold(*(min(pair) for pair in zip(here, there, strict=True)))
+def hold(here: Seam, there: Seam, config: SlidingConfig = VERIFICATION.sliding) -> Hold:
+    """The less of what the points of either side see."""
+    return Hold(*(min(pair) for pair in zip(_held(here, config), _held(there, config), strict=True)))
 
 
-def _hold_seen(pose: Pose, first: FractureSide, second: FractureSide, spacing: float, config: SlidingConfig) -> Hold:
-    step, points, smooth = _some(first, config.points)
-    contact = Contact.of(pose, points, smooth, second.target, spacing)
-    touching = contact.touching(config.touch)
-    if touching.sum() < config.fewest:
+def _held(seen: Seam, config: SlidingConfig) -> Hold:
+    own, other, turn = seen.own, seen.other, rotations(seen.pose)
+    if len(own.points) < config.fewest:
         return Hold(0.0, 0.0, 0.0)
-    rows, partners = np.flatnonzero(touching) * step, contact.near[touching]
-    own, other = first.surface.part(rows), second.surface.part(partners)
-    turn = pose[:9].reshape(3, 3)
-    mate, beside = other.smooth @ turn, other.original @ turn
-    even = _ledges(pose, first.surface, rows, second.surface, partners) < config.step * spacing
-    even &= (own.original * beside).sum(1) > config.alike
-    rims = (own.rim < config.rim) & (other.rim < config.rim)
-    either = (own.rim < config.either_rim) | (other.rim < config.either_rim)
+    goes_on = seen.rims & (seen.ledge < config.step) & (seen.goes_on > config.alike)
     centred = own.points - own.points.mean(0)
-    breaks = information(centred, own.smooth, -mate)
-    goes_on = rims & even
-    outer = information(centred, own.original * goes_on[:, None], beside)
-    around = float((goes_on & either).sum() / max(1, either.sum()))
+    breaks = information(centred, own.smooth, -other.smooth @ turn)
+    outer = information(centred, own.original * goes_on[:, None], other.original @ turn)
+    around = float((goes_on & seen.either).sum() / max(1, seen.either.sum()))
     return Hold(_root_of_least(breaks), _root_of_least(breaks + outer), around)
 
 
@@ -377,54 +324,40 @@ def _root_of_least(matrix: Float[np.ndarray, "6 6"]) -> float:
 # Colours across the seam
 
 
-def colour_evidence(
-    poses: Float64[np.ndarray, "m 12"],
-    first: FractureSide,
-    second: FractureSide,
-    spacing: float,
-    config: ColourConfig = COLOURS,
-) -> Float64[np.ndarray, "m"]:
-    """Log odds that colours add to matches of two sides, the first moved by each pose (see `ColourConfig`).
+def colour_evidence(met: Sequence[Seam], config: ColourConfig = VERIFICATION.colours) -> Float64[np.ndarray, "m"]:
+    """Log odds that colours add to matches of two sides, given the seam at each pose (see `ColourConfig`).
 
     They are exactly 0 where one of the two has no colours, or where colours hardly vary.
     """
-    measured = contrasts(poses, first, second, spacing, config) if config.most else None
+    measured = contrasts(met, config) if config.most else None
     if measured is None:
-        return np.zeros(len(poses))
+        return np.zeros(len(met))
     weight, (across, along, points) = measured[0], measured[1].T
     odds = np.clip(config.even + config.along * along - config.across * across, -config.most, config.most)
     return weight * points / (points + config.points) * odds
 
 
 def contrasts(
-    poses: Iterable[Pose],
-    first: FractureSide,
-    second: FractureSide,
-    spacing: float,
-    config: ColourConfig = COLOURS,
+    met: Sequence[Seam], config: ColourConfig = VERIFICATION.colours
 ) -> tuple[float, Float64[np.ndarray, "m 3"]] | None:
-    """The weight of colours, from 0 to 1, and for each pose the squared difference of colours across the seam, their
+    """The weight of colours, from 0 to 1, and for each seam the squared difference of colours across it, their
     variance along it, both over that of any two points of both rims, and how many points that is; none if weight 0."""
-    known = [_coloured(side.surface, config) for side in (first, second)]
-    if min(int(rim.sum()) for rim in known) < config.fewest:
+    sides = met[0].sides[:2]
+    rims = [side.surface.part(_coloured(side.surface, config)) for side in sides]
+    if min(len(rim.points) for rim in rims) < config.fewest:
         return None
-    own, other = (side.surface.part(rim) for side, rim in zip((first, second), known, strict=True))
-    weight = min(_weight(own, first.body.spacing, config), _weight(other, second.body.spacing, config))
+    weight = min(_weight(rim, side.body.spacing, config) for rim, side in zip(rims, sides, strict=True))
     if weight == 0:
         return None
-    means = own.colours.mean(0) - other.colours.mean(0)
-    anyhow = float(own.colours.var(0).sum() + other.colours.var(0).sum() + (means**2).sum())
+    means = rims[0].colours.mean(0) - rims[1].colours.mean(0)
+    anyhow = float(sum(rim.colours.var(0).sum() for rim in rims) + (means**2).sum())
     rows = []
-    for pose in poses:
-        contact = Contact.of(pose, own.points, own.smooth, second.target, spacing)
-        met = np.flatnonzero(contact.touching(config.touch))
-        met = met[known[1][contact.near[met]]]
-        turned = own.original[met] @ pose[:9].reshape(3, 3).T.astype(np.float32)
-        met = met[(turned * second.surface.original[contact.near[met]]).sum(1) > config.same_side]
-        here, there = own.colours[met], second.surface.colours[contact.near[met]]
-        across = float(((here - there) ** 2).sum(1).mean()) if len(met) else 0.0
-        along = float(here.var(0).sum() + there.var(0).sum()) if len(met) else 0.0
-        rows.append([across / anyhow, along / anyhow, len(met)])
+    for seen in met:
+        both = _coloured(seen.own, config) & _coloured(seen.other, config) & (seen.goes_on > config.same_side)
+        here, there = seen.own.colours[both], seen.other.colours[both]
+        across = float(((here - there) ** 2).sum(1).mean()) if both.any() else 0.0
+        along = float(here.var(0).sum() + there.var(0).sum()) if both.any() else 0.0
+        rows.append([across / anyhow, along / anyhow, both.sum()])
     return weight, np.array(rows).reshape(-1, 3)
 
 
