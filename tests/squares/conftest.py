@@ -28,17 +28,6 @@ def photo(name: str) -> Tensor:
     return torch.from_numpy(getattr(data, name)()).permute(2, 0, 1).float() / 255
 
 
-@pytest.fixture
-def cut() -> Callable[..., Puzzle]:
-    """Cut one of the photos that scikit-image brings with it."""
-
-    def make(rows: int, cols: int, missing: float = 0.0, seed: int = 0, name: str = "coffee") -> Puzzle:
-        generator = torch.Generator().manual_seed(seed)
-        return cut_picture(photo(name), Board(rows, cols), generator, size=16, missing=missing)
-
-    return make
-
-
 class Oracle(Denoiser):
     """Predicts the truth whatever the noise; sample k is turned as a whole by `wholes[k]` quarter turns."""
 
@@ -106,20 +95,14 @@ def border_scores() -> Callable[[Tensor], Tensor]:
 
 
 @pytest.fixture(scope="session")
-def true_sides() -> Callable[[Board, Tensor, Tensor], tuple[Tensor, Tensor]]:
-    """All pairs of sides that touch when pieces are on the given cells at the given turns."""
-    return touching_sides
-
-
-@pytest.fixture(scope="session")
-def solved(true_sides: Callable[..., tuple[Tensor, Tensor]]) -> Callable[..., tuple[Poses, Matches]]:
+def solved() -> Callable[..., tuple[Poses, Matches]]:
     """A true assembly of `count` pieces and its true matches, whose random evidence is `least` to 1."""
 
     def make(board: Board, count: int, seed: int = 0, least: float = 0.01) -> tuple[Poses, Matches]:
         generator = torch.Generator().manual_seed(seed)
         cells = torch.randperm(board.cells, generator=generator)[:count]
         turns = torch.randint(0, 4, (count,), generator=generator)
-        first, second = true_sides(board, cells, turns)
+        first, second = touching_sides(board, cells, turns)
         evidence = least + (1 - least) * torch.rand(len(first), CHANNELS, generator=generator)
         return board.poses(cells, turns), matches_of_sides(first, second, board.pitch, evidence)
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from diffassemble.core import Board, Poses, Puzzle, Solver, Step
-from diffassemble.core.board import SIDES
 from diffassemble.evaluation.metrics import direct_comparison_free, neighbour_accuracy
 from diffassemble.squares.edges import Borders
 from diffassemble.squares.forest import QUARTERS, Forest, held_by_frames
@@ -25,7 +24,6 @@ from diffassemble.squares.gallagher import (
     fill_board,
     on_cycles,
     place,
-    ranked_matches,
     trim,
 )
 from diffassemble.squares.global_solvers import (
@@ -44,16 +42,6 @@ RIGHT, BOTTOM, LEFT, TOP = range(4)
 
 
 # Trees of pieces.
-
-
-def grown(count: int, matches: list[tuple[int, int]]) -> Forest:
-    forest = Forest.of(count)
-    assert forest.join(np.array(matches).reshape(-1, 2))[0] == len(matches)
-    return forest
-
-
-def side(piece: int, way: int) -> int:
-    return 4 * piece + way
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -98,15 +86,6 @@ def test_random_matches_keep_trees_whole_and_free_of_collisions(seed: int) -> No
     whole.join(matches)
     assert (whole.place == forest.place).all()
     assert (whole.turn == forest.turn).all()
-
-
-def test_a_cell_left_behind_by_a_tree_that_moved_is_free() -> None:
-    """Two pieces join, then move to a larger tree; their old cells are free."""
-    pair = [(side(3, RIGHT), side(4, LEFT))]
-    three = [(side(0, RIGHT), side(1, LEFT)), (side(1, RIGHT), side(2, LEFT))]
-    forest = grown(6, [*pair, *three, (side(2, RIGHT), side(3, LEFT)), (side(4, RIGHT), side(5, LEFT))])
-    assert forest.trees == 1
-    assert sorted((forest.place - forest.place[0]).tolist()) == [[x, 0] for x in range(6)]
 
 
 def lone(board: Board, count: int) -> Forest:
@@ -157,20 +136,6 @@ def test_frames_are_counted_as_by_hand(seed: int) -> None:
         inside = ((within >= 0) & (within < shape)).all(1)
         assert held[x, y] == pytest.approx(weight[inside].sum())
     assert held.sum() == pytest.approx(weight.sum() * 6)
-
-
-def test_trees_stand_around_the_middle_of_their_cells() -> None:
-    board = Board(2, 3)
-    forest = Forest.of(5)
-    assert torch.allclose(forest.layout(board).translation, board.centres()[:5])
-    forest.join(np.array([[0, 4 + 2], [4, 8 + 2]]))  # a row of three
-    poses = forest.layout(board)
-    assert torch.allclose(poses.translation, board.centres()[:5])
-    forest.join(np.array([[12 + 1, 16 + 3]]))  # one below the other
-    poses = forest.layout(board)
-    assert torch.allclose(poses.translation[3:].mean(0), board.centres()[3:5].mean(0))
-    apart = poses.rotation[3].T @ (poses.translation[4] - poses.translation[3])
-    assert torch.allclose(apart, torch.tensor([0, board.pitch]), atol=1e-6)
 
 
 # Candidates, filling and trimming.
@@ -267,12 +232,6 @@ def test_of_several_frames_the_one_is_found_that_can_be_filled(cut: Cut) -> None
     assert sorted(hasty.cells.tolist()) == list(range(36))
 
 
-def test_two_pieces_touch_with_the_sides_that_they_show() -> None:
-    # The left piece, unturned, shows its right side (0); the other, turned once, shows its bottom (1) to the left.
-    first, second = touching_sides(Board(1, 2), torch.tensor([0, 1]), torch.tensor([0, 1]))
-    assert sorted(zip(first.tolist(), second.tolist(), strict=True)) == [(0, SIDES + 1), (SIDES + 1, 0)]
-
-
 # The solvers.
 
 SOLVERS = {"gallagher": GallagherSolver, "yu": YuSolver, "huroyan": HuroyanSolver}
@@ -313,22 +272,6 @@ def test_the_whole_is_turned_as_the_uprighter_says(cut: Cut, solver: str) -> Non
     assert torch.equal(steps[-1].poses.translation, expected.translation)
     assert torch.equal(steps[-1].poses.rotation, expected.rotation)
     assert steps[-1].placements.upright == 0.5
-
-
-def noise(count: int, size: int = 8) -> Tensor:
-    return torch.rand(count, 3, size, size, generator=torch.Generator().manual_seed(0))
-
-
-def test_the_clearest_matches_come_first(border_scores: Callable[[Tensor], Tensor]) -> None:
-    scores = border_scores(noise(4))
-    partners = Borders.of(noise(4)).best(12)
-    second = scores.topk(2, largest=False).values[:, 1] + 0.02
-    matches = ranked_matches(partners)
-    ratios = [(scores[a, b] + 0.02) ** 2 / (second[a] * second[b]) for a, b in matches.tolist()]
-    assert len(matches) == 16 * 12
-    assert len({tuple(match) for match in matches.tolist()}) == len(matches)
-    assert torch.stack(ratios).diff().min() > -1e-4
-    assert ranked_matches(Borders.of(noise(1)).best(8)).shape == (0, 2)
 
 
 def forest_of(places: list[tuple[int, int]], loose: int = 0) -> Forest:
@@ -405,16 +348,6 @@ def test_turns_come_back_from_true_matches(shape: tuple[int, int]) -> None:
     sides, turns = true_matches(Board(*shape), seed=3)
     found = recovered_turns(connections(sides, np.ones(len(sides)), len(turns)))
     assert same_up_to_a_whole_turn(found, turns)
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_most_turns_come_back_if_a_tenth_of_the_matches_is_false(seed: int) -> None:
-    sides, turns = true_matches(Board(8, 8), seed)
-    generator = np.random.default_rng(seed)
-    lying = generator.choice(len(sides), len(sides) // 10, replace=False)
-    sides[lying, 1] = 4 * (sides[lying, 1] // 4) + generator.integers(0, 4, len(lying))
-    found = recovered_turns(connections(sides, np.ones(len(sides)), len(turns)))
-    assert np.bincount((found - turns) % 4).max() > 0.8 * 64
 
 
 def test_matches_on_loops_count_more_and_add_their_diagonals() -> None:

@@ -156,13 +156,6 @@ def test_every_loose_piece_gets_a_cell_of_its_own_and_no_placed_one_is_moved(
     assert np.array_equal(turn[loose:], fixed_turn[loose:])
 
 
-def test_pieces_that_fit_nowhere_stay_apart_when_there_is_room() -> None:
-    at, turn, where = np.full(9, NOWHERE), np.zeros(2, np.int64), np.array([4, NOWHERE])
-    at[4] = 0
-    put_down(at, turn, where, dense(np.full((8, 8), -5, np.float32), np.zeros((9, 2, 4), np.float32)), 3)
-    assert where[1] in (0, 2, 6, 8)
-
-
 def test_margins_are_against_the_best_other_piece_or_turn() -> None:
     pairs, places = np.zeros((8, 8), np.float32), np.zeros((2, 2, 4), np.float32)
     places[0, 0, 1], places[0, 0, 2], places[0, 1, 0], places[1, 1, 3] = 5.0, 3.0, 4.0, 2.0

@@ -20,6 +20,7 @@ from diffassemble.diffusion.spaces import CosSin
 from diffassemble.network.batch import join_matches
 from diffassemble.network.evidence import POWERS, THRESHOLDS, BoardPosterior, Clusters, grow_clusters, votes
 from diffassemble.squares.edges import find_matches, matches_of_sides
+from diffassemble.squares.placement import touching_sides
 
 Solved = Callable[..., tuple[Poses, Matches]]
 RIGHT, BOTTOM, LEFT, TOP = range(4)
@@ -125,25 +126,6 @@ def test_votes_and_cluster_means_are_linear(dimension: int, solved: Solved, solv
         assert_same(estimate(mixed(0.7, one, -2, two)), mixed(0.7, estimate(one), -2, estimate(two)))
 
 
-def test_votes_reach_both_colours_of_the_checkerboard(solved: Solved) -> None:
-    """The votes for a piece depend on its neighbours and on those beyond them."""
-    _, matches = solved(Board(1, 6), 6)
-    poses = noise(6)
-    for piece in range(6):
-        changed = Poses(poses.rotation, poses.translation + (torch.arange(6) == piece)[:, None])
-        moved = (voted(matches, changed).translation - voted(matches, poses).translation).abs().amax(1)
-        assert (moved.view(6, -1)[:, POWERS.index(8)] > 1e-6).all()
-
-
-def test_clusters_in_space_are_true_and_their_reach_is_seen_along_the_pieces_axes(solved_in_space: Solved) -> None:
-    truth, matches = solved_in_space(3, 3, least=0.91)
-    seen = torch.stack([(truth.inverse()[[i] * len(truth)] @ truth).translation for i in range(len(truth))])
-    for clusters in grow_clusters(matches, len(truth)):
-        assert together(clusters).all()
-        assert_same(by_clusters(clusters, truth), truth)
-        torch.testing.assert_close(clusters.reach(), torch.cat([seen.amax(1), -seen.amin(1)], -1), rtol=1e-4, atol=1e-4)
-
-
 @both_dimensions
 @pytest.mark.parametrize("seed", range(2))
 def test_whatever_matches_imply_nothing_collides_or_leaves_its_room(dimension: int, seed: int) -> None:
@@ -245,10 +227,10 @@ def test_clusters_of_a_photo_are_nested_mostly_true_and_independent_of_order(pho
 
 
 @pytest.mark.parametrize("turned", range(4))
-def test_reach_is_given_side_by_side_in_the_frame_of_the_piece(turned: int, true_sides: Callable[..., tuple]) -> None:
+def test_reach_is_given_side_by_side_in_the_frame_of_the_piece(turned: int) -> None:
     board, cells = Board(2, 3), torch.arange(6)
     turns = torch.tensor([0, 0, turned, 0, turned, 0])
-    first, second = true_sides(board, cells, turns)
+    first, second = touching_sides(board, cells, turns)
     matches = matches_of_sides(first, second, board.pitch, torch.full((len(first), 1), 0.95))
     # Cells beyond the piece to the right, bottom, left and top of the board.
     beyond = [[2, 1, 0, 0], [1, 1, 1, 0], [0, 1, 2, 0], [2, 0, 0, 1], [1, 0, 1, 1], [0, 0, 2, 1]]
@@ -259,17 +241,6 @@ def test_reach_is_given_side_by_side_in_the_frame_of_the_piece(turned: int, true
         tilted = replace(clusters, frame=Poses(clusters.frame.rotation @ turn_matrix(torch.tensor(1)) * (1 + 1e-6),
                                                clusters.frame.translation))  # fmt: skip
         torch.testing.assert_close(tilted.reach(pairs=7), clusters.reach().roll(-1, 1), rtol=1e-4, atol=1e-4)
-
-
-def test_pieces_without_matches_stay_alone_and_keep_their_pose(solved: Solved) -> None:
-    _, matches = solved(Board(2, 2), 4)
-    poses, every = noise(6), torch.arange(6).repeat_interleave(len(POWERS))
-    assert_same(voted(matches, poses)[4 * len(POWERS) :], poses[every][4 * len(POWERS) :], 0)
-    assert_same(voted(replace(matches, evidence=torch.zeros_like(matches.evidence)), poses), poses[every], 0)
-    for clusters in grow_clusters(matches[torch.zeros(0, dtype=torch.long)], 3):
-        assert clusters.sizes().tolist() == [1, 1, 1]
-        assert not clusters.reach().any()
-        assert_same(by_clusters(clusters, noise(6), 2), noise(6), 0)
 
 
 SHAPES = {"one piece": [(0, 0)], "a line": [(0, 0), (1, 0), (2, 0)], "a corner": [(0, 0), (1, 0), (0, 1)]}
@@ -341,16 +312,3 @@ def test_the_mean_is_that_of_all_places_weighted_by_their_likelihood(shape: str,
         translation = sum(c * frame.translation for c, frame in zip(chance, frames, strict=True))
         every = torch.zeros(len(true), dtype=torch.long)
         assert_same(found[sample::2], Poses(rotation, translation)[every], 1e-3)
-
-
-def test_posteriors_are_separate_each_on_its_own_board() -> None:
-    small, large = Board(2, 2), Board(3, 4)
-    one, two = cluster_of(SHAPES["a corner"], small), cluster_of(SHAPES["a line"], large, 1)
-    frame = Poses(*(torch.cat([vars(c.frame)[part] for c in (one, two)]) for part in ("rotation", "translation")))
-    both = Clusters(torch.cat([one.label, two.label + 7]), frame)
-    room = torch.cat([(b.centres().amax(0) - b.centres().amin(0)).expand(3, 2) for b in (small, large)])
-    pitch = torch.tensor([small.pitch] * 3 + [large.pitch] * 3)
-    noisy, alpha_bar = torch.randn(6, 1, 4, generator=seeded(3)), torch.tensor([[0.2]] * 3 + [[0.6]] * 3)
-    whole = mean_of(BoardPosterior.of(both, room, pitch), noisy, alpha_bar)
-    for clusters, board, rows in ((one, small, slice(0, 3)), (two, large, slice(3, 6))):
-        assert_same(whole[rows], mean_of(posterior_of(clusters, board), noisy[rows], alpha_bar[rows]))

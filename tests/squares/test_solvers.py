@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,15 +16,15 @@ from torch import Tensor
 
 from diffassemble.assembly.answer import assemble
 from diffassemble.assembly.locks import hold
-from diffassemble.core import Board, ImagePieces, InputError, Locks, Poses, Puzzle, Solver, Step
+from diffassemble.core import Board, ImagePieces, Locks, Poses, Puzzle, Solver, Step
 from diffassemble.core.board import Placement
 from diffassemble.core.solver import content_order
 from diffassemble.evaluation.metrics import direct_comparison_free
 from diffassemble.network.batch import PuzzleBatch, pack
 from diffassemble.network.denoiser import Denoiser
 from diffassemble.network.sampling import denoise
-from diffassemble.squares.diffusion import DiffusionSolver, rank_placements
-from diffassemble.squares.edges import EdgeModel, EdgeModelConfig, find_matches, match_finder
+from diffassemble.squares.diffusion import DiffusionSolver
+from diffassemble.squares.edges import EdgeModel, EdgeModelConfig, match_finder
 from diffassemble.squares.energy import EnergyConfig
 from diffassemble.squares.hybrid import HybridConfig, HybridSolver
 
@@ -95,19 +95,6 @@ def test_the_whole_is_turned_upright_where_the_board_allows_it(
         # The turn of the whole is a step of its own.
         assert [step.placements.upright for step in steps] == [None, None, None, 0.75]
     assert seen == [allowed] * len(allowed)
-
-
-def test_placements_rank_by_agreement_and_by_borders(cut: Cut) -> None:
-    board, turns = Board(2, 2), torch.zeros(4, dtype=torch.long)
-    common, odd = (torch.arange(4), turns), (torch.tensor([3, 1, 2, 0]), turns)
-    ranks = rank_placements([odd, common, board.turned(*common, 1)[1:]], board, None)
-    assert ranks[0] < ranks[1] == ranks[2]
-    puzzle = cut(3, 3)
-    true = puzzle.board.snap(puzzle.truth)
-    placements = [true, (true[0].roll(1), true[1]), true]
-    plain, with_borders = (rank_placements(placements, puzzle.board, it) for it in (None, find_matches(puzzle)))
-    gained = [more - less for more, less in zip(with_borders, plain, strict=True)]
-    assert gained[0] == gained[2] > gained[1] >= 0
 
 
 # Hybrid.
@@ -202,31 +189,6 @@ def test_placements_keep_locks(seed: int, rows: int, cols: int, count: int) -> N
     assert torch.equal(new_turns[held], ((turns + 1) % 4)[held])
     assert len(new_cells.unique()) == pieces
     assert 0 <= int(new_cells.min()) <= int(new_cells.max()) < board.cells
-
-
-class FirstCells:
-    """Puts every piece on the first cells, whatever is locked."""
-
-    name = "first cells"
-
-    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
-        assert puzzle.truth is None
-        assert generator.initial_seed() == 7
-        count = torch.arange(len(puzzle))
-        yield Step(puzzle.board.poses(count, count % 4), 1.0)
-
-
-def test_answers_of_any_solver_keep_locks_and_may_lack_confidence(cut: Cut) -> None:
-    puzzle = locked(cut(3, 4), [0, 7], [11, 0], [3, 2])
-    assembly = assemble(puzzle, FirstCells(), seed=7)
-    cells, turns = puzzle.board.snap(assembly.poses)
-    assert cells[[0, 7]].tolist() == [11, 0]
-    assert turns[[0, 7]].tolist() == [3, 2]
-    assert sorted(cells.tolist()) == list(range(12))
-    assert not assemble(cut(2, 3), FirstCells(), seed=7).confidence.any()
-    for seed in (-1, 2**63):
-        with pytest.raises(InputError, match=f"seed {seed} is out of range"):
-            assemble(puzzle, FirstCells(), seed)
 
 
 def test_locked_pieces_determine_the_turn_of_the_whole(cut: Cut) -> None:
