@@ -46,7 +46,7 @@ class ModelConfig(Settings):
     edge_model: str = ""
     """learned edge compatibility (bundled name or folder) as part of the evidence; empty: border gradients alone"""
     contact_slots: Width = SIDES**2
-    """kinds of contact that `Matches.slot` tells apart: a side of one piece beside a side of the other"""
+    """kinds of contact in `Matches.slot`: a side of one piece beside a side of the other"""
     votes: bool = True
     """the matches' votes on the noisy poses; off in the paper's form"""
     verdicts: bool = False
@@ -95,50 +95,60 @@ class ModelConfig(Settings):
 
     @property
     def on_board(self) -> bool:
-        """Whether pieces stand on a board: at quarter turns, on the cells of a lattice."""
+        """Whether poses are those of a board: at quarter turns, on the cells of a lattice."""
         return self.space == "cos_sin"
 
     def conflicts(self) -> Iterator[tuple[str, str]]:
         """Settings that do not work together, or that would have no effect."""
         pictures, outlines = (self.backbone in get_args(kind) for kind in (ImageBackbone, OutlineBackbone))
-        fitting_spaces = ["cos_sin"] if pictures else ["plane"] if outlines else ["so3", "six_d", "quaternion"]
-        if self.space not in fitting_spaces:
-            yield "space", f"{' or '.join(fitting_spaces)} with the backbone {self.backbone}"
-        if outlines and self.symmetry != "invariant":
-            yield "symmetry", "invariant with the backbone outline, whose features are"
-        if self.backbone == "resnet18" and self.symmetry == "plain":
-            yield "symmetry", "equivariant or invariant with resnet18, whose convolutions are; or pass backbone light"
-        if not pictures and (self.backbone in PLAIN_NETWORKS) != (self.symmetry == "plain"):
-            fitting = " or ".join(PLAIN_NETWORKS if self.symmetry == "plain" else VECTOR_NETWORKS)
-            yield "backbone", f"{fitting} to be {self.symmetry}"
-        if self.posed and (pictures or outlines or self.symmetry != "equivariant" or self.space == "quaternion"):
-            yield "posed", "off: it needs features that turn freely, of equivariant encoders of points in so3 or six_d"
+        spaces = ["cos_sin"] if pictures else ["plane"] if outlines else ["so3", "six_d", "quaternion"]
+        fitting = " or ".join(PLAIN_NETWORKS if self.symmetry == "plain" else VECTOR_NETWORKS)
+        turning = self.symmetry == "equivariant" and not (pictures or outlines)
         widths = {self.width} | ({self.hidden} if self.stack == "published" and self.layers > 1 else set())
-        if self.layer == "unimp" and any(width % self.heads for width in widths):
-            yield "heads", f"a divisor of the width {' and '.join(map(str, sorted(widths)))}"
-        if self.head == "cells" and self.space != "cos_sin":
-            yield "head", "regression or rotations where there is no board"
-        if self.head == "rotations" and (self.space != "so3" or not self.posed or self.votes):
-            yield "head", "regression but in the space so3, posed and without votes"
-        if self.head == "cells" and self.stack == "published":
-            yield "stack", "transformer with the head cells"
-        if self.side_heads and self.head != "cells":
-            yield "side_heads", "off without the head cells, whose nodes are pieces in their turns"
-        if self.votes and self.space == "quaternion":
-            yield "votes", "off with quaternions, whose mean is no mean of poses"
-        if self.verdicts and (not self.votes or self.on_board):
-            yield "verdicts", "off on boards and without votes"
-        if self.layer == "gcn" and self.edge_features:
-            yield "edge_features", "off with the layer gcn, which does not use them"
+        indivisible = self.layer == "unimp" and any(width % self.heads for width in widths)
         # Four products of each layer's width with itself, and a feed-forward part four times as wide; in float32.
         wide = max(self.width, self.hidden if self.stack == "published" else 0)
-        if 4 * 12 * self.layers * wide**2 > memory_budget():
-            yield "layers", f"fewer with a width of {wide}: so many numbers do not fit into memory"
-        if 1 < self.degree != int(self.degree):
-            yield "degree", "0 (all others), a share of them up to 1, or a whole number from 2 on"
-        if self.degree and self.dropped_edges:
-            yield "degree", "0 with dropped_edges: both make graphs sparse"
-        if self.top_k and not (self.degree and self.pairwise):
-            yield "top_k", "0 without a degree and without edge_features or votes: it adds matches to an expander"
-        if self.sparse_solving and not (self.degree or self.dropped_edges):
-            yield "sparse_solving", "off without a degree or dropped_edges, which make graphs sparse"
+        too_large = 4 * 12 * self.layers * wide**2 > memory_budget()
+        not_plain = not pictures and (self.backbone in PLAIN_NETWORKS) != (self.symmetry == "plain")
+        unequal = self.backbone == "resnet18" and self.symmetry == "plain"
+        cells, rotations = self.head == "cells", self.head == "rotations"
+        fixed = self.posed and (not turning or self.space == "quaternion")
+        unturned = rotations and (self.space != "so3" or not self.posed or self.votes)
+        sparse = self.degree or self.dropped_edges
+        rules: tuple[tuple[object, str, str], ...] = (
+            (self.space not in spaces, "space", f"{' or '.join(spaces)} with the backbone {self.backbone}"),
+            (outlines and self.symmetry != "invariant", "symmetry", "invariant with the backbone outline"),
+            (unequal, "symmetry", "equivariant or invariant with resnet18, whose convolutions are; or use light"),
+            (not_plain, "backbone", f"{fitting} to be {self.symmetry}"),
+            (
+                fixed,
+                "posed",
+                "off: it needs features that turn freely, of equivariant encoders of points in so3 or six_d",
+            ),
+            (indivisible, "heads", f"a divisor of the width {' and '.join(map(str, sorted(widths)))}"),
+            (cells and self.space != "cos_sin", "head", "regression or rotations where there is no board"),
+            (unturned, "head", "regression but in the space so3, posed and without votes"),
+            (cells and self.stack == "published", "stack", "transformer with the head cells"),
+            (
+                self.side_heads and not cells,
+                "side_heads",
+                "off without the head cells, whose nodes are views of pieces",
+            ),
+            (
+                self.votes and self.space == "quaternion",
+                "votes",
+                "off with quaternions, whose mean is no mean of poses",
+            ),
+            (self.verdicts and (not self.votes or self.on_board), "verdicts", "off on boards and without votes"),
+            (self.layer == "gcn" and self.edge_features, "edge_features", "off with gcn, which does not use them"),
+            (too_large, "layers", f"fewer with a width of {wide}: so many numbers do not fit into memory"),
+            (
+                1 < self.degree != int(self.degree),
+                "degree",
+                "0 (all others), a share up to 1, or a whole number from 2 on",
+            ),
+            (self.degree and self.dropped_edges, "degree", "0 with dropped_edges: both make graphs sparse"),
+            (self.top_k and not (self.degree and self.pairwise), "top_k", "0 without a degree or without matches"),
+            (self.sparse_solving and not sparse, "sparse_solving", "off without a degree or dropped_edges"),
+        )
+        yield from ((name, wanted) for broken, name, wanted in rules if broken)

@@ -416,7 +416,7 @@ class EdgeModelConfig:
     """The size of the network, and the scales that its weights were trained with."""
 
     depth: Width = 8
-    """pixels of a piece that are looked at, from the side inwards"""
+    """pixels of a piece that are read, from the side inwards"""
     length: Even = 32
     """numbers to which a strip is brought along the side, even"""
     width: Width = 64

@@ -41,7 +41,7 @@ class BorderConfig:
     """Numbers that border solvers share."""
 
     matches: int = 40
-    """partners of every side that are looked at"""
+    """partners of every side that are considered"""
     fall: float = 5.0
     """matches weigh exp(−fall · ratio²); with the paper's 1 / ratio unclear ones would outweigh the clear ones"""
     least_weight: float = 1e-3

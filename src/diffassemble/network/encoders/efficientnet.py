@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -27,30 +26,15 @@ _FILE = "models/efficientnet-lite0-57934424.pth"
 _SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 
 
-class Stage(NamedTuple):
-    """A sequence of blocks of one width, of which the first has the stride."""
-
-    width: int
-    blocks: int
-    kernel: int
-    stride: int
-    expansion: int
-
-
 @dataclass(frozen=True)
 class Architecture:
-    """The published widths and stages."""
+    """The published widths; of each stage channels, blocks, kernel, stride of the first block, and expansion."""
 
     stem: int = 32
     last: int = 1280
-    stages: tuple[Stage, ...] = (
-        Stage(16, 1, 3, 1, 1),
-        Stage(24, 2, 3, 2, 6),
-        Stage(40, 2, 5, 2, 6),
-        Stage(80, 3, 3, 2, 6),
-        Stage(112, 3, 5, 1, 6),
-        Stage(192, 4, 5, 2, 6),
-        Stage(320, 1, 3, 1, 6),
+    stages: tuple[tuple[int, int, int, int, int], ...] = (
+        *((16, 1, 3, 1, 1), (24, 2, 3, 2, 6), (40, 2, 5, 2, 6), (80, 3, 3, 2, 6)),
+        *((112, 3, 5, 1, 6), (192, 4, 5, 2, 6), (320, 1, 3, 1, 6)),
     )
 
 
@@ -97,11 +81,10 @@ class EfficientNetLite(nn.Module):
         super().__init__()
         self.stem = Convolution(3, form.stem, 3, 2, 1, relu=True)
         blocks, channels = list[nn.Module](), form.stem
-        for stage in form.stages:
-            for index in range(stage.blocks):
-                stride = stage.stride if index == 0 else 1
-                blocks.append(Bottleneck(channels, stage.width, stage.kernel, stride, stage.expansion))
-                channels = stage.width
+        for width, count, kernel, stride, expansion in form.stages:
+            for index in range(count):
+                blocks.append(Bottleneck(channels, width, kernel, stride if index == 0 else 1, expansion))
+                channels = width
         self.blocks = nn.ModuleList([*blocks, Convolution(channels, form.last, 1, 1, 1, relu=True)])
 
     def forward(self, pictures: Float[Tensor, "b 3 h w"], *wanted: int) -> list[Float[Tensor, "b c h2 w2"]]:
