@@ -69,10 +69,7 @@ DEFAULT = EstimateConfig()
 
 @dataclass(frozen=True)
 class Clusters:
-    """`label` is the same for all members of a cluster; `frame` is each piece's pose in the frame of its cluster.
-
-    The frame's origin is the middle of the box around the members.
-    """
+    """Clusters by `label`; `frame` is each piece's pose about the middle of the box around its cluster."""
 
     label: Int[Tensor, "n"]
     frame: Poses
@@ -89,10 +86,7 @@ class Clusters:
     def placed(
         self, rotation: Rotations, place: Places, locked: Bool[Tensor, "n"] | None = None, rigid: bool = False
     ) -> tuple[Rotations, Places]:
-        """Poses (n, k) of all pieces by the mean of their clusters' members, or of those that are locked, if any are.
-
-        Linear in the poses, unless the mean rotation is to be `rigid`.
-        """
+        """Poses (n, k) by the mean of the clusters' members, or of those that are locked; its rotation made `rigid`."""
         label = self.label
         weight = own = torch.ones_like(label, dtype=place.dtype)
         if locked is not None:
@@ -111,10 +105,7 @@ class Clusters:
         return self.members(turn, shift)
 
     def reach(self, pairs: int = 2**22) -> Float[Tensor, "n two_d"]:
-        """How far a piece's cluster extends beyond it along its own axes, forwards then backwards.
-
-        At most `pairs` pairs of pieces are compared at once.
-        """
+        """How far a piece's cluster extends beyond it along its own axes, forwards then backwards."""
         rotation, place = self.frame.rotation, self.frame.translation
         if torch.equal(rotation, rotation.round()):  # quarter turns: two corners of the cluster's box are enough
             index, zeros = self.label[:, None].expand_as(place), torch.zeros_like(place)
@@ -355,10 +346,7 @@ def estimates(
     unit: Float[Tensor, "n"],
     config: EstimateConfig = DEFAULT,
 ) -> Estimates:
-    """Estimates by the noisy poses, by votes and by clusters; `turn_variance` is the rotations' noise.
-
-    Places have unit noise / span; they are shrunk to their most probable values, given their spread within the whole.
-    """
+    """Estimates by the noisy poses, by votes and by clusters; `turn_variance` is the rotations' noise."""
     noise, spread = (1 - alpha_bar) / span**2, config.spread
     shrink = alpha_bar.sqrt() * spread**2 / (alpha_bar * spread**2 + noise)
     free = (~locks.held[:, None]).to(place)

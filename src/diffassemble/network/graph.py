@@ -68,10 +68,7 @@ def virtual_edges(puzzle: Int[Tensor, "n"], virtual: int) -> Edges:
 
 
 def match_edges(matches: Matches, top: int, slots: int) -> Edges:
-    """Every piece with the `top` most probable matches of each of its sides, both ways; pairs may come twice.
-
-    A slot is a side of `first` beside a side of `second`, so slots with the same slot // √slots are of one side.
-    """
+    """Every piece with the `top` most probable matches of each of its sides, both ways; pairs may come twice."""
     sides = math.isqrt(slots)
     side = matches.first * sides + matches.slot // sides
     order = matches.probability.argsort(descending=True, stable=True)
@@ -85,10 +82,7 @@ def match_edges(matches: Matches, top: int, slots: int) -> Edges:
 
 
 def expander_edges(puzzle: Int[Tensor, "n"], degree: float, generator: torch.Generator) -> Edges:
-    """An expander within each puzzle, and every piece with itself; `puzzle` is sorted.
-
-    Puzzles too small for the degree are joined completely.
-    """
+    """An expander within each puzzle, complete if small, and every piece with itself; `puzzle` is sorted."""
     parts, start = [], 0
     for count in torch.bincount(puzzle).tolist():
         neighbours = neighbours_of(degree, count)
@@ -103,10 +97,7 @@ def expander_edges(puzzle: Int[Tensor, "n"], degree: float, generator: torch.Gen
 
 
 def neighbours_of(degree: float, count: int) -> int:
-    """How many neighbours each of `count` pieces gets: `degree` is a share of the others up to 1, a number above.
-
-    At least two, since one cannot connect all; one more where pieces and neighbours are both odd in number.
-    """
+    """How many neighbours each piece gets, at least two: `degree` is a share of the others up to 1, a number above."""
     wanted = max(2, round(degree * (count - 1)) if degree <= 1 else int(degree))
     return min(wanted + count * wanted % 2, count - 1)
 
@@ -271,10 +262,7 @@ def find_features(edges: Edges, count: int, matches: Matches, slots: int) -> Lis
 
 @dataclass(frozen=True)
 class DenseGraph:
-    """Complete graphs side by side, padded to the largest, with the features of pairs (receiver, sender).
-
-    The last `virtual` nodes of each graph are no pieces.
-    """
+    """Complete graphs side by side, padded to the largest; the last `virtual` nodes of each are no pieces."""
 
     puzzle: Int[Tensor, "n"]
     present: Bool[Tensor, "b w"]

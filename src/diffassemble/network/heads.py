@@ -84,10 +84,7 @@ def _in_order(parts: Sequence[Tensor], boards: Sequence[BoardCells]) -> Tensor:
 
 
 class CellScores(nn.Module):
-    """Scores every cell for every view; heads that score share one embedding of the cells.
-
-    Products of vectors are divided by `scale`, which brings them to about unit size.
-    """
+    """Scores every cell for every view by products with embeddings of the cells, divided by `scale`."""
 
     def __init__(self, width: int, place_width: int, hidden: int = 0, scale: float = 8.0) -> None:
         super().__init__()
@@ -149,10 +146,7 @@ class CellEmbedding(nn.Module):
 def blocks(
     boards: Sequence[BoardCells], pieces: int, samples: int, most: int
 ) -> Iterator[tuple[slice, Sequence[BoardCells]]]:
-    """Pieces in blocks of at most so many logits (cells × pieces × samples), each with its boards.
-
-    Several boards at once occur in training alone, where all fits into one block.
-    """
+    """Pieces in blocks of at most so many logits (cells × pieces × samples), each with its boards."""
     size = max(1, most // (samples * max(cells.board.cells for cells in boards)))
     if len(boards) > 1 or size >= pieces:
         yield slice(0, pieces), boards
@@ -238,20 +232,14 @@ class RotationScores(nn.Module):
 def rotation_cross_entropy(
     logits: RotationLogits, true: Float[Tensor, "n 3 3"], narrow: float = 2.0
 ) -> Float[Tensor, ""]:
-    """Cross-entropy of distributions with targets about the true rotations: softmax(narrow · ⟨G, R⟩) over the grid.
-
-    The mean of a target with `narrow` = 2 is 2° from the true rotation, 4° at most.
-    """
+    """Cross-entropy of distributions with targets about the true rotations: softmax(narrow · ⟨G, R⟩) over the grid."""
     near = torch.einsum("gab,nab->ng", grid().to(true), true)
     target = (narrow * near).softmax(-1)
     return -(target[:, None] * logits.log_softmax(-1)).sum(-1).mean()
 
 
 class Axes(nn.Module):
-    """Rotations in the frame of the noisy pose, whose rows are mixtures of the piece's own vectors.
-
-    If the weights don't change when the piece is turned, the rotation turns with it.
-    """
+    """Rotations in the frame of the noisy pose, whose rows are mixtures of the piece's own vectors."""
 
     def __init__(self, vectors: int, width: int) -> None:
         super().__init__()

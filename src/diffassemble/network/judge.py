@@ -45,10 +45,7 @@ DEFAULT = AssemblyConfig()
 
 
 def corrupt_matches(matches: Matches, wrong: float, missing: float, generator: torch.Generator) -> Matches:
-    """Matches of which a share is missing and a share has wrong poses, with unchanged probabilities.
-
-    A wrong one keeps the distance of the two pieces, all else is drawn at random. Both directions go together.
-    """
+    """Matches of which a share is missing and a share has wrong poses at the same distance, both ways alike."""
     half = len(matches) // 2
     mirrored = torch.equal(matches.first[:half], matches.second[half:]) and 2 * half == len(matches)
     assert mirrored, "matches are listed one way, then the other way round"
@@ -92,10 +89,7 @@ def denoised(
     generator: torch.Generator,
     config: AssemblyConfig = DEFAULT,
 ) -> Iterator[tuple[float, Poses, Poses]]:
-    """Yield after every reverse step the share done, x_t of the first sample, and X₀ of all samples (k·n poses).
-
-    Locked pieces keep their poses. The first sample reads all matches.
-    """
+    """Yield after every reverse step the share done, x_t of the first sample, and X₀ of all samples (k·n poses)."""
     count, space = len(puzzle), model.space
     others = sample_count(samples, count) - 1
     by_sample = [matches, *(corrupt_matches(matches, 0.0, config.omitted, generator) for _ in range(others))]
@@ -151,10 +145,7 @@ def assembled(
     locked: bool = True,
     config: AssemblyConfig = DEFAULT,
 ) -> tuple[Poses, Float[Tensor, "n"]]:
-    """The assembly by the matches as judged in k samples, and the probability that each piece is right.
-
-    That is relative to what is held; if nothing is really `locked`, to the largest part that holds together.
-    """
+    """The assembly by the matches as judged, and probabilities of its pieces relative to what is held or largest."""
     by_sample, overall = judged
     # Matches less probable than clusters take are still better than none.
     probable = [with_probability(one, one.probability.clamp(min=THRESHOLDS[-1])) for one in by_sample]
@@ -257,10 +248,7 @@ def _drawn_parts(
 def _lowered(
     likely: Float[Tensor, "e"], drawn: Float[Tensor, "d e"], together: Float[Tensor, "d c"], against: Float[Tensor, "c"]
 ) -> Float[Tensor, "e"]:
-    """Probabilities of links given c contradicting matches of probability `against`, whose pieces are `together`.
-
-    The odds of a link change by the ratio of the likelihoods of no contradiction if it is true and if it is false.
-    """
+    """Probabilities of links given c contradicting matches of probability `against`, whose pieces are `together`."""
     true, false = drawn.sum(0), (1 - drawn).sum(0)
     mean = together.mean(0)[:, None]
     # Links that are true or false in all draws are no evidence: the mean counts like one more draw.

@@ -25,10 +25,7 @@ _OWN = -1e4
 
 @dataclass(frozen=True)
 class Sides:
-    """Descriptors of the right and the left side of every view, whose products are logits of being neighbours.
-
-    `no_neighbour` is the logit of there being none.
-    """
+    """Descriptors of the right and left side of every view; their products are logits of being neighbours."""
 
     right: Float[Tensor, "v s"]
     left: Float[Tensor, "v s"]
@@ -50,10 +47,7 @@ def _without_own(score: Float[Tensor, "*b w w"]) -> Float[Tensor, "*b w w"]:
 
 
 class SideDescriptors(nn.Module):
-    """Describes the strips of pixels along the right and the left side of each view, given the piece's features.
-
-    Strips are `depth` lines of pixels wide; descriptors have `width` numbers.
-    """
+    """Describes strips of `depth` lines of pixels along the right and left side of each view, given its features."""
 
     def __init__(self, features: int, depth: int = 4, hidden: int = 192, width: int = 64) -> None:
         super().__init__()

@@ -73,10 +73,7 @@ class Upright(Pretrained):
         self.register_buffer("temperature", torch.ones(()))
 
     def forward(self, pictures: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 4"]:
-        """Logit k: turning the picture clockwise by k quarter turns makes it upright; their softmax is calibrated.
-
-        Colours are in [0, 1], NaN where they are not known.
-        """
+        """Logit k: turning the picture clockwise by k quarter turns makes it upright; their softmax is calibrated."""
         return self.judged(views_of(pictures, self.config.side))
 
     def judged(self, views: Views) -> Float[Tensor, "b t"]:

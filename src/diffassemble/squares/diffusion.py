@@ -37,10 +37,7 @@ class DiffusionSolver:
     name: str = "diffusion"
 
     def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
-        """Yield the poses of the leading sample after every reverse step, then the final placement.
-
-        The answer does not depend on the order in which the pieces are listed.
-        """
+        """Yield the leading sample's poses after every reverse step, then the placement; independent of piece order."""
         return in_content_order(puzzle, lambda ordered: self._ordered_steps(ordered, generator))
 
     def _ordered_steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:

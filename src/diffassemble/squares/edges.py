@@ -86,10 +86,7 @@ class Partners:
 
 @dataclass(frozen=True)
 class Borders:
-    """What every side predicts and what it shows, so that the scores of any pairs are one matrix product.
-
-    A score is the symmetric Mahalanobis gradient compatibility over its expected value: near 1 for true neighbours.
-    """
+    """What every side predicts and what it shows, so that the scores of any pairs are one matrix product."""
 
     predicted: Float[Tensor, "sides w"]
     observed: Float[Tensor, "sides w"]
@@ -367,10 +364,7 @@ class Evidence:
     def matches(
         self, pitch: float, keep: int = 8, edge_model: CompareEdges | None = None, config: ComparisonConfig = DEFAULT
     ) -> Matches:
-        """The `keep` most promising partners of every side, as matches on a lattice of the given pitch.
-
-        Without an edge model they follow from border gradients alone.
-        """
+        """The `keep` best partners of every side as matches; by border gradients alone without an edge model."""
         if edge_model is None:
             partners = self.borders.best(keep, config.edges)
             return matches_of_partners(partners.side, evidence(partners, config.edges), pitch)
@@ -387,10 +381,7 @@ def find_matches(puzzle: Puzzle, edge_model: CompareEdges | None = None, keep: i
 def match_finder(
     network: PoseNetwork, evidence: Evidence | None = None, config: ComparisonConfig = DEFAULT
 ) -> MatchFinder | None:
-    """The matcher that a network needs: border gradients, or the learned edges that its config names.
-
-    With `evidence`, that of the one puzzle whose matches will be needed, nothing is computed twice.
-    """
+    """The matcher that a network needs, by border gradients or the edges of its config; of `evidence` if given."""
     if not network.pairwise:
         return None
     edge_model = load_edge_model(network.config.edge_model) if network.config.edge_model else None
@@ -450,10 +441,7 @@ class StripBlock(nn.Module):
 
 
 class EdgeModel(Pretrained):
-    """Compares sides of pieces that lost a known number of pixels; `compare` estimates whether they did.
-
-    `odds` (gaps, TERMS) are the coefficients of the regression for every gap.
-    """
+    """Compares sides of pieces that lost a known number of pixels; `compare` estimates whether they did."""
 
     config_class = EdgeModelConfig
     odds: Tensor

@@ -228,10 +228,7 @@ def place_terms(
     trust: float = 1.0,
     config: EnergyConfig = DEFAULT,
 ) -> Float[Tensor, "n 4 c"]:
-    """Log odds over chance of each piece's turn and place by log probabilities, if given, weighted by `trust`.
-
-    Locked pieces count `pinned` where they are locked.
-    """
+    """Log odds over chance of each piece's turn and place by log probabilities, if given, weighted by `trust`."""
     terms = torch.zeros(count, SIDES, board.cells)
     if board.oblong:
         terms[:, 1::2] = -config.pinned

@@ -135,10 +135,7 @@ def held_by_frames(
 def best_frames(
     places: Int64[np.ndarray, "k 2"], weight: Float64[np.ndarray, "k"], board: Board, most: int
 ) -> list[tuple[float, int, Int64[np.ndarray, "k"]]]:
-    """The best frames for pieces at these places: the weight each holds, its turn, the cells in it, or −1.
-
-    The frame may be along the places or across them. Of frames that hold as much, those in the middle come first.
-    """
+    """The best frames for pieces at these places: the weight each holds, its turn, the cells in it, or −1."""
     shape, found = (board.cols, board.rows), []
     for by in (0,) if board.oblong or board.rows == board.cols else (0, 1):
         place = np.stack([-places[:, 1], places[:, 0]], 1) if by else places

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -64,10 +63,7 @@ _POSSIBLE = float(np.nextafter(np.float32(0), np.float32(1)))
 
 @dataclass(frozen=True)
 class BorderSolver(ABC):
-    """A solver that compares borders alone; `upright` turns its whole.
-
-    After `budget` seconds no more matches are tried, and loose pieces are put into empty cells in their order.
-    """
+    """A solver that compares borders, for `budget` seconds; `upright` turns its whole."""
 
     budget: float = math.inf
     upright: Uprighter | None = None
@@ -85,14 +81,12 @@ class BorderSolver(ABC):
 
     def placed(self, puzzle: Puzzle, found: Evidence, until: float) -> Placement:
         """The placement alone, for pieces in a given order; `until` is when to stop, by the monotonic clock."""
-        result: list[Placement] = []
-
-        def run() -> Iterator[Step]:
-            borders = found.borders
-            result.append((yield from self.place(puzzle, borders, borders.best(self.config.matches), until)))
-
-        deque(run(), maxlen=0)
-        return result[0]
+        steps = self.place(puzzle, found.borders, found.borders.best(self.config.matches), until)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return end.value
 
     @abstractmethod
     def place(self, puzzle: Puzzle, borders: Borders, partners: Partners, until: float) -> Placing:
@@ -141,10 +135,7 @@ class Candidates:
         return self.pairs.reshape(-1, 2)[chosen]
 
     def best(self, possible: Bool[np.ndarray, "sides keep"]) -> SideMatches:
-        """The best match of every side among those that are possible (M of Yu 2015: how much better than all others).
-
-        The last score of a list bounds the scores of all sides that are not in it.
-        """
+        """The best match of every side among those that are possible, with the ratio M of Yu 2015."""
         if not self.side.size:
             return SideMatches(np.zeros((0, 2), np.int64), np.zeros(0), np.zeros(0))
         every = np.arange(len(self.side))

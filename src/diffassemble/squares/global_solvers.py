@@ -88,10 +88,7 @@ def _equations(forest: Forest, sides: Int64[np.ndarray, "m 2"]) -> tuple[csr_arr
 
 @dataclass(frozen=True)
 class Acceptance:
-    """Which matches are accepted: those whose ratio is below `clear` take part, and must hold in the solution.
-
-    Those that close no cycle hold in any solution: they are accepted with a ratio below `bridge` only.
-    """
+    """Which matches take part: with ratios below `clear`; of those on no cycle, which hold always, below `bridge`."""
 
     clear: float = 0.9
     bridge: float = 0.6
@@ -138,10 +135,7 @@ def join_consistent(
 
 @dataclass(frozen=True)
 class YuSolver(BorderSolver):
-    """Finds the places of all pieces at once, in which the clearest matches of sides hold, by linear programs.
-
-    Of the `settings` the best placement counts: few but clear matches; all mutual ones; on cycles only; also others.
-    """
+    """Linear programs over all places in several `settings`, of which the best placement counts."""
 
     settings: tuple[Acceptance, ...] = (
         Acceptance(clear=0.8),
@@ -216,10 +210,7 @@ def connections(sides: Int64[np.ndarray, "m 2"], weight: Float64[np.ndarray, "m"
 
 
 def first_connections(candidates: Candidates, count: int, config: ConnectionConfig = CONNECTIONS) -> csr_array:
-    """The best matches of all sides, weighted by their clearness and by whether they close loops (section 3.2).
-
-    The paper takes all mutual matches with one weight, which is too much for the false ones if pieces are missing.
-    """
+    """The best matches of all sides, weighted by their clearness and by whether they close loops (section 3.2)."""
     best = candidates.best(np.ones(candidates.side.shape, bool))
     return tied_together(_weigh_loops(connections(best.sides, best.weight, count), config), candidates, config)
 
@@ -257,10 +248,7 @@ def recovered_turns(graph: csr_array, config: ConnectionConfig = CONNECTIONS) ->
 
 
 def _weigh_loops(graph: csr_array, config: ConnectionConfig) -> csr_array:
-    """Connections that are on no loop of four pieces whose turns agree count less; diagonals of loops are added.
-
-    Diagonal are two pieces with just two neighbours in common, if both ways between them give the same turn.
-    """
+    """Connections that are on no loop of four pieces whose turns agree count less; diagonals of loops are added."""
     unit = _mapped(graph, lambda value: value / np.abs(value))
     linked = abs(unit)
     ways, turn = (_nonzero(two - diags_array(two.diagonal())) for two in (linked @ linked, unit @ unit))

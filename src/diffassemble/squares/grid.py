@@ -28,10 +28,7 @@ DEFAULT = GridConfig()
 
 
 def candidate_boards(count: int, aspect: float = 1.0, stretch: float = DEFAULT.stretch) -> list[Board]:
-    """Square and landscape boards, at most `stretch` : 1, that `count` pieces fill; of oblong pieces also upright ones.
-
-    If there is none, those that hold them without a row or column to spare.
-    """
+    """Boards at most `stretch` : 1 that `count` pieces fill, or have no row or column to spare; squares: landscape."""
     most = count if aspect != 1 else math.ceil(count**0.5)
     boards = [Board(rows, math.ceil(count / rows), aspect) for rows in range(1, most + 1)]
     if aspect != 1:
@@ -43,10 +40,7 @@ def candidate_boards(count: int, aspect: float = 1.0, stretch: float = DEFAULT.s
 
 
 def choose_board(pieces: ImagePieces, solver: Solver, seed: int, upright: Uprighter | None = None) -> Board:
-    """Solve on every candidate board and keep the one whose placement realises most border evidence.
-
-    Whether rows × cols or cols × rows is right is decided by `upright`; without it the wider one is taken.
-    """
+    """The candidate board whose placement realises most border evidence, turned by `upright`, if given."""
     boards = candidate_boards(len(pieces), pieces.height / pieces.width)
     if len(boards) == 1 and (upright is None or boards[0].oblong):
         return boards[0]

@@ -44,31 +44,20 @@ class PublishedCollection:
     numbered: bool
 
 
+_FACES = "CelebAMask-HQ (github.com/switchablenorms/CelebAMask-HQ); pass its folder CelebA-HQ-img"
+_ART = "ArtGAN (github.com/cs-chan/ArtGAN, folder 'WikiArt Dataset'); pass its folder wikiart"
 COLLECTIONS = {
     "celeba-hq": PublishedCollection(
-        title="CelebA-HQ",
-        train=24_000,
-        test=6_000,
-        lists=("CelebA-HQ_train.txt", "CelebA-HQ_test.txt"),
-        source="CelebAMask-HQ (github.com/switchablenorms/CelebAMask-HQ); pass its folder CelebA-HQ-img",
-        numbered=True,
+        "CelebA-HQ", 24_000, 6_000, ("CelebA-HQ_train.txt", "CelebA-HQ_test.txt"), _FACES, numbered=True
     ),
     "wikiart": PublishedCollection(
-        title="WikiArt",
-        train=50_503,
-        test=12_625,
-        lists=("wikiart_subset_train.txt", "wikiart_subset_test.txt"),
-        source="ArtGAN (github.com/cs-chan/ArtGAN, folder 'WikiArt Dataset'); pass its folder wikiart",
-        numbered=False,
+        "WikiArt", 50_503, 12_625, ("wikiart_subset_train.txt", "wikiart_subset_test.txt"), _ART, numbered=False
     ),
 }
 
 
 def published_split(name: str, folder: Path, *, seed: int = 0) -> tuple[list[Path], list[Path]]:
-    """Training and test pictures of "celeba-hq" or "wikiart" (conventions: see this module's docstring).
-
-    `seed` chooses among the hashed splits of WikiArt; it has no effect where lists or numbers decide.
-    """
+    """Training and test pictures of "celeba-hq" or "wikiart"; `seed` chooses among the hashed splits of WikiArt."""
     if name not in COLLECTIONS:
         raise InputError(f"there is no collection {name!r}; choose one of {', '.join(COLLECTIONS)}")
     collection = COLLECTIONS[name]

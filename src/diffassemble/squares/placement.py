@@ -30,10 +30,7 @@ def finish(
     upright: Uprighter | None,
     shown: Callable[[list[Placement]], list[float]] | None = None,
 ) -> Iterator[Step]:
-    """Yield better and better answers as steps, and the last one once more, turned as a whole by `upright`.
-
-    Where that is uncertain, it adds the log odds of the placement in its turns by `shown`.
-    """
+    """Yield better and better answers; then the last one turned by `upright`, with log odds of its turns by `shown`."""
     board = puzzle.board
     for placement, confidence in answers:
         placed = board.poses(*placement)
@@ -53,10 +50,7 @@ def held_place(poses: Poses, puzzle: Puzzle) -> Placement:
 
 
 def place(poses: Poses, board: Board, exact_cells: int = 1000) -> Placement:
-    """Cells and quarter turns: the one-to-one placement with the smallest sum of squared distances.
-
-    Time grows with the cube of the cells, so that boards of more than `exact_cells` and their pieces are halved.
-    """
+    """Cells and turns with the smallest sum of squared distances; boards of over `exact_cells` cells are halved."""
     cells = torch.empty(len(poses), dtype=torch.long)
     every = torch.arange(len(poses)), torch.arange(board.cells).view(board.rows, board.cols)
     _place(poses.translation.double(), board.centres().double(), *every, cells, exact_cells)

@@ -107,11 +107,32 @@ def energy(at, turn, terms, cols):
 
 @kernel
 def margins(at, turn, where, terms, cols):
-    """By how much each piece's terms are higher than those of any rival piece or turn on its cell."""
+    """By how much each piece's terms are higher than those of any rival piece or turn on its cell.
+
+    Of listed terms, only pieces that are listed with a neighbour are rivals, and none counts less than `unlisted`.
+    """
     margin = np.empty(len(turn))
     for piece in range(len(turn)):
-        own = local_energy(piece, turn[piece], where[piece], at, turn, terms, cols)
-        margin[piece] = own - best_rival(piece, at, turn, where, terms, cols)
+        cell, rival = where[piece], -np.inf
+        if terms.pairs.shape[0] > 0:
+            for other in range(len(turn)):
+                for quarter in range(4):
+                    if other != piece or quarter != turn[piece]:
+                        found = local_energy(other, quarter, cell, at, turn, terms, cols)
+                        rival = found if found > rival else rival
+        else:
+            rival = terms.unlisted
+            for direction in range(4):
+                other = beside(cell, direction, len(at), cols)
+                if other == NOWHERE or at[other] == NOWHERE:
+                    continue
+                side = 4 * at[other] + (direction + 2 - turn[at[other]]) % 4
+                for index in range(terms.starts[side], terms.starts[side + 1]):
+                    candidate, quarter = terms.partner[index] // 4, (direction - terms.partner[index]) % 4
+                    if candidate != piece or quarter != turn[piece]:
+                        found = local_energy(candidate, quarter, cell, at, turn, terms, cols)
+                        rival = found if found > rival else rival
+        margin[piece] = local_energy(piece, turn[piece], cell, at, turn, terms, cols) - rival
     return margin
 
 
@@ -243,37 +264,6 @@ def place_term(terms, cell, piece, quarter):
     if terms.home[piece] == cell and terms.home_turn[piece] == quarter:
         return float(terms.home_term[piece])
     return 0.0
-
-
-@inner
-def best_rival(piece, at, turn, where, terms, cols):
-    """The most that another piece or turn would count on the cell of a piece.
-
-    Of listed terms, only pieces that are listed with a neighbour are rivals, and none counts less than `unlisted`.
-    """
-    cell = where[piece]
-    if terms.pairs.shape[0] > 0:
-        rival = -np.inf
-        for other in range(len(turn)):
-            for quarter in range(4):
-                if other != piece or quarter != turn[piece]:
-                    found = local_energy(other, quarter, cell, at, turn, terms, cols)
-                    if found > rival:
-                        rival = found
-        return rival
-    rival = terms.unlisted
-    for direction in range(4):
-        other = beside(cell, direction, len(at), cols)
-        if other == NOWHERE or at[other] == NOWHERE:
-            continue
-        side = 4 * at[other] + (direction + 2 - turn[at[other]]) % 4
-        for index in range(terms.starts[side], terms.starts[side + 1]):
-            candidate, quarter = terms.partner[index] // 4, (direction - terms.partner[index]) % 4
-            if candidate != piece or quarter != turn[piece]:
-                found = local_energy(candidate, quarter, cell, at, turn, terms, cols)
-                if found > rival:
-                    rival = found
-    return rival
 
 
 @inner
@@ -420,18 +410,24 @@ def _compete(cell, entrant, known, tree):
         tree[node] = two if one == NOWHERE or (two != NOWHERE and known[two] > known[one]) else one
 
 
-# Moves.
-
-
 @inner
 def _disturb(at, turn, where, terms, likely, label, cols, random, weak, taken, tries):
-    """One random move: segments or weak pieces go, a window is emptied, all is shifted, a segment turned or moved.
-
-    Of listed terms, which are those of large boards, segments that go and windows are mostly small.
-    """
+    """One random move: segments or weak pieces go, a window is emptied, all is shifted, a segment turned or moved."""
     move, count, rows, large = _below(np.int64(_MOVES), random), len(turn), len(at) // cols, terms.pairs.shape[0] == 0
-    if move == 0:
-        _lift_segments(at, where, label, large, taken, random)
+    if move == 0:  # some segments, all but one at most; on large boards, of those up to a random size, most
+        size, chance = np.zeros(count, np.int64), np.empty(count)
+        keep, anchor, limit = 0.0, NOWHERE, 0.0
+        if not large:
+            keep, anchor = random.random(), label[_below(count, random)]
+        for piece in range(count):
+            size[label[piece]] += 1
+            chance[piece] = random.random()
+        if large:
+            limit = count ** random.random()
+        for piece in range(count):
+            own = label[piece]
+            if (size[own] < limit and chance[own] < taken) if large else (own != anchor and chance[own] > keep):
+                _lift(piece, at, where)
     elif move == 1:
         limit = -weak * np.log(1e-9 + random.random())
         for piece in range(count):
@@ -497,25 +493,6 @@ def _root(label, piece):
         label[piece] = label[label[piece]]
         piece = label[piece]
     return piece
-
-
-@inner
-def _lift_segments(at, where, label, large, taken, random):
-    """Some segments go, all but one at most; on large boards, of those up to a random size, most."""
-    count = len(where)
-    size, chance = np.zeros(count, np.int64), np.empty(count)
-    keep, anchor, limit = 0.0, NOWHERE, 0.0
-    if not large:
-        keep, anchor = random.random(), label[_below(count, random)]
-    for piece in range(count):
-        size[label[piece]] += 1
-        chance[piece] = random.random()
-    if large:
-        limit = count ** random.random()
-    for piece in range(count):
-        own = label[piece]
-        if (size[own] < limit and chance[own] < taken) if large else (own != anchor and chance[own] > keep):
-            _lift(piece, at, where)
 
 
 @inner

@@ -105,10 +105,7 @@ class Patches(nn.Module):
 
 
 class LightBackbone(nn.Module):
-    """A small network for CPUs on one view of a piece, channels last: patches of 4, 8, then all 32 pixels.
-
-    Mean colour and contrast are separate inputs, so that faint patterns count as much as strong ones.
-    """
+    """A small network for CPUs on one view of a piece, channels last: patches of 4, 8, then all 32 pixels."""
 
     def __init__(self, features: int) -> None:
         super().__init__()
@@ -192,10 +189,7 @@ def frozen_features(
     at_once: int = 288,
     blocks: tuple[int, ...] = (7, 10),
 ) -> Float[Tensor, "n 4 p"]:
-    """Features of each view of pieces with colours in [0, 1] by the frozen network, so many views `at_once`.
-
-    They are the maps after these blocks, which are 2 × 2 for pieces of 32 pixels.
-    """
+    """Features of each view of pieces with colours in [0, 1]: maps of the frozen network after these blocks."""
     network = load_efficientnet().to(pixels.device, dtype)
     parts = []
     with torch.autocast(pixels.device.type, enabled=False):

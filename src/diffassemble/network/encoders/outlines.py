@@ -14,10 +14,7 @@ OutlineBackbone = Literal["outline"]
 
 
 class OutlineEncoder(nn.Module):
-    """A small network on the magnitudes of the outline's Fourier coefficients, at unit size, and on the size.
-
-    Turning a piece and starting its outline elsewhere change phases alone. `waves` is their number in either direction.
-    """
+    """A small network on the outline's size and on the magnitudes of its Fourier coefficients, `waves` either way."""
 
     def __init__(
         self, backbone: OutlineBackbone, symmetry: Symmetry, features: int, waves: int = 12, hidden: int = 64

@@ -111,10 +111,7 @@ class VectorLayer(nn.Sequential):
 
 
 class EdgeConvolution(nn.Module):
-    """The published form: the mean over the neighbours of layers of (difference, point itself).
-
-    With `crosses` the cross product of the two is added, which distinguishes left from right.
-    """
+    """The published form: the mean over the neighbours of layers of (difference, point, their cross product)."""
 
     def __init__(self, channels_in: int, channels_out: int, layers: int, crosses: bool = False) -> None:
         super().__init__()
@@ -134,10 +131,7 @@ class EdgeConvolution(nn.Module):
 
 
 class ReceiverConvolution(nn.Module):
-    """The light form: the mean over the neighbours j of A x_j + B x_i, reduced against a direction C x_i.
-
-    All products of matrices are done once a point, not an edge.
-    """
+    """The light form: the mean over the neighbours j of A x_j + B x_i, reduced against a direction C x_i."""
 
     def __init__(self, channels_in: int, channels_out: int) -> None:
         super().__init__()
@@ -301,11 +295,7 @@ PointNetwork = LightNetwork | PublishedNetwork | DGCNN | PointNet
 
 
 class PointEncoder(nn.Module):
-    """Clouds (n, p, 3) about their origins → (n, width): 3 · `features` learned numbers and three extents.
-
-    Large clouds are thinned to their first points, which must be in random order. Nothing depends on other fragments.
-    At most `pairs` pairs of neighbours are processed at once, which stay within the processor's cache.
-    """
+    """Clouds (n, p, 3) about their origins → (n, width): 3 · `features` learned numbers and three extents."""
 
     def __init__(self, backbone: PointBackbone, symmetry: Symmetry, features: int, pairs: int = 16384) -> None:
         super().__init__()
