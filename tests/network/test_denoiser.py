@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from diffassemble.core import InputError, Matches, Poses, Puzzle
+from diffassemble.core import InputError, Puzzle
 from diffassemble.core.poses import random_rotations
 from diffassemble.core.seeds import seeded
 from diffassemble.network.batch import PuzzleBatch, pack
@@ -192,21 +192,3 @@ def test_axes_turn_with_the_fragment_and_its_shape_does_not() -> None:
         wanted = axes(nodes, plain[:, None]) @ turn.mT[:, None]
         assert torch.allclose(axes(nodes, turned[:, None]), wanted, atol=1e-3)
         assert float(wanted.norm()) > 0.1
-
-
-@pytest.mark.parametrize("space", ["so3", "six_d"])
-def test_in_space_matches_are_read_as_on_boards(make_model: Make, space: str) -> None:
-    """With one kind of contact: true matches vote for the truth, and clusters of them stand there."""
-    model = make_model(backbone="vn_dgcnn", space=space, contact_slots=1)
-    truth = Poses(random_rotations(4, seeded()), torch.randn(4, 3, generator=seeded(1)) / 4)
-    first, second = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
-    relative = truth[second].inverse() @ truth[first]
-    matches = Matches(first, second, relative, torch.zeros(6, dtype=torch.long), torch.full((6, 3), 0.95))
-    points = torch.randn(4, 64, 3, generator=seeded(2)) / 10
-    batch = PuzzleBatch(points, torch.zeros(4, dtype=torch.long), torch.ones(4, 4), 9 * torch.ones(4, 3), matches)
-    condition, time = model.condition(batch), torch.ones(4, 2, dtype=torch.long)
-    clean = model.space.to_vector(truth)[:, None].expand(-1, 2, -1)
-    estimates, _ = model._estimates(clean, time, condition)
-    assert estimates.shape == (4, 2, 1 + len(POWERS) + len(THRESHOLDS), model.space.width)
-    torch.testing.assert_close(estimates, clean[:, :, None].expand_as(estimates), rtol=1e-2, atol=1e-2)
-    assert model(clean, time, condition).isfinite().all()

@@ -22,10 +22,8 @@ from diffassemble.network.encoders import efficientnet
 from diffassemble.network.encoders.image import four_views, frozen_features
 from diffassemble.network.encoders.points import PointEncoder
 from diffassemble.network.heads import RotationScores, expected, grid, rotation_cross_entropy
-from diffassemble.network.sampling import denoise
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.edges import find_matches
-from diffassemble.squares.placement import place_by_logits
 from diffassemble.training.denoising import right_neighbours, true_places
 
 Make = Callable[..., Denoiser]
@@ -88,30 +86,6 @@ def test_large_boards_are_scored_in_blocks(make_model: Make, puzzle: Puzzle, mon
     assert parts.logits is None
     torch.testing.assert_close(parts.vectors, whole.vectors)
     torch.testing.assert_close(parts.summary, whole.summary)
-
-
-class Knowing(Denoiser):
-    """Says where pieces truly belong, and nothing of other cells."""
-
-    truth: torch.Tensor
-
-    def predict(self, noisy, time, condition, before=None):  # type: ignore[no-untyped-def]
-        found = super().predict(noisy, time, condition, before)
-        true = self.truth[:, None, None].expand(-1, noisy.shape[1], 1)
-        logits = found.logits.flatten(2).scatter_add(2, true, torch.full(true.shape, 50.0)).view_as(found.logits)
-        return replace(found, vectors=expected(logits, condition.boards), logits=logits)
-
-
-def test_one_who_knows_ends_at_the_truth(make_model: Make, puzzle: Puzzle) -> None:
-    model = Knowing(make_model(**CONTENT).config)
-    cells, turns = true_places(puzzle)
-    model.truth = 4 * cells + turns
-    *_, (_, found) = denoise(model, pack([puzzle]), 4, 2, torch.Generator().manual_seed(0))
-    torch.testing.assert_close(
-        found.vectors, model.space.to_vector(puzzle.truth)[:, None].expand(-1, 2, -1), atol=1e-4, rtol=0
-    )
-    placed = place_by_logits(found.logits[:, 0], puzzle.board)
-    assert all(torch.equal(*pair) for pair in zip(placed, (cells, turns), strict=True))
 
 
 def test_neighbours_to_the_right_continue_the_picture() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -23,8 +21,6 @@ from diffassemble.squares.gallagher import (
     RatedPlacement,
     fill_board,
     on_cycles,
-    place,
-    trim,
 )
 from diffassemble.squares.global_solvers import (
     HuroyanSolver,
@@ -207,29 +203,6 @@ def joined(puzzle: Puzzle) -> tuple[Forest, Candidates, Borders]:
     framed = Forest.of(len(puzzle), 0, puzzle.board)
     framed.join(candidates.probable(0.5))
     return framed, candidates, borders
-
-
-def right_placed(puzzle: Puzzle, cells: torch.Tensor, turns: torch.Tensor) -> float:
-    return direct_comparison_free(puzzle.board, cells, turns, *puzzle.board.snap(puzzle.truth))
-
-
-def test_of_several_frames_the_one_is_found_that_can_be_filled(cut: Cut) -> None:
-    """The outer pieces on one side are torn off the tree: the frame could be placed in two ways."""
-    puzzle = cut(6, 6, name="astronaut")
-    borders = Borders.of(puzzle.pieces.pixels)
-    candidates = Candidates.of(borders.best(8))
-    cells, turns = (value.numpy() for value in puzzle.board.snap(puzzle.truth))
-    inner = np.flatnonzero(cells % 6 > 0)
-    forest = Forest.of(36, turns)
-    forest.label[inner], forest.size[inner[0]] = inner[0], len(inner)
-    forest.frame[inner, :2, 3] = np.stack([cells[inner] % 6, cells[inner] // 6], 1)
-    trimmed = trim(forest, puzzle.board, candidates, borders)
-    assert len(trimmed) > 1
-    found = place(trimmed, puzzle.board, candidates, borders, math.inf)
-    assert right_placed(puzzle, found.cells, found.turns) > 95
-    # Without time, the first frame must do.
-    hasty = place(trimmed, puzzle.board, candidates, borders, time.monotonic() - 1)
-    assert sorted(hasty.cells.tolist()) == list(range(36))
 
 
 # The solvers.

@@ -14,7 +14,7 @@ from torch import Tensor
 from diffassemble.core import Board, InputError, Puzzle, turn_pixels
 from diffassemble.core.seeds import seeded
 from diffassemble.io.pictures import write_picture
-from diffassemble.squares.cut import SMALLEST_PIECE, cut_image, cut_picture, resize_to_board
+from diffassemble.squares.cut import SMALLEST_PIECE, cut_image, cut_picture
 
 boards = st.builds(Board, st.integers(1, 6), st.integers(1, 6))
 
@@ -59,18 +59,6 @@ def test_a_picture_of_any_shape_keeps_its_centre(board: Board, height: int, widt
     lefts = range(max(0, (width - cols) // 2 - 1), (width - cols) // 2 + 2)
     windows = (picture[:, top : top + rows, left : left + cols] for top in tops for left in lefts)
     assert any(torch.equal(restored, window) for window in windows)
-
-
-def test_resizing_gives_every_cell_its_size_and_keeps_colours_in_range() -> None:
-    board = Board(3, 5)
-    stripes = (torch.arange(100) % 2).float().expand(3, 60, 100)  # sharp enough for bicubic weights to overshoot
-    for size in (7, 32):
-        resized = resize_to_board(stripes, board, (size, size))
-        assert resized.shape == (3, 3 * size, 5 * size)
-        assert 0 <= resized.min() <= resized.max() <= 1
-    flat = torch.full((3, 60, 100), 0.25)
-    torch.testing.assert_close(resize_to_board(flat, board, (9, 9)), torch.full((3, 27, 45), 0.25))
-    assert cut_picture(stripes, board, seeded(0), size=11).pieces.size == 11
 
 
 @settings(deadline=None)

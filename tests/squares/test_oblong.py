@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -18,7 +17,6 @@ from diffassemble.io.assemblies import read_assembly, write_assembly
 from diffassemble.io.puzzles import open_input, read_puzzle, write_puzzle
 from diffassemble.kinds import make_solver
 from diffassemble.kinds.squares import SQUARES, bundled_edge_model
-from diffassemble.rendering.flat import draw_assembly, draw_before_after, draw_confidence
 from diffassemble.squares.cut import cut_picture, tiles
 from diffassemble.squares.edges import Borders, Evidence
 from diffassemble.squares.grid import candidate_boards
@@ -89,18 +87,6 @@ def test_solvers_put_oblong_pieces_together(puzzle: Puzzle, name: str) -> None:
     assert set(turns.tolist()) <= {0, 2}
     if name != "diffusion":
         assert SQUARES.count_right(assembly, puzzle.truth).free == 20
-
-
-def test_drawn_as_they_are(puzzle: Puzzle, picture: Tensor) -> None:
-    assert puzzle.truth is not None
-    assembly = assemble(puzzle, make_solver("squares", "identity", SolverOptions())).with_placements(poses=puzzle.truth)
-    drawn = torch.from_numpy(np.asarray(draw_assembly(assembly)).copy()).permute(2, 0, 1)
-    assert torch.equal(drawn, (picture * 255).round().byte())
-    assert draw_before_after(assembly).width > 2 * 400
-    wide, high = draw_confidence(assembly).size
-    assert wide > high
-    frames = SQUARES.drawing().animation(assembly, 3)
-    assert frames[-1].width > frames[-1].height
 
 
 def test_folders_and_assemblies_come_back(tmp_path: Path, puzzle: Puzzle) -> None:

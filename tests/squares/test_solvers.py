@@ -62,21 +62,6 @@ def test_a_perfect_network_gives_the_exact_truth(
         assert steps[-1].placements.confidence.min() >= 0.9
 
 
-@pytest.mark.parametrize(("times", "requested", "taken"), [(300, 5, 5), (1, 20, 1), (7, 20, 7)])
-def test_steps_lead_from_noise_to_the_answer(cut: Cut, oracle: Any, times: int, requested: int, taken: int) -> None:
-    puzzle = cut(2, 3)
-    steps = drained(DiffusionSolver(oracle(puzzle, times=times), denoising_steps=requested), puzzle)
-    assert len(steps) == taken + 1
-    done = [step.done for step in steps]
-    assert done == sorted(done)
-    assert done[0] > 0
-    assert done[-1] == 1
-    assert all(step.result is None for step in steps[:-1])
-    apart = [float((step.poses.translation - puzzle.truth.translation).norm()) for step in steps]
-    assert apart[-1] == 0
-    assert apart == sorted(apart, reverse=True)
-
-
 @pytest.mark.parametrize(("shape", "allowed"), [((3, 3), (0, 1, 2, 3)), ((2, 4), (0, 2))])
 def test_the_whole_is_turned_upright_where_the_board_allows_it(
     cut: Cut, oracle: Any, shape: tuple[int, int], allowed: tuple[int, ...]
