@@ -1,4 +1,4 @@
-"""What the tests of bad input start from: one valid input of every kind that is read; nobody may write there."""
+"""What the tests of bad input start from: one valid input of every kind that is read, never written to."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Given:
 
 
 def soft_picture(seed: int = 0, height: int = 24, width: int = 24) -> Image.Image:
-    """A picture whose pieces can be told apart."""
+    """A picture whose pieces differ."""
     random = np.random.default_rng(seed)
     coarse = Image.fromarray(random.integers(0, 255, (5, 5, 3), dtype=np.uint8))
     soft = np.array(coarse.resize((width, height), Image.Resampling.BICUBIC), dtype=int)
@@ -158,21 +158,21 @@ def refused(
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         code = main([os.fspath(word) for word in words])
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - grown
-        said = capfd.readouterr().err.replace("compiling the search, once; about 10 s\n", "")
-        assert "Traceback" not in said
+        errors = capfd.readouterr().err.replace("compiling the search, once; about 10 s\n", "")
+        assert "Traceback" not in errors
         assert grown < MOST_MEMORY, f"{grown / 1e6:.1f} GB more"
         assert given.state() == before[0], "valid input was changed"
         if maybe and code == 0:
             assert not list(tmp_path.rglob("*.part"))
             return ""
-        assert code == 2, said
-        told = [line for line in said.splitlines() if not line.startswith("diffassemble: note:")]
-        assert len(told) == 1, said
-        assert told[0].startswith("diffassemble: ")
-        assert "not enough memory" not in told[0]
-        assert len(told[0]) < 1500
+        assert code == 2, errors
+        lines = [line for line in errors.splitlines() if not line.startswith("diffassemble: note:")]
+        assert len(lines) == 1, errors
+        assert lines[0].startswith("diffassemble: ")
+        assert "not enough memory" not in lines[0]
+        assert len(lines[0]) < 1500
         assert _tree(tmp_path) == before[1]
-        return told[0]
+        return lines[0]
 
     return run
 

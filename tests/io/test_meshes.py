@@ -15,8 +15,7 @@ from PIL import Image
 from diffassemble.core import InputError, Mesh
 from diffassemble.core.limits import LIMITS
 from diffassemble.core.surfaces import is_closed
-from diffassemble.io.meshes import LEAST_POINTS, MESH_ENDINGS, mesh_bytes, read_mesh, read_precisely, scene_bytes
-from diffassemble.io.pictures import write_picture
+from diffassemble.io.meshes import LEAST_POINTS, mesh_bytes, read_mesh, read_precisely, scene_bytes
 
 
 @pytest.fixture
@@ -253,17 +252,6 @@ def test_too_few_points_and_arrays_of_other_shapes(tmp_path: Path) -> None:
     for table in (np.zeros((30, 2)), np.zeros(30), np.zeros((4, 5, 3)), np.array([["a", "b", "c"]] * 30)):
         np.save(tmp_path / "a.npy", table)
         refused(tmp_path / "a.npy", "v×3 numbers are read")
-
-
-@pytest.mark.parametrize("ending", sorted(MESH_ENDINGS))
-def test_files_that_are_something_else(tmp_path: Path, ending: str) -> None:
-    write_picture(torch.rand(3, 16, 16, generator=torch.Generator().manual_seed(0)), tmp_path / "picture.png")
-    refused((tmp_path / "picture.png").rename(tmp_path / f"a{ending}"))
-    refused(written(tmp_path / f"b{ending}", b""), "empty (0 bytes)")
-    refused(written(tmp_path / f"c{ending}", b"Not a mesh, but a text.\n"))
-    refused(tmp_path / f"none{ending}", "No such file")
-    (tmp_path / f"folder{ending}").mkdir()
-    refused(tmp_path / f"folder{ending}", "is not a file")
 
 
 def test_other_refusals(solid: Mesh, cloud: Mesh, tmp_path: Path) -> None:

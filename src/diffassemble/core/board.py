@@ -1,4 +1,4 @@
-"""The lattice that the pieces of a picture lie on."""
+"""The lattice of the pieces of a picture."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Board:
         return doubled * (self.pitch / 2)
 
     def poses(self, cells: Int[Tensor, "n"], turns: Int[Tensor, "n"]) -> Poses:
-        """Poses of pieces that lie exactly on the given cells at the given quarter turns."""
+        """Poses of pieces on the given cells at the given quarter turns."""
         return Poses(turn_matrix(turns), self.centres()[cells])
 
     def snap(self, poses: Poses) -> tuple[Int[Tensor, "n"], Int[Tensor, "n"]]:

@@ -24,7 +24,7 @@ def trace(alpha: UInt8[Tensor, "h w"]) -> Float[np.ndarray, "c 2"]:
     from skimage.measure import find_contours
 
     padded = np.pad(alpha.numpy(), 1).astype(np.float32)
-    # Rows and columns of the padded picture; a pixel's middle lies half a pixel from its corner.
+    # Rows and columns of the padded picture; the middle of a pixel is half a pixel from its corner.
     curves = [curve[:-1, ::-1] - 0.5 for curve in find_contours(padded, INSIDE)]
     if not curves:
         raise InputError("a piece is nowhere opaque; give pictures whose alpha, or mask, is opaque inside")

@@ -36,7 +36,7 @@ class Limits:
     mesh_parts: int = 10_000
     """parts of a scene, instances counted each"""
     texture_pixels: int = 70_000_000
-    """pixels of a picture that lies on a mesh; larger ones are passed over"""
+    """pixels of a picture on a mesh; larger ones are ignored"""
     archive_bytes: int = 1_000_000_000
     """bytes of a zip file, and of what it holds"""
     archive_entries: int = 2000

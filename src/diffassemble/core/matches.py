@@ -1,4 +1,4 @@
-"""Candidate matches: which two pieces may touch, how they then lie to each other, and how probable that is."""
+"""Candidate matches: which two pieces may touch, their relative pose, and how probable that is."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Poses:
-    """Where each piece stands: x_assembled = rotation @ x_piece + translation.
+    """The pose of each piece: x_assembled = rotation @ x_piece + translation.
 
     `rotation` need not be orthogonal: noisy poses are Poses too, and composition stays linear in them.
     """

@@ -77,7 +77,7 @@ class Puzzle:
     def board(self) -> Board:
         """The lattice with the shape of the pieces; refused where there is none."""
         if self.lattice is None:
-            raise InputError(f"these are {self.pieces.called}, which lie on no board; choose a solver for them")
+            raise InputError(f"these are {self.pieces.called}, which have no board; choose a solver for them")
         height, width = self.pictures.height, self.pictures.width
         return self.lattice if height == width else replace(self.lattice, aspect=height / width)
 

@@ -1,7 +1,7 @@
 """Settings: frozen dataclasses whose annotations say what values may be, checked and read from JSON in one place.
 
 Bounds are those of annotated-types: `layers: Annotated[int, Ge(1)]`, and `tuple[Annotated[int, Ge(1)], ...]` for all
-numbers of a tuple. What only two settings together get wrong, a subclass of `Settings` says itself.
+numbers of a tuple. Conflicts of several settings are listed by subclasses of `Settings`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _BOUNDS: dict[type, tuple[Callable[[Any, Any], bool], str]] = {
     Lt: (operator.lt, "under {}"),
     MultipleOf: (lambda value, number: value % number == 0, "a multiple of {}"),
 }
-"""when a value keeps to a bound, and how that is said"""
+"""when a value keeps to a bound, and the words for it"""
 Kind = TypeVar("Kind")
 
 
@@ -58,10 +58,10 @@ def check_settings(settings: Any, section: str = "") -> None:
     With a section it is named as an option of the command line: `--model.time-width 7: must be a multiple of 2`.
     """
     for name, wanted in _faults(settings):
-        told = f"--{section}.{name.replace('_', '-')}" if section else name
+        option = f"--{section}.{name.replace('_', '-')}" if section else name
         value = getattr(settings, name)
         words = " ".join(map(str, value if isinstance(value, tuple) else (value,)))
-        raise InputError(f"{f'{told} {words}'.rstrip()}: must be {wanted}")
+        raise InputError(f"{f'{option} {words}'.rstrip()}: must be {wanted}")
 
 
 def read_settings(kind: type[Kind], values: Mapping[str, Any]) -> Kind:

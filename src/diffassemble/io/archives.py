@@ -14,8 +14,6 @@ from diffassemble.core.limits import LIMITS
 from diffassemble.io.atomic import temporary_folder
 from diffassemble.io.reading import opened, reason
 
-_NEVER_A_BOMB = 10_000_000
-"""bytes to which any zip file may grow, whatever its own size"""
 _CLUTTER = re.compile(r"^__MACOSX/|(^|/)(\.DS_Store|Thumbs\.db|desktop\.ini)$")
 """files that operating systems add"""
 
@@ -95,7 +93,8 @@ def _check(members: list[zipfile.ZipInfo], name: str) -> None:
     total, packed = sum(info.file_size for info in members), sum(info.compress_size for info in members)
     if total > (most := LIMITS.archive_bytes):
         raise InputError(f"{name}: unpacks to {total / 1e9:.1f} GB, at most {most / 1e9:.0f} are; pack less")
-    if total > max(_NEVER_A_BOMB, LIMITS.archive_ratio * packed):
+    # Up to 10 MB, any zip file may grow.
+    if total > max(10_000_000, LIMITS.archive_ratio * packed):
         raise InputError(f"{name}: {packed} bytes would unpack to {total}; that is a zip bomb, not a puzzle")
     if len({info.filename.casefold() for info in members}) != len(members):
         raise InputError(f"{name}: holds two files of one name; pack it anew")

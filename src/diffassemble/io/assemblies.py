@@ -156,7 +156,7 @@ def read_assembly(path: Path | str, puzzle: Puzzle) -> Answer:
 def _probability(record: dict[str, Any], key: str, source: Path) -> float:
     value = documents.field(record, key, float, source)
     if not 0 <= value <= 1:
-        raise InputError(f"{source}: a {key!r} must lie between 0 and 1")
+        raise InputError(f"{source}: a {key!r} must be between 0 and 1")
     return value
 
 

@@ -64,7 +64,7 @@ def detect(path: Path, options: OpenOptions | None = None) -> Input:
     for one in (path, *options.more, *filter(None, (options.colours,))):
         _check_there(one)
     folder = path.is_dir() and not options.more
-    # 1. What names tell alone.
+    # 1. What names and documents show.
     if is_zip(path):
         return Input(path, "archive", "")
     if folder and (path / "puzzle.json").exists():

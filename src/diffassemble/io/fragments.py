@@ -56,7 +56,7 @@ def read_fragments(folder: Path | str) -> Puzzle:
 def load_fragments(files: Sequence[Path], unit: float | None = None, dense: int = 500_000) -> FragmentPieces:
     """Mesh files as fragments of one object; their number and sizes are checked before any is read.
 
-    Of meshes with more than `dense` triangles fewer would give the same answer sooner, which a warning says.
+    Of meshes with more than `dense` triangles a warning is given: fewer would give the same answer sooner.
     """
     # Loaded here, since it brings compiled loops with it.
     from diffassemble.fragments.surface import facing_outward

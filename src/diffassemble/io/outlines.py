@@ -27,8 +27,6 @@ from diffassemble.io.pictures import MOST_PIXELS, has_alpha, picture_size, png_b
 
 DOCUMENT = "outlines"
 """what documents call this kind"""
-_ROUNDED = 0.01
-"""pixels and degrees by which x, y and degrees may differ from the matrix beside them"""
 
 
 def read(found: Input, options: OpenOptions) -> Puzzle:
@@ -132,8 +130,11 @@ def places(pieces: OutlinePieces, poses: Poses) -> list[dict[str, Any]]:
     ]
 
 
-def read_poses(puzzle: Puzzle, records: Records, source: Path) -> Poses:
-    """The poses in records, one a piece in its order: by 'matrix', or without it by x, y and degrees."""
+def read_poses(puzzle: Puzzle, records: Records, source: Path, rounding: float = 0.01) -> Poses:
+    """The poses in records, one a piece in its order: by 'matrix', or without it by x, y and degrees.
+
+    Where both are there they may differ by `rounding` in pixels and degrees.
+    """
     origins = puzzle.outlines.origins
     rows = zip(records, origins.tolist(), strict=True)
     moves = documents.motion_fields([_with_matrix(record, origin, source) for record, origin in rows], source)
@@ -146,7 +147,7 @@ def read_poses(puzzle: Puzzle, records: Records, source: Path) -> Poses:
         for key, value in (("x", x), ("y", y), ("degrees", degrees)):
             stated = documents.field(record, key, float, source) if key in record else value
             apart = abs(stated - value) if key != "degrees" else abs((stated - value + 180) % 360 - 180)
-            if not apart <= _ROUNDED:
+            if not apart <= rounding:
                 raise InputError(
                     f"{source}: {key} of {record.get('file', 'a piece')} does not agree with its matrix; "
                     "change both, or remove the matrix"

@@ -37,7 +37,7 @@ def is_picture(path: Path) -> bool:
 
 
 def read_picture(path: Path | str) -> Float[Tensor, "3 H W"]:
-    """Colours of a picture file, upright by its EXIF orientation; see-through parts lie on white."""
+    """Colours of a picture file, upright by its EXIF orientation; transparent parts become white."""
     path = Path(path)
     levels, white = _decoded(path, _levels, bytes_each=18)
     if levels.dtype != np.uint8 and not ((levels >= 0) & (levels <= white)).all():

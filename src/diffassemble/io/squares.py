@@ -20,8 +20,6 @@ from diffassemble.squares.cut import check_pieces, tiles
 
 DOCUMENT = "image"
 """what documents call this kind"""
-_WHOLE = 48
-"""bytes of memory for each pixel of a whole: its pieces, and copies of them in all turns"""
 
 
 def read_pieces(files: Sequence[Path]) -> ImagePieces:
@@ -72,7 +70,8 @@ def check_room(pieces: ImagePieces, board: Board, source: Path) -> None:
     if pixels > MOST_PIXELS:
         most = f"{MOST_PIXELS // 10**6} megapixels"
         raise InputError(f"{source}: a whole of {grid} pieces has over {most}; make the pieces smaller")
-    check_memory(_WHOLE * pixels, f"{source}: a whole of {grid} pieces", "make the pieces smaller")
+    # 48 bytes a pixel: the pieces, and copies of them in all turns.
+    check_memory(48 * pixels, f"{source}: a whole of {grid} pieces", "make the pieces smaller")
 
 
 def check_count(count: int, board: Board, source: Path) -> None:

@@ -74,7 +74,7 @@ def progress_bar(title: str, always: bool = False) -> Iterator[Callable[[float],
     from rich.progress import Progress
 
     console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not (always or console.is_terminal)) as progress:
+    with Progress(console=console, transient=not always, disable=not (always or console.is_terminal)) as progress:
         task = progress.add_task(title, total=1.0)
         yield lambda done: progress.update(task, completed=done)
 

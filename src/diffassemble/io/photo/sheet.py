@@ -160,7 +160,7 @@ def _along_sides(curve: Float64[np.ndarray, "c 2"], rough: Corners, config: Shee
         if near.sum() < 0.5 * length:
             return None
         points = curve[near]
-        for _ in range(3):  # without what lies across the edge
+        for _ in range(3):  # without outliers
             middle = points.mean(0)
             normal = np.linalg.svd(points - middle, full_matrices=False)[2][1]
             off = np.abs((points - middle) @ normal)

@@ -183,7 +183,7 @@ def _turn(angle: float) -> Float64[np.ndarray, "2 2"]:
 def cut_scattered(
     picture: Float[Tensor, "3 H W"], size: int | None = None, path: Path = Path(), config: SquareConfig = SQUARE
 ) -> tuple[ImagePieces, Squares]:
-    """The pieces that lie in a photograph, row by row, each turned upright by less than half a quarter turn.
+    """The pieces in a photograph, row by row, each turned upright by less than half a quarter turn.
 
     Pieces measure `size` pixels a side, or as many as they have in the photograph.
     """
