@@ -36,7 +36,7 @@ from diffassemble.core.seeds import random_stream
 from diffassemble.evaluation.metrics import confirmed, flat_pairs_agree, right_pairs
 from diffassemble.evaluation.rows import Score
 from diffassemble.evaluation.sweep import CUTTING, LOSING, Case, Cell, Layout, refuse
-from diffassemble.io.documents import DOCUMENTS, read_document
+from diffassemble.io.detect import detect
 from diffassemble.io.photo.segmentation import find_pieces
 from diffassemble.io.pictures import is_picture, read_picture
 from diffassemble.io.puzzles import open_input, read_puzzle
@@ -299,8 +299,7 @@ def _photo_of(table: Path) -> Path | None:
 def _is_recorded(folder: Path) -> bool:
     if (folder / TABLE).is_file():
         return True
-    source = folder / "puzzle.json"
-    return source.is_file() and DOCUMENTS[read_document(source, DOCUMENTS)["kind"]] == "outlines"
+    return (folder / "puzzle.json").is_file() and detect(folder).kind == "outlines"
 
 
 def read_recorded(folder: Path) -> tuple[Puzzle, Order]:
