@@ -19,11 +19,17 @@ from diffassemble.outlines.cut import cut_shapes
 @pytest.fixture(scope="session")
 def jigsaw() -> Puzzle:
     """Five columns and four rows with tabs, pieces about 60 pixels across, turned at random."""
-    return cut_shapes(sample(), "tabs", 20, torch.Generator().manual_seed(0), size=60)
+    return cut_shapes(coffee(), "tabs", 20, torch.Generator().manual_seed(0), size=60)
 
 
+@pytest.fixture(scope="session")
 def sample() -> Tensor:
     """A sample picture."""
+    return coffee()
+
+
+def coffee() -> Tensor:
+    """A picture that comes with scikit-image."""
     return torch.from_numpy(data.coffee()).movedim(-1, 0).float() / 255
 
 

@@ -14,8 +14,7 @@ from diffassemble.core.solver import content_order
 from diffassemble.network.batch import pack
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import Denoiser
-from diffassemble.outlines.diffusion import OutlineDiffusionSolver
-from diffassemble.outlines.hearing import both_ways, heard
+from diffassemble.outlines.diffusion import OutlineDiffusionSolver, both_ways, normalised
 
 CONFIG = ModelConfig(backbone="outline", symmetry="invariant", space="plane", features=4, width=16, layers=2, heads=2,
                      contact_slots=1, verdicts=True, join_hidden=16)  # fmt: skip
@@ -74,7 +73,7 @@ def test_true_matches_give_the_true_assembly(network: Denoiser) -> None:
     assert not step.placements.objects.any()
 
 
-def test_the_answer_is_blind_to_the_listing_and_to_which_way_round_matches_are_told(network: Denoiser) -> None:
+def test_the_order_of_pieces_and_the_direction_of_matches_change_nothing(network: Denoiser) -> None:
     puzzle, matches = sheet()
     order = torch.randperm(len(puzzle), generator=torch.Generator().manual_seed(1))
     one, other = last_step(network, puzzle, matches), last_step(network, puzzle.reordered(order), both_ways(matches))
@@ -85,8 +84,8 @@ def test_pieces_photographed_larger_are_put_together_alike(network: Denoiser) ->
     puzzle, matches = sheet()
     pieces, relative = puzzle.outlines, matches.pose
     large = replace(puzzle, pieces=replace(pieces, contours=tuple(3 * contour for contour in pieces.contours)))
-    told = replace(matches, pose=Poses(relative.rotation, 3 * relative.translation))
-    one, other = last_step(network, puzzle, matches), last_step(network, large, told)
+    larger = replace(matches, pose=Poses(relative.rotation, 3 * relative.translation))
+    one, other = last_step(network, puzzle, matches), last_step(network, large, larger)
     assert apart(Poses(one.poses.rotation, 3 * one.poses.translation), other.poses) < 0.3
 
 
@@ -104,7 +103,7 @@ def test_what_is_locked_stays_and_a_motion_of_it_moves_the_answer(network: Denoi
 
 
 @pytest.mark.parametrize("count", [1, 5])
-def test_without_matches_nobody_is_sure_and_all_lie_apart(network: Denoiser, count: int) -> None:
+def test_without_matches_one_piece_is_placed_and_all_are_apart(network: Denoiser, count: int) -> None:
     puzzle, matches = sheet(1, count)
     step = last_step(network, puzzle, matches[torch.zeros(0, dtype=torch.long)])
     assert step.placements.objects is not None
@@ -114,24 +113,24 @@ def test_without_matches_nobody_is_sure_and_all_lie_apart(network: Denoiser, cou
     assert float(distance.min()) > SIDE
 
 
-def test_a_piece_that_matches_contradict_is_left_out_and_the_rest_stands(network: Denoiser) -> None:
+def test_a_piece_that_matches_contradict_is_unplaced(network: Denoiser) -> None:
     puzzle, matches = sheet()
     assert puzzle.truth is not None
-    # The last piece is told to lie at two other places, by matches that are hardly likely.
+    # Matches that are hardly likely put the last piece at two other places.
     touching = (matches.first == 11) | (matches.second == 11)
     evidence = matches.evidence.clone()
     evidence[touching] = 0.05
     shifts = matches.pose.translation + torch.where(touching[:, None], SIDE * torch.tensor([0.4, 1.3]), 0.0)
-    told = replace(matches, evidence=evidence, pose=Poses(matches.pose.rotation, shifts))
-    step = last_step(network, puzzle, told)
+    wrong = replace(matches, evidence=evidence, pose=Poses(matches.pose.rotation, shifts))
+    step = last_step(network, puzzle, wrong)
     assert step.placements.objects is not None
     assert step.placements.objects.tolist() == [0] * 11 + [-1]
     assert apart(seen_from(step.poses, 5)[:11], seen_from(puzzle.truth, 5)[:11]) < 0.5
     assert step.placements.notes is not None
-    assert step.placements.notes[11].startswith("left out")
+    assert step.placements.notes[11].startswith("unplaced: ")
 
 
-def test_matches_are_told_both_ways_once_however_they_were_listed() -> None:
+def test_matches_are_listed_both_ways_once() -> None:
     _, matches = sheet()
     both = both_ways(matches)
     assert len(both) == 2 * len(matches)
@@ -143,12 +142,12 @@ def test_matches_are_told_both_ways_once_however_they_were_listed() -> None:
     assert torch.allclose(poses.translation, torch.zeros(half, 2), atol=1e-3)
 
 
-def test_the_network_hears_the_whole_at_one_size() -> None:
+def test_the_network_reads_every_whole_at_one_size() -> None:
     puzzle, matches = sheet(chance=0.5)
-    told = heard(puzzle, matches)
-    assert float(told.puzzle.outlines.areas.sum()) == pytest.approx(1, rel=1e-4)
-    unit = pack([told.puzzle]).board[:, 2]
-    assert float(unit[0]) == pytest.approx(2 * float(told.puzzle.outlines.areas.median().sqrt()), rel=1e-3)
+    given = normalised(puzzle, matches)
+    assert float(given.puzzle.outlines.areas.sum()) == pytest.approx(1, rel=1e-4)
+    unit = pack([given.puzzle]).board[:, 2]
+    assert float(unit[0]) == pytest.approx(2 * float(given.puzzle.outlines.areas.median().sqrt()), rel=1e-3)
     assert puzzle.truth is not None
-    assert told.puzzle.truth is not None
-    assert apart(told.in_pixels(told.puzzle.truth), puzzle.truth) < 1e-3
+    assert given.puzzle.truth is not None
+    assert apart(given.in_pixels(given.puzzle.truth), puzzle.truth) < 1e-3

@@ -13,8 +13,7 @@ from diffassemble.core import Locks, OutlinePieces, Poses, Puzzle
 from diffassemble.core.contours import outline_pieces
 from diffassemble.core.thresholds import SURE
 from diffassemble.outlines.cut import cut_shapes
-from diffassemble.outlines.grow import GrowSolver
-from diffassemble.outlines.matches import family
+from diffassemble.outlines.grow import GrowSolver, family
 from diffassemble.outlines.strip_sides import LEFT, RIGHT, load_strip_model, read_sides, strip_frame
 from diffassemble.outlines.strips import balanced, looks_like_strips, match_strips, order_strips
 

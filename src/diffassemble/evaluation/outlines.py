@@ -40,8 +40,7 @@ from diffassemble.io.detect import detect
 from diffassemble.io.photo.segmentation import find_pieces
 from diffassemble.io.pictures import is_picture, read_picture
 from diffassemble.io.puzzles import open_input, read_puzzle
-from diffassemble.outlines.coverage import coverage
-from diffassemble.outlines.cut import check_cut, cut_shapes
+from diffassemble.outlines.cut import check_cut, coverage, cut_shapes
 from diffassemble.outlines.neighbours import touching
 
 Order = Literal["free", "lattice", "strips"]

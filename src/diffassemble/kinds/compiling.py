@@ -17,7 +17,7 @@ from typing import Any
 # One kernel of each kind, compiled among the last: once it is in the cache, so are the others.
 _LAST = {
     "fragments": ("diffassemble.rendering.studio", "shine"),
-    "outlines": ("diffassemble.outlines.coverage", "_add_edges"),
+    "outlines": ("diffassemble.outlines.contact", "overlap"),
     "squares": ("diffassemble.squares.search", "segments"),
 }
 

@@ -20,8 +20,7 @@ from diffassemble.io import outlines as files
 from diffassemble.kinds import load_fitting
 from diffassemble.network.upright import bundled_upright, upright_turn
 from diffassemble.outlines.cut import cut_shape
-from diffassemble.outlines.grow import GrowSolver
-from diffassemble.outlines.matches import find_matches
+from diffassemble.outlines.grow import GrowSolver, find_matches
 from diffassemble.outlines.neighbours import next_joins
 from diffassemble.rendering import flat
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,47 +21,70 @@ from diffassemble.core.limits import LIMITS
 from diffassemble.core.pieces import surviving
 from diffassemble.core.seeds import check_seed
 from diffassemble.io.pictures import MOST_PIXELS, read_picture
-from diffassemble.outlines import lines, partition
-from diffassemble.outlines.coverage import coverage
-from diffassemble.outlines.lines import Outline
+from diffassemble.outlines.partition import Outline, sheet_outlines
 
-# Pixels across a piece, to which pictures are enlarged if need be, so that outlines are fine enough to tell apart; of
-# strips it is their width.
 USUAL_SIZE = {"tabs": 80, "torn": 80, "shards": 80, "strips": 24}
+"""pixels across a piece, to which pictures are enlarged if need be, so that outlines are fine enough to match; of
+strips it is their width"""
 SHAPES = tuple(USUAL_SIZE)
-# Pixels that pieces lose all around, if nobody says otherwise: shards are chipped.
 USUAL_EROSION = {"shards": 2}
-# Pixels across a piece: of those that are cut, and of the picture before it is enlarged.
-SMALLEST_PIECE, _FEWEST_PIXELS = 12, 4
-# The core of torn paper.
-_CORE = 0.97
-# Empty pixels around a piece in its picture.
-_MARGIN = 2
+"""pixels that pieces lose all around if nothing else is given: shards are chipped"""
+
+
+@dataclass(frozen=True)
+class CutConfig:
+    """How pieces are cut out of a picture."""
+
+    smallest: int = 12
+    """least pixels across a piece; below it, outlines hold too little to match"""
+    fewest: int = 4
+    """least pixels across a piece of the picture as it is, before it is enlarged"""
+    core: float = 0.97
+    """brightness of the core of torn paper"""
+    margin: int = 2
+    """empty pixels around a piece in its picture"""
+
+
+CUT = CutConfig()
 
 
 class Cut(NamedTuple):
-    """A piece as it lies: its picture, and the motion from there, top left corner at the origin, to the whole."""
+    """A piece: its picture, and the motion from there, top left corner at the origin, to the whole."""
 
     texture: UInt8[Tensor, "4 h w"]
     rotation: Float[np.ndarray, "2 2"]
     translation: Float[np.ndarray, "2"]
 
 
-def sheet_outlines(shape: str, pieces: int, width: int, height: int, generator: torch.Generator) -> list[Outline]:
-    """Outlines of pieces that fill a sheet of so many pixels: of tabs about as many, of others exactly as many."""
-    random = np.random.default_rng(int(torch.randint(2**62, (), generator=generator)))
-    size = math.sqrt(width * height / pieces)
-    if shape == "tabs":
-        rows, cols = partition.lattice_shape(pieces, width, height)
-        cells = partition.lattice(rows, cols, width, height, random)
-        return lines.draw_lines(cells, lines.knob, min(width / cols, height / rows), random)
-    if shape == "torn":
-        outlines = lines.draw_lines(partition.tears(pieces, width, height, random), lines.tear, size, random)
-        return lines.bent(outlines, width, height, 0.35, random)
-    if shape == "shards":
-        return lines.draw_lines(partition.shards(pieces, width, height, random), lines.break_, size, random)
-    outlines = lines.draw_lines(partition.strips(pieces, width, height, random), lines.shredded, width / pieces, random)
-    return lines.bent(outlines, width, height, 0.02, random)
+def coverage(curve: Float[np.ndarray, "c 2"], height: int, width: int) -> Float[np.ndarray, "{height} {width}"]:
+    """The exact share of every pixel inside a closed curve, which runs clockwise as seen and within the picture.
+
+    Outlines that share a border share out its pixels: their shares add up to 1. What an edge covers to its right is
+    added up along the rows: upward edges have the inside to their right, downward ones the outside.
+    """
+    start = np.asarray(curve, np.float64)
+    way = np.roll(start, -1, 0) - start
+    # Edges are cut where they enter another pixel, so that each part is in one.
+    edges, cuts = [np.arange(len(start))], [np.zeros(len(start))]
+    for axis in range(2):
+        low, high = np.sort([start[:, axis], start[:, axis] + way[:, axis]], 0)
+        first, count = np.ceil(low), np.maximum(np.floor(high) - np.ceil(low) + 1, 0).astype(int)
+        count[way[:, axis] == 0] = 0
+        edge = np.repeat(np.arange(len(start)), count)
+        line = first[edge] + np.arange(len(edge)) - np.repeat(count.cumsum() - count, count)
+        edges.append(edge)
+        cuts.append((line - start[edge, axis]) / way[edge, axis])
+    edge, cut = np.concatenate(edges), np.concatenate(cuts)
+    order = np.lexsort((cut, edge))
+    edge, cut = edge[order], cut[order].clip(0, 1)
+    following = np.where(np.roll(edge, -1) == edge, np.roll(cut, -1), 1.0)
+    x, y = (start[edge] + way[edge] * ((cut + following) / 2)[:, None]).T
+    column, row = np.floor(x).astype(int).clip(0, width - 1), np.floor(y).astype(int).clip(0, height - 1)
+    share, beyond = -way[edge, 1] * (following - cut), x - column
+    at = row * (width + 1) + column
+    amount = np.bincount(at, share * (1 - beyond), height * (width + 1))
+    amount += np.bincount(at + 1, share * beyond, height * (width + 1))
+    return amount.reshape(height, width + 1).cumsum(1)[:, :-1]
 
 
 def cut_shapes(
@@ -98,16 +122,16 @@ def _resized(picture: Float[Tensor, "3 H W"], shape: str, pieces: int, size: int
     """The picture with as many pixels as pieces of that size need, in 8 bits, as files have it."""
     height, width = picture.shape[-2:]
     natural = width / pieces if shape == "strips" else math.sqrt(width * height / pieces)
-    if natural < _FEWEST_PIXELS:
+    if natural < CUT.fewest:
         raise InputError(
-            f"a {width}x{height} picture cut into {pieces} {shape} leaves pieces of under {_FEWEST_PIXELS} pixels; "
+            f"a {width}x{height} picture cut into {pieces} {shape} leaves pieces of under {CUT.fewest} pixels; "
             "use a larger picture or fewer pieces"
         )
     wanted = max(natural, USUAL_SIZE[shape]) if size is None else size
     grown = round(height * wanted / natural), round(width * wanted / natural)
-    if wanted < SMALLEST_PIECE or grown[0] * grown[1] > MOST_PIXELS:
+    if wanted < CUT.smallest or grown[0] * grown[1] > MOST_PIXELS:
         raise InputError(
-            f"a piece size of {wanted:g} pixels is out of range; give {SMALLEST_PIECE} or more, "
+            f"a piece size of {wanted:g} pixels is out of range; give {CUT.smallest} or more, "
             f"and for all pieces together at most {MOST_PIXELS // 10**6} megapixels"
         )
     if wanted != natural:
@@ -120,8 +144,8 @@ def _piece(picture: Float[Tensor, "3 H W"], outline: Outline, angle: float, erod
     cosine, sine = math.cos(angle), math.sin(angle)
     rotation = np.array([[cosine, -sine], [sine, cosine]])
     edge = outline.edge @ rotation
-    corner = np.floor(edge.min(0)) - _MARGIN
-    width, height = (np.ceil(edge.max(0)) + _MARGIN - corner).astype(int).tolist()
+    corner = np.floor(edge.min(0)) - CUT.margin
+    width, height = (np.ceil(edge.max(0)) + CUT.margin - corner).astype(int).tolist()
     alpha = coverage(edge - corner, height, width).clip(0, 1)
     printed = alpha if outline.printed is None else coverage(outline.printed @ rotation - corner, height, width)
     if erode > 0:
@@ -132,7 +156,7 @@ def _piece(picture: Float[Tensor, "3 H W"], outline: Outline, angle: float, erod
     colours = _sampled(picture, (np.stack([cols, rows], 1) + 0.5 + corner) @ rotation.T)
     # Colours are those of what is there, whatever its share of the pixel; beyond the edge there is nothing.
     share = (printed[inside] / alpha[inside]).clip(0, 1)
-    levels[:3, rows, cols] = ((_CORE + (colours - _CORE) * share).clip(0, 1) * 255).round()
+    levels[:3, rows, cols] = ((CUT.core + (colours - CUT.core) * share).clip(0, 1) * 255).round()
     return Cut(torch.from_numpy(levels.astype(np.uint8)), rotation, rotation @ corner)
 
 
@@ -147,7 +171,7 @@ def _sampled(picture: Float[Tensor, "3 H W"], places: Float[np.ndarray, "m 2"]) 
 
 
 def _eroded(alpha: Float[np.ndarray, "h w"], edge: Float[np.ndarray, "c 2"], lost: int) -> Float[np.ndarray, "h w"]:
-    """The same mask without what lies nearer than that to its edge."""
+    """The same mask without what is nearer than that to its edge."""
     fine = resample(edge, math.ceil(2 * perimeter(edge)))
     rows, cols = np.nonzero(alpha)
     far, _ = cKDTree(fine).query(np.stack([cols, rows], 1) + 0.5, distance_upper_bound=lost + 1)
@@ -185,9 +209,9 @@ def cut_shape(
 ) -> Puzzle:
     """Cut a picture file into shuffled pieces, turned by any angles: "tabs", "torn", "shards" or "strips".
 
-    There are as many pieces as asked for; of tabs about as many, since they lie on a lattice. Pieces measure as many
-    pixels as the picture gives them, though not very few, or `size` across; they lose `erode` of them all around
-    (shards 2, if it is not told); `missing` is the share of pieces taken away. The same seed gives the same puzzle.
+    There are as many pieces as asked for; of tabs about as many, since they form a lattice. Pieces measure as many
+    pixels as the picture gives them, though not very few, or `size` across; they lose `erode` of them all around (if it
+    is not given, shards 2); `missing` is the share of pieces taken away. The same seed gives the same puzzle.
     """
     erode = USUAL_EROSION.get(shape, 0) if erode is None else erode
     check_cut(shape, pieces, missing, erode)

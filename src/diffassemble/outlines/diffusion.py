@@ -1,31 +1,46 @@
 """The diffusion network as a solver for flat pieces of any outline: the same denoiser as for squares and fragments.
 
-It hears the matches of the pieces' outlines, seen from the piece for which most speaks, which stays where it is while
-all others are denoised. What no chain of likely matches leads to is left out.
+It reads the matches of the pieces' outlines, seen from the piece with most support, which is fixed while all others are
+denoised. Pieces that no chain of likely matches leads to are unplaced. For the network, flat pieces and their matches
+are measured in sizes of the whole, so that it is free of scale: the unit is the side of a square of the area of all
+pieces together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool
+from jaxtyping import Float
 from torch import Tensor
 
+from diffassemble.assembly.confidence import calibration
 from diffassemble.assembly.pose_graph import relax
-from diffassemble.core import Matches, Placements, Poses, Puzzle, Step
+from diffassemble.core import Locks, Matches, Placements, Poses, Puzzle, Step
 from diffassemble.core.solver import in_content_order
 from diffassemble.network.batch import pack
 from diffassemble.network.denoiser import PoseNetwork
+from diffassemble.network.evidence import grow_clusters
 from diffassemble.network.judge import agreeing, anchored, assembled, denoised, judge
-from diffassemble.outlines.hearing import heard, resized, standing
+from diffassemble.outlines.lattice_answer import lay_apart
+from diffassemble.outlines.tabs import mirrored
 
-# A piece that is less probably where it stands is left out.
-_LEFT_OUT = 0.05
-# Matches of worn outlines may be true and yet not exact enough: no place is surer than that by matches alone.
-_SUREST = 0.89
-_NOTE = "left out: no match that the others bear out leads to it"
+
+@dataclass(frozen=True)
+class FlatNetworkConfig:
+    """What the network reads, and what counts as placed."""
+
+    most: int = 12
+    """so many of the most probable matches of a piece are read; training uses as many"""
+    least: float = 0.003
+    """less probable ones are not read"""
+    unplaced: float = 0.056
+    """pieces with less confidence are unplaced"""
+
+
+CONFIG = FlatNetworkConfig()
 
 
 @dataclass(frozen=True)
@@ -47,45 +62,91 @@ class OutlineDiffusionSolver:
         return in_content_order(puzzle, lambda ordered: self._ordered_steps(ordered, generator))
 
     def _ordered_steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
-        told = heard(puzzle, self.find_matches(puzzle))
-        matches, found = told.matches, Poses.identity(0, 2)
-        held, own = anchored(standing(matches, len(puzzle)), told.puzzle.locks, 2)
-        seen = replace(told.puzzle, locks=held)
+        given = normalised(puzzle, self.find_matches(puzzle))
+        matches, found = given.matches, Poses.identity(0, 2)
+        held, own = anchored(support(matches, len(puzzle)), given.puzzle.locks, 2)
+        seen = replace(given.puzzle, locks=held)
         options = self.denoising_steps, self.samples, self.eta, generator
         for done, noisy, clean in denoised(self.model, seen, matches, *options):
             found = clean
-            yield Step(told.in_pixels(own @ noisy), done=0.99 * done)
-        unit = pack([told.puzzle]).board[:, 2]
-        judged, locked = judge(self.model, seen, matches, found, unit), puzzle.locks is not None
-        answer, sure = assembled(matches, judged, held, unit, locked)
-        borne_out = matches[(agreeing(matches, answer, unit) & (matches.first < matches.second)).nonzero()[:, 0]]
-        in_pixels = replace(borne_out, pose=resized(borne_out.pose, told.length))
-        poses = relax(told.in_pixels(own @ answer), in_pixels, held.held, borne_out.probability)
-        sure = torch.where(held.held, 1.0, _SUREST * sure) if locked else _SUREST * sure
-        placed = sure >= _LEFT_OUT
+            yield Step(given.in_pixels(own @ noisy), done=0.99 * done)
+        unit, locked = pack([given.puzzle]).board[:, 2], puzzle.locks is not None
+        answer, sure = assembled(matches, judge(self.model, seen, matches, found, unit), held, unit, locked)
+        realised = matches[(agreeing(matches, answer, unit) & (matches.first < matches.second)).nonzero()[:, 0]]
+        in_pixels = replace(realised, pose=scaled(realised.pose, given.unit))
+        poses = relax(given.in_pixels(own @ answer), in_pixels, held.held, realised.probability)
+        # Matches of worn outlines may be true and yet not exact enough.
+        sure = sure.clamp(max=calibration("outlines_network").ceiling)
+        sure = torch.where(held.held, 1.0, sure) if locked else sure
+        placed = sure >= CONFIG.unplaced
+        laid = Poses(poses.rotation.clone(), poses.translation.clone())
+        laid.rotation[~placed], laid.translation[~placed] = torch.eye(2).to(laid.rotation), 0.0
+        fixed = held.held if locked else torch.zeros_like(placed)
+        lay_apart(puzzle.outlines, laid, [placed.nonzero()[:, 0], *(~placed).nonzero()], fixed)
+        note = "unplaced: no chain of likely matches leads to it"
         yield Step.last(
             Placements(
-                laid_aside(puzzle, poses, placed),
+                laid,
                 sure.where(placed, 0.0),
                 torch.where(placed, 0, -1),
-                notes=tuple("" if there else _NOTE for there in placed.tolist()),
+                notes=tuple("" if there else note for there in placed.tolist()),
                 guess=poses,
             )
         )
 
 
-def laid_aside(puzzle: Puzzle, poses: Poses, placed: Bool[Tensor, "n"]) -> Poses:
-    """The same poses with all that is not placed in rows below the rest, as it was given."""
-    contours, gap = puzzle.outlines.contours, 0.2 * float(puzzle.outlines.areas.median().sqrt())
-    stands = [contours[i] @ poses.rotation[i].T + poses.translation[i] for i in placed.nonzero()[:, 0].tolist()]
-    low, high = torch.cat(stands).amin(0), torch.cat(stands).amax(0)
-    rotation, translation = poses.rotation.clone(), poses.translation.clone()
-    corner, row = torch.stack([low[0], high[1] + gap]), 0.0
-    for piece in (~placed).nonzero()[:, 0].tolist():
-        least, most = contours[piece].amin(0), contours[piece].amax(0)
-        if float(corner[0] + (most - least)[0]) > float(high[0]) and float(corner[0]) > float(low[0]):
-            corner, row = torch.stack([low[0], corner[1] + row + gap]), 0.0
-        rotation[piece], translation[piece] = torch.eye(2), corner - least
-        corner = corner + torch.stack([(most - least)[0] + gap, torch.zeros(())])
-        row = max(row, float((most - least)[1]))
-    return Poses(rotation, translation)
+class Normalised(NamedTuple):
+    """A puzzle and its matches, both ways, measured in `unit`, which is a number of pixels."""
+
+    puzzle: Puzzle
+    matches: Matches
+    unit: float
+
+    def in_pixels(self, poses: Poses) -> Poses:
+        """Poses in pixels."""
+        return scaled(poses, self.unit)
+
+
+def scaled(poses: Poses, by: float) -> Poses:
+    """The same poses of things that are larger by that factor."""
+    return Poses(poses.rotation, by * poses.translation)
+
+
+def normalised(puzzle: Puzzle, matches: Matches) -> Normalised:
+    """A puzzle and matches in pixels as the network reads them."""
+    pieces, locks, truth = puzzle.outlines, puzzle.locks, puzzle.truth
+    unit = float(pieces.areas.sum().sqrt())
+    small = replace(
+        puzzle,
+        pieces=replace(pieces, contours=tuple(contour / unit for contour in pieces.contours)),
+        truth=None if truth is None else scaled(truth, 1 / unit),
+        locks=None if locks is None else Locks(locks.held, scaled(locks.poses, 1 / unit)),
+    )
+    likely = _most_likely(both_ways(matches), len(puzzle))
+    likely = replace(likely, pose=scaled(likely.pose, 1 / unit), slot=torch.zeros_like(likely.slot))
+    return Normalised(small, likely, unit)
+
+
+def both_ways(matches: Matches) -> Matches:
+    """Every match one way, then the other way round, however they were listed."""
+    one, two = matches.first, matches.second
+    listed, reverse = one << 32 | two, two << 32 | one
+    return mirrored(matches[((one < two) | ~torch.isin(reverse, listed)).nonzero()[:, 0]])
+
+
+def _most_likely(matches: Matches, count: int) -> Matches:
+    """Of matches that are listed both ways those that either of their pieces has among its best."""
+    order = (matches.first - matches.probability.double().clamp(max=0.999)).argsort(stable=True)
+    number = torch.bincount(matches.first, minlength=count)
+    rank = torch.empty_like(order)
+    rank[order] = torch.arange(len(order)) - (number.cumsum(0) - number)[matches.first[order]]
+    chosen = (rank < CONFIG.most) & (matches.probability >= CONFIG.least)
+    half = len(matches) // 2
+    either = chosen[:half] | chosen[half:]
+    return matches[either.repeat(2).nonzero()[:, 0]]
+
+
+def support(matches: Matches, count: int) -> Float[Tensor, "n"]:
+    """How central each piece is: the size of its likely cluster, then its own matches."""
+    own = torch.zeros(count).index_add(0, matches.first, matches.probability)
+    return grow_clusters(matches, count, apart=0.0)[1].sizes() + own / (1 + own)

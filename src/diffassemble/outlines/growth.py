@@ -26,7 +26,7 @@ from diffassemble.core.contours import signed_area
 from diffassemble.core.thresholds import SURE
 from diffassemble.outlines.arcs import ArcModel, bundled_model, contacts_at
 from diffassemble.outlines.contact import overlap, refine, separation
-from diffassemble.outlines.lattice_poses import lay_apart
+from diffassemble.outlines.lattice_answer import lay_apart
 from diffassemble.outlines.rims import MARGIN, RIMS, RimConfig, Rims, only_straight, rims_of
 
 

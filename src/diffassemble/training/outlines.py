@@ -34,9 +34,10 @@ from diffassemble.network.batch import pack
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import PoseNetwork
 from diffassemble.network.judge import assembled, denoised, judge
-from diffassemble.outlines.cut import cut_shapes, sheet_outlines
-from diffassemble.outlines.hearing import heard, standing
-from diffassemble.outlines.matches import find_matches
+from diffassemble.outlines.cut import cut_shapes
+from diffassemble.outlines.diffusion import normalised, support
+from diffassemble.outlines.grow import find_matches
+from diffassemble.outlines.partition import sheet_outlines
 from diffassemble.squares.pictures import picture_paths
 from diffassemble.training.config import Config
 from diffassemble.training.data import Portion, relative_to, remaining, share_out, uniform
@@ -297,5 +298,5 @@ def with_losses(puzzle: Puzzle, matches: Matches, missing: float, generator: tor
 
 def for_network(puzzle: Puzzle, matches: Matches) -> Known:
     """The puzzle as it is denoised: in the frame of the piece with most evidence, which is locked."""
-    puzzle, matches, _ = heard(puzzle, matches)
-    return relative_to(puzzle, standing(matches, len(puzzle)).argmax()), matches
+    puzzle, matches, _ = normalised(puzzle, matches)
+    return relative_to(puzzle, support(matches, len(puzzle)).argmax()), matches
