@@ -8,7 +8,7 @@ import torch
 
 from diffassemble.core import Mesh
 from diffassemble.fragments.breaking import fracture, scatter
-from diffassemble.fragments.clusters import Cluster, Fragment, free_points
+from diffassemble.fragments.clusters import Cluster, Fragment
 from diffassemble.fragments.contact import IDENTITY, compose, inverse, pose_rows
 from diffassemble.fragments.matches import prepare
 from diffassemble.fragments.model import FractureModels
@@ -43,15 +43,6 @@ def test_joining_true_matches_leaves_hardly_any_break(clusters: tuple[Cluster, C
     apart = len(first.fracture(0).points) + len(second.fracture(0).points)
     assert len(whole.fracture(0).points) < 0.5 * apart
     assert len(whole.body.points) < len(first.body.points) + len(second.body.points)
-
-
-def test_points_are_free_unless_another_faces_them() -> None:
-    here = np.array([[0, 0, 0], [1, 0, 0]], np.float32)
-    there = np.array([[0, 0, 0.01], [1, 0, 0.01]], np.float32)
-    up = np.array([[0, 0, 1], [0, 0, 1]], np.float32)
-    down = np.array([[0, 0, -1], [0, 0, 1]], np.float32)
-    free = free_points([here, there], [up, down], 0.1, -0.5, [0, 1], [None, None])
-    assert [list(part) for part in free] == [[False, True], [False, True]]
 
 
 def test_a_cluster_that_grew_has_the_same_breaks_open_as_one_made_at_once(block: Mesh, models: FractureModels) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
@@ -115,7 +116,6 @@ class Fragment:
         self.mesh, self.spacing, self.models, self.seed, self.config = mesh, spacing, models, seed, config
         self.generator = torch.Generator().manual_seed(seed)
         self.pyramid = SurfacePyramid.of(mesh, spacing, self.generator, config.descriptors, config.sampling)
-        self.chances: list[Float32[np.ndarray, "p 2"]] = []
         self.found: list[Bool[np.ndarray, "p"]] = []
         self.suspects: list[Bool[np.ndarray, "p"]] = []
         self.made: dict[int, FractureSurface] = {}
@@ -136,20 +136,14 @@ class Fragment:
             if finer:
                 near = self.pyramid.levels[finer - 1].points[self.suspects[finer - 1]]
                 self.pyramid = self.pyramid.refined(self.mesh, near, self.generator)
-            if finer == len(self.chances):
-                self.chances.append(self._segmented(finer))
-            chance = self.chances[finer]
+            here = self.pyramid.levels[finer]
+            chance = np.zeros((0, 2), np.float32)
+            if len(here):
+                raw = self.models.segmentation(finer, self.pyramid.features(finer))
+                chance = smooth_probabilities(here, self.spacing / 2**finer, raw, self.config.descriptors)
             self.found.append(np.any(chance > np.array(self.config.broken, np.float32), axis=1))
             self.suspects.append(np.any(chance > np.array(self.config.suspected, np.float32), axis=1))
         return self.found[level]
-
-    def _segmented(self, level: int) -> Float32[np.ndarray, "p 2"]:
-        """How probably each point of a level is of the break."""
-        here = self.pyramid.levels[level]
-        if not len(here):
-            return np.zeros((0, 2), np.float32)
-        chance = self.models.segmentation(level, self.pyramid.features(level))
-        return smooth_probabilities(here, self.spacing / 2**level, chance, self.config.descriptors)
 
     def fracture(self, level: int) -> FractureSurface:
         """The break at a level, with descriptors."""
@@ -226,17 +220,22 @@ class Cluster:
     def _uncovered(
         self, level: int, points: Sequence[np.ndarray], normals: Sequence[np.ndarray], spacing: float, limits: Pair
     ) -> list[Bool[np.ndarray, "_"]]:
-        """Which points of each member no other one covers; what the two halves of a cluster know of theirs is kept."""
+        """Which points of each member have no point of another member near that faces them.
+
+        What the two halves of a cluster know of theirs is kept: members of one half are not compared again.
+        """
         if level not in self._free:
-            known: dict[int, Bool[np.ndarray, "_"]] = {}
-            group = {piece: piece for piece in self.members}
-            for half in self.halves:
-                if level in half._free:
-                    known.update(half._free[level])
-                    group.update(dict.fromkeys(half.members, half.members[0]))
-            start = [known.get(piece) for piece in self.members]
-            reach, facing = limits[0] * spacing, limits[1]
-            free = free_points(points, normals, reach, facing, [group[piece] for piece in self.members], start)
+            free = [np.ones(len(part), bool) for part in points]
+            group = dict(zip(self.members, self.members, strict=True))
+            for half in (half for half in self.halves if level in half._free):
+                group.update(dict.fromkeys(half.members, half.members[0]))
+                for piece, known in half._free[level].items():
+                    free[self.members.index(piece)] = known.copy()
+            for a, b in permutations(range(len(points)), 2):
+                if group[self.members[a]] != group[self.members[b]]:
+                    near = nearest_across(points[a], points[b], limits[0] * spacing)
+                    met = np.flatnonzero(near >= 0)
+                    free[a][met[(normals[a][met] * normals[b][near[met]]).sum(1) < limits[1]]] = False
             self._free[level] = dict(zip(self.members, free, strict=True))
         return [self._free[level][piece] for piece in self.members]
 
@@ -251,29 +250,3 @@ class Cluster:
             probe = np.ascontiguousarray(self.body.points[::step])
             self._sides[level] = FractureSide(face, voxels, self.body, probe)
         return self._sides[level]
-
-
-def free_points(
-    points: Sequence[np.ndarray],
-    normals: Sequence[np.ndarray],
-    reach: float,
-    facing: float,
-    groups: Sequence[int],
-    known: Sequence[Bool[np.ndarray, "_"] | None],
-) -> list[Bool[np.ndarray, "_"]]:
-    """Which points of each member have no point of another member near that faces them.
-
-    Only members of different groups are compared; for those of one it is known.
-    """
-    free = [np.ones(len(part), bool) if own is None else own.copy() for part, own in zip(points, known, strict=True)]
-    lows = [part.min(0) - reach if len(part) else np.full(3, np.inf) for part in points]
-    highs = [part.max(0) + reach if len(part) else np.full(3, -np.inf) for part in points]
-    for a in range(len(points)):
-        for b in range(len(points)):
-            if groups[a] == groups[b] or (lows[a] > highs[b]).any() or (lows[b] > highs[a]).any():
-                continue
-            near = nearest_across(points[a], points[b], reach)
-            found = near >= 0
-            opposed = (normals[a][found] * normals[b][near[found]]).sum(1) < facing
-            free[a][np.flatnonzero(found)[opposed]] = False
-    return free
