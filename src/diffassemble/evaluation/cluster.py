@@ -55,8 +55,8 @@ def on_cluster(address: str, processes: int | None = None) -> Iterator[Scoring]:
 def _score_there(ray: Any, solver: Solver, draws: Draws, numbers: Sequence[int]) -> Iterator[tuple[int, Scores, None]]:
     """A `Scoring`, once it is given the module ray."""
     task = ray.remote(num_cpus=1, max_retries=CONFIG.deaths)(_score_one)
-    given, drawn = ray.put(solver), ray.put(draws)
-    pending = {task.remote(given, drawn, number, Path.cwd()): number for number in numbers}
+    given = ray.put(solver), ray.put(draws)
+    pending = {task.remote(*given, number, Path.cwd()): number for number in numbers}
     while pending:
         (done,), _ = ray.wait(list(pending), num_returns=1)
         number = pending.pop(done)

@@ -25,6 +25,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
+from skimage.draw import polygon
 from torch import Tensor
 
 from diffassemble.assembly.scoring import outline_errors
@@ -40,7 +41,7 @@ from diffassemble.io.detect import detect
 from diffassemble.io.photo.segmentation import find_pieces
 from diffassemble.io.pictures import is_picture, read_picture
 from diffassemble.io.puzzles import open_input, read_puzzle
-from diffassemble.outlines.cut import check_cut, coverage, cut_shapes
+from diffassemble.outlines.cut import check_cut, cut_shapes
 from diffassemble.outlines.neighbours import touching
 
 Order = Literal["free", "lattice", "strips"]
@@ -182,28 +183,16 @@ def ordered_strips(answer: Poses, truth: Poses, placed: Bool[Tensor, "n"], step:
 
 
 def overlap_share(pieces: OutlinePieces, poses: Poses, placed: Bool[Tensor, "n"]) -> float:
-    """The share of the pieces' area that lies on other pieces."""
-    turns, shifts = poses.rotation.cpu().double().numpy(), poses.translation.cpu().double().numpy()
-    chosen = [index for index in range(len(pieces)) if placed[index]]
-    if not chosen:
+    """The share of the pieces' area that is covered by several pieces; whole pixels belong to a piece or not."""
+    moved = [one for one, there in zip(pieces.placed_contours(poses), placed.tolist(), strict=True) if there]
+    if not moved:
         return 0.0
-    moved = [pieces.contours[index].double().numpy() @ turns[index].T + shifts[index] for index in chosen]
-    low, high = (np.stack([getattr(points, name)(0) for points in moved]) for name in ("min", "max"))
-    extent = high.max(0) - low.min(0) + 1e-6
-    scale = min(
-        SCORING.piece_pixels / float(pieces.widths.median()), float(np.sqrt(SCORING.most_pixels / extent.prod()))
-    )
-    width, height = (np.ceil(extent * scale).astype(int) + 2).tolist()
-    cover = np.zeros((height, width), int)
+    every = np.concatenate(moved)
+    low, extent = every.min(0), np.ptp(every, axis=0) + 1e-6
+    scale = min(SCORING.piece_pixels / float(pieces.widths.median()), (SCORING.most_pixels / extent.prod()) ** 0.5)
+    cover = np.zeros(np.ceil(extent * scale).astype(int)[::-1] + 2, int)
     for points in moved:
-        shown = (points - low.min(0)) * scale + 0.5
-        corner = np.floor(shown.min(0)).astype(int)
-        right, bottom = (np.ceil(shown.max(0)).astype(int) + 1 - corner).tolist()
-        # Whole pixels: those that two pieces share belong to one of them.
-        part = coverage(shown - corner, bottom, right) > 0.5
-        cover[corner[1] : corner[1] + bottom, corner[0] : corner[0] + right] += part[
-            : height - corner[1], : width - corner[0]
-        ]
+        cover[polygon(*((points - low) * scale + 0.5).T[::-1], cover.shape)] += 1
     return float(np.maximum(cover - 1, 0).sum() / cover.sum())
 
 

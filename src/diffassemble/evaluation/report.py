@@ -62,11 +62,11 @@ def make_table(
 def results_table(rows: Sequence[Row], layout: Layout) -> Table:
     """Three lines per row; fits 80 columns."""
     columns = (*layout.columns, *_COMMON)
-    lines = []
-    for row in rows:
-        texts = [template.format_map(_values(row)) for _, template in columns]
-        count = f"{row.items}\n×{row.seeds}" if row.seeds > 1 else str(row.items)
-        lines.append([row.solver, row.describe(), count, *texts])
+    counts = (f"{row.items}\n×{row.seeds}" if row.seeds > 1 else str(row.items) for row in rows)
+    lines = [
+        [row.solver, row.describe(), count, *(template.format_map(_values(row)) for _, template in columns)]
+        for row, count in zip(rows, counts, strict=True)
+    ]
     headings = ("solver", layout.things, "count", *(heading for heading, _ in columns))
     return make_table(headings, lines, caption=f"{layout.caption} {_CAPTION}")
 
@@ -138,18 +138,18 @@ def rank(solved: Solved) -> tuple[float, ...]:
 def measurement_page(rows: Sequence[Row], layout: Layout, album: Album, settings: Sequence[tuple[str, str]]) -> str:
     """A self-contained page with the rows, a plot of the figures that are drawn, and the best and worst answers."""
     plain = [{name: one for name, one in row.fields().items() if isinstance(one, str | int | float)} for row in rows]
+    shown = ("part_accuracy", "rmse_r", "rmse_t")
     parts = [
-        {"solver": row.solver, "measured on": row.describe(), "by": part.by, "part": part.name, **part.figures}
+        {"solver": row.solver, "measured on": row.describe(), "by": part.by, "part": part.name}
+        | {name: part.figures[name] for name in shown}
         for row in rows
         for part in row.parts
         if part.by != "class"
     ]
-    shown = ("solver", "measured on", "by", "part", "part_accuracy", "rmse_r", "rmse_t")
-    table_of_parts = rows_table([{name: one[name] for name in shown} for one in parts]) if parts else ""
     sections = [
         section("Results", rows_table(plain) + f"<p>{escape(f'{layout.caption} {_CAPTION}')}</p>"),
         section("Compared", embedded(_bars(rows, layout.drawn), ", ".join(layout.drawn.values()))),
-        *([section("By kind of object and piece", table_of_parts)] if parts else []),
+        *([section("By kind of object and piece", rows_table(parts))] if parts else []),
         *(
             section(f"{word} answer of {name}", _answer(found[name]))
             for name in album.best
