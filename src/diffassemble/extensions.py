@@ -1,9 +1,9 @@
 """What other installed packages add to the program: verbs, presets, kinds of networks.
 
 A package registers its name under the entry point group `diffassemble.extensions`; its submodule `presets` then holds
-a dictionary PRESETS, `networks` NETWORKS, and so on. `verbs` holds VERBS: names of modules with a function `run` that parses
-the arguments; a verb of the program is replaced by one that takes its options and more. Nothing else of it is imported
-before a name is looked up that the program itself does not know, or all names are listed.
+a dictionary PRESETS, `networks` NETWORKS, and so on. `verbs` holds VERBS: names of modules with a function `run` that
+parses the arguments; a verb of the program is replaced by one that takes its options and more. Nothing else of it is
+imported before a name is looked up that the program itself does not know, or all names are listed.
 """
 
 from __future__ import annotations

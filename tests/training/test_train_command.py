@@ -75,7 +75,7 @@ def test_minutes_then_resume(
     assert (on.code, on.err) == (0, "")
     *_, validation, weights = on.out.splitlines()
     assert validation.startswith("validation: score ")
-    assert weights.startswith(f"weights: {out / 'best'} (best on pictures held apart) and {out / 'last'}")
+    assert weights.startswith(f"weights: {out / 'best'} (best on held-out pictures) and {out / 'last'}")
     assert read_checkpoint(out).step == 6
 
 
