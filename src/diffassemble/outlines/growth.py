@@ -88,23 +88,17 @@ class Contact(NamedTuple):
 
 
 @dataclass
-class ImpliedContacts:
-    """What is known of a match as a join: pairs that were examined, contacts found, and whether pieces collide."""
-
-    pairs: set[tuple[int, int]] = field(default_factory=set)
-    contacts: list[Contact] = field(default_factory=list)
-    collides: bool = False
-
-
-@dataclass
 class Groups:
-    """Groups of n pieces: their labels, poses in the frame of each group, contacts, and total log odds."""
+    """Groups of n pieces: their labels, poses in the frame of each group, contacts, and total log odds.
+
+    `implied` has the contacts that each examined match implies by pairs, or nothing if pieces would collide.
+    """
 
     label: Int64[np.ndarray, "n"]
     turn: Complex128[np.ndarray, "n"]
     place: Complex128[np.ndarray, "n"]
     contacts: list[Contact] = field(default_factory=list)
-    implied: dict[int, ImpliedContacts] = field(default_factory=dict)
+    implied: dict[int, dict[tuple[int, int], Contact] | None] = field(default_factory=dict)
     total: float = 0.0
 
 
@@ -157,8 +151,8 @@ class OutlineOverlap(Constraint[Groups, int]):
     def evidence(self, state: Groups, join: int) -> float:
         """Log odds of a match and of all contacts that it implies; −∞ within a group, or if pieces would collide."""
         pair = first, second = int(self.first[join]), int(self.second[join])
-        known = state.implied.setdefault(join, ImpliedContacts())
-        if known.collides or state.label[first] == state.label[second]:
+        known = state.implied.setdefault(join, {})
+        if known is None or state.label[first] == state.label[second]:
             return -math.inf
         turn, shift = self._motion(state, join)
         movers, stayers = (np.flatnonzero(state.label == state.label[piece]) for piece in pair)
@@ -166,18 +160,15 @@ class OutlineOverlap(Constraint[Groups, int]):
         far = np.abs(places[:, None] - state.place[stayers]) - self.radius[movers][:, None] - self.radius[stayers]
         for a, b in zip(*np.nonzero(far < MARGIN), strict=True):
             other = int(movers[a]), int(stayers[b])
-            if other == pair or other in known.pairs:
+            if other == pair or other in known:
                 continue
-            known.pairs.add(other)
             back = np.conj(state.turn[other[1]])
             pose = self.settled(*other, back * turns[a], back * (places[a] - state.place[other[1]]))
             if pose is None:
-                known.collides = True
+                state.implied[join] = None
                 return -math.inf
-            contact = self._contact(*other, pose)
-            if contact is not None:
-                known.contacts.append(contact)
-        return float(self.log_odds[join]) + sum(contact.log_odds for contact in known.contacts)
+            known[other] = self._contact(*other, pose)
+        return float(self.log_odds[join]) + sum(contact.log_odds for contact in known.values())
 
     def settled(self, first: int, second: int, turn: complex, shift: complex) -> Float32[np.ndarray, "1 4"] | None:
         """The best fit near a pose of two pieces; nothing if the pieces collide."""
@@ -196,13 +187,12 @@ class OutlineOverlap(Constraint[Groups, int]):
 
     def _contact(
         self, first: int, second: int, pose: Float32[np.ndarray, "1 4"], log_odds: float | None = None
-    ) -> Contact | None:
-        """The contact at a pose, judged as an implied one if its log odds are not known; nothing if it is too short."""
+    ) -> Contact:
+        """The contact at a pose, judged as an implied one if its log odds are not known; short ones are no evidence."""
         features, arcs = contacts_at(self.rims, np.array([first]), np.array([second]), pose)
         if log_odds is None:
-            if features[0, 0] < self.config.shortest:
-                return None
-            log_odds = float(np.clip(self.model.judge("following", features)[0], *self.config.bounds))
+            judged = self.model.judge("following", features) if features[0, 0] >= self.config.shortest else [0.0]
+            log_odds = float(np.clip(judged[0], *self.config.bounds))
         flat = log_odds > 0 and only_straight(self.rims, first, second, arcs[0], self.config.straight_share)
         c, s, x, y = pose[0].astype(float)
         return Contact(first, second, complex(c, s), complex(x, y), log_odds, 0.0 if flat else log_odds)
@@ -228,9 +218,8 @@ class OutlineOverlap(Constraint[Groups, int]):
         state.turn[movers] *= turn
         state.label[movers] = stayer
         pose = as_rows(self.turn[[join]], self.shift[[join]])
-        own = self._contact(first, second, pose, float(self.log_odds[join]))
-        assert own is not None
-        state.contacts += [own, *state.implied[join].contacts]
+        state.contacts.append(self._contact(first, second, pose, float(self.log_odds[join])))
+        state.contacts += (state.implied[join] or {}).values()
         self._relax(state, int(stayer))
         inside = [state.label[pieces] == stayer for pieces in (self.first, self.second)]
         return np.flatnonzero(inside[0] ^ inside[1]).tolist()
