@@ -68,12 +68,7 @@ def refine(rims, first, second, poses, rounds, reach):
             dt = (bt - h * by) / (tt - h * yt)
             dy = by / yy - h * dt
             dx = bx / xx - f * dy - g * dt
-            far = abs(dx) if abs(dx) > abs(dy) else abs(dy)
-            share = 1.0
-            if far > 6.0:
-                share = 6.0 / far
-            if abs(dt) * share > 0.15:
-                share = 0.15 / abs(dt)
+            share = min(1.0, 6.0 / (abs(dx) + 1e-9), 6.0 / (abs(dy) + 1e-9), 0.15 / (abs(dt) + 1e-9))
             dx, dy, dt = dx * share, dy * share, dt * share
             cc, ss = np.cos(dt), np.sin(dt)
             poses[number, 0], poses[number, 1] = cc * c - ss * s, ss * c + cc * s
@@ -125,7 +120,7 @@ def _touching(rims, first, second, poses, features, arcs, number, who, gap, spot
             qx, qy, mx, my = _placed(rims, k, c, s, x0, y0, backwards)
             at, apart = look_up(rims, base, qx, qy)
             if at >= 0 and apart < -1:
-                overlapping += (-1 - apart if -1 - apart < 4 * DEPTH else 4 * DEPTH) * STRIDE
+                overlapping += min(-1 - apart, 4 * DEPTH) * STRIDE
             touching = False
             if at >= 0 and apart < 1.6 * REACH and apart > -DEPTH:
                 facing = -(mx * rims.normals[at, 0] + my * rims.normals[at, 1])
@@ -157,7 +152,7 @@ def _touching(rims, first, second, poses, features, arcs, number, who, gap, spot
         features[number, 0], features[number, 1] = length / rims.unit, length / shorter
         features[number, 4] = tight / count
         features[number, 9] = longest * STRIDE / rims.unit
-        features[number, 10] = count / (facing_count if facing_count > count else count)
+        features[number, 10] = count / max(facing_count, count)
     return count
 
 
@@ -184,7 +179,7 @@ def _describe_shape(rims, features, number, count, gap, spot):
     features[number, 6] = (nxx + nyy) / 2 - np.sqrt(((nxx - nyy) / 2) ** 2 + nxy * nxy)
     spread = np.sqrt(((xx - yy) / 2) ** 2 + xy * xy)
     across = (xx + yy) / 2 - spread
-    features[number, 7] = np.sqrt(across if across > 0 else 0.0) / rims.unit
+    features[number, 7] = np.sqrt(max(across, 0.0)) / rims.unit
     features[number, 8] = np.sqrt((xx + yy) / 2 + spread) / rims.unit
 
 
@@ -204,11 +199,11 @@ def _describe_colours(rims, second, features, number, count, who, gap):
             beyond += (own + reach * slope_own - other - reach * slope_other) ** 2
             between += slope_own**2 + slope_other**2
         values[m] = _unlike(rims, a, b)
-        plain += _bounded(values[m])
-        continued += _bounded(np.sqrt(beyond))
-        texture += _bounded(np.sqrt(between))
+        plain += min(values[m], 50.0)
+        continued += min(np.sqrt(beyond), 50.0)
+        texture += min(np.sqrt(between), 50.0)
         for away in (-14, 14):
-            shifted += _bounded(_unlike(rims, a, low + (b + away - low) % (high - low)))
+            shifted += min(_unlike(rims, a, low + (b + away - low) % (high - low)), 50.0)
     both, one, two, apart = 0.0, 0.0, 0.0, 0.0
     for channel in range(3):
         mean_first, mean_second = 0.0, 0.0
@@ -305,12 +300,6 @@ def _unlike(rims, one, two):
     for channel in range(3):
         square += (rims.near[one, channel] - rims.near[two, channel]) ** 2
     return np.sqrt(square)
-
-
-@inner
-def _bounded(difference):
-    """Differences of colours beyond 50 count as 50."""
-    return difference if difference < 50.0 else 50.0
 
 
 @inner
