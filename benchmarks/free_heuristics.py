@@ -23,8 +23,7 @@ from diffassemble.assembly.scoring import outline_errors
 from diffassemble.core import Matches, OutlinePieces, Placements, Puzzle
 from diffassemble.core.thresholds import SURE
 from diffassemble.evaluation.metrics import wilson_interval
-from diffassemble.evaluation.outline_data import find_recorded, read_recorded
-from diffassemble.evaluation.outlines import ordered_strips
+from diffassemble.evaluation.outlines import find_recorded, ordered_strips, read_recorded
 from diffassemble.io.pictures import read_picture
 from diffassemble.outlines.arcs import ARC_SEARCH, ArcSearchConfig, match_arcs
 from diffassemble.outlines.cut import cut_shapes
