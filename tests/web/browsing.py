@@ -10,7 +10,7 @@ from typing import Any
 DESKTOP = {"viewport": {"width": 1280, "height": 800}}
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True, "device_scale_factor": 2}
 # Milliseconds that a busy machine may take for anything.
-PATIENCE = 120_000
+PATIENCE = 400_000
 
 Point = tuple[float, float]
 

@@ -377,7 +377,7 @@ def _mark(draw: ImageDraw.ImageDraw, place: Place, size: float, label: str, angl
 def _with_key(plan: Image.Image, key: Sequence[str], style: Style) -> Image.Image:
     """The plan over a few lines that explain it, wrapped where they would be wider."""
     font, high, width = ImageFont.load_default(size=16), 24, max(plan.width, 320)
-    lines = [line for text in key for line in wrap(text, int((width - 24) / font.getlength("n")))]
+    lines = [line for text in key for line in wrap(text, int((width - 24) * len(text) / font.getlength(text)))]
     canvas = Image.new("RGB", (width, plan.height + high * len(lines) + 20), style.table)
     canvas.paste(plan, ((width - plan.width) // 2, 0))
     draw = ImageDraw.Draw(canvas)
