@@ -1,4 +1,4 @@
-"""`models --prepare` compiles all that any command needs; where something is compiled later, one line says so."""
+"""`models --prepare` compiles all that any command needs; where something is compiled later, one line announces it."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ assert (module.successor(1), module.successor(1.5)) == (2, 2.5)
 """
 
 
-def told(path: Path, name: str) -> str:
-    """What is said while a fresh process loads a module of this name and calls its kernel."""
+def printed(path: Path, name: str) -> str:
+    """The output of a fresh process that loads a module of this name and calls its kernel."""
     if not path.exists():
         path.write_text(SOURCE)
     done = subprocess.run([sys.executable, "-c", USE, path, name], capture_output=True, text=True, check=True)
     return done.stdout + done.stderr
 
 
-def test_it_is_said_once_and_only_of_ours_when_nothing_is_found_on_disk(tmp_path: Path) -> None:
-    assert told(tmp_path / "tried.py", "diffassemble.tried") == "compiling the search, once; about 10 s\n"
-    assert told(tmp_path / "tried.py", "diffassemble.tried") == ""
-    assert told(tmp_path / "foreign.py", "foreign") == ""
+def test_compilation_is_announced_once_and_for_this_package_only(tmp_path: Path) -> None:
+    assert printed(tmp_path / "tried.py", "diffassemble.tried") == "compiling the search, once; about 10 s\n"
+    assert printed(tmp_path / "tried.py", "diffassemble.tried") == ""
+    assert printed(tmp_path / "foreign.py", "foreign") == ""
 
 
 def test_every_kind_is_prepared() -> None:
@@ -140,5 +140,5 @@ def test_nothing_is_compiled_after_prepare(tmp_path: Path) -> None:
     run("models", "--prepare")
     for verb in VERBS.format(picture=shlex.quote(str(picture))).split("\n"):
         if verb:
-            told = run(*shlex.split(verb))
-            assert "compil" not in told, f"{verb}: {told}"
+            output = run(*shlex.split(verb))
+            assert "compil" not in output, f"{verb}: {output}"

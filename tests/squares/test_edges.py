@@ -67,6 +67,8 @@ def test_scores_are_a_plain_double_loop_of_mahalanobis_distances(border_scores: 
                 continue
             both = plain_one_way(plain[i], a, plain[j], b) + plain_one_way(plain[j], b, plain[i], a)
             assert scores[first, second].item() == pytest.approx(both / (6 * size), rel=1e-4)
+    assert torch.equal(scores, scores.T)
+    assert len(Evidence(smooth_noise(1, 8)).matches(0.5)) == 0  # a lone piece has no matches
 
 
 @pytest.mark.parametrize("block", [1, 150, 10**6])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -53,6 +54,8 @@ def test_turning_a_picture_shifts_its_logits(model: Upright, shape: tuple[int, i
         torch.testing.assert_close(model(turned(pictures, turns)), logits.roll(-turns, 1), rtol=1e-3, atol=1e-3)
     # The promise would be empty if all turns were alike.
     assert (logits - logits.roll(1, 1)).abs().mean() > 1e-2
+    flat = model(torch.full((1, 3, 48, 48), 0.5)).softmax(1)
+    assert flat == pytest.approx(0.25, abs=1e-4)
 
 
 @torch.no_grad()
@@ -91,3 +94,9 @@ def test_empty_cells_are_not_known(cut: Callable[..., Puzzle]) -> None:
     empty = tiles(assembled_pixels(puzzle, cells, turns), puzzle.board).isnan().flatten(1).all(1)
     assert int(empty.sum()) == 3
     assert not empty[cells].any()
+
+
+def test_weights_are_stored_in_half_precision(model: Upright, tmp_path: Path) -> None:
+    model.save_pretrained(tmp_path)
+    assert (tmp_path / "model.safetensors").stat().st_size < 8_000_000
+    assert {value.dtype for value in Upright.from_pretrained(tmp_path).parameters()} == {torch.float32}

@@ -200,14 +200,6 @@ def quality_evidence(score: Float[Tensor, "*s"], config: EdgeConfig = EDGES) -> 
     return 1 / (1 + (score / config.certain) ** 2)
 
 
-def matches_of_partners(
-    partners: Int[Tensor, "sides keep"], channels: Float[Tensor, "sides keep c"], pitch: float
-) -> Matches:
-    """Every side with each of its partners (none, or two or more), with their channels of evidence."""
-    rows = torch.arange(len(partners), device=partners.device).repeat_interleave(partners.shape[1])
-    return matches_of_sides(rows, partners.flatten(), pitch, channels.flatten(0, 1))
-
-
 def matches_of_sides(
     first_side: Int[Tensor, "m"], second_side: Int[Tensor, "m"], pitch: float, channels: Float[Tensor, "m c"]
 ) -> Matches:
@@ -367,10 +359,13 @@ class Evidence:
         """The `keep` best partners of every side as matches; by border gradients alone without an edge model."""
         if edge_model is None:
             partners = self.borders.best(keep, config.edges)
-            return matches_of_partners(partners.side, evidence(partners, config.edges), pitch)
-        compatibility = self.compatibility(edge_model)
-        found = find_candidates(self.borders, compatibility, keep, config)
-        return matches_of_partners(found.side, found.evidence(compatibility.odds, config), pitch)
+            side, channels = partners.side, evidence(partners, config.edges)
+        else:
+            compatibility = self.compatibility(edge_model)
+            found = find_candidates(self.borders, compatibility, keep, config)
+            side, channels = found.side, found.evidence(compatibility.odds, config)
+        rows = torch.arange(len(side), device=side.device).repeat_interleave(side.shape[1])
+        return matches_of_sides(rows, side.flatten(), pitch, channels.flatten(0, 1))
 
 
 def find_matches(puzzle: Puzzle, edge_model: CompareEdges | None = None, keep: int = 8) -> Matches:
