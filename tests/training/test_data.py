@@ -23,7 +23,7 @@ from diffassemble.core.seeds import seeded
 from diffassemble.fragments.datasets import Fracture, break_solids, find_fractures
 from diffassemble.io.atomic import cache_folder
 from diffassemble.io.pictures import write_picture
-from diffassemble.network.encoders.outlines import OutlineEncoder
+from diffassemble.network.encoders import OutlineEncoder
 from diffassemble.outlines.cut import SHAPES
 from diffassemble.squares.cut import tiles
 from diffassemble.training.config import Config

@@ -11,9 +11,8 @@ from annotated_types import Interval, MultipleOf
 from diffassemble.core.board import SIDES
 from diffassemble.core.limits import LIMITS, memory_budget
 from diffassemble.core.settings import Depth, Fraction, Natural, Settings, Times, Weight, Width
-from diffassemble.network.encoders import Backbone
+from diffassemble.network.encoders import Backbone, OutlineBackbone
 from diffassemble.network.encoders.image import ImageBackbone, Symmetry
-from diffassemble.network.encoders.outlines import OutlineBackbone
 from diffassemble.network.encoders.points import PLAIN_NETWORKS, VECTOR_NETWORKS
 
 

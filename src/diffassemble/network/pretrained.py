@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, TypeVar
 
 from safetensors.torch import load, save
-from torch import Tensor, nn
+from torch import nn
 
 from diffassemble.core import InputError
 from diffassemble.core.limits import LIMITS, check_memory
@@ -79,7 +79,9 @@ class Pretrained(nn.Module):
         except RuntimeError as error:
             last = str(error).splitlines()[-1].strip()
             raise InputError(f"{path}: the weights do not fit {CONFIG} ({last})") from error
-        check_finite(weights, path)
+        for key, values in weights.items():
+            if values.is_floating_point() and not bool(values.isfinite().all()):
+                raise InputError(f"{path}: {key} holds NaN or infinite numbers; train it anew, or get it again")
         return network.eval()
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
@@ -91,7 +93,10 @@ class Pretrained(nn.Module):
         write_file(Path(folder) / WEIGHTS, save(weights))
         write_file(Path(folder) / CONFIG, (json.dumps(config, indent=2) + "\n").encode())
         if not (Path(folder) / CARD).exists():
-            write_file(Path(folder) / CARD, self._card(config).encode())
+            count = sum(value.numel() for value in weights.values())
+            settings = "\n".join(f"| {name} | `{value}` |" for name, value in config.items())
+            card = _CARD.format(kind=config["kind"], count=count, settings=settings, version=version("diffassemble"))
+            write_file(Path(folder) / CARD, card.encode())
 
     def push_to_hub(self, name: str, *, private: bool = False) -> str:
         """Upload the model to the Hugging Face hub as "owner/name", with the login of `hf auth login`; its address."""
@@ -108,12 +113,6 @@ class Pretrained(nn.Module):
             except Exception as error:  # the hub client raises many kinds, for no network as for no rights
                 raise InputError(f"'{name}' could not be uploaded to the hub ({type(error).__name__})") from error
         return str(address)
-
-    def _card(self, config: dict[str, Any]) -> str:
-        """A card with the settings, to be completed by hand."""
-        count = sum(value.numel() for value in self.state_dict().values())
-        settings = "\n".join(f"| {name} | `{value}` |" for name, value in config.items())
-        return _CARD.format(kind=config["kind"], count=count, settings=settings, version=version("diffassemble"))
 
 
 def stored_as(module: nn.Module, **names: str) -> None:
@@ -144,13 +143,6 @@ def read_config(cls: type[Pretrained], folder: Path) -> Any:
         return read_settings(cls.config_class, {RENAMED.get(name, name): value for name, value in values.items()})
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
-
-
-def check_finite(weights: Mapping[str, Tensor], path: Path) -> None:
-    """Refuse weights with NaN or infinite numbers."""
-    for name, values in weights.items():
-        if values.is_floating_point() and not bool(values.isfinite().all()):
-            raise InputError(f"{path}: {name} holds NaN or infinite numbers; train it anew, or get it again")
 
 
 def find_model(name: str | os.PathLike[str]) -> Path:
