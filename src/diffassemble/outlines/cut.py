@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -46,14 +45,6 @@ class CutConfig:
 
 
 CUT = CutConfig()
-
-
-class Cut(NamedTuple):
-    """A piece: its picture, and the motion from there, top left corner at the origin, to the whole."""
-
-    texture: UInt8[Tensor, "4 h w"]
-    rotation: Float[np.ndarray, "2 2"]
-    translation: Float[np.ndarray, "2"]
 
 
 def coverage(curve: Float[np.ndarray, "c 2"], height: int, width: int) -> Float[np.ndarray, "{height} {width}"]:
@@ -110,10 +101,11 @@ def cut_shapes(
     kept = surviving(len(outlines), missing, generator)
     angles = torch.rand(len(kept), generator=generator) * (2 * math.pi if turn else 0.0)
     cuts = [_piece(picture, outlines[i], angle, erode) for i, angle in zip(kept.tolist(), angles.tolist(), strict=True)]
-    made = outline_pieces([cut.texture for cut in cuts])
-    rotation = torch.tensor(np.stack([cut.rotation for cut in cuts])).float()
+    textures, rotations, translations = zip(*cuts, strict=True)
+    made = outline_pieces(textures)
+    rotation = torch.tensor(np.stack(rotations)).float()
     origins = (rotation @ made.origins[:, :, None])[..., 0]
-    truth = Poses(rotation, torch.tensor(np.stack([cut.translation for cut in cuts])).float() + origins)
+    truth = Poses(rotation, torch.tensor(np.stack(translations)).float() + origins)
     names = tuple(f"piece_{index:03d}.png" for index in range(len(cuts)))
     return Puzzle(made, None, names, truth)
 
@@ -139,8 +131,11 @@ def _resized(picture: Float[Tensor, "3 H W"], shape: str, pieces: int, size: int
     return (picture.clamp(0, 1) * 255).round() / 255
 
 
-def _piece(picture: Float[Tensor, "3 H W"], outline: Outline, angle: float, erode: int) -> Cut:
-    """Turn a piece of the picture back by an angle, which turned clockwise puts it where it belongs."""
+def _piece(
+    picture: Float[Tensor, "3 H W"], outline: Outline, angle: float, erode: int
+) -> tuple[UInt8[Tensor, "4 h w"], Float[np.ndarray, "2 2"], Float[np.ndarray, "2"]]:
+    """The picture of a piece, turned back by an angle, and the motion from there, top left corner at the origin, to the
+    whole."""
     cosine, sine = math.cos(angle), math.sin(angle)
     rotation = np.array([[cosine, -sine], [sine, cosine]])
     edge = outline.edge @ rotation
@@ -157,7 +152,7 @@ def _piece(picture: Float[Tensor, "3 H W"], outline: Outline, angle: float, erod
     # Colours are those of what is there, whatever its share of the pixel; beyond the edge there is nothing.
     share = (printed[inside] / alpha[inside]).clip(0, 1)
     levels[:3, rows, cols] = ((CUT.core + (colours - CUT.core) * share).clip(0, 1) * 255).round()
-    return Cut(torch.from_numpy(levels.astype(np.uint8)), rotation, rotation @ corner)
+    return torch.from_numpy(levels.astype(np.uint8)), rotation, rotation @ corner
 
 
 def _sampled(picture: Float[Tensor, "3 H W"], places: Float[np.ndarray, "m 2"]) -> Float[np.ndarray, "3 m"]:

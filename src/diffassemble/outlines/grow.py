@@ -110,7 +110,7 @@ def families(pieces: OutlinePieces) -> list[Int[np.ndarray, "_"]]:
 
 def find_matches(puzzle: Puzzle) -> Matches:
     """How every two pieces may fit each other, compared in the way of their family."""
-    pieces, sides = puzzle.outlines, None
+    pieces = puzzle.outlines
     if looks_like_strips(pieces):
         return match_strips(pieces)
     sides = find_sides(pieces)
