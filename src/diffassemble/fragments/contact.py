@@ -111,7 +111,7 @@ class Contact(NamedTuple):
         rows: Int64[np.ndarray, "_ p"] | None = None,
     ) -> Contact:
         """The contact of points moved by each pose: of all, or of a row of them for each pose, or one row for all."""
-        rows = np.arange(len(points))[None] if rows is None else rows
+        rows = np.arange(len(points))[None] if rows is None else np.ascontiguousarray(rows)
         near, numbers = meet(np.ascontiguousarray(poses.reshape(-1, 12)), points, normals, rows, *target)
         shape = (*poses.shape[:-1], rows.shape[1])
         near, numbers = near.reshape(shape), numbers.reshape(3, *shape)

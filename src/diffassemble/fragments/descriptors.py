@@ -128,7 +128,8 @@ def _moments(points, normals, others, other_normals, radius):
         x, y, z = points[q, 0], points[q, 1], points[q, 2]
         nx, ny, nz = normals[q, 0], normals[q, 1], normals[q, 2]
         cx, cy, cz = int(np.floor(x / radius)), int(np.floor(y / radius)), int(np.floor(z / radius))
-        m[:] = 0
+        for k in range(22):
+            m[k] = 0
         for dx in range(-1, 2):
             for dy in range(-1, 2):
                 for dz in range(-1, 2):
@@ -152,7 +153,8 @@ def _moments(points, normals, others, other_normals, radius):
                                 m[place] += u[i] * u[j]
                                 m[place + 6] += a[i] * a[j]
                                 place += 1
-        moments[q] = m
+        for k in range(22):
+            moments[q, k] = m[k]
     return moments
 
 
