@@ -320,7 +320,7 @@ def surface_solid(vertices: Float[np.ndarray, "v 3"], faces: np.ndarray) -> Mani
 def mesh_of(solid: Manifold, unit: float = 1.0, middle: Float[Tensor, "3"] | None = None) -> Mesh:
     """The surface of a solid, made `unit` times as large and moved to `middle`.
 
-    Corners that files could hardly tell apart are one, if every edge still joins two triangles then.
+    Corners that files could hardly distinguish are one, if every edge still joins two triangles then.
     """
     surface = solid.to_mesh64()
     vertices = torch.from_numpy(np.array(surface.vert_properties[:, :3])) * unit + (0 if middle is None else middle)

@@ -66,7 +66,7 @@ FRAGMENT = FragmentConfig()
 
 
 class BodySurface(NamedTuple):
-    """A whole surface at level 0, which nothing may enter; `broken` tells the points of breaks."""
+    """A whole surface at level 0, which nothing may enter; `broken` marks the points of breaks."""
 
     points: Float32[np.ndarray, "p 3"]
     normals: Float32[np.ndarray, "p 3"]
@@ -131,7 +131,7 @@ class Fragment:
         return float(f"{len(self.pyramid.levels[0]) * self.pyramid.levels[0].area:.5g}")
 
     def broken(self, level: int) -> Bool[np.ndarray, "p"]:
-        """Which points of a level are of the break; finer levels look where the coarser ones have suspicions."""
+        """Which points of a level are of the break; finer levels sample where the coarser ones suspect one."""
         for finer in range(len(self.found), level + 1):
             if finer:
                 near = self.pyramid.levels[finer - 1].points[self.suspects[finer - 1]]
@@ -180,7 +180,7 @@ class Cluster:
         return min(self.fragments[i].finest for i in self.members)
 
     def with_other(self, other: Cluster, pose: Pose) -> Cluster:
-        """Both, in the frame of the other, in which this one stands at the pose."""
+        """Both, in the frame of the other, in which this one has the pose."""
         placed = {piece: compose(pose, own) for piece, own in self.poses.items()}
         return Cluster(self.fragments, {**other.poses, **placed}, (self, other))
 

@@ -15,7 +15,7 @@ from diffassemble.fragments.descriptors import FACE_FEATURES, LEVELS, surface_fe
 from diffassemble.network.pretrained import Pretrained
 
 MATCH_FEATURES = 34
-"""How many numbers tell how two sides meet (`matches.match_features`)."""
+"""Numbers that describe how two sides meet (`matches.match_features`)."""
 _ROWS = 20_000
 
 
@@ -24,7 +24,7 @@ class FractureConfig:
     """Sizes of the three networks."""
 
     width: Width = 80
-    """hidden numbers of the networks that look at the surface"""
+    """hidden numbers of the networks of the surface"""
     descriptor: Width = 24
     """numbers of a descriptor"""
     verifier_width: Width = 32

@@ -1,6 +1,6 @@
 """Canonical orientation: which direction of an object is up, and which way it faces.
 
-A direction is scored by what the object looks like about it: how much of its surface lies at each height and distance
+A direction is scored by what the object looks like about it: how much of its surface is at each height and distance
 from the axis, and how round it is there. This does not change when the object is turned about that axis, so a network
 that recognises an upright bottle need not learn all its turns. Which way the object faces is then read off its surface
 unrolled about the axis: turning the object shifts that picture.

@@ -352,7 +352,7 @@ def mirror(dice: Dice) -> Manifold:
 
 
 def ring(dice: Dice) -> Manifold:
-    """A band that stands upright, mostly with cut stones on top, their points downwards."""
+    """An upright band, mostly with cut stones on top, their points downwards."""
     thick, wide = dice.each((0.025, 0.08), (0.03, 0.18))
     band = CrossSection.square((2 * thick, 2 * wide), True).offset(-0.4 * thick, JoinType.Miter)
     band = band.offset(0.4 * thick, JoinType.Round, circular_segments=16)
@@ -367,7 +367,7 @@ def ring(dice: Dice) -> Manifold:
 
 
 def spoon(dice: Dice) -> Manifold:
-    """A shallow bowl on a bent handle; it lies along z, its hollow upwards and its handle to the front."""
+    """A shallow bowl on a bent handle; along z, its hollow upwards and its handle to the front."""
     length, wide, deep, wall = dice.each((0.24, 0.38), (0.08, 0.18), (0.035, 0.07), (0.01, 0.018))
     rise, end = dice.each((0.0, 0.1), (0, 0.05))
     outer, inner = (ball((0, 0, 0), [side - off for side in (length / 2, deep, wide)], 48) for off in (0, wall))

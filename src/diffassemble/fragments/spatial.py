@@ -182,7 +182,7 @@ def _mark_inside(points, low, extent, spacing, side, directory, blocks) -> None:
 
 @kernel
 def _write_nearest(points, low, side, directory, blocks):
-    """Write each point's number into the voxels around it, unless a nearer one stands there."""
+    """Write each point's number into the voxels around it, unless a nearer one is there."""
     best = np.full(blocks.shape, np.float32(np.inf), np.float32)
     for i in range(len(points)):
         a, b, c = (points[i, 0] - low[0]) / side, (points[i, 1] - low[1]) / side, (points[i, 2] - low[2]) / side

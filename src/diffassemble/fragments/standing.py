@@ -48,7 +48,7 @@ STANDING = StandingConfig()
 def stood(
     puzzle: Puzzle, poses: Poses, members: Members, upright: CanonicalRotation, config: StandingConfig = STANDING
 ) -> Poses:
-    """Poses turned together such that the object of the members stands with the middle of its box at the origin."""
+    """Poses turned together such that the object of the members is upright, the middle of its box at the origin."""
     cloud = cloud_of(puzzle, poses, members, config.boxed)
     looked = cloud[: puzzle.fragments.points.shape[1]]
     turn = upright(looked - looked.mean(0))
