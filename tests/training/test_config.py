@@ -41,7 +41,7 @@ BAD: list[tuple[str, str, dict[str, Any], str]] = [
     ("jigsaw", "model", {"degree": 2.5}, "--model.degree 2.5: must be 0"),
     ("jigsaw", "model", {"degree": 5000.0}, "--model.degree 5000.0: must be at most 8, all other pieces"),
     ("jigsaw", "model", {"degree": 0.2, "dropped_edges": 0.2}, "both make graphs sparse"),
-    ("jigsaw", "model", {"top_k": 2}, "it adds matches to an expander"),
+    ("jigsaw", "model", {"top_k": 2}, "--model.top-k 2: must be 0 without a degree or without matches"),
     ("jigsaw", "model", {"backbone": "resnet18", "symmetry": "plain"}, "--model.symmetry plain"),
     ("jigsaw", "model", {"backbone": "vn_dgcnn"}, "--model.space cos_sin: must be so3 or six_d or quaternion with"),
     ("jigsaw", "model", {"backbone": "vn_dgcnn", "space": "so3"}, "--model.space so3: must be cos_sin, the poses of"),
