@@ -162,7 +162,7 @@ def fragment_colours(count: int, palette: Palette = PALETTE) -> Float32[np.ndarr
 def draw_outlines(
     photo: Image.Image, curves: Sequence[Float[Tensor, "_ 2"]], labels: Sequence[str] | None = None
 ) -> Image.Image:
-    """The photograph with outlines and what is written on them, numbers if nothing is told; points (x, y) in pixels.
+    """The photograph with outlines and what is written on them, numbers by default; points (x, y) in pixels.
 
     What has an empty label is no piece: it is filled with a colour and marked by an exclamation mark.
     """

@@ -83,7 +83,7 @@ class Triangles:
     """Corners and unit normals there, each in the frame of its owner, the piece with that number.
 
     `paint` is what each corner has of its own: a colour (sRGB shares), or, if its owner is one of `pictures`, where it
-    lies on that, (u, v, 0) with v upwards; below 0 it has none. Nobody has any where there is no such array.
+    is mapped to, (u, v, 0) with v upwards; below 0 it has none. Without such an array no corner has any.
     """
 
     corners: Float32[np.ndarray, "f 3 3"]
@@ -287,7 +287,7 @@ class Camera:
 
 
 def orbit(azimuth: float, elevation: float) -> Float64[np.ndarray, "3 3"]:
-    """The turn of a camera that stands at these angles (degrees): azimuth from +z towards +x, elevation upwards."""
+    """The rotation of a camera at these angles (degrees): azimuth from +z towards +x, elevation upwards."""
     a, e = math.radians(azimuth), math.radians(elevation)
     back = np.array([math.sin(a) * math.cos(e), math.sin(e), math.cos(a) * math.cos(e)])
     right = np.array([math.cos(a), 0.0, -math.sin(a)])

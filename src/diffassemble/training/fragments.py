@@ -41,7 +41,7 @@ from diffassemble.training.denoising import Denoising, DenoisingTraining
 
 STEPS = 65_000
 """whole steps in which pools keep the longest side"""
-VERSIONS = {"pools": (2, 4096), "matches": (1,)}
+VERSIONS = {"pools": (2, 4096), "matches": (2,)}
 """of what is kept on disk, and points of a fragment in pools; what other versions made is made anew"""
 Broken = Fracture | MadeFracture
 """an object broken once"""

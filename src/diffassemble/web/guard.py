@@ -22,7 +22,7 @@ from diffassemble.web import CONFIG
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _ANYWHERE = frozenset({"0.0.0.0", "::"})
-# Nobody else may show the page within a page, or learn its address; nothing is loaded from elsewhere.
+# No other site may show the page within a page, or learn its address; nothing is loaded from elsewhere.
 _HEADERS = {
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
