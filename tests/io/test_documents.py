@@ -27,13 +27,13 @@ FOREIGN = {
 
 def test_documents_are_plain_json_with_records_on_lines_of_their_own() -> None:
     fields = {"unit": 0.1, "ä": [None, True, []], "pieces": [{"a": 1}, {"a": 2}]}
-    content = document_bytes(fields, "image")
+    content = document_bytes(fields, "squares")
     assert json.loads(content) == {"schema": 1, "kind": "image", **fields}
-    assert content == document_bytes(fields, "image")
+    assert content == document_bytes(fields, "squares")
     assert content.isascii()
     assert content.decode().splitlines()[-4:-2] == ['    {"a": 1},', '    {"a": 2}']
     with pytest.raises(ValueError, match="not JSON compliant"):
-        document_bytes({"x": float("nan")}, "image")
+        document_bytes({"x": float("nan")}, "squares")
 
 
 def test_foreign_documents(tmp_path: Path) -> None:
@@ -41,11 +41,11 @@ def test_foreign_documents(tmp_path: Path) -> None:
     for content, words in FOREIGN.items():
         path.write_bytes(content)
         with pytest.raises(InputError) as caught:
-            read_document(path, ("image",))
+            read_document(path, ("squares",))
         assert str(caught.value).startswith(str(path))
         assert words in str(caught.value)
     with pytest.raises(InputError, match="No such file"):
-        read_document(tmp_path / "none.json", ("image",))
+        read_document(tmp_path / "none.json", ("squares",))
 
 
 def test_fields_of_another_kind() -> None:

@@ -8,7 +8,7 @@ import torch
 from PIL import Image, ImageChops
 
 from diffassemble.core import Poses
-from diffassemble.core.colours import to_linear, to_srgb
+from diffassemble.core.pieces import to_linear, to_srgb
 from diffassemble.core.poses import angles
 from diffassemble.rendering.picture import (
     STYLE,

@@ -134,8 +134,6 @@ class Score(NamedTuple):
 class Files:
     """How pieces of one kind, and where they are, become files; what most kinds do alike has a default."""
 
-    document: str
-    """the kind in documents"""
     read: Callable[[Any, OpenOptions], Puzzle]
     """the puzzle in an `io.detect.Input` of this kind"""
     read_folder: Callable[[Path, dict[str, Any], Board | None], Puzzle]

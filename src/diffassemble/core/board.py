@@ -24,8 +24,7 @@ Placement = tuple[Int[Tensor, "n"], Int[Tensor, "n"]]
 class Board:
     """rows × cols cells, numbered row by row; its longer side spans [−1, 1], and the centre is the origin.
 
-    `aspect` is how many times as high as wide pieces are. Oblong ones fit at half turns only; their poses count cells,
-    too, as if these were square.
+    `aspect` is height over width of pieces. Oblong ones fit at half turns only; their poses count cells, too.
     """
 
     rows: int

@@ -1,7 +1,6 @@
 """Outlines of pieces: from a soft mask to a closed curve of evenly spaced points, finer than pixels.
 
-Lengths are pixels, x to the right, y down; the corner of the top left pixel is the origin. Curves run clockwise as seen
-and do not repeat their first point.
+Lengths are pixels from the top left corner; curves run clockwise as seen and do not repeat their first point.
 """
 
 from __future__ import annotations

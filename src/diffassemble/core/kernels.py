@@ -10,11 +10,7 @@ from numba import njit
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a loop that Python calls, once a machine; wrappers of type checkers are removed.
-
-    Pass arrays contiguous and numbers always in one precision: numba compiles a function anew for every other type.
-    Array operations, `min` and `max` take it many times as long to compile as loops.
-    """
+    """Compile a loop that Python calls, once a machine and type of arguments: pass contiguous arrays, one precision."""
     return njit(cache=True, nogil=True)(unwrap(function))
 
 

@@ -1,7 +1,4 @@
-"""Limits of input: one table that every reader keeps to, and one budget of memory, checked before it is used.
-
-docs/GUIDE.md shows the table.
-"""
+"""Limits of input, which docs/GUIDE.md shows: one table for every reader, and one budget of memory."""
 
 from __future__ import annotations
 

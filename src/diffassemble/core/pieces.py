@@ -67,8 +67,7 @@ class Texture:
 class Mesh:
     """Corners and triangles (counter-clockwise seen from outside); without triangles it is a cloud of points.
 
-    `normals` are outward unit vectors that a scanner gave a cloud, `colours` sRGB levels of the corners, where known;
-    a `texture` shows finer ones.
+    `normals` are outward unit vectors of a cloud, `colours` sRGB levels of the corners; a `texture` shows finer ones.
     """
 
     vertices: Float[Tensor, "v 3"]
@@ -137,12 +136,11 @@ class FragmentPieces:
 
 @dataclass(frozen=True)
 class OutlinePieces:
-    """Flat pieces of any outline: jigsaw pieces with tabs, fresco fragments, torn paper, strips.
+    """Flat pieces of any outline: jigsaw pieces with tabs, fresco fragments, torn paper, strips. Lengths are pixels.
 
-    Lengths are pixels of the pictures, which all have one scale; x to the right, y down. `textures` are a picture of
-    each piece: sRGB levels with alpha. The origin of a piece's frame is the centre of its area, at `origins` from the
-    top left corner of its picture. `contours` are closed outlines in that frame, clockwise as seen, about a pixel from
-    point to point, not repeating the first one. `coloured` is false for silhouettes.
+    `textures` are sRGB levels with alpha. The origin of a piece's frame is the centre of its area, at `origins` from
+    the top left corner of its picture. `contours` are closed outlines in that frame, clockwise as seen, about a
+    pixel from point to point. `coloured` is false for silhouettes.
     """
 
     textures: tuple[UInt8[Tensor, "4 _ _"], ...]
@@ -195,10 +193,8 @@ class OutlinePieces:
     def placed_contours(self, poses: Poses) -> list[Float64[np.ndarray, "_ 2"]]:
         """The outlines moved by poses."""
         turns, shifts = poses.rotation.cpu().double().numpy(), poses.translation.cpu().double().numpy()
-        return [
-            contour.double().numpy() @ turn.T + shift
-            for contour, turn, shift in zip(self.contours, turns, shifts, strict=True)
-        ]
+        moved = zip(self.contours, turns, shifts, strict=True)
+        return [contour.double().numpy() @ turn.T + shift for contour, turn, shift in moved]
 
     def corner(self, poses: Poses) -> tuple[int, int]:
         """The top left pixel (x, y) of the whole, by the outlines."""
@@ -206,6 +202,20 @@ class OutlinePieces:
         # A little more, so that rounding does not move what begins exactly at a pixel.
         x, y = np.floor(low + 1e-3).astype(int).tolist()
         return x, y
+
+
+Colour = tuple[int, int, int]
+"""sRGB levels"""
+
+
+def to_linear(srgb: Float64[np.ndarray, "*shape"]) -> Float64[np.ndarray, "*shape"]:
+    """The amounts of light (0…1) behind the numbers of screens and files."""
+    return np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+
+
+def to_srgb(linear: Float64[np.ndarray, "*shape"]) -> Float64[np.ndarray, "*shape"]:
+    """Amounts of light (0…1) as screens and files count them."""
+    return np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
 
 
 def polygon_area(contour: Float[Tensor, "c 2"]) -> Float[Tensor, ""]:

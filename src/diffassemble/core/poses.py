@@ -1,7 +1,4 @@
-"""Rigid motions of n things in d dimensions, and quarter turns of pictures.
-
-The frame of pictures is x to the right, y down, so a positive turn is clockwise as seen.
-"""
+"""Rigid motions in d dimensions, and quarter turns of pictures (x to the right, y down: clockwise as seen)."""
 
 from __future__ import annotations
 
@@ -15,10 +12,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Poses:
-    """The pose of each piece: x_assembled = rotation @ x_piece + translation.
-
-    `rotation` need not be orthogonal: noisy poses are Poses too, and composition stays linear in them.
-    """
+    """The pose of each piece: x_assembled = rotation @ x_piece + translation; noisy rotations are not orthogonal."""
 
     rotation: Float[Tensor, "n d d"]
     translation: Float[Tensor, "n d"]

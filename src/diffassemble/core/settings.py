@@ -1,8 +1,4 @@
-"""Settings: frozen dataclasses whose annotations say what values may be, checked and read from JSON in one place.
-
-Bounds are those of annotated-types: `layers: Annotated[int, Ge(1)]`, and `tuple[Annotated[int, Ge(1)], ...]` for all
-numbers of a tuple. Conflicts of several settings are listed by subclasses of `Settings`.
-"""
+"""Settings: frozen dataclasses with bounds of annotated-types (of a tuple: of each number), checked and read."""
 
 from __future__ import annotations
 
@@ -53,10 +49,7 @@ class Settings(ABC):
 
 
 def check_settings(settings: Any, section: str = "") -> None:
-    """Refuse the first value that is out of bounds or does not go with the others.
-
-    With a section it is named as an option of the command line: `--model.time-width 7: must be a multiple of 2`.
-    """
+    """Refuse the first value that is out of bounds or conflicts; with a section it is named `--section.value`."""
     for name, wanted in _faults(settings):
         option = f"--{section}.{name.replace('_', '-')}" if section else name
         value = getattr(settings, name)

@@ -66,10 +66,7 @@ def clean_surface(vertices: Float[Tensor, "v 3"], faces: Int[Tensor, "f 3"]) -> 
 
 
 def single_walls(faces: Int[Tensor, "f 3"]) -> Int[Tensor, "g"]:
-    """Indices of triangles without pairs that share corners but face opposite ways, and without repetitions.
-
-    A sheet that consists of such pairs only keeps one side.
-    """
+    """Indices of triangles without repetitions and opposite pairs; of a sheet of such pairs only, one side stays."""
     if not len(faces):
         return torch.zeros(0, dtype=torch.long)
     first, which = distinct_rows(faces.sort(1).values)
@@ -109,10 +106,7 @@ def distinct_rows(rows: Shaped[Tensor, "m c"]) -> tuple[Int[Tensor, "k"], Int[Te
 
 
 def chamfer_distance(first: Float[Tensor, "n p 3"], second: Float[Tensor, "n q 3"]) -> Float[Tensor, "n"]:
-    """Mean squared distance to the nearest point of the other cloud, first to second plus second to first.
-
-    Differentiable: the nearest points are constant. Where a point is not finite, the distance is not either.
-    """
+    """Mean squared distance to the nearest point of the other cloud, both ways (differentiable; not finite if points are not)."""
     from scipy.spatial import cKDTree
 
     total = torch.zeros(len(first), device=first.device)

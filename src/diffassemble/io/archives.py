@@ -32,10 +32,7 @@ def unpacked(path: Path | str) -> Iterator[Path]:
 
 
 def unpack(content: io.BufferedIOBase, name: str, folder: Path) -> Path:
-    """Unpack into an empty folder; gives it, or the one folder in it that holds everything.
-
-    `name` is what the file is called in messages. Nothing is ever written outside the folder.
-    """
+    """Unpack into an empty folder, nothing outside of it; gives it, or the one folder in it that holds everything."""
     try:
         with zipfile.ZipFile(_Sparing(content)) as archive:
             members = [info for info in archive.infolist() if not info.is_dir() and not _CLUTTER.search(info.filename)]

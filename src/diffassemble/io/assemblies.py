@@ -18,7 +18,7 @@ from diffassemble.core.limits import LIMITS
 from diffassemble.core.placements import BY_PERSON
 from diffassemble.io import documents, squares
 from diffassemble.io.atomic import add_files, check_free, fresh_folder, write_file
-from diffassemble.io.documents import ASSEMBLY_FILES, DOCUMENTS, Records
+from diffassemble.io.documents import ASSEMBLY_FILES, Records
 from diffassemble.kinds import kind_of
 from diffassemble.rendering.report import Pictures, report_html, upright_note
 
@@ -36,9 +36,8 @@ def write_assembly(
 ) -> Pictures:
     """Write an assembly folder: the answer first, which replaces an older folder in one go, then the rest.
 
-    Fragments add matrices.txt for CloudCompare, assembled.glb, and the posed meshes in posed/NAME.ply. With `pictures`
-    there are also assembled.png, steps.gif, of real pieces plan.png, and report.html with the `settings`. `wrote` is
-    called with the name of each file that is complete, so an interrupted run leaves the answer. Returns what was drawn.
+    With `pictures` there are also those and report.html with the `settings`. `wrote` is called with the name of each
+    file that is complete. Returns what was drawn.
     """
     target = Path(folder)
     with fresh_folder(target, ASSEMBLY_FILES, overwrite) as part:
@@ -72,20 +71,14 @@ def assembly_bytes(assembly: Answer) -> bytes:
     records: Records = []
     for index, name in enumerate(puzzle.names):
         piece = found.placement(index)
-        record: dict[str, Any] = {
-            "file": name,
-            "matrix": matrices[index],
-            "confidence": piece.confidence,
-            **places[index],
-        }
+        record = {"file": name, "matrix": matrices[index], "confidence": piece.confidence, **places[index]}
         if found.objects is not None:
             record["object"] = piece.object
         if found.cells is not None:
             record |= dict(zip(("row", "col"), piece.cell or (None, None), strict=True))
         if found.objects is not None or piece.status == BY_PERSON:
             record["group"] = piece.status
-        joins = [join for join in assembly.joins if found.by_person[index] and index in join[:2]]
-        if joins:
+        if joins := [join for join in assembly.joins if found.by_person[index] and index in join[:2]]:
             others = [(puzzle.names[join.first + join.second - index], round(join.log_odds, 3)) for join in joins]
             record["evidence"] = [{"file": other, "log_odds": odds} for other, odds in others]
         if found.notes is not None:
@@ -100,7 +93,7 @@ def assembly_bytes(assembly: Answer) -> bytes:
         note = upright_note(assembly)
         fields["upright"] = {"probability": found.upright, **({"note": note} if note else {})}
     fields |= {"extra": list(assembly.extra)} if assembly.extra else {}
-    return documents.document_bytes({**fields, "pieces": records}, files.document)
+    return documents.document_bytes({**fields, "pieces": records}, puzzle.kind)
 
 
 def _document_path(path: Path | str) -> Path:
@@ -109,14 +102,9 @@ def _document_path(path: Path | str) -> Path:
 
 
 def read_assembly(path: Path | str, puzzle: Puzzle) -> Answer:
-    """The assembly of `puzzle` that was written to a folder or an assembly.json.
-
-    History and time are not kept. The board is the document's, which may be the puzzle's after a turn;
-    then the truth is left out.
-    """
+    """The assembly of `puzzle` in a folder or an assembly.json, on the board there; history and time are not kept."""
     source = _document_path(path)
-    files = kind_of(puzzle).files
-    document = documents.read_document(source, (files.document,))
+    document = documents.read_document(source, (puzzle.kind,))
     puzzle = puzzle if puzzle.lattice is None else squares.fitted(puzzle, document, source)
     extra = tuple(documents.field(document, "extra", list, source)) if "extra" in document else ()
     if not all(isinstance(name, str) for name in extra):
@@ -127,7 +115,7 @@ def read_assembly(path: Path | str, puzzle: Puzzle) -> Answer:
     records = documents.named_records(document, puzzle.names, source)
     if records is None:
         raise InputError(f"{source}: is not an assembly of these {len(puzzle)} pieces; their names differ")
-    poses = files.read_poses(puzzle, records, source)
+    poses = kind_of(puzzle).files.read_poses(puzzle, records, source)
     confidence = [
         math.nan
         if record.get("group") == BY_PERSON and record.get("confidence") is None
@@ -191,7 +179,7 @@ def read_locks(path: Path | str, puzzle: Puzzle) -> Locks:
     if assembly.puzzle.lattice != puzzle.lattice:
         grid = f"{assembly.puzzle.board.rows}x{assembly.puzzle.board.cols}"
         raise InputError(f"{source}: is for a grid of {grid}; pass --grid {grid}")
-    records = documents.named_records(documents.read_document(source, DOCUMENTS), assembly.puzzle.names, source) or []
+    records = documents.named_records(documents.read_document(source), assembly.puzzle.names, source) or []
     marks = [record.get("locked", False) for record in records]
     for mark in marks:
         if not isinstance(mark, bool):

@@ -1,8 +1,4 @@
-"""Output that is complete or absent: written beside its place and then renamed; and what may be replaced by it.
-
-What this program wrote may be replaced if that is asked for, what others wrote never. What is being written carries a
-lock, by which the next run recognises what a killed one left behind, and removes it.
-"""
+"""Output that is complete or absent, written under a lock beside its place and renamed; only own output is replaced."""
 
 from __future__ import annotations
 
@@ -35,10 +31,7 @@ def write_file(target: Path, content: bytes | memoryview) -> None:
 
 
 def check_file(target: Path, ours: Callable[[bytes], bool], overwrite: bool = False) -> None:
-    """Refuse a file whose content would be lost, before hours are spent on what it is to hold.
-
-    Only plain files that this program wrote, which `ours` recognises by their content, are overwritten.
-    """
+    """Refuse a file that can't be written, or is no plain file that `ours` recognises as written by this program."""
     try:
         found = target.stat() if _exists(target) else None
         if found is None or (stat.S_ISREG(found.st_mode) and found.st_size == 0):
@@ -61,11 +54,7 @@ def check_file(target: Path, ours: Callable[[bytes], bool], overwrite: bool = Fa
 
 
 def check_free(target: Path, holds: tuple[str, ...], overwrite: bool = False) -> None:
-    """Refuse a folder whose content would be lost.
-
-    Only a folder that this program wrote is overwritten: one with the first of the names in `holds`, and with nothing
-    beside these names.
-    """
+    """Refuse a folder with content, unless it is to be overwritten and has the first of the names `holds`, and no others."""
     try:
         found = {entry.name for entry in target.iterdir()} if _exists(target) else set()
         inside = Path.cwd().is_relative_to(target.resolve())
@@ -92,10 +81,7 @@ def _exists(path: Path) -> bool:
 
 @contextmanager
 def fresh_folder(target: Path, holds: tuple[str, ...], overwrite: bool = False) -> Iterator[Path]:
-    """An empty folder to fill, which replaces `target` when the block ends well, and else is removed.
-
-    `holds` are the names that such a folder consists of, the characteristic one first; see `check_free`.
-    """
+    """An empty folder to fill, which replaces `target` (see `check_free`) when the block ends well, else is removed."""
     check_free(target, holds, overwrite)
     target = target.resolve()
     with _staged(target) as part, _held(part, folder=True):
@@ -149,9 +135,7 @@ def _held(path: Path, folder: bool = False) -> Iterator[int]:
     while True:
         if folder:
             path.mkdir()
-            handle = os.open(path, os.O_RDONLY)
-        else:
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        handle = os.open(path, os.O_RDONLY if folder else os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         try:
             with suppress(OSError):  # file systems without locks cannot be swept either
                 fcntl.flock(handle, fcntl.LOCK_EX)

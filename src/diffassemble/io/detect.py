@@ -10,7 +10,7 @@ from typing import Literal
 from diffassemble.assembly.kind import OpenOptions
 from diffassemble.core import InputError
 from diffassemble.io.archives import is_zip
-from diffassemble.io.documents import ASSEMBLY_FILES, DOCUMENTS, read_document
+from diffassemble.io.documents import ASSEMBLY_FILES, read_document
 from diffassemble.io.meshes import MESH_ENDINGS
 from diffassemble.io.pictures import PICTURE_ENDINGS, is_picture, is_see_through, picture_size
 from diffassemble.io.reading import check_name, files_in, reason
@@ -34,11 +34,9 @@ _MASKS, _MASK_ENDING = "masks", "_mask"
 
 @dataclass(frozen=True)
 class Input:
-    """What a path holds.
+    """What a path holds: the pictures in order, and one mask or photograph of colours `beside` each, if there are any.
 
-    `files` are the pictures in their order. `beside` has one file for each of them: the masks of pictures with masks,
-    the colours of photographed silhouettes; it is empty where there are none. The kind of the pieces in an archive is
-    known once it is unpacked: until then it is empty.
+    The kind of an archive is empty until it is unpacked.
     """
 
     path: Path
@@ -49,16 +47,7 @@ class Input:
 
 
 def detect(path: Path, options: OpenOptions | None = None) -> Input:
-    """What a file or folder holds; `options.kind`, `board`, `photographed` and `more` decide where they are given.
-
-    Args:
-        path: a zip file, a puzzle folder, a folder of meshes or pictures, or a picture.
-        options: what the caller knows already; see `OpenOptions`.
-
-    Example:
-        >>> detect(Path("table.jpg")).form
-        'photograph of squares'
-    """
+    """What a file or folder holds; `options.kind`, `board`, `photographed` and `more` decide where they are given."""
     options = options or OpenOptions()
     kind, gridless = options.kind, options.board is None
     for one in (path, *options.more, *filter(None, (options.colours,))):
@@ -68,9 +57,9 @@ def detect(path: Path, options: OpenOptions | None = None) -> Input:
     if is_zip(path):
         return Input(path, "archive", "")
     if folder and (path / "puzzle.json").exists():
-        return Input(path, "puzzle folder", _kind_of(path / "puzzle.json"))
+        return Input(path, "puzzle folder", read_document(path / "puzzle.json")["kind"])
     if folder and (path / "assembly.json").exists() and {one.name for one in path.iterdir()} <= set(ASSEMBLY_FILES):
-        return Input(path, "assembly", _kind_of(path / "assembly.json"))
+        return Input(path, "assembly", read_document(path / "assembly.json")["kind"])
     free = kind is None and gridless and not options.photographed
     if kind == "fragments" or (folder and free and files_in(path, MESH_ENDINGS)):
         return Input(path, "meshes", "fragments")
@@ -88,10 +77,6 @@ def detect(path: Path, options: OpenOptions | None = None) -> Input:
     if outlines is None and not files:
         raise InputError(f"{path}: has no pictures; give a folder of pictures of equal size")
     return outlines or Input(path, "equal pictures" if folder else "shuffled grid", "squares", tuple(files))
-
-
-def _kind_of(document: Path) -> str:
-    return DOCUMENTS[read_document(document, DOCUMENTS)["kind"]]
 
 
 def _check_there(path: Path) -> None:
@@ -126,10 +111,7 @@ def _show_pieces(pictures: Sequence[Path], examined: int = 6) -> bool:
 
 
 def _outlines(path: Path, options: OpenOptions, folder: bool) -> Input | None:
-    """Pieces of any outline: cut-outs, pictures with masks, or photographs; nothing if the pictures show none.
-
-    Equal pictures that are opaque and show nothing that lies apart are square pieces, unless options state otherwise.
-    """
+    """Cut-outs, pictures with masks, or photographs of outlines; nothing for opaque pictures that show none apart."""
     stated = bool(options.kind or options.photographed or options.more or options.colours)
     if not folder:
         if not stated and not is_picture(path):
@@ -184,10 +166,7 @@ def _pictures_and_masks(folder: Path) -> tuple[list[Path], dict[str, Path]]:
 
 
 def _masked(folder: Path) -> tuple[list[Path], list[Path]] | None:
-    """The pictures and masks of a folder, if it has masks: twins named X_mask.png, or a folder `masks` of equal names.
-
-    The pictures are beside `masks`, or in the one other folder there.
-    """
+    """Pictures and masks of a folder, if it has any: X_mask.png, or in `masks`, beside one folder of pictures."""
     pictures, masks = _pictures_and_masks(folder)
     if (folder / _MASKS).is_dir():
         others = [inner for inner in sorted(folder.iterdir()) if inner.is_dir() and inner.name != _MASKS]

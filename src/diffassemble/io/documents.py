@@ -1,7 +1,4 @@
-"""JSON documents of puzzles and assemblies: one record a line when written, checked when read; grids as people write.
-
-The 4×4 'matrix' of a piece moves coordinates of its file to those of the whole.
-"""
+"""JSON documents of puzzles and assemblies, where a 4×4 'matrix' moves coordinates of a piece's file to the whole's."""
 
 from __future__ import annotations
 
@@ -22,8 +19,8 @@ from diffassemble.core.limits import LIMITS
 from diffassemble.io.reading import read_json
 
 SCHEMA = 1
-DOCUMENTS = {"image": "squares", "outlines": "outlines", "fragments": "fragments"}
-"""the kinds of pieces by what documents call them"""
+DOCUMENTS = {"squares": "image", "outlines": "outlines", "fragments": "fragments"}
+"""what documents call the kinds of pieces"""
 ASSEMBLY_FILES = (
     "assembly.json",
     *("assembled.png", "steps.gif", "plan.png", "report.html", "assembled.glb", "matrices.txt", "posed"),
@@ -44,17 +41,13 @@ _WORDS: dict[type, str] = {
 
 
 def document_bytes(fields: Mapping[str, Any], kind: str) -> bytes:
-    """The content of a document file on pieces of that kind: the same fields give the same bytes."""
-    head = {"schema": SCHEMA, "kind": kind, **fields}
-    lines = ",\n".join(f"  {json.dumps(key)}: {_spread(value)}" for key, value in head.items())
-    return f"{{\n{lines}\n}}\n".encode()
-
-
-def _spread(value: object) -> str:
-    """JSON with the items of a list on lines of their own; NaN is not JSON."""
-    if not isinstance(value, list):
-        return json.dumps(value, allow_nan=False)
-    return "[\n" + ",\n".join(f"    {json.dumps(item, allow_nan=False)}" for item in value) + "\n  ]"
+    """The content of a document on pieces of that kind, items of lists on lines of their own; NaN is not JSON."""
+    lines = []
+    for key, value in {"schema": SCHEMA, "kind": DOCUMENTS[kind], **fields}.items():
+        items = [json.dumps(item, allow_nan=False) for item in (value if isinstance(value, list) else [value])]
+        text = "[\n    " + ",\n    ".join(items) + "\n  ]" if isinstance(value, list) else items[0]
+        lines.append(f"  {json.dumps(key)}: {text}")
+    return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
 
 
 def puzzle_documents(
@@ -64,28 +57,25 @@ def puzzle_documents(
     places: Sequence[Mapping[str, Any]] | None,
     shared: Mapping[str, Any] | None = None,
 ) -> Iterator[tuple[str, bytes]]:
-    """Names and contents of puzzle.json and, where the places of the pieces are known, truth.json.
-
-    `fields` are for puzzle.json, `shared` for both.
-    """
+    """Names and contents of puzzle.json and, if places are known, truth.json; `shared` are fields of both."""
     yield "puzzle.json", document_bytes({**(shared or {}), **fields, "pieces": list(names)}, kind)
     if places is not None:
         records = [{"file": name, **place} for name, place in zip(names, places, strict=True)]
         yield "truth.json", document_bytes({**(shared or {}), "pieces": records}, kind)
 
 
-def read_document(path: Path, kinds: Collection[str]) -> dict[str, Any]:
-    """The fields of a document that this program wrote on pieces of one of these kinds; anything else is refused."""
+def read_document(path: Path, kinds: Collection[str] = tuple(DOCUMENTS)) -> dict[str, Any]:
+    """The fields of a document of this program on pieces of these kinds; its 'kind' is then one of these."""
     document = read_json(path, "document of this program")
     if not isinstance(document, dict) or "schema" not in document:
         raise InputError(f"{path}: was not written by diffassemble (it has no 'schema')")
-    schema, kind = document["schema"], document.get("kind")
-    if type(schema) is not int or schema != SCHEMA or not isinstance(kind, str) or kind not in kinds:
-        found = f"schema {_shortened(schema)}, kind {_shortened(kind)}"
-        raise InputError(
-            f"{path}: has {found}; this version reads schema {SCHEMA}, kind {' or '.join(map(repr, kinds))}"
-        )
-    return document
+    schema, word = document["schema"], document.get("kind")
+    known = [kind for kind in kinds if DOCUMENTS[kind] == word]
+    if type(schema) is not int or schema != SCHEMA or not known:
+        words = " or ".join(repr(DOCUMENTS[kind]) for kind in kinds)
+        found = f"schema {_shortened(schema)}, kind {_shortened(word)}"
+        raise InputError(f"{path}: has {found}; this version reads schema {SCHEMA}, kind {words}")
+    return {**document, "kind": known[0]}
 
 
 def field(record: object, key: str, kind: type[_Value], path: Path) -> _Value:
@@ -143,13 +133,7 @@ def motion_fields(records: Sequence[object], path: Path, crooked: float = 1e-3) 
 def matrices_of(
     poses: Poses, origins: Float[Tensor, "n d"], unit: float = 1.0, corner: Sequence[float | int] = ()
 ) -> Float64[Tensor, "n 4 4"]:
-    """The matrix of each piece: x ↦ R (x − origin) + unit · t − corner, in 2 (z stays) or 3 dimensions.
-
-    Arguments:
-        origins: the origin of each piece's frame in its file.
-        unit: length in files of one unit of the poses.
-        corner: coordinates that become the origin of the whole, if not 0.
-    """
+    """The matrix of each piece: x ↦ R (x − origin) + unit · t − corner, in 2 (z stays) or 3 dimensions."""
     rotation, translation, size = poses.rotation.cpu().double(), poses.translation.cpu().double(), origins.shape[1]
     moves = torch.eye(4, dtype=torch.double).repeat(len(poses), 1, 1)
     moves[:, :size, :size] = rotation
@@ -194,10 +178,7 @@ def piece_names(document: dict[str, Any], path: Path) -> tuple[str, ...]:
 def with_truth(
     puzzle: Puzzle, folder: Path, document: dict[str, Any], read: Callable[[Puzzle, Records, Path], Poses]
 ) -> Puzzle:
-    """The puzzle of a puzzle folder with the truth of its truth.json, if there is one.
-
-    `document` is its puzzle.json, with which the other must agree; `read` makes poses of records.
-    """
+    """The puzzle with the truth of its folder's truth.json, if there is one, which must agree with puzzle.json."""
     source = folder / "truth.json"
     if not source.exists():
         return puzzle

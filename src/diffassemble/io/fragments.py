@@ -22,8 +22,6 @@ from diffassemble.io.meshes import MESH_ENDINGS, check_size, mesh_bytes, read_pr
 from diffassemble.io.reading import files_in
 from diffassemble.rendering.picture import fragment_colours
 
-DOCUMENT = "fragments"
-"""what documents call this kind"""
 POINTS = 1000
 """points drawn from the surface of each fragment"""
 
@@ -39,10 +37,7 @@ def read_poses(puzzle: Puzzle, records: Records, source: Path) -> Poses:
 
 
 def read_fragments(folder: Path | str) -> Puzzle:
-    """All meshes and clouds of a folder, in the order of their names, as a puzzle; other files are ignored.
-
-    The size of the whole is estimated; see `estimated_unit`.
-    """
+    """All meshes and clouds of a folder, in the order of their names, as a puzzle of estimated size."""
     folder = Path(folder)
     files = files_in(folder, MESH_ENDINGS)
     if not files:
@@ -54,10 +49,7 @@ def read_fragments(folder: Path | str) -> Puzzle:
 
 
 def load_fragments(files: Sequence[Path], unit: float | None = None, dense: int = 500_000) -> FragmentPieces:
-    """Mesh files as fragments of one object; their number and sizes are checked before any is read.
-
-    Of meshes with more than `dense` triangles a warning is given: fewer would give the same answer sooner.
-    """
+    """Mesh files as fragments of one object, with a warning of those with over `dense` triangles."""
     # Loaded here, since it brings compiled loops with it.
     from diffassemble.fragments.surface import facing_outward
 
@@ -87,10 +79,9 @@ def load_fragments(files: Sequence[Path], unit: float | None = None, dense: int 
 
 
 def fragment_pieces(meshes: Sequence[Mesh], unit: float | None = None, points: int = POINTS) -> FragmentPieces:
-    """Fragments in frames of their own, out of meshes in the coordinates of files.
+    """Fragments in frames of their own, out of meshes in the coordinates of files; points depend on the mesh alone.
 
-    `unit` is the longest side of the whole; if it is not known it is estimated, without fragments that are beyond all
-    proportion. Each fragment's points depend on its mesh alone.
+    `unit` is the longest side of the whole; if it is not known it is estimated, without fragments out of proportion.
     """
     chance = torch.Generator()
     drawn = torch.stack(
@@ -127,7 +118,7 @@ def folder_contents(puzzle: Puzzle, folder: Path, ending: str) -> Iterator[tuple
     for index, name in enumerate(names):
         yield f"pieces/{name}", mesh_bytes(in_file_coordinates(pieces, index), endings[index])
     known = None if truth is None else [{"matrix": matrix} for matrix in file_matrices(pieces, truth).tolist()]
-    yield from documents.puzzle_documents(DOCUMENT, names, {"unit": pieces.unit}, known)
+    yield from documents.puzzle_documents(puzzle.kind, names, {"unit": pieces.unit}, known)
 
 
 def in_file_coordinates(pieces: FragmentPieces, index: int) -> Mesh:
@@ -148,10 +139,9 @@ def read_folder(folder: Path, document: dict[str, Any], board: Board | None) -> 
 
 
 def object_contents(assembly: Answer, far: float = 100.0) -> Iterator[tuple[str, bytes]]:
-    """The names and contents of the files that only objects have, all in the unit of the fragments' files.
+    """Names and contents of the files that only objects have, in the unit of the fragments' files.
 
-    In the scene, meshes are as their files have them, moved by matrices; those farther than `far` lengths of the whole
-    from the origin, where single precision is coarse, are brought to the origin, and so are their matrices.
+    Meshes farther than `far` lengths of the whole from the origin are brought there, with their matrices in the scene.
     """
     pieces, names = assembly.puzzle.fragments, plain_names(assembly.puzzle.names)
     levels = (fragment_colours(len(names)) * 255).round().astype(int).tolist()

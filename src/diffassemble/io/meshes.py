@@ -22,8 +22,8 @@ from PIL import Image
 from torch import Tensor
 
 from diffassemble.core import InputError, Mesh, Texture
-from diffassemble.core.colours import Colour, to_linear, to_srgb
 from diffassemble.core.limits import LIMITS, check_memory
+from diffassemble.core.pieces import Colour, to_linear, to_srgb
 from diffassemble.core.surfaces import clean_surface, is_closed, surface_area
 from diffassemble.io.pictures import png_bytes
 from diffassemble.io.reading import file_size, opened, parse_json, read_bytes, reason
@@ -41,10 +41,7 @@ _NUMBERS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT2": 4, "MAT3": 9, 
 
 
 class Arrays(NamedTuple):
-    """What a file has: corners (v, 3), triangles (f, 3), and for each corner a normal and a colour, where it has them.
-
-    Normals are those of clouds: triangles have their own. `places` are the corners of triangles on a picture (f, 3, 2).
-    """
+    """Corners (v, 3), triangles (f, 3), normals of clouds, colours, and corners of triangles on a picture (f, 3, 2)."""
 
     vertices: NDArray[np.float64]
     faces: NDArray[np.int64]
@@ -69,11 +66,7 @@ def _quiet() -> Iterator[None]:
 
 @_quiet()
 def parse_mesh(path: Path) -> Arrays:
-    """What the file has, unchecked; raises whatever the parser raises.
-
-    trimesh parses most kinds, NumPy the plain lists of points. Pictures are looked for in the file's folder and below,
-    nowhere else; a file whose pictures are missing has no colours.
-    """
+    """What the file has, unchecked; raises whatever the parser raises. Without its pictures it has no colours."""
     ending = path.suffix.lower()[1:]
     with opened(path, "mesh", LIMITS.mesh_bytes) as file:
         size = os.fstat(file.fileno()).st_size
@@ -93,9 +86,8 @@ def parse_mesh(path: Path) -> Arrays:
         found = _joined(scene, linear=ending in ("glb", "gltf"))
         if ending == "obj" and not len(found.faces):
             file.seek(0)
-            rows = [
-                line.split()[1:4] for line in file.read().decode(errors="replace").splitlines() if line[:3] == "vn "
-            ]
+            lines = file.read().decode(errors="replace").splitlines()
+            rows = [line.split()[1:4] for line in lines if line[:3] == "vn "]
             return found._replace(normals=np.array(rows, np.float64) if len(rows) == len(found.vertices) else None)
     return found
 
@@ -324,8 +316,7 @@ def _joined(scene: trimesh.Scene, linear: bool) -> Arrays:
 def read_mesh(path: Path | str) -> Mesh:
     """A mesh or cloud from a PLY, OBJ, STL, GLB, GLTF, OFF, XYZ or NPY file, in the file's own coordinates.
 
-    Equal corners are merged, doubled inner walls cancelled; the parts of a scene are where the scene puts them.
-    Colours of corners are read where there are any, as are normals of clouds. An open surface is read with a warning.
+    Equal corners are merged, doubled inner walls cancelled; an open surface is read with a warning.
     """
     mesh = read_precisely(path)
     if len(mesh.faces) and not is_closed(mesh.faces):
@@ -386,10 +377,9 @@ def check_size(path: Path) -> int:
 
 
 def mesh_bytes(mesh: Mesh, suffix: str, colour: Colour | None = None) -> bytes:
-    """The content of a .ply, .obj, .stl or .glb file (float32) that reads back as the same mesh.
+    """The content of a .ply, .obj, .stl or .glb file (float32); `colour`, 0…255 each, is for meshes without colours.
 
-    `colour`, 0…255 each, is for meshes that have no colours of their own. STL has no colours, GLB has few dark ones;
-    normals of clouds are kept in PLY and OBJ, the picture on a mesh in GLB.
+    STL has no colours; normals of clouds are kept in PLY and OBJ, the picture on a mesh in GLB.
     """
     if suffix not in (known := (".ply", ".obj", ".stl", ".glb")):
         raise InputError(f"cannot write meshes as {suffix!r}; choose one of {', '.join(known)}")
@@ -415,10 +405,7 @@ def _text_rows(word: str, table: Tensor | NDArray[Any], digits: int = 9) -> list
 
 
 def textured_files(mesh: Mesh, texture: Texture, name: str, aside: str) -> Iterator[tuple[str, bytes]]:
-    """Names and contents of an .obj file, and of its material and picture, which are called `aside`.
-
-    That name must be plain: programs read spaces there in different ways.
-    """
+    """Names and contents of an .obj file, and of its material and picture, called `aside`, a name without spaces."""
     rows, which = np.unique(texture.places.reshape(-1, 2).numpy(), axis=0, return_inverse=True)
     corners = zip((mesh.faces + 1).tolist(), (which.reshape(-1, 3) + 1).tolist(), strict=True)
     faces = [f"f {a}/{d} {b}/{e} {c}/{f}" for (a, b, c), (d, e, f) in corners]
@@ -446,10 +433,7 @@ def scene_bytes(
     colours: Sequence[Colour | None],
     matrices: NDArray[np.float64] | None = None,
 ) -> bytes:
-    """The content of a .glb file with one named node a mesh, each in its own colours, or in one that is given.
-
-    `matrices` (n, 4, 4) are the motions of the nodes; the meshes stay as they are.
-    """
+    """A .glb file with one named node a mesh, in its own or a given colour; `matrices` (n, 4, 4) move the nodes."""
     scene = trimesh.Scene()
     moves = [None] * len(meshes) if matrices is None else list(matrices)
     for mesh, name, colour, move in zip(meshes, names, colours, moves, strict=True):

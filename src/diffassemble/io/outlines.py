@@ -1,7 +1,6 @@
 """Pieces of any outline in files: cut-outs, pictures with masks, puzzle folders, and records of assemblies.
 
-A place is given in pixels of assembled.png, whose top left corner is that of the whole: by a 4×4 matrix and, for
-people, by the centre of the piece's area (x, y) and the degrees by which the piece was turned clockwise.
+A place in pixels of assembled.png is a matrix, and the centre of the piece's area and its clockwise turn in degrees.
 """
 
 from __future__ import annotations
@@ -24,9 +23,6 @@ from diffassemble.io import documents
 from diffassemble.io.detect import Input
 from diffassemble.io.documents import Records
 from diffassemble.io.pictures import MOST_PIXELS, has_alpha, picture_size, png_bytes, read_cutout
-
-DOCUMENT = "outlines"
-"""what documents call this kind"""
 
 
 def read(found: Input, options: OpenOptions) -> Puzzle:
@@ -99,7 +95,7 @@ def folder_contents(puzzle: Puzzle, folder: Path, ending: str) -> Iterator[tuple
     if truth is not None:
         rows = zip(file_matrices(pieces, truth).tolist(), places(pieces, truth), strict=True)
         known = [{"matrix": matrix, **place} for matrix, place in rows]
-    yield from documents.puzzle_documents(DOCUMENT, names, {"coloured": pieces.coloured}, known)
+    yield from documents.puzzle_documents(puzzle.kind, names, {"coloured": pieces.coloured}, known)
 
 
 def read_folder(folder: Path, document: dict[str, Any], board: Board | None) -> Puzzle:
@@ -131,10 +127,7 @@ def places(pieces: OutlinePieces, poses: Poses) -> list[dict[str, Any]]:
 
 
 def read_poses(puzzle: Puzzle, records: Records, source: Path, rounding: float = 0.01) -> Poses:
-    """The poses in records, one a piece in its order: by 'matrix', or without it by x, y and degrees.
-
-    Where both are there they may differ by `rounding` in pixels and degrees.
-    """
+    """The poses in records by 'matrix' or by x, y and degrees, which may differ by `rounding` in pixels and degrees."""
     origins = puzzle.outlines.origins
     rows = zip(records, origins.tolist(), strict=True)
     moves = documents.motion_fields([_with_matrix(record, origin, source) for record, origin in rows], source)

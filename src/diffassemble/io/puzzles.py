@@ -10,7 +10,7 @@ from diffassemble.core import Board, InputError, Puzzle
 from diffassemble.io.archives import unpacked
 from diffassemble.io.atomic import fresh_folder
 from diffassemble.io.detect import detect
-from diffassemble.io.documents import DOCUMENTS, read_document
+from diffassemble.io.documents import read_document
 from diffassemble.kinds import KINDS, kind_of, named_kind
 from diffassemble.kinds.compiling import compile_in_background
 
@@ -18,12 +18,9 @@ PUZZLE_FILES = ("puzzle.json", "truth.json", "pieces")
 
 
 def open_input(path: Path | str, board: Board | None = None, **options: Any) -> Puzzle:
-    """The puzzle in whatever a user may pass.
+    """The puzzle in whatever `detect` recognises; `options` are those of `OpenOptions`.
 
-    A puzzle folder; a folder or zip file of meshes, of pictures of equal size, whose grid is found out, of cut-outs,
-    pictures with masks or photographs of pieces; one photograph of loose pieces, square or not, or several by `more`;
-    or, with a board, one picture that is a shuffled grid. A board given for a puzzle folder replaces the one in it, and
-    then the truth, which belongs to that one, is left out. `options` are those of `OpenOptions`.
+    With a board one picture is a shuffled grid; that of a puzzle folder is replaced by it, and its truth left out.
     """
     return _opened(Path(path), OpenOptions(board, **options))
 
@@ -45,8 +42,8 @@ def _opened(path: Path, options: OpenOptions) -> Puzzle:
 
 def read_puzzle(folder: Path | str, board: Board | None = None) -> Puzzle:
     """The puzzle of a puzzle folder; without the truth on a board that is not the folder's own."""
-    document = read_document(Path(folder) / "puzzle.json", DOCUMENTS)
-    return KINDS[DOCUMENTS[document["kind"]]]().files.read_folder(Path(folder), document, board)
+    document = read_document(Path(folder) / "puzzle.json")
+    return KINDS[document["kind"]]().files.read_folder(Path(folder), document, board)
 
 
 def write_puzzle(puzzle: Puzzle, folder: Path | str, overwrite: bool = False, ending: str = ".ply") -> None:

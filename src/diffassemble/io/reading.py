@@ -17,10 +17,7 @@ from diffassemble.core.limits import LIMITS
 
 @contextmanager
 def opened(path: Path | str, wanted: str, most: int) -> Iterator[io.BufferedReader]:
-    """A plain, non-empty, readable file of at most `most` bytes; anything else is refused as no `wanted`.
-
-    Pipes, devices and folders are refused without waiting for what they would send.
-    """
+    """A plain, non-empty, readable file of at most `most` bytes; all else is refused, pipes at once."""
     path = Path(path)
     try:
         file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
@@ -64,22 +61,19 @@ def read_json(path: Path | str, wanted: str, most: float = LIMITS.document_numbe
 
 
 def parse_json(content: bytes | str, name: str, wanted: str, most: float = LIMITS.document_number) -> Any:
-    """A JSON value: not too deep, of finite numbers up to ±`most`, and of texts that can be encoded again.
+    """A JSON value within the limits: not too deep, numbers finite and up to ±`most`; messages call it `name`."""
 
-    `name` is what messages call the content.
-    """
+    def refuse(word: str) -> None:
+        raise InputError(f"{word} is no number; write it anew")
+
     try:
-        found = json.loads(content, parse_constant=_refuse_number)
+        found = json.loads(content, parse_constant=refuse)
         _check(found, most)
     except (ValueError, RecursionError) as error:
         if isinstance(error, InputError):
             raise InputError(f"{name}: {error}") from error
         raise InputError(f"{name}: is not JSON; give a {wanted}, or write it anew") from error
     return found
-
-
-def _refuse_number(word: str) -> None:
-    raise InputError(f"{word} is no number; write it anew")
 
 
 def _check(found: Any, most: float) -> None:

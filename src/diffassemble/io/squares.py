@@ -18,9 +18,6 @@ from diffassemble.io.documents import Records
 from diffassemble.io.pictures import MOST_PIXELS, picture_size, png_bytes, read_picture, to_image
 from diffassemble.squares.cut import check_pieces, tiles
 
-DOCUMENT = "image"
-"""what documents call this kind"""
-
 
 def read_pieces(files: Sequence[Path]) -> ImagePieces:
     """Pictures of equal size as pieces; their sizes are checked before any is decoded."""
@@ -94,7 +91,7 @@ def folder_contents(puzzle: Puzzle, folder: Path, ending: str) -> Iterator[tuple
         yield f"pieces/{name}", png_bytes(to_image(pixels))
     size = {"piece_size": _size_field(puzzle.pictures)}
     places = None if puzzle.truth is None else placements(puzzle.board, puzzle.truth)
-    yield from documents.puzzle_documents(DOCUMENT, names, size, places, board_fields(puzzle.board))
+    yield from documents.puzzle_documents(puzzle.kind, names, size, places, board_fields(puzzle.board))
 
 
 def _size_field(pieces: ImagePieces) -> int | list[int]:

@@ -134,7 +134,6 @@ FRAGMENTS = Kind(
     several=frozenset({"mend"}),
     prepare=_prepare,
     files=Files(
-        document=files.DOCUMENT,
         read=lambda found, options: files.read_fragments(found.path),
         read_folder=files.read_folder,
         folder_contents=files.folder_contents,

@@ -85,7 +85,6 @@ OUTLINES = Kind(
     several=frozenset({"grow"}),
     prepare=_prepare,
     files=Files(
-        document=files.DOCUMENT,
         read=files.read,
         read_folder=files.read_folder,
         folder_contents=files.folder_contents,

@@ -180,7 +180,6 @@ SQUARES = Kind(
     default_model="jigsaw",
     prepare=_prepare,
     files=Files(
-        document=files.DOCUMENT,
         read=read,
         read_folder=files.read_folder,
         folder_contents=files.folder_contents,

@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
 from diffassemble.assembly.layout import in_rows
-from diffassemble.core.colours import Colour, to_srgb
+from diffassemble.core.pieces import Colour, to_srgb
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ def report_html(pictures: Pictures, settings: Rows = ()) -> str:
             _figure(join.picture, join.words, escape(join.words)) for join in pictures.next_joins
         ),
         "On the way": embedded(pictures.steps, "steps", "gif"),
-        "How to open the result": _text(f"opening-{kind.files.document}.html"),
+        "How to open the result": _text(f"opening-{kind.name}.html"),
         "Settings": table([*settings, *versions()]),
     }
     shown = [section(title, str(content)) for title, content in sections.items() if content]

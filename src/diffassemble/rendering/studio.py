@@ -20,8 +20,8 @@ from torch import Tensor
 from trimesh.triangles import cross
 
 from diffassemble.core import Mesh, Poses
-from diffassemble.core.colours import to_linear, to_srgb
 from diffassemble.core.kernels import kernel
+from diffassemble.core.pieces import to_linear, to_srgb
 from diffassemble.rendering.picture import TABLE
 
 _BEAD = np.array([[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1]], np.float64)

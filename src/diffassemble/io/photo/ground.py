@@ -1,7 +1,6 @@
-"""What is on a plain ground in a photograph: the ground as a smooth surface of colour, and the mask of what stands out.
+"""The plain ground of a photograph, a smooth surface of colour, and the mask of what differs from it.
 
-Colours are sRGB levels in [0, 1] as planes (3, h, w). Differences of colours are in units of CIE Lab, in which about 2
-can just be seen.
+Colours are sRGB levels in [0, 1] as planes (3, h, w), their differences in units of CIE Lab (2 can just be seen).
 """
 
 from __future__ import annotations
@@ -10,9 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Float32, Float64
 from scipy import ndimage
 from skimage.color import rgb2lab
+from torch import Tensor
 
 Colours = Float[np.ndarray, "3 h w"]
 Levels = Float32[np.ndarray, "h w"]
@@ -81,12 +82,22 @@ def _powers(places: Float64[np.ndarray, "m"]) -> Float64[np.ndarray, "m 4"]:
     return places[:, None] ** np.arange(DEGREES)
 
 
-def fit_ground(colours: Colours, start: Start = "rim", config: GroundConfig = GROUND) -> Ground:
-    """The ground of a photograph.
+def reduced(picture: Float[Tensor, "3 H W"], reduction: float) -> Float[Tensor, "3 h w"]:
+    """A copy that is smaller by this factor along both sides."""
+    if reduction <= 1:
+        return picture
+    return F.interpolate(picture[None], scale_factor=1 / reduction, mode="bilinear", antialias=True)[0].clamp(0, 1)
 
-    A surface is fitted to the rim of the picture, then repeatedly to all pixels that are close to it: the ground grows
-    from the rim inwards, and what is on it stays out. Where pieces fill the picture, little is left of the ground: then
-    it is taken as one colour, the darkest or the lightest.
+
+def rim_of(mask: Mask) -> Bool[np.ndarray, "m"]:
+    """The mask along the four edges of the picture."""
+    return np.concatenate([mask[0], mask[-1], mask[:, 0], mask[:, -1]])
+
+
+def fit_ground(colours: Colours, start: Start = "rim", config: GroundConfig = GROUND) -> Ground:
+    """A surface fitted to the rim of the picture, then repeatedly to all pixels that are close to it.
+
+    Where pieces fill the picture the ground is one colour, the darkest or the lightest.
     """
     height, width = colours.shape[1:]
     step = max(1, round((height * width / config.sample) ** 0.5))
@@ -128,10 +139,7 @@ class Contrast:
 
 
 def compare(colours: Colours, ground: Float[np.ndarray, "3 h w"], config: GroundConfig = GROUND) -> Contrast:
-    """Each pixel, smoothed, against the ground there.
-
-    In a shadow, lightness and both colour coordinates fade in the same measure.
-    """
+    """Each pixel, smoothed, against the ground there; in a shadow all Lab coordinates fade in the same measure."""
     smooth = ndimage.gaussian_filter(colours.astype(np.float32), (0, config.smooth, config.smooth), truncate=3.75)
     own, below = (
         np.ascontiguousarray(rgb2lab(planes.astype(np.float32).clip(0, 1), channel_axis=0))
@@ -147,11 +155,9 @@ def compare(colours: Colours, ground: Float[np.ndarray, "3 h w"], config: Ground
 
 
 def foreground(contrast: Contrast, config: GroundConfig = GROUND) -> Mask:
-    """The mask of what is on the ground, without the shadows that it casts.
+    """The mask of what is on the ground, without shadows: what is darker and reached without crossing a sharp edge.
 
-    What is lighter or of another colour is foreground. What is darker is foreground, too, unless it can be reached from
-    the ground without crossing a sharp edge: shadows, and the vignette of a lamp, begin softly. Rings of edges are
-    filled, so that white paper on white paper is found if it shows its rim.
+    Rings of edges are filled, so that white paper on white paper is found if it shows its rim.
     """
     near, gap = contrast.apart < config.clear, config.gap
     differs = contrast.apart > _beyond_noise(contrast.apart, near, config.faint, config)
@@ -178,9 +184,8 @@ def _beyond_noise(levels: Levels, near: Mask, least: float, config: GroundConfig
 def soft_alpha(contrast: Contrast, mask: Mask, reach: int, config: GroundConfig = GROUND) -> Levels:
     """How much of each pixel a piece covers (0…1), from a mask that meets its outline to about `reach` pixels.
 
-    At the outline colours are halfway between those inside and those outside, taken from `reach` pixels away on either
-    side. A rim that is lighter than all around, as cut cardboard often has, belongs to the piece. Fibres thinner than
-    `reach` that stick out are left out.
+    At the outline colours are halfway between those `reach` pixels inside and outside. A rim lighter than all around
+    belongs to the piece, fibres thinner than `reach` do not.
     """
     apart, floor = contrast.apart, 2 * config.faint
     # A rim may be fainter than what it encloses: it ends where it has half of its own strength.
@@ -223,10 +228,7 @@ def _mean_around(levels: Levels, chosen: Mask, reach: int) -> Levels:
 
 
 def _filled(mask: Mask, thin: int, config: GroundConfig) -> Mask:
-    """A mask with its holes filled, but not bays that only a bridge of twice `thin` pixels closes.
-
-    What is little more than a ring is the rim of a piece of the ground's colour: it is filled, too.
-    """
+    """A mask with holes and rings filled, but not bays that only a bridge of twice `thin` pixels closes."""
     number, count = ndimage.label(ndimage.binary_fill_holes(mask) & ~mask)
     if not count:
         return mask

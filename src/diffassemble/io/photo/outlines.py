@@ -1,7 +1,4 @@
-"""Photographs of loose pieces of any outline become a puzzle of all that is a whole single piece.
-
-What is none is reported with its place and set aside: pieces that touch each other or are cut off, and other things.
-"""
+"""Photographs of loose pieces of any outline become a puzzle of all whole single pieces; what is none is reported."""
 
 from __future__ import annotations
 
@@ -88,9 +85,8 @@ def read_photos(
 ) -> tuple[Puzzle | InputError, Image.Image]:
     """The pieces in photographs, or why there is no puzzle, and a picture of where they were found.
 
-    `colours` are photographs of the same pieces at the same places, one for each, that show what is printed on them.
-    Where pieces are on a `sheet` of paper, photographs are straightened by its corners and brought to one scale, which
-    is reported to `say`.
+    `colours` are photographs of the same pieces at the same places that show what is printed on them. Photographs are
+    straightened by the corners of a `sheet` of paper and brought to one scale, which is reported to `say`.
     """
     # 1. Sheets of paper, and what is on them; pictures are read one by one.
     reading = Lock()
@@ -104,8 +100,7 @@ def read_photos(
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         photos = _judged(list(pool.map(pieces_of, paths, sheets)), checks)
     # 2. What was found, drawn.
-    names = _names(photos)
-    left = iter(labels(names))
+    left = iter(labels(names := _names(photos)))
     drawn = []
     for photo in photos:
         words = [next(left) if piece.status == "piece" else "" for piece, _ in photo.outlined]
@@ -225,14 +220,11 @@ def _report(photos: Sequence[Photo], checks: CheckConfig) -> None:
             f"{odd}: its pieces are {sizes[odd] / usual:.2f} times as large as those of the other photos; take all "
             "from the same distance, or resize them to one scale"
         )
-    rises = {
-        photo.path.name: [
-            outline.softness / max(checks.soft, checks.blurred * math.sqrt(piece.area))
-            for piece, outline in photo.whole
-        ]
-        for photo in photos
-    }
-    blurred = [name for name, found in rises.items() if found and float(np.median(found)) > 1]
+    blurred = []
+    for photo in photos:
+        sharp = [max(checks.soft, checks.blurred * math.sqrt(piece.area)) for piece, _ in photo.whole]
+        rises = [outline.softness / most for (_, outline), most in zip(photo.whole, sharp, strict=True)]
+        blurred += [photo.path.name] if rises and float(np.median(rises)) > 1 else []
     if blurred:
         more = f" and {len(blurred) - 1} more" if blurred[1:] else ""
         warnings.warn(f"{blurred[0]}{more}: blurred, so outlines are less exact; take a sharper photo", stacklevel=2)

@@ -1,8 +1,6 @@
-"""Photographs become detected pieces: ground → mask of what stands out → components → pieces with status.
+"""Photographs become detected pieces: ground → mask → components of a reduced copy → traced at full size, with status.
 
-Pieces are looked for in a reduced copy and traced at full size, with an alpha that is soft over the border. Every
-component is listed with its status and the reason for it, whether it is a piece or not. Lengths are pixels of the
-photograph, x to the right, y down.
+Lengths are pixels of the photograph, x to the right, y down.
 """
 
 from __future__ import annotations
@@ -33,6 +31,8 @@ from diffassemble.io.photo.ground import (
     fit_ground,
     foreground,
     highest,
+    reduced,
+    rim_of,
     soft_alpha,
 )
 from diffassemble.io.photo.sheet import Straightening
@@ -84,10 +84,7 @@ SEGMENTATION = SegmentationConfig()
 
 @dataclass(frozen=True)
 class Outline:
-    """A traced piece: its cut-out, the pixel (x, y) of its corner, its outline in the photograph.
-
-    `softness` is over how many pixels the border rises.
-    """
+    """A cut-out, the pixel (x, y) of its corner, its outline in the photograph, and the width of its border."""
 
     texture: UInt8[Tensor, "4 h w"]
     corner: tuple[int, int]
@@ -97,9 +94,9 @@ class Outline:
 
 @dataclass(frozen=True)
 class DetectedPiece:
-    """A component of a photograph: where it is, how large (square pixels), and whether it is a piece.
+    """A component of a photograph: where it is, how large (square pixels), its status, and the reason if no piece.
 
-    `reason` completes the sentence "the thing at (x, y) …" where the status is not "piece". Specks have no outline.
+    Specks have no outline.
     """
 
     centre: tuple[float, float]
@@ -131,10 +128,7 @@ class Photo:
 
 @dataclass(frozen=True)
 class Segmentation:
-    """A copy of a photograph reduced by a factor: its ground, its contrast to that, and the components of its mask.
-
-    It is crowded where the mask is a pattern, or covers nearly all.
-    """
+    """A copy of a photograph reduced by a factor; it is crowded where the mask is a pattern, or covers nearly all."""
 
     reduction: float
     ground: Ground
@@ -180,11 +174,9 @@ def find_pieces(
             specks.append(part)
             continue
         (x, y), area = middle(outline.curve), abs(signed_area(outline.curve))
-        piece = DetectedPiece((float(x), float(y)), area, "piece", "", outline)
-        if view.cut_off(part):
-            reason = "is cut off by the edge of the photo; leave some space around"
-            piece = replace(piece, status="cut off", reason=reason)
-        pieces.append(piece)
+        status: Status = "cut off" if view.cut_off(part) else "piece"
+        reason = "is cut off by the edge of the photo; leave some space around" if status == "cut off" else ""
+        pieces.append(DetectedPiece((float(x), float(y)), area, status, reason, outline))
     # 3. Reading order.
     height = float(np.median([np.ptp(piece.outline.curve[:, 1]) for piece in pieces if piece.outline] or [0.0]))
     listed = [_speck(part, view.reduction) for part in sorted(specks, key=lambda part: part.label)]
@@ -227,27 +219,18 @@ def segmented(picture: Tensor, reduction: float, config: SegmentationConfig = SE
     if view.parts and not any(view.cut_off(part) or view.fills(part) for part in view.parts):
         return view
     # Photographs that are cropped to one piece have no ground at their rim.
-    starts: tuple[Start, ...] = ("dark", "light")
     best, least = view, config.left_over
-    for other in (_on_ground(small, reduction, start, config) for start in starts):
+    for other in (_on_ground(small, reduction, "dark", config), _on_ground(small, reduction, "light", config)):
         parts = sorted(other.parts, key=lambda part: -part.area)[:1]
         other = replace(other, parts=tuple(parts), specks=())
         if not parts or not other.fills(parts[0]):
             continue
         mask = np.zeros(other.contrast.apart.shape, bool)
         mask[parts[0].slice] = parts[0].image
-        rim = np.concatenate([mask[0], mask[-1], mask[:, 0], mask[:, -1]])
         unexplained = float(((other.contrast.apart > config.ground.clear) & ~mask).mean())
-        if mask.mean() < config.cropped[0] and rim.mean() < config.cropped[1] and unexplained < least:
+        if mask.mean() < config.cropped[0] and rim_of(mask).mean() < config.cropped[1] and unexplained < least:
             best, least = other, unexplained
     return best
-
-
-def reduced(picture: Float[Tensor, "3 H W"], reduction: float) -> Float[Tensor, "3 h w"]:
-    """A copy that is smaller by this factor along both sides."""
-    if reduction <= 1:
-        return picture
-    return F.interpolate(picture[None], scale_factor=1 / reduction, mode="bilinear", antialias=True)[0].clamp(0, 1)
 
 
 def _on_ground(

@@ -1,7 +1,6 @@
-"""A sheet of paper of known format under the pieces: its four corners undo the perspective and give the scale.
+"""A sheet of paper of known format (mm) under the pieces: its four corners undo the perspective and give the scale.
 
-Corners are (x, y) in pixels of the photograph, clockwise as seen from the top left one. Lengths of paper are
-millimetres.
+Corners are (x, y) in pixels of the photograph, clockwise as seen from the top left one.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Float64
 from scipy import ndimage
 from skimage.transform import AffineTransform, ProjectiveTransform, estimate_transform, warp
@@ -20,7 +18,7 @@ from torch import Tensor
 
 from diffassemble.core import InputError
 from diffassemble.core.contours import perimeter, signed_area, trace
-from diffassemble.io.photo.ground import compare, fit_ground, foreground, largest, soft_alpha
+from diffassemble.io.photo.ground import compare, fit_ground, foreground, largest, reduced, rim_of, soft_alpha
 
 FORMATS = {"a3": (297.0, 420.0), "a4": (210.0, 297.0), "a5": (148.0, 210.0), "letter": (215.9, 279.4)}
 """width and height of upright sheets"""
@@ -112,21 +110,15 @@ def straighten(corners: Corners, wanted: str, config: SheetConfig = SHEET) -> St
 
 def find_corners(picture: Float[Tensor, "3 H W"], config: SheetConfig = SHEET) -> Corners | None:
     """The corners of the one sheet in a photograph with its four sides in view; nothing if there is none."""
-    small, reduction = picture, max(picture.shape[-2:]) / config.longest_side
-    if reduction > 1:
-        small = F.interpolate(picture[None], scale_factor=1 / reduction, mode="bilinear", antialias=True)[0].clamp(0, 1)
-    colours = small.numpy()
+    colours = reduced(picture, max(picture.shape[-2:]) / config.longest_side).numpy()
     contrast = compare(colours, fit_ground(colours).colours(*colours.shape[1:]))
     mask = ndimage.binary_fill_holes(largest(foreground(contrast)))
-    rim = np.concatenate([mask[0], mask[-1], mask[:, 0], mask[:, -1]])
-    if mask.mean() < config.least_share or rim.any():
+    if mask.mean() < config.least_share or rim_of(mask).any():
         return None
     curve = trace(torch.from_numpy((soft_alpha(contrast, mask, config.reach) * 255).round().astype(np.uint8)))
     rough = _four_corners(curve)
     corners = None if rough is None else _along_sides(curve, rough, config)
-    if corners is None:
-        return None
-    if not config.filled < abs(signed_area(curve)) / abs(signed_area(corners)) < 1 / config.filled:
+    if corners is None or not config.filled < abs(signed_area(curve)) / abs(signed_area(corners)) < 1 / config.filled:
         return None
     first = int((corners @ np.ones(2)).argmin())
     return np.roll(corners, -first, 0) * (np.array(picture.shape[:0:-1]) / np.array(colours.shape[:0:-1]))
@@ -139,8 +131,7 @@ def _four_corners(curve: Float64[np.ndarray, "c 2"]) -> Corners | None:
 
     hull = curve[np.sort(ConvexHull(curve).vertices)]
     begin = int(np.linalg.norm(hull - hull.mean(0), axis=1).argmax())  # certainly a corner
-    closed = np.roll(hull, -begin, 0)
-    closed = np.concatenate([closed, closed[:1]])
+    closed = np.concatenate([hull[begin:], hull[: begin + 1]])
     for share in (0.01, 0.02, 0.03):
         found = approximate_polygon(closed, share * perimeter(hull))[:-1]
         if len(found) == 4:

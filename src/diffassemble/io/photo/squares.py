@@ -1,7 +1,6 @@
 """A photograph of loose square pieces becomes equal upright pictures: rectangles around outlines, moved to edges.
 
-The outline of a piece ends where colours stop to differ from the ground: too early at parts of the ground's colour, too
-late in shadows. An edge that runs along a whole side is neither, however faint it is: squares are moved to such edges.
+Outlines end too early at parts of the ground's colour and too late in shadows; edges along whole sides are neither.
 Lengths are pixels of a reduced copy, until the squares are found.
 """
 
@@ -22,13 +21,12 @@ from torch import Tensor
 
 from diffassemble.core import ImagePieces, InputError
 from diffassemble.core.poses import plane_rotations
-from diffassemble.io.photo.ground import GROUND, Colours
+from diffassemble.io.photo.ground import GROUND, Colours, reduced
 from diffassemble.io.photo.segmentation import (
     SEGMENTATION,
     Rectangle,
     find_pieces,
     in_reading_order,
-    reduced,
     smallest_rectangle,
 )
 from diffassemble.io.pictures import read_picture, to_image
@@ -183,10 +181,7 @@ def _turn(angle: float) -> Float64[np.ndarray, "2 2"]:
 def cut_scattered(
     picture: Float[Tensor, "3 H W"], size: int | None = None, path: Path = Path(), config: SquareConfig = SQUARE
 ) -> tuple[ImagePieces, Squares]:
-    """The pieces in a photograph, row by row, each turned upright by less than half a quarter turn.
-
-    Pieces measure `size` pixels a side, or as many as they have in the photograph.
-    """
+    """The pieces in a photograph, row by row, each turned upright by at most π/4; see `cut_squares`."""
     squares = find_squares(picture, path, config)
     inner = squares.side * (1 - 2 * config.frayed) - 2 * config.blend
     size = math.floor(inner) if size is None else size
@@ -206,10 +201,7 @@ def cut_scattered(
 
 
 def cut_squares(path: Path | str, size: int | None = None) -> tuple[ImagePieces, Image.Image]:
-    """The separate square pieces that a photograph shows on a plain ground, and a picture of where they are.
-
-    Pieces are as large as in the photograph, or `size` pixels a side.
-    """
+    """The square pieces that a photograph shows, `size` pixels a side or as large as there, and a picture of them."""
     path = Path(path)
     if size is not None and not SMALLEST_PIECE <= size <= SQUARE.largest:
         raise InputError(f"a piece size of {size} pixels is out of range; give {SMALLEST_PIECE} to {SQUARE.largest}")
