@@ -69,24 +69,14 @@ WORDS = (
     "-x",
     "solve",
     "cut x.png --out out",
-    "cut x.png --out out --grid 0x5",
-    "cut x.png --out out --grid 1000x1000",
-    "cut x.png --out out --grid 6x6x6",
-    "cut x.png --out out --grid ９x９",
+    *(f"cut x.png --out out --grid {grid}" for grid in ("0x5", "1000x1000", "6x6x6", "９x９", "\x00")),
     "cut x.png --out out --shape tabs",
     "cut --out out --grid 2",
-    "solve x --solver magic",
-    "solve x --kind magic",
-    "solve x --turn 45",
-    "solve x --objects 2",
-    "solve x --grid 2 --grid",
+    *(f"solve x --{rest}" for rest in ("solver magic", "kind magic", "turn 45", "objects 2", "grid 2 --grid")),
     "evaluate",
     "evaluate --table nope",
-    "evaluate --data solids=0",
-    "evaluate --data solids=" + "9" * 5000,
-    "evaluate --data solids=²",
-    "evaluate --table 3 --data faces:0=x",
-    "evaluate --table 3 --data faces:" + "9" * 5000 + "=x",
+    *(f"evaluate --data solids={count}" for count in ("0", "9" * 5000, "²")),
+    *(f"evaluate --table 3 --data faces:{count}=x" for count in ("0", "9" * 5000)),
     "evaluate --rows x",
     "evaluate --figure x.png",
     "evaluate --split nope --data x",
@@ -99,18 +89,16 @@ WORDS = (
     "train jigsaw --nope 1",
     "train fragments --data.solids 3 --data.points 1",
     "train fragments --data.solids 9999999",
-    "train jigsaw --data.folders x --model.layers 100000",
-    "train jigsaw --data.folders x --model.times 2000000000",
-    "train jigsaw --data.folders x --model.width 100000",
-    "train jigsaw --data.folders x --training.pieces 100000",
-    "train jigsaw --data.folders x --training.devices 100000",
-    "train jigsaw --data.folders x --training.seed -1",
-    "train jigsaw --data.folders x --training.learning-rate nan",
+    *(
+        f"train jigsaw --data.folders x --model.{much}"
+        for much in ("layers 100000", "times 2000000000", "width 100000")
+    ),
+    *(f"train jigsaw --data.folders x --training.{much} 100000" for much in ("pieces", "devices")),
+    *(f"train jigsaw --data.folders x --training.{bad}" for bad in ("seed -1", "learning-rate nan")),
     "fracture no-solid --out out",
     "fracture bowl --out out --format exe",
     "models --nope",
     "--completion tcsh",
-    "cut x.png --out out --grid \x00",
 )
 
 
@@ -184,10 +172,10 @@ MESHES = {
     + b"\xff" * 90,
     "none.gltf": b"{}",
     "deep.gltf": b"[" * 100_000,
-    "uri.gltf": json.dumps({"asset": {"version": "2.0"}, "buffers": [{"uri": "/dev/zero", "byteLength": 9}]}).encode(),
-    "far away.gltf": json.dumps(
-        {"asset": {"version": "2.0"}, "buffers": [{"uri": "http://x", "byteLength": 9}]}
-    ).encode(),
+    **{
+        f"uri{number}.gltf": json.dumps({"asset": VERSION, "buffers": [{"uri": uri, "byteLength": 9}]}).encode()
+        for number, uri in enumerate(("/dev/zero", "http://x"))
+    },
     "nodes.glb": glb({"asset": VERSION, "nodes": [{"mesh": 0}] * 3000}),
     "loop.glb": glb({"asset": VERSION, "nodes": [{"children": [0]}], "scenes": [{"nodes": [0]}]}),
     "list.glb": glb([[[]]]),
@@ -210,18 +198,8 @@ def test_hostile_meshes(name: str, refused: Refused, tmp_path: Path) -> None:
 def hostile_archives() -> dict[str, bytes]:
     plain = {"a.png": b"x" * 99, "b.png": b"y" * 99}
     found = broken(zipped(plain))
-    for name in (
-        "../a.png",
-        "/a.png",
-        "a/../../b.png",
-        "C:\\a.png",
-        "a\\b.png",
-        "",
-        ".",
-        "a\0b.png",
-        "\u202ea.png",
-        "x" * 300,
-    ):
+    outside = ("../a.png", "/a.png", "a/../../b.png", "C:\\a.png", "a\\b.png")
+    for name in (*outside, "", ".", "a\0b.png", "\u202ea.png", "x" * 300):
         changed = zipfile.ZipInfo("q" * len(name.encode()))
         content = io.BytesIO()
         with zipfile.ZipFile(content, "w") as archive:
@@ -290,13 +268,11 @@ def test_documents(
 
 
 KINDS = ("squares", "outlines", "fragments")
-PIECE_FIELDS = ("file", "matrix", "confidence", "locked", "object")
-PIECES = [
-    (kind, key, value) for kind in ("squares", "outlines", "fragments") for key in PIECE_FIELDS for value in BAD_VALUES
-]
 
 
-@pytest.mark.parametrize(("kind", "key", "value"), PIECES)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("key", ["file", "matrix", "confidence", "locked", "object"])
+@pytest.mark.parametrize("value", BAD_VALUES)
 def test_locks(kind: str, key: str, value: str, refused: Refused, given: Given, tmp_path: Path) -> None:
     document = json.loads((given.folder / f"{kind}-solved" / "assembly.json").read_text())
     document["pieces"][0] |= {"locked": True, key: BAD_VALUES[value]}
@@ -307,7 +283,7 @@ def test_locks(kind: str, key: str, value: str, refused: Refused, given: Given, 
 
 
 @pytest.mark.parametrize("number", [1e300, -1e14, 1e9, "nan", "9" * 400, 0])
-@pytest.mark.parametrize("kind", ["squares", "outlines", "fragments"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_matrices(kind: str, number: Any, refused: Refused, given: Given, tmp_path: Path) -> None:
     document = json.loads((given.folder / f"{kind}-solved" / "assembly.json").read_text())
     document["pieces"][0]["locked"] = True
@@ -449,32 +425,29 @@ def test_checkpoints(how: str, refused: Refused, given: Given, tmp_path: Path) -
     assert "checkpoint" in refused([*words, *small])
 
 
-@pytest.mark.parametrize(
-    "value", ["", "{}", "[]", "null", '{"model": 1}', "[" * 10_000, '{"model": {"layers": 100000}}']
-)
-def test_configurations_of_runs(value: str, refused: Refused, given: Given, tmp_path: Path) -> None:
+JUNK = {
+    "out/config.json": ("", "{}", "[]", "null", '{"model": 1}', "[" * 10_000, '{"model": {"layers": 100000}}'),
+    "puzzle/truth.csv": (
+        *("x", "file,row,col\n", "file,x,y\n0.png,nan,1\n", "a,b\n1,2\n", "\xff"),
+        "file,row,col\n../0.png,1,1\n",
+    ),
+    "scores": ("precious", '{"puzzle": 1}\n', "[" * 9999, '{"puzzle": {"picture": "x"}, "score": {"x": 1}}\n'),
+}
+READERS = {
+    "out/config.json": "train jigsaw --data.folders PICTURES --out HOME/out --resume",
+    "puzzle/truth.csv": "evaluate --data HOME/puzzle --solver random",
+    "scores": "evaluate --data PICTURES --solver random --grid 2 --scores HOME/scores",
+}
+
+
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in JUNK.items() for text in texts])
+def test_configurations_of_runs_lists_of_places_and_scores(
+    name: str, text: str, refused: Refused, given: Given, tmp_path: Path
+) -> None:
+    shutil.copytree(given.folder / "outlines" / "pieces", tmp_path / "puzzle" / "pieces")
     (tmp_path / "out").mkdir()
     torch.save({}, tmp_path / "out" / "checkpoint.pt")
-    (tmp_path / "out" / "config.json").write_text(value)
-    words = ["train", "jigsaw", "--data.folders", given.folder / "pictures", "--out", tmp_path / "out", "--resume"]
-    assert "config.json" in refused(words)
-
-
-@pytest.mark.parametrize(
-    "text", ["x", "file,row,col\n", "file,x,y\n0.png,nan,1\n", "a,b\n1,2\n", "\xff", "file,row,col\n../0.png,1,1\n"]
-)
-def test_lists_of_places(text: str, refused: Refused, given: Given, tmp_path: Path) -> None:
-    (tmp_path / "puzzle" / "pieces").mkdir(parents=True)
-    for path in (given.folder / "outlines" / "pieces").iterdir():
-        shutil.copy(path, tmp_path / "puzzle" / "pieces")
-    (tmp_path / "puzzle" / "truth.csv").write_bytes(text.encode("latin-1"))
-    refused(["evaluate", "--data", tmp_path / "puzzle", "--solver", "random"])
-
-
-@pytest.mark.parametrize(
-    "text", ["precious", '{"puzzle": 1}\n', "[" * 9999, '{"puzzle": {"picture": "x"}, "score": {"x": 1}}\n']
-)
-def test_files_of_scores(text: str, refused: Refused, given: Given, tmp_path: Path) -> None:
-    (tmp_path / "scores").write_text(text)
-    words = ["evaluate", "--data", given.folder / "pictures", "--solver", "random", "--grid", "2"]
-    refused([*words, "--scores", tmp_path / "scores"])
+    (tmp_path / name).write_bytes(text.encode("latin-1"))
+    words = given.words(READERS[name].replace("HOME", str(tmp_path)))
+    line = refused(words)
+    assert "config.json" in line or name != "out/config.json"

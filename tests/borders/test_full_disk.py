@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +41,9 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
 
 def _fill(folder: Path) -> None:
     """Leave no room at all."""
-    try:
-        with (folder / "filler").open("wb", buffering=0) as file:
-            while file.write(bytes(4096)):
-                pass
-    except OSError:
-        pass
+    with suppress(OSError), (folder / "filler").open("wb", buffering=0) as file:
+        while file.write(bytes(4096)):
+            pass
 
 
 KINDS = {

@@ -87,18 +87,16 @@ def check(read: Callable[[], object], what: str) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MOST_KILOBYTES, what
 
 
-def _unpack(path: Path) -> None:
-    with unpacked(path) as folder:
-        assert folder.is_dir()
-
-
-def _reader(path: Path) -> Callable[[], object]:
-    """How a file of this name is read."""
+def _read(path: Path) -> None:
+    """Read a file as its name asks for."""
     if path.suffix == ".zip":
-        return lambda: _unpack(path)
-    if path.name.startswith("photo"):
-        return lambda: (read_picture(path), read_cutout(path))
-    return lambda: read_precisely(path)
+        with unpacked(path) as folder:
+            assert folder.is_dir()
+    elif path.name.startswith("photo"):
+        read_picture(path)
+        read_cutout(path)
+    else:
+        read_precisely(path)
 
 
 def _tried(name: str, given_: Given, folder: Path, seed: int) -> None:
@@ -106,7 +104,7 @@ def _tried(name: str, given_: Given, folder: Path, seed: int) -> None:
     if name in FORMATS:
         path = folder / name
         path.write_bytes(changed((given_.folder / "files" / name).read_bytes(), seed))
-        check(_reader(path), f"{name} {seed}")
+        check(lambda: _read(path), f"{name} {seed}")
         return
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -144,22 +142,13 @@ def _tried(name: str, given_: Given, folder: Path, seed: int) -> None:
         check(lambda: read_recorded(folder), f"{name} {seed}")
 
 
-def _fuzzed(name: str, given_: Given, folder: Path, examples: int) -> None:
+@pytest.mark.parametrize("examples", [SHORT, pytest.param(LONG, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", [*FORMATS, *DOCUMENTS, *OTHERS])
+def test_changed_files(name: str, examples: int, given: Given, tmp_path: Path) -> None:
     @settings(max_examples=examples, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @drawn(st.integers(0, 2**32))
     def try_seed(seed: int) -> None:
-        _tried(name, given_, folder, seed)
+        _tried(name, given, tmp_path / "x", seed)
 
-    folder.mkdir(exist_ok=True)
+    (tmp_path / "x").mkdir()
     try_seed()
-
-
-@pytest.mark.parametrize("name", [*FORMATS, *DOCUMENTS, *OTHERS])
-def test_changed_files(name: str, given: Given, tmp_path: Path) -> None:
-    _fuzzed(name, given, tmp_path / "x", SHORT)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [*FORMATS, *DOCUMENTS, *OTHERS])
-def test_many_changed_files(name: str, given: Given, tmp_path: Path) -> None:
-    _fuzzed(name, given, tmp_path / "x", LONG)

@@ -106,7 +106,7 @@ def distinct_rows(rows: Shaped[Tensor, "m c"]) -> tuple[Int[Tensor, "k"], Int[Te
 
 
 def chamfer_distance(first: Float[Tensor, "n p 3"], second: Float[Tensor, "n q 3"]) -> Float[Tensor, "n"]:
-    """Mean squared distance to the nearest point of the other cloud, both ways (differentiable; not finite if points are not)."""
+    """Mean squared distance to the nearest point of the other cloud, both ways; differentiable."""
     from scipy.spatial import cKDTree
 
     total = torch.zeros(len(first), device=first.device)

@@ -54,7 +54,7 @@ def check_file(target: Path, ours: Callable[[bytes], bool], overwrite: bool = Fa
 
 
 def check_free(target: Path, holds: tuple[str, ...], overwrite: bool = False) -> None:
-    """Refuse a folder with content, unless it is to be overwritten and has the first of the names `holds`, and no others."""
+    """Refuse a folder with content, unless it is overwritten and has the first of the names `holds`, and no others."""
     try:
         found = {entry.name for entry in target.iterdir()} if _exists(target) else set()
         inside = Path.cwd().is_relative_to(target.resolve())
