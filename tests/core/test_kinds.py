@@ -127,8 +127,7 @@ def test_bundled_models_go_by_name(shelf: Path, tiny_model: Path) -> None:
     Upright(UprightConfig()).save_pretrained(shelf / "upright")
     hybrid = make_solver("squares")
     assert isinstance(hybrid, HybridSolver)
-    assert hybrid.edge_model is not None
-    assert hybrid.upright is not None
+    assert None not in (hybrid.edge_model, hybrid.upright)
     puzzle = picture(2, 3)
     assert hybrid.upright(puzzle, puzzle.truth, (0, 2))[0] in (0, 2)
     assert vars(make_solver("squares", "gallagher"))["upright"] is not None

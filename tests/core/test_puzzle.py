@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import FrozenInstanceError, replace
+from operator import attrgetter
 
 import pytest
 import torch
@@ -58,11 +59,8 @@ def test_indexing_chooses_whole_matches(index: torch.Tensor) -> None:
     matches = Matches(first, second, relative, slot, torch.rand(6, 4, generator=generator))
     chosen = matches[index]
     assert len(chosen) == len(matches.first[index])
-    for part in ("first", "second", "slot", "evidence"):
-        assert torch.equal(getattr(chosen, part), getattr(matches, part)[index])
-    assert torch.equal(chosen.pose.rotation, matches.pose.rotation[index])
-    assert torch.equal(chosen.pose.translation, matches.pose.translation[index])
-    assert torch.equal(chosen.probability, matches.evidence[index][:, 0])
+    for part in ("first", "second", "slot", "evidence", "pose.rotation", "pose.translation", "probability"):
+        assert torch.equal(attrgetter(part)(chosen), attrgetter(part)(matches)[index])
 
 
 class Idle:

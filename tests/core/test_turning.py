@@ -15,10 +15,8 @@ from diffassemble.squares.cut import cut_picture
 
 
 def solved(puzzle: Puzzle) -> Answer:
-    assert puzzle.truth is not None
-    return Answer(
-        puzzle, Placements(puzzle.truth, torch.ones(len(puzzle)), upright=0.5), (puzzle.truth,), "by hand", 0.0
-    )
+    found = Placements(puzzle.truth, torch.ones(len(puzzle)), upright=0.5)
+    return Answer(puzzle, found, (puzzle.truth,), "by hand", 0.0)
 
 
 @pytest.mark.parametrize("degrees", [90, 180, 270])
