@@ -45,13 +45,12 @@ def test_a_packed_folder_and_clutter_in_a_folder_that_is_removed(tmp_path: Path)
     files = {"my pieces/1.png": b"1", "my pieces/2.png": b"2", "__MACOSX/._1.png": b"?", "my pieces/.DS_Store": b"?"}
     (tmp_path / "x.zip").write_bytes(zipped(files).getvalue())
     assert is_zip(tmp_path / "x.ZIP")
-    with pytest.raises(RuntimeError, match="work"), unpacked(tmp_path / "x.zip") as folder:
+    with unpacked(tmp_path / "x.zip") as folder:
         assert folder.name == "my pieces"
         assert sorted(path.name for path in folder.iterdir()) == ["1.png", "2.png"]
-        raise RuntimeError("work")
     assert not folder.exists()
-    with unpacked(tmp_path / "x.zip") as folder:
-        pass
+    with pytest.raises(RuntimeError, match="work"), unpacked(tmp_path / "x.zip") as folder:
+        raise RuntimeError("work")
     assert not folder.exists()
 
 
