@@ -18,9 +18,11 @@ from scipy.cluster.hierarchy import DisjointSet
 from diffassemble.assembly.growth import Constraint
 from diffassemble.fragments.clusters import Cluster
 from diffassemble.fragments.contact import IDENTITY, Pose, close, compose, inverse, moved
+from diffassemble.fragments.gap_insertion import crowded
 from diffassemble.fragments.matches import PairSearch, reverify
 from diffassemble.fragments.spatial import nearest_across
-from diffassemble.fragments.verification import Match
+from diffassemble.fragments.surface import oversampling
+from diffassemble.fragments.verification import INSERTED, Match
 
 Touching = Mapping[tuple[int, int], int]
 """points of the break of the first of two pieces that are on that of the second, where any are"""
@@ -55,6 +57,10 @@ class StateConfig:
     log(touching · (n − 1) / neighbours); infinity switches this off"""
     firm: float = 0.5
     """share of that which counts for matches that cannot slide: of these only the best is joined"""
+    small: float = 0.006
+    """pieces of at most this share of the whole surface are small, divided by `oversampling` for very many pieces"""
+    crowded: float = 0.3
+    """centres of two inserted pieces are at least this share of both extents apart"""
 
 
 STATE = StateConfig()
@@ -87,10 +93,12 @@ def logit(chance: float) -> float:
 def log_odds(match: Match, fragments: int, config: StateConfig = STATE) -> float:
     """Log odds of a match among so many fragments, at most those of `config.surest`.
 
-    They are lower than those of verification, since of many fragments fewer pairs touch than in its training.
+    They are lower than those of verification, since of many fragments fewer pairs touch than in its training; an
+    inserted piece was compared with all other places already.
     """
     rare = math.log(max(1.0, config.touching * (fragments - 1) / config.neighbours))
-    return min(logit(match.probability) - rare * (1.0 if match.slides else config.firm), logit(config.surest))
+    weight = 0.0 if match.level == INSERTED else 1.0 if match.slides else config.firm
+    return min(logit(match.probability) - rare * weight, logit(config.surest))
 
 
 class AssemblyState:
@@ -154,6 +162,12 @@ class AssemblyState:
         """The piece with the largest surface."""
         return max(pieces, key=lambda piece: (self.fragments[piece].area, -piece))
 
+    @property
+    def small(self) -> float:
+        """The area below which a piece counts as small."""
+        whole = sum(fragment.area for fragment in self.fragments)
+        return self.config.small * whole / oversampling(len(self.fragments))
+
     def moving(self, join: Join) -> Cluster:
         """Which of two clusters moves to the other: the smaller one, unless it has the anchor."""
         return min((join.first, join.second), key=lambda one: (self.anchor in one.members, one.area))
@@ -195,9 +209,14 @@ class AssemblyState:
                         carried.setdefault(other, []).append(replace(match, pose=compose(pose, match.pose)))
         changed = []
         for other, known in carried.items():
+            current = [match for match in known if match.level != INSERTED]
             if not self.out_of_time:
-                known = reverify(other, both, known, self.models, self.pair_search.config)
-            changed += self.add_matches(other, both, known)
+                current = reverify(other, both, current, self.models, self.pair_search.config)
+            # Insertions stay as they are, but no two small pieces are inserted into one gap.
+            gaps = (match for match in known if match.level == INSERTED)
+            apart = self.config.crowded
+            current += [match for match in gaps if not crowded(other, both, match.pose, self.small, apart)]
+            changed += self.add_matches(other, both, current)
         for part in old:
             part.release()
         return changed
@@ -265,7 +284,8 @@ class AssemblyState:
         if not join.match.slides:
             total = max(sum(value for value in agreeing.values() if value > 0) or total, total)
         rival = sum(math.exp(value - total) for value in against.values())
-        return min(self.config.sliding if join.match.slides else 1.0, 1 / (1 + math.exp(-total) + rival))
+        ceiling = min(join.match.ceiling, self.config.sliding if join.match.slides else 1.0)
+        return min(ceiling, 1 / (1 + math.exp(-total) + rival))
 
     def shows(self, join: Join) -> bool | None:
         """Whether the assembly has two former clusters at the pose of a match; none where they are apart."""

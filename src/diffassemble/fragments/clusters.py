@@ -6,8 +6,9 @@ frame: one body without the seams between them, and what no other member covers 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
 from typing import NamedTuple
@@ -31,7 +32,7 @@ from diffassemble.fragments.descriptors import (
 )
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.spatial import Voxels, nearest_across, voxelise
-from diffassemble.fragments.surface import SAMPLING, SamplingConfig
+from diffassemble.fragments.surface import SAMPLING, Sample, SamplingConfig, sample
 
 _BODY = -1
 """the body's place among what is known of levels: it is all of level 0"""
@@ -52,6 +53,8 @@ class FragmentConfig:
     """probabilities from which on a point is of the break"""
     suspected: Pair = (0.25, 0.65)
     """probabilities from which on finer levels look at the surroundings of a point"""
+    doubtful: Pair = (0.12, 0.3)
+    """probabilities from which on a point may be of the break"""
     probes: int = 400
     """points of the body that are looked up to see whether it enters another"""
     fewest: int = 20
@@ -60,6 +63,8 @@ class FragmentConfig:
     """a point of the break is covered by one of another member within so many spacings, below this cosine of normals"""
     covered_body: Pair = (1.3, -0.3)
     """the same for points of the body"""
+    near_break: float = 2.0
+    """surroundings of the break, in spacings of level 0, in which small pieces are inserted"""
 
 
 FRAGMENT = FragmentConfig()
@@ -116,9 +121,11 @@ class Fragment:
         self.mesh, self.spacing, self.models, self.seed, self.config = mesh, spacing, models, seed, config
         self.generator = torch.Generator().manual_seed(seed)
         self.pyramid = SurfacePyramid.of(mesh, spacing, self.generator, config.descriptors, config.sampling)
+        self.chances: list[Float32[np.ndarray, "p 2"]] = []
         self.found: list[Bool[np.ndarray, "p"]] = []
         self.suspects: list[Bool[np.ndarray, "p"]] = []
         self.made: dict[int, FractureSurface] = {}
+        self.sampled: dict[float, Sample] = {}
 
     @cached_property
     def finest(self) -> int:
@@ -137,10 +144,12 @@ class Fragment:
                 near = self.pyramid.levels[finer - 1].points[self.suspects[finer - 1]]
                 self.pyramid = self.pyramid.refined(self.mesh, near, self.generator)
             here = self.pyramid.levels[finer]
-            chance = np.zeros((0, 2), np.float32)
-            if len(here):
+            if finer == len(self.chances) and len(here):
                 raw = self.models.segmentation(finer, self.pyramid.features(finer))
-                chance = smooth_probabilities(here, self.spacing / 2**finer, raw, self.config.descriptors)
+                self.chances.append(smooth_probabilities(here, self.spacing / 2**finer, raw, self.config.descriptors))
+            elif finer == len(self.chances):
+                self.chances.append(np.zeros((0, 2), np.float32))
+            chance = self.chances[finer]
             self.found.append(np.any(chance > np.array(self.config.broken, np.float32), axis=1))
             self.suspects.append(np.any(chance > np.array(self.config.suspected, np.float32), axis=1))
         return self.found[level]
@@ -159,6 +168,24 @@ class Fragment:
                 counterparts=self.models.descriptors(level, features * COUNTERPART_SIGNS),
             )
         return self.made[level]
+
+    @cached_property
+    def doubtful(self) -> Fragment:
+        """The same piece, where all that may be of the break counts as such."""
+        other = copy.copy(self)
+        other.config = replace(self.config, broken=self.config.doubtful, suspected=self.config.doubtful)
+        other.chances, other.found, other.suspects, other.made = self.chances[:1], [], [], {}
+        other.pyramid = replace(self.pyramid, levels=self.pyramid.levels[:1])
+        return other
+
+    def near_break(self, spacing: float) -> Sample:
+        """The surface where level 0 suspects a break, at any spacing; all of it if the fragment is small."""
+        if spacing not in self.sampled:
+            self.broken(0)
+            whole, reach = self.pyramid.levels[0], self.config.near_break * self.spacing
+            near = None if len(whole) < self.config.descriptors.small else whole.points[self.suspects[0]]
+            self.sampled[spacing] = sample(self.mesh, spacing, self.generator, near, reach, self.config.sampling)
+        return self.sampled[spacing]
 
 
 class Cluster:
@@ -179,6 +206,11 @@ class Cluster:
         """The finest level that all members show."""
         return min(self.fragments[i].finest for i in self.members)
 
+    @cached_property
+    def doubtful(self) -> Cluster:
+        """The same cluster of fragments where all that may be of the break counts as such."""
+        return Cluster([fragment.doubtful for fragment in self.fragments], self.poses)
+
     def with_other(self, other: Cluster, pose: Pose) -> Cluster:
         """Both, in the frame of the other, in which this one has the pose."""
         placed = {piece: compose(pose, own) for piece, own in self.poses.items()}
@@ -187,7 +219,8 @@ class Cluster:
     def release(self) -> None:
         """Forget what takes much memory and is made again if it is asked for: of a cluster that became part of one."""
         self._sides.clear()
-        self.__dict__.pop("body", None)
+        for name in ("body", "doubtful"):
+            self.__dict__.pop(name, None)
 
     @property
     def points(self) -> int:

@@ -94,16 +94,17 @@ def reverify(
 ) -> list[Match]:
     """Matches that were found for members of two clusters, refined and verified anew for the clusters."""
     result: list[Match] = []
-    for level in sorted({match.level for match in matches}):
+    for level, ceiling in sorted({(match.level, match.ceiling) for match in matches}):
         if first.side(level) is None or second.side(level) is None:
             continue
         sides, swapped = compared(first, second, level)
-        here = [match for match in matches if match.level == level]
+        here = [match for match in matches if (match.level, match.ceiling) == (level, ceiling)]
         poses, votes = np.stack([match.pose for match in here]), np.array([match.votes for match in here])
         count = len(sides.own.points)
         some = np.arange(0, count, max(1, count // config.settled))[None]
         poses = sides.refined(inverse(poses) if swapped else poses, config.settling, some)
-        anew = verify(poses, votes, sides, level, models, config.verification, config.search)
+        verified = verify(poses, votes, sides, level, models, config.verification, config.search)
+        anew = [match.capped(ceiling) for match in verified]
         result += [match.reversed() for match in anew] if swapped else anew
     return sorted(result, key=lambda match: -match.probability)
 

@@ -26,6 +26,7 @@ from diffassemble.fragments.assembly_state import STATE, AssemblyState, Fragment
 from diffassemble.fragments.clusters import Cluster
 from diffassemble.fragments.contact import IDENTITY, compose, inverse, pose_rows, poses_of
 from diffassemble.fragments.explain import EXPLAIN, ExplainConfig, explained
+from diffassemble.fragments.gap_insertion import GAP_INSERTION, GapInsertionConfig, find_gaps, insert_into_gaps
 from diffassemble.fragments.matches import (
     MATCHING,
     MatchingConfig,
@@ -34,13 +35,14 @@ from diffassemble.fragments.matches import (
     can_refine,
     level_for,
     match_clusters,
+    reverify,
     run_parallel,
 )
 from diffassemble.fragments.model import FractureModels
 from diffassemble.fragments.pair_search import GLANCE, QUICK, Effort
 from diffassemble.fragments.screening import SCREENING, ScreeningConfig, congruent, set_aside
 from diffassemble.fragments.surface import is_cloud
-from diffassemble.fragments.verification import Match
+from diffassemble.fragments.verification import INSERTED, Match
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,10 @@ class Round:
     """points that a break must have at level 0 to be compared"""
     finer: int = 0
     """levels finer than needed"""
+    insert: bool = False
+    """whether small pieces are inserted into the gaps of the anchor's cluster before the search"""
+    doubtful: bool = False
+    """whether all that may be of the break counts as such, at level 0"""
 
 
 @dataclass(frozen=True)
@@ -65,9 +71,11 @@ class MendConfig:
     rounds: tuple[Round, ...] = (
         Round(GLANCE, SURE, partners=1000, smallest=60),
         Round(QUICK, LIKELY, partners=8, smallest=8),
-        Round(QUICK, LIKELY, partners=3, smallest=8, finer=1),
+        Round(QUICK, LIKELY, partners=3, smallest=8, finer=1, insert=True),
+        Round(QUICK, LIKELY, partners=1, doubtful=True),
     )
     state: StateConfig = STATE
+    insertion: GapInsertionConfig = GAP_INSERTION
     prune: bool = True
     """whether what no likely join supports is taken off again"""
     replace_anchor: float = 0.5
@@ -77,6 +85,8 @@ class MendConfig:
     """least probability with which pieces are joined where all belong to one object; else LIKELY"""
     at_once: int = 200
     """pairs that are searched before what was found is joined"""
+    doubtful_ceilings: tuple[float, float] = (0.7, 0.89)
+    """greatest probability of a match found on doubtful breaks: there, and verified again on the others"""
     estimated_ceiling: float = 0.89
     """greatest confidence where normals of clouds were estimated: wrong sides make wrong fits look right; 1 switches
     it off"""
@@ -106,7 +116,7 @@ def mend(
     locked = {} if locks is None else {i: row for i, row in enumerate(pose_rows(locks.poses)) if locks.held[i]}
     state = AssemblyState(pair_search, seed, until, locked, config.state)
     yield Step(lay_out(state, pieces), done=0.0)
-    # 2. Clusters are searched and joined round by round.
+    # 2. Clusters are searched and joined round by round; small pieces are inserted into gaps.
     for joins, _ in enumerate(grow(state, LIKELY if several else config.least, config), 1):
         yield Step(lay_out(state, pieces), done=0.99 * joins / len(pieces))
     # 3. What no likely join supports is taken off; its place is still the best guess.
@@ -141,11 +151,15 @@ def grow(state: AssemblyState, least: float, config: MendConfig = MEND) -> Itera
     """Search round by round, and join what fits with at least this probability; yields that of each join."""
     constraint = FragmentConstraint()
     for number, now in enumerate(config.rounds):
-        searched = True
+        searched, passes = True, config.insertion.passes if now.insert else 0
         while searched:
             for made in best_first(constraint, state, logit(max(now.least, least))):
                 yield made.join.match.probability
-            searched = len(state.clusters) > 1 and not state.search_over and search_some(state, number, config)
+            searched = len(state.clusters) > 1 and not state.search_over
+            if searched and passes > 0 and insert_small(state, config.insertion):
+                passes -= 1
+            elif searched:
+                passes, searched = 0, search_some(state, number, config)
     # What was joined in haste was not verified beside the rest: then only what is likely is used.
     for made in best_first(constraint, state, logit(max(LIKELY, least) if state.out_of_time else least)):
         yield made.join.match.probability
@@ -166,7 +180,10 @@ def search_some(state: AssemblyState, number: int, config: MendConfig = MEND) ->
         # Sides are made here, one after another, since what is drawn for them depends on the order.
         level = level_for(small, large, matching) + now.finer
         shown = now.finer == 0 or can_refine(small, large, level, matching)
-        if shown and small.side(level) is not None and large.side(level) is not None:
+        sides = [one.side(level) for one in (small, large)] if shown else [None]
+        if now.doubtful:
+            sides = [one.doubtful.side(0) for one in (small, large)]
+        if all(side is not None for side in sides):
             jobs.append((small, large, level))
         if state.search_over:
             break
@@ -175,14 +192,55 @@ def search_some(state: AssemblyState, number: int, config: MendConfig = MEND) ->
         small, large, level = job
         if state.search_over:
             return []
+        seed = mixed_seed(state.seed, number, large.members, small.members)
+        if now.doubtful:
+            both = small.doubtful, large.doubtful
+            found = match_clusters(*both, 0, now.effort, state.models, seed, config=matching)
+            return reviewed(state, small, large, level, found, config.doubtful_ceilings)
         if state.is_single(small) and state.is_single(large):
             return state.pair_search.between(small.members[0], large.members[0], now.finer, now.effort)
-        seed = mixed_seed(state.seed, number, large.members, small.members)
         return match_clusters(small, large, level, now.effort, state.models, seed, config=matching)
 
     for (small, large, _), matches in zip(jobs, run_parallel(search, jobs), strict=True):
         state.add_matches(small, large, matches)
     return bool(todo)
+
+
+def reviewed(
+    state: AssemblyState,
+    small: Cluster,
+    large: Cluster,
+    level: int,
+    found: list[Match],
+    ceilings: tuple[float, float],
+) -> list[Match]:
+    """Matches found on doubtful breaks, and the same verified on the probable breaks, each with its ceiling."""
+    again = [replace(match, level=level) for match in found]
+    closer = reverify(small, large, again, state.models, state.pair_search.config)
+    matches = [match.capped(ceilings[0]) for match in found] + [match.capped(ceilings[1]) for match in closer]
+    return sorted(matches, key=lambda match: -match.probability)
+
+
+def insert_small(state: AssemblyState, config: GapInsertionConfig = GAP_INSERTION) -> bool:
+    """Search the gaps of the first cluster for places of small single pieces; whether there were any to be tried.
+
+    Those that have such places, or were tried in the same cluster, are not tried again. Clouds of points show nothing
+    finer than what was searched already.
+    """
+    main, *others = state.ranked
+    if len(main.members) < 2 or any(is_cloud(fragment.mesh) for fragment in state.fragments):
+        return False
+    small = [one for one in others if state.is_single(one) and one.area < state.small]
+    small = [one for one in small if (main, one, INSERTED) not in state.searched]
+    small = [one for one in small if all(join.match.level != INSERTED for join in state.between(one, main))]
+    if small:
+        gaps = find_gaps(main, config)
+    for one in small:
+        if not state.search_over:
+            seed = mixed_seed(state.seed, one.members, main.members)
+            state.searched.add((main, one, INSERTED))
+            state.add_matches(one, main, insert_into_gaps(state.fragments[one.members[0]], main, gaps, seed, config))
+    return bool(small)
 
 
 # 3. to 6. What is placed, and how probably

@@ -105,6 +105,8 @@ class VerificationConfig:
 
 
 VERIFICATION = VerificationConfig()
+INSERTED = -1
+"""the level of matches found by inserting a piece into a gap, which have no level of their own"""
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,13 @@ class Match:
     features: Float32[np.ndarray, "v"]
     slides: bool = False
     """whether a motion along the contact is free, and no rims determine where to stop"""
+    ceiling: float = 1.0
+    """greatest probability that later verification may give, because of how the match was found"""
+
+    def capped(self, ceiling: float) -> Match:
+        """The same match with a probability of at most this."""
+        ceiling = min(self.ceiling, ceiling)
+        return replace(self, probability=min(self.probability, ceiling), ceiling=ceiling)
 
     def reversed(self) -> Match:
         """The same match with first and second exchanged."""
