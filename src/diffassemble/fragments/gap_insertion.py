@@ -6,7 +6,7 @@ be matched by its shape, but fill a gap on several sides at once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -92,10 +92,6 @@ class GapInsertionConfig:
     kept: int = 4
     settling: tuple[tuple[float, float, int], ...] = ((2.6, 1.3, 6), (1.3, 1.0, 6))
     """first and last radius of each refinement, and its rounds"""
-    finer: float = 2.5
-    """factor by which the sample is finer on which a piece settles last: chips slide along seams"""
-    settling_last: tuple[tuple[float, float, int], ...] = ((3.75, 2.0, 10), (2.0, 1.0, 10))
-    """refinements on that sample, in its spacings"""
     touch: Touch = AGAINST_WALLS
     """when a point of the inserted piece touches a wall"""
     deep: float = 0.7
@@ -208,23 +204,18 @@ def insert_into_gaps(
     other = walls(whole, inviting, spacing, config.elsewhere * extent, generator)
     if other is None:
         return []
-    # 2. Every turn at every place, and of what touches the best ones, refined.
+    # 2. Every turn at every place; of what touches, the best poses refined.
     sides = Sides(own, other, spacing)
     places = _places(other, inviting, spacing, config.near * gaps.spacing, chance, config)
     poses, scores = _tried(sides, places, chance, config)
     best = distinct(poses, scores, own.points, *config.alike, spacing, config.proposals)[0]
     if not len(best):
         return []
-    sharp = _settled(poses[best], sides, config.settling)
-    # 3. Their probabilities; the answers settle once more on a finer sample.
-    fine, found = spacing / config.finer, []
-    for match in insertions(sharp, sides, config.elsewhere * extent, config):
-        own = plain_side(sample(piece.mesh, fine, generator), fine)
-        near = walls(whole, transformed(match.pose, own.points[::4]), fine, 2 * spacing, generator)
-        if near is not None:
-            match = replace(match, pose=_settled(match.pose[None], Sides(own, near, fine), config.settling_last)[0])
-        found.append(match)
-    return found
+    rows, sharp = np.arange(len(own.points))[None], poses[best]
+    for radii in config.settling:
+        sharp = sides.refined(sharp, radii, rows)
+    # 3. Their probabilities.
+    return insertions(sharp, sides, config.elsewhere * extent, config)
 
 
 def plain_side(surface: Sample, spacing: float) -> FractureSide:
@@ -294,17 +285,13 @@ def _tried(
     return np.concatenate(found), np.concatenate(scores)
 
 
-def _settled(poses: PoseRows, sides: Sides, settling: tuple[tuple[float, float, int], ...]) -> PoseRows:
-    """Poses after ICP within radii that fall step by step, in spacings."""
-    for radii in settling:
-        poses = sides.refined(poses, radii, np.arange(len(sides.own.points))[None])
-    return poses
-
-
 def insertions(
     poses: PoseRows, sides: Sides, elsewhere: float, config: GapInsertionConfig = GAP_INSERTION
 ) -> list[Match]:
-    """The best poses that are not alike, as matches; rivals for another place are at least `elsewhere` away."""
+    """The best poses that are not alike, as matches; rivals for another place are at least `elsewhere` away.
+
+    Features of such a match: the share of the piece that touches, twice the share within walls, the lead over rivals.
+    """
     own, spacing = sides.own.points, sides.spacing
     tight = sides.contact(poses).touching(config.touch).mean(1)
     within = config.penalty * sides.buried(poses, config.deep)
@@ -313,17 +300,11 @@ def insertions(
     for i in distinct(poses, worth, own, *config.kept_alike, spacing, config.kept)[0]:
         rivals = worth[np.linalg.norm(places - places[i], axis=1) > elsewhere]
         lead = worth[i] - rivals.max(initial=config.least_rival)
+        odds = config.bias + config.touching * tight[i] + config.buried * within[i]
+        odds += config.lead * min(lead, config.largest_lead)
         numbers = np.array([tight[i], within[i], lead], np.float32)
-        matches.append(Match(poses[i], insertion_probability(numbers, config), INSERTED, 1, numbers))
+        matches.append(Match(poses[i], float(config.ceiling / (1 + np.exp(-odds))), INSERTED, 1, numbers))
     return sorted(matches, key=lambda match: -match.probability)
-
-
-def insertion_probability(numbers: Float32[np.ndarray, "3"], config: GapInsertionConfig = GAP_INSERTION) -> float:
-    """Probability of an insertion by the share that touches, that within others, and the lead over rivals."""
-    tight, buried, lead = (float(value) for value in numbers)
-    odds = config.bias + config.touching * tight + config.buried * buried
-    odds += config.lead * min(lead, config.largest_lead)
-    return float(config.ceiling / (1 + np.exp(-odds)))
 
 
 def crowded(piece: Cluster, whole: Cluster, pose: Pose, limit: float, apart: float) -> bool:
