@@ -61,6 +61,8 @@ VARIANTS: dict[str, Configs] = {
     "round 0: glance": without_round(0),
     "round 1: several partners": without_round(1),
     "round 2: finer": without_round(2),
+    "gap insertion": without_round(2, insert=False),
+    "round 3: doubtful breaks": without_round(3),
     "several partners": without_round(1, 2, partners=1),
     "prune unsupported joins": without(prune=False),
     "freedom (sliding)": without_sliding(),
