@@ -11,6 +11,7 @@ _PAPER = "the paper's own form and sizes"
 _ABLATIONS = "the paper's ablations, each one change away from its form"
 _METHODS = "methods that the paper compares with"
 
+_TASK = "diffassemble_research.tasks.PaperFragmentTask"
 _PUBLISHED = {
     **{"edge_features": False, "votes": False, "backbone": "resnet18", "features": 272, "width": 1152, "layers": 4},
     **{"stack": "published", "hidden": 256, "board": False, "join_hidden": 128, "pose_hidden": 16, "pose_width": 32},
@@ -35,7 +36,7 @@ _FRAGMENTS = Preset(
     _PUBLISHED_LOSSES
     | {"weigh_noise": False, "learning_rate": 1.5e-3, "warmup": 100, "noise_share": 0.3, "pieces": 96, "noises": 1},
     {"points": 192, "joined": 0.7, "shares": (0.5, 0.0, 0.5), "pieces": (2, 8)},
-    PRODUCT["fragments"].task,
+    _TASK,
     _PAPER,
 )
 _REGRESSION = {"head": "regression", "posed": False}
@@ -70,7 +71,7 @@ PRESETS: dict[str, Preset] = {
         _PUBLISHED | {"posed": False, "backbone": "vn_dgcnn_published", "features": 256, "width": 832},
         _PUBLISHED_TRAINING | _PUBLISHED_LOSSES,
         {"points": 1000},
-        PRODUCT["fragments"].task,
+        _TASK,
         _PAPER,
     ),
     "baseline-global": _baseline("each piece beside the sum of all", baseline="global"),

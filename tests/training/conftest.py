@@ -105,9 +105,7 @@ def configs(
             points=160,
         ),
         "orientation": changed("orientation", vars(OrientationConfig((8, 8, 8))), broken, objects=2),
-        "fragments": changed(
-            "fragments", {**PRESETS["fragments"].model_changes, **SMALL, "join_hidden": 16}, broken, pieces=6
-        ),
+        "fragments": changed("fragments", {**SMALL, "join_hidden": 16}, broken, pieces=6),
         "fragments-paper-form": changed("fragments-paper-form", SMALL, broken, pieces=6),
         "baseline-global": changed(
             "baseline-global", vars(OneShotConfig("global", "pointnet", 8, 16)), broken, pieces=6

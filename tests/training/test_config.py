@@ -53,7 +53,9 @@ BAD: list[tuple[str, str, dict[str, Any], str]] = [
     ("fragments", "data", {"pieces": (5, 2)}, "--data.pieces 5 2: must be the fewest pieces, then the most"),
     ("fragments", "model", {"contact_slots": 4}, "--model.votes: matches are read with votes, space so3"),
     ("fragments-paper-form", "model", {"symmetry": "invariant"}, "--model.posed True: must be off"),
-    ("fragments", "model", {"backbone": "light", "space": "cos_sin"}, "--model.space cos_sin"),
+    ("fragments", "model", {"votes": False}, "--model.votes: matches are read with votes, space so3"),
+    ("fragments-paper-form", "model", {"edge_features": True}, "--model.votes: must be off"),
+    ("fragments-paper-form", "model", {"backbone": "light", "space": "cos_sin"}, "--model.space cos_sin"),
     ("fracture-matching", "data", {"learn": "fits"}, "--data.learn fits: needs networks that know surfaces"),
 ]
 

@@ -41,6 +41,7 @@ from diffassemble.training.pictures import (
     random_crop,
 )
 from diffassemble.training.upright import Variation, load_thin, relit, tilted_crops, with_holes
+from diffassemble_research.tasks import joined, stretched
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -322,7 +323,7 @@ def test_truth_puts_a_whole_of_size_one_together(pool: Pool) -> None:
     half = torch.tensor([0.5, 1 / 6, 1 / 6])
     assert torch.allclose(pool.points.amax((0, 1)), half, atol=1e-3)
     assert torch.allclose(pool.points.amin((0, 1)), -half, atol=1e-3)
-    puzzle = pool.scatter(generator(1))
+    puzzle, _ = pool.scatter(generator(1))
     given, truth = puzzle.fragments, puzzle.truth
     assert truth is not None
     assert given.points.shape == (5, 1000, 3)
@@ -336,7 +337,7 @@ def test_truth_puts_a_whole_of_size_one_together(pool: Pool) -> None:
 
 
 def test_stretched_objects_keep_size_one(pool: Pool) -> None:
-    other = pool.stretched(torch.tensor([-1.0, 3.0, 6.0]))
+    other = stretched(pool, torch.tensor([-1.0, 3.0, 6.0]))
     high = other.points.amax((0, 1))
     assert torch.allclose(high, torch.tensor([0.25, 0.25, 0.5]), atol=1e-3)
     assert torch.allclose(other.points.amin((0, 1)), -high, atol=1e-3)
@@ -345,16 +346,16 @@ def test_stretched_objects_keep_size_one(pool: Pool) -> None:
 
 @pytest.mark.parametrize(("missing", "left"), [(0.0, 5), (0.2, 4), (0.6, 2), (0.99, 2)])
 def test_missing_pieces(pool: Pool, missing: float, left: int) -> None:
-    puzzle = pool.scatter(generator(), points=100, missing=missing)
+    puzzle, _ = pool.scatter(generator(), points=100, missing=missing)
     assert len(puzzle) == len(puzzle.names) == left
     assert puzzle.fragments.points.shape == (left, 100, 3)
 
 
 def test_joined_fragments_are_the_same_object_in_fewer_pieces_with_points_spread_by_area() -> None:
     pool, chance = make_pool([boxes(6)[0], boxes(2)[1]], generator()), generator(1)  # a sixth and a half of the bar
-    joined = [pool.joined(chance) for _ in range(20)]
-    assert {len(one) for one in joined} == {1, 2}
-    whole = next(one for one in joined if len(one) == 1)
+    fewer = [joined(pool, chance) for _ in range(20)]
+    assert {len(one) for one in fewer} == {1, 2}
+    whole = next(one for one in fewer if len(one) == 1)
     assert torch.allclose(whole.areas.sum(), pool.areas.sum())
     small = (whole.points[0, :, 0] < -0.5 + 1 / 6 + 1e-3).float().mean()
     assert float(small) == pytest.approx(float(pool.areas[0] / pool.areas.sum()), abs=0.03)

@@ -39,11 +39,12 @@ from diffassemble.training.fracture_matching import (
     match_examples,
     surface_examples,
 )
-from diffassemble.training.fragments import FragmentConfig, FragmentTask, gather, make_pool
+from diffassemble.training.fragments import FragmentConfig, gather, make_pool
 from diffassemble.training.jigsaw import JigsawTask, accuracy
 from diffassemble.training.loop import Task, train
 from diffassemble.training.orientation import UP, candidates, partly
 from diffassemble.training.upright import VARIANTS, UprightData, UprightTask, varied
+from diffassemble_research.tasks import PaperFragmentConfig, PaperFragmentTask
 
 EVERY = ("jigsaw", "upright", "edge-model", "fragments", "outlines", "arcs", "strips", "fracture-matching")
 EVERY = (*EVERY, "orientation", "fragments-paper-form", "baseline-global")
@@ -253,7 +254,7 @@ def test_nothing_held_out_or_apart_is_learnt_from(configs: dict[str, Config], tm
     for name in ("bb_object0", "bb_object1", "bb_object3", "other"):
         (tmp_path / "meshes").mkdir(exist_ok=True)
         (tmp_path / "meshes" / f"{name}.ply").touch()
-    data = FragmentConfig(folders=(tmp_path / "bb",), meshes=(tmp_path / "meshes",), held_apart=1, breaks=1)
+    data = PaperFragmentConfig(folders=(tmp_path / "bb",), meshes=(tmp_path / "meshes",), held_apart=1, breaks=1)
     (found, files, solids), apart = gather(data)
     assert {fracture.source.stem for fracture in found} == {"object1", "object2"}
     assert {fracture.object for fracture in apart} == {"object0"}
@@ -262,7 +263,7 @@ def test_nothing_held_out_or_apart_is_learnt_from(configs: dict[str, Config], tm
     with pytest.raises(InputError, match="not a folder"):
         gather(FragmentConfig(meshes=(Path("nowhere"),)))
     config = configs["fragments-paper-form"]
-    task = FragmentTask(replace(config, data=replace(data, meshes=(), points=64)))
+    task = PaperFragmentTask(replace(config, data=replace(data, meshes=(), points=64)))
     scores = task.validate(task.build().eval())
     assert scores["score"] == pytest.approx(scores["part accuracy"] - scores["RMSE(R)"])
     assert scores["RMSE(T)"] > 0
@@ -270,7 +271,7 @@ def test_nothing_held_out_or_apart_is_learnt_from(configs: dict[str, Config], tm
 
 def test_the_shape_is_compared_too_and_half_precision_tells_points_apart(configs: dict[str, Config]) -> None:
     config = configs["fragments-paper-form"]
-    task = FragmentTask(config)
+    task = PaperFragmentTask(config)
     model = task.build()
     whole = task.loss(model, 0, 0, 1).item()
     with torch.autocast("cpu", torch.bfloat16):

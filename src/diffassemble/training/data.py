@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from diffassemble.core import InputError, Locks, Matches, Puzzle
+from diffassemble.core.pieces import surviving
 from diffassemble.core.settings import Natural, Settings
 from diffassemble.evaluation.outlines import find_recorded, read_recorded
 from diffassemble.fragments.datasets import UNREADABLE
@@ -60,6 +61,21 @@ def share_out(sizes: int | Sequence[int], rank: int, world: int) -> tuple[range,
     if first == end:
         return range(1), 0.0
     return range(first, end), sum(sizes[first:end]) * world / sum(sizes)
+
+
+Scored = tuple[Puzzle, Matches | None]
+"""a puzzle, and its matches where the network reads them"""
+
+
+def missing_share(data: Any, generator: torch.Generator) -> float:
+    """A share of missing pieces: none in `whole_share` of the cases, else up to `missing`."""
+    whole = uniform(0.0, 1.0, generator) < data.whole_share
+    return 0.0 if whole else uniform(0.0, data.missing, generator)
+
+
+def survivors(count: int, missing: float, generator: torch.Generator) -> Int[Tensor, "m"]:
+    """Which of `count` pieces are left when a share is lost, though two stay."""
+    return surviving(count, min(missing, max(0.0, 1 - 2 / count)), generator)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from diffassemble.network.batch import MatchFinder, PuzzleBatch, pack, with_matc
 from diffassemble.network.denoiser import Condition, Denoiser, PoseNetwork, Prediction
 from diffassemble.network.encoders.image import TURNS
 from diffassemble.network.evidence import Estimates
-from diffassemble.network.heads import Logits, RotationLogits, rotation_cross_entropy, verdict_loss
+from diffassemble.network.heads import Logits, verdict_loss
 from diffassemble.training.config import Config, TrainingConfig
 from diffassemble.training.data import Portion
 from diffassemble.training.loop import Task
@@ -83,8 +83,6 @@ class DenoisingTraining(TrainingConfig):
     """cross-entropy over the cells and turns, with the head "cells\""""
     alone_weight: Weight = 0.3
     """the same from each piece alone, which teaches the encoder"""
-    turns_weight: Weight = 1.0
-    """cross-entropy over the grid of rotations, with the head "rotations\""""
     sides_weight: Weight = 0.3
     """cross-entropy over which sides are neighbours, with side heads"""
     trust_weight: Weight = 1.0
@@ -123,6 +121,10 @@ class Denoising(Task):
         """What finds the matches that the network reads, where puzzles come without."""
         return None
 
+    def head_loss(self, prediction: Prediction, condition: Any, clean: Tensor) -> Tensor | float:
+        """What a task adds for its head, from the clean vectors of every piece's noisy versions."""
+        return 0.0
+
     def further_loss(self, batch: PuzzleBatch, true: Poses, predicted: Poses) -> Tensor | float:
         """What a task adds; poses are those of every piece's noisy versions, piece by piece."""
         return 0.0
@@ -150,8 +152,7 @@ class Denoising(Task):
         loss = loss + training.rotation_weight * rotation_loss(true, poses, weight)
         if prediction.logits is not None:
             loss = loss + self._cells_loss(prediction.logits, condition, batch, portion.puzzles)
-        if prediction.turns is not None:
-            loss = loss + self._turns_loss(prediction.turns, condition, clean)
+        loss = loss + self.head_loss(prediction, condition, clean)
         unit = batch.board[:, 2]
         if prediction.trust is not None and prediction.estimates is not None:
             loss = loss + training.trust_weight * trust_loss(prediction.trust, prediction.estimates, true, unit)
@@ -189,17 +190,6 @@ class Denoising(Task):
             for found, place, puzzle in zip(condition.sides.logits(owner), places, puzzles, strict=True)
         ]
         return loss + training.sides_weight * torch.stack(sides).mean()
-
-    def _turns_loss(self, logits: RotationLogits, condition: Condition, clean: Tensor) -> Float[Tensor, ""]:
-        """Cross-entropies of rotations, from all pieces together and from each alone; and each alone's position."""
-        training = self.config.training
-        assert condition.alone is not None
-        assert condition.alone.turns is not None
-        true = clean[:, 0, 3:].unflatten(-1, (3, 3))
-        loss = training.turns_weight * rotation_cross_entropy(logits, true)
-        alone = rotation_cross_entropy(condition.alone.turns, true)
-        place = (condition.alone.vectors - clean[:, :1]).square()[..., :3].sum(-1).mean()
-        return loss + training.alone_weight * (training.turns_weight * alone + training.translation_weight * place)
 
     def _noise(self, model: PoseNetwork, puzzles: list[Puzzle], step: int, first: int) -> tuple[Tensor, Tensor, Tensor]:
         """Clean vectors, noise and times of all pieces; each puzzle has a generator and a time of its own."""

@@ -5,12 +5,10 @@ Examples are points of breaks and their counterparts, and matches that are true 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import count
-from typing import Annotated, Literal, NamedTuple, TypeVar
+from itertools import chain
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -22,7 +20,6 @@ from torch import Tensor, nn
 
 from diffassemble.core import FragmentPieces, InputError, Mesh, Puzzle
 from diffassemble.core.limits import LIMITS
-from diffassemble.core.pieces import surviving
 from diffassemble.core.seeds import seeded
 from diffassemble.core.settings import Batch, Count, Weight
 from diffassemble.core.surfaces import sample_surface
@@ -46,13 +43,12 @@ from diffassemble.fragments.model import MATCH_FEATURES, FractureConfig, Fractur
 from diffassemble.fragments.pair_search import Effort
 from diffassemble.fragments.surface import spacing_of, with_normals
 from diffassemble.training.config import Config, TrainingConfig
-from diffassemble.training.data import share_out
-from diffassemble.training.fragments import Broken, FragmentConfig, gather
+from diffassemble.training.data import missing_share, share_out, survivors
+from diffassemble.training.fragments import Broken, FragmentConfig, gather, made_of
 from diffassemble.training.loop import Task
 
 _Points = Annotated[int, Interval(ge=20, le=LIMITS.points)]
 Rows = Float32[np.ndarray, "_ _"]
-Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -148,48 +144,35 @@ class FractureMatchingTask(Task):
     def __init__(self, config: Config) -> None:
         super().__init__(config)
         kinds, held_apart = gather(config.data)
-        train = [fracture for kind in kinds for fracture in kind]
-        self.surfaces, self.held_surfaces = list[tuple[SurfaceExamples, ...]](), list[tuple[SurfaceExamples, ...]]()
+        both = [config.data.times * list(some) for some in (chain(*kinds), held_apart)]
+        self.held_surfaces = list[tuple[SurfaceExamples, ...]]()
         if config.data.learn == "fits":
-            self.matches, self.held_matches = self._matches(train), self._matches(held_apart)
+            self.matches, self.held_matches = map(self._matches, both)
         else:
-            self.surfaces, self.held_surfaces = (
-                self._made(some, self._surface, torch.get_num_threads()) for some in (train, held_apart)
-            )
+            threads = torch.get_num_threads()
+            self.surfaces, self.held_surfaces = (made_of(enumerate(some), self._surface, threads) for some in both)
 
     def check(self, config: Config) -> None:
         super().check(config)
         if config.data.learn == "fits" and not config.training.start_from:
             raise InputError("--data.learn fits: needs networks that know surfaces; pass --training.start-from FOLDER")
 
-    def _made(self, fractures: Sequence[Broken], make: Callable[[int, Broken], Made], threads: int = 1) -> list[Made]:
-        """Examples of every fracture, but of none that a solid could not be broken into."""
-
-        def attempt(number: int, fracture: Broken) -> list[Made]:
-            with suppress(InputError):
-                return [make(number, fracture)]
-            return []
-
-        with ThreadPoolExecutor(threads) as pool:
-            made = pool.map(attempt, count(), self.config.data.times * list(fractures))
-            return [one for some in made for one in some]
-
-    def _surface(self, number: int, fracture: Broken) -> tuple[SurfaceExamples, ...]:
-        generator = seeded(self.config.training.seed, number)
-        return surface_examples(fracture.meshes(), generator, self._damage(generator))
+    def _surface(self, numbered: tuple[int, Broken]) -> tuple[SurfaceExamples, ...]:
+        generator = seeded(self.config.training.seed, numbered[0])
+        return surface_examples(numbered[1].meshes(), generator, self._damage(generator))
 
     def _matches(self, fractures: Sequence[Broken]) -> MatchExamples:
         models, data = FractureModels.from_pretrained(self.config.training.start_from), self.config.data
 
-        def make(number: int, fracture: Broken) -> MatchExamples:
-            generator = seeded(self.config.training.seed, number, 1)
-            whole = float(torch.rand(1, generator=generator)) < data.whole_share
-            missing = 0.0 if whole else data.missing * float(torch.rand(1, generator=generator))
-            puzzle = damaged(scatter(fracture.meshes(), generator), self._damage(generator), missing, generator)
+        def make(numbered: tuple[int, Broken]) -> MatchExamples:
+            generator = seeded(self.config.training.seed, numbered[0], 1)
+            missing = missing_share(data, generator)
+            puzzle = damaged(scatter(numbered[1].meshes(), generator), self._damage(generator), missing, generator)
             return match_examples(puzzle, models, generator)
 
         nothing = MatchExamples(np.zeros((0, MATCH_FEATURES), np.float32), np.zeros(0, bool))
-        return MatchExamples(*map(np.concatenate, zip(nothing, *self._made(fractures, make), strict=True)))
+        made = made_of(enumerate(fractures), make)
+        return MatchExamples(*map(np.concatenate, zip(nothing, *made, strict=True)))
 
     def _damage(self, generator: torch.Generator) -> Damage:
         """What an object suffers; nothing in four of ten cases."""
@@ -428,7 +411,7 @@ def _counterparts(
 
 def damaged(puzzle: Puzzle, damage: Damage, missing: float, generator: torch.Generator) -> Puzzle:
     """The puzzle with a damage, and without a share of its fragments, though two stay."""
-    kept = surviving(len(puzzle), min(missing, max(0.0, 1 - 2 / len(puzzle))), generator)
+    kept = survivors(len(puzzle), missing, generator)
     return damage.of_puzzle(puzzle, generator).reordered(kept)
 
 

@@ -6,21 +6,21 @@ Points of every fracture are drawn once and kept on disk, so that training parse
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 import torch
 from annotated_types import Interval
-from jaxtyping import Float, Int16, Int64
+from jaxtyping import Float, Int16
 from torch import Tensor, nn
 
 from diffassemble.assembly.scoring import piece_chamfer, right_pieces
 from diffassemble.core import InputError, Matches, Mesh, Poses, Puzzle
 from diffassemble.core.limits import LIMITS, check_memory
-from diffassemble.core.pieces import surviving
 from diffassemble.core.seeds import seeded
 from diffassemble.core.settings import Cases, Count, Fraction, Natural, Settings, Share, Weight
 from diffassemble.core.surfaces import chamfer_distance, sample_surface, surface_area
@@ -36,7 +36,18 @@ from diffassemble.network.denoiser import PoseNetwork
 from diffassemble.network.judge import corrupt_matches
 from diffassemble.network.sampling import denoise
 from diffassemble.training.config import Config
-from diffassemble.training.data import Mixture, Portion, cached, relative_to, remaining, share_out, uniform
+from diffassemble.training.data import (
+    Mixture,
+    Portion,
+    Scored,
+    cached,
+    missing_share,
+    relative_to,
+    remaining,
+    share_out,
+    survivors,
+    uniform,
+)
 from diffassemble.training.denoising import Denoising, DenoisingTraining
 
 STEPS = 65_000
@@ -45,6 +56,8 @@ VERSIONS = {"pools": (2, 4096), "matches": (2,)}
 """of what is kept on disk, and points of a fragment in pools; what other versions made is made anew"""
 Broken = Fracture | MadeFracture
 """an object broken once"""
+Item = TypeVar("Item")
+Made = TypeVar("Made")
 _Fragments = Annotated[int, Interval(ge=2, le=LIMITS.fragments)]
 
 
@@ -74,8 +87,6 @@ class FragmentConfig(Settings):
     """largest share of missing pieces"""
     whole_share: Share = 0.7
     """share of batches without missing pieces"""
-    joined: Share = 0.0
-    """share of fractures with adjacent fragments joined at random, as `mend` joins them"""
     stretch: Fraction = 0.15
     """how far objects are stretched along each axis at random; not where the network reads matches"""
     wrong: Fraction = 0.4
@@ -115,6 +126,8 @@ class Pool:
     steps: Int16[Tensor, "n p 3"]
     areas: Float[Tensor, "n"]
     """of the fragments' surfaces, in any unit"""
+    matches: Matches | None = None
+    """of the fragments at their true poses, where the network reads them"""
 
     @staticmethod
     def of(places: Float[Tensor, "n p 3"], areas: Float[Tensor, "n"]) -> Pool:
@@ -128,123 +141,84 @@ class Pool:
     def points(self) -> Float[Tensor, "n p 3"]:
         return self.steps.float() / STEPS
 
-    def stretched(self, factors: Float[Tensor, "3"]) -> Pool:
-        """The same fracture of an object stretched along the axes; a negative factor mirrors it."""
-        places = self.points * factors
-        low, high = places.flatten(0, 1).amin(0), places.flatten(0, 1).amax(0)
-        return Pool.of((places - (low + high) / 2) / (high - low).max(), self.areas)
-
-    def joined(self, generator: torch.Generator) -> Pool:
-        """The same object in fewer pieces: some fragments, drawn at random, each join those nearest to them.
-
-        A joined fragment has as many points as one of them had, drawn evenly by area.
-        """
-        centres, size = self.points.mean(1), self.steps.shape[1]
-        count = int(torch.randint(1, len(self) + 1, (), generator=generator))
-        nuclei = torch.randperm(len(self), generator=generator)[:count]
-        groups = torch.cdist(centres, centres[nuclei]).argmin(1)
-        members = [(groups == group).nonzero()[:, 0] for group in groups.unique()]
-        steps = []
-        for own in members:
-            whose = own[torch.multinomial(self.areas[own], size, replacement=True, generator=generator)]
-            steps.append(self.steps[whose, torch.randperm(size, generator=generator)])
-        return Pool(torch.stack(steps), torch.stack([self.areas[own].sum() for own in members]))
-
-    def scatter(self, generator: torch.Generator, points: int = POINTS, missing: float = 0.0) -> Puzzle:
+    def scatter(self, generator: torch.Generator, points: int = POINTS, missing: float = 0.0) -> Scored:
         """A puzzle of some of the points, by the protocol of `fragments.breaking.scatter`; its meshes are clouds.
 
         A share `missing` of the fragments is lost, but two stay. There are at most as many points as the pool has.
+        With matches, it is in the frame of its largest fragment, which is locked, and has those of what is left.
         """
-        return self._scattered(generator, points, missing)[0]
-
-    def matched(
-        self, matches: Matches, generator: torch.Generator, points: int = POINTS, missing: float = 0.0
-    ) -> tuple[Puzzle, Matches]:
-        """The same puzzle in the frame of its largest fragment, which is locked, and the matches of what is left.
-
-        `matches` are those of the fragments at their true poses.
-        """
-        puzzle, kept = self._scattered(generator, points, missing)
-        assert puzzle.truth is not None
-        left = remaining(matches, kept, len(self))
-        pose = puzzle.truth[left.second].inverse() @ left.pose @ puzzle.truth[left.first]
-        return relative_to(puzzle, self.areas[kept].argmax()), replace(left, pose=pose)
-
-    def _scattered(self, generator: torch.Generator, points: int, missing: float) -> tuple[Puzzle, Int64[Tensor, "m"]]:
-        kept = surviving(len(self), min(missing, max(0.0, 1 - 2 / len(self))), generator)
+        kept = survivors(len(self), missing, generator)
         chosen = [torch.randperm(self.steps.shape[1], generator=generator)[:points] for _ in kept]
         drawn = self.steps[kept[:, None], torch.stack(chosen)].float() / STEPS
         clouds = [Mesh(cloud, torch.zeros(0, 3, dtype=torch.long)) for cloud in drawn]
-        return turned_apart(clouds, drawn, generator), kept
-
-
-Known = tuple[Pool, Matches | None]
-"""points of a fracture, and the matches of its fragments where the network reads them"""
+        puzzle = turned_apart(clouds, drawn, generator)
+        if self.matches is None:
+            return puzzle, None
+        assert puzzle.truth is not None
+        left = remaining(self.matches, kept, len(self))
+        pose = puzzle.truth[left.second].inverse() @ left.pose @ puzzle.truth[left.first]
+        return relative_to(puzzle, self.areas[kept].argmax()), replace(left, pose=pose)
 
 
 class FragmentTask(Denoising):
     """Puzzles of broken objects; the shape's Chamfer distance beside the loss; accuracy on objects held apart."""
 
     defaults = Config(
-        ModelConfig(backbone="vn_dgcnn", features=48, edge_features=False, votes=False, space="so3", posed=True),
+        ModelConfig(backbone="vn_dgcnn", features=48, symmetry="invariant", space="so3", contact_slots=1),
         FragmentConfig(),
         FragmentTraining(),
     )
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
-        self.known, apart = load_fractures(config.data, getattr(config.model, "pairwise", False))
-        self.held_apart: list[tuple[Puzzle, Matches | None]] = []
-        for number, (pool, matches) in enumerate(apart):
-            generator, points = seeded(77, number), config.data.points
-            if matches is None:
-                self.held_apart.append((pool.scatter(generator, points), None))
+        data, matched = config.data, getattr(config.model, "pairwise", False)
+        models = FractureModels.from_pretrained(data.matching) if matched else None
+        self.known, apart = load_fractures(data, models)
+        self.held_apart: list[Scored] = []
+        for number, pool in enumerate(apart):
+            generator = seeded(77, number)
+            puzzle, left = pool.scatter(generator, data.points)
+            if left is None:
+                self.held_apart.append((puzzle, None))
                 continue
-            puzzle, left = pool.matched(matches, generator, points)
-            self.held_apart += [
-                (puzzle, corrupt_matches(left, wrong, 0.0, generator)) for wrong in config.training.wrong
-            ]
+            for wrong in config.training.wrong:
+                self.held_apart.append((puzzle, corrupt_matches(left, wrong, 0.0, generator)))
 
     def check(self, config: Config) -> None:
         super().check(config)
-        model, points = config.model, config.data.points
+        points = config.data.points
         needed = config.training.bytes_a_point * points * config.training.pieces / config.training.devices
         check_memory(needed, f"--data.points {points}: a step", "take fewer points or --training.pieces")
-        if not isinstance(model, ModelConfig):
-            return
-        if model.space == "cos_sin":
-            raise InputError("--model.space cos_sin: must be so3, six_d or quaternion, the poses of broken objects")
-        if model.pairwise and not (model.votes and model.space == "so3" and model.contact_slots == 1):
-            raise InputError("--model.votes: matches are read with votes, space so3 and contact-slots 1, or not")
+        self.check_model(config.model)
+
+    def check_model(self, model: Any) -> None:
+        """Refuse networks that read no matches of broken objects, by the names of their options."""
+        if not (model.pairwise and model.votes and model.space == "so3" and model.contact_slots == 1):
+            raise InputError("--model.votes: matches are read with votes, space so3 and contact-slots 1")
+
+    def draw(self, generator: torch.Generator) -> Pool:
+        """A random fracture."""
+        return self.known.draw(generator)
+
+    def puzzle(self, pool: Pool, missing: float, generator: torch.Generator) -> Scored:
+        """A puzzle of a fracture, a share of whose pieces is missing and of whose matches some are wrong."""
+        data = self.config.data
+        puzzle, left = pool.scatter(generator, data.points, missing)
+        assert left is not None
+        wrong, lost = (uniform(0.0, most, generator) for most in (data.wrong, data.unheard))
+        return puzzle, corrupt_matches(left, wrong, lost, generator)
 
     def portion(self, step: int, rank: int = 0, world: int = 1) -> Portion:
         """Random fractures of about as many pieces as were asked for, one missing share for all."""
-        data, seed = self.config.data, self.config.training.seed
-        generator, chosen, sizes = seeded(seed, step), list[Known](), list[int]()
-        whole = uniform(0.0, 1.0, generator) < data.whole_share
-        missing = 0.0 if whole else uniform(0.0, data.missing, generator)
-        while sum(sizes) < self.config.training.pieces:
-            pool, matches = self.known.draw(generator)
-            if matches is None and uniform(0.0, 1.0, generator) < data.joined:
-                pool = pool.joined(generator)
-            chosen.append((pool, matches))
-            sizes.append(len(pool))
-        numbers, weight = share_out(sizes, rank, world)
-        made = [self._puzzle(seeded(seed, step, number), *chosen[number], missing) for number in numbers]
+        seed = self.config.training.seed
+        generator, chosen = seeded(seed, step), list[Pool]()
+        missing = missing_share(self.config.data, generator)
+        while sum(map(len, chosen)) < self.config.training.pieces:
+            chosen.append(self.draw(generator))
+        numbers, weight = share_out([*map(len, chosen)], rank, world)
+        made = [self.puzzle(chosen[number], missing, seeded(seed, step, number)) for number in numbers]
         left = tuple(matches for _, matches in made if matches is not None)
         return Portion([puzzle for puzzle, _ in made], numbers.start, weight, matches=left)
-
-    def _puzzle(
-        self, generator: torch.Generator, pool: Pool, matches: Matches | None, missing: float
-    ) -> tuple[Puzzle, Matches | None]:
-        data = self.config.data
-        if matches is not None:  # which hold for this very shape
-            puzzle, left = pool.matched(matches, generator, data.points, missing)
-            wrong, lost = (uniform(0.0, most, generator) for most in (data.wrong, data.unheard))
-            return puzzle, corrupt_matches(left, wrong, lost, generator)
-        stretch = 1 + data.stretch * (2 * torch.rand(3, generator=generator) - 1)
-        # Nothing is mirrored: the side of handles and spouts is a custom that can be learnt.
-        return pool.stretched(stretch).scatter(generator, data.points, missing), None
 
     def further_loss(self, batch: PuzzleBatch, true: Poses, predicted: Poses) -> Tensor | float:
         training = self.config.training
@@ -300,23 +274,32 @@ def gather(data: FragmentConfig) -> tuple[list[list[Broken]], list[Fracture]]:
     return kinds, held_apart
 
 
-def load_fractures(data: FragmentConfig, matched: bool) -> tuple[Mixture[Known], list[Known]]:
-    """Points of the fractures to learn from and of those held apart; with their matches, if these are needed.
+def load_fractures(data: FragmentConfig, models: FractureModels | None = None) -> tuple[Mixture[Pool], list[Pool]]:
+    """Pools of the fractures to learn from and of those held apart, with the matches that `models` find, if given.
 
-    Fractures that a solid could not be broken into are left out, and kinds without any.
+    Kinds without any fracture are left out.
     """
-    models = FractureModels.from_pretrained(data.matching) if matched else None
 
-    def known(fractures: Sequence[Broken]) -> list[Known]:
-        found: list[Known] = []
-        for fracture in fractures:
-            with suppress(InputError):
-                found.append((pool_of(fracture), None if models is None else matches_of(fracture, models)))
-        return found
+    def known(fracture: Broken) -> Pool:
+        pool = pool_of(fracture)
+        return pool if models is None else replace(pool, matches=matches_of(fracture, models))
 
     kinds, held_apart = gather(data)
-    some = [(kind, share) for kind, share in zip(map(known, kinds), data.shares, strict=True) if kind and share > 0]
-    return Mixture([kind for kind, _ in some], [share for _, share in some]), known(held_apart)
+    made = [made_of(kind, known) for kind in kinds]
+    some = [(kind, share) for kind, share in zip(made, data.shares, strict=True) if kind and share > 0]
+    return Mixture([kind for kind, _ in some], [share for _, share in some]), made_of(held_apart, known)
+
+
+def made_of(fractures: Iterable[Item], make: Callable[[Item], Made], threads: int = 1) -> list[Made]:
+    """What is made of every fracture, but of none that a solid could not be broken into."""
+
+    def attempt(fracture: Item) -> list[Made]:
+        with suppress(InputError):
+            return [make(fracture)]
+        return []
+
+    with ThreadPoolExecutor(threads) as pool:
+        return [one for some in pool.map(attempt, fractures) for one in some]
 
 
 def make_pool(meshes: Sequence[Mesh], generator: torch.Generator, points: int = VERSIONS["pools"][1]) -> Pool:
@@ -330,8 +313,13 @@ def make_pool(meshes: Sequence[Mesh], generator: torch.Generator, points: int = 
 
 def pool_of(fracture: Broken) -> Pool:
     """The pool of a fracture, from the cache if it is there and its files have not changed."""
+
+    def make() -> dict[str, Tensor]:
+        pool = make_pool(fracture.meshes(), torch.Generator().manual_seed(0))
+        return {"steps": pool.steps, "areas": pool.areas}
+
     path = _cache_path("pools", fracture)
-    found = cached(path, lambda: vars(make_pool(fracture.meshes(), torch.Generator().manual_seed(0))), required=False)
+    found = cached(path, make, required=False)
     return Pool(found["steps"], found["areas"])
 
 

@@ -61,8 +61,7 @@ class OrientationTask(Task):
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
-        self.known, apart = load_fractures(config.data, matched=False)
-        self.held_apart = [pool for pool, _ in apart]
+        self.known, self.held_apart = load_fractures(config.data)
 
     def loss(self, model: nn.Module, step: int, rank: int, world: int) -> Tensor:
         training = self.config.training
@@ -84,7 +83,7 @@ class OrientationTask(Task):
     def _object(self, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """Points of an upright object, directions, of which the first is up, and the points a little tilted."""
         data = self.config.data
-        pool, _ = self.known.draw(generator)
+        pool = self.known.draw(generator)
         lost = data.missing if uniform(0.0, 1.0, generator) > data.whole_share else 0.0
         points = partly(pool, lost, data.points, generator)
         stretch = 1 + data.stretch * (2 * torch.rand(3, generator=generator) - 1)

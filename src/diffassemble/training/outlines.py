@@ -10,7 +10,7 @@ how many matches are wrong, how many true ones are never found and how exact the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
@@ -24,7 +24,6 @@ from torch import Tensor, nn
 from diffassemble.core import InputError, Matches, OutlinePieces, Poses, Puzzle
 from diffassemble.core.contours import middle, resample
 from diffassemble.core.limits import LIMITS
-from diffassemble.core.pieces import surviving
 from diffassemble.core.poses import plane_rotations
 from diffassemble.core.seeds import seeded
 from diffassemble.core.settings import Cases, Count, Fraction, Natural, Positive, Settings, Share
@@ -40,7 +39,7 @@ from diffassemble.outlines.grow import find_matches
 from diffassemble.outlines.partition import sheet_outlines
 from diffassemble.squares.pictures import picture_paths
 from diffassemble.training.config import Config
-from diffassemble.training.data import Portion, relative_to, remaining, share_out, uniform
+from diffassemble.training.data import Portion, missing_share, relative_to, remaining, share_out, survivors, uniform
 from diffassemble.training.denoising import Denoising, DenoisingTraining
 
 Known = tuple[Puzzle, Matches]
@@ -143,21 +142,19 @@ class OutlineTask(Denoising):
 
     def portion(self, step: int, rank: int = 0, world: int = 1) -> Portion:
         """Puzzles of about as many pieces as were asked for: of sheets, and with matches that were found."""
-        data, seed = self.config.data, self.config.training.seed
-        generator, chosen, sizes = seeded(seed, step), list[Sheet | Known](), list[int]()
-        while sum(sizes) < self.config.training.pieces:
+        data, training = self.config.data, self.config.training
+        generator, chosen, sizes = seeded(training.seed, step), list[Sheet | Known](), list[int]()
+        while sum(sizes) < training.pieces:
             found = self.known and uniform(0.0, 1.0, generator) < data.found_share
-            some: list[Sheet | Known] = [*self.known] if found else [*self.sheets]
+            some: Sequence[Sheet | Known] = self.known if found else self.sheets
             chosen.append(some[int(torch.randint(len(some), (), generator=generator))])
             sizes.append(len(chosen[-1].centres if isinstance(chosen[-1], Sheet) else chosen[-1][0]))
         numbers, weight = share_out(sizes, rank, world)
-        made = [self._puzzle(seeded(seed, step, number), chosen[number]) for number in numbers]
+        made = [self._puzzle(seeded(training.seed, step, number), chosen[number]) for number in numbers]
         return Portion([one for one, _ in made], numbers.start, weight, matches=tuple(matches for _, matches in made))
 
     def _puzzle(self, generator: torch.Generator, source: Sheet | Known) -> Known:
-        data = self.config.data
-        whole = uniform(0.0, 1.0, generator) < data.whole_share
-        missing = 0.0 if whole else uniform(0.0, data.missing, generator)
+        missing = missing_share(self.config.data, generator)
         if isinstance(source, Sheet):
             return for_network(*make_puzzle(source, missing, generator))
         return for_network(*with_losses(*source, missing, generator))
@@ -231,7 +228,7 @@ def make_sheet(shape: str, pieces: int, generator: torch.Generator, config: Shee
 def make_puzzle(sheet: Sheet, missing: float, generator: torch.Generator) -> Known:
     """A puzzle of turned pieces, of which a share is lost, and synthetic matches of those that are left; in pixels."""
     whole = len(sheet.centres)
-    kept = surviving(whole, min(missing, 1 - 2 / whole), generator)
+    kept = survivors(whole, missing, generator)
     count = len(kept)
     turns = plane_rotations(2 * math.pi * torch.rand(count, generator=generator))
     contours = tuple(sheet.contours[i] @ turn for i, turn in zip(kept.tolist(), turns, strict=True))
@@ -292,7 +289,7 @@ def cut_pictures(data: OutlineConfig, seed: int, most: int, config: SheetConfig 
 
 def with_losses(puzzle: Puzzle, matches: Matches, missing: float, generator: torch.Generator) -> Known:
     """What is left of a puzzle and its matches when a share of the pieces is lost."""
-    kept = surviving(len(puzzle), min(missing, 1 - 2 / len(puzzle)), generator)
+    kept = survivors(len(puzzle), missing, generator)
     return puzzle.reordered(kept), remaining(matches, kept, len(puzzle))
 
 

@@ -24,7 +24,7 @@ from diffassemble.io.pictures import read_picture, to_levels
 from diffassemble.squares.cut import SMALLEST_PIECE, cut_picture
 from diffassemble.squares.pictures import short_names, training_pictures
 from diffassemble.training.config import Config
-from diffassemble.training.data import Mixture, Portion, share_out, split_apart, uniform
+from diffassemble.training.data import Mixture, Portion, missing_share, share_out, split_apart, uniform
 
 SMALLEST_SIZE = 16
 """fewest pixels a side that pieces are cut with"""
@@ -177,8 +177,7 @@ class PuzzleStream:
         """What process `rank` of `world` gets of the batch at `step`; together they get what one alone would."""
         generator, config = seeded(self.seed, step), self.config
         board = self._board(generator)
-        whole = uniform(0.0, 1.0, generator) < config.whole_share
-        missing = 0.0 if whole else uniform(0.0, config.missing, generator)
+        missing = missing_share(config, generator)
         worn = uniform(0.0, 1.0, generator) < config.erode_share and config.erode > 0
         erode = int(torch.randint(1, config.erode + 1, (), generator=generator)) if worn else 0
         enlarge = uniform(0.0, 1.0, generator) < 0.5

@@ -114,10 +114,7 @@ _OWN = {
     ),
     "fragments": Preset(
         "one light network for broken objects, which reads the matches of their breaks",
-        {
-            **{"posed": False, "votes": True, "edge_features": True, "contact_slots": 1, "symmetry": "invariant"},
-            **{"features": 32, "width": 96, "layers": 4, "heads": 4, "join_hidden": 128},
-        },
+        {"features": 32, "width": 96, "layers": 4, "heads": 4, "join_hidden": 128},
         {"learning_rate": 8e-4, "pieces": 128, "noises": 3, "translation_weight": 4.0, "chamfer_weight": 1.0},
         {"points": 256},
         task="diffassemble.training.fragments.FragmentTask",
