@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -10,7 +9,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from diffassemble.core import InputError
-from diffassemble.core.settings import Share, Weight
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import Prediction
 from diffassemble.network.heads import rotation_cross_entropy
@@ -20,29 +18,13 @@ from diffassemble.training.fragments import FragmentConfig, FragmentTask, Fragme
 from diffassemble_research.baselines import OneShot, OneShotConfig
 
 
-@dataclass(frozen=True)
-class PaperFragmentConfig(FragmentConfig):
-    """Which broken objects, whose shapes and fragments are varied."""
-
-    joined: Share = 0.0
-    """share of fractures with adjacent fragments joined at random, as `mend` joins them"""
-
-
-@dataclass(frozen=True)
-class PaperFragmentTraining(FragmentTraining):
-    """How a network learns to put fragments together without their matches."""
-
-    turns_weight: Weight = 1.0
-    """cross-entropy over the grid of rotations, with the head "rotations\""""
-
-
 class PaperFragmentTask(FragmentTask):
     """Puzzles of broken objects in varied shapes, without matches; absolute poses on objects held apart."""
 
     defaults = Config(
         ModelConfig(backbone="vn_dgcnn", features=48, edge_features=False, votes=False, space="so3", posed=True),
-        PaperFragmentConfig(),
-        PaperFragmentTraining(),
+        FragmentConfig(),
+        FragmentTraining(),
     )
 
     def check_model(self, model: Any) -> None:
@@ -75,7 +57,7 @@ class PaperFragmentTask(FragmentTask):
 class BaselineTask(PaperFragmentTask):
     """Broken objects, put together by a network that predicts all poses in one forward pass."""
 
-    defaults = Config(OneShotConfig(), PaperFragmentConfig(), PaperFragmentTraining())
+    defaults = Config(OneShotConfig(), FragmentConfig(), FragmentTraining())
     network = OneShot
 
     def check_model(self, model: OneShotConfig) -> None:

@@ -52,10 +52,7 @@ def test_missing_and_eroded_pieces(pictures: list[Path]) -> None:
 
 @pytest.mark.parametrize(
     ("options", "word"),
-    [
-        *[({"erode": -1}, "erode"), ({"size": 3}, "pieces of 3 pixels")],
-        ({"size": 8, "erode": 3}, "less 3 at every side"),
-    ],
+    [({"erode": -1}, "erode"), ({"size": 3}, "pieces of 3 pixels"), ({"size": 8, "erode": 3}, "less 3 at every side")],
 )
 def test_bad_options_are_named(pictures: list[Path], options: dict[str, Any], word: str) -> None:
     with pytest.raises(InputError, match=word):

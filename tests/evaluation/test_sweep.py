@@ -18,6 +18,7 @@ from diffassemble.evaluation.sweep import Cell, Draws, Journal, Solved, Sweep, r
 
 SCORE = {"": Score(9, {"accuracy": 50.0}, 0.1, 3, 2, 1, columns={"right": (1.0, 0.0)})}
 SETTINGS = {name: {"model": "jigsaw", "budget": math.inf} for name in ("hybrid", "diffusion", "random")}
+NONE_LEFT = "limit 0 leaves no (objects|puzzles)"
 Rows = Callable[..., list[Any]]
 
 
@@ -54,10 +55,7 @@ def test_the_number_of_cases_is_known_beforehand(
 
 @pytest.mark.parametrize(
     ("wish", "message"),
-    [
-        *[({"puzzles": 0}, "puzzles 0"), ({"seeds": 0}, "seeds 0"), ({"seed": -1}, "seed -1")],
-        ({"limit": 0}, "limit 0 leaves no (objects|puzzles)"),
-    ],
+    [({"puzzles": 0}, "puzzles 0"), ({"seeds": 0}, "seeds 0"), ({"seed": -1}, "seed -1"), ({"limit": 0}, NONE_LEFT)],
 )
 def test_nothing_is_solved_if_anything_is_impossible(
     cell: Cell, random_solver: Any, rows: Rows, wish: dict[str, int], message: str

@@ -35,28 +35,19 @@ def answer(model: OneShot, given: PuzzleBatch) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("name", BASELINES)
-def test_an_answer_for_every_piece_that_noise_does_not_change(name: str) -> None:
-    found = answer(network(name), batch())
-    assert found.shape == (sum(COUNTS), 2, 12)
-    assert found.isfinite().all()
-    assert torch.equal(found[:, 0], found[:, 1])
-
-
-@pytest.mark.parametrize("name", BASELINES)
-def test_pieces_hear_those_of_their_object_and_no_others(name: str) -> None:
+def test_answers_depend_on_the_pieces_of_the_object_alone_and_but_for_lstm_not_on_their_order(name: str) -> None:
     model, both = network(name), batch()
+    before = answer(model, both)
+    assert before.shape == (sum(COUNTS), 2, 12)
+    assert before.isfinite().all()
+    assert torch.equal(before[:, 0], before[:, 1])  # noise changes nothing
     changed = replace(both, content=torch.cat([both.content[:4], batch(1).content[4:]]))
-    before, after = answer(model, both), answer(model, changed)
+    after = answer(model, changed)
     assert torch.allclose(before[:3], after[:3], atol=1e-5)
     assert (before[3] - after[3]).abs().max() > 1e-6
-
-
-@pytest.mark.parametrize("name", sorted(set(BASELINES) - {"lstm"}))
-def test_the_order_of_pieces_does_not_matter(name: str) -> None:
-    model, given = network(name), batch()
     order = torch.tensor([2, 0, 1, 7, 6, 5, 4, 3])
-    shuffled = replace(given, content=given.content[order])
-    assert torch.allclose(answer(model, given)[order], answer(model, shuffled), atol=1e-4)
+    shuffled = replace(both, content=both.content[order])
+    assert name == "lstm" or torch.allclose(before[order], answer(model, shuffled), atol=1e-4)
 
 
 def test_the_symmetric_one_turns_with_its_pieces() -> None:

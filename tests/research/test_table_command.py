@@ -73,10 +73,9 @@ def test_large_grids_may_have_pictures_of_their_own(photos: Path) -> None:
 
 
 def test_results_go_to_their_columns(photos: Path, measured: Callable[..., Any]) -> None:
-    results, found = [], cells("3", words(photos), [Board(2, 2), Board(3, 3)])
-    for number in range(len(found)):
-        for solver, right in (("diffusion", 10.0 + number), ("gallagher", 20.0 + number)):
-            results.append(measured(solver, right, right + 50))
+    found = cells("3", words(photos), [Board(2, 2), Board(3, 3)])
+    firsts = {"diffusion": 10.0, "gallagher": 20.0}
+    results = [measured(name, i + one, i + one + 50) for i in range(len(found)) for name, one in firsts.items()]
     faces, paintings = compare(TABLES["3"], results, len(found))
     assert [line.ours for line in faces.lines[:3]] == [(10.0, 11.0), (60.0, 61.0), (70.0, 71.0)]
     assert [line.ours for line in paintings.lines[:3]] == [(12.0, 13.0), (62.0, 63.0), (72.0, 73.0)]
@@ -126,8 +125,7 @@ def test_a_whole_table(command: Command, photos: Path, tmp_path: Path) -> None:
     assert all(row["solver"] == "gallagher" and row["missing"] == 0 and row["seed"] == 3 for row in rows)
     for part in ("faces (PuzzleCelebA", "paintings (PuzzleWikiArts", "55.18", "61.63", "orient. free", "not measured"):
         assert part in done.out
-    with Image.open(drawn) as picture:
-        assert picture.format == "PNG"
+    assert Image.open(drawn).format == "PNG"
 
 
 def test_the_table_of_times_writes_where_it_stands(

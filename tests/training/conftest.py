@@ -9,18 +9,11 @@ from typing import Any
 
 import pytest
 
-from diffassemble.fragments.model import FractureConfig
-from diffassemble.fragments.orientation import OrientationConfig
 from diffassemble.io.puzzles import write_puzzle
-from diffassemble.network.upright import UprightConfig
-from diffassemble.outlines.arcs import ArcConfig
 from diffassemble.outlines.cut import cut_shape
-from diffassemble.outlines.strip_sides import StripModelConfig
-from diffassemble.squares.edges import EdgeModelConfig
 from diffassemble.training.config import Config
 from diffassemble.training.loop import Task
 from diffassemble.training.presets import PRESETS
-from diffassemble_research.baselines import OneShotConfig
 
 SMALL = {"features": 8, "width": 32, "layers": 1, "heads": 2, "pose_width": 16, "time_width": 8}
 
@@ -77,40 +70,25 @@ def configs(
     pictures = {"folders": picture_folders, "held_apart": 1}
     broken = {"solids": 2, "breaks": 1, "pieces": (2, 3), "points": 64}
     sides = {"depth": 4, "length": 8, "width": 8, "blocks": 1, "embedding": 2, "widest_gap": 2}
-    found = {
-        "jigsaw": tiny(steps=2, validate_every=2),
-        "upright": changed("upright", vars(UprightConfig(side=32, hidden=4)), pictures, pictures=4),
-        "edge-model": changed(
-            "edge-model", vars(EdgeModelConfig(**sides)), {**pictures, "grids": (2, 3), "favourite": 3}, pieces=18
-        ),
-        "outlines": changed(
-            "outlines",
-            {"width": 16, "layers": 1, "heads": 2, "join_hidden": 16, "features": 4},
-            {"sheets": 4, "held_apart": 2, "pieces": (4, 8)},
-            pieces=16,
-        ),
-        "arcs": changed(
-            "arcs", vars(ArcConfig(width=8)), {"folders": (root / "shards",), "held_apart": 1}, examples=64
-        ),
-        "strips": changed(
-            "strips",
-            vars(StripModelConfig(hidden=8, width=4)),
-            {"folders": (root / "strips",), "held_apart": 1},
-            together=3,
-        ),
-        "fracture-matching": changed(
-            "fracture-matching",
-            vars(FractureConfig(width=16, descriptor=8, verifier_width=8)),
+    flat = {"width": 16, "layers": 1, "heads": 2, "join_hidden": 16, "features": 4}
+    small: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+        "upright": ({"side": 32, "hidden": 4}, pictures, {"pictures": 4}),
+        "edge-model": (sides, {**pictures, "grids": (2, 3), "favourite": 3}, {"pieces": 18}),
+        "outlines": (flat, {"sheets": 4, "held_apart": 2, "pieces": (4, 8)}, {"pieces": 16}),
+        "arcs": ({"width": 8}, {"folders": (root / "shards",), "held_apart": 1}, {"examples": 64}),
+        "strips": ({"hidden": 8, "width": 4}, {"folders": (root / "strips",), "held_apart": 1}, {"together": 3}),
+        "fracture-matching": (
+            {"width": 16, "descriptor": 8, "verifier_width": 8},
             {"solids": 1, "breaks": 1, "pieces": (2, 2)},
-            points=160,
+            {"points": 160},
         ),
-        "orientation": changed("orientation", vars(OrientationConfig((8, 8, 8))), broken, objects=2),
-        "fragments": changed("fragments", {**SMALL, "join_hidden": 16}, broken, pieces=6),
-        "fragments-paper-form": changed("fragments-paper-form", SMALL, broken, pieces=6),
-        "baseline-global": changed(
-            "baseline-global", vars(OneShotConfig("global", "pointnet", 8, 16)), broken, pieces=6
-        ),
+        "orientation": ({"widths": (8, 8, 8)}, broken, {"objects": 2}),
+        "fragments": ({**SMALL, "join_hidden": 16}, broken, {"pieces": 6}),
+        "fragments-paper-form": (SMALL, broken, {"pieces": 6}),
+        "baseline-global": ({"backbone": "pointnet", "features": 8, "width": 16}, broken, {"pieces": 6}),
     }
+    found = {"jigsaw": tiny(steps=2, validate_every=2)}
+    found |= {name: changed(name, model, data, **training) for name, (model, data, training) in small.items()}
     assert {PRESETS[name].task for name in found} == {preset.task for preset in PRESETS.values()}
     return found
 

@@ -20,6 +20,7 @@ from diffassemble.network.denoiser import Denoiser
 from diffassemble.training.config import Config, check_config, read_config
 from diffassemble.training.presets import PRESETS
 
+FLAT = {"backbone": "light", "space": "cos_sin"}
 BAD: list[tuple[str, str, dict[str, Any], str]] = [
     ("jigsaw", "training", {"steps": -1}, "--training.steps -1: must be 1 or more"),
     ("jigsaw", "training", {"minutes": 0.0}, "--training.minutes 0.0: must be over 0"),
@@ -55,7 +56,7 @@ BAD: list[tuple[str, str, dict[str, Any], str]] = [
     ("fragments-paper-form", "model", {"symmetry": "invariant"}, "--model.posed True: must be off"),
     ("fragments", "model", {"votes": False}, "--model.votes: matches are read with votes, space so3"),
     ("fragments-paper-form", "model", {"edge_features": True}, "--model.votes: must be off"),
-    ("fragments-paper-form", "model", {"backbone": "light", "space": "cos_sin"}, "--model.space cos_sin"),
+    ("fragments-paper-form", "model", {**FLAT, "posed": False}, "--model.space cos_sin"),
     ("fracture-matching", "data", {"learn": "fits"}, "--data.learn fits: needs networks that know surfaces"),
 ]
 

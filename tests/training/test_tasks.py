@@ -44,7 +44,7 @@ from diffassemble.training.jigsaw import JigsawTask, accuracy
 from diffassemble.training.loop import Task, train
 from diffassemble.training.orientation import UP, candidates, partly
 from diffassemble.training.upright import VARIANTS, UprightData, UprightTask, varied
-from diffassemble_research.tasks import PaperFragmentConfig, PaperFragmentTask
+from diffassemble_research.tasks import PaperFragmentTask
 
 EVERY = ("jigsaw", "upright", "edge-model", "fragments", "outlines", "arcs", "strips", "fracture-matching")
 EVERY = (*EVERY, "orientation", "fragments-paper-form", "baseline-global")
@@ -254,7 +254,7 @@ def test_nothing_held_out_or_apart_is_learnt_from(configs: dict[str, Config], tm
     for name in ("bb_object0", "bb_object1", "bb_object3", "other"):
         (tmp_path / "meshes").mkdir(exist_ok=True)
         (tmp_path / "meshes" / f"{name}.ply").touch()
-    data = PaperFragmentConfig(folders=(tmp_path / "bb",), meshes=(tmp_path / "meshes",), held_apart=1, breaks=1)
+    data = FragmentConfig(folders=(tmp_path / "bb",), meshes=(tmp_path / "meshes",), held_apart=1, breaks=1)
     (found, files, solids), apart = gather(data)
     assert {fracture.source.stem for fracture in found} == {"object1", "object2"}
     assert {fracture.object for fracture in apart} == {"object0"}

@@ -19,7 +19,6 @@ from diffassemble.cli import train
 from diffassemble.cli.arguments import NotUnderstood
 from diffassemble.cli.train import parse_run
 from diffassemble.training import loop
-from diffassemble.training.config import Config
 from diffassemble.training.presets import PRESETS
 from diffassemble.training.run_folder import read_checkpoint
 
@@ -141,19 +140,16 @@ def test_bad_input(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_folder_without_rights(command: Command, picture_folders: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_folder_without_rights_and_a_full_disk_are_reported_in_one_line(
+    command: Command, picture_folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    words = ["train", "jigsaw", *TINY.split(), "--data.folders", picture_folders[0], "--out"]
     locked = tmp_path / "locked"
     locked.mkdir(mode=0o555)
-    done = command(
-        "train", "jigsaw", *TINY.split(), "--data.folders", picture_folders[0], "--out", locked / "run", rights=False
-    )
+    done = command(*words, locked / "run", rights=False)
     assert (done.code, done.out) == (2, "")
     assert done.err == f"diffassemble: {locked / 'run'}: Permission denied\n"
-
-
-def test_a_full_disk_is_told_in_one_line(command: Command, picture_folders: tuple[Path, Path], tmp_path: Path) -> None:
-    words = ["train", "jigsaw", *TINY.split(), "--data.folders", picture_folders[0], "--out", tmp_path / "run"]
-    done = command(*words, largest_file=5000)
+    done = command(*words, tmp_path / "run", largest_file=5000)
     assert done.code == 2
     path = tmp_path / "run" / "checkpoint.pt"
     assert done.err == f"diffassemble: {path}: cannot be written (File too large)\n"
@@ -166,41 +162,32 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def write_run(config: Config, folder: Path) -> None:
-    folder.mkdir()
-    (folder / "checkpoint.pt").touch()
-    (folder / "config.json").write_text(json.dumps(asdict(config), default=os.fspath))
-
-
 def test_without_options_it_is_the_preset_and_every_value_can_be_changed() -> None:
     options, folder = parse_run("jigsaw-paper-form", [])
     assert options.config == PRESETS["jigsaw-paper-form"].config
     assert folder == Path("runs/jigsaw-paper-form")
     assert not options.resume
-    words = (
-        "--model.width 64 --model.no-votes --data.folders a b --data.shares 1 2 --data.grids 3 5 --training.minutes 5"
-    )
-    options, folder = parse_run("jigsaw", [*words.split(), "--out", "x"])
+    words = "--model.width 64 --model.no-votes --data.folders a b --data.shares 1 2 --data.grids 3 5"
+    options, folder = parse_run("jigsaw", [*words.split(), "--training.minutes", "5", "--out", "x"])
     assert options.config.model == replace(PRESETS["jigsaw"].config.model, width=64, votes=False)
     assert options.config.data.folders == (Path("a"), Path("b"))
     assert options.config.data.shares == (1.0, 2.0)
     assert options.config.data.grids == (3, 5)
     assert options.config.training.minutes == 5.0
     assert folder == Path("x")
+    with pytest.raises(NotUnderstood, match=r"unrecognized options: --training\.colour"):
+        parse_run("jigsaw", ["--training.colour", "red"])
 
 
 def test_a_run_that_goes_on_remembers_its_options_but_not_its_minutes(tmp_path: Path) -> None:
     words = "--model.width 64 --data.folders a b --training.minutes 5 --training.steps 70"
     begun, _ = parse_run("jigsaw", words.split())
-    write_run(begun.config, tmp_path / "run")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "checkpoint.pt").touch()
+    (tmp_path / "run" / "config.json").write_text(json.dumps(asdict(begun.config), default=os.fspath))
     options, _ = parse_run("jigsaw", ["--resume", "--out", str(tmp_path / "run"), "--training.pieces", "500"])
     remembered = replace(begun.config.training, minutes=PRESETS["jigsaw"].config.training.minutes, pieces=500)
     assert options.config == replace(begun.config, training=remembered)
-
-
-def test_unknown_options_are_refused_in_one_line() -> None:
-    with pytest.raises(NotUnderstood, match=r"unrecognized options: --training\.colour"):
-        parse_run("jigsaw", ["--training.colour", "red"])
 
 
 @pytest.mark.parametrize("preset", ["ablation-gcn", "upright"])

@@ -83,6 +83,8 @@ class DenoisingTraining(TrainingConfig):
     """cross-entropy over the cells and turns, with the head "cells\""""
     alone_weight: Weight = 0.3
     """the same from each piece alone, which teaches the encoder"""
+    turns_weight: Weight = 1.0
+    """cross-entropy over the grid of rotations, with the head "rotations\""""
     sides_weight: Weight = 0.3
     """cross-entropy over which sides are neighbours, with side heads"""
     trust_weight: Weight = 1.0

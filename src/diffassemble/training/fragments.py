@@ -87,8 +87,10 @@ class FragmentConfig(Settings):
     """largest share of missing pieces"""
     whole_share: Share = 0.7
     """share of batches without missing pieces"""
+    joined: Share = 0.0
+    """share of fractures with adjacent fragments joined at random, as `mend` joins them; only without matches"""
     stretch: Fraction = 0.15
-    """how far objects are stretched along each axis at random; not where the network reads matches"""
+    """how far objects are stretched along each axis at random; only without matches"""
     wrong: Fraction = 0.4
     """largest share of matches, where the network reads them, that are wrong"""
     unheard: Fraction = 0.3
